@@ -12,9 +12,9 @@ export interface SendFailure {
 
 const BY_CODE: ReadonlyMap<string, FailureReason> = new Map([
   ['ENOTFOUND', 'dns'],
-  ['ECONNREFUSED', 'refused'],
-  ['EHOSTUNREACH', 'refused'],
-  ['ENETUNREACH', 'refused'],
+  ['ECONNREFUSED', 'connection_refused'],
+  ['EHOSTUNREACH', 'connection_refused'],
+  ['ENETUNREACH', 'connection_refused'],
   ['ECONNRESET', 'reset'],
   ['EPIPE', 'reset'],
   ['UND_ERR_SOCKET', 'reset'],
@@ -32,7 +32,7 @@ const BY_PROXY: ReadonlySet<string> = new Set(['UND_ERR_ABORTED', 'UND_ERR_PRX_T
 /** The same for a request through a proxy: only the proxy is resolved and connected to. */
 export function proxiedFailureOf(error: unknown): SendFailure {
   const failure = failureOf(error)
-  const isOfProxy = BY_PROXY.has(failure.detail) || failure.reason === 'dns' || failure.reason === 'refused'
+  const isOfProxy = BY_PROXY.has(failure.detail) || failure.reason === 'dns' || failure.reason === 'connection_refused'
   return isOfProxy ? { ...failure, reason: 'proxy' } : failure
 }
 

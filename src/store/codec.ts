@@ -1,7 +1,7 @@
 import type { Selectable } from 'kysely'
 import type { Job } from '../domain/admin/job.ts'
 import type { ActionTarget, Actor, KeptAction } from '../domain/admin/operator-action.ts'
-import type { ListedDelivery, ReplayCursor } from '../domain/delivery/delivery-list.ts'
+import type { ReplayCursor } from '../domain/delivery/delivery-list.ts'
 import type { Endpoint } from '../domain/delivery/endpoint.ts'
 import type { EndpointHealth } from '../domain/delivery/endpoint-health.ts'
 import type { SealedKeys } from '../domain/delivery/endpoint-keys.ts'
@@ -235,52 +235,6 @@ export function encodeSealedKeys(keys: EndpointState['keys']): string | null {
 
 /** How each state of a delivery is stored. Append only. */
 export const DELIVERY_STATE = { behind: 0, due: 1, delivered: 2, dead: 3, cancelled: 4 } as const
-
-export type DeliveryRow = Selectable<Tables['delivery']> &
-  Pick<Selectable<Tables['endpoint']>, 'disabled' | 'removed_at_ms' | 'probe_at_ms' | 'woken_at_ms'> & {
-    readonly endpoint_name: string
-    readonly endpoint_round: number
-  }
-
-export function decodeDelivery(row: DeliveryRow): ListedDelivery {
-  return {
-    deliveryId: row.id,
-    endpointId: String(row.endpoint_id),
-    endpointName: row.endpoint_name,
-    parcelId: row.parcel_id,
-    sequence: row.sequence,
-    previousSequence: row.previous_sequence,
-    state: stateOf(row),
-    // The column holds only what `saveSettlements`, `skipDelivery` and `cancelRemoved` wrote.
-    reason: isCancelledUnwritten(row) ? 'endpoint_removed' : (row.reason as ListedDelivery['reason']),
-    attempts: row.attempts,
-    queuedAtMs: row.queued_at_ms,
-    nextAttemptAtMs: nextAttemptAtMs(row),
-    settledAtMs: isCancelledUnwritten(row) ? row.removed_at_ms : row.settled_at_ms,
-  }
-}
-
-/** Removing an endpoint cancels its waiting deliveries at once, but their rows are updated later, in batches. */
-function isCancelledUnwritten(row: DeliveryRow): boolean {
-  return row.removed_at_ms !== null && row.state < DELIVERY_STATE.delivered
-}
-
-/** A delivery last attempted in an earlier round became due when its endpoint was woken. One that waits and has a reason is to be skipped. */
-function nextAttemptAtMs(row: DeliveryRow): number | null {
-  if (row.state !== DELIVERY_STATE.due || row.reason !== null || row.removed_at_ms !== null || row.probe_at_ms !== null) return null
-  if (row.round === row.endpoint_round) return row.next_attempt_at_ms
-  return Math.min(row.next_attempt_at_ms, Math.max(row.woken_at_ms, row.queued_at_ms))
-}
-
-function stateOf(row: DeliveryRow): ListedDelivery['state'] {
-  const { state, disabled, attempts } = row
-  if (isCancelledUnwritten(row)) return 'cancelled'
-  if (state === DELIVERY_STATE.delivered) return 'delivered'
-  if (state === DELIVERY_STATE.dead) return 'dead'
-  if (state === DELIVERY_STATE.cancelled) return 'cancelled'
-  if (disabled !== null) return 'held'
-  return attempts > 0 ? 'retrying' : 'queued'
-}
 
 export function decodeJob(row: Selectable<Tables['job']>): Job {
   return {

@@ -140,7 +140,7 @@ test('an attempt that got no answer tells why', async () => {
   await vi.waitFor(async () => expect(await world.listed('?state=retrying')).toHaveLength(1))
   const [waiting] = await world.listed()
   const { body } = await world.operate('GET', `/relay/deliveries/${String(waiting?.id)}`)
-  expect(body.attempts).toEqual(expect.arrayContaining([expect.objectContaining({ status: null, reason: 'refused' })]))
+  expect(body.attempts).toEqual(expect.arrayContaining([expect.objectContaining({ status: null, reason: 'connection_refused' })]))
 })
 
 test('O6: a replayed delivery arrives under the id it had', async () => {
@@ -183,7 +183,13 @@ test('a replay of an endpoint says beforehand how many it would be, takes what i
   for (const minute of [2, 3]) await world.push(at(minute, ['7001']))
   await vi.waitFor(async () => expect(await world.listed('?state=delivered')).toHaveLength(4))
   const replay = async (order: object) => (await world.operate('POST', `/relay/endpoints/${endpoint}/replay`, order)).body
-  expect(await replay({ since: 0, dryRun: true })).toEqual({ count: 1, more: false, dryRun: true })
+  expect(await replay({ since: 0, dryRun: true })).toEqual({
+    count: 1,
+    more: false,
+    parcels: 1,
+    oldestQueuedAt: expect.any(String),
+    dryRun: true,
+  })
   expect(await replay({ since: '2026-01-01T00:00:00Z', state: 'delivered', dryRun: true })).toMatchObject({ count: 4 })
   expect(await replay({ since: '2999-01-01T00:00:00Z', state: 'delivered', dryRun: true })).toMatchObject({ count: 0 })
   const [last] = await world.listed('?state=delivered')
@@ -225,7 +231,7 @@ test('7.4: what a removed endpoint was owed can be sent to another, one by one o
   await vi.waitFor(() => expect(world.receiver.pushes).toHaveLength(1))
   const [newest, ...others] = await world.listed('?state=cancelled')
   const replay = (order: object) => world.operate('POST', `/relay/endpoints/${heir}/replay`, order)
-  expect((await replay({ of: removed, dryRun: true })).body).toEqual({ count: 4, more: false, dryRun: true })
+  expect((await replay({ of: removed, dryRun: true })).body).toMatchObject({ count: 4, more: false, dryRun: true })
   const one = `/relay/deliveries/${String(newest?.id)}/replay`
   expect((await world.operate('POST', one, { to: '999' })).status).toBe(400)
   expect((await world.operate('POST', one, { to: heir })).status).toBe(202)
@@ -301,7 +307,7 @@ test('a replay of more than 10,000 is a job that a restart does not end: it says
   const { body: endpoint } = await first.operate('POST', '/relay/endpoints', { name: 'shop', url: 'http://127.0.0.1:9/', enabled: false })
   await writeDeliveries(first.relay.databasePath, { endpointId: String(endpoint.id), count: 10_050, state: 3 })
   const replay = `/relay/endpoints/${String(endpoint.id)}/replay`
-  expect((await first.operate('POST', replay, { since: 0, dryRun: true })).body).toEqual({ count: 10_001, more: true, dryRun: true })
+  expect((await first.operate('POST', replay, { since: 0, dryRun: true })).body).toMatchObject({ count: 10_001, more: true, dryRun: true })
   const begun = await first.operate('POST', replay, { since: 0 })
   expect(begun).toMatchObject({
     status: 202,

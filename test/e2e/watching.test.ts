@@ -128,7 +128,7 @@ test('one parcel shows its names, its checks, and when a push or a poll told of 
   expect(told?.provenance.map(({ learntAt }) => learntAt)).toEqual([told?.learntAt, told?.confirmedAt])
 })
 
-test('a poll after the first moves neither when an entry was learnt of nor what applications are answered', async () => {
+test('a later poll moves neither when an entry was learnt of nor the answers to applications', async () => {
   const { json, ...world } = shared
   const number = 'WA100000004SE'
   world.carrier.says.set(number, () => answerBody({ trackingIds: ['81000004'] }))

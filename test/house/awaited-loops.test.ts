@@ -28,7 +28,6 @@ const EXCEPTED: Readonly<Record<string, string>> = {
   'flow/delivery/dispatching/settle.tx.ts: recordOperatorEvent': 'endpoints that have just failed or recovered',
   'store/admin/parcel-lists.ts: lookOn': 'looks for a page, each at a page of rows, at most LOOKED_AT_MAX rows in all',
   'store/admin/parcel-lists.ts: identifiersOf': 'the same looks: the identifiers of all that one has found',
-  'store/delivery/ended-deliveries.ts: session.all': 'states, at most three, each counted only if those before are too few',
   'store/delivery/endpoint-backlogs.ts: session.all': 'stretches of a backlog, so that others are read in between',
   'store/delivery/endpoint-backlogs.ts: nextTurn': 'the same stretches',
   'store/history/join.ts: heldBy': 'parcels of a join, whose contents are at hand: nothing is asked for',

@@ -153,6 +153,7 @@ export const TOLD_THE_TIME = ['domain/', 'flow/']
 export const ASSERTS_TYPES = [
   // Rows and stored JSON become what this version or an older one wrote there.
   'store/codec.ts',
+  'store/delivery/delivery-codec.ts',
   // Rows come from the driver as it found them; the statement that asked for them knows their columns.
   'store/sqlite/',
   'store/postgres/',

@@ -209,7 +209,7 @@ describe('O11: names whose addresses change', () => {
     expect(await world.post(named(url))).toMatchObject({ kind: 'accepted' })
     expect(asked).toBe(1)
     // The second address is as good as the first, but nobody listens there: it would have shown.
-    expect(await world.post(named(url))).toMatchObject({ kind: 'failed', reason: 'refused' })
+    expect(await world.post(named(url))).toMatchObject({ kind: 'failed', reason: 'connection_refused' })
   })
 
   test.each([

@@ -168,7 +168,7 @@ describe('O4: no answer', () => {
     })
 
   test.each([
-    ['a refused connection', refusingUrl, 'refused', 'ECONNREFUSED'],
+    ['a refused connection', refusingUrl, 'connection_refused', 'ECONNREFUSED'],
     ['a reset', resets, 'reset', 'ECONNRESET'],
     ['an end without a word', () => openAnswering('', (socket) => void socket.end()), 'reset', 'UND_ERR_SOCKET'],
     ['something that is no HTTP', () => openAnswering('SSH-2.0-x\r\n'), 'bad_response', 'NO_HTTP'],

@@ -72,6 +72,11 @@ async function useStore(engine: Engine, place: string): Promise<void> {
   await reads.countBacklog('2')
   const page = { before: null, limit: 5 }
   await reads.listActions(page)
+  const list = { ...page, endpointId: null, parcelId: null, state: null }
+  await reads.listDeliveries(list)
+  await reads.listDeliveries({ ...list, endpointId: '2', queued: { fromMs: 0, toMs: NOW } })
+  const selection = { endpointId: '2', states: ['dead'], fromSequence: 0, deliveryId: null, sequence: null, parcelId: null } as const
+  for (const fromMs of [0, 1]) await reads.countReplayable({ selection: { ...selection, fromMs }, limit: 5, untilMs: NOW })
   for (const event of [null, 'credentials_refused'] as const) await reads.listOperatorEvents({ ...page, event, fromMs: null, toMs: null })
   await reads.close()
 }

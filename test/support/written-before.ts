@@ -88,7 +88,7 @@ function withoutAdded(is: AnswerAt, was: AnswerAt): AnswerAt {
 function onlyAsIn(is: unknown, was: unknown): unknown {
   if (Array.isArray(is) && Array.isArray(was)) return is.map((one, at) => onlyAsIn(one, was[at]))
   if (!isObject(is) || !isObject(was)) return is
-  return Object.fromEntries(Object.entries(is).flatMap(([name, value]) => (name in was ? [[name, onlyAsIn(value, was[name])]] : [])))
+  return Object.fromEntries(Object.entries(was).flatMap(([name, value]) => (name in is ? [[name, onlyAsIn(is[name], value)]] : [])))
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {

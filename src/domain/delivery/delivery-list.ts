@@ -1,3 +1,4 @@
+import { isObject, member, readJson } from '../json-body.ts'
 import type { DeadReason } from './delivery.ts'
 
 /** Selects ended deliveries of one endpoint. All conditions must hold. */
@@ -43,27 +44,71 @@ export interface ReplayedBatch {
   readonly next: ReplayCursor | null
 }
 
+/** What a replay would queue. */
+export interface ReplayCount {
+  readonly count: number
+  /** Of how many parcels they are. */
+  readonly parcels: number
+  /** When the oldest of them was queued, epoch milliseconds; null: there are none. */
+  readonly oldestAtMs: number | null
+}
+
 /** Which deliveries to list. */
 export interface DeliveryQuery {
   /** Null: any. */
   readonly endpointId: string | null
   readonly state: ListedDelivery['state'] | null
   readonly parcelId: number | null
-  /** Deliveries with ids below this; null: from the newest. */
-  readonly before: number | null
+  /** Queued in this time; absent: whenever. */
+  readonly queued?: QueuedSpan
+  /** Deliveries that come after this one in the list; null: from the newest. */
+  readonly before: DeliveryPlace | null
   readonly limit: number
+}
+
+/** From `fromMs` (inclusive) to `toMs` (exclusive), epoch milliseconds. */
+export interface QueuedSpan {
+  readonly fromMs: number
+  readonly toMs: number
+}
+
+/** The place of a delivery in a list. `queuedAtMs` counts where the list goes by time: one that was replayed has another time, but its old id. */
+export interface DeliveryPlace {
+  readonly id: number
+  readonly queuedAtMs: number
 }
 
 /** A page of deliveries. */
 export interface DeliveryPage {
   /** The newest first. A page may hold fewer than asked for, even none, while there is a `next`. */
   readonly deliveries: readonly FoundDelivery[]
-  readonly next: number | null
+  readonly next: DeliveryPlace | null
 }
 
-/** A delivery with all identifiers of its parcel. */
+/** A delivery with all identifiers of its parcel, what it tells, and how its last attempt went. */
 export interface FoundDelivery extends ListedDelivery {
   readonly identifiers: readonly string[]
+  /** Null: the bytes are no longer kept, or they are no event of the carrier. In a list also: they are more than `EVENT_READ_MAX`. */
+  readonly event: ToldEvent | null
+  /** Null: there was none since it was queued, and none is kept from before. */
+  readonly lastAttempt: AttemptRecord | null
+}
+
+/** The largest event that a list reads, in bytes, so that a page costs no more than its length says. */
+export const EVENT_READ_MAX = 16 * 1024
+
+/** What an event tells of its parcel. */
+export interface ToldEvent {
+  readonly status: string
+  readonly detailedStatus: string
+}
+
+/** Reads what an event tells; null: it is none. */
+export function readToldEvent(body: Uint8Array): ToldEvent | null {
+  const reading = readJson(body)
+  if (!reading.ok || !isObject(reading.value)) return null
+  const [status, detailedStatus] = [member(reading.value, 'status'), member(reading.value, 'detailedStatus')]
+  return typeof status === 'string' && typeof detailedStatus === 'string' ? { status, detailedStatus } : null
 }
 
 /** What an attempt of a delivery sends. */
@@ -87,7 +132,7 @@ export interface ListedDelivery {
   readonly reason: DeadReason | 'skipped' | 'endpoint_removed' | null
   readonly attempts: number
   readonly queuedAtMs: number
-  /** Null: it waits for an earlier delivery of its parcel or for its failing endpoint, or it has ended. */
+  /** While its endpoint is failing: of the next probe. Null: it waits for an earlier delivery of its parcel, or it has ended. */
   readonly nextAttemptAtMs: number | null
   readonly settledAtMs: number | null
 }

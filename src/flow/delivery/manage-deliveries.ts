@@ -1,9 +1,16 @@
 import type { Job } from '../../domain/admin/job.ts'
-import type { AttemptRecord, DeliverySelection, FoundDelivery, ListedDelivery, SentEvent } from '../../domain/delivery/delivery-list.ts'
+import type {
+  AttemptRecord,
+  DeliveryPlace,
+  DeliverySelection,
+  FoundDelivery,
+  ListedDelivery,
+  ReplayCount,
+  SentEvent,
+} from '../../domain/delivery/delivery-list.ts'
 import { eventHeaders } from '../../domain/delivery/delivery-request.ts'
 import { parseReplayOrder, parseReplayTarget } from '../../domain/delivery/replay-order.ts'
 import { AppError } from '../../domain/errors.ts'
-import { isObject, member, readJson } from '../../domain/json-body.ts'
 import { wrongInput } from '../../domain/read-input.ts'
 import type { Clock } from '../ports.ts'
 import { readIdentifier } from '../read-identifier.ts'
@@ -42,10 +49,8 @@ export interface ShownRequest {
   /** The endpoint's current URL. */
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
-  /** Null: it is no longer kept, and `status` and `detailedStatus` are null too. */
+  /** Null: it is no longer kept. */
   readonly body: string | null
-  readonly status: string | null
-  readonly detailedStatus: string | null
 }
 
 export const DELIVERY_STATES = [
@@ -60,15 +65,19 @@ export const DELIVERY_STATES = [
 /** How operators view, replay and retry deliveries (CONTRACT, `/relay/deliveries`). Arguments are raw text or JSON values. */
 export interface ManageDeliveries {
   /**
-   * Lists deliveries, the newest first. Null: any endpoint, any state, any parcel, from the newest on. Throws `bad_tracking_number` and
-   * `not_found`.
+   * Lists deliveries, the newest first. Null: any endpoint, any state, any parcel, from the newest on, however early or late it was queued.
+   * Throws `bad_request`, `bad_tracking_number` and `not_found`.
    */
   list(query: {
     readonly endpoint: number | null
     readonly state: ListedDelivery['state'] | null
     /** Raw text: an identifier. */
     readonly parcel: string | null
-    readonly cursor: number | null
+    /** Epoch milliseconds, inclusive. */
+    readonly from: number | null
+    /** Epoch milliseconds, exclusive. */
+    readonly to: number | null
+    readonly cursor: DeliveryPlace | null
     readonly limit: number
   }): Promise<{ readonly deliveries: readonly ShownDelivery[]; readonly next: string | null }>
   find(
@@ -95,7 +104,8 @@ export interface ManageDeliveries {
 
 /** The result of a replay: counted only, done, or queued as a job. */
 export type ReplayAnswer =
-  | { readonly kind: 'counted'; readonly count: number; readonly more: boolean }
+  /** `more`: it counted up to 10,001, and there may be more. */
+  | ({ readonly kind: 'counted'; readonly more: boolean } & ReplayCount)
   | { readonly kind: 'replayed'; readonly count: number }
   | { readonly kind: 'job'; readonly job: Job }
 
@@ -123,11 +133,16 @@ export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId }
   }
 
   return {
-    async list({ endpoint, state, parcel, cursor, limit }) {
+    async list({ endpoint, state, parcel, from, to, cursor, limit }) {
+      if (from !== null && to !== null && from >= to) throw wrongInput('query', 'to', 'to must be later than from.')
       const endpointId = endpoint === null ? null : String(endpoint)
       const parcelId = parcel === null ? null : await parcelOf(parcel)
-      const { deliveries, next } = await reads.listDeliveries({ endpointId, state, parcelId, before: cursor, limit })
-      return { deliveries: deliveries.map(show), next: next === null ? null : String(next) }
+      const queued = { fromMs: from ?? 0, toMs: to ?? Number.MAX_SAFE_INTEGER }
+      const isTimed = from !== null || to !== null
+      if (isTimed && cursor?.queuedAtMs === 0) throw wrongInput('query', 'cursor', 'cursor must be of a list with the same from and to.')
+      const question = { endpointId, state, parcelId, before: cursor, limit, ...(isTimed ? { queued } : {}) }
+      const { deliveries, next } = await reads.listDeliveries(question)
+      return { deliveries: deliveries.map(show), next: next === null ? null : encodeCursor(next) }
     },
     find,
     async replay(id, body) {
@@ -166,8 +181,9 @@ export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId }
       if (!(await endpointExists(endpointId))) throw new AppError('not_found', 'There is no such endpoint.')
       const selection = { ...anyOf(of ?? endpointId), ...order, parcelId: parcel === null ? null : await parcelOf(parcel) }
       const task = { selection, to: endpointId, untilMs: clock.now() }
-      const count = await reads.countReplayable({ ...task, limit: AT_ONCE_MAX + 1 })
-      if (dryRun) return { kind: 'counted', count, more: count > AT_ONCE_MAX }
+      const counted = await reads.countReplayable({ ...task, limit: AT_ONCE_MAX + 1 })
+      const { count } = counted
+      if (dryRun) return { kind: 'counted', ...counted, more: count > AT_ONCE_MAX }
       if (count <= AT_ONCE_MAX) {
         if (of !== null && of !== endpointId) await settleRemoved(left)
         return { kind: 'replayed', count: await replayAll(task, left) }
@@ -187,19 +203,17 @@ export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId }
 }
 
 function showRequest(delivery: ShownDelivery, { url, body }: SentEvent): ShownRequest {
-  const reading = body === null ? null : readJson(body)
-  const event = reading?.ok && isObject(reading.value) ? reading.value : {}
-  const textOf = (name: string) => {
-    const value = member(event, name)
-    return typeof value === 'string' ? value : null
-  }
-  return {
-    url,
-    headers: eventHeaders(delivery),
-    body: body === null ? null : Buffer.from(body).toString(),
-    status: textOf('status'),
-    detailedStatus: textOf('detailedStatus'),
-  }
+  return { url, headers: eventHeaders(delivery), body: body === null ? null : Buffer.from(body).toString() }
+}
+
+function encodeCursor({ id, queuedAtMs }: DeliveryPlace): string {
+  return queuedAtMs === 0 ? String(id) : `${id}.${queuedAtMs}`
+}
+
+/** Parses a cursor that a page returned as `next`; null: it is none. */
+export function readDeliveryCursor(text: string): DeliveryPlace | null {
+  const [, id, queuedAtMs = '0'] = /^(\d{1,15})(?:\.(\d{1,15}))?$/.exec(text) ?? []
+  return id === undefined ? null : { id: Number(id), queuedAtMs: Number(queuedAtMs) }
 }
 
 function anyOf(endpointId: string): DeliverySelection {

@@ -4,6 +4,7 @@ import type {
   DeliveryQuery,
   DeliverySelection,
   InspectedDelivery,
+  ReplayCount,
   ReplayedBatch,
   ReplayRequest,
   RetryOutcome,
@@ -94,6 +95,10 @@ export interface DeliveryReads {
   listDeliveries(query: DeliveryQuery): Promise<DeliveryPage>
   /** A delivery by id; null: there is none. */
   findDelivery(id: number): Promise<InspectedDelivery | null>
-  /** Counts the deliveries that a replay would queue, up to `limit`. */
-  countReplayable(request: { readonly selection: DeliverySelection; readonly limit: number; readonly untilMs: number }): Promise<number>
+  /** Counts the deliveries that a replay would queue, up to `limit`: what is beyond counts for nothing. */
+  countReplayable(request: {
+    readonly selection: DeliverySelection
+    readonly limit: number
+    readonly untilMs: number
+  }): Promise<ReplayCount>
 }

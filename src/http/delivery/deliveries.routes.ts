@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import type { AttemptRecord } from '../../domain/delivery/delivery-list.ts'
 import { replayOrderSchema, replayTargetSchema } from '../../domain/delivery/replay-order.ts'
-import { DELIVERY_STATES, type ManageDeliveries, type ShownDelivery } from '../../flow/delivery/manage-deliveries.ts'
+import { DELIVERY_STATES, type ManageDeliveries, readDeliveryCursor, type ShownDelivery } from '../../flow/delivery/manage-deliveries.ts'
 import { jobSchema, pathOfJob, presentJob } from '../admin/jobs.routes.ts'
-import { idOf, jsonAnswer, location, pageAnswer, wholeNumber } from '../server/answer-schemas.ts'
+import { idOf, instant as instantOf, jsonAnswer, location, pageAnswer, wholeNumber } from '../server/answer-schemas.ts'
 import { presentAnswerStart, presentInstant, presentJson } from '../server/present.ts'
-import { count, NO_QUERY, oneOf, page, query, text } from '../server/query.ts'
+import { count, instant, NO_QUERY, oneOf, page, query, read, text } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
 import { deliverySchema, inspectedDeliverySchema } from './delivery-schemas.ts'
 
@@ -24,10 +24,19 @@ export const DELIVERIES_ROUTES = [
     method: 'get',
     path: '/relay/deliveries',
     summary: 'List deliveries',
-    description: 'Newest first. A page may hold fewer than asked for, even none, while there is a `next`.',
+    description:
+      'Newest first; with `from` (inclusive) or `to` (exclusive) those queued then, the last queued first. A page may hold fewer than asked for, even none, while there is a `next`.',
     scope: 'admin',
     params: {},
-    query: query({ ...page, cursor: id, endpoint: id, parcel: text, state: oneOf(DELIVERY_STATES) }),
+    query: query({
+      ...page,
+      cursor: read(readDeliveryCursor, 'must be the next of a page'),
+      endpoint: id,
+      parcel: text,
+      state: oneOf(DELIVERY_STATES),
+      from: instant,
+      to: instant,
+    }),
     body: null,
     answers: () => ({ 200: pageAnswer('deliveries', deliverySchema()) }),
     problems: ['bad_tracking_number', 'not_found'],
@@ -53,14 +62,7 @@ export const DELIVERIES_ROUTES = [
       ({ manageDeliveries }: DeliveriesRoutePorts) =>
       async (ctx, { param }) => {
         const { delivery, attempts, request } = await manageDeliveries.find(param('id'))
-        const { status, detailedStatus, ...sent } = request
-        presentJson(ctx, 200, {
-          ...presentDelivery(delivery),
-          status,
-          detailedStatus,
-          request: sent,
-          attempts: attempts.map(presentAttempt),
-        })
+        presentJson(ctx, 200, { ...presentDelivery(delivery), request, attempts: attempts.map(presentAttempt) })
       },
   }),
   apiRoute({
@@ -130,8 +132,14 @@ export const DELIVERIES_ROUTES = [
     },
     answers: () => ({
       200: jsonAnswer(
-        'With `dryRun`: how many there are, counted up to 10,001',
-        z.strictObject({ count: wholeNumber(), more: z.boolean(), dryRun: z.literal(true) }),
+        'With `dryRun`: how many there are, of how many parcels, and when the oldest was queued; counted up to 10,001',
+        z.strictObject({
+          count: wholeNumber(),
+          more: z.boolean(),
+          parcels: wholeNumber(),
+          oldestQueuedAt: instantOf().nullable(),
+          dryRun: z.literal(true),
+        }),
       ),
       202: jsonAnswer(
         'They are queued, or a job queues them',
@@ -150,14 +158,16 @@ export const DELIVERIES_ROUTES = [
         if (answer.kind === 'job') {
           ctx.set('Location', pathOfJob(answer.job))
           presentJson(ctx, 202, presentJob(answer.job))
-        } else if (answer.kind === 'counted') presentJson(ctx, 200, { count: answer.count, more: answer.more, dryRun: true })
-        else presentJson(ctx, 202, { count: answer.count, dryRun: false })
+        } else if (answer.kind === 'counted') {
+          const { count, more, parcels, oldestAtMs } = answer
+          presentJson(ctx, 200, { count, more, parcels, oldestQueuedAt: presentInstant(oldestAtMs), dryRun: true })
+        } else presentJson(ctx, 202, { count: answer.count, dryRun: false })
       },
   }),
 ]
 
 function presentDelivery(delivery: ShownDelivery): object {
-  const { deliveryId, endpointId, endpointName, webhookId, sequence, previousSequence, state, reason } = delivery
+  const { deliveryId, endpointId, endpointName, webhookId, sequence, previousSequence, state, reason, event, lastAttempt } = delivery
   return {
     id: String(deliveryId),
     endpoint: { id: endpointId, name: endpointName },
@@ -165,9 +175,12 @@ function presentDelivery(delivery: ShownDelivery): object {
     webhookId,
     sequence,
     previousSequence,
+    status: event?.status ?? null,
+    detailedStatus: event?.detailedStatus ?? null,
     state,
     reason,
     attemptCount: delivery.attempts,
+    lastAttempt: lastAttempt === null ? null : presentAttempt(lastAttempt),
     queuedAt: presentInstant(delivery.queuedAtMs),
     nextAttemptAt: presentInstant(delivery.nextAttemptAtMs),
     settledAt: presentInstant(delivery.settledAtMs),

@@ -8,7 +8,7 @@ export const failureReason = named('FailureReason', () =>
   oneOfAll<FailureReason>({
     timeout: true,
     dns: true,
-    refused: true,
+    connection_refused: true,
     reset: true,
     tls: true,
     proxy: true,
@@ -23,6 +23,22 @@ export const failureReason = named('FailureReason', () =>
 
 const webhookId = () => z.string().regex(/^[A-Za-z0-9_-]{1,128}$/)
 
+/** The start of what a receiver answered. */
+export const answerStart = () => ({
+  answerStart: z.string().nullable().describe('The start of its answer; null: it is no text.'),
+  answerStartBase64: z.base64().optional(),
+})
+
+const attemptSchema = named('DeliveryAttempt', () =>
+  z.strictObject({
+    at: instant(),
+    durationMs: z.number().min(0),
+    status: wholeNumber().nullable().describe('Null: there was no answer, for the `reason`.'),
+    reason: failureReason().nullable(),
+    ...answerStart(),
+  }),
+)
+
 const deliveryMembers = () => ({
   id: numberedId(),
   endpoint: z.strictObject({ id: numberedId(), name: z.string() }),
@@ -30,6 +46,8 @@ const deliveryMembers = () => ({
   webhookId: webhookId().describe('The id of the event, the same for every attempt and replay.'),
   sequence: wholeNumber(),
   previousSequence: wholeNumber(),
+  status: z.string().nullable().describe('What the event tells. Null: its bytes are no longer kept or, in a list, are over 16 KiB.'),
+  detailedStatus: z.string().nullable(),
   state: z.enum(DELIVERY_STATES),
   reason: oneOfAll<NonNullable<ListedDelivery['reason']>>({
     receiver_refused: true,
@@ -42,24 +60,21 @@ const deliveryMembers = () => ({
     .nullable()
     .describe('Why it was given up or cancelled.'),
   attemptCount: wholeNumber(),
+  lastAttempt: attemptSchema().nullable(),
   queuedAt: instant(),
-  nextAttemptAt: instant().nullable().describe('Null: it waits for an earlier one or for its failing endpoint, or it has ended.'),
+  nextAttemptAt: instant()
+    .nullable()
+    .describe(
+      'While its endpoint is failing: of the next probe. Null: it waits for an earlier one or for its disabled endpoint, or it has ended.',
+    ),
   settledAt: instant().nullable(),
 })
 
 export const deliverySchema = named('Delivery', () => z.strictObject(deliveryMembers()))
 
-/** The start of what a receiver answered. */
-export const answerStart = () => ({
-  answerStart: z.string().nullable().describe('The start of its answer; null: it is no text.'),
-  answerStartBase64: z.base64().optional(),
-})
-
 export const inspectedDeliverySchema = named('InspectedDelivery', () =>
   z.strictObject({
     ...deliveryMembers(),
-    status: z.string().nullable(),
-    detailedStatus: z.string().nullable(),
     request: z
       .strictObject({
         url: z.string().describe("The endpoint's current URL."),
@@ -67,16 +82,6 @@ export const inspectedDeliverySchema = named('InspectedDelivery', () =>
         body: z.string().nullable().describe('Null: it is no longer kept.'),
       })
       .describe('What an attempt sends, without the signatures.'),
-    attempts: z
-      .array(
-        z.strictObject({
-          at: instant(),
-          durationMs: z.number().min(0),
-          status: wholeNumber().nullable().describe('Null: there was no answer, for the `reason`.'),
-          reason: failureReason().nullable(),
-          ...answerStart(),
-        }),
-      )
-      .describe('The last first.'),
+    attempts: z.array(attemptSchema()).describe('The last first.'),
   }),
 )

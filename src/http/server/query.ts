@@ -46,6 +46,13 @@ export function read<Value>(readText: (text: string) => Value | null, error: str
     .default(null)
 }
 
+/** A time with its zone; epoch milliseconds. */
+export const instant = z.iso
+  .datetime({ offset: true, error: 'must be a time such as 2026-03-01T10:00:00Z' })
+  .transform((text) => Date.parse(text))
+  .nullable()
+  .default(null)
+
 export const flag = z
   .enum(['true', 'false'])
   .transform((value) => value === 'true')

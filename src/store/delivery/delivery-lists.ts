@@ -1,19 +1,25 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely'
-import type { AttemptRecord, DeliveryPage, DeliveryQuery } from '../../domain/delivery/delivery-list.ts'
+import {
+  type DeliveryPage,
+  type DeliveryPlace,
+  type DeliveryQuery,
+  type QueuedSpan,
+  readToldEvent,
+} from '../../domain/delivery/delivery-list.ts'
 import type { ReadSide } from '../../flow/read-side.ts'
-import { DELIVERY_STATE, type DeliveryRow, decodeDelivery } from '../codec.ts'
+import { DELIVERY_STATE } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import type { Tables } from '../schema.ts'
 import { type Dialect, statement } from '../statement.ts'
-import { findSentEvent, withIdentifiers } from './delivery-view.ts'
+import { acceptedAttempt, decodeAttempt, decodeDelivery } from './delivery-codec.ts'
+import { findSentEvent, withDetails, withIdentifiers } from './delivery-view.ts'
 
 /** How many deliveries one page may scan: a rare state would otherwise require a full scan. */
 const LOOKED_AT_MAX = 50_000
 
-const newest = statement()((db) => db.selectFrom('delivery').select('id').orderBy('id', 'desc').limit(1))
+const newest = statement()((db) => db.selectFrom('delivery').select('id').where('id', '>', 0).orderBy('id', 'desc').limit(1))
 
 type Wanted = {
-  readonly before: number
   readonly limit: number
   readonly endpointId: number | null
   readonly a: number
@@ -32,21 +38,53 @@ const wanted = (db: Kysely<Tables>, p: Wanted, { integer }: Dialect) =>
     .selectAll('delivery')
     .select(['endpoint.name as endpoint_name', 'endpoint.disabled', 'endpoint.removed_at_ms'])
     .select(['endpoint.probe_at_ms', 'endpoint.woken_at_ms', 'endpoint.round as endpoint_round'])
-    .where('delivery.id', '<', p.before)
     .where(isAny(sql.ref('delivery.endpoint_id'), integer(p.endpointId)))
     .where(stateNow, '>=', p.a)
     .where(stateNow, '<=', p.b)
     .where(isAny(sql`(case when endpoint.disabled is null then 0 else 1 end)`, integer(p.held)))
     .where(isAny(sql`(case when delivery.attempts > 0 then 1 else 0 end)`, integer(p.tried)))
-    .orderBy('delivery.id', 'desc')
     .limit(p.limit)
 
-const page = statement<Wanted & { readonly from: number }>()((db, p, dialect) => wanted(db, p, dialect).where('delivery.id', '>=', p.from))
+const page = statement<Wanted & { readonly before: number; readonly from: number }>()((db, p, dialect) =>
+  wanted(db, p, dialect).where('delivery.id', '<', p.before).where('delivery.id', '>=', p.from).orderBy('delivery.id', 'desc'),
+)
 // Uses the index by endpoint and parcel: one parcel has few deliveries.
-const pageOfParcel = statement<Wanted & { readonly parcelId: number }>()((db, p, dialect) =>
+const pageOfParcel = statement<
+  Wanted & { readonly fromMs: number; readonly toMs: number; readonly before: number; readonly parcelId: number }
+>()((db, p, dialect) =>
   wanted(db, p, dialect)
     .where('delivery.endpoint_id', 'in', (of) => of.selectFrom('endpoint').select('endpoint.id'))
-    .where('delivery.parcel_id', '=', p.parcelId),
+    .where('delivery.parcel_id', '=', p.parcelId)
+    .where('delivery.id', '<', p.before)
+    .where('delivery.queued_at_ms', '>=', p.fromMs)
+    .where('delivery.queued_at_ms', '<', p.toMs)
+    .orderBy('delivery.id', 'desc'),
+)
+
+type Span = { readonly fromMs: number; readonly toMs: number; readonly beforeMs: number; readonly beforeId: number }
+
+/** Times may repeat, so a place among them is a time and an id. */
+const isBefore = (p: Span) => sql<boolean>`(delivery.queued_at_ms, delivery.id) < (${p.beforeMs}, ${p.beforeId})`
+const pageByTime = statement<Wanted & Span & { readonly endMs: number; readonly endId: number }>()((db, p, dialect) =>
+  wanted(db, p, dialect)
+    .where('delivery.queued_at_ms', '>=', p.fromMs)
+    .where('delivery.queued_at_ms', '<', p.toMs)
+    .where(isBefore(p))
+    .where(sql<boolean>`(delivery.queued_at_ms, delivery.id) >= (${p.endMs}, ${p.endId})`)
+    .orderBy('delivery.queued_at_ms', 'desc')
+    .orderBy('delivery.id', 'desc'),
+)
+const endByTime = statement<Span>()((db, p) =>
+  db
+    .selectFrom('delivery')
+    .select(['id', 'queued_at_ms'])
+    .where('queued_at_ms', '>=', p.fromMs)
+    .where('queued_at_ms', '<', p.toMs)
+    .where(isBefore(p))
+    .orderBy('queued_at_ms', 'desc')
+    .orderBy('id', 'desc')
+    .limit(1)
+    .offset(LOOKED_AT_MAX - 1),
 )
 
 /** A null value matches everything. */
@@ -66,17 +104,41 @@ const STATES: Readonly<Record<NonNullable<DeliveryQuery['state']>, { a: number; 
 }
 const ANY_STATE = { a: behind, b: DELIVERY_STATE.cancelled, held: null, tried: null }
 
-/** Lists deliveries, newest first. */
+const WHENEVER: QueuedSpan = { fromMs: 0, toMs: Number.MAX_SAFE_INTEGER }
+
+/** Lists deliveries, newest first: by id, or by time if a time is asked for, unless those of one parcel are, which are few. */
 export async function listDeliveries(session: Session, query: DeliveryQuery): Promise<DeliveryPage> {
-  const [last] = await session.all(newest, {})
-  const before = query.before ?? (last?.id ?? 0) + 1
-  const { parcelId, limit } = query
-  const from = parcelId === null ? Math.max(1, before - LOOKED_AT_MAX) : 1
+  const { parcelId, queued, limit } = query
   const state = query.state === null ? ANY_STATE : STATES[query.state]
-  const asked = { ...state, endpointId: query.endpointId === null ? null : Number(query.endpointId), before, limit }
-  const rows = parcelId === null ? await session.all(page, { ...asked, from }) : await session.all(pageOfParcel, { ...asked, parcelId })
-  const lastShown = rows.length < query.limit ? from : (rows.at(-1)?.id ?? from)
-  return { deliveries: await withIdentifiers(session, rows.map(decodeDelivery)), next: lastShown > 1 ? lastShown : null }
+  const asked = { ...state, endpointId: query.endpointId === null ? null : Number(query.endpointId), limit }
+  if (parcelId !== null) {
+    const before = query.before?.id ?? Number.MAX_SAFE_INTEGER
+    const rows = await session.all(pageOfParcel, { ...asked, ...(queued ?? WHENEVER), before, parcelId })
+    return { deliveries: await withDetails(session, rows), next: rows.length < limit ? null : placeOf(rows.at(-1)) }
+  }
+  return queued === undefined ? await listById(session, asked, query.before) : await listByTime(session, asked, queued, query)
+}
+
+async function listById(session: Session, asked: Wanted, place: DeliveryPlace | null): Promise<DeliveryPage> {
+  const [last] = await session.all(newest, {})
+  const before = place?.id ?? (last?.id ?? 0) + 1
+  const from = Math.max(1, before - LOOKED_AT_MAX)
+  const rows = await session.all(page, { ...asked, before, from })
+  const next = rows.length < asked.limit ? from : (rows.at(-1)?.id ?? from)
+  return { deliveries: await withDetails(session, rows), next: next > 1 ? { id: next, queuedAtMs: 0 } : null }
+}
+
+async function listByTime(session: Session, asked: Wanted, queued: QueuedSpan, query: DeliveryQuery): Promise<DeliveryPage> {
+  const { before, state, endpointId } = query
+  const span = { ...queued, beforeMs: before?.queuedAtMs ?? Number.MAX_SAFE_INTEGER, beforeId: before?.id ?? 0 }
+  // Where all that was queued then is wanted, a page looks at no more than it shows.
+  const [end] = state === null && endpointId === null ? [] : await session.all(endByTime, span)
+  const rows = await session.all(pageByTime, { ...asked, ...span, endMs: end?.queued_at_ms ?? 0, endId: end?.id ?? 0 })
+  return { deliveries: await withDetails(session, rows), next: rows.length < asked.limit ? placeOf(end) : placeOf(rows.at(-1)) }
+}
+
+function placeOf(row: { readonly id: number; readonly queued_at_ms: number } | undefined): DeliveryPlace | null {
+  return row === undefined ? null : { id: row.id, queuedAtMs: row.queued_at_ms }
 }
 
 const one = statement<{ id: number }>()((db, p) =>
@@ -96,21 +158,11 @@ const attemptsOf = statement<{ id: number }>()((db, p) =>
 export async function findDelivery(session: Session, id: number): Promise<Awaited<ReturnType<ReadSide['findDelivery']>>> {
   const [row] = await session.all(one, { id })
   if (row === undefined) return null
-  const attempts = (await session.all(attemptsOf, { id })).map((attempt) => ({
-    atMs: attempt.at_ms,
-    durationMs: attempt.duration_ms,
-    status: attempt.status,
-    reason: attempt.reason,
-    answerStart: attempt.answer ?? new Uint8Array(),
-  }))
+  const accepted = acceptedAttempt(row)
+  const attempts = [...(accepted === null ? [] : [accepted]), ...(await session.all(attemptsOf, { id })).map(decodeAttempt)]
   const [delivery] = await withIdentifiers(session, [decodeDelivery(row)])
   if (delivery === undefined) return null
-  return { delivery, attempts: [...acceptedAttempt(row), ...attempts], sent: await findSentEvent(session, id) }
-}
-
-/** The accepted attempt is always the newest: nothing follows it unless the delivery is replayed, and a replay moves it to table `attempt`. */
-function acceptedAttempt(row: Pick<DeliveryRow, 'accepted_at_ms' | 'accepted_duration_ms' | 'accepted_status'>): readonly AttemptRecord[] {
-  const { accepted_at_ms: atMs, accepted_duration_ms: durationMs, accepted_status: status } = row
-  if (atMs === null) return []
-  return [{ atMs, durationMs: durationMs ?? 0, status, reason: null, answerStart: new Uint8Array() }]
+  const sent = await findSentEvent(session, id)
+  const event = sent.body === null ? null : readToldEvent(sent.body)
+  return { delivery: { ...delivery, event, lastAttempt: attempts[0] ?? null }, attempts, sent }
 }

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { DeliverySelection, ReplayCursor } from '../../domain/delivery/delivery-list.ts'
+import type { DeliverySelection, ReplayCount, ReplayCursor } from '../../domain/delivery/delivery-list.ts'
 import { DELIVERY_STATE } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
@@ -58,37 +58,6 @@ const one = statement<{ id: number; endpointId: number; a: number; b: number; c:
     .where('delivery.endpoint_id', '=', p.endpointId)
     .where((row) => row.or([row('delivery.state', 'in', [p.a, p.b, p.c]), row('endpoint.removed_at_ms', 'is not', null)])),
 )
-const countBySequence = statement<Range>()((db, p) =>
-  db
-    .selectFrom(
-      db
-        .selectFrom('delivery')
-        .select('id')
-        .where('endpoint_id', '=', p.endpointId)
-        .where('state', '=', p.state)
-        .where('state', '>=', DELIVERY_STATE.delivered)
-        .where('sequence', '>=', p.from)
-        .limit(p.limit)
-        .as('some'),
-    )
-    .select((row) => row.fn.countAll<number>().as('count')),
-)
-const countByTime = statement<Range>()((db, p) =>
-  db
-    .selectFrom(
-      db
-        .selectFrom('delivery')
-        .select('id')
-        .where('endpoint_id', '=', p.endpointId)
-        .where('state', '=', p.state)
-        .where('state', '>=', DELIVERY_STATE.delivered)
-        .where('queued_at_ms', '>=', p.from)
-        .where('queued_at_ms', '<=', p.to)
-        .limit(p.limit)
-        .as('some'),
-    )
-    .select((row) => row.fn.countAll<number>().as('count')),
-)
 const waitingOfRemoved = statement<{ endpointId: number; limit: number }>()((db, p) =>
   db
     .selectFrom('delivery')
@@ -135,35 +104,36 @@ export async function findEnded(
   return { ended, next: last === undefined ? null : { at: last.at, id: last.id } }
 }
 
-/** Counts the selected deliveries, up to a limit. */
-export async function countReplayable(session: Session, selection: DeliverySelection, limit: number, untilMs: number): Promise<number> {
-  const waiting = selection.states.includes('cancelled') ? await countWaitingOfRemoved(session, selection, limit) : 0
-  const isRange = selection.deliveryId === null && selection.parcelId === null && selection.sequence === null
-  if (!isRange) return waiting + (await findEnded(session, { selection, after: null, limit, untilMs })).ended.length
-  let count = waiting
-  const isByTime = selection.fromMs > 0
-  for (const state of selection.states) {
-    const range = rangeOf({ selection, after: null, limit: Math.max(1, limit - count), untilMs })
-    const [row] = await session.all(isByTime ? countByTime : countBySequence, { ...range, state: DELIVERY_STATE[state] })
-    count += row?.count ?? 0
-    if (count >= limit) return limit
-  }
-  return count
+/**
+ * Counts the selected deliveries, up to a limit, and their parcels, and says when the oldest of them was queued. What waits for a removed
+ * endpoint is among them, though its rows are not updated yet.
+ */
+export async function countReplayable(
+  session: Session,
+  selection: DeliverySelection,
+  limit: number,
+  untilMs: number,
+): Promise<ReplayCount> {
+  const waiting = selection.states.includes('cancelled') ? await waitingOf(session, selection, limit) : []
+  const ended = waiting.length < limit ? await findRows(session, { selection, after: null, limit: limit - waiting.length, untilMs }) : []
+  const rows = [...waiting, ...ended.filter(({ queued_at_ms: atMs }) => atMs >= selection.fromMs)]
+  const oldestAtMs = rows.reduce<number | null>((oldest, { queued_at_ms: atMs }) => Math.min(oldest ?? atMs, atMs), null)
+  return { count: rows.length, parcels: new Set(rows.map((row) => row.parcel_id)).size, oldestAtMs }
 }
 
-/** Counts the selected ones among cancelled deliveries whose rows are not updated yet. At `limit` such rows it returns `limit`. */
-async function countWaitingOfRemoved(session: Session, selection: DeliverySelection, limit: number): Promise<number> {
+/** The selected ones among cancelled deliveries whose rows are not updated yet; if there are `limit` such rows, all of them. */
+async function waitingOf(session: Session, selection: DeliverySelection, limit: number) {
   const rows = await session.all(waitingOfRemoved, { endpointId: Number(selection.endpointId), limit })
-  if (rows.length === limit) return limit
+  if (rows.length === limit) return rows
   const { parcelId, sequence, fromSequence, fromMs, deliveryId } = selection
-  if (deliveryId !== null) return 0
+  if (deliveryId !== null) return []
   return rows.filter(
     (row) =>
       (parcelId === null || row.parcel_id === parcelId) &&
       (sequence === null || row.sequence === sequence) &&
       row.sequence >= fromSequence &&
       row.queued_at_ms >= fromMs,
-  ).length
+  )
 }
 
 function rangeOf({ selection, after, limit, untilMs }: EndedQuery): Omit<Range, 'state'> {

@@ -17,6 +17,7 @@ import { refusals } from './migrations/0017-refusals.ts'
 import { skipped } from './migrations/0018-skipped.ts'
 import { learnt } from './migrations/0019-learnt.ts'
 import { operatorEvents } from './migrations/0020-operator-events.ts'
+import { deliveriesByTime } from './migrations/0022-deliveries-by-time.ts'
 
 /** Append only: never change a released migration. */
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -36,6 +37,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0018-skipped': skipped,
   '0019-learnt': learnt,
   '0020-operator-events': operatorEvents,
+  '0022-deliveries-by-time': deliveriesByTime,
 }
 
 /**

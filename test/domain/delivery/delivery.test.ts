@@ -44,7 +44,9 @@ function settled(outcome: AttemptOutcome, given: Given = {}): Settlement {
 }
 
 const anyFailure: fc.Arbitrary<AttemptOutcome> = fc.oneof(
-  fc.constantFrom<FailureReason>('timeout', 'dns', 'refused', 'reset', 'tls', 'bad_response', 'forbidden', 'network').map(failed),
+  fc
+    .constantFrom<FailureReason>('timeout', 'dns', 'connection_refused', 'reset', 'tls', 'bad_response', 'forbidden', 'network')
+    .map(failed),
   fc
     .integer({ min: 300, max: 599 })
     .filter((status) => status !== 410)
@@ -117,9 +119,9 @@ describe('settling a delivery', () => {
     let delivery: Delivery = { attempts: 0, spared: 0, firstFailedAtMs: null }
     let atMs = queuedAtMs + 2
     while (atMs < queuedAtMs + 72 * HOUR_MS) {
-      delivery = countAttempt(delivery, failed('refused'), atMs)
-      const settlement = settle(delivery, failed('refused'), atMs, policy, health, 0.5)
-      health = healthThen(health, failed('refused'), atMs)
+      delivery = countAttempt(delivery, failed('connection_refused'), atMs)
+      const settlement = settle(delivery, failed('connection_refused'), atMs, policy, health, 0.5)
+      health = healthThen(health, failed('connection_refused'), atMs)
       if (settlement.state !== 'retrying') throw new Error(`ended as ${settlement.state}`)
       atMs = settlement.nextAttemptAtMs
     }

@@ -44,13 +44,13 @@ test('a start names the endpoints that are not sent to', () => {
 test('failures of an endpoint are a line a minute with their number and the last cause', () => {
   const { lines, endpointLog, pass } = world()
   for (let nth = 0; nth < 100; nth++) endpointLog.attempted('shop', refused)
-  endpointLog.attempted('other', { kind: 'failed', reason: 'refused', detail: '', durationMs: 1, answerStart: new Uint8Array() })
+  endpointLog.attempted('other', { kind: 'failed', reason: 'connection_refused', detail: '', durationMs: 1, answerStart: new Uint8Array() })
   pass(60_000)
   endpointLog.attempted('shop', refused)
   endpointLog.attempted('shop', { kind: 'accepted', status: 200, durationMs: 1, answerStart: new Uint8Array() })
   expect(lines.map(({ fields }) => fields)).toEqual([
     { endpoint: 'shop', count: 1, last: 'status 500' },
-    { endpoint: 'other', count: 1, last: 'refused' },
+    { endpoint: 'other', count: 1, last: 'connection_refused' },
     { endpoint: 'shop', count: 100, last: 'status 500' },
   ])
 })

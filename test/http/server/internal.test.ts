@@ -539,16 +539,19 @@ test('all problems of a query are reported at once, with the nearest name or val
       status: 400,
       instance: expect.stringMatching(/^urn:uuid:/),
       detail:
-        'limit must be given only once. cursor must be a whole number of at least 0. state must be one of queued, retrying, held, delivered, dead, cancelled; did you mean delivered? There is no parameter "endpont" here; did you mean "endpoint"? There is no parameter "__proto__" here; there are limit, cursor, endpoint, parcel, state.',
+        'limit must be given only once. cursor must be the next of a page. state must be one of queued, retrying, held, delivered, dead, cancelled; did you mean delivered? There is no parameter "endpont" here; did you mean "endpoint"? There is no parameter "__proto__" here; there are limit, cursor, endpoint, parcel, state, from, to.',
       errors: [
         { parameter: 'limit', detail: 'limit must be given only once.' },
-        { parameter: 'cursor', detail: 'cursor must be a whole number of at least 0.' },
+        { parameter: 'cursor', detail: 'cursor must be the next of a page.' },
         {
           parameter: 'state',
           detail: 'state must be one of queued, retrying, held, delivered, dead, cancelled; did you mean delivered?',
         },
         { parameter: 'endpont', detail: 'There is no parameter "endpont" here; did you mean "endpoint"?' },
-        { parameter: '__proto__', detail: 'There is no parameter "__proto__" here; there are limit, cursor, endpoint, parcel, state.' },
+        {
+          parameter: '__proto__',
+          detail: 'There is no parameter "__proto__" here; there are limit, cursor, endpoint, parcel, state, from, to.',
+        },
       ],
     },
   ])

@@ -27,7 +27,11 @@ async function openReplays(engine: Engine, selected: number) {
           return { count: 100, next: { at: stretches, id: stretches } }
         },
       },
-      reads: { ...store.reads, listEndpoints: async () => endpoints, countReplayable: async ({ limit }) => Math.min(limit, selected) },
+      reads: {
+        ...store.reads,
+        listEndpoints: async () => endpoints,
+        countReplayable: async ({ limit }) => ({ count: Math.min(limit, selected), parcels: 1, oldestAtMs: 1 }),
+      },
       clock: { now: store.now, monotonic: store.now },
       review: () => {},
       reviewed: async () => {},
@@ -69,7 +73,7 @@ describe.each(engines)('replays of many on $name', (engine) => {
 
   test('a replay of more than 10,000 is a job, and is counted no further than that', async () => {
     const { replay, stretches } = await openReplays(engine, 1_400_000)
-    expect(await replay({ since: 0, dryRun: true })).toEqual({ kind: 'counted', count: 10_001, more: true })
+    expect(await replay({ since: 0, dryRun: true })).toEqual({ kind: 'counted', count: 10_001, parcels: 1, oldestAtMs: 1, more: true })
     expect(await replay({ since: 0 })).toMatchObject({ kind: 'job', job: { state: 'waiting', by: 'admin', task: { kind: 'replay' } } })
     expect(stretches()).toBe(0)
   })

@@ -1,0 +1,74 @@
+import type { Selectable } from 'kysely'
+import type { AttemptRecord, ListedDelivery } from '../../domain/delivery/delivery-list.ts'
+import { DELIVERY_STATE } from '../codec.ts'
+import type { Tables } from '../schema.ts'
+
+export type DeliveryRow = Selectable<Tables['delivery']> &
+  Pick<Selectable<Tables['endpoint']>, 'disabled' | 'removed_at_ms' | 'probe_at_ms' | 'woken_at_ms'> & {
+    readonly endpoint_name: string
+    readonly endpoint_round: number
+  }
+
+export function decodeDelivery(row: DeliveryRow): ListedDelivery {
+  return {
+    deliveryId: row.id,
+    endpointId: String(row.endpoint_id),
+    endpointName: row.endpoint_name,
+    parcelId: row.parcel_id,
+    sequence: row.sequence,
+    previousSequence: row.previous_sequence,
+    state: stateOf(row),
+    // The column holds only what `saveSettlements`, `skipDelivery` and `cancelRemoved` wrote.
+    reason: isCancelledUnwritten(row) ? 'endpoint_removed' : (row.reason as ListedDelivery['reason']),
+    attempts: row.attempts,
+    queuedAtMs: row.queued_at_ms,
+    nextAttemptAtMs: nextAttemptAtMs(row),
+    settledAtMs: isCancelledUnwritten(row) ? row.removed_at_ms : row.settled_at_ms,
+  }
+}
+
+/** Removing an endpoint cancels its waiting deliveries at once, but their rows are updated later, in batches. */
+function isCancelledUnwritten(row: DeliveryRow): boolean {
+  return row.removed_at_ms !== null && row.state < DELIVERY_STATE.delivered
+}
+
+/**
+ * A delivery last attempted in an earlier round became due when its endpoint was woken. One that waits and has a reason is to be skipped. To a
+ * failing endpoint nothing goes before its next probe.
+ */
+function nextAttemptAtMs(row: DeliveryRow): number | null {
+  if (row.state !== DELIVERY_STATE.due || row.reason !== null || row.removed_at_ms !== null || row.disabled !== null) return null
+  if (row.probe_at_ms !== null) return row.probe_at_ms
+  if (row.round === row.endpoint_round) return row.next_attempt_at_ms
+  return Math.min(row.next_attempt_at_ms, Math.max(row.woken_at_ms, row.queued_at_ms))
+}
+
+function stateOf(row: DeliveryRow): ListedDelivery['state'] {
+  const { state, disabled, attempts } = row
+  if (isCancelledUnwritten(row)) return 'cancelled'
+  if (state === DELIVERY_STATE.delivered) return 'delivered'
+  if (state === DELIVERY_STATE.dead) return 'dead'
+  if (state === DELIVERY_STATE.cancelled) return 'cancelled'
+  if (disabled !== null) return 'held'
+  return attempts > 0 ? 'retrying' : 'queued'
+}
+
+export function decodeAttempt(row: Selectable<Tables['attempt']>): AttemptRecord {
+  return {
+    atMs: row.at_ms,
+    durationMs: row.duration_ms,
+    status: row.status,
+    // Earlier versions wrote it in a way that reads as an answer.
+    reason: row.reason === 'refused' ? 'connection_refused' : row.reason,
+    answerStart: row.answer ?? new Uint8Array(),
+  }
+}
+
+/**
+ * The accepted attempt that is stored in the delivery's own row. It is always the newest: nothing follows it unless the delivery is replayed,
+ * and a replay moves it to table `attempt`.
+ */
+export function acceptedAttempt(row: DeliveryRow): AttemptRecord | null {
+  const { accepted_at_ms: atMs, accepted_duration_ms: durationMs, accepted_status: status } = row
+  return atMs === null ? null : { atMs, durationMs: durationMs ?? 0, status, reason: null, answerStart: new Uint8Array() }
+}
