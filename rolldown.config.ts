@@ -1,4 +1,15 @@
-import type { BuildOptions } from 'rolldown'
+import { globSync, readFileSync } from 'node:fs'
+import { relative } from 'node:path'
+import type { BuildOptions, Plugin } from 'rolldown'
+
+/** Files that the program reads and does not import keep their places below `src`. */
+const filesToRead: Plugin = {
+  name: 'files to read',
+  generateBundle() {
+    for (const path of globSync('src/http/portal/assets/*'))
+      this.emitFile({ type: 'asset', fileName: relative('src', path), source: readFileSync(path) })
+  },
+}
 
 /** What is compiled: a file for each thread and what they share, libraries included. Loading some thousand modules one by one took most of a start. */
 export default {
@@ -10,6 +21,7 @@ export default {
     'sqlite-checkpoint-thread': 'src/store/sqlite/sqlite-checkpoint-thread.ts',
   },
   platform: 'node',
+  plugins: [filesToRead],
   // The first two are programs of the machine's own; `pino` looks for files of its own beside itself.
   external: ['better-sqlite3', '@node-rs/argon2', 'pino'],
   // All side by side: a thread's file is found from whoever starts it.

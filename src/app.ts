@@ -56,7 +56,7 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
   const reporting = openReporting({ storage, recording, carrier, pushes, endpointKeys, certificates, digest, log })
   const { meter } = reporting.metrics
   const history = openHistory(config, { storage, recording, carrier, meter, log })
-  const authenticate = await openAuthentication(config, storage)
+  const { authenticate, sessions } = await openAuthentication(config, storage)
 
   await endpointKeys.check()
   const ownPorts: number[] = []
@@ -67,7 +67,8 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
   const { underWay } = polling
   const { commitSignal } = recording
   const moves = openMoves(config, { storage, endpointKeys, keyFile, handOver: options.handOver ?? null, log, closing })
-  const seen = { carrier, history, authenticate, underWay, delivery, reporting, log }
+  const portal = { sessions, settings: () => settings, relayId: delivery.relayId }
+  const seen = { carrier, history, authenticate, underWay, delivery, reporting, portal, log }
   const api = openInternalApi(config, { ...seen, storage, commitSignal, moves: moves.manage })
   const { removeAfterMs } = config.delivery
   beginDuties({
@@ -98,7 +99,7 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
   const applied = (next: Config) => {
     settings = next
   }
-  const seenByReload = { ...storage, delivery, authenticate, carrier, certificates, publicServer, internalServer, log, applied }
+  const seenByReload = { ...storage, delivery, authenticate, sessions, carrier, certificates, publicServer, internalServer, log, applied }
   const reloads = createReload(config, { ...seenByReload, receiver: receiver.verbs, wakeDispatcher: dispatch.wake })
   delivery.start()
   startTelling(config, { storage, carrier, certificates, wakeDispatcher: dispatch.wake, closing, log })

@@ -3,6 +3,13 @@ import { fileURLToPath } from 'node:url'
 
 // What lies beside the sources. From here the way is the same in `src` and, compiled, in `dist`; from a room it would not be.
 
+const PORTAL_ASSETS = ['portal.css', 'portal.js', 'icon.svg']
+
+/** A file that the portal's pages refer to; null: there is none of that name. */
+export function readPortalAsset(name: string): Buffer | null {
+  return PORTAL_ASSETS.includes(name) ? readFileSync(new URL(`./http/portal/assets/${name}`, import.meta.url)) : null
+}
+
 export const DEMO_CONFIG = fileURLToPath(new URL('../config/demo.yaml', import.meta.url))
 
 /** Of this package, for example `0.1.0`. */

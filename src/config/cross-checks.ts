@@ -14,6 +14,7 @@ export function crossCheck(values: unknown, source: Source): readonly Finding[] 
     ...repeated(values, 'endpoints', 'name'),
     ...samePort(values),
     ...emptyQuietHours(values),
+    ...untrustedHeader(values),
   ].map(({ path, message }) => ({ severity: 'problem', offset: offsetOf(source, path, 'value'), path, message }))
 }
 
@@ -59,6 +60,14 @@ function samePort(values: unknown): readonly Complaint[] {
   const [openHost, host] = [valueAt(open, ['host']) ?? '0.0.0.0', valueAt(internal, ['host']) ?? '127.0.0.1']
   const overlap = openHost === host || [openHost, host].some((address) => address === '0.0.0.0' || address === '::')
   return overlap ? [{ path: ['listen', 'internal', 'port'], message: 'is also the port of listen.public: choose another' }] : []
+}
+
+/** Anybody could send the header, and be whoever they like. */
+function untrustedHeader(values: unknown): readonly Complaint[] {
+  const path = ['portal', 'trustedHeader']
+  const proxies = valueAt(values, ['listen', 'internal', 'trustProxy'])
+  if (typeof valueAt(values, path) !== 'string' || (Array.isArray(proxies) && proxies.length > 0)) return []
+  return [{ path, message: 'needs listen.internal.trustProxy: it is believed only from those proxies' }]
 }
 
 function emptyQuietHours(values: unknown): readonly Complaint[] {

@@ -7,6 +7,7 @@ const LIVE: ReadonlySet<string> = new Set([
   'endpoints',
   'delivery',
   'operator',
+  'portal',
   'webhook.sharedKeys',
   'upstream.password',
   'upstream.caFile',

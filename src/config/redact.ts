@@ -32,6 +32,7 @@ export function redactedConfig(config: Settings): Record<string, unknown> {
     delivery: config.delivery,
     secrets: config.secrets,
     operator: config.operator,
+    portal: config.portal,
     retention: config.retention,
     limits: { ...otherLimits, freeSpaceMin: freeSpaceBytesMin },
     log: config.log,

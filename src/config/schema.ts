@@ -2,7 +2,22 @@ import { z } from 'zod'
 import { carrierPoll, carrierUpstream } from './schema-carrier.ts'
 import { delivery, endpoint, operator } from './schema-relaying.ts'
 import { looksWeak, type SchemaContext, secret } from './secret-setting.ts'
-import { cidr, duration, flag, host, list, oneOf, placeProblem, section, size, text, webhookPath, whole } from './values.ts'
+import {
+  cidr,
+  duration,
+  flag,
+  headerName,
+  host,
+  list,
+  oneOf,
+  placeProblem,
+  section,
+  size,
+  text,
+  webhookPath,
+  webUrl,
+  whole,
+} from './values.ts'
 
 /**
  * Every setting: its key, its values, its default and, in `describe`, its purpose. Parsing puts units into names (`timeout: 10s` becomes
@@ -38,6 +53,7 @@ export function configSchema(context: SchemaContext) {
       .prefault({})
       .describe('Keys that encrypt endpoint keys in the store. Default: the relay makes a key file, mode 0600, beside the store.'),
     operator: operator(context).optional(),
+    portal: portal(),
     retention: retention(),
     limits: limits(),
     log: section({ level: oneOf(['debug', 'info', 'warn', 'error']).default('info').describe('The lowest level that is logged.') })
@@ -70,7 +86,7 @@ function listen() {
       .describe(purpose)
   return section({
     public: listener('0.0.0.0', 8080, 'Where the carrier pushes: the webhook path and /healthz, nothing else.'),
-    internal: listener('127.0.0.1', 8081, 'For apps, operators and metrics.'),
+    internal: listener('127.0.0.1', 8081, 'For apps, operators, their portal and metrics.'),
   })
     .prefault({})
     .describe('The two addresses the relay listens on.')
@@ -143,6 +159,27 @@ function atRestKey(context: SchemaContext) {
   const problem = (value: string) =>
     /^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/.test(value) ? null : 'must be 32 bytes in Base64: make them with `parcel-relay generate-key`'
   return secret(context, { problem })
+}
+
+function portal() {
+  return section({
+    enabled: flag.default(true).describe('false: there is no portal.'),
+    publicUrl: webUrl
+      .nullable()
+      .default(null)
+      .describe(
+        'The address under which browsers reach it through a proxy, which takes its path off. Default: the address that was asked.',
+      ),
+    trustedHeader: headerName
+      .nullable()
+      .default(null)
+      .describe('The header in which a proxy of listen.internal.trustProxy names the person that it has logged in. Default: none.'),
+    admins: list(text, '[anna]')
+      .default([])
+      .describe('Those whom the proxy names that may do everything. The others read the overview and parcels.'),
+  })
+    .prefault({})
+    .describe('The portal for operators, at / of the internal listener. People log in as an app of apps.')
 }
 
 function retention() {

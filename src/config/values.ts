@@ -93,6 +93,10 @@ export const host = checkedText('host name or address', 'must be a host name or 
   return isIP(value) !== 0 || (/^[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$/.test(value) && !/^[\d.]+$/.test(value))
 })
 
+export const headerName = checkedText('header name', 'must be the name of a header, such as X-Forwarded-User', (value) =>
+  /^[A-Za-z0-9-]{1,100}$/.test(value),
+)
+
 export const webUrl = checkedText(
   'http or https address',
   'must be an http or https address without user, password or #fragment, such as https://carrier.example',

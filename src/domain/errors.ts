@@ -16,6 +16,7 @@ export type ErrorCode =
   | 'not_retryable'
   | 'not_skippable'
   | 'not_rotating'
+  | 'stale_form'
   | 'feed_gone'
   | 'feed_rewound'
   | 'body_too_large'

@@ -66,6 +66,8 @@ type WriteSideOfDelivery = Pick<
 >
 
 export interface Delivery {
+  /** Of the relay whose store it is, the same for all its replicas. */
+  readonly relayId: string
   readonly manageEndpoints: ManageEndpoints
   readonly manageDeliveries: ManageDeliveries
   readonly manageJobs: ManageJobs
@@ -124,6 +126,7 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
     janitor.wake()
   }
   return {
+    relayId,
     manageDeliveries: createManageDeliveries(
       { ...ports, review: reorder, reviewed: reordered, work: janitor.wake, inTurn, stopping: stopping.signal },
       { relayId },

@@ -5,7 +5,7 @@ import type { RemoteCarrier } from '../carrier/carrier-client.ts'
 import type { Config } from '../config/config.ts'
 import { AppError } from '../domain/errors.ts'
 import type { Rest } from '../domain/polling/question-rest.ts'
-import { createAuthenticate, type VerifiedToken } from '../flow/admin/authenticate.ts'
+import { type AuthenticatePorts, createAuthenticate, type VerifiedToken } from '../flow/admin/authenticate.ts'
 import type { Pause } from '../flow/history/fetch-on-miss.ts'
 import { createServe } from '../flow/history/serve.ts'
 import { createRefresh } from '../flow/polling/refresh.ts'
@@ -20,7 +20,7 @@ import type { Storage } from './opened-storage.ts'
 import type { openRecording } from './recording.ts'
 import { firstWrite } from './storage.ts'
 
-const REMEMBERED = { tokens: 10_000, rightPasswords: 10_000, notFound: 100_000, pauses: 100_000, rests: 100_000 }
+const REMEMBERED = { tokens: 10_000, sessions: 1000, rightPasswords: 10_000, notFound: 100_000, pauses: 100_000, rests: 100_000 }
 
 export interface HistoryPorts {
   readonly storage: Storage
@@ -58,7 +58,13 @@ export function openHistory(config: Config, { storage, recording, carrier, meter
 const LOGINS = { waitingMax: 256, waitingPerKeyMax: 64 }
 const LOGINS_RETRY_AFTER_MS = 1000
 
-/** Authentication of the apps in the config. Verifications take one thread of the pool at most, so that a flood of them leaves the others to their work. */
+/** How long a person stays logged in to the portal without using it, and at most. */
+const SESSION = { idleMs: 60 * 60_000, maxMs: 12 * 60 * 60_000 }
+
+/**
+ * Authentication of the apps in the config: of apps by bearer tokens, and of people by the sessions of the portal. Verifications take one thread of
+ * the pool at most, so that a flood of them leaves the others to their work.
+ */
 export async function openAuthentication(config: Config, { clock, path, write }: Pick<Storage, 'clock' | 'path' | 'write'>) {
   const passwordKey = randomBytes(32)
   const logins = createFairQueue({
@@ -66,21 +72,31 @@ export async function openAuthentication(config: Config, { clock, path, write }:
     refuse: () =>
       new AppError('too_many_requests', 'Too many logins wait to be checked. Try again later.', { retryAfterMs: LOGINS_RETRY_AFTER_MS }),
   })
-  return createAuthenticate(
+  const key = await firstWrite(path, write.tokenKey())
+  const ports: Omit<AuthenticatePorts, 'tokens' | 'verified'> = {
+    verifyPassword: (phc, password, { network, isThere }) => logins.run(network, () => verify(phc, password), isThere),
+    digestPassword: (phc, password) => createHmac('sha256', passwordKey).update(`${phc} ${password}`).digest('base64'),
+    rightPasswords: createMemory<string>({ entriesMax: REMEMBERED.rightPasswords }),
+    clock,
+  }
+  const options = { apps: appsOf(config), dummyHash: await hash('nobody', { memoryCost: 19_456, timeCost: 2, parallelism: 1 }) }
+  const authenticate = createAuthenticate(
     {
-      tokens: createTokens({ key: await firstWrite(path, write.tokenKey()), clock }),
-      verifyPassword: (phc, password, { network, isThere }) => logins.run(network, () => verify(phc, password), isThere),
-      digestPassword: (phc, password) => createHmac('sha256', passwordKey).update(`${phc} ${password}`).digest('base64'),
-      rightPasswords: createMemory<string>({ entriesMax: REMEMBERED.rightPasswords }),
+      ...ports,
+      tokens: createTokens({ key, clock, audience: 'parcel-relay' }),
       verified: createMemory<VerifiedToken>({ entriesMax: REMEMBERED.tokens }),
-      clock,
     },
-    {
-      apps: appsOf(config),
-      tokenLifetimeMs: config.token.lifetimeMs,
-      dummyHash: await hash('nobody', { memoryCost: 19_456, timeCost: 2, parallelism: 1 }),
-    },
+    { ...options, tokenLifetimeMs: config.token.lifetimeMs, sessionMaxMs: null },
   )
+  const sessions = createAuthenticate(
+    {
+      ...ports,
+      tokens: createTokens({ key, clock, audience: 'parcel-relay-portal' }),
+      verified: createMemory<VerifiedToken>({ entriesMax: REMEMBERED.sessions }),
+    },
+    { ...options, tokenLifetimeMs: SESSION.idleMs, sessionMaxMs: SESSION.maxMs },
+  )
+  return { authenticate, sessions }
 }
 
 export function appsOf(config: Config) {

@@ -13,11 +13,13 @@ import { commitStatsOf } from '../flow/history/commit-stats.ts'
 import type { PollsUnderWay } from '../flow/polling/polls-under-way.ts'
 import { createUpstream } from '../flow/polling/upstream.ts'
 import type { Log } from '../flow/ports.ts'
-import { createAddressOf } from '../http/server/client-address.ts'
+import type { PortalSettings } from '../http/portal/portal.ts'
+import { createSessions } from '../http/portal/session.ts'
+import { createAddressOf, createIsFromProxy } from '../http/server/client-address.ts'
 import { createCountFailure, createVisitorOf } from '../http/server/failures.ts'
 import { createInternalListener } from '../http/server/internal.ts'
 import { createPerMinute } from '../http/server/per-minute.ts'
-import { VERSION } from '../package-files.ts'
+import { readPortalAsset, VERSION } from '../package-files.ts'
 import { createFeedSignal } from '../runtime/feed-signal.ts'
 import { createSpread } from '../runtime/spread.ts'
 import type { Delivery } from './delivery.ts'
@@ -39,6 +41,12 @@ export interface InternalApiPorts {
   readonly delivery: Delivery
   readonly reporting: ReturnType<typeof openReporting>
   readonly moves: ManageMoves
+  readonly portal: {
+    readonly sessions: Authenticate
+    /** The settings in effect. */
+    readonly settings: () => Config
+    readonly relayId: string
+  }
   readonly log: Log
 }
 
@@ -78,8 +86,30 @@ export function openInternalApi(config: Config, ports: InternalApiPorts) {
     watchList: createImportWatches({ write, clock }),
     visitorOf: createVisitorOf(config.limits.failuresPerMinute, addressOf),
     countFailure: createCountFailure(createPerMinute(config.limits.failuresPerMinute), addressOf),
+    portal: {
+      settings: () => portalSettings(ports.portal.settings()),
+      sessions: createSessions({
+        authenticate: ports.portal.sessions,
+        relayId: ports.portal.relayId,
+        settings: () => portalSettings(ports.portal.settings()),
+        isFromProxy: createIsFromProxy(config.listen.internal.trustProxy),
+      }),
+      readAsset: readPortalAsset,
+      version: VERSION,
+      clock,
+    },
     readiness: reporting.readiness.read,
     metrics: reporting.metrics.render,
   })
   return { listener, feedSignal, forgetFeed: tail.forget }
+}
+
+function portalSettings({ portal, listen }: Config): PortalSettings {
+  const url = portal.publicUrl === null ? null : new URL(portal.publicUrl)
+  return {
+    ...portal,
+    publicOrigin: url?.origin ?? null,
+    prefix: url === null ? '' : url.pathname.replace(/\/+$/, ''),
+    isSecure: url === null ? listen.internal.tls !== null : url.protocol === 'https:',
+  }
 }

@@ -17,6 +17,7 @@ import type { RunningRelay } from './running-relay.ts'
 export interface ReloadPorts {
   readonly delivery: Pick<Delivery, 'reload'>
   readonly authenticate: Pick<Authenticate, 'replaceApps'>
+  readonly sessions: Pick<Authenticate, 'replaceApps'>
   readonly carrier: RemoteCarrier
   readonly certificates: Pick<Certificates, 'inUse' | 'renew'>
   readonly receiver: Pick<ReceiveSide, 'replaceKeys' | 'renewTls'>
@@ -36,18 +37,21 @@ const PROBLEMS_TOLD = 20
 
 /** What `RunningRelay` does about reloads. */
 export function createReload(config: Config, ports: ReloadPorts): Pick<RunningRelay, 'reload' | 'reloadFailed'> {
-  const { delivery, authenticate, certificates, receiver, publicServer, internalServer, applied } = ports
+  const { delivery, authenticate, sessions, certificates, receiver, publicServer, internalServer, applied } = ports
   let current = config
+  const replaceApps = (next: Config) => {
+    for (const side of [authenticate, sessions]) side.replaceApps(appsOf(next))
+  }
   certificates.inUse('public', publicServer.tlsUntilMs)
   certificates.inUse('internal', internalServer.tlsUntilMs)
   return {
     async reload(next) {
       // First: what ends access waits for no store.
-      authenticate.replaceApps(appsOf(next))
+      replaceApps(next)
       try {
         await delivery.reload(next)
       } catch (error) {
-        authenticate.replaceApps(appsOf(current))
+        replaceApps(current)
         throw error
       }
       const changed = reloadedSettings(current, next)

@@ -20,6 +20,7 @@ const env = {
 
 /** The example with the settings that are off by default switched on. */
 const everything = readFileSync(EXAMPLE, 'utf8')
+  .replaceAll('trustProxy: []', 'trustProxy: [10.0.0.0/8]')
   .replace('  atRestKeys: []\n', '')
   .replace(/^(\s*)#(?=[a-z]| {2})/gm, '$1')
 

@@ -214,6 +214,7 @@ describe('settings', () => {
       },
       secrets: { atRestKeys: [] },
       operator: null,
+      portal: { enabled: true, publicUrl: null, trustedHeader: null, admins: [] },
       retention: { rawMs: 7_776_000_000, historyMs: 34_560_000_000, deliveriesMs: 2_592_000_000 },
       limits: {
         bodyBytesInFlight: 33_554_432,

@@ -18,6 +18,7 @@ import { createAnswerCache } from '../../src/runtime/answer-cache.ts'
 import { createFeedSignal } from '../../src/runtime/feed-signal.ts'
 import { createMemory } from '../../src/runtime/memory.ts'
 import { createChangeTable } from '../../src/runtime/threads/change-table.ts'
+import { noPortal } from './no-portal.ts'
 
 const somebody: Visitor = { network: '127.0.0.1', isThere: () => true, admit: async () => async () => undefined }
 
@@ -59,7 +60,7 @@ interface StoreAt {
 async function authenticateAt({ writes, clock }: StoreAt) {
   return createAuthenticate(
     {
-      tokens: createTokens({ key: await writes.tokenKey(), clock }),
+      tokens: createTokens({ key: await writes.tokenKey(), clock, audience: 'parcel-relay' }),
       verifyPassword: async (hash, password) => hash === password,
       digestPassword: (hash, password) => `${hash} ${password}`,
       rightPasswords: createMemory({ entriesMax: 10 }),
@@ -69,6 +70,7 @@ async function authenticateAt({ writes, clock }: StoreAt) {
     {
       apps: [{ username: 'keeper', passwordHash: 'secret', scopes: ['status', 'admin'] }],
       tokenLifetimeMs: 3_600_000,
+      sessionMaxMs: null,
       dummyHash: 'nobody',
     },
   )
@@ -134,6 +136,7 @@ async function listenerAt(store: StoreAt, authenticate: Authenticate, signal: Fe
     manageDeliveries: deliveriesAt(store, await writes.relayId()),
     manageJobs: { list: notAsked, find: notAsked, cancel: notAsked },
     moves: { start: notAsked, progressOf: () => null },
+    portal: noPortal,
     listReplicas: notAsked,
     visitorOf: () => somebody,
     countFailure: async (_req, error) => error,

@@ -62,6 +62,7 @@ function presentRelays({ replicas, webhookUrl }: Stage): readonly string[] {
     `  relay, public    ${webhookUrl}`,
     '                   the carrier pushes here',
     `  relay, internal  ${sole.internalUrl}   for apps and operators`,
+    '                   the portal: open this address in a browser, log in as admin',
   ]
 }
 

@@ -18,6 +18,8 @@ interface TokenClaims {
   readonly username: string
   /** A digest of the app's password hash, so that a token is valid no longer than its app and password. */
   readonly fingerprint: string
+  /** When the person logged in whose session this is, epoch milliseconds; null: it is no session. */
+  readonly loggedInAtMs: number | null
 }
 
 /** A valid token of this relay. */
@@ -49,6 +51,8 @@ export interface AuthenticatePorts {
 export interface AuthenticateOptions {
   readonly apps: readonly App[]
   readonly tokenLifetimeMs: number
+  /** How long a session may be renewed after its login; null: what is issued here are no sessions. */
+  readonly sessionMaxMs: number | null
   /** A hash that matches no password: verifying against it takes as long for an unknown user as a wrong password does. */
   readonly dummyHash: string
 }
@@ -68,6 +72,13 @@ export interface Visitor {
   readonly isThere: () => boolean
 }
 
+/** A person's session. */
+export interface Session {
+  readonly app: App
+  /** The token that takes the place of the one that was sent; null: it is new enough. */
+  readonly renewed: string | null
+}
+
 /** Authenticates apps and operators. */
 export interface Authenticate {
   /**
@@ -78,7 +89,9 @@ export interface Authenticate {
   issueToken(credentials: Credentials, visitor: Visitor): Promise<string>
   /** The app of a token. Throws `unauthorized` for an invalid token and `forbidden` for a missing scope. */
   authorize(token: string, scope: Scope): Promise<App>
-  /** The same at once, if the token was verified before; null: call `authorize`. */
+  /** The session of a token, renewed in use until it is as old as sessions may be; null: it is over, or was never one. */
+  continueSession(token: string): Promise<Session | null>
+  /** The same as `authorize` at once, if the token was verified before; null: call `authorize`. */
   recognize(token: string, scope: Scope): App | null
   /**
    * For what goes on after a request was authorized: calls `end` once, as soon as the token no longer gives that scope. Resolves with what to
@@ -100,6 +113,9 @@ interface Holding {
 
 /** How far the clocks of replicas may differ, and how far a clock is corrected without having been put back. */
 const AHEAD_MAX_MS = 30_000
+
+/** The part of its lifetime after which a session in use is renewed. */
+const RENEWED_AFTER = 0.1
 
 /** A token that was issued ahead of a clock that was put back since would be valid for longer than it was to be, by as much. */
 function isValidAt({ issuedAtMs, expiresAtMs }: VerifiedToken, nowMs: number): boolean {
@@ -157,7 +173,18 @@ export function createAuthenticate(
   return {
     async issueToken(credentials, visitor) {
       const { app, fingerprint } = await checkPassword(credentials, visitor)
-      return tokens.sign({ username: app.username, fingerprint }, options.tokenLifetimeMs)
+      const loggedInAtMs = options.sessionMaxMs === null ? null : clock.now()
+      return tokens.sign({ username: app.username, fingerprint, loggedInAtMs }, options.tokenLifetimeMs)
+    },
+    async continueSession(token) {
+      const claims = await verifyToken(token)
+      const app = appOf(claims)
+      if (claims === null || app === null || claims.loggedInAtMs === null || options.sessionMaxMs === null) return null
+      const leftMs = claims.loggedInAtMs + options.sessionMaxMs - clock.now()
+      const isNew = clock.now() - claims.issuedAtMs < options.tokenLifetimeMs * RENEWED_AFTER
+      if (isNew || leftMs <= 0) return { app, renewed: null }
+      const { username, fingerprint, loggedInAtMs } = claims
+      return { app, renewed: await tokens.sign({ username, fingerprint, loggedInAtMs }, Math.min(options.tokenLifetimeMs, leftMs)) }
     },
     async authorize(token, scope) {
       const app = appOf(await verifyToken(token))

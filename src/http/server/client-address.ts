@@ -10,17 +10,9 @@ export type AddressOf = (req: IncomingMessage) => string
  * forged.
  */
 export function createAddressOf(trustProxy: readonly string[] = []): AddressOf {
-  const proxies = new BlockList()
-  for (const cidr of trustProxy) {
-    const [address = '', bits] = cidr.split('/')
-    const family = isIP(address) === 6 ? 'ipv6' : 'ipv4'
-    if (bits === undefined) proxies.addAddress(address, family)
-    else proxies.addSubnet(address, Number(bits), family)
-  }
-  const isProxy = (address: string) => proxies.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
-
+  const isProxy = createIsProxy(trustProxy)
   return (req) => {
-    const peer = plain(req.socket.remoteAddress ?? '')
+    const peer = peerOf(req)
     if (trustProxy.length === 0 || isIP(peer) === 0 || !isProxy(peer)) return peer
     const forwarded = headerValues(req, 'x-forwarded-for').flatMap((value) => value.split(','))
     let nearest = peer
@@ -31,6 +23,27 @@ export function createAddressOf(trustProxy: readonly string[] = []): AddressOf {
     }
     return nearest
   }
+}
+
+/** Whether the peer of a connection, whatever was forwarded, is a trusted proxy. */
+export function createIsFromProxy(trustProxy: readonly string[]): (req: IncomingMessage) => boolean {
+  const isProxy = createIsProxy(trustProxy)
+  return (req) => isIP(peerOf(req)) !== 0 && isProxy(peerOf(req))
+}
+
+function peerOf(req: IncomingMessage): string {
+  return plain(req.socket.remoteAddress ?? '')
+}
+
+function createIsProxy(trustProxy: readonly string[]): (address: string) => boolean {
+  const proxies = new BlockList()
+  for (const cidr of trustProxy) {
+    const [address = '', bits] = cidr.split('/')
+    const family = isIP(address) === 6 ? 'ipv6' : 'ipv4'
+    if (bits === undefined) proxies.addAddress(address, family)
+    else proxies.addSubnet(address, Number(bits), family)
+  }
+  return (address) => proxies.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
 }
 
 /** Turns an IPv4-mapped IPv6 address into plain IPv4. */

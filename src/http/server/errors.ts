@@ -42,6 +42,7 @@ const PROBLEMS: Readonly<Record<ProblemCode, readonly [status: number, title: st
   not_skippable: [409, 'There is nothing to skip'],
   not_rotating: [409, 'No key is being replaced'],
   not_reprocessable: [409, 'This push cannot be reprocessed'],
+  stale_form: [409, 'This page is out of date'],
   endpoint_read_only: [409, 'This endpoint is defined in the config file'],
   feed_gone: [410, 'The feed no longer reaches back that far'],
   feed_rewound: [410, 'The feed ends before that sequence'],
@@ -55,6 +56,11 @@ const PROBLEMS: Readonly<Record<ProblemCode, readonly [status: number, title: st
 }
 
 const STORAGE_RETRY_AFTER_MS = 5000
+
+/** The status that answers a failure. */
+export function statusOf(error: unknown): number {
+  return error instanceof AppError || error instanceof EdgeError ? PROBLEMS[error.code][0] : PROBLEMS.internal[0]
+}
 
 /** Answers every failed request: turns errors into problems (RFC 9457) and unanswered requests into a 404. */
 export function presentProblems(log: Log): Middleware {

@@ -3,6 +3,7 @@ import type { Middleware } from 'koa'
 import type { Authenticate } from '../../flow/admin/authenticate.ts'
 import type { Serve } from '../../flow/history/serve.ts'
 import { plainRequests } from '../history/plain-requests.ts'
+import { createPortal, type PortalOptions } from '../portal/portal.ts'
 import { createInternalRouter, type InternalPorts } from '../routes.ts'
 import { createAuthorize, createHoldAccess } from './authorize.ts'
 import { type AppOptions, createListener } from './listener.ts'
@@ -11,15 +12,17 @@ import { methodNotAllowed } from './method-not-allowed.ts'
 export interface InternalOptions extends AppOptions, Omit<InternalPorts, 'authorize' | 'holdAccess'> {
   readonly authenticate: Authenticate
   readonly serve: Pick<Serve, 'ask' | 'fromCache'>
+  readonly portal: Pick<PortalOptions, 'settings' | 'sessions' | 'readAsset' | 'version' | 'clock'>
 }
 
-/** The listener for apps and operators: the carrier's own API, /relay, health and metrics. */
+/** The listener for apps and operators: the carrier's own API, /relay, health and metrics, and the portal. */
 export function createInternalListener(options: InternalOptions): RequestListener {
   const { authenticate, countFailure } = options
   const authorize = createAuthorize(authenticate, countFailure)
   const router = createInternalRouter({ ...options, authorize, holdAccess: createHoldAccess(authenticate) })
   return createListener(options, (app) => {
-    app.use(plainRequests(options)).use(continueAlways).use(router.routes()).use(methodNotAllowed())
+    app.use(plainRequests(options)).use(continueAlways).use(router.routes())
+    app.use(createPortal({ ...options, ...options.portal }).routes()).use(methodNotAllowed())
   })
 }
 

@@ -4,23 +4,24 @@ import type { Clock } from '../../flow/ports.ts'
 
 const ALGORITHM = 'HS256'
 const ISSUER = 'parcel-relay'
-const AUDIENCE = 'parcel-relay'
 
 export interface TokensOptions {
   /** The relay's own signing key, at least 32 bytes. */
   readonly key: Uint8Array
   readonly clock: Pick<Clock, 'now'>
+  /** What the tokens are for: a bearer token is no session, and a session no bearer token. */
+  readonly audience: 'parcel-relay' | 'parcel-relay-portal'
 }
 
 /** The relay's tokens as JWTs. Algorithm, issuer, audience and type are fixed, so that a token cannot choose how it is checked. */
-export function createTokens({ key, clock }: TokensOptions): Tokens {
+export function createTokens({ key, clock, audience }: TokensOptions): Tokens {
   return {
-    sign: ({ username, fingerprint }, lifetimeMs) => {
+    sign: ({ username, fingerprint, loggedInAtMs }, lifetimeMs) => {
       const nowS = Math.floor(clock.now() / 1000)
-      return new SignJWT({ fingerprint })
+      return new SignJWT(loggedInAtMs === null ? { fingerprint } : { fingerprint, auth_time: loggedInAtMs / 1000 })
         .setProtectedHeader({ alg: ALGORITHM, typ: 'JWT' })
         .setIssuer(ISSUER)
-        .setAudience(AUDIENCE)
+        .setAudience(audience)
         .setSubject(username)
         .setIssuedAt(nowS)
         .setExpirationTime(nowS + Math.ceil(lifetimeMs / 1000))
@@ -31,14 +32,15 @@ export function createTokens({ key, clock }: TokensOptions): Tokens {
         const { payload } = await jwtVerify(token, key, {
           algorithms: [ALGORITHM],
           issuer: ISSUER,
-          audience: AUDIENCE,
+          audience,
           typ: 'JWT',
           requiredClaims: ['sub', 'iat', 'exp', 'fingerprint'],
           currentDate: new Date(clock.now()),
         })
-        const { sub, exp, iat, fingerprint } = payload
+        const { sub, exp, iat, fingerprint, auth_time: loggedInAtS } = payload
         if (sub === undefined || exp === undefined || iat === undefined || typeof fingerprint !== 'string') return null
-        return { username: sub, fingerprint, issuedAtMs: iat * 1000, expiresAtMs: exp * 1000 }
+        const loggedInAtMs = typeof loggedInAtS === 'number' ? loggedInAtS * 1000 : null
+        return { username: sub, fingerprint, loggedInAtMs, issuedAtMs: iat * 1000, expiresAtMs: exp * 1000 }
       } catch {
         return null
       }

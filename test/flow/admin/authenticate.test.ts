@@ -9,7 +9,7 @@ const admin: App = { username: 'admin', passwordHash: 'hash of root', scopes: ['
 function createWorld() {
   const world = { nowMs: 1_700_000_000_000, verifications: 0, hashes: [] as string[] }
   const clock = { now: () => world.nowMs, monotonic: () => 0 }
-  const tokens = createTokens({ key: Buffer.alloc(32, 7), clock })
+  const tokens = createTokens({ key: Buffer.alloc(32, 7), clock, audience: 'parcel-relay' })
   const authenticate = createAuthenticate(
     {
       tokens: {
@@ -28,7 +28,7 @@ function createWorld() {
       verified: new Map<string, VerifiedToken>(),
       clock,
     },
-    { apps: [shop, admin], tokenLifetimeMs: 3_600_000, dummyHash: 'hash of nobody' },
+    { apps: [shop, admin], tokenLifetimeMs: 3_600_000, sessionMaxMs: null, dummyHash: 'hash of nobody' },
   )
   return Object.assign(world, { authenticate })
 }

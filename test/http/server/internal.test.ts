@@ -9,6 +9,7 @@ import { createCountFailure, createVisitorOf } from '../../../src/http/server/fa
 import { createInternalListener, type InternalOptions } from '../../../src/http/server/internal.ts'
 import { createPerMinute } from '../../../src/http/server/per-minute.ts'
 import { createTokens } from '../../../src/http/server/tokens.ts'
+import { noPortal } from '../../support/no-portal.ts'
 import { createLogBook, raw, start, systemClock } from '../harness.ts'
 
 const APPS: readonly App[] = [
@@ -53,7 +54,7 @@ async function startInternal(world: World = {}) {
   const book = createLogBook()
   const authenticate = createAuthenticate(
     {
-      tokens: createTokens({ key: signingKey, clock: systemClock }),
+      tokens: createTokens({ key: signingKey, clock: systemClock, audience: 'parcel-relay' }),
       verifyPassword: async (hash, password) => {
         looked.push(password)
         return hash === `hash of ${password}`
@@ -63,7 +64,7 @@ async function startInternal(world: World = {}) {
       verified: new Map<string, VerifiedToken>(),
       clock: systemClock,
     },
-    { apps: APPS, tokenLifetimeMs: 3_600_000, dummyHash: 'hash of nobody' },
+    { apps: APPS, tokenLifetimeMs: 3_600_000, sessionMaxMs: null, dummyHash: 'hash of nobody' },
   )
   const ask = async (question: Question) => {
     parseQuestion(question)
@@ -88,6 +89,7 @@ async function startInternal(world: World = {}) {
     countFailure: createCountFailure(createPerMinute(world.failuresPerMinute ?? 100_000), addressOf),
     manageJobs: { list: notAsked, find: notAsked, cancel: notAsked },
     moves: { start: notAsked, progressOf: () => null },
+    portal: noPortal,
     listReplicas: notAsked,
     readiness: world.readiness ?? (async () => ({ ready: true, reasons: [] })),
     metrics: world.metrics ?? (async () => ({ contentType: 'text/plain; version=0.0.4', body: 'parcels 1\n' })),

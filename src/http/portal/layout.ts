@@ -1,0 +1,114 @@
+import { type Address, type AddressTag, link } from './addresses.ts'
+import { charactersOf, html, type Markup, markup, type Part } from './html.ts'
+import { breakable, icon, type StateKind, sprite } from './parts.ts'
+import type { Person } from './session.ts'
+import { zone } from './times.ts'
+
+/** The pages that the side bar links to, and what it calls them. */
+const SECTIONS = [
+  ['parcels', 'Parcels', 'status'],
+  ['webhooks', 'Webhooks', 'admin'],
+] as const
+
+export type Section = (typeof SECTIONS)[number][0]
+
+/** What every page of one request needs: who asks, when, and how addresses are made. */
+export interface View {
+  readonly to: AddressTag
+  readonly nowMs: number
+  /** The relay's name in titles and in the side bar: its host. */
+  readonly host: string
+  readonly version: string
+}
+
+export interface Page {
+  /** Of the browser's tab: what is on the page, and its state if it is in trouble. */
+  readonly title: string
+  readonly section: Section | null
+  readonly person: Person
+  readonly main: Part
+  /** Marks beside the links of the side bar. */
+  readonly marks?: Readonly<Partial<Record<Section, readonly [kind: StateKind, text: string]>>>
+}
+
+/** A page with the side bar, as text. */
+export function renderPage(view: View, { title, section, person, main, marks = {} }: Page): string {
+  const { to, host, version } = view
+  const links = SECTIONS.filter(([, , scope]) => person.scope === 'admin' || scope === 'status')
+  const brand = markup(' class="brand"')
+  return charactersOf(html`${head(view, title)}
+<body>
+<a class="skip" href="#main">Skip to content</a>
+${sprite}
+<header class="top">
+${link(to`/`, html`${icon('box')}parcel relay`, brand)}
+<button class="btn" type="button" popovertarget="nav">${icon('menu')}Menu</button>
+</header>
+<nav class="side" id="nav" aria-label="Main" popover>
+${link(to`/`, html`${icon('box')}<span>parcel relay <small>${breakable(host)}</small></span>`, brand)}
+<form class="find" role="search" action="${to`/parcels`.path}">
+<label class="hide" for="nav-q">Find a parcel</label>
+${icon('find')}<input id="nav-q" name="query" type="search" placeholder="Find a parcel" autocomplete="off" spellcheck="false">
+</form>
+<ul>
+${links.map(
+  ([id, name]) => html`<li>${link(addressOf(to, id), name, section === id ? markup(' aria-current="page"') : null)}${markOf(marks[id])}</li>
+`,
+)}</ul>
+<div class="foot">
+<p>Times in ${zone} <button class="linkish" type="button" data-zone hidden>change</button></p>
+<p>version ${version}</p>
+${footOf(to, person)}
+</div>
+</nav>
+<main id="main" tabindex="-1">
+${main}
+</main>
+</body>
+</html>
+`)
+}
+
+/** A page without the side bar: to log in, and errors for somebody who is not logged in. */
+export function renderBare(view: View, { title, main }: Pick<Page, 'title' | 'main'>): string {
+  return charactersOf(html`${head(view, title)}
+<body class="bare">
+${sprite}
+<main id="main">
+<p class="brand">${icon('box')}<span>parcel relay <small>${breakable(view.host)}</small></span></p>
+${main}
+</main>
+</body>
+</html>
+`)
+}
+
+function head({ to }: View, title: string): Markup {
+  return html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="robots" content="noindex">
+<title>${title} · parcel relay</title>
+<link rel="icon" href="${to`/assets/icon.svg`.path}">
+<link rel="stylesheet" href="${to`/assets/portal.css`.path}">
+<script src="${to`/assets/portal.js`.path}" defer></script>
+</head>`
+}
+
+function addressOf(to: AddressTag, section: Section): Address {
+  return to`/${section}`
+}
+
+function markOf(mark: readonly [kind: StateKind, text: string] | undefined): Markup | null {
+  return mark === undefined ? null : html`<span class="mark ${mark[0]}">${mark[1]}</span>`
+}
+
+/** Somebody whom the proxy has logged in cannot be logged out here. */
+function footOf(to: AddressTag, { name, isFromProxy }: Person): Markup {
+  return isFromProxy
+    ? html`<p>${name}</p>`
+    : html`<form method="post" action="${to`/logout`.path}"><span>${name}</span> <button class="linkish" type="submit">Log out</button></form>`
+}

@@ -1,0 +1,28 @@
+import type { Context } from 'koa'
+import type { Scope } from '../../flow/admin/authenticate.ts'
+import type { Address } from './addresses.ts'
+import type { Form } from './form.ts'
+import type { View } from './layout.ts'
+import type { Person } from './session.ts'
+
+/** A request for a page by somebody who may see it. */
+export interface Visit extends View {
+  readonly person: Person
+  readonly ctx: Context
+  /** A variable part of the path, as raw text. */
+  readonly param: (name: string) => string
+  /** A parameter of the query; the empty text if it is not there. */
+  readonly query: (name: string) => string
+  /** What was sent; empty for a GET. */
+  readonly form: Form
+}
+
+/** A page as text, with 200 unless it says otherwise; or where to go on after something was done, always an address of our own. */
+export type PageAnswer = { readonly page: string; readonly status?: number } | { readonly goTo: Address }
+
+export interface PageRoute {
+  readonly method: 'get' | 'post'
+  readonly path: `/${string}`
+  readonly scope: Scope
+  readonly answer: (visit: Visit) => Promise<PageAnswer>
+}

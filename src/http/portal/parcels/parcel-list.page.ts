@@ -1,0 +1,124 @@
+import type { InspectedIdentifier, ListedParcel } from '../../../domain/admin/parcel-list.ts'
+import type { ParcelState } from '../../../domain/history/parcel-state.ts'
+import { DOCUMENTED_STATUSES } from '../../../domain/history/status-entry.ts'
+import { link, withQuery } from '../addresses.ts'
+import { html, type Markup, markup, type Part } from '../html.ts'
+import { renderPage } from '../layout.ts'
+import type { Visit } from '../page-route.ts'
+import { actionButton, counted, headline, stateMark, table } from '../parts.ts'
+import { relativeTime, timeInTable } from '../times.ts'
+
+type Stopped = NonNullable<ParcelState['stopped']>
+
+interface ParcelFilters {
+  readonly text: string
+  readonly status: string
+  readonly stopped: Stopped | null
+}
+
+interface ParcelListing {
+  readonly filters: ParcelFilters
+  /** Null: no identifier can begin like the text that was sought. */
+  readonly found: { readonly parcels: readonly ListedParcel[]; readonly next: string | null } | null
+}
+
+/** Why a parcel is not checked any more, in words that follow "ended". */
+export const STOPPED_BECAUSE: Readonly<Record<Stopped, string>> = {
+  delivered: 'delivered',
+  stale: 'no news for a long time',
+  unknown: 'the carrier does not know it',
+  unwatched: 'somebody stopped them',
+}
+
+const IDENTIFIER = /^[A-Z0-9]{4,40}$/
+
+/** The parcels, the next check first; or those that were sought. */
+export function parcelListPage(visit: Visit, { filters, found }: ParcelListing): string {
+  const { person, to } = visit
+  const { text, status, stopped } = filters
+  const parcels = found?.parcels ?? []
+  const next = found?.next ?? null
+  const main = html`${headline({ title: 'Parcels', lead: leadOf(parcels.length, filters) })}
+${searchForm(visit, filters)}
+${parcels.length === 0 ? nothingFound(visit, filters) : rowsOf(visit, parcels)}
+${next === null ? null : html`<p class="more">${link(withQuery(to`/parcels`, { query: text, status, stopped, cursor: next }), 'Next page')}</p>`}`
+  return renderPage(visit, { title: 'Parcels', section: 'parcels', person, main })
+}
+
+function isFiltered({ text, status, stopped }: ParcelFilters): boolean {
+  return text !== '' || status !== '' || stopped !== null
+}
+
+function leadOf(count: number, filters: ParcelFilters): string {
+  if (count > 0) return `${counted(count, 'parcel', 'parcels')} on this page.`
+  if (filters.text !== '') return `No parcel is known by ${filters.text}.`
+  return isFiltered(filters) ? 'None is like that.' : 'None yet.'
+}
+
+function nothingFound({ to, person }: Visit, filters: ParcelFilters): Markup {
+  const identifier = filters.text.toUpperCase()
+  if (person.scope === 'admin' && IDENTIFIER.test(identifier)) {
+    return html`<div class="empty"><h2>The relay has not heard of it</h2>
+<p>If the number is right, the carrier may know it. To watch it costs some of today’s calls.</p>
+${actionButton(to`/parcels/${identifier}/watch`, `Watch ${identifier}`, 'main')}
+<p class="dim">A push names tracking ids only. Until a poll ties it to its tracking number, a parcel is found by its tracking id alone.</p></div>`
+  }
+  if (isFiltered(filters)) return html`<div class="empty"><h2>Nothing found</h2><p>${link(to`/parcels`, 'Show all parcels')}</p></div>`
+  return html`<div class="empty"><h2>Parcels come by themselves</h2><p>Each push brings its parcel, and so does each app that asks for one.</p></div>`
+}
+
+function searchForm({ to }: Visit, { text, status, stopped }: ParcelFilters): Markup {
+  const chosen = (isChosen: boolean) => (isChosen ? markup(' selected') : null)
+  const statuses = [...new Set([...DOCUMENTED_STATUSES, ...(status === '' ? [] : [status])])]
+  return html`<form class="filters" role="search" action="${to`/parcels`.path}" aria-label="Parcels">
+<div><label for="q">Tracking number or tracking id, or how it begins</label><input id="q" name="query" type="search" value="${text}" spellcheck="false" autocomplete="off" autocapitalize="characters"></div>
+<div><label for="s">Latest status</label><select id="s" name="status"><option value="">any</option>${statuses.map((one) => html`<option${chosen(one === status)}>${one}</option>`)}</select></div>
+<div><label for="w">Checks</label><select id="w" name="stopped"><option value="">going on, next first</option>${Object.entries(
+    STOPPED_BECAUSE,
+  ).map(([reason, because]) => html`<option value="${reason}"${chosen(reason === stopped)}>ended: ${because}</option>`)}</select></div>
+<div><button class="btn" type="submit">Show</button></div>
+</form>`
+}
+
+function rowsOf({ to, nowMs }: Visit, parcels: readonly ListedParcel[]): Markup {
+  const linkTo = (value: string) => link(to`/parcels/${value}`, value, markup(' class="id"'))
+  return table({
+    label: 'Parcels',
+    columns: [
+      { title: 'Parcel' },
+      { title: 'Latest status' },
+      { title: 'Happened', isTime: true },
+      { title: 'Entries', isNumber: true },
+      { title: 'Carrier last told' },
+      { title: 'Next check' },
+    ],
+    rows: parcels.map(({ state, identifiers }) => [
+      nameOf(linkTo, identifiers),
+      state.latest === null ? stateMark('none', 'nothing known') : state.latest.status,
+      state.latest === null ? null : timeInTable(state.latest.atMs, nowMs),
+      state.entryCount,
+      state.lastSeenAtMs === null ? 'never' : relativeTime(state.lastSeenAtMs, nowMs),
+      nextCheck(state, nowMs),
+    ]),
+  })
+}
+
+/** A parcel is called by its tracking number, or by its first tracking id until that is known. */
+export function mainIdentifier(identifiers: readonly InspectedIdentifier[]): string {
+  return (identifiers.find(({ isTrackingId }) => !isTrackingId) ?? identifiers[0])?.value ?? ''
+}
+
+function nameOf(linkTo: (value: string) => Markup, identifiers: readonly InspectedIdentifier[]): Part {
+  const name = mainIdentifier(identifiers)
+  const others = identifiers.filter(({ value }) => value !== name)
+  const [first] = others
+  const hasNumber = identifiers.some(({ isTrackingId }) => !isTrackingId)
+  return html`${linkTo(name)}${first === undefined ? null : html`<small class="id">${first.value}</small>`}${
+    others.length > 1 ? html`<small>and ${others.length - 1} more</small>` : null
+  }${hasNumber ? null : html`<small>tracking number not known yet</small>`}`
+}
+
+function nextCheck({ nextPollAtMs, stopped }: ParcelState, nowMs: number): Part {
+  if (nextPollAtMs !== null) return relativeTime(nextPollAtMs, nowMs)
+  return stopped === null ? 'none' : html`ended<small>${STOPPED_BECAUSE[stopped]}</small>`
+}

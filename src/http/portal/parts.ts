@@ -1,0 +1,160 @@
+import { type Address, link } from './addresses.ts'
+import { html, type Markup, markup, type Part } from './html.ts'
+import { timeInTable, zone } from './times.ts'
+
+// What pages are made of: marks, headlines, tables, problems and buttons.
+
+/** The kinds of state, from good to bad; each has its own shape and colour. */
+export type StateKind = 'ok' | 'warn' | 'bad' | 'off' | 'wait' | 'none'
+
+type IconName = StateKind | 'push' | 'poll' | 'find' | 'menu' | 'box'
+
+/** A shape of the sprite. What it means stands beside it as a word. */
+export function icon(name: IconName, kind: 'ok' | 'warn' | 'bad' | '' = ''): Markup {
+  return html`<svg class="i ${kind}" aria-hidden="true"><use href="#i-${name}"/></svg>`
+}
+
+/** A state: shape, colour and word. `extra` stands small beside the word. */
+export function stateMark(kind: StateKind, word: string, extra: Part = null): Markup {
+  return html`<span class="st ${kind}">${icon(kind)}${word}${extra === null ? null : html` <small>${extra}</small>`}</span>`
+}
+
+/** A whole number with commas: `4,121,006`. */
+export function countText(count: number): string {
+  return String(count).replace(/\B(?=(\d{3})+$)/g, ',')
+}
+
+/** A number with its noun: `1 event waits` of `1`, `event waits` and `events wait`. */
+export function counted(count: number, one: string, many: string): string {
+  return `${countText(count)} ${count === 1 ? one : many}`
+}
+
+/** A long address, which may break after its own marks. */
+export function breakable(text: string): Markup {
+  const pieces = text.split(/(?<=[/.?_=&-])(?=[^/])/)
+  return html`${pieces.map((piece, at) => (at === 0 ? html`${piece}` : html`<wbr>${piece}`))}`
+}
+
+/** A value that is selected with one click; script shows the button that copies it. */
+export function copyable(id: string, text: string, label: string): Markup {
+  return html`<span class="copy"><code id="${id}">${breakable(text)}</code><button class="btn small" type="button" data-copy="${id}" aria-label="Copy ${label}" hidden>Copy</button></span>`
+}
+
+export interface Headline {
+  readonly title: Part
+  readonly state?: Part
+  /** One sentence or two that answer the page's question. */
+  readonly lead?: Part
+  readonly actions?: Part
+  /** The line that says of when the page is. */
+  readonly asOf?: Part
+  readonly isIdentifier?: boolean
+}
+
+export function headline({ title, state, lead, actions, asOf, isIdentifier = false }: Headline): Markup {
+  return html`<div class="head"><div class="name"><h1${isIdentifier ? markup(' class="id"') : null}>${title}</h1>${state}</div>
+${isFilled(lead) ? html`<p class="lead">${lead}</p>` : null}${
+  isFilled(actions)
+    ? html`
+<div class="acts">${actions}</div>`
+    : null
+}</div>
+${asOf}`
+}
+
+function isFilled(part: Part): boolean {
+  return part !== undefined && part !== null && part !== false && part !== ''
+}
+
+/** Where a page stands below others. */
+export function crumbs(...links: readonly (readonly [to: Address, name: string])[]): Markup {
+  return html`<nav class="crumbs" aria-label="Where you are">${links.map(([to, name]) => html`${link(to, name)} <span aria-hidden="true">/</span> `)}</nav>`
+}
+
+/** Says of when a page is, and loads it again. */
+export function asOfLine(nowMs: number, here: Address): Markup {
+  return html`<p class="asof">As of ${timeInTable(nowMs, nowMs)} ${zone}. ${link(here, 'Load again')}</p>`
+}
+
+export interface Column {
+  readonly title: string
+  readonly isNumber?: boolean
+  /** The times in it are UTC, or the viewer's. */
+  readonly isTime?: boolean
+  /** Read to those who cannot see the table, and not shown. */
+  readonly isHidden?: boolean
+}
+
+export interface Table {
+  /** What the rows are, for those who cannot see them. */
+  readonly label: string
+  readonly columns: readonly Column[]
+  /** Each row has as many parts as there are columns; the first names it. */
+  readonly rows: readonly (readonly Part[])[]
+  /** `cards`: on narrow screens each row becomes a card. */
+  readonly kind?: 'cards' | 'tight' | ''
+}
+
+/** A table whose rows may become cards; its roles keep it a table for screen readers. */
+export function table({ label, columns, rows, kind = 'cards' }: Table): Markup {
+  const head = columns.map(
+    ({ title, isNumber, isTime, isHidden }) =>
+      html`<th scope="col" role="columnheader"${isNumber ? NUMBER : null}>${
+        isHidden ? html`<span class="hide">${title}</span>` : isTime ? html`${title} (${zone})` : title
+      }</th>`,
+  )
+  const row = (cells: readonly Part[]) =>
+    html`<tr role="row">${cells.map((cell, at) => {
+      const column = columns[at]
+      if (at === 0) return html`<th scope="row" role="rowheader">${cell}</th>`
+      return html`<td role="cell" data-l="${column?.isHidden ? '' : (column?.title ?? '')}"${column?.isNumber ? NUMBER : null}>${cell}</td>`
+    })}</tr>
+`
+  return html`<table class="${kind}" role="table" aria-label="${label}">
+<thead role="rowgroup"><tr role="row">${head}</tr></thead>
+<tbody role="rowgroup">
+${rows.map(row)}</tbody></table>`
+}
+
+const NUMBER = markup(' class="n"')
+
+/** Names and values of one thing. */
+export function facts(rows: readonly (readonly [name: string, value: Part])[]): Markup {
+  return html`<dl class="facts">
+${rows.map(
+  ([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>
+`,
+)}</dl>`
+}
+
+/** Settings of one thing, in two columns. */
+export function settingsList(rows: readonly (readonly [name: string, value: Part])[]): Markup {
+  return html`<dl class="set">${rows.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`
+}
+
+/** A form that is one button: it posts and carries nothing but `fields`. */
+export function actionButton(
+  to: Address,
+  name: string,
+  kind: 'main' | 'danger' | '' = '',
+  fields: Readonly<Record<string, string>> = {},
+): Markup {
+  return html`<form method="post" action="${to.path}">${Object.entries(fields).map(
+    ([field, value]) => html`<input type="hidden" name="${field}" value="${value}">`,
+  )}<button class="btn ${kind}" type="submit">${name}</button></form>`
+}
+
+/** The shapes, once a page. Each state has its own outline, so that it is told without colour. */
+export const sprite = markup(`<svg class="sprite" aria-hidden="true" focusable="false"><defs>
+<symbol id="i-ok" viewBox="0 0 16 16"><circle cx="8" cy="8" r="7"/><path class="k" d="M4.9 8.3 7.1 10.5 11.2 5.8"/></symbol>
+<symbol id="i-warn" viewBox="0 0 16 16"><path d="M8 1 15.5 14.5H.5z"/><path class="k" d="M8 6v4M8 11.8v.9"/></symbol>
+<symbol id="i-bad" viewBox="0 0 16 16"><path d="M8 .2 15.8 8 8 15.8.2 8z"/><path class="k" d="M5.8 5.8l4.4 4.4M10.2 5.8 5.8 10.2"/></symbol>
+<symbol id="i-off" viewBox="0 0 16 16"><circle class="o" cx="8" cy="8" r="6.2"/><path class="o" d="M6.4 5.7v4.6M9.6 5.7v4.6"/></symbol>
+<symbol id="i-wait" viewBox="0 0 16 16"><circle class="o" cx="8" cy="8" r="6.2"/><path class="o" d="M8 4.4V8l2.5 1.7"/></symbol>
+<symbol id="i-none" viewBox="0 0 16 16"><circle class="o" cx="8" cy="8" r="6.2" stroke-dasharray="2.4 2.5"/></symbol>
+<symbol id="i-push" viewBox="0 0 16 16"><path class="o" d="M1.5 8h8.2M6.7 4.8 9.9 8l-3.2 3.2M13.6 2.5v11"/></symbol>
+<symbol id="i-poll" viewBox="0 0 16 16"><path class="o" d="M13.4 8A5.4 5.4 0 1 1 11.6 4M13.6 1.6v3h-3"/></symbol>
+<symbol id="i-find" viewBox="0 0 16 16"><circle class="o" cx="7" cy="7" r="4.6"/><path class="o" d="M10.4 10.4 14.2 14.2"/></symbol>
+<symbol id="i-menu" viewBox="0 0 16 16"><path class="o" d="M2 4h12M2 8h12M2 12h12"/></symbol>
+<symbol id="i-box" viewBox="0 0 20 20"><path class="o" d="M2.5 6 10 2l7.5 4v8L10 18l-7.5-4zM2.5 6 10 10l7.5-4M10 10v8"/></symbol>
+</defs></svg>`)

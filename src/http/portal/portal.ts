@@ -1,0 +1,162 @@
+import { createHash } from 'node:crypto'
+import Router from '@koa/router'
+import type { Context } from 'koa'
+import { AppError } from '../../domain/errors.ts'
+import type { Clock, Log } from '../../flow/ports.ts'
+import { proveConnection } from '../server/connection-places.ts'
+import type { CountFailure, VisitorOf } from '../server/failures.ts'
+import type { WithParams } from '../server/present.ts'
+import { createAddresses } from './addresses.ts'
+import { type Form, readForm } from './form.ts'
+import type { View } from './layout.ts'
+import { loginPage } from './login/login.page.ts'
+import type { PageAnswer, PageRoute } from './page-route.ts'
+import { type ParcelPagesOptions, parcelPages } from './parcels/parcel.pages.ts'
+import { problemPage } from './problem-pages.ts'
+import { refuseOtherSites } from './same-site.ts'
+import type { Person, SessionSettings, Sessions } from './session.ts'
+import { type WebhookPagesOptions, webhookPages } from './webhooks/webhook.pages.ts'
+
+/** What is configured about the portal, now. */
+export interface PortalSettings extends SessionSettings {
+  readonly enabled: boolean
+  /** The origin of `portal.publicUrl`; null: none is configured. */
+  readonly publicOrigin: string | null
+}
+
+export interface PortalOptions extends WebhookPagesOptions, ParcelPagesOptions {
+  readonly settings: () => PortalSettings
+  readonly sessions: Sessions
+  readonly visitorOf: VisitorOf
+  readonly countFailure: CountFailure
+  /** The style sheet, the script and the icon, by name; null: there is no such file. */
+  readonly readAsset: (name: string) => Buffer | null
+  readonly version: string
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** Nothing is loaded from elsewhere, framed, or sent elsewhere; no script or style stands in a page. */
+const POLICY = [
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'",
+  "frame-ancestors 'none'; base-uri 'none'",
+].join('; ')
+const TYPES: Readonly<Record<string, string>> = { css: 'text/css', js: 'text/javascript', svg: 'image/svg+xml' }
+const NO_FORM: Form = { get: () => '', all: () => [] }
+const PASSWORD_LENGTH_MAX = 1024
+
+/** The portal for operators, at `/` of the internal listener. Every page is made here, whole, and works without script. */
+export function createPortal(options: PortalOptions): Router {
+  const { settings, sessions, clock, log } = options
+  const router = new Router({ strict: true, sensitive: true })
+  router.use(async (_ctx, next) => {
+    if (!settings().enabled) throw new AppError('not_found', 'There is nothing at this address.')
+    await next()
+  })
+  const viewOf = (ctx: Context): View => ({
+    to: createAddresses(settings().prefix),
+    nowMs: clock.now(),
+    host: ctx.get('Host'),
+    version: options.version,
+  })
+
+  const serve = (route: PageRoute) => async (ctx: WithParams) => {
+    const view = viewOf(ctx)
+    let person: Person | null = null
+    try {
+      if (route.method === 'post') refuseOtherSites(ctx, settings().publicOrigin)
+      person = await sessions.personOf(ctx)
+      if (person === null) return present(ctx, { goTo: view.to`/login` })
+      proveConnection(ctx.req)
+      if (route.scope === 'admin' && person.scope !== 'admin')
+        throw new AppError('forbidden', `This needs the scope admin, which ${person.name} does not have.`)
+      const form = route.method === 'post' ? await readForm(ctx) : NO_FORM
+      const parameters = new URLSearchParams(ctx.querystring)
+      const visit = {
+        ...view,
+        person,
+        ctx,
+        form,
+        param: (name: string) => ctx.params[name] ?? '',
+        query: (name: string) => parameters.get(name) ?? '',
+      }
+      present(ctx, await route.answer(visit))
+    } catch (error) {
+      present(ctx, problemPage(error, { view, person, ctx, log }))
+    }
+  }
+  for (const route of [...parcelPages(options), ...webhookPages(options)]) router[route.method](route.path, serve(route))
+
+  router.get('/', async (ctx) => {
+    const { to } = viewOf(ctx)
+    const person = await sessions.personOf(ctx)
+    present(ctx, { goTo: person === null ? to`/login` : person.scope === 'admin' ? to`/webhooks` : to`/parcels` })
+  })
+  router.get('/login', (ctx) => present(ctx, { page: loginPage(viewOf(ctx)) }))
+  router.post('/login', async (ctx) => {
+    const view = viewOf(ctx)
+    try {
+      refuseOtherSites(ctx, settings().publicOrigin)
+      present(ctx, await logIn(ctx, view))
+    } catch (error) {
+      present(ctx, problemPage(error, { view, person: null, ctx, log }))
+    }
+  })
+  router.post('/logout', (ctx) => {
+    const view = viewOf(ctx)
+    refuseOtherSites(ctx, settings().publicOrigin)
+    sessions.logOut(ctx)
+    present(ctx, { goTo: view.to`/login` })
+  })
+  router.get('/assets/:name', (ctx) => presentAsset(ctx, ctx.params.name ?? '', options.readAsset))
+
+  return router
+
+  async function logIn(ctx: Context, view: View): Promise<PageAnswer> {
+    const form = await readForm(ctx)
+    const [username, password] = [form.get('username'), form.get('password')]
+    try {
+      if (password.length > PASSWORD_LENGTH_MAX) throw new AppError('unauthorized', 'The username or the password is wrong.')
+      await sessions.logIn(ctx, { username, password }, options.visitorOf(ctx.req, username))
+      proveConnection(ctx.req)
+      return { goTo: view.to`/` }
+    } catch (error) {
+      if (!(error instanceof AppError) || (error.code !== 'unauthorized' && error.code !== 'too_many_requests')) throw error
+      const failure = error.code === 'unauthorized' ? await options.countFailure(ctx.req, error) : error
+      const isWrong = failure.code === 'unauthorized'
+      const refusal = isWrong
+        ? 'The user name or the password is wrong.'
+        : 'Too many wrong passwords from this address. Wait a minute, then try again.'
+      return { page: loginPage(view, { username, refusal }), status: isWrong ? 401 : 429 }
+    }
+  }
+}
+
+function present(ctx: Context, answer: PageAnswer): void {
+  ctx.set('Cache-Control', 'no-store')
+  ctx.set('X-Content-Type-Options', 'nosniff')
+  ctx.set('Referrer-Policy', 'same-origin')
+  ctx.set('Content-Security-Policy', POLICY)
+  if ('goTo' in answer) {
+    ctx.status = 303
+    ctx.set('Location', answer.goTo.path)
+    ctx.body = ''
+    return
+  }
+  ctx.status = answer.status ?? 200
+  ctx.type = 'text/html; charset=utf-8'
+  ctx.body = answer.page
+}
+
+function presentAsset(ctx: Context, name: string, readAsset: PortalOptions['readAsset']): void {
+  const body = readAsset(name)
+  const type = TYPES[name.split('.').at(-1) ?? '']
+  if (body === null || type === undefined) throw new AppError('not_found', 'There is nothing at this address.')
+  ctx.set('Cache-Control', 'no-cache')
+  ctx.set('X-Content-Type-Options', 'nosniff')
+  ctx.set('ETag', `"${createHash('sha256').update(body).digest('base64url').slice(0, 16)}"`)
+  ctx.type = `${type}; charset=utf-8`
+  ctx.status = 200
+  if (ctx.fresh) ctx.status = 304
+  else ctx.body = body
+}

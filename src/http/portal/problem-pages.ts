@@ -1,0 +1,68 @@
+import { randomUUID } from 'node:crypto'
+import type { Context } from 'koa'
+import { AppError, isStorageFailure } from '../../domain/errors.ts'
+import type { Log } from '../../flow/ports.ts'
+import { statusOf } from '../server/errors.ts'
+import { buttonLink } from './addresses.ts'
+import { html, type Markup } from './html.ts'
+import { renderBare, renderPage, type View } from './layout.ts'
+import { headline } from './parts.ts'
+import type { Person } from './session.ts'
+
+interface Problem {
+  readonly title: string
+  readonly lead: string
+  readonly help: Markup | null
+}
+
+export interface ProblemPage {
+  readonly status: number
+  readonly page: string
+}
+
+/** The page that answers a request that failed. An unexpected failure is logged under the number that the page shows. */
+export function problemPage(
+  error: unknown,
+  { view, person, ctx, log }: { readonly view: View; readonly person: Person | null; readonly ctx: Context; readonly log: Log },
+): ProblemPage {
+  const isStore = isStorageFailure(error)
+  const status = isStore ? 503 : statusOf(error)
+  const instance = randomUUID()
+  if (status === 500) log.error({ err: error, instance }, 'a page failed unexpectedly')
+  else if (isStore) log.warn({ err: error, instance }, 'a page could not be shown')
+  const problem = describe(status, error, { view, ctx, instance })
+  const main = html`${headline({ title: problem.title, lead: problem.lead })}
+${problem.help}`
+  const page = { title: problem.title, main }
+  return { status, page: person === null ? renderBare(view, page) : renderPage(view, { ...page, section: null, person }) }
+}
+
+function describe(
+  status: number,
+  error: unknown,
+  { view: { to }, ctx, instance }: { readonly view: View; readonly ctx: Context; readonly instance: string },
+): Problem {
+  const again =
+    ctx.method === 'GET' ? html`<p><a class="btn" href="">Try again</a></p>` : html`<p>${buttonLink(to`/`, 'Go to the start')}</p>`
+  const detail = error instanceof AppError ? error.message : ''
+  if (status === 403) return { title: 'Not allowed', lead: detail, help: html`<p>${buttonLink(to`/`, 'Go to the start')}</p>` }
+  if (status === 404) {
+    const find = html`<form class="filters" role="search" action="${to`/parcels`.path}" aria-label="Parcels"><div><label for="find">Tracking number or tracking id</label><input id="find" name="query" type="search" autocomplete="off" spellcheck="false"></div><div><button class="btn" type="submit">Find</button></div></form>`
+    return { title: 'There is nothing here', lead: detail, help: find }
+  }
+  if (status === 503) {
+    return {
+      title: 'The store cannot be read',
+      lead: 'No page can be shown until it can. The carrier’s pushes are answered with 503 meanwhile, so it sends them again.',
+      help: again,
+    }
+  }
+  if (status === 500) {
+    return {
+      title: 'This page failed',
+      lead: 'The relay goes on working; only this page is missing.',
+      help: html`<p>The log has the failure under <code>${instance}</code>.</p>${again}`,
+    }
+  }
+  return { title: 'That was not done', lead: detail, help: again }
+}

@@ -1,0 +1,34 @@
+import type { Context } from 'koa'
+import { AppError } from '../../domain/errors.ts'
+import { headerValues } from '../server/header-values.ts'
+
+/**
+ * Refuses a form that another site sent in a person's name. Browsers say where a form came from in `Sec-Fetch-Site`, but not over plain http
+ * outside loopback; there `Origin` must be that of `portal.publicUrl` or, if none is configured, have the host that was asked.
+ * Throws `forbidden`, also if neither header says.
+ */
+export function refuseOtherSites(ctx: Context, publicOrigin: string | null): void {
+  const site = onlyValue(ctx, 'sec-fetch-site')
+  if (site !== null) {
+    if (site === 'same-origin' || site === 'none') return
+    throw refused()
+  }
+  const origin = onlyValue(ctx, 'origin')
+  if (origin === null || !isOurs(origin, publicOrigin, ctx.get('Host'))) throw refused()
+}
+
+function isOurs(origin: string, publicOrigin: string | null, host: string): boolean {
+  if (publicOrigin !== null) return origin === publicOrigin
+  return origin === `http://${host}` || origin === `https://${host}`
+}
+
+/** Null: it was not sent. Throws if it was sent more than once. */
+function onlyValue(ctx: Context, name: string): string | null {
+  const [value, ...more] = headerValues(ctx.req, name)
+  if (more.length > 0) throw refused()
+  return value ?? null
+}
+
+function refused(): AppError {
+  return new AppError('forbidden', 'This form was not sent from the portal. Open the page there, and try again.')
+}

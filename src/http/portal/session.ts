@@ -1,0 +1,98 @@
+import type { IncomingMessage } from 'node:http'
+import type { Context } from 'koa'
+import { AppError } from '../../domain/errors.ts'
+import type { Authenticate, Credentials, Scope, Visitor } from '../../flow/admin/authenticate.ts'
+import { headerValues } from '../server/header-values.ts'
+
+/** Who uses the portal. */
+export interface Person {
+  readonly name: string
+  /** `status`: reads the overview and parcels; `admin`: does everything. */
+  readonly scope: Scope
+  /** Whether the proxy in front of the portal has logged them in. */
+  readonly isFromProxy: boolean
+}
+
+export interface SessionsOptions {
+  readonly authenticate: Pick<Authenticate, 'issueToken' | 'continueSession'>
+  /** The relay's id: cookies ignore ports, so relays on one host need names of their own. */
+  readonly relayId: string
+  readonly settings: () => SessionSettings
+  /** Whether the peer of the connection is a proxy of `listen.internal.trustProxy`. */
+  readonly isFromProxy: (req: IncomingMessage) => boolean
+}
+
+export interface SessionSettings {
+  /** The header in which the proxy names the person it has logged in; null: there is none. */
+  readonly trustedHeader: string | null
+  /** Those of them who may do everything. */
+  readonly admins: readonly string[]
+  /** The path that the portal has at its public address: empty, or with a slash before it and none behind. */
+  readonly prefix: string
+  /** Whether browsers reach it over https. */
+  readonly isSecure: boolean
+}
+
+/** The sessions of the portal: a token in a cookie, so that no store is asked and any replica knows it. */
+export interface Sessions {
+  /** Who sent a request; null: nobody who is logged in. A session in use is renewed. Throws `forbidden` for an ambiguous proxy's header. */
+  personOf(ctx: Context): Promise<Person | null>
+  /** Begins a session. Throws as `Authenticate.issueToken` does. */
+  logIn(ctx: Context, credentials: Credentials, visitor: Visitor): Promise<void>
+  logOut(ctx: Context): void
+}
+
+export function createSessions({ authenticate, relayId, settings, isFromProxy }: SessionsOptions): Sessions {
+  const name = `parcel-relay-${relayId.slice(0, 8)}`
+
+  const setCookie = (ctx: Context, value: string, more: string): void => {
+    const { prefix, isSecure } = settings()
+    ctx.append(
+      'Set-Cookie',
+      `${name}=${value}; Path=${prefix === '' ? '/' : prefix}; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}${more}`,
+    )
+  }
+
+  return {
+    async personOf(ctx) {
+      const fromProxy = namedByProxy(ctx.req)
+      if (fromProxy !== null) return fromProxy
+      const token = cookieOf(ctx.req, name)
+      const session = token === null ? null : await authenticate.continueSession(token)
+      if (session === null) return null
+      if (session.renewed !== null) setCookie(ctx, session.renewed, '')
+      const { username, scopes } = session.app
+      return { name: username, scope: scopes.includes('admin') ? 'admin' : 'status', isFromProxy: false }
+    },
+    async logIn(ctx, credentials, visitor) {
+      setCookie(ctx, await authenticate.issueToken(credentials, visitor), '')
+    },
+    logOut(ctx) {
+      setCookie(ctx, '', '; Max-Age=0')
+    },
+  }
+
+  /** The person whom a trusted proxy names; null: it names none, or the request did not come through one. */
+  function namedByProxy(req: IncomingMessage): Person | null {
+    const { trustedHeader, admins } = settings()
+    if (trustedHeader === null || !isFromProxy(req)) return null
+    const [value, ...more] = headerValues(req, trustedHeader.toLowerCase())
+    if (value === undefined) return null
+    if (value.trim() === '' || more.length > 0)
+      throw new AppError(
+        'forbidden',
+        `The proxy must name one person in ${trustedHeader}: it sent ${more.length > 0 ? 'several' : 'none'}.`,
+      )
+    const person = value.trim()
+    return { name: person, scope: admins.includes(person) ? 'admin' : 'status', isFromProxy: true }
+  }
+}
+
+/** The value of a cookie; null: it is not there, or more than once, of which one may have been planted. */
+function cookieOf(req: IncomingMessage, name: string): string | null {
+  const values = headerValues(req, 'cookie')
+    .flatMap((header) => header.split(';'))
+    .map((pair) => pair.trim())
+    .filter((pair) => pair.startsWith(`${name}=`))
+  return values.length === 1 ? (values[0]?.slice(name.length + 1) ?? null) : null
+}

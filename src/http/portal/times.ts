@@ -1,0 +1,95 @@
+import { html, type Markup } from './html.ts'
+
+// Instants as a page shows them, in UTC. Script may show them in the viewer's zone: `data-f` tells it the form.
+
+const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
+const [SECOND_MS, MINUTE_MS, HOUR_MS, DAY_MS] = [1000, 60_000, 3_600_000, 86_400_000]
+
+/** An instant as `14:41:37`. */
+function clockText(atMs: number): string {
+  return new Date(atMs).toISOString().slice(11, 19)
+}
+
+/** The day of an instant as `25 Nov`. */
+function dayText(atMs: number): string {
+  const day = new Date(atMs)
+  return `${day.getUTCDate()} ${MONTHS[day.getUTCMonth()] ?? ''}`
+}
+
+/** An instant as `25 Nov 2026 14:41:37.250 UTC`; whole seconds without a fraction. */
+function fullText(atMs: number): string {
+  const fraction = atMs % SECOND_MS === 0 ? '' : new Date(atMs).toISOString().slice(19, 23)
+  return `${dayText(atMs)} ${new Date(atMs).getUTCFullYear()} ${clockText(atMs)}${fraction} UTC`
+}
+
+/** A length of time with two units at most: `41 s`, `4 min 10 s`, `12 min`, `4 h 12 min`, `3 d 4 h`. */
+export function spanText(lengthMs: number): string {
+  const seconds = Math.round(lengthMs / SECOND_MS)
+  if (seconds < 1) return 'less than a second'
+  if (seconds < 60) return `${seconds} s`
+  const minutes = Math.floor(seconds / 60)
+  if (minutes < 60) return minutes < 5 && seconds % 60 > 0 ? `${minutes} min ${seconds % 60} s` : `${minutes} min`
+  const hours = Math.floor(minutes / 60)
+  if (hours < 48) return minutes % 60 > 0 ? `${hours} h ${minutes % 60} min` : `${hours} h`
+  const days = Math.floor(hours / 24)
+  return days < 14 && hours % 24 > 0 ? `${days} d ${hours % 24} h` : `${days} d`
+}
+
+/** A length of time that was configured, exact: `5 s`, `30 min`, `36 h`, `1 d`. */
+export function settingText(lengthMs: number): string {
+  if (lengthMs > 0 && lengthMs % DAY_MS === 0) return `${lengthMs / DAY_MS} d`
+  if (lengthMs > 0 && lengthMs % HOUR_MS === 0) return `${lengthMs / HOUR_MS} h`
+  if (lengthMs > 0 && lengthMs % MINUTE_MS === 0) return `${lengthMs / MINUTE_MS} min`
+  return lengthMs % SECOND_MS === 0 ? `${lengthMs / SECOND_MS} s` : `${lengthMs} ms`
+}
+
+/** How long ago or ahead an instant is: `12 min ago`, `in 5 min`, `now`. */
+function relativeText(atMs: number, nowMs: number): string {
+  if (Math.abs(atMs - nowMs) < 1500) return 'now'
+  return atMs > nowMs ? `in ${spanText(atMs - nowMs)}` : `${spanText(nowMs - atMs)} ago`
+}
+
+type Form = 'at' | 'hm' | 'day' | 'rel' | 'full'
+
+function time(atMs: number, form: Form, text: string, title: string): Markup {
+  return html`<time datetime="${new Date(atMs).toISOString()}" data-f="${form}" title="${title}">${text}</time>`
+}
+
+function isSameDay(atMs: number, nowMs: number): boolean {
+  return Math.floor(atMs / DAY_MS) === Math.floor(nowMs / DAY_MS)
+}
+
+function titleOf(atMs: number, nowMs: number): string {
+  return `${fullText(atMs)}, ${relativeText(atMs, nowMs)}`
+}
+
+/** In tables of events: the clock, with the day where it is not today. */
+export function timeInTable(atMs: number, nowMs: number): Markup {
+  const text = isSameDay(atMs, nowMs) ? clockText(atMs) : `${dayText(atMs)} ${clockText(atMs).slice(0, 5)}`
+  return time(atMs, 'at', text, titleOf(atMs, nowMs))
+}
+
+/** In sentences: the clock to the minute and its zone, with the day where it is not today. */
+export function timeInSentence(atMs: number, nowMs: number): Markup {
+  const day = isSameDay(atMs, nowMs) ? '' : `${dayText(atMs)} `
+  return html`${time(atMs, 'hm', day + clockText(atMs).slice(0, 5), titleOf(atMs, nowMs))} ${zone}`
+}
+
+/** In a timeline: day and clock; the day is left out where the time before it has the same. */
+export function timeInLine(atMs: number, beforeMs: number | null, nowMs: number): Markup {
+  const day = beforeMs !== null && isSameDay(atMs, beforeMs) ? '' : `${dayText(atMs)} `
+  return time(atMs, 'day', day + clockText(atMs), titleOf(atMs, nowMs))
+}
+
+/** In sentences about a state: how long ago it was, or how soon it will be. */
+export function relativeTime(atMs: number, nowMs: number): Markup {
+  return time(atMs, 'rel', relativeText(atMs, nowMs), fullText(atMs))
+}
+
+/** On a page about one thing: all of it, always in UTC; script adds the viewer's own time. */
+export function fullTime(atMs: number, nowMs: number): Markup {
+  return time(atMs, 'full', fullText(atMs), relativeText(atMs, nowMs))
+}
+
+/** The name of the zone of the times around it. */
+export const zone = html`<span class="zone">UTC</span>`

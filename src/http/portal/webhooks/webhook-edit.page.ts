@@ -1,0 +1,77 @@
+import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
+import type { KeyedEndpoint } from '../../../flow/delivery/manage-endpoints.ts'
+import { buttonLink } from '../addresses.ts'
+import { html, type Markup } from '../html.ts'
+import { renderPage } from '../layout.ts'
+import type { Visit } from '../page-route.ts'
+import { actionButton, copyable, crumbs, headline, icon } from '../parts.ts'
+import { fullTime } from '../times.ts'
+import { type FieldErrors, mistakes, type WebhookFields, webhookForm } from './webhook-form.ts'
+
+const isEmpty = (errors: FieldErrors) => Object.keys(errors).length === 0
+
+/** The page to add a webhook. */
+export function newPage(visit: Visit, fields: WebhookFields, errors: FieldErrors): string {
+  const { to, person } = visit
+  const main = html`${crumbs([to`/webhooks`, 'Webhooks'])}
+${headline({ title: 'Add webhook', lead: 'From now on it gets every new event, signed.' })}
+${isEmpty(errors) ? null : mistakes(errors, 'Nothing was added.')}
+${webhookForm({ to: to`/webhooks/new`, cancel: to`/webhooks`, button: 'Add webhook', fields, errors, isNew: true })}`
+  return renderPage(visit, { title: titleOf(errors, 'Add webhook'), section: 'webhooks', person, main })
+}
+
+/** The page to change one. */
+export function editPage(visit: Visit, { endpoint: { id, name } }: EndpointState, fields: WebhookFields, errors: FieldErrors): string {
+  const { to, person } = visit
+  const main = html`${crumbs([to`/webhooks`, 'Webhooks'], [to`/webhooks/${id}`, name])}
+${headline({ title: `Edit ${name}`, lead: 'What waits is sent by the new settings.' })}
+${isEmpty(errors) ? null : mistakes(errors, 'Nothing was changed.')}
+${webhookForm({ to: to`/webhooks/${id}/edit`, cancel: to`/webhooks/${id}`, button: 'Save', fields, errors, isNew: false })}`
+  return renderPage(visit, { title: titleOf(errors, `Edit ${name} · Webhooks`), section: 'webhooks', person, main })
+}
+
+function titleOf(errors: FieldErrors, title: string): string {
+  const count = Object.keys(errors).length
+  return count === 0 ? title : `${count} ${count === 1 ? 'mistake' : 'mistakes'} · ${title}`
+}
+
+/** A webhook was added: the only page that shows its key. */
+export function addedPage(visit: Visit, { state: { endpoint }, sharedKey }: KeyedEndpoint): string {
+  const { to, person } = visit
+  const main = html`${crumbs([to`/webhooks`, 'Webhooks'])}
+${headline({ title: html`${icon('ok', 'ok')}${endpoint.name} is added`, lead: 'Copy its key now. This page is the only place that shows it.' })}
+${keyOnce(sharedKey)}
+<h2>Next</h2>
+<ol><li>Put the key into the receiver at <code>${endpoint.url}</code>.</li>
+<li>Send it a test: a signed push marked <code>relay-test: true</code>, which it should answer with 2xx. ${actionButton(to`/webhooks/${endpoint.id}/test`, 'Send test')}</li></ol>
+${howToCheck}
+<p>${buttonLink(to`/webhooks/${endpoint.id}`, `I have kept the key; show ${endpoint.name}`)}</p>`
+  return renderPage(visit, { title: `${endpoint.name} added · Webhooks`, section: 'webhooks', person, main })
+}
+
+/** A key is being replaced, or was at once: the only page that shows the new one. */
+export function keyPage(visit: Visit, { state: { endpoint, keys }, sharedKey }: KeyedEndpoint): string {
+  const { to, person, nowMs } = visit
+  const fromMs = keys?.next?.fromMs ?? null
+  const when =
+    fromMs === null
+      ? html`It signs everything from now on. The receiver refuses events until it has the new key; they wait.`
+      : html`Both keys sign until ${fullTime(fromMs, nowMs)}: the old one the usual header, the new one <code>x-service-hmac-sha256-next</code>. Put the new key into the receiver before.`
+  const main = html`${crumbs([to`/webhooks`, 'Webhooks'], [to`/webhooks/${endpoint.id}`, endpoint.name])}
+${headline({ title: html`${icon('ok', 'ok')}${endpoint.name} has a new key`, lead: 'Copy it now. This page is the only place that shows it.' })}
+${keyOnce(sharedKey)}
+<p>${when}</p>
+<p>${buttonLink(to`/webhooks/${endpoint.id}`, `I have kept the key; show ${endpoint.name}`)}</p>`
+  return renderPage(visit, { title: `New key of ${endpoint.name} · Webhooks`, section: 'webhooks', person, main })
+}
+
+function keyOnce(sharedKey: string | null): Markup {
+  return html`<h2 id="k">Shared key</h2>
+<div class="secret">${copyable('key', sharedKey ?? '', 'the shared key')}</div>
+<p class="dim">Lost it? You can replace it at any time without losing an event.</p>`
+}
+
+const howToCheck = html`<details class="plain"><summary>How a receiver checks the signature</summary>
+<pre tabindex="0">const expected = createHmac('sha256', Buffer.from(process.env.ENDPOINT_KEY, 'utf8')).update(bodyAsReceived).digest()
+const given = Buffer.from(request.headers['x-service-hmac-sha256'] ?? '', 'base64')
+const isSigned = given.length === expected.length &amp;&amp; timingSafeEqual(given, expected)</pre></details>`

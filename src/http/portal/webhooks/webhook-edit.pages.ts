@@ -1,0 +1,78 @@
+import { presentSettings } from '../../../domain/delivery/endpoint-settings.ts'
+import { AppError } from '../../../domain/errors.ts'
+import type { ManageEndpoints } from '../../../flow/delivery/manage-endpoints.ts'
+import type { PageAnswer, PageRoute, Visit } from '../page-route.ts'
+import { stampOfKeys } from './webhook.page.ts'
+import { addedPage, editPage, keyPage, newPage } from './webhook-edit.page.ts'
+import { bodyOf, EMPTY_FIELDS, type FieldErrors, fieldErrors, fieldsOf, fieldsOfEndpoint, startOf } from './webhook-form.ts'
+
+/** The pages with forms about a webhook's settings and its key. */
+export function webhookEditPages(manageEndpoints: ManageEndpoints): readonly PageRoute[] {
+  return [
+    { method: 'get', path: '/webhooks/new', scope: 'admin', answer: async (visit) => ({ page: newPage(visit, EMPTY_FIELDS, {}) }) },
+    { method: 'post', path: '/webhooks/new', scope: 'admin', answer: add },
+    { method: 'get', path: '/webhooks/:id/edit', scope: 'admin', answer: showForm },
+    { method: 'post', path: '/webhooks/:id/edit', scope: 'admin', answer: change },
+    { method: 'post', path: '/webhooks/:id/key', scope: 'admin', answer: replaceKey },
+    { method: 'post', path: '/webhooks/:id/new-key-now', scope: 'admin', answer: endOldKey },
+  ]
+
+  async function add(visit: Visit): Promise<PageAnswer> {
+    const fields = fieldsOf(visit.form)
+    const sharedKey = fields.isKeyGiven ? visit.form.get('sharedKey') : null
+    return await orSayWhatIsWrong(
+      async () => ({
+        page: addedPage(visit, await manageEndpoints.add({ ...bodyOf(fields), sharedKey, from: startOf(fields) })),
+        status: 201,
+      }),
+      async (errors) => newPage(visit, fields, errors),
+    )
+  }
+
+  async function showForm(visit: Visit): Promise<PageAnswer> {
+    const state = await manageEndpoints.find(visit.param('id'))
+    return { page: editPage(visit, state, fieldsOfEndpoint(state.endpoint, presentSettings(state.endpoint).schedule), {}) }
+  }
+
+  async function change(visit: Visit): Promise<PageAnswer> {
+    const id = visit.param('id')
+    const fields = fieldsOf(visit.form)
+    return await orSayWhatIsWrong(
+      async () => {
+        await manageEndpoints.change(id, bodyOf(fields))
+        return { goTo: visit.to`/webhooks/${id}` }
+      },
+      async (errors) => editPage(visit, await manageEndpoints.find(id), fields, errors),
+    )
+  }
+
+  async function replaceKey(visit: Visit): Promise<PageAnswer> {
+    await refuseStale(visit)
+    const given = visit.form.get('sharedKey')
+    const atOnce = visit.form.get('at') === 'now' ? { at: 'now' } : {}
+    return { page: keyPage(visit, await manageEndpoints.rotate(visit.param('id'), { sharedKey: given === '' ? null : given, ...atOnce })) }
+  }
+
+  async function endOldKey(visit: Visit): Promise<PageAnswer> {
+    await refuseStale(visit)
+    await manageEndpoints.rotate(visit.param('id'), { at: 'now' })
+    return { goTo: visit.to`/webhooks/${visit.param('id')}` }
+  }
+
+  /** A form that is sent again, as by loading the page anew that shows a key, would replace the key that was just copied. */
+  async function refuseStale({ param, form }: Visit): Promise<void> {
+    if (form.get('keys') === stampOfKeys(await manageEndpoints.find(param('id')))) return
+    throw new AppError('stale_form', 'Its key was replaced since this page was made, so nothing was done. Look at it again first.')
+  }
+}
+
+/** Does what a form asks for, or shows the form again with what is wrong in it. */
+async function orSayWhatIsWrong(work: () => Promise<PageAnswer>, formAgain: (errors: FieldErrors) => Promise<string>): Promise<PageAnswer> {
+  try {
+    return await work()
+  } catch (error) {
+    const errors = fieldErrors(error)
+    if (errors === null) throw error
+    return { page: await formAgain(errors), status: 400 }
+  }
+}

@@ -1,0 +1,233 @@
+import type { Endpoint } from '../../../domain/delivery/endpoint.ts'
+import { AppError } from '../../../domain/errors.ts'
+import { DOCUMENTED_STATUSES } from '../../../domain/history/status-entry.ts'
+import type { Address } from '../addresses.ts'
+import { link } from '../addresses.ts'
+import type { Form } from '../form.ts'
+import { html, type Markup, markup } from '../html.ts'
+
+/** What a form about a webhook holds, as text. Never a key: what was typed there is not written back. */
+export interface WebhookFields {
+  readonly url: string
+  readonly name: string
+  readonly isKeyGiven: boolean
+  readonly status: readonly string[]
+  readonly detailedStatus: string
+  readonly distributionType: string
+  readonly displayToConsumer: string
+  readonly backfill: boolean
+  readonly rate: string
+  readonly concurrency: string
+  readonly schedule: string
+  readonly signature: string
+  readonly refusals: string
+  readonly from: string
+}
+
+/** Sentences about wrong fields, by the field's id. */
+export type FieldErrors = Readonly<Record<string, string>>
+
+export const EMPTY_FIELDS: WebhookFields = {
+  url: '',
+  name: '',
+  isKeyGiven: false,
+  status: [],
+  detailedStatus: '',
+  distributionType: '',
+  displayToConsumer: '',
+  backfill: false,
+  rate: '',
+  concurrency: '',
+  schedule: '',
+  signature: 'carrier',
+  refusals: 'wait',
+  from: 'now',
+}
+
+/** The fields of a form that was sent; what it does not have is as in an empty one. */
+export function fieldsOf(form: Form): WebhookFields {
+  const text = (name: string) => form.get(name).trim()
+  return {
+    url: text('url'),
+    name: text('name'),
+    isKeyGiven: form.get('key') === 'given',
+    status: form.all('status'),
+    detailedStatus: text('detailedStatus'),
+    distributionType: text('distributionType'),
+    displayToConsumer: text('displayToConsumer'),
+    backfill: form.get('backfill') !== '',
+    rate: text('rate'),
+    concurrency: text('concurrency'),
+    schedule: text('schedule'),
+    signature: text('signature') || EMPTY_FIELDS.signature,
+    refusals: text('refusals') || EMPTY_FIELDS.refusals,
+    from: text('from') || EMPTY_FIELDS.from,
+  }
+}
+
+/** The fields of a webhook as it is; `schedule` in the form of the API. */
+export function fieldsOfEndpoint(endpoint: Endpoint, schedule: readonly string[] | null): WebhookFields {
+  const { filters } = endpoint
+  return {
+    ...EMPTY_FIELDS,
+    url: endpoint.url,
+    name: endpoint.name,
+    status: filters.status ?? [],
+    detailedStatus: (filters.detailedStatus ?? []).join(', '),
+    distributionType: (filters.distributionType ?? []).join(', '),
+    displayToConsumer: filters.displayToConsumer === null ? '' : String(filters.displayToConsumer),
+    backfill: endpoint.backfill,
+    rate: endpoint.ratePerSecond === null ? '' : String(endpoint.ratePerSecond),
+    concurrency: endpoint.concurrency === null ? '' : String(endpoint.concurrency),
+    schedule: schedule === null ? '' : schedule.join(', '),
+    signature: endpoint.signature,
+    refusals: endpoint.refusals,
+  }
+}
+
+/** What the API takes for these fields. What is no number stays text, so that the API says what is wrong with it. */
+export function bodyOf(fields: WebhookFields): object {
+  const list = (text: string) => {
+    const values = text.split(',').map((value) => value.trim())
+    return text === '' ? null : values.filter((value) => value !== '')
+  }
+  const number = (text: string) => (text === '' ? null : /^\d+(\.\d+)?$/.test(text) ? Number(text) : text)
+  return {
+    url: fields.url,
+    name: fields.name,
+    filters: {
+      status: fields.status.length === 0 ? null : fields.status,
+      detailedStatus: list(fields.detailedStatus),
+      distributionType: list(fields.distributionType),
+      displayToConsumer: fields.displayToConsumer === '' ? null : fields.displayToConsumer === 'true',
+    },
+    backfill: fields.backfill,
+    rate: number(fields.rate),
+    concurrency: number(fields.concurrency),
+    schedule: list(fields.schedule),
+    signature: fields.signature,
+    refusals: fields.refusals,
+  }
+}
+
+/** Where a new webhook starts, as the API takes it. */
+export function startOf({ from }: WebhookFields): string | number {
+  return /^\d{1,15}$/.test(from) ? Number(from) : from
+}
+
+/** The fields that a refusal is about; null: it is about none, so it is no mistake in the form. */
+export function fieldErrors(error: unknown): FieldErrors | null {
+  if (!(error instanceof AppError)) return null
+  if (error.code === 'endpoint_exists') return { name: 'A webhook of this name exists.' }
+  if (error.code === 'feed_gone') return { from: error.message }
+  const errors = error.facts?.errors
+  if (error.code !== 'bad_request' || !Array.isArray(errors)) return null
+  const named = errors.flatMap((one: object) => {
+    const members = new Map<string, unknown>(Object.entries(one))
+    const member = /^#\/(?:filters\/)?([^/]+)/.exec(String(members.get('pointer')))?.[1]
+    return member === undefined ? [] : [[member, String(members.get('detail'))] as const]
+  })
+  return named.length === 0 ? null : Object.fromEntries(named)
+}
+
+const LABELS: Readonly<Record<string, string>> = {
+  url: 'URL',
+  name: 'Name',
+  sharedKey: 'Shared key',
+  status: 'Status',
+  detailedStatus: 'Detailed status',
+  distributionType: 'Kind of delivery',
+  rate: 'Attempts per second',
+  concurrency: 'Attempts at the same time',
+  schedule: 'Waits between attempts',
+  from: 'Start',
+}
+/** The disclosures, and the fields inside them: one with a mistake is open. */
+const EVENTS = ['status', 'detailedStatus', 'distributionType']
+const SENDING = ['rate', 'concurrency', 'schedule', 'from']
+
+/** Says how many fields are wrong, with a link to each. */
+export function mistakes(errors: FieldErrors, nothing: string): Markup {
+  const names = Object.keys(errors)
+  return html`<div class="note bad" role="alert"><strong>${nothing} Correct ${names.length === 1 ? 'one field' : `${names.length} fields`}:</strong><ul>${names.map(
+    (name) => html`<li><a href="#${name}">${LABELS[name] ?? name}</a></li>`,
+  )}</ul></div>`
+}
+
+export interface WebhookForm {
+  readonly to: Address
+  readonly cancel: Address
+  readonly button: string
+  readonly fields: WebhookFields
+  readonly errors: FieldErrors
+  /** Whether it adds one: then it has a key and a start. */
+  readonly isNew: boolean
+}
+
+/** The form to add or to change a webhook. */
+export function webhookForm({ to, cancel, button, fields, errors, isNew }: WebhookForm): Markup {
+  const open = (names: readonly string[]) => (names.some((name) => name in errors) ? markup(' open') : null)
+  return html`<form class="form" method="post" action="${to.path}" novalidate>
+${field('url', 'The relay posts events here. It must not redirect.', errors, (more) => html`<input id="url" name="url" type="url" inputmode="url" value="${fields.url}" required spellcheck="false" autocomplete="off" placeholder="https://"${more}>`)}
+${field('name', 'For you: what it is used for.', errors, (more) => html`<input id="name" name="name" value="${fields.name}" required maxlength="100" autocomplete="off"${more}>`)}
+${isNew ? keyFields(fields, errors) : null}
+<details class="plain"${open(EVENTS)}><summary>Only some events</summary>${eventFields(fields, errors)}</details>
+<details class="plain"${open(SENDING)}><summary>Rate, retries, signature${isNew ? ', where to start' : ''}</summary>${sendingFields(fields, errors, isNew)}</details>
+<p class="more"><button class="btn main" type="submit">${button}</button>${link(cancel, 'Cancel')}</p>
+</form>`
+}
+
+function keyFields(fields: WebhookFields, errors: FieldErrors): Markup {
+  return html`<fieldset><legend>Shared key</legend>
+<div class="pick"><input type="radio" id="key-made" name="key" value="made"${fields.isKeyGiven ? null : CHECKED}><label for="key-made">Make one <small>32 random bytes, shown once on the next page</small></label></div>
+<div class="pick"><input type="radio" id="key-given" name="key" value="given"${fields.isKeyGiven ? CHECKED : null}><label for="key-given">Use mine</label></div>
+<div class="given">${field('sharedKey', 'At least 16 bytes. It is not shown again, here or anywhere.', errors, (more) => html`<input id="sharedKey" name="sharedKey" type="password" autocomplete="new-password" spellcheck="false"${more}>`)}</div>
+</fieldset>`
+}
+
+function eventFields(fields: WebhookFields, errors: FieldErrors): Markup {
+  const statuses = [...new Set([...DOCUMENTED_STATUSES, ...fields.status])]
+  return html`<fieldset id="status"><legend>Status is one of</legend><div class="picks">${statuses.map(
+    (status, at) =>
+      html`<div class="pick"><input type="checkbox" id="status-${at}" name="status" value="${status}"${fields.status.includes(status) ? CHECKED : null}><label for="status-${at}">${status}</label></div>`,
+  )}</div><small class="dim">None ticked: all, also those the carrier invents later.</small></fieldset>
+${field('detailedStatus', 'With commas between. Empty: all.', errors, (more) => html`<input id="detailedStatus" name="detailedStatus" value="${fields.detailedStatus}" autocomplete="off"${more}>`)}
+${field('distributionType', 'With commas between, such as Mailbox, PickupPoint. Empty: all.', errors, (more) => html`<input id="distributionType" name="distributionType" value="${fields.distributionType}" autocomplete="off"${more}>`)}
+<div class="field"><label for="displayToConsumer">For consumers</label>${choice('displayToConsumer', fields.displayToConsumer, [
+    ['', 'all events'],
+    ['true', 'only those a consumer may see'],
+    ['false', 'only those a consumer may not see'],
+  ])}</div>
+<div class="pick"><input type="checkbox" id="backfill" name="backfill" value="true"${fields.backfill ? CHECKED : null}><label for="backfill">Also entries from before the relay knew the parcel</label></div>`
+}
+
+function sendingFields(fields: WebhookFields, errors: FieldErrors, isNew: boolean): Markup {
+  return html`${field('rate', 'Empty: no limit.', errors, (more) => html`<input id="rate" name="rate" value="${fields.rate}" inputmode="decimal" autocomplete="off"${more}>`)}
+${field('concurrency', 'Empty: as delivery.perEndpoint says.', errors, (more) => html`<input id="concurrency" name="concurrency" value="${fields.concurrency}" inputmode="numeric" autocomplete="off"${more}>`)}
+${field('schedule', 'Durations with commas between, such as 5s, 5m, 30m. Empty: as delivery.schedule says.', errors, (more) => html`<input id="schedule" name="schedule" value="${fields.schedule}" autocomplete="off"${more}>`)}
+<div class="field"><label for="signature">Signature</label>${choice('signature', fields.signature, [
+    ['carrier', 'as the carrier signs'],
+    ['standard-webhooks', 'also as Standard Webhooks'],
+  ])}</div>
+<div class="field"><label for="refusals">An event that it refuses (4xx)</label>${choice('refusals', fields.refusals, [
+    ['wait', 'waits and is tried again'],
+    ['skip', 'is given up, and the next is sent'],
+  ])}</div>
+${isNew ? field('from', 'now, or a sequence of the feed: then it also gets everything since.', errors, (more) => html`<input id="from" name="from" value="${fields.from}" autocomplete="off"${more}>`) : null}`
+}
+
+const CHECKED = markup(' checked')
+const SELECTED = markup(' selected')
+
+function choice(name: string, chosen: string, options: readonly (readonly [value: string, text: string])[]): Markup {
+  return html`<select id="${name}" name="${name}">${options.map(([value, text]) => html`<option value="${value}"${value === chosen ? SELECTED : null}>${text}</option>`)}</select>`
+}
+
+/** A field with its label, its hint and, if it is wrong, what is wrong with it. */
+function field(name: string, hint: string, errors: FieldErrors, input: (more: Markup) => Markup): Markup {
+  const error = errors[name]
+  const described = html` aria-describedby="${error === undefined ? '' : `${name}-error `}${name}-hint"`
+  return html`<div class="field"><label for="${name}">${LABELS[name] ?? name}</label>${input(error === undefined ? described : html` aria-invalid="true"${described}`)}${
+    error === undefined ? null : html`<span class="err" id="${name}-error">${error}</span>`
+  }<small id="${name}-hint">${hint}</small></div>`
+}

@@ -1,0 +1,62 @@
+import { AppError } from '../../../domain/errors.ts'
+import type { ManageEndpoints } from '../../../flow/delivery/manage-endpoints.ts'
+import type { PageAnswer, PageRoute, Visit } from '../page-route.ts'
+import { type WebhookSaid, webhookPage } from './webhook.page.ts'
+import { webhookEditPages } from './webhook-edit.pages.ts'
+import { webhookListPage } from './webhook-list.page.ts'
+
+export interface WebhookPagesOptions {
+  readonly manageEndpoints: ManageEndpoints
+}
+
+const LIST_MAX = 100
+
+/** The pages about webhooks: their list, one, adding, changing, testing, disabling and removing one. */
+export function webhookPages({ manageEndpoints }: WebhookPagesOptions): readonly PageRoute[] {
+  return [
+    { method: 'get', path: '/webhooks', scope: 'admin', answer: list },
+    ...webhookEditPages(manageEndpoints),
+    { method: 'get', path: '/webhooks/:id', scope: 'admin', answer: (visit) => show(visit) },
+    {
+      method: 'post',
+      path: '/webhooks/:id/test',
+      scope: 'admin',
+      answer: async (visit) => show(visit, { kind: 'tested', result: await manageEndpoints.test(visit.param('id')) }),
+    },
+    { method: 'post', path: '/webhooks/:id/retry', scope: 'admin', answer: after((id) => manageEndpoints.retry(id)) },
+    { method: 'post', path: '/webhooks/:id/enable', scope: 'admin', answer: after((id) => manageEndpoints.change(id, { enabled: true })) },
+    {
+      method: 'post',
+      path: '/webhooks/:id/disable',
+      scope: 'admin',
+      answer: after((id) => manageEndpoints.change(id, { enabled: false })),
+    },
+    { method: 'post', path: '/webhooks/:id/remove', scope: 'admin', answer: remove },
+  ]
+
+  async function list(visit: Visit): Promise<PageAnswer> {
+    const cursor = visit.query('cursor')
+    if (!/^\d{0,15}$/.test(cursor)) throw new AppError('not_found', 'The list has no such page.')
+    return { page: webhookListPage(visit, await manageEndpoints.list({ cursor: Number(cursor), limit: LIST_MAX })) }
+  }
+
+  async function show(visit: Visit, said: WebhookSaid = null): Promise<PageAnswer> {
+    return { page: webhookPage(visit, await manageEndpoints.find(visit.param('id')), said) }
+  }
+
+  /** Shows the webhook after something was done to it. */
+  function after(act: (id: string) => Promise<unknown>): PageRoute['answer'] {
+    return async ({ param, to }) => {
+      await act(param('id'))
+      return { goTo: to`/webhooks/${param('id')}` }
+    }
+  }
+
+  async function remove(visit: Visit): Promise<PageAnswer> {
+    const id = visit.param('id')
+    const { name } = (await manageEndpoints.find(id)).endpoint
+    if (visit.form.get('confirm').trim() !== name) return await show(visit, { kind: 'unconfirmed' })
+    await manageEndpoints.remove(id)
+    return { goTo: visit.to`/webhooks` }
+  }
+}

@@ -1,0 +1,144 @@
+import AxeBuilder from 'axe-core'
+import type { Page } from 'playwright-core'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { browserOfFile } from '../support/browser.ts'
+import { pushBody } from '../support/builders.ts'
+import { ADMIN, push } from '../support/relay.ts'
+import { idsOfTest, relayOfFile } from '../support/relay-of-file.ts'
+import { expectedSignature, startWebhookReceiver } from '../support/webhook-receiver.ts'
+
+const ofFile = relayOfFile('http://127.0.0.1:9', { delivery: { allowNetworks: ['127.0.0.0/8'] } })
+const openPage = browserOfFile()
+const own = idsOfTest()
+
+/** A page that somebody has logged in to; it is closed after the test. */
+async function logIn(options: Parameters<typeof openPage>[0] = {}): Promise<Page> {
+  const page = await openPage({ baseURL: ofFile().internalUrl, ...options })
+  onTestFinished(() => page.context().close())
+  await page.goto('/')
+  await page.getByLabel('User name').fill(ADMIN.username)
+  await page.getByLabel('Password').fill(ADMIN.password)
+  await page.getByRole('button', { name: 'Log in' }).click()
+  return page
+}
+
+async function addWebhook(page: Page, name: string, url: string): Promise<string> {
+  await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'Webhooks' }).click()
+  await page.getByRole('link', { name: 'Add webhook' }).click()
+  await page.getByLabel('URL', { exact: true }).fill(url)
+  await page.getByLabel('Name', { exact: true }).fill(name)
+  await page.getByRole('button', { name: 'Add webhook' }).click()
+  return (await page.locator('#key').textContent()) ?? ''
+}
+
+const heading = (page: Page) => page.getByRole('heading', { level: 1 }).textContent()
+
+describe.each([
+  ['with script', true],
+  ['without script', false],
+])('%s', (_form, javaScriptEnabled) => {
+  test('a webhook is added, its key is seen once and never again, and its events are signed with it', async () => {
+    await using receiver = await startWebhookReceiver()
+    const name = own('shop')
+    const page = await logIn({ javaScriptEnabled })
+    const key = await addWebhook(page, name, receiver.url)
+    expect(await heading(page)).toBe(`${name} is added`)
+    expect(Buffer.from(key, 'base64')).toHaveLength(32)
+    await push(ofFile().publicUrl, pushBody({ trackingIds: [own('1001')] }))
+    await expect.poll(() => receiver.pushes.length).toBe(1)
+    expect(receiver.pushes[0]?.headers['x-service-hmac-sha256']).toBe(expectedSignature(receiver.pushes[0]?.body ?? Buffer.of(), key))
+    await page.getByRole('link', { name: `I have kept the key; show ${name}` }).click()
+    expect(await heading(page)).toBe(name)
+    for (const path of [page.url(), '/webhooks', `${page.url()}/edit`]) {
+      await page.goto(path)
+      expect(await page.content()).not.toContain(key)
+    }
+  })
+
+  test('a webhook is disabled, its events wait, and they are sent when it is enabled', async () => {
+    await using receiver = await startWebhookReceiver()
+    const name = own('shop')
+    const page = await logIn({ javaScriptEnabled })
+    await addWebhook(page, name, receiver.url)
+    await page.getByRole('link', { name: `show ${name}` }).click()
+    await page.getByText('Disable', { exact: true }).click()
+    await page.getByRole('button', { name: `Disable ${name}` }).click()
+    expect(await page.title()).toBe(`${name}, disabled · Webhooks · parcel relay`)
+    await push(ofFile().publicUrl, pushBody({ trackingIds: [own('1001')] }))
+    expect(receiver.pushes).toHaveLength(0)
+    await page.getByRole('button', { name: 'Enable' }).click()
+    await expect.poll(() => receiver.pushes.length).toBe(1)
+  })
+
+  test('a parcel is found by its identifier, with where each entry came from', async () => {
+    const id = own('1001')
+    await push(ofFile().publicUrl, pushBody({ trackingIds: [id], location: 'Kiruna' }))
+    const page = await logIn({ javaScriptEnabled })
+    await page.getByLabel('Find a parcel').fill(id)
+    await page.getByLabel('Find a parcel').press('Enter')
+    await page.waitForURL(`**/parcels/${id}`)
+    expect(await heading(page)).toBe(id)
+    const row = page.getByRole('table', { name: 'History, newest first' }).getByRole('row').nth(1)
+    expect(await row.textContent()).toMatch(/Kiruna.*push.*no poll has listed it yet/)
+  })
+
+  test('a test is sent, and its answer is shown', async () => {
+    await using receiver = await startWebhookReceiver()
+    receiver.answer(() => ({ status: 503, body: '<b>closed</b>' }))
+    const page = await logIn({ javaScriptEnabled })
+    await addWebhook(page, own('shop'), receiver.url)
+    await page.getByRole('button', { name: 'Send test' }).click()
+    expect(await page.getByRole('alert').textContent()).toMatch(/^ The test was refused: 503 after \d+ ms, <b>closed<\/b>\.$/)
+  })
+})
+
+test('the keyboard alone adds a webhook', async () => {
+  await using receiver = await startWebhookReceiver()
+  const name = own('shop')
+  const page = await logIn()
+  await page.goto('/webhooks/new')
+  await page.getByLabel('URL', { exact: true }).focus()
+  await page.keyboard.type(receiver.url)
+  await page.keyboard.press('Tab')
+  await page.keyboard.type(name)
+  await page.keyboard.press('Enter')
+  await expect.poll(() => heading(page)).toBe(`${name} is added`)
+})
+
+const LOOKS = [
+  ['light', { colorScheme: 'light' }],
+  ['dark', { colorScheme: 'dark' }],
+  ['390 px wide', { viewport: { width: 390, height: 844 } }],
+] as const
+
+test.each(LOOKS)('no page has a serious barrier, %s', async (_look, options) => {
+  await using receiver = await startWebhookReceiver()
+  const id = own('1001')
+  await push(ofFile().publicUrl, pushBody({ trackingIds: [id] }))
+  const page = await openPage({ baseURL: ofFile().internalUrl, bypassCSP: true, ...options })
+  onTestFinished(() => page.context().close())
+  await page.goto('/login')
+  const barriers: string[] = []
+  const look = async () => {
+    await page.evaluate(AxeBuilder.source)
+    const found: unknown = await page.evaluate('axe.run({ resultTypes: ["violations"] }).then(({ violations }) => violations)')
+    for (const { id: rule, impact, nodes } of Array.isArray(found) ? found : [])
+      if (impact === 'serious' || impact === 'critical') barriers.push(`${page.url()} ${rule}: ${nodes[0]?.html}`)
+  }
+  await look()
+  await page.getByLabel('User name').fill(ADMIN.username)
+  await page.getByLabel('Password').fill(ADMIN.password)
+  await page.getByRole('button', { name: 'Log in' }).click()
+  await page.goto('/webhooks/new')
+  await page.getByLabel('URL', { exact: true }).fill(receiver.url)
+  await page.getByLabel('Name', { exact: true }).fill(own('axe'))
+  await page.getByRole('button', { name: 'Add webhook' }).click()
+  await look()
+  await page.getByRole('button', { name: 'Send test' }).click()
+  await look()
+  for (const path of ['/webhooks', '/webhooks/new', '/webhooks/999', '/parcels', '/parcels?query=ZZZZ', `/parcels/${id}`]) {
+    await page.goto(path)
+    await look()
+  }
+  expect(barriers).toEqual([])
+})

@@ -1,0 +1,221 @@
+import { once } from 'node:events'
+import { get } from 'node:http'
+import { expect, onTestFinished, test } from 'vitest'
+import { loadConfig } from '../../src/config/config.ts'
+import { createVisitor } from '../support/portal-visitor.ts'
+import { ADMIN, ask, logIn, type Sections, SHOP, startTestRelay, writeConfig } from '../support/relay.ts'
+import { relayOfFile } from '../support/relay-of-file.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+
+const NOBODY = 'http://127.0.0.1:9'
+const SECTIONS = { delivery: { allowNetworks: ['127.0.0.0/8'] } }
+const ofFile = relayOfFile(NOBODY, SECTIONS)
+
+/** A relay of the test's own. */
+async function start(sections: Sections) {
+  const folder = temporaryFolder()
+  const relay = await startTestRelay(folder, NOBODY, { ...SECTIONS, ...sections })
+  onTestFinished(() => relay.stop())
+  const reload = (changed: Sections) => relay.reload(loadConfig(writeConfig(folder, NOBODY, { ...SECTIONS, ...changed }), process.env))
+  return { ...relay, reload }
+}
+
+async function loggedIn(login = ADMIN, url = ofFile().internalUrl) {
+  const visitor = createVisitor(url)
+  expect((await visitor.logIn(login)).status).toBe(303)
+  return visitor
+}
+
+/** The id of the only webhook of this name. */
+function idOf(list: string, name: string): string {
+  return new RegExp(`/webhooks/(\\d+)"><strong>${name}<`).exec(list)?.[1] ?? expect.fail(`no webhook ${name}`)
+}
+
+test('W5: somebody who is not logged in is led to the login and nowhere else, whatever they ask for', async () => {
+  const visitor = createVisitor(ofFile().internalUrl)
+  for (const path of ['/', '/webhooks', '/webhooks/new', '/parcels', '/parcels/1001'])
+    expect([(await visitor.get(path)).status, (await visitor.get(path)).headers.get('location')]).toEqual([303, '/login'])
+  expect((await visitor.post('/webhooks/1/remove', { confirm: 'x' })).headers.get('location')).toBe('/login')
+  for (const query of ['?next=//evil.example', '?to=https://evil.example']) {
+    const visitor = createVisitor(ofFile().internalUrl)
+    expect((await visitor.get(`/${query}`, { referer: 'https://evil.example/', host: 'evil.example' })).headers.get('location')).toBe(
+      '/login',
+    )
+    expect((await visitor.post(`/login${query}`, { ...ADMIN, next: '//evil.example' })).headers.get('location')).toBe('/')
+  }
+})
+
+test('a wrong password is refused on the page, and does not say whether the user exists', async () => {
+  const visitor = createVisitor(ofFile().internalUrl)
+  const wrong = await visitor.logIn({ username: 'admin', password: 'wrong' })
+  const unknown = await visitor.logIn({ username: 'nobody', password: 'wrong' })
+  expect([wrong.status, unknown.status]).toEqual([401, 401])
+  expect(wrong.text).toContain('The user name or the password is wrong.')
+  expect(unknown.text.replaceAll('nobody', 'admin')).toBe(wrong.text)
+  expect(visitor.jar.size).toBe(0)
+})
+
+test('the session’s cookie is HttpOnly and Lax, and named after the relay', async () => {
+  const visitor = createVisitor(ofFile().internalUrl)
+  const cookie = (await visitor.logIn()).headers.get('set-cookie') ?? ''
+  expect(cookie).toMatch(/^parcel-relay-[0-9a-f]{8}=[\w.-]+; Path=\/; HttpOnly; SameSite=Lax$/)
+})
+
+test('behind https the cookie is Secure, and has the path of the public address', async () => {
+  const { internalUrl } = await start({ portal: { publicUrl: 'https://ops.example/parcel-relay/' } })
+  const visitor = createVisitor(internalUrl)
+  const answer = await visitor.post('/login', { ...ADMIN }, { origin: 'https://ops.example' })
+  expect(answer.headers.get('set-cookie')).toMatch(/; Path=\/parcel-relay; HttpOnly; SameSite=Lax; Secure$/)
+  expect(answer.headers.get('location')).toBe('/parcel-relay/')
+  expect((await visitor.get('/webhooks')).text).toContain('href="/parcel-relay/webhooks/new"')
+})
+
+test('a bearer token is no session, and a session is no bearer token', async () => {
+  const { internalUrl } = ofFile()
+  const visitor = await loggedIn()
+  const [name = '', session = ''] = [...visitor.jar.entries()][0] ?? []
+  expect((await ask(internalUrl, session, '/relay/endpoints')).status).toBe(401)
+  visitor.jar.set(name, await logIn(internalUrl, ADMIN))
+  expect((await visitor.get('/webhooks')).headers.get('location')).toBe('/login')
+})
+
+test('a session that was logged out or planted twice is none', async () => {
+  const visitor = await loggedIn()
+  const [name = '', session = ''] = [...visitor.jar.entries()][0] ?? []
+  expect((await visitor.get('/webhooks', { cookie: `${name}=${session}; ${name}=${session}` })).status).toBe(303)
+  expect((await visitor.post('/logout')).headers.get('location')).toBe('/login')
+  expect((await visitor.get('/webhooks')).status).toBe(303)
+})
+
+test('with the scope status somebody sees parcels, and no webhook or button', async () => {
+  const visitor = await loggedIn(SHOP)
+  expect((await visitor.get('/')).headers.get('location')).toBe('/parcels')
+  const parcels = await visitor.get('/parcels')
+  expect(parcels.status).toBe(200)
+  expect(parcels.text).not.toContain('/webhooks')
+  for (const path of ['/webhooks', '/webhooks/new', '/webhooks/1']) expect((await visitor.get(path)).status).toBe(403)
+  for (const path of ['/parcels/1001/watch', '/webhooks/new', '/webhooks/1/remove']) expect((await visitor.post(path)).status).toBe(403)
+})
+
+test('a session ends within a second of the reload that takes its app away', async () => {
+  const { internalUrl, reload } = await start({})
+  const visitor = await loggedIn(ADMIN, internalUrl)
+  expect((await visitor.get('/webhooks')).status).toBe(200)
+  await reload({ apps: [] })
+  expect((await visitor.get('/webhooks')).headers.get('location')).toBe('/login')
+})
+
+test('a reload turns the portal off and on', async () => {
+  const { internalUrl, reload } = await start({ portal: { enabled: false } })
+  const visitor = createVisitor(internalUrl)
+  expect((await visitor.get('/login')).status).toBe(404)
+  await reload({ portal: { enabled: true } })
+  expect((await visitor.get('/login')).status).toBe(200)
+})
+
+const FROM_ELSEWHERE: readonly (readonly [string, Readonly<Record<string, string>>])[] = [
+  ['another site', { 'sec-fetch-site': 'cross-site' }],
+  ['another port of this host', { 'sec-fetch-site': 'same-site' }],
+  ['another origin, over plain http', { origin: 'http://elsewhere.example' }],
+  ['a page without an origin', { origin: 'null' }],
+  ['nowhere that is said', {}],
+]
+
+test.each(FROM_ELSEWHERE)('W2: a form from %s is refused, the login included', async (_from, headers) => {
+  const visitor = await loggedIn()
+  const before = (await visitor.get('/webhooks')).text.replace(/As of.*/, '')
+  for (const path of ['/webhooks/new', '/logout', '/login', '/parcels/1001/watch'])
+    expect((await visitor.post(path, { ...ADMIN, name: 'planted', url: 'http://127.0.0.1:9/' }, headers)).status).toBe(403)
+  expect((await visitor.get('/webhooks')).text.replace(/As of.*/, '')).toBe(before)
+})
+
+test('over plain http a form is taken by its Origin, which must be the host that was asked', async () => {
+  const { internalUrl } = ofFile()
+  const visitor = createVisitor(internalUrl)
+  expect((await visitor.post('/login', { ...ADMIN }, { origin: internalUrl })).status).toBe(303)
+})
+
+test('a person whom a trusted proxy names reads; one of portal.admins does everything', async () => {
+  const { internalUrl } = await start({
+    listen: { internal: { host: '127.0.0.1', port: 0, trustProxy: ['127.0.0.1'] } },
+    portal: { trustedHeader: 'X-Forwarded-User', admins: ['anna'] },
+  })
+  const anna = createVisitor(internalUrl, { 'x-forwarded-user': 'anna' })
+  const bob = createVisitor(internalUrl, { 'x-forwarded-user': 'bob' })
+  expect([(await anna.get('/webhooks')).status, (await bob.get('/webhooks')).status, (await bob.get('/parcels')).status]).toEqual([
+    200, 403, 200,
+  ])
+  const page = await anna.get('/webhooks')
+  expect(page.text).toContain('anna')
+  expect(page.text).not.toContain('Log out')
+  expect((await createVisitor(internalUrl, { 'x-forwarded-user': ' ' }).get('/parcels')).status).toBe(403)
+  // For the portal alone: the API still wants a token.
+  expect((await fetch(`${internalUrl}/relay/endpoints`, { headers: { 'x-forwarded-user': 'anna' } })).status).toBe(401)
+})
+
+test('without a trusted proxy the header names nobody, and the config that relies on it is refused', async () => {
+  const { internalUrl } = await start({})
+  expect((await createVisitor(internalUrl, { 'x-forwarded-user': 'anna' }).get('/webhooks')).status).toBe(303)
+  await expect(start({ portal: { trustedHeader: 'X-Forwarded-User' } })).rejects.toMatchObject({
+    problems: [expect.stringContaining('needs listen.internal.trustProxy')],
+  })
+})
+
+test('every page forbids scripts and frames of others, and is not kept', async () => {
+  const visitor = await loggedIn()
+  for (const path of ['/login', '/webhooks', '/webhooks/new', '/parcels', '/webhooks/999']) {
+    const { headers } = await visitor.get(path)
+    expect([headers.get('cache-control'), headers.get('x-content-type-options'), headers.get('referrer-policy')]).toEqual([
+      'no-store',
+      'nosniff',
+      'same-origin',
+    ])
+    expect(headers.get('content-security-policy')).toBe(
+      "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+    )
+  }
+})
+
+test('what is wrong in a form is said at the field, and what was typed stays, but for the key', async () => {
+  const visitor = await loggedIn()
+  const answer = await visitor.post('/webhooks/new', { url: 'ftp://x', name: ' ', key: 'given', sharedKey: 'short-canary', rate: 'many' })
+  expect(answer.status).toBe(400)
+  expect(answer.text).toContain('Nothing was added. Correct 3 fields:')
+  for (const name of ['name', 'sharedKey', 'rate']) expect(answer.text).toMatch(new RegExp(`id="${name}-error">[^<]+<`))
+  expect(answer.text).toContain('value="ftp://x"')
+  expect(answer.text).not.toContain('short-canary')
+  expect((await visitor.post('/webhooks/new', { url: 'ftp://x', name: 'ftp' })).text).toContain('url must begin with http:// or https://.')
+})
+
+test('a form that replaces a key is refused when the key was replaced since its page was made', async () => {
+  const visitor = await loggedIn()
+  await visitor.post('/webhooks/new', { url: 'http://127.0.0.1:9/hook', name: 'rotated' })
+  const id = idOf((await visitor.get('/webhooks')).text, 'rotated')
+  const keys = /name="keys" value="([^"]+)"/.exec((await visitor.get(`/webhooks/${id}`)).text)?.[1] ?? ''
+  const first = await visitor.post(`/webhooks/${id}/key`, { keys })
+  expect([first.status, first.text.match(/id="key">/)?.length]).toEqual([200, 1])
+  // As by loading the page anew that shows the key.
+  const again = await visitor.post(`/webhooks/${id}/key`, { keys })
+  expect([again.status, again.text.includes('id="key">')]).toEqual([409, false])
+  await visitor.post(`/webhooks/${id}/remove`, { confirm: 'rotated' })
+})
+
+test('a webhook is removed only by its name', async () => {
+  const visitor = await loggedIn()
+  await visitor.post('/webhooks/new', { url: 'http://127.0.0.1:9/hook', name: 'kept' })
+  const id = idOf((await visitor.get('/webhooks')).text, 'kept')
+  expect((await visitor.post(`/webhooks/${id}/remove`, { confirm: 'other' })).text).toContain('Nothing was removed.')
+  expect((await visitor.post(`/webhooks/${id}/remove`, { confirm: 'kept' })).headers.get('location')).toBe('/webhooks')
+  expect((await visitor.get(`/webhooks/${id}`)).status).toBe(404)
+})
+
+test('a file of a page is asked for again only when it has changed', async () => {
+  const visitor = createVisitor(ofFile().internalUrl)
+  const first = await visitor.get('/assets/portal.css')
+  expect([first.status, first.headers.get('content-type')]).toEqual([200, 'text/css; charset=utf-8'])
+  // The fetch of Node forbids itself to be answered so.
+  const again = get(`${ofFile().internalUrl}/assets/portal.css`, { headers: { 'if-none-match': first.headers.get('etag') ?? '' } })
+  const [{ statusCode }] = await once(again, 'response')
+  expect(statusCode).toBe(304)
+  for (const name of ['..%2Fhtml.ts', 'portal.ts', 'nothing.css']) expect((await visitor.get(`/assets/${name}`)).status).toBe(404)
+})

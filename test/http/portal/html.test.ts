@@ -1,0 +1,67 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { charactersOf, html, markup, type Part } from '../../../src/http/portal/html.ts'
+
+/** A template as the tag gets it. */
+function template(...texts: readonly string[]): TemplateStringsArray {
+  return Object.assign([...texts], { raw: texts })
+}
+
+const NAUGHTY = [
+  '<script>alert(1)</script>',
+  '"><img src=x onerror=alert(1)>',
+  "' onmouseover='alert(1)",
+  '</textarea><b>',
+  '<!--',
+  '-->',
+  '&amp;',
+  '\u2028',
+  '{{x}}',
+]
+
+/** What a browser reads out of escaped text. */
+function read(escaped: string): string {
+  const marks: Readonly<Record<string, string>> = { '&lt;': '<', '&gt;': '>', '&quot;': '"', '&#39;': "'", '&amp;': '&' }
+  return escaped.replace(/&(?:lt|gt|quot|#39|amp);/g, (mark) => marks[mark] ?? mark)
+}
+
+test('W1: any text is read as that text and nothing else, between tags and in an attribute', () => {
+  fc.assert(
+    fc.property(fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom(...NAUGHTY)), (text) => {
+      const [, value = '', content = ''] =
+        /^<p title="([^"]*)">([^<>"']*)<\/p>$/.exec(charactersOf(html`<p title="${text}">${text}</p>`)) ?? []
+      expect([read(value), read(content)]).toEqual([text, text])
+    }),
+  )
+})
+
+test('markup and lists are put in as they are; nothing stands for null, undefined and false', () => {
+  const items = ['a & b', html`<b>${'<'}</b>`]
+  expect(charactersOf(html`<p>${items}${null}${undefined}${false}${0}</p>`)).toBe('<p>a &amp; b<b>&lt;</b>0</p>')
+})
+
+test('an object that looks like markup is not taken for it', () => {
+  const forged: Part = Object(JSON.parse('{"markup":"<script>","Symbol(markup)":"<script>"}'))
+  expect(() => html`<p>${forged}</p>`).toThrow(TypeError)
+})
+
+test.each([
+  ['a tag’s name', template('<', '>')],
+  ['the end of a tag’s name', template('</p', '>')],
+  ['an attribute’s name', template('<p on', '="x">')],
+  ['an attribute without quotes', template('<p title=', '>')],
+  ['an attribute in single quotes', template("<p title='", "'>")],
+  ['a comment', template('<!-- ', ' -->')],
+  ['a script', template('<script>', '</script>')],
+  ['a style', template('<style>p { color: ', ' }</style>')],
+])('a template that would put text into %s is refused', (_place, texts) => {
+  expect(() => html(texts, 'x')).toThrow(TypeError)
+})
+
+test('between attributes only markup is taken, and in an attribute none', () => {
+  expect(() => html`<p${' onclick="x"'}>`).toThrow(TypeError)
+  expect(() => html`<p title="${markup('<b>')}">`).toThrow(TypeError)
+  expect(charactersOf(html`<option${markup(' selected')}>${'a'}</option><script src="${'/a.js'}"></script><i>${'b'}</i>`)).toBe(
+    '<option selected>a</option><script src="/a.js"></script><i>b</i>',
+  )
+})

@@ -1,0 +1,58 @@
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { type Browser, type BrowserContextOptions, type Page, chromium as playwright } from 'playwright-core'
+import { afterAll } from 'vitest'
+
+/** Where the browser is unpacked, once for all runs. */
+const CACHE = resolve('node_modules', '.cache')
+const UNPACKED = join(CACHE, 'chromium')
+
+/** Unpacks the browser that the package holds, with the libraries that a fresh machine lacks. */
+async function unpack(): Promise<void> {
+  if (existsSync(UNPACKED)) return
+  // The package unpacks the libraries only where it believes itself to be, and everything to the temporary folder.
+  process.env.AWS_EXECUTION_ENV = 'AWS_Lambda_nodejs24.x'
+  const before = process.env.TMPDIR
+  mkdirSync(CACHE, { recursive: true })
+  const folder = mkdtempSync(join(CACHE, 'unpacking-'))
+  process.env.TMPDIR = folder
+  try {
+    const { default: chromium } = await import('@sparticuz/chromium')
+    await chromium.executablePath()
+    // Another worker may have done it meanwhile.
+    if (!existsSync(UNPACKED)) renameSync(folder, UNPACKED)
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+    if (before === undefined) delete process.env.TMPDIR
+    else process.env.TMPDIR = before
+  }
+}
+
+/** Ends what hangs; a machine may be several times slower. */
+const TIMEOUT_MS = 120_000
+
+let started: Promise<Browser> | null = null
+
+async function start(): Promise<Browser> {
+  await unpack()
+  return await playwright.launch({
+    executablePath: join(UNPACKED, 'chromium'),
+    // A container's root has no sandbox. The package's own arguments would put all into one process, which ends with its first page.
+    args: ['--no-sandbox'],
+    env: { ...process.env, LD_LIBRARY_PATH: join(UNPACKED, 'al2023', 'lib'), FONTCONFIG_PATH: join(UNPACKED, 'fonts') },
+  })
+}
+
+/** A browser for the tests of a file, started with the first page and ended after the last test. Returns what opens a page with cookies of its own. */
+export function browserOfFile(): (options?: BrowserContextOptions) => Promise<Page> {
+  afterAll(async () => {
+    await (await started)?.close()
+    started = null
+  })
+  return async (options = {}) => {
+    started ??= start()
+    const context = await (await started).newContext(options)
+    context.setDefaultTimeout(TIMEOUT_MS)
+    return await context.newPage()
+  }
+}
