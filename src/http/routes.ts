@@ -2,6 +2,7 @@ import Router from '@koa/router'
 import { HEALTH_ROUTES, type HealthRoutePorts } from './admin/health.routes.ts'
 import { INBOX_ROUTES, type InboxRoutePorts } from './admin/inbox.routes.ts'
 import { JOBS_ROUTES, type JobsRoutePorts } from './admin/jobs.routes.ts'
+import { OPERATIONS_ROUTES, type OperationsRoutePorts } from './admin/operations.routes.ts'
 import { PARCEL_LISTS_ROUTES, type ParcelListsRoutePorts } from './admin/parcel-lists.routes.ts'
 import { PARCELS_ROUTES, type ParcelsRoutePorts } from './admin/parcels.routes.ts'
 import { REPLICAS_ROUTES, type ReplicasRoutePorts } from './admin/replicas.routes.ts'
@@ -13,12 +14,14 @@ import { STATUS_ROUTES, type StatusRoutePorts } from './history/status.routes.ts
 import { TOKEN_ROUTES, type TokenRoutePorts } from './history/token.routes.ts'
 import { WEBHOOK_ROUTES } from './ingest/webhook.routes.ts'
 import { UPSTREAM_ROUTES, type UpstreamRoutePorts } from './polling/upstream.routes.ts'
-import type { Route, RouteRow } from './server/route.ts'
+import type { Route, RouteRow, WithAuthorize } from './server/route.ts'
 
 /** What the routes of the internal listener call. */
-export type InternalPorts = HealthRoutePorts &
+export type InternalPorts = WithAuthorize &
+  HealthRoutePorts &
   InboxRoutePorts &
   JobsRoutePorts &
+  OperationsRoutePorts &
   ParcelListsRoutePorts &
   ParcelsRoutePorts &
   ReplicasRoutePorts &
@@ -42,6 +45,7 @@ export const INTERNAL_ROUTES: readonly Route<InternalPorts>[] = [
   ...UPSTREAM_ROUTES,
   ...INBOX_ROUTES,
   ...JOBS_ROUTES,
+  ...OPERATIONS_ROUTES,
   ...STORE_ROUTES,
   ...REPLICAS_ROUTES,
   ...HEALTH_ROUTES,

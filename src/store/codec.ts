@@ -1,6 +1,5 @@
 import type { Selectable } from 'kysely'
 import type { Job } from '../domain/admin/job.ts'
-import type { ActionTarget, Actor, KeptAction } from '../domain/admin/operator-action.ts'
 import type { ReplayCursor } from '../domain/delivery/delivery-list.ts'
 import type { Endpoint } from '../domain/delivery/endpoint.ts'
 import type { EndpointHealth } from '../domain/delivery/endpoint-health.ts'
@@ -249,23 +248,6 @@ export function decodeJob(row: Selectable<Tables['job']>): Job {
     startedAtMs: row.started_at_ms,
     endedAtMs: row.ended_at_ms,
   }
-}
-
-export function decodeAction(row: Selectable<Tables['operator_action']>): KeptAction {
-  return {
-    id: row.id,
-    atMs: row.at_ms,
-    // The columns hold only what `insertAction` wrote.
-    by: { kind: row.by_kind as Actor['kind'], name: row.by_name, address: row.address },
-    action: row.action,
-    target: row.target_kind === null || row.target === null ? null : { kind: row.target_kind as ActionTarget['kind'], id: row.target },
-    detail: decodeDetail(row.detail),
-  }
-}
-
-/** Reads the details of an operator event or of an action, as they were stored. */
-export function decodeDetail(detail: string): Readonly<Record<string, unknown>> {
-  return JSON.parse(detail) as Readonly<Record<string, unknown>>
 }
 
 export function encodePlace(place: ReplayCursor | null): string | null {

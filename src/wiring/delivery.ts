@@ -63,6 +63,7 @@ type WriteSideOfDelivery = Pick<
   | 'retryEndpoint'
   | 'retryDelivery'
   | 'skipDelivery'
+  | 'recordAction'
 >
 
 export interface Delivery {

@@ -5,6 +5,7 @@ import type { Authenticate } from '../flow/admin/authenticate.ts'
 import { createImportWatches } from '../flow/admin/import-watches.ts'
 import { createManageInbox } from '../flow/admin/manage-inbox.ts'
 import type { ManageMoves } from '../flow/admin/manage-moves.ts'
+import { createOperationQueries } from '../flow/admin/operation-queries.ts'
 import { createParcelCommands } from '../flow/admin/parcel-commands.ts'
 import { createParcelQueries } from '../flow/admin/parcel-queries.ts'
 import { createFeedTail } from '../flow/delivery/feed-tail.ts'
@@ -79,11 +80,13 @@ export function openInternalApi(config: Config, ports: InternalApiPorts) {
     }),
     manageJobs: delivery.manageJobs,
     moves: ports.moves,
+    operations: createOperationQueries({ reads }),
     listReplicas: storage.replicas.list,
     manageParcels: createParcelCommands({ write, refresh: history.refresh, underWay, clock }),
     lookAtParcels: createParcelQueries({ reads }),
     upstream: createUpstream({ carrier, write, version: VERSION }),
     watchList: createImportWatches({ write, clock }),
+    addressOf,
     visitorOf: createVisitorOf(config.limits.failuresPerMinute, addressOf),
     countFailure: createCountFailure(createPerMinute(config.limits.failuresPerMinute), addressOf),
     portal: {

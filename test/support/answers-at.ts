@@ -3,6 +3,7 @@ import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type Authenticate, createAuthenticate, type Visitor } from '../../src/flow/admin/authenticate.ts'
 import { createManageInbox } from '../../src/flow/admin/manage-inbox.ts'
+import { createOperationQueries } from '../../src/flow/admin/operation-queries.ts'
 import { createParcelQueries } from '../../src/flow/admin/parcel-queries.ts'
 import { createFeedTail } from '../../src/flow/delivery/feed-tail.ts'
 import { createFollowFeed } from '../../src/flow/delivery/follow-feed.ts'
@@ -138,6 +139,8 @@ async function listenerAt(store: StoreAt, authenticate: Authenticate, signal: Fe
     moves: { start: notAsked, progressOf: () => null },
     portal: noPortal,
     listReplicas: notAsked,
+    operations: createOperationQueries({ reads }),
+    addressOf: () => '192.0.2.7',
     visitorOf: () => somebody,
     countFailure: async (_req, error) => error,
     readiness: notAsked,

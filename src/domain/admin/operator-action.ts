@@ -43,10 +43,18 @@ export interface OperatorAction {
   readonly detail: Readonly<Record<string, unknown>>
 }
 
-/** An action of the audit trail, with its number there. */
-export interface KeptAction extends Omit<OperatorAction, 'action'> {
+/** An order goes into the audit trail in the transaction that carries it out. */
+export interface Audited {
+  /** Absent: no operator has given the order. */
+  readonly action?: OperatorAction
+}
+
+/** An action as it is read from the audit trail, with its number there. Other versions of the relay may know other words. */
+export interface KeptAction extends Pick<OperatorAction, 'atMs' | 'detail'> {
   readonly id: number
+  readonly by: { readonly kind: string; readonly name: string; readonly address: string | null }
   readonly action: string
+  readonly target: { readonly kind: string; readonly id: string } | null
 }
 
 /** Selects a page of the audit trail, the newest first; null: from the newest on. */

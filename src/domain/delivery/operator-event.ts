@@ -49,6 +49,28 @@ export type OperatorEvent =
       readonly failure: string | null
     }
 
+/** Every event, by which they can be listed. */
+export const OPERATOR_EVENTS = [
+  'endpoint_failing',
+  'endpoint_recovered',
+  'endpoint_disabled',
+  'endpoint_removed',
+  'credentials_refused',
+  'credentials_accepted',
+  'carrier_failing',
+  'carrier_recovered',
+  'pushes_silent',
+  'pushes_lossy',
+  'pushes_trusted',
+  'pushes_quarantined',
+  'disk_low',
+  'disk_recovered',
+  'reloaded',
+  'reload_failed',
+  'certificate_expiring',
+  'job_ended',
+] as const satisfies readonly OperatorEvent['event'][]
+
 /** The body that the operator's endpoint is sent, as JSON. */
 export function encodeOperatorEvent(event: OperatorEvent, nowMs: number): Uint8Array {
   return Buffer.from(JSON.stringify({ ...event, at: new Date(nowMs).toISOString() }))

@@ -1,3 +1,4 @@
+import type { Actor, Audited } from '../../domain/admin/operator-action.ts'
 import { createWatchLineReader, WATCH_LINES_MAX, type WatchListFormat } from '../../domain/admin/watch-list.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { Clock } from '../ports.ts'
@@ -19,6 +20,7 @@ export interface WatchListRequest {
    */
   readonly atomic: boolean
   readonly lines: AsyncIterable<string>
+  readonly by: Actor
 }
 
 /** The result of an import. */
@@ -57,7 +59,7 @@ const RETRY_AFTER_MS = 5000
  * how many identifiers, from the start of the list, are watched already; sending the same list again does no harm.
  */
 export function createImportWatches(ports: ImportWatchesPorts): (request: WatchListRequest) => Promise<WatchListReport> {
-  return async ({ format, column, atomic, lines }) => {
+  return async ({ format, column, atomic, lines, by }) => {
     const read = createWatchLineReader(format, column)
     const errors: WatchListError[] = []
     const tally = { lines: 0, watched: 0, created: 0, failed: 0, errors }
@@ -77,17 +79,22 @@ export function createImportWatches(ports: ImportWatchesPorts): (request: WatchL
     }
     if (atomic && tally.failed > 0) throw refused(tally)
     const size = atomic && identifiers.length <= ATOMIC_MAX ? ATOMIC_MAX : BATCH
-    for (let at = 0; at < identifiers.length; at += size) await watchBatch(ports, identifiers.slice(at, at + size), tally)
+    const detail = { lines: tally.lines, identifiers: identifiers.length, failed: tally.failed }
+    for (let at = 0; at < identifiers.length; at += size) {
+      // The list is one order, which begins with its first part.
+      const order: Audited = at > 0 ? {} : { action: { atMs: ports.clock.now(), by, action: 'parcels.watched', target: null, detail } }
+      await watchBatch(ports, { identifiers: identifiers.slice(at, at + size), ...order }, tally)
+    }
     return tally
   }
 }
 
 async function watchBatch(
   { write, clock }: ImportWatchesPorts,
-  identifiers: readonly string[],
+  part: Audited & { readonly identifiers: readonly string[] },
   tally: { watched: number; created: number },
 ): Promise<void> {
-  const watched = await write.watchMany({ identifiers, nowMs: clock.now() }).catch((cause: unknown) => {
+  const watched = await write.watchMany({ ...part, nowMs: clock.now() }).catch((cause: unknown) => {
     const message = `The store takes no writes now. The first ${tally.watched} are watched; send the list again.`
     throw new AppError('storage_unavailable', message, { cause, retryAfterMs: RETRY_AFTER_MS, facts: { watched: tally.watched } })
   })

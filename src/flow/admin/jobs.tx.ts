@@ -1,5 +1,6 @@
 import type { ReplayJobTask, UnendedJob } from '../../domain/admin/job.ts'
 import type { ReplayedBatch, ReplayRequest } from '../../domain/delivery/delivery-list.ts'
+import { audit } from '../audit.tx.ts'
 import type { WriteSide } from '../write-side.ts'
 import type { WriteStore, WriteTx } from '../write-store.ts'
 
@@ -14,13 +15,23 @@ const UNENDED_MAX = 100
  */
 export function createJobs(store: WriteStore): Jobs {
   return {
-    replayDeliveries: (request) => store.transaction((tx) => replayBatch(tx, request), { announced: true }),
+    replayDeliveries: ({ action, ...request }) =>
+      store.transaction(
+        async (tx) => {
+          const batch = await replayBatch(tx, request)
+          if (action !== undefined && batch !== null && batch.count > 0) audit(tx, { action })
+          return batch
+        },
+        { announced: true },
+      ),
     cancelRemoved: ({ limit }) => store.transaction((tx) => tx.cancelRemoved(limit), { ofRole: 'janitor' }),
-    startJob: ({ task, by, nowMs }) =>
+    startJob: ({ task, by, nowMs, ...order }) =>
       store.transaction(
         async (tx) => {
           if ((await tx.listUnendedJobs(UNENDED_MAX)).length === UNENDED_MAX) return null
-          return await tx.insertJob(task, by, nowMs)
+          const job = await tx.insertJob(task, by, nowMs)
+          audit(tx, order, { job: String(job.jobId) })
+          return job
         },
         { announced: true },
       ),
@@ -42,7 +53,16 @@ export function createJobs(store: WriteStore): Jobs {
         if (job !== undefined) await tx.saveJob({ ...job, state: 'running', done }, nowMs)
         return { isWanted: job !== undefined }
       }),
-    cancelJob: ({ jobId, nowMs }) => store.transaction((tx) => tx.cancelJob(jobId, nowMs), { announced: true }),
+    cancelJob: ({ jobId, nowMs, ...order }) =>
+      store.transaction(
+        async (tx) => {
+          const job = await tx.cancelJob(jobId, nowMs)
+          // One that has ended stays as it is.
+          if (job?.state === 'cancelled' && job.endedAtMs === nowMs) audit(tx, order, { kind: job.task.kind })
+          return job
+        },
+        { announced: true },
+      ),
   }
 }
 

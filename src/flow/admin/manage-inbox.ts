@@ -1,3 +1,4 @@
+import type { Actor } from '../../domain/admin/operator-action.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { BatchReport, RecordOutcome, Reprocessed } from '../../domain/history/recording.ts'
 import type { InboxEntry, InboxPush, InspectedPush } from '../../domain/ingest/inbox.ts'
@@ -28,7 +29,7 @@ export interface ManageInbox {
   }): Promise<{ readonly pushes: readonly InboxPush[]; readonly next: string | null }>
   find(id: string): Promise<InspectedPush>
   /** Reprocesses a push that was not recorded. Throws `not_reprocessable`. */
-  reprocess(id: string): Promise<RecordOutcome>
+  reprocess(id: string, by: Actor): Promise<RecordOutcome>
 }
 
 const REPROCESS_REFUSALS: Readonly<Record<Exclude<Reprocessed['kind'], 'done' | 'unknown'>, string>> = {
@@ -46,9 +47,11 @@ export function createManageInbox({ write, reads, clock, onCommitted }: ManageIn
       const id = readId(text)
       return (id === null ? null : await reads.findPush(id)) ?? unknown()
     },
-    async reprocess(text) {
+    async reprocess(text, by) {
       const inboxId = readId(text) ?? unknown()
-      const done = await write.reprocess({ inboxId, nowMs: clock.now() })
+      const nowMs = clock.now()
+      const action = { atMs: nowMs, by, action: 'push.reprocessed', target: { kind: 'push', id: String(inboxId) }, detail: {} } as const
+      const done = await write.reprocess({ inboxId, nowMs, action })
       if (done.kind === 'unknown') return unknown()
       if (done.kind !== 'done') throw new AppError('not_reprocessable', REPROCESS_REFUSALS[done.kind])
       onCommitted(done.report)

@@ -1,4 +1,5 @@
 import type { Job } from '../../domain/admin/job.ts'
+import type { Actor } from '../../domain/admin/operator-action.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { Clock } from '../ports.ts'
 import type { ReadSide } from '../read-side.ts'
@@ -13,7 +14,7 @@ export interface ManageJobs {
   }): Promise<{ readonly jobs: readonly Job[]; readonly next: string | null }>
   find(id: string): Promise<Job>
   /** Cancels a job where it is. One that has ended stays as it is. */
-  cancel(id: string): Promise<Job>
+  cancel(id: string, by: Actor): Promise<Job>
 }
 
 export interface ManageJobsPorts {
@@ -30,7 +31,11 @@ export function createManageJobs({ write, reads, clock }: ManageJobsPorts): Mana
       return { jobs, next: last === undefined ? null : String(last.jobId) }
     },
     find: async (id) => (await reads.findJob(numberOf(id))) ?? unknown(),
-    cancel: async (id) => (await write.cancelJob({ jobId: numberOf(id), nowMs: clock.now() })) ?? unknown(),
+    async cancel(id, by) {
+      const [jobId, nowMs] = [numberOf(id), clock.now()]
+      const action = { atMs: nowMs, by, action: 'job.cancelled', target: { kind: 'job', id: String(jobId) }, detail: {} } as const
+      return (await write.cancelJob({ jobId, nowMs, action })) ?? unknown()
+    },
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Job } from '../../domain/admin/job.ts'
+import type { Actor, OperatorAction } from '../../domain/admin/operator-action.ts'
 import { MOVE_WAS_STOPPED, type MoveProgress } from '../../domain/admin/store-move.ts'
 import { AppError } from '../../domain/errors.ts'
 import { isObject, member } from '../../domain/json-body.ts'
@@ -38,7 +39,7 @@ export interface ManageMovesPorts {
 /** How operators move the store (CONTRACT, `move-store`). */
 export interface ManageMoves {
   /** Starts a move. `body` names the place: `{ "to": "postgres://..." }`. Throws `bad_request`, `not_movable` and `too_many_jobs`. */
-  start(body: unknown, by: string): Promise<Job>
+  start(body: unknown, by: Actor): Promise<Job>
   /** How far a move is that runs now; null: it does not. */
   progressOf(jobId: number): MoveProgress | null
   /** The store is being moved by another replica: ends writing, and goes on with whatever store is in use then. */
@@ -72,13 +73,15 @@ export function createManageMoves(ports: ManageMovesPorts): ManageMoves {
   let isOpening = false
   const opening = new AbortController()
 
-  async function queueJob({ to }: Mover, by: string): Promise<Job> {
-    const job = await write.startJob({ task: { kind: 'move', to }, by, nowMs: clock.now() })
+  async function queueJob({ to }: Mover, by: Actor): Promise<Job> {
+    const nowMs = clock.now()
+    const action: OperatorAction = { atMs: nowMs, by, action: 'store.move_started', target: { kind: 'store', id: to }, detail: {} }
+    const job = await write.startJob({ task: { kind: 'move', to }, by: by.name, nowMs, action })
     if (job === null) throw new AppError('too_many_jobs', 'Too many jobs have not ended. Cancel some, or wait.')
     return job
   }
 
-  async function startJob(to: string, by: string, takeOver: TakeOver): Promise<Job> {
+  async function startJob(to: string, by: Actor, takeOver: TakeOver): Promise<Job> {
     const mover = await openMover(to, opening.signal)
     const job = await queueJob(mover, by).catch(async (error: unknown) => {
       await mover.abandon('The job could not be queued.', clock.now()).catch(() => undefined)
@@ -88,7 +91,7 @@ export function createManageMoves(ports: ManageMovesPorts): ManageMoves {
     const progress: MoveProgress = { step: 'copying', done: 0, total: 0 }
     const move: Running = { job, mover, progress, isStopping: false, isGivenUp: false, ended: Promise.resolve() }
     running = move
-    log.info({ job: job.jobId, to: mover.to, by }, 'the store is being moved')
+    log.info({ job: job.jobId, to: mover.to, by: by.name }, 'the store is being moved')
     move.ended = runMove(ports, move, takeOver).finally(() => {
       running = null
     })

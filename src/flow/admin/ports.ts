@@ -1,5 +1,5 @@
 import type { Job, JobTask, UnendedJob } from '../../domain/admin/job.ts'
-import type { ActionQuery, KeptAction, OperatorAction } from '../../domain/admin/operator-action.ts'
+import type { ActionQuery, Audited, KeptAction, OperatorAction } from '../../domain/admin/operator-action.ts'
 import type { InspectedParcel, ParcelPage, ParcelQuery, StoreCounts } from '../../domain/admin/parcel-list.ts'
 import type { Assignment, Replica, Role, RoleChange } from '../../domain/admin/replica.ts'
 import type { QuarantineCount, Trouble, TroubleBegun, TroubleEnded } from '../../domain/admin/trouble.ts'
@@ -10,7 +10,7 @@ export interface AdminWrites {
   /** The secret that signs the relay's tokens, created on first use and then kept. */
   tokenKey(): Promise<Uint8Array>
   /** Queues a job; null: too many have not ended. */
-  startJob(request: { readonly task: JobTask; readonly by: string; readonly nowMs: number }): Promise<Job | null>
+  startJob(request: Audited & { readonly task: JobTask; readonly by: string; readonly nowMs: number }): Promise<Job | null>
   /** Does a batch of the oldest unended job; `isDone`: none is left. Progress is in the store, so a restart continues there. */
   workOnJobs(request: {
     readonly limit: number
@@ -19,7 +19,7 @@ export interface AdminWrites {
   /** Saves how many rows a move has copied. `isWanted` is false when its job was cancelled. */
   noteMove(request: { readonly jobId: number; readonly done: number; readonly nowMs: number }): Promise<{ readonly isWanted: boolean }>
   /** Cancels a job where it is; one that has ended stays as it is. Null: there is no such job. */
-  cancelJob(request: { readonly jobId: number; readonly nowMs: number }): Promise<Job | null>
+  cancelJob(request: Audited & { readonly jobId: number; readonly nowMs: number }): Promise<Job | null>
   /** Stores an operator event, with the order that led to it if there is one, and queues it if the config names an endpoint for them. */
   recordOperatorEvent(event: OperatorEvent, nowMs: number, action?: OperatorAction): Promise<void>
   /** Tells operators of a trouble, if it is not known to last; true: they were told. */

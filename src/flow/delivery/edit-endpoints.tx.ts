@@ -3,6 +3,7 @@ import { newHealth, resetHealth } from '../../domain/delivery/endpoint-health.ts
 import { endOverlap, onlyKey, rotateKeys, type SealedKeys } from '../../domain/delivery/endpoint-keys.ts'
 import type { EndpointChangeRequest, EndpointEdit, EndpointState, KeyChange } from '../../domain/delivery/endpoint-state.ts'
 import { backfillSpan } from '../../domain/history/audience.ts'
+import { audit } from '../audit.tx.ts'
 import type { WriteSide } from '../write-side.ts'
 import type { WriteStore, WriteTx } from '../write-store.ts'
 import { firstUnqueuedSequence, startPosition } from './start-position.tx.ts'
@@ -18,7 +19,7 @@ export function createEditEndpoints(store: WriteStore): EditEndpoints {
   return {
     reserveEndpoint: (nowMs) => store.transaction((tx) => tx.reserveEndpoint(nowMs)),
 
-    addEndpoint: ({ id, settings, key, from }) =>
+    addEndpoint: ({ id, settings, key, from, ...order }) =>
       edit(async (tx) => {
         if (await isNameTaken(tx, settings.name, id)) return { kind: 'name_taken' }
         const start = await startPosition(tx, from)
@@ -33,6 +34,7 @@ export function createEditEndpoints(store: WriteStore): EditEndpoints {
           backfilled: backfillSpan(null, settings.backfill, await firstUnqueuedSequence(tx, start.queuedTo)),
         }
         await tx.saveEndpoint(state)
+        audit(tx, order)
         return { kind: 'done', state }
       }),
 
@@ -47,16 +49,18 @@ export function createEditEndpoints(store: WriteStore): EditEndpoints {
         if (keys === 'not_rotating') return { kind: 'not_rotating' }
         const after = { ...changed(state, request, await firstUnqueuedSequence(tx, state.queuedTo)), keys }
         await tx.saveEndpoint(after)
+        audit(tx, request)
         return { kind: 'done', state: after }
       }),
 
-    removeEndpoint: ({ id, nowMs }) =>
+    removeEndpoint: ({ id, nowMs, ...order }) =>
       edit(async (tx): Promise<EndpointEdit> => {
         const state = await find(tx, id)
         if (state === undefined) return { kind: 'unknown' }
         // Of one that a config names it would come back with the next start.
         if (state.origin !== 'managed' && state.disabled !== 'unnamed') return { kind: 'read_only' }
         await tx.removeEndpoint(id, nowMs)
+        audit(tx, order)
         return { kind: 'done', state }
       }),
   }

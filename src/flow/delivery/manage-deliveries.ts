@@ -1,4 +1,5 @@
 import type { Job } from '../../domain/admin/job.ts'
+import type { ActionName, ActionTarget, Actor } from '../../domain/admin/operator-action.ts'
 import type {
   AttemptRecord,
   DeliveryPlace,
@@ -87,19 +88,19 @@ export interface ManageDeliveries {
    * Queues an ended delivery again, or its event for the endpoint named in the body. Throws `not_found`, `bad_request` and
    * `not_replayable`.
    */
-  replay(id: string, body: unknown): Promise<void>
+  replay(id: string, body: unknown, by: Actor): Promise<void>
   /** Makes a waiting delivery due now. Throws `not_found` and `not_retryable`. */
-  retry(id: string): Promise<ShownDelivery>
+  retry(id: string, by: Actor): Promise<ShownDelivery>
   /**
    * Gives up a waiting delivery, so that the next one of its parcel goes. One that is under way, or whose endpoint another replica delivers to, is returned as it
    * stands, with reason `skipped`: it ends a little later. Throws `not_found` and `not_skippable`.
    */
-  skip(id: string): Promise<ShownDelivery>
+  skip(id: string, by: Actor): Promise<ShownDelivery>
   /**
    * Queues many deliveries of one endpoint again, or those of another endpoint for it. With `dryRun` it only counts them, up to 10,001.
    * More than 10,000 become a job. Stops where it is when the asker has `left`.
    */
-  replayMany(endpointId: string, body: unknown, asker: { readonly name: string; readonly left: AbortSignal }): Promise<ReplayAnswer>
+  replayMany(endpointId: string, body: unknown, asker: { readonly by: Actor; readonly left: AbortSignal }): Promise<ReplayAnswer>
 }
 
 /** The result of a replay: counted only, done, or queued as a job. */
@@ -125,6 +126,8 @@ export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId }
   const { endpointExists, replayAll, settleRemoved } = createReplays(ports)
   const show = (delivery: FoundDelivery): ShownDelivery => ({ ...delivery, webhookId: `${relayId}_${delivery.sequence}` })
 
+  const orderOf = (by: Actor, action: ActionName, target: ActionTarget) => ({ atMs: clock.now(), by, action, target })
+
   async function find(id: string) {
     const found = /^\d{1,15}$/.test(id) ? await reads.findDelivery(Number(id)) : null
     if (found === null) throw new AppError('not_found', 'There is no such delivery.')
@@ -145,7 +148,7 @@ export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId }
       return { deliveries: deliveries.map(show), next: next === null ? null : encodeCursor(next) }
     },
     find,
-    async replay(id, body) {
+    async replay(id, body, by) {
       const { delivery } = await find(id)
       const { endpointId, endpointName, deliveryId } = delivery
       const other = parseReplayTarget(body)
@@ -155,28 +158,30 @@ export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId }
         throw new AppError('not_replayable', detail)
       }
       const task = { selection: { ...anyOf(endpointId), deliveryId }, to: other ?? endpointId, untilMs: clock.now() }
-      if ((await replayAll(task, new AbortController().signal)) === 0) {
+      const action = { ...orderOf(by, 'delivery.replayed', { kind: 'delivery', id }), detail: { endpoint: endpointName, to: task.to } }
+      if ((await replayAll(task, new AbortController().signal, action)) === 0) {
         const detail = 'It has not ended, so it need not be queued again: POST /relay/deliveries/{id}/retry attempts it now.'
         throw new AppError('not_replayable', detail)
       }
     },
-    async retry(id) {
-      const { delivery } = await find(id)
-      const { deliveryId } = delivery
-      const done = await write.retryDelivery({ deliveryId, nowMs: clock.now() })
+    async retry(id, by) {
+      const { deliveryId, endpointName } = (await find(id)).delivery
+      const action = { ...orderOf(by, 'delivery.retried', { kind: 'delivery', id }), detail: { endpoint: endpointName } }
+      const done = await write.retryDelivery({ deliveryId, nowMs: clock.now(), action })
       if (done !== 'done') throw new AppError('not_retryable', RETRY_REFUSALS[done])
       ports.review()
       return (await find(id)).delivery
     },
-    async skip(id) {
-      const { deliveryId } = (await find(id)).delivery
-      const done = await write.skipDelivery({ deliveryId })
+    async skip(id, by) {
+      const { deliveryId, endpointName } = (await find(id)).delivery
+      const action = { ...orderOf(by, 'delivery.skipped', { kind: 'delivery', id }), detail: { endpoint: endpointName } }
+      const done = await write.skipDelivery({ deliveryId, action })
       if (done !== 'done') throw new AppError('not_skippable', 'It has ended: there is nothing to skip.')
       // Ends it, if nothing of it is under way and this relay delivers to its endpoint.
       await ports.reviewed()
       return (await find(id)).delivery
     },
-    async replayMany(endpointId, body, { name, left }) {
+    async replayMany(endpointId, body, { by, left }) {
       const { parcel, dryRun, of, ...order } = parseReplayOrder(body)
       if (!(await endpointExists(endpointId))) throw new AppError('not_found', 'There is no such endpoint.')
       const selection = { ...anyOf(of ?? endpointId), ...order, parcelId: parcel === null ? null : await parcelOf(parcel) }
@@ -184,11 +189,13 @@ export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId }
       const counted = await reads.countReplayable({ ...task, limit: AT_ONCE_MAX + 1 })
       const { count } = counted
       if (dryRun) return { kind: 'counted', ...counted, more: count > AT_ONCE_MAX }
+      const detail = { ...order, of: selection.endpointId, parcel, count }
+      const action = { ...orderOf(by, 'deliveries.replayed', { kind: 'endpoint', id: endpointId }), detail }
       if (count <= AT_ONCE_MAX) {
         if (of !== null && of !== endpointId) await settleRemoved(left)
-        return { kind: 'replayed', count: await replayAll(task, left) }
+        return { kind: 'replayed', count: await replayAll(task, left, action) }
       }
-      const job = await write.startJob({ task: { kind: 'replay', ...task }, by: name, nowMs: clock.now() })
+      const job = await write.startJob({ task: { kind: 'replay', ...task }, by: by.name, nowMs: clock.now(), action })
       if (job === null) throw new AppError('too_many_jobs', 'A hundred jobs have not ended yet. Cancel one, or ask again later.')
       ports.work()
       return { kind: 'job', job }

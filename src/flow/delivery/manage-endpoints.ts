@@ -1,5 +1,6 @@
+import type { ActionName, Actor, OperatorAction } from '../../domain/admin/operator-action.ts'
 import type { AttemptResult } from '../../domain/delivery/delivery.ts'
-import type { EndpointChange, EndpointSettings } from '../../domain/delivery/endpoint.ts'
+import type { Endpoint, EndpointChange, EndpointSettings } from '../../domain/delivery/endpoint.ts'
 import { keysAt } from '../../domain/delivery/endpoint-keys.ts'
 import { parseEndpointChange, parseKeyRotation, parseNewEndpoint } from '../../domain/delivery/endpoint-settings.ts'
 import type { EndpointEdit, EndpointState, KeyChange } from '../../domain/delivery/endpoint-state.ts'
@@ -15,7 +16,10 @@ import { explainStart } from './start-position.tx.ts'
 import type { Vault } from './vault.ts'
 
 export interface ManageEndpointsPorts {
-  readonly write: Pick<WriteSide, 'reserveEndpoint' | 'addEndpoint' | 'changeEndpoint' | 'removeEndpoint' | 'retryEndpoint'>
+  readonly write: Pick<
+    WriteSide,
+    'reserveEndpoint' | 'addEndpoint' | 'changeEndpoint' | 'removeEndpoint' | 'retryEndpoint' | 'recordAction'
+  >
   readonly reads: Pick<ReadSide, 'listEndpoints'>
   readonly vault: Vault
   readonly sender: DeliverySender
@@ -49,22 +53,22 @@ export interface ManageEndpoints {
   }>
   find(id: string): Promise<EndpointState>
   /** Adds an endpoint. Throws `bad_request`, `endpoint_exists` and, if it should start with events that are no longer kept, `feed_gone`. */
-  add(body: unknown): Promise<KeyedEndpoint>
+  add(body: unknown, by: Actor): Promise<KeyedEndpoint>
   /**
    * Changes an endpoint. A new key starts to replace the old one, as with `rotate`. Throws `bad_request`, `endpoint_exists` and
    * `endpoint_read_only`.
    */
-  change(id: string, body: unknown): Promise<KeyedEndpoint>
+  change(id: string, body: unknown, by: Actor): Promise<KeyedEndpoint>
   /**
    * Replaces the key: both keys sign for 24 h, then the new one alone. Or ends that time now. Throws `bad_request`, `endpoint_read_only`
    * and, if no key is being replaced, `not_rotating`.
    */
-  rotate(id: string, body: unknown): Promise<KeyedEndpoint>
+  rotate(id: string, body: unknown, by: Actor): Promise<KeyedEndpoint>
   /** Makes everything that waits for it due now. Throws `not_retryable`. */
-  retry(id: string): Promise<EndpointState>
-  remove(id: string): Promise<void>
+  retry(id: string, by: Actor): Promise<EndpointState>
+  remove(id: string, by: Actor): Promise<void>
   /** Makes one attempt with a test event. It is not recorded and does not count for the endpoint's health. */
-  test(id: string): Promise<AttemptResult>
+  test(id: string, by: Actor): Promise<AttemptResult>
 }
 
 export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoints {
@@ -88,12 +92,14 @@ export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoi
     if (refusal !== null) throw wrongInput('body', 'url', describeRefusal(refusal))
   }
 
-  /** @param sharedKey null: generate a new key; undefined: there is no new key. */
-  async function edit(id: string, change: EndpointChange, sharedKey: string | null | undefined, kind: 'rotate' | 'replace') {
+  const orderOf = (by: Actor, action: ActionName, endpoint: Pick<Endpoint, 'id' | 'name'>, detail: object = {}) =>
+    auditedOrder({ by, action, atMs: clock.now() }, endpoint, detail)
+
+  async function edit(id: string, change: EndpointChange, { sharedKey, kind }: KeyEdit, action: OperatorAction) {
     const newKey = sharedKey === null ? ports.makeKey() : sharedKey
     const none: KeyChange | null = kind === 'replace' ? { kind: 'end' } : null
     const key = newKey === undefined ? none : { kind, sealed: await vault.seal(newKey, id) }
-    const state = done(await write.changeEndpoint({ id, change, key, nowMs: clock.now() }))
+    const state = done(await write.changeEndpoint({ id, change, key, nowMs: clock.now(), action }))
     ports.review()
     return { state: asItStands(state), sharedKey: newKey ?? null }
   }
@@ -105,42 +111,66 @@ export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoi
       return { endpoints, next: after.length > limit ? (endpoints.at(-1)?.endpoint.id ?? null) : null }
     },
     find,
-    async add(body) {
+    async add(body, by) {
       const { settings, sharedKey, from } = parseNewEndpoint(body)
       checkUrl(settings)
       const key = sharedKey ?? ports.makeKey()
       const id = await write.reserveEndpoint(clock.now())
-      const state = done(await write.addEndpoint({ id, settings, key: await vault.seal(key, id), from }))
+      const action = orderOf(by, 'endpoint.added', { id, name: settings.name }, { url: withoutQuery(settings.url) })
+      const state = done(await write.addEndpoint({ id, settings, key: await vault.seal(key, id), from, action }))
       ports.review()
       return { state, sharedKey: key }
     },
-    async change(id, body) {
+    async change(id, body, by) {
       const { change, sharedKey } = parseEndpointChange(body)
       checkUrl(change)
-      await find(id)
-      return await edit(id, change, sharedKey, 'rotate')
+      const { endpoint } = await find(id)
+      const url = change.url === undefined ? {} : { url: withoutQuery(change.url) }
+      const detail = { change: { ...change, ...url }, newKey: sharedKey !== undefined }
+      return await edit(id, change, { sharedKey, kind: 'rotate' }, orderOf(by, 'endpoint.changed', endpoint, detail))
     },
-    async rotate(id, body) {
+    async rotate(id, body, by) {
       const { sharedKey, isAtOnce } = parseKeyRotation(body)
-      await find(id)
-      return await edit(id, {}, sharedKey, isAtOnce ? 'replace' : 'rotate')
+      const { endpoint } = await find(id)
+      const action = orderOf(by, 'endpoint.key_replaced', endpoint, { at: isAtOnce ? 'now' : 'in 24 h' })
+      return await edit(id, {}, { sharedKey, kind: isAtOnce ? 'replace' : 'rotate' }, action)
     },
-    async retry(id) {
-      await find(id)
-      const done = await write.retryEndpoint({ id, nowMs: clock.now() })
+    async retry(id, by) {
+      const { endpoint } = await find(id)
+      const done = await write.retryEndpoint({ id, nowMs: clock.now(), action: orderOf(by, 'endpoint.retried', endpoint) })
       if (done === 'unknown') return unknown()
       if (done === 'disabled')
         throw new AppError('not_retryable', 'The endpoint is disabled: enable it, and everything that waits is sent.')
       ports.review()
       return await find(id)
     },
-    async remove(id) {
-      await find(id)
-      done(await write.removeEndpoint({ id, nowMs: clock.now() }))
+    async remove(id, by) {
+      const { endpoint } = await find(id)
+      done(await write.removeEndpoint({ id, nowMs: clock.now(), action: orderOf(by, 'endpoint.removed', endpoint) }))
       ports.review()
     },
-    test: async (id) => sendTestEvent(await find(id), ports),
+    async test(id, by) {
+      const state = await find(id)
+      const result = await sendTestEvent(state, ports)
+      await write.recordAction(orderOf(by, 'endpoint.tested', state.endpoint, { result: result.kind }))
+      return result
+    },
   }
+}
+
+/** An order as the audit trail has it: with the name of the endpoint, which may be removed or renamed later. */
+function auditedOrder(
+  order: Pick<OperatorAction, 'by' | 'action' | 'atMs'>,
+  { id, name }: Pick<Endpoint, 'id' | 'name'>,
+  detail: object,
+): OperatorAction {
+  return { ...order, target: { kind: 'endpoint', id }, detail: { endpoint: name, ...detail } }
+}
+
+interface KeyEdit {
+  /** Null: generate a new key; undefined: there is no new key. */
+  readonly sharedKey: string | null | undefined
+  readonly kind: 'rotate' | 'replace'
 }
 
 /** Sends a test event with the endpoint's current settings; nothing is stored. */
@@ -164,6 +194,11 @@ function describeRefusal(reason: string): string {
   return (
     MALFORMED[reason] ?? `url leads to an address that may not be sent to (${reason.replaceAll('_', ' ')}): see delivery.allowNetworks.`
   )
+}
+
+/** A parameter of a URL may be a credential. */
+function withoutQuery(url: string): string {
+  return url.replace(/\?.*$/s, '?...')
 }
 
 function unknown(): never {

@@ -1,3 +1,4 @@
+import type { Audited } from '../../domain/admin/operator-action.ts'
 import type { AttemptResult } from '../../domain/delivery/delivery.ts'
 import type {
   DeliveryPage,
@@ -56,29 +57,29 @@ export interface DeliveryWrites {
   /** Reserves the id of an endpoint to be added, because its key is sealed for this id alone. */
   reserveEndpoint(nowMs: number): Promise<string>
   /** Adds a managed endpoint under a reserved id. It gets the feed from sequence `from` on; null: what is recorded from now on. */
-  addEndpoint(added: AddedEndpoint): Promise<EndpointEdit>
+  addEndpoint(added: AddedEndpoint & Audited): Promise<EndpointEdit>
   /** Queues a part of the feed for an endpoint that is catching up, if there is one; `isDone`: none is left. */
   replayFeed(request: {
     readonly limit: number
     readonly nowMs: number
   }): Promise<{ readonly hasAdvanced: boolean; readonly queued: number; readonly isDone: boolean }>
   /** Changes a managed endpoint. One of the config file can only be enabled again after its own answers disabled it. */
-  changeEndpoint(request: EndpointChangeRequest): Promise<EndpointEdit>
+  changeEndpoint(request: EndpointChangeRequest & Audited): Promise<EndpointEdit>
   /** Removes a managed endpoint; its waiting deliveries are cancelled, see `cancelRemoved`. */
-  removeEndpoint(request: { readonly id: string; readonly nowMs: number }): Promise<EndpointEdit>
+  removeEndpoint(request: Audited & { readonly id: string; readonly nowMs: number }): Promise<EndpointEdit>
   /** Queues a batch of ended deliveries again, under the same event ids; null: nothing can be queued for that endpoint now. */
-  replayDeliveries(request: ReplayRequest): Promise<ReplayedBatch | null>
+  replayDeliveries(request: ReplayRequest & Audited): Promise<ReplayedBatch | null>
   /** Marks a batch of deliveries of removed endpoints as cancelled; `isDone`: none is left. */
   cancelRemoved(request: { readonly limit: number }): Promise<{ readonly isDone: boolean }>
   /** Makes everything that waits for an endpoint due now. `disabled`: nothing is sent to it until it is enabled. */
-  retryEndpoint(request: { readonly id: string; readonly nowMs: number }): Promise<'done' | 'unknown' | 'disabled'>
+  retryEndpoint(request: Audited & { readonly id: string; readonly nowMs: number }): Promise<'done' | 'unknown' | 'disabled'>
   /** Makes one delivery due now, before everything else that waits for its endpoint. */
-  retryDelivery(request: { readonly deliveryId: number; readonly nowMs: number }): Promise<RetryOutcome>
+  retryDelivery(request: Audited & { readonly deliveryId: number; readonly nowMs: number }): Promise<RetryOutcome>
   /**
    * Marks a waiting delivery as skipped. The replica that delivers to its endpoint ends it (`dead`, reason `skipped`) in its next dispatch round, or when the
    * attempt under way ends. Then the parcel's next delivery goes.
    */
-  skipDelivery(request: { readonly deliveryId: number }): Promise<'done' | 'unknown' | 'ended'>
+  skipDelivery(request: Audited & { readonly deliveryId: number }): Promise<'done' | 'unknown' | 'ended'>
   /** The prefix of this relay's event ids, created on first use and then kept. */
   relayId(): Promise<string>
 }

@@ -1,3 +1,4 @@
+import type { OperatorAction } from '../../domain/admin/operator-action.ts'
 import type { ReplayedBatch, ReplayTask } from '../../domain/delivery/delivery-list.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { Clock } from '../ports.ts'
@@ -29,14 +30,18 @@ export function createReplays(ports: ReplaysPorts) {
     throw new AppError('not_replayable', 'The endpoint is still catching up with the feed: replay when it has.')
   }
 
-  /** Replays all batches of a task until it is done or the asker has `left`. Returns how many deliveries were queued. */
-  async function replayAll(task: ReplayTask, left: AbortSignal): Promise<number> {
+  /**
+   * Replays all batches of a task until it is done or the asker has `left`. Returns how many deliveries were queued. The order goes into the audit trail with
+   * the first of them.
+   */
+  async function replayAll(task: ReplayTask, left: AbortSignal, action: OperatorAction): Promise<number> {
     let count = 0
     let place: ReplayedBatch['next'] = null
     do {
       const after: ReplayedBatch['next'] = place
+      const order = count === 0 ? { action } : {}
       const batch: ReplayedBatch | null = await ports.inTurn(() =>
-        ports.write.replayDeliveries({ ...task, after, limit: REPLAY_BATCH_SIZE, nowMs: ports.clock.now() }),
+        ports.write.replayDeliveries({ ...task, ...order, after, limit: REPLAY_BATCH_SIZE, nowMs: ports.clock.now() }),
       )
       count += batch?.count ?? 0
       place = batch?.next ?? null

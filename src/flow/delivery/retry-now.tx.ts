@@ -1,23 +1,25 @@
 import { probeSoon, wakeWaiting } from '../../domain/delivery/endpoint-health.ts'
+import { audit } from '../audit.tx.ts'
 import type { WriteSide } from '../write-side.ts'
 import type { WriteStore } from '../write-store.ts'
 
 /** The verbs by which an operator makes waiting deliveries due now, for example after a receiver was repaired, or gives one up (DOMAIN 7.4). */
 export function createRetryNow(store: WriteStore): Pick<WriteSide, 'retryEndpoint' | 'retryDelivery' | 'skipDelivery'> {
   return {
-    retryEndpoint: ({ id, nowMs }) =>
+    retryEndpoint: ({ id, nowMs, ...order }) =>
       store.transaction(
         async (tx) => {
           const state = (await tx.listEndpoints()).find(({ endpoint }) => endpoint.id === id)
           if (state === undefined) return 'unknown'
           if (state.disabled !== null) return 'disabled'
           tx.saveHealth(id, wakeWaiting(state.health, nowMs))
+          audit(tx, order)
           return 'done'
         },
         { announced: true },
       ),
 
-    retryDelivery: ({ deliveryId, nowMs }) =>
+    retryDelivery: ({ deliveryId, nowMs, ...order }) =>
       store.transaction(
         async (tx) => {
           const found = await tx.hastenDelivery(deliveryId)
@@ -27,12 +29,20 @@ export function createRetryNow(store: WriteStore): Pick<WriteSide, 'retryEndpoin
           if (state.disabled !== null) return 'disabled'
           tx.unskipDelivery(deliveryId)
           tx.saveHealth(found.endpointId, probeSoon(state.health, nowMs))
+          audit(tx, order)
           return 'done'
         },
         { announced: true },
       ),
 
-    skipDelivery: ({ deliveryId }) =>
-      store.transaction(async (tx) => (await tx.skipDelivery(deliveryId)) ?? 'unknown', { announced: true }),
+    skipDelivery: ({ deliveryId, ...order }) =>
+      store.transaction(
+        async (tx) => {
+          const done = (await tx.skipDelivery(deliveryId)) ?? 'unknown'
+          if (done === 'done') audit(tx, order)
+          return done
+        },
+        { announced: true },
+      ),
   }
 }

@@ -1,3 +1,4 @@
+import type { Audited } from '../../domain/admin/operator-action.ts'
 import type { Reprocessed } from '../../domain/history/recording.ts'
 import type { InboxPage, InboxQuery, InspectedPush } from '../../domain/ingest/inbox.ts'
 
@@ -7,7 +8,7 @@ export interface IngestWrites {
    * Reprocesses a quarantined or expired push of the inbox as if it arrived now. If it still cannot be recorded it stays there, with the
    * new reason.
    */
-  reprocess(request: { readonly inboxId: number; readonly nowMs: number }): Promise<Reprocessed>
+  reprocess(request: Audited & { readonly inboxId: number; readonly nowMs: number }): Promise<Reprocessed>
 }
 
 /** What ingest needs of the store inside one transaction; see `WriteTx`. */

@@ -1,3 +1,4 @@
+import type { Audited } from '../../domain/admin/operator-action.ts'
 import type { CarrierMemory } from '../../domain/polling/carrier-memory.ts'
 import type {
   DueCursor,
@@ -35,11 +36,11 @@ export interface PollingWrites {
   /** Remembers that a language was fetched for a parcel: asked again only when a newer entry lacks it (DOMAIN 4.2). */
   noteLanguageAsked(request: LanguageAsked): Promise<void>
   /** Watches an identifier, and creates its parcel if it is unknown. Also reactivates a stopped one. */
-  watch(request: { readonly identifier: string; readonly nowMs: number }): Promise<WatchResult>
+  watch(request: Audited & { readonly identifier: string; readonly nowMs: number }): Promise<WatchResult>
   /** The same for many identifiers in one transaction; one result each, in order. */
-  watchMany(request: { readonly identifiers: readonly string[]; readonly nowMs: number }): Promise<readonly WatchResult[]>
+  watchMany(request: Audited & { readonly identifiers: readonly string[]; readonly nowMs: number }): Promise<readonly WatchResult[]>
   /** Stops polling the parcel of an identifier until a push or an app's question; null: there is none. Deletes nothing. */
-  unwatch(request: { readonly identifier: string }): Promise<{ readonly parcelId: number } | null>
+  unwatch(request: Audited & { readonly identifier: string }): Promise<{ readonly parcelId: number } | null>
   /**
    * Moves the polls and deliveries of up to `limit` parcels with ids above `afterParcelId` back by what the wall clock was put back by.
    * Returns the last id it looked at; null: there are no more.

@@ -3,6 +3,7 @@ import { shiftKeys } from '../../domain/delivery/endpoint-keys.ts'
 import type { RecordRules } from '../../domain/history/record-rules.ts'
 import { reactivate } from '../../domain/polling/next-poll.ts'
 import type { WatchResult } from '../../domain/polling/poll.ts'
+import { audit } from '../audit.tx.ts'
 import type { WriteSide } from '../write-side.ts'
 import type { WriteStore, WriteTx } from '../write-store.ts'
 import { type SchedulePorts, schedulePolls } from './schedule-poll.tx.ts'
@@ -42,20 +43,29 @@ export function createWatchParcels(
   }
 
   return {
-    watch: async ({ identifier, nowMs }) => {
-      const [watched] = await store.transaction((tx) => watchAll(tx, [identifier], nowMs))
+    watch: async ({ identifier, nowMs, ...order }) => {
+      const [watched] = await store.transaction(async (tx) => {
+        const results = await watchAll(tx, [identifier], nowMs)
+        audit(tx, order, { created: results[0]?.created === true })
+        return results
+      })
       if (watched === undefined) throw new Error('an identifier was watched without a result')
       return watched
     },
 
-    watchMany: ({ identifiers, nowMs }) => store.transaction((tx) => watchAll(tx, identifiers, nowMs)),
+    watchMany: ({ identifiers, nowMs, ...order }) =>
+      store.transaction(async (tx) => {
+        audit(tx, order)
+        return await watchAll(tx, identifiers, nowMs)
+      }),
 
-    unwatch: ({ identifier }) =>
+    unwatch: ({ identifier, ...order }) =>
       store.transaction(async (tx) => {
         const [known] = await tx.findIdentifiers([identifier])
         if (known === undefined) return null
         const parcel = await tx.loadParcel(known.parcelId)
         tx.saveParcel({ ...parcel, nextPollAtMs: null, stopped: 'unwatched' })
+        audit(tx, order)
         return { parcelId: parcel.parcelId }
       }),
 

@@ -108,8 +108,8 @@ export const INBOX_ROUTES = [
     example: { path: { id: '2' } },
     answer:
       ({ manageInbox }: InboxRoutePorts) =>
-      async (ctx, { param }) => {
-        const outcome = await manageInbox.reprocess(param('id'))
+      async (ctx, { by, param }) => {
+        const outcome = await manageInbox.reprocess(param('id'), by)
         presentJson(ctx, 200, { outcome: outcome.kind, reason: outcome.kind === 'quarantined' ? outcome.reason : null })
       },
   }),

@@ -102,8 +102,8 @@ export const JOBS_ROUTES = [
     example: { path: { id: '1' } },
     answer:
       ({ manageJobs, moves }: JobsRoutePorts) =>
-      async (ctx, { param }) => {
-        const job = await manageJobs.cancel(param('id'))
+      async (ctx, { by, param }) => {
+        const job = await manageJobs.cancel(param('id'), by)
         presentJson(ctx, 200, presentJob(job, moves.progressOf(job.jobId)))
       },
   }),

@@ -89,7 +89,7 @@ export const PARCEL_LISTS_ROUTES = [
     answer:
       ({ watchList }: ParcelListsRoutePorts) =>
       async (ctx, call) =>
-        presentJson(ctx, 200, await watchAll(ctx, watchList, call.query)),
+        presentJson(ctx, 200, await watchAll(ctx, watchList, { ...call.query, by: call.by })),
   }),
   apiRoute({
     method: 'get',
@@ -113,12 +113,12 @@ export const PARCEL_LISTS_ROUTES = [
 async function watchAll(
   ctx: Context,
   watchList: ParcelListsRoutePorts['watchList'],
-  { atomic, column }: Pick<WatchListRequest, 'atomic' | 'column'>,
+  request: Pick<WatchListRequest, 'atomic' | 'column' | 'by'>,
 ): Promise<WatchListReport> {
   try {
     const format = FORMATS[(ctx.get('Content-Type').split(';')[0] ?? '').trim().toLowerCase()]
     if (format === undefined) throw new AppError('bad_request', 'Content-Type must be application/x-ndjson or text/csv.')
-    return await watchList({ format, column, atomic, lines: linesOf(ctx.req) })
+    return await watchList({ ...request, format, lines: linesOf(ctx.req) })
   } catch (error) {
     // The rest of the list is read and discarded, so that its sender sees the refusal instead of a broken pipe.
     ctx.req.resume()

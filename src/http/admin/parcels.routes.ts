@@ -34,8 +34,8 @@ export const PARCELS_ROUTES = [
     problems: ['bad_tracking_number'],
     answer:
       ({ manageParcels }: ParcelsRoutePorts) =>
-      async (ctx, { param }) => {
-        const watched = await manageParcels.watch(param('identifier'))
+      async (ctx, { by, param }) => {
+        const watched = await manageParcels.watch(param('identifier'), by)
         if (watched.created) presentCreated(ctx, `/relay/parcels/${watched.identifier}`, watched)
         else presentJson(ctx, 200, watched)
       },
@@ -52,8 +52,8 @@ export const PARCELS_ROUTES = [
     problems: ['bad_tracking_number', 'not_found'],
     answer:
       ({ manageParcels }: ParcelsRoutePorts) =>
-      async (ctx, { param }) =>
-        presentJson(ctx, 200, await manageParcels.unwatch(param('identifier'))),
+      async (ctx, { by, param }) =>
+        presentJson(ctx, 200, await manageParcels.unwatch(param('identifier'), by)),
   }),
   apiRoute({
     ...one,
@@ -67,7 +67,7 @@ export const PARCELS_ROUTES = [
     problems: ['bad_tracking_number', 'not_found', 'upstream_unavailable'],
     answer:
       ({ manageParcels }: ParcelsRoutePorts) =>
-      async (ctx, { param }) =>
-        presentJson(ctx, 200, await manageParcels.refresh(param('identifier'))),
+      async (ctx, { by, param }) =>
+        presentJson(ctx, 200, await manageParcels.refresh(param('identifier'), by)),
   }),
 ]

@@ -34,8 +34,8 @@ export const STORE_ROUTES = [
     example: { path: {} },
     answer:
       ({ moves }: StoreRoutePorts) =>
-      async (ctx, { app, body }) => {
-        const job = await moves.start(body, app.username)
+      async (ctx, { by, body }) => {
+        const job = await moves.start(body, by)
         ctx.set('Location', pathOfJob(job))
         presentJson(ctx, 202, presentJob(job, moves.progressOf(job.jobId)))
       },

@@ -77,8 +77,8 @@ export const DELIVERIES_ROUTES = [
     example: { path: { id: '1' } },
     answer:
       ({ manageDeliveries }: DeliveriesRoutePorts) =>
-      async (ctx, { param }) =>
-        presentJson(ctx, 202, presentDelivery(await manageDeliveries.retry(param('id')))),
+      async (ctx, { by, param }) =>
+        presentJson(ctx, 202, presentDelivery(await manageDeliveries.retry(param('id'), by))),
   }),
   apiRoute({
     ...one,
@@ -93,8 +93,8 @@ export const DELIVERIES_ROUTES = [
     example: { path: { id: '1' } },
     answer:
       ({ manageDeliveries }: DeliveriesRoutePorts) =>
-      async (ctx, { param }) =>
-        presentJson(ctx, 202, presentDelivery(await manageDeliveries.skip(param('id')))),
+      async (ctx, { by, param }) =>
+        presentJson(ctx, 202, presentDelivery(await manageDeliveries.skip(param('id'), by))),
   }),
   apiRoute({
     ...one,
@@ -112,8 +112,8 @@ export const DELIVERIES_ROUTES = [
     example: { path: { id: '1' } },
     answer:
       ({ manageDeliveries }: DeliveriesRoutePorts) =>
-      async (ctx, { param, body }) => {
-        await manageDeliveries.replay(param('id'), body)
+      async (ctx, { by, param, body }) => {
+        await manageDeliveries.replay(param('id'), body, by)
         presentJson(ctx, 202, { count: 1 })
       },
   }),
@@ -151,10 +151,10 @@ export const DELIVERIES_ROUTES = [
     example: { path: { id: '1' } },
     answer:
       ({ manageDeliveries }: DeliveriesRoutePorts) =>
-      async (ctx, { app, param, body }) => {
+      async (ctx, { by, param, body }) => {
         const leaving = new AbortController()
         ctx.res.once('close', () => leaving.abort())
-        const answer = await manageDeliveries.replayMany(param('id'), body, { name: app.username, left: leaving.signal })
+        const answer = await manageDeliveries.replayMany(param('id'), body, { by, left: leaving.signal })
         if (answer.kind === 'job') {
           ctx.set('Location', pathOfJob(answer.job))
           presentJson(ctx, 202, presentJob(answer.job))

@@ -56,8 +56,8 @@ export const ENDPOINTS_ROUTES = [
     example: { path: {} },
     answer:
       ({ manageEndpoints }: EndpointsRoutePorts) =>
-      async (ctx, { body }) => {
-        const added = await manageEndpoints.add(body)
+      async (ctx, { by, body }) => {
+        const added = await manageEndpoints.add(body, by)
         presentCreated(ctx, `/relay/endpoints/${added.state.endpoint.id}`, presentKeyed(added))
       },
   }),
@@ -89,8 +89,8 @@ export const ENDPOINTS_ROUTES = [
     problems: ['not_found', 'endpoint_exists', 'endpoint_read_only'],
     answer:
       ({ manageEndpoints }: EndpointsRoutePorts) =>
-      async (ctx, { param, body }) =>
-        presentJson(ctx, 200, presentKeyed(await manageEndpoints.change(param('id'), body))),
+      async (ctx, { by, param, body }) =>
+        presentJson(ctx, 200, presentKeyed(await manageEndpoints.change(param('id'), body, by))),
   }),
   apiRoute({
     ...one,
@@ -103,8 +103,8 @@ export const ENDPOINTS_ROUTES = [
     problems: ['not_found', 'endpoint_read_only'],
     answer:
       ({ manageEndpoints }: EndpointsRoutePorts) =>
-      async (ctx, { param }) => {
-        await manageEndpoints.remove(param('id'))
+      async (ctx, { by, param }) => {
+        await manageEndpoints.remove(param('id'), by)
         ctx.body = null
         ctx.status = 204
       },
@@ -125,8 +125,8 @@ export const ENDPOINTS_ROUTES = [
     problems: ['not_found', 'endpoint_read_only', 'not_rotating'],
     answer:
       ({ manageEndpoints }: EndpointsRoutePorts) =>
-      async (ctx, { param, body }) =>
-        presentJson(ctx, 200, presentKeyed(await manageEndpoints.rotate(param('id'), body))),
+      async (ctx, { by, param, body }) =>
+        presentJson(ctx, 200, presentKeyed(await manageEndpoints.rotate(param('id'), body, by))),
   }),
   apiRoute({
     ...one,
@@ -139,8 +139,8 @@ export const ENDPOINTS_ROUTES = [
     problems: ['not_found', 'not_retryable'],
     answer:
       ({ manageEndpoints }: EndpointsRoutePorts) =>
-      async (ctx, { param }) =>
-        presentJson(ctx, 202, presentEndpoint(await manageEndpoints.retry(param('id')))),
+      async (ctx, { by, param }) =>
+        presentJson(ctx, 202, presentEndpoint(await manageEndpoints.retry(param('id'), by))),
   }),
   apiRoute({
     ...one,
@@ -153,8 +153,8 @@ export const ENDPOINTS_ROUTES = [
     problems: ['not_found'],
     answer:
       ({ manageEndpoints }: EndpointsRoutePorts) =>
-      async (ctx, { param }) =>
-        presentJson(ctx, 200, presentTest(await manageEndpoints.test(param('id')))),
+      async (ctx, { by, param }) =>
+        presentJson(ctx, 200, presentTest(await manageEndpoints.test(param('id'), by))),
   }),
 ]
 

@@ -1,4 +1,5 @@
 import type { Context } from 'koa'
+import type { Actor } from '../../domain/admin/operator-action.ts'
 import type { Scope } from '../../flow/admin/authenticate.ts'
 import type { Address } from './addresses.ts'
 import type { Form } from './form.ts'
@@ -8,6 +9,8 @@ import type { Person } from './session.ts'
 /** A request for a page by somebody who may see it. */
 export interface Visit extends View {
   readonly person: Person
+  /** The same person as the audit trail names them, and from where they give their orders. */
+  readonly by: Actor
   readonly ctx: Context
   /** A variable part of the path, as raw text. */
   readonly param: (name: string) => string

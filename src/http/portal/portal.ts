@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto'
 import Router from '@koa/router'
 import type { Context } from 'koa'
+import type { Actor } from '../../domain/admin/operator-action.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { Clock, Log } from '../../flow/ports.ts'
+import type { AddressOf } from '../server/client-address.ts'
 import { proveConnection } from '../server/connection-places.ts'
 import type { CountFailure, VisitorOf } from '../server/failures.ts'
 import type { WithParams } from '../server/present.ts'
@@ -29,6 +31,7 @@ export interface PortalOptions extends WebhookPagesOptions, ParcelPagesOptions {
   readonly sessions: Sessions
   readonly visitorOf: VisitorOf
   readonly countFailure: CountFailure
+  readonly addressOf: AddressOf
   /** The style sheet, the script and the icon, by name; null: there is no such file. */
   readonly readAsset: (name: string) => Buffer | null
   readonly version: string
@@ -75,6 +78,7 @@ export function createPortal(options: PortalOptions): Router {
       const visit = {
         ...view,
         person,
+        by: actorOf(person, options.addressOf(ctx.req)),
         ctx,
         form,
         param: (name: string) => ctx.params[name] ?? '',
@@ -130,6 +134,10 @@ export function createPortal(options: PortalOptions): Router {
       return { page: loginPage(view, { username, refusal }), status: isWrong ? 401 : 429 }
     }
   }
+}
+
+function actorOf({ name, isFromProxy }: Person, address: string): Actor {
+  return { kind: isFromProxy ? 'person' : 'app', name, address }
 }
 
 function present(ctx: Context, answer: PageAnswer): void {

@@ -1,7 +1,9 @@
 import type { Context } from 'koa'
 import type { z } from 'zod'
+import type { Actor } from '../../domain/admin/operator-action.ts'
 import type { App, Scope } from '../../flow/admin/authenticate.ts'
 import type { Authorize } from './authorize.ts'
+import type { AddressOf } from './client-address.ts'
 import type { ProblemCode } from './errors.ts'
 import { readJson, refuseOtherTypes } from './json-body.ts'
 import type { WithParams } from './present.ts'
@@ -80,6 +82,8 @@ export interface Route<Ports> extends RouteRow {
 /** An authorized request: the calling app and its checked input. */
 export interface ApiCall<Path extends string, Query> {
   readonly app: App
+  /** Who asks, and from where, for the audit trail. */
+  readonly by: Actor
   readonly query: Query
   /** A variable part of the path, as raw text. */
   readonly param: (name: ParamOf<Path>) => string
@@ -96,6 +100,7 @@ interface ApiRow<Path extends `/relay/${string}`, Query, Ports> extends Describe
 
 export interface WithAuthorize {
   readonly authorize: Authorize
+  readonly addressOf: AddressOf
 }
 
 /**
@@ -115,7 +120,8 @@ export function apiRoute<const Path extends `/relay/${string}`, Query, Ports>(
       const readBody = jsonReaderOf(expected)
       return async (ctx) => {
         const app = await ports.authorize(ctx, scope)
-        const call = { app, query: readQuery(query, ctx.querystring), param: (name: string) => ctx.params[name] ?? '' }
+        const by: Actor = { kind: 'app', name: app.username, address: ports.addressOf(ctx.req) }
+        const call = { app, by, query: readQuery(query, ctx.querystring), param: (name: string) => ctx.params[name] ?? '' }
         if (readBody !== null) {
           refuseOtherTypes(ctx)
           await readBody(ctx, async () => {})

@@ -1,8 +1,8 @@
 import { sql } from 'kysely'
 import type { ActionQuery, KeptAction, OperatorAction } from '../../domain/admin/operator-action.ts'
-import { decodeAction } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
+import { decodeDetail } from './operator-events.ts'
 
 const insert = statement<{
   atMs: number
@@ -57,7 +57,15 @@ export function insertAction(session: Session, { atMs, by, action, target, detai
 /** Lists actions, the newest first. */
 export async function listActions(session: Session, { before, limit }: ActionQuery): Promise<readonly KeptAction[]> {
   const { atMs, id } = before ?? { atMs: Number.MAX_SAFE_INTEGER, id: 0 }
-  return (await session.all(newest, { atMs, id, limit })).map(decodeAction)
+  const rows = await session.all(newest, { atMs, id, limit })
+  return rows.map((row) => ({
+    id: row.id,
+    atMs: row.at_ms,
+    by: { kind: row.by_kind, name: row.by_name, address: row.address },
+    action: row.action,
+    target: row.target_kind === null || row.target === null ? null : { kind: row.target_kind, id: row.target },
+    detail: decodeDetail(row.detail),
+  }))
 }
 
 /** Deletes up to `limit` actions from before a time; returns how many. */

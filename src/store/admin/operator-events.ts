@@ -1,6 +1,5 @@
 import { sql } from 'kysely'
 import type { OperatorEvent, OperatorEventQuery, ToldEvent } from '../../domain/delivery/operator-event.ts'
-import { decodeDetail } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
 
@@ -57,4 +56,10 @@ export async function pruneOperatorEvents(session: Session, beforeMs: number, li
   const last = rows.at(-1)
   if (last !== undefined) await session.run(removeUpTo, { atMs: last.at_ms, id: last.id })
   return rows.length
+}
+
+/** Reads the details of an event or an action, as they were stored. */
+export function decodeDetail(text: string): Readonly<Record<string, unknown>> {
+  const detail: unknown = JSON.parse(text)
+  return typeof detail === 'object' && detail !== null ? { ...detail } : {}
 }

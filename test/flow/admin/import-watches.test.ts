@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { AppError } from '../../../src/domain/errors.ts'
 import { ATOMIC_MAX, createImportWatches } from '../../../src/flow/admin/import-watches.ts'
+import { OPERATOR } from '../../support/operator.ts'
 
 /** A store that takes so many transactions and then no more, until it is told to. */
 function openList(transactions: number) {
@@ -26,6 +27,7 @@ function openList(transactions: number) {
       format: 'csv',
       column: null,
       atomic,
+      by: OPERATOR,
       lines: (async function* () {
         yield* lines
       })(),
@@ -89,6 +91,6 @@ test('a list is read to its end before the store is asked for anything, however 
     yield* list(1200)
     events.push('read')
   }
-  await watchList({ format: 'csv', column: null, atomic: false, lines: lines() })
+  await watchList({ format: 'csv', column: null, atomic: false, by: OPERATOR, lines: lines() })
   expect(events).toEqual(['read', 'written', 'written', 'written'])
 })

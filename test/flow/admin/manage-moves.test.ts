@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import type { Job } from '../../../src/domain/admin/job.ts'
 import type { MoveProgress } from '../../../src/domain/admin/store-move.ts'
 import { createManageMoves, type ManageMovesPorts, type Mover } from '../../../src/flow/admin/manage-moves.ts'
+import { OPERATOR } from '../../support/operator.ts'
 
 const JOB: Job = {
   jobId: 7,
@@ -91,23 +92,23 @@ async function ended({ moves }: ReturnType<typeof movesOf>): Promise<void> {
 
 test('a move copies, and is switched over when writing has ended', async () => {
   const world = movesOf({ turns: [COPYING, WAITING] })
-  expect(await world.moves.start({ to: 'there' }, 'admin')).toBe(JOB)
+  expect(await world.moves.start({ to: 'there' }, OPERATOR)).toBe(JOB)
   await ended(world)
   expect(world.calls).toEqual(['note 1', 'note 3', 'pause', 'end writing', 'switch 7', 'close', 'take over', 'close'])
 })
 
 test('a second move is refused while one runs', async () => {
   const world = movesOf({ turns: [COPYING] })
-  await world.moves.start({ to: 'there' }, 'admin')
+  await world.moves.start({ to: 'there' }, OPERATOR)
   expect(world.moves.progressOf(7)).toMatchObject({ step: 'copying' })
-  await expect(world.moves.start({ to: 'elsewhere' }, 'admin')).rejects.toMatchObject({ code: 'not_movable' })
+  await expect(world.moves.start({ to: 'elsewhere' }, OPERATOR)).rejects.toMatchObject({ code: 'not_movable' })
   await world.moves.stop()
 })
 
 test('a move whose job is cancelled is given up', async () => {
   let looks = 0
   const world = movesOf({ turns: [COPYING], isWanted: () => ++looks < 3 })
-  await world.moves.start({ to: 'there' }, 'admin')
+  await world.moves.start({ to: 'there' }, OPERATOR)
   await ended(world)
   expect(world.calls.slice(-2)).toEqual([expect.stringContaining('abandon'), 'close'])
   expect(world.calls).not.toContain('end writing')
@@ -115,14 +116,14 @@ test('a move whose job is cancelled is given up', async () => {
 
 test('a move is given up when the relay stops', async () => {
   const world = movesOf({ turns: [COPYING] })
-  await world.moves.start({ to: 'there' }, 'admin')
+  await world.moves.start({ to: 'there' }, OPERATOR)
   await world.moves.stop()
   expect(world.calls.slice(-2)).toEqual([expect.stringContaining('The relay was stopped before the switch'), 'close'])
 })
 
 test('a move that fails while it copies leaves its reason with the job', async () => {
   const world = movesOf({ turns: [COPYING, new Error('the disk is full')] })
-  await world.moves.start({ to: 'there' }, 'admin')
+  await world.moves.start({ to: 'there' }, OPERATOR)
   await ended(world)
   expect(world.calls).toEqual(['note 1', 'abandon: the disk is full', 'close'])
 })
@@ -133,7 +134,7 @@ test('a move whose store is away is given up when that is back', async () => {
     if (++attempts < 2) throw new Error('the connection was refused')
   }
   const world = movesOf({ turns: [new Error('the connection was lost')], abandon })
-  await world.moves.start({ to: 'there' }, 'admin')
+  await world.moves.start({ to: 'there' }, OPERATOR)
   await world.closed
   expect(world.calls).toEqual(['abandon: the connection was lost', 'abandon: the connection was lost', 'close'])
 })
@@ -143,41 +144,41 @@ test('a stop does not wait until a move whose store is away can be given up', as
     turns: [new Error('the connection was lost')],
     abandon: () => Promise.reject(new Error('the connection was refused')),
   })
-  await world.moves.start({ to: 'there' }, 'admin')
+  await world.moves.start({ to: 'there' }, OPERATOR)
   await world.moves.stop()
   expect(world.calls.at(-1)).toBe('close')
 })
 
 test('a store that takes no writes is not moved', async () => {
   const world = movesOf({ turns: [], trouble: () => 'moving' })
-  await expect(world.moves.start({ to: 'there' }, 'admin')).rejects.toMatchObject({ code: 'storage_unavailable', retryAfterMs: 5000 })
+  await expect(world.moves.start({ to: 'there' }, OPERATOR)).rejects.toMatchObject({ code: 'storage_unavailable', retryAfterMs: 5000 })
 })
 
 test('a move ends before it has filled the disk', async () => {
   let looks = 0
   const world = movesOf({ turns: [COPYING], trouble: () => (looks++ > 0 ? 'short' : null) })
-  await world.moves.start({ to: 'there' }, 'admin')
+  await world.moves.start({ to: 'there' }, OPERATOR)
   await ended(world)
   expect(world.calls).toEqual([expect.stringContaining('abandon: The disk is nearly full'), 'close'])
 })
 
 test('a switch that fails gives the move up, and a relay takes over all the same', async () => {
   const world = movesOf({ turns: [WAITING], switchOver: () => Promise.reject(new Error('the copy differs')) })
-  await world.moves.start({ to: 'there' }, 'admin')
+  await world.moves.start({ to: 'there' }, OPERATOR)
   await ended(world)
   expect(world.calls).toEqual(['note 3', 'pause', 'end writing', 'switch 7', 'abandon: the copy differs', 'close', 'close'])
 })
 
 test('a place that cannot be taken leaves no job', async () => {
   const world = movesOf({ turns: [], openMover: () => Promise.reject(new Error('not empty')) })
-  await expect(world.moves.start({ to: 'there' }, 'admin')).rejects.toThrow('not empty')
+  await expect(world.moves.start({ to: 'there' }, OPERATOR)).rejects.toThrow('not empty')
   expect(world.calls).toEqual([])
-  await expect(world.moves.start({ from: 'there' }, 'admin')).rejects.toMatchObject({ code: 'bad_request' })
+  await expect(world.moves.start({ from: 'there' }, OPERATOR)).rejects.toMatchObject({ code: 'bad_request' })
 })
 
 test('a move whose job cannot be queued is given up', async () => {
   const world = movesOf({ turns: [], startJob: async () => null })
-  await expect(world.moves.start({ to: 'there' }, 'admin')).rejects.toMatchObject({ code: 'too_many_jobs' })
+  await expect(world.moves.start({ to: 'there' }, OPERATOR)).rejects.toMatchObject({ code: 'too_many_jobs' })
   expect(world.calls).toEqual(['abandon: The job could not be queued.', 'close'])
 })
 

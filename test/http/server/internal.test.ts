@@ -85,6 +85,8 @@ async function startInternal(world: World = {}) {
     upstream: { read: notAsked },
     manageEndpoints: noEndpoints,
     manageDeliveries: { list: notAsked, find: notAsked, replay: notAsked, retry: notAsked, skip: notAsked, replayMany: notAsked },
+    operations: { events: notAsked, actions: notAsked },
+    addressOf,
     visitorOf: createVisitorOf(world.failuresPerMinute ?? 100_000, addressOf),
     countFailure: createCountFailure(createPerMinute(world.failuresPerMinute ?? 100_000), addressOf),
     manageJobs: { list: notAsked, find: notAsked, cancel: notAsked },

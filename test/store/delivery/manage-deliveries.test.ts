@@ -3,6 +3,7 @@ import type { EndpointState } from '../../../src/domain/delivery/endpoint-state.
 import { createManageDeliveries } from '../../../src/flow/delivery/manage-deliveries.ts'
 import type { Engine } from '../../../src/store/contract.ts'
 import { engines } from '../../support/engines.ts'
+import { OPERATOR } from '../../support/operator.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { openStore } from '../../support/write-side.ts'
 
@@ -42,7 +43,7 @@ async function openReplays(engine: Engine, selected: number) {
     { relayId: 'relay' },
   )
   return {
-    replay: (body: object) => manage.replayMany(id, body, { name: 'admin', left: leaving.signal }),
+    replay: (body: object) => manage.replayMany(id, body, { by: OPERATOR, left: leaving.signal }),
     stretches: () => stretches,
     /** After so many stretches somebody leaves, or the relay stops. */
     afterStretches(count: number, who: 'asker' | 'relay') {

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { DuePoll } from '../../../src/domain/polling/poll.ts'
 import { engines } from '../../support/engines.ts'
 import { casesOf, LONG, runsOn } from '../../support/long-form.ts'
+import { OPERATOR } from '../../support/operator.ts'
 import {
   CONCURRENCY,
   type Ended,
@@ -114,7 +115,7 @@ async function befall(world: World, oracle: Oracle, offset: { ms: number }): Pro
     oracle.doing(parcel)
     void world
       .relay()
-      .manage.refresh(trackingNumber(parcel))
+      .manage.refresh(trackingNumber(parcel), OPERATOR)
       .catch(() => undefined)
   } else if (what < 0.75) state.isQuiet = !state.isQuiet
   else if (what < 0.85) state.callsAllowed = [0, 1, CONCURRENCY, CONCURRENCY][pick(0, 3)] ?? CONCURRENCY

@@ -28,7 +28,7 @@ export function parcelPages({ lookAtParcels, manageParcels }: ParcelPagesOptions
         path: `/parcels/:identifier/${verb}`,
         scope: 'admin',
         answer: async (visit) => {
-          const { identifier } = await manageParcels[verb](visit.param('identifier'))
+          const { identifier } = await manageParcels[verb](visit.param('identifier'), visit.by)
           return { goTo: visit.to`/parcels/${identifier}` }
         },
       }),

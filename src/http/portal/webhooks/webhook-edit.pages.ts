@@ -22,7 +22,7 @@ export function webhookEditPages(manageEndpoints: ManageEndpoints): readonly Pag
     const sharedKey = fields.isKeyGiven ? visit.form.get('sharedKey') : null
     return await orSayWhatIsWrong(
       async () => ({
-        page: addedPage(visit, await manageEndpoints.add({ ...bodyOf(fields), sharedKey, from: startOf(fields) })),
+        page: addedPage(visit, await manageEndpoints.add({ ...bodyOf(fields), sharedKey, from: startOf(fields) }, visit.by)),
         status: 201,
       }),
       async (errors) => newPage(visit, fields, errors),
@@ -39,7 +39,7 @@ export function webhookEditPages(manageEndpoints: ManageEndpoints): readonly Pag
     const fields = fieldsOf(visit.form)
     return await orSayWhatIsWrong(
       async () => {
-        await manageEndpoints.change(id, bodyOf(fields))
+        await manageEndpoints.change(id, bodyOf(fields), visit.by)
         return { goTo: visit.to`/webhooks/${id}` }
       },
       async (errors) => editPage(visit, await manageEndpoints.find(id), fields, errors),
@@ -50,12 +50,13 @@ export function webhookEditPages(manageEndpoints: ManageEndpoints): readonly Pag
     await refuseStale(visit)
     const given = visit.form.get('sharedKey')
     const atOnce = visit.form.get('at') === 'now' ? { at: 'now' } : {}
-    return { page: keyPage(visit, await manageEndpoints.rotate(visit.param('id'), { sharedKey: given === '' ? null : given, ...atOnce })) }
+    const body = { sharedKey: given === '' ? null : given, ...atOnce }
+    return { page: keyPage(visit, await manageEndpoints.rotate(visit.param('id'), body, visit.by)) }
   }
 
   async function endOldKey(visit: Visit): Promise<PageAnswer> {
     await refuseStale(visit)
-    await manageEndpoints.rotate(visit.param('id'), { at: 'now' })
+    await manageEndpoints.rotate(visit.param('id'), { at: 'now' }, visit.by)
     return { goTo: visit.to`/webhooks/${visit.param('id')}` }
   }
 

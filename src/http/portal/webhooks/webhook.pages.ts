@@ -21,15 +21,20 @@ export function webhookPages({ manageEndpoints }: WebhookPagesOptions): readonly
       method: 'post',
       path: '/webhooks/:id/test',
       scope: 'admin',
-      answer: async (visit) => show(visit, { kind: 'tested', result: await manageEndpoints.test(visit.param('id')) }),
+      answer: async (visit) => show(visit, { kind: 'tested', result: await manageEndpoints.test(visit.param('id'), visit.by) }),
     },
-    { method: 'post', path: '/webhooks/:id/retry', scope: 'admin', answer: after((id) => manageEndpoints.retry(id)) },
-    { method: 'post', path: '/webhooks/:id/enable', scope: 'admin', answer: after((id) => manageEndpoints.change(id, { enabled: true })) },
+    { method: 'post', path: '/webhooks/:id/retry', scope: 'admin', answer: after((id, by) => manageEndpoints.retry(id, by)) },
+    {
+      method: 'post',
+      path: '/webhooks/:id/enable',
+      scope: 'admin',
+      answer: after((id, by) => manageEndpoints.change(id, { enabled: true }, by)),
+    },
     {
       method: 'post',
       path: '/webhooks/:id/disable',
       scope: 'admin',
-      answer: after((id) => manageEndpoints.change(id, { enabled: false })),
+      answer: after((id, by) => manageEndpoints.change(id, { enabled: false }, by)),
     },
     { method: 'post', path: '/webhooks/:id/remove', scope: 'admin', answer: remove },
   ]
@@ -45,9 +50,9 @@ export function webhookPages({ manageEndpoints }: WebhookPagesOptions): readonly
   }
 
   /** Shows the webhook after something was done to it. */
-  function after(act: (id: string) => Promise<unknown>): PageRoute['answer'] {
-    return async ({ param, to }) => {
-      await act(param('id'))
+  function after(act: (id: string, by: Visit['by']) => Promise<unknown>): PageRoute['answer'] {
+    return async ({ param, to, by }) => {
+      await act(param('id'), by)
       return { goTo: to`/webhooks/${param('id')}` }
     }
   }
@@ -56,7 +61,7 @@ export function webhookPages({ manageEndpoints }: WebhookPagesOptions): readonly
     const id = visit.param('id')
     const { name } = (await manageEndpoints.find(id)).endpoint
     if (visit.form.get('confirm').trim() !== name) return await show(visit, { kind: 'unconfirmed' })
-    await manageEndpoints.remove(id)
+    await manageEndpoints.remove(id, visit.by)
     return { goTo: visit.to`/webhooks` }
   }
 }

@@ -1,0 +1,87 @@
+import { z } from 'zod'
+import type { ActionTarget, Actor, KeptAction } from '../../domain/admin/operator-action.ts'
+import { OPERATOR_EVENTS, type ToldEvent } from '../../domain/delivery/operator-event.ts'
+import { type OperationQueries, readTimeCursor } from '../../flow/admin/operation-queries.ts'
+import { instant as instantAnswer, named, numberedId, oneOfAll, pageAnswer } from '../server/answer-schemas.ts'
+import { presentInstant, presentJson } from '../server/present.ts'
+import { instant, oneOf, page, query, read } from '../server/query.ts'
+import { apiRoute } from '../server/route.ts'
+
+export interface OperationsRoutePorts {
+  readonly operations: OperationQueries
+}
+
+const operatorEventSchema = named('OperatorEvent', () =>
+  z
+    .looseObject({ id: numberedId(), event: z.enum(OPERATOR_EVENTS), at: instantAnswer() })
+    .describe('Its other members depend on `event`: see the list of operator events in the manual.'),
+)
+
+const actionSchema = named('AuditedAction', () =>
+  z.strictObject({
+    id: numberedId(),
+    at: instantAnswer(),
+    by: z.strictObject({ kind: oneOfAll<Actor['kind']>({ app: true, person: true, signal: true }), name: z.string() }),
+    address: z.string().nullable().describe('From where; null: from the machine.'),
+    action: z.string().describe('What was done, such as `endpoint.changed`.'),
+    target: z
+      .strictObject({
+        kind: oneOfAll<ActionTarget['kind']>({ endpoint: true, delivery: true, push: true, parcel: true, job: true, store: true }),
+        id: z.string(),
+      })
+      .nullable(),
+    detail: z.record(z.string(), z.unknown()).describe('More about it, without secrets.'),
+  }),
+)
+
+const timed = { ...page, cursor: read(readTimeCursor, 'must be the "next" of the previous page') }
+
+/** What operators were told, and what they ordered. */
+export const OPERATIONS_ROUTES = [
+  apiRoute({
+    method: 'get',
+    path: '/relay/operator-events',
+    summary: 'List what happened',
+    description: 'Operator events of the last 400 days, newest first, whether or not they are posted anywhere.',
+    scope: 'admin',
+    params: {},
+    query: query({ ...timed, event: oneOf(OPERATOR_EVENTS), from: instant, to: instant }),
+    body: null,
+    answers: () => ({ 200: pageAnswer('events', operatorEventSchema()) }),
+    problems: [],
+    example: { path: {}, query: 'event=endpoint_failing&limit=10' },
+    answer:
+      ({ operations }: OperationsRoutePorts) =>
+      async (ctx, { query: { from, to, ...asked } }) => {
+        const { events, next } = await operations.events({ ...asked, fromMs: from, toMs: to })
+        presentJson(ctx, 200, { events: events.map(presentEvent), next })
+      },
+  }),
+  apiRoute({
+    method: 'get',
+    path: '/relay/audit',
+    summary: 'List who changed what',
+    description: 'The audit trail of the last 400 days, newest first: each order of an operator that was carried out.',
+    scope: 'admin',
+    params: {},
+    query: query(timed),
+    body: null,
+    answers: () => ({ 200: pageAnswer('actions', actionSchema()) }),
+    problems: [],
+    example: { path: {}, query: 'limit=10' },
+    answer:
+      ({ operations }: OperationsRoutePorts) =>
+      async (ctx, call) => {
+        const { actions, next } = await operations.actions(call.query)
+        presentJson(ctx, 200, { actions: actions.map(presentAction), next })
+      },
+  }),
+]
+
+function presentEvent({ id, event, atMs, detail }: ToldEvent): object {
+  return { ...detail, id: String(id), event, at: presentInstant(atMs) }
+}
+
+function presentAction({ id, atMs, by, action, target, detail }: KeptAction): object {
+  return { id: String(id), at: presentInstant(atMs), by: { kind: by.kind, name: by.name }, address: by.address, action, target, detail }
+}
