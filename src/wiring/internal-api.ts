@@ -6,6 +6,7 @@ import { createImportWatches } from '../flow/admin/import-watches.ts'
 import { createManageInbox } from '../flow/admin/manage-inbox.ts'
 import type { ManageMoves } from '../flow/admin/manage-moves.ts'
 import { createOperationQueries } from '../flow/admin/operation-queries.ts'
+import { createOverview } from '../flow/admin/overview.ts'
 import { createParcelCommands } from '../flow/admin/parcel-commands.ts'
 import { createParcelQueries } from '../flow/admin/parcel-queries.ts'
 import { createFeedTail } from '../flow/delivery/feed-tail.ts'
@@ -90,6 +91,7 @@ export function openInternalApi(config: Config, ports: InternalApiPorts) {
     visitorOf: createVisitorOf(config.limits.failuresPerMinute, addressOf),
     countFailure: createCountFailure(createPerMinute(config.limits.failuresPerMinute), addressOf),
     portal: {
+      overview: createOverview({ reads, write, carrier, readiness: reporting.readiness.read, listReplicas: storage.replicas.list, clock }),
       settings: () => portalSettings(ports.portal.settings()),
       sessions: createSessions({
         authenticate: ports.portal.sessions,

@@ -136,7 +136,16 @@ test.each(LOOKS)('no page has a serious barrier, %s', async (_look, options) => 
   await look()
   await page.getByRole('button', { name: 'Send test' }).click()
   await look()
-  for (const path of ['/webhooks', '/webhooks/new', '/webhooks/999', '/parcels', '/parcels?query=ZZZZ', `/parcels/${id}`]) {
+  for (const path of [
+    '/',
+    '/carrier',
+    '/webhooks',
+    '/webhooks/new',
+    '/webhooks/999',
+    '/parcels',
+    '/parcels?query=ZZZZ',
+    `/parcels/${id}`,
+  ]) {
     await page.goto(path)
     await look()
   }

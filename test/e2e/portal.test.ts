@@ -2,10 +2,12 @@ import { once } from 'node:events'
 import { get } from 'node:http'
 import { expect, onTestFinished, test } from 'vitest'
 import { loadConfig } from '../../src/config/config.ts'
+import { pushBody } from '../support/builders.ts'
 import { createVisitor } from '../support/portal-visitor.ts'
-import { ADMIN, ask, logIn, type Sections, SHOP, startTestRelay, writeConfig } from '../support/relay.ts'
+import { ADMIN, ask, logIn, push, type Sections, SHOP, startTestRelay, writeConfig } from '../support/relay.ts'
 import { relayOfFile } from '../support/relay-of-file.ts'
 import { temporaryFolder } from '../support/temporary.ts'
+import { startWebhookReceiver } from '../support/webhook-receiver.ts'
 
 const NOBODY = 'http://127.0.0.1:9'
 const SECTIONS = { delivery: { allowNetworks: ['127.0.0.0/8'] } }
@@ -89,11 +91,11 @@ test('a session that was logged out or planted twice is none', async () => {
 
 test('with the scope status somebody sees parcels, and no webhook or button', async () => {
   const visitor = await loggedIn(SHOP)
-  expect((await visitor.get('/')).headers.get('location')).toBe('/parcels')
+  expect((await visitor.get('/')).text).toContain('Overview')
   const parcels = await visitor.get('/parcels')
   expect(parcels.status).toBe(200)
   expect(parcels.text).not.toContain('/webhooks')
-  for (const path of ['/webhooks', '/webhooks/new', '/webhooks/1']) expect((await visitor.get(path)).status).toBe(403)
+  for (const path of ['/carrier', '/webhooks', '/webhooks/new', '/webhooks/1']) expect((await visitor.get(path)).status).toBe(403)
   for (const path of ['/parcels/1001/watch', '/webhooks/new', '/webhooks/1/remove']) expect((await visitor.post(path)).status).toBe(403)
 })
 
@@ -218,4 +220,28 @@ test('a file of a page is asked for again only when it has changed', async () =>
   const [{ statusCode }] = await once(again, 'response')
   expect(statusCode).toBe(304)
   for (const name of ['..%2Fhtml.ts', 'portal.ts', 'nothing.css']) expect((await visitor.get(`/assets/${name}`)).status).toBe(404)
+})
+
+test('the overview says that nothing was heard yet, and then what is in trouble and what waits for it', async () => {
+  await using receiver = await startWebhookReceiver()
+  receiver.answer(() => 410)
+  const { internalUrl, publicUrl } = await start({})
+  const visitor = await loggedIn(ADMIN, internalUrl)
+  expect((await visitor.get('/')).text).toContain('Waiting for the first push</h1>')
+  await visitor.post('/webhooks/new', { url: receiver.url, name: 'retired' })
+  await push(publicUrl, pushBody({ trackingIds: ['1001'] }))
+  await expect.poll(async () => (await visitor.get('/')).text).toContain('retired answered 410 Gone and is disabled')
+  const { text } = await visitor.get('/')
+  expect(text).toContain('1 problem</h1>')
+  expect(text).toContain('1 event waits. None is lost.')
+  await expect.poll(async () => (await visitor.get('/')).text).toMatch(/<strong>retired<\/strong> was disabled: gone/)
+  // An operator who decides that it stays so ends the problem.
+  const id = idOf((await visitor.get('/webhooks')).text, 'retired')
+  await visitor.post(`/webhooks/${id}/disable`)
+  expect((await visitor.get('/')).text).toContain('Everything works</h1>')
+})
+
+test('the carrier’s page says what is known of pushes, answers and calls', async () => {
+  const { text } = await (await loggedIn()).get('/carrier')
+  for (const known of ['Pushes: the evidence', 'of today’s 50,000 calls are used', 'polls; works on jobs']) expect(text).toContain(known)
 })

@@ -6,8 +6,10 @@ import { zone } from './times.ts'
 
 /** The pages that the side bar links to, and what it calls them. */
 const SECTIONS = [
+  ['overview', 'Overview', 'status'],
   ['parcels', 'Parcels', 'status'],
   ['webhooks', 'Webhooks', 'admin'],
+  ['carrier', 'Carrier', 'admin'],
 ] as const
 
 export type Section = (typeof SECTIONS)[number][0]
@@ -99,7 +101,7 @@ function head({ to }: View, title: string): Markup {
 }
 
 function addressOf(to: AddressTag, section: Section): Address {
-  return to`/${section}`
+  return section === 'overview' ? to`/` : to`/${section}`
 }
 
 function markOf(mark: readonly [kind: StateKind, text: string] | undefined): Markup | null {

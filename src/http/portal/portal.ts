@@ -3,15 +3,18 @@ import Router from '@koa/router'
 import type { Context } from 'koa'
 import type { Actor } from '../../domain/admin/operator-action.ts'
 import { AppError } from '../../domain/errors.ts'
+import type { Overview } from '../../flow/admin/overview.ts'
 import type { Clock, Log } from '../../flow/ports.ts'
 import type { AddressOf } from '../server/client-address.ts'
 import { proveConnection } from '../server/connection-places.ts'
 import type { CountFailure, VisitorOf } from '../server/failures.ts'
 import type { WithParams } from '../server/present.ts'
 import { createAddresses } from './addresses.ts'
+import { carrierPage } from './carrier/carrier.page.ts'
 import { type Form, readForm } from './form.ts'
 import type { View } from './layout.ts'
 import { loginPage } from './login/login.page.ts'
+import { overviewPage } from './overview/overview.page.ts'
 import type { PageAnswer, PageRoute } from './page-route.ts'
 import { type ParcelPagesOptions, parcelPages } from './parcels/parcel.pages.ts'
 import { problemPage } from './problem-pages.ts'
@@ -27,6 +30,7 @@ export interface PortalSettings extends SessionSettings {
 }
 
 export interface PortalOptions extends WebhookPagesOptions, ParcelPagesOptions {
+  readonly overview: Overview
   readonly settings: () => PortalSettings
   readonly sessions: Sessions
   readonly visitorOf: VisitorOf
@@ -89,13 +93,13 @@ export function createPortal(options: PortalOptions): Router {
       present(ctx, problemPage(error, { view, person, ctx, log }))
     }
   }
-  for (const route of [...parcelPages(options), ...webhookPages(options)]) router[route.method](route.path, serve(route))
+  const { overview } = options
+  const overviews: readonly PageRoute[] = [
+    { method: 'get', path: '/', scope: 'status', answer: async (visit) => ({ page: overviewPage(visit, await overview.read()) }) },
+    { method: 'get', path: '/carrier', scope: 'admin', answer: async (visit) => ({ page: carrierPage(visit, await overview.read()) }) },
+  ]
+  for (const route of [...overviews, ...parcelPages(options), ...webhookPages(options)]) router[route.method](route.path, serve(route))
 
-  router.get('/', async (ctx) => {
-    const { to } = viewOf(ctx)
-    const person = await sessions.personOf(ctx)
-    present(ctx, { goTo: person === null ? to`/login` : person.scope === 'admin' ? to`/webhooks` : to`/parcels` })
-  })
   router.get('/login', (ctx) => present(ctx, { page: loginPage(viewOf(ctx)) }))
   router.post('/login', async (ctx) => {
     const view = viewOf(ctx)

@@ -43,9 +43,9 @@ export function settingText(lengthMs: number): string {
   return lengthMs % SECOND_MS === 0 ? `${lengthMs / SECOND_MS} s` : `${lengthMs} ms`
 }
 
-/** How long ago or ahead an instant is: `12 min ago`, `in 5 min`, `now`. */
+/** How long ago or ahead an instant is: `12 min ago`, `in 5 min`, `just now`, `now`. */
 function relativeText(atMs: number, nowMs: number): string {
-  if (Math.abs(atMs - nowMs) < 1500) return 'now'
+  if (Math.abs(atMs - nowMs) < 1500) return atMs <= nowMs ? 'just now' : 'now'
   return atMs > nowMs ? `in ${spanText(atMs - nowMs)}` : `${spanText(nowMs - atMs)} ago`
 }
 

@@ -1,0 +1,61 @@
+import type { EndpointBacklog, EndpointState } from '../delivery/endpoint-state.ts'
+import type { CarrierState } from '../polling/carrier-answer.ts'
+import type { PushChannelView } from '../polling/poll.ts'
+import type { StoreCounts } from './parcel-list.ts'
+import type { Replica } from './replica.ts'
+
+/** What the relay knows about itself at one moment. */
+export interface Situation {
+  /** Why it cannot take pushes or answer; empty: it can. */
+  readonly notReady: readonly string[]
+  readonly counts: StoreCounts
+  readonly carrier: CarrierState
+  readonly pushes: PushChannelView
+  readonly endpoints: readonly EndpointState[]
+  /** What waits for endpoints in trouble, by their ids. */
+  readonly backlogs: ReadonlyMap<string, EndpointBacklog>
+  readonly replicas: readonly Replica[]
+}
+
+/** Something that is wrong, and that somebody has to look at. */
+export type Problem =
+  | { readonly kind: 'not_ready'; readonly reason: string }
+  | { readonly kind: 'credentials_refused' }
+  | { readonly kind: 'carrier_failing' }
+  | { readonly kind: 'pushes_silent' }
+  | { readonly kind: 'endpoint_failing' | 'endpoint_disabled'; readonly state: EndpointState; readonly backlog: EndpointBacklog | null }
+  | { readonly kind: 'quarantined'; readonly count: number }
+  | { readonly kind: 'settings_differ' }
+
+/** Whether an endpoint is in trouble: it fails, or it was disabled and no operator has decided what becomes of it. */
+export function isInTrouble({ disabled, health }: EndpointState): boolean {
+  return disabled === null ? health.probing !== null : disabled === 'gone' || disabled === 'failing'
+}
+
+/** What is wrong, the worst first. Empty: everything works. */
+export function problemsOf(situation: Situation): readonly Problem[] {
+  const { notReady, counts, carrier, pushes, endpoints, backlogs, replicas } = situation
+  const troubled = endpoints.filter(isInTrouble).map((state): Problem => {
+    const kind = state.disabled === null ? 'endpoint_failing' : 'endpoint_disabled'
+    return { kind, state, backlog: backlogs.get(state.endpoint.id) ?? null }
+  })
+  return [
+    ...notReady.map((reason): Problem => ({ kind: 'not_ready', reason })),
+    ...(carrier.credentials === 'refused' ? [{ kind: 'credentials_refused' } as const] : []),
+    ...(carrier.credentials !== 'refused' && carrier.breaker.state !== 'closed' ? [{ kind: 'carrier_failing' } as const] : []),
+    ...(pushes.health === 'silent' ? [{ kind: 'pushes_silent' } as const] : []),
+    ...troubled,
+    ...(counts.quarantined === 0 ? [] : [{ kind: 'quarantined', count: counts.quarantined } as const]),
+    ...(new Set(replicas.map(({ configFingerprint }) => configFingerprint)).size > 1 ? [{ kind: 'settings_differ' } as const] : []),
+  ]
+}
+
+/** Whether polls find what pushes do not bring, so that a silence of the pushes loses nothing. */
+export function doPollsFindAll({ carrier, notReady }: Situation): boolean {
+  return notReady.length === 0 && carrier.credentials !== 'refused' && carrier.breaker.state === 'closed'
+}
+
+/** Whether the relay has never heard of a parcel: it waits for the first push. */
+export function isNew({ counts, pushes }: Situation): boolean {
+  return counts.parcels === 0 && pushes.lastPushAtMs === null
+}

@@ -1,0 +1,147 @@
+import { endpointOf, type Role } from '../../../domain/admin/replica.ts'
+import type { Situation } from '../../../domain/admin/verdict.ts'
+import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
+import type { CarrierState } from '../../../domain/polling/carrier-answer.ts'
+import type { PushChannelView } from '../../../domain/polling/poll.ts'
+import { link } from '../addresses.ts'
+import { html, type Markup, type Part } from '../html.ts'
+import { renderPage } from '../layout.ts'
+import type { Visit } from '../page-route.ts'
+import { asOfLine, countText, headline, type StateKind, settingsList, stateMark, table } from '../parts.ts'
+import { fullTime, relativeTime, spanText, timeInSentence } from '../times.ts'
+
+/** The state of the pushes, in a word with its mark. */
+export function pushMark({ health }: PushChannelView): Markup {
+  const marks: Readonly<Record<PushChannelView['health'], readonly [StateKind, string]>> = {
+    unknown: ['none', 'too few to tell'],
+    healthy: ['ok', 'arriving'],
+    lossy: ['warn', 'arriving, many are lost'],
+    silent: ['bad', 'silent'],
+  }
+  return stateMark(...marks[health])
+}
+
+/** Whether the carrier answers, in a word with its mark. */
+export function answerMark({ credentials, breaker, lastAnswerAtMs }: CarrierState): Markup {
+  if (credentials === 'refused') return stateMark('off', 'none')
+  if (breaker.state !== 'closed') return stateMark('bad', 'failing')
+  return lastAnswerAtMs === null ? stateMark('none', 'none yet') : stateMark('ok', 'answers')
+}
+
+export function leftText({ budget: { callsToday, callsPerDay } }: CarrierState): string {
+  return `${countText(callsToday)} of today’s ${countText(callsPerDay)} calls are used`
+}
+
+/** The connection to the carrier: what it pushes, what it answers, and what calls it costs. */
+export function carrierPage(visit: Visit, { carrier, pushes, replicas, counts, endpoints }: Situation): string {
+  const { nowMs, to, person } = visit
+  const main = html`${headline({ title: 'Carrier', lead: leadOf(carrier, pushes, nowMs), asOf: asOfLine(nowMs, to`/carrier`) })}
+${table({
+  label: 'Connection',
+  columns: [{ title: 'What' }, { title: 'State' }, { title: 'Evidence' }],
+  rows: [
+    ['Pushes', pushMark(pushes), pushEvidence(pushes, nowMs)],
+    ['Answers', answerMark(carrier), answerEvidence(carrier, nowMs)],
+    ['Token', tokenMark(carrier), tokenEvidence(carrier)],
+    ['Breaker', stateMark(carrier.breaker.state === 'closed' ? 'ok' : 'bad', carrier.breaker.state), breakerEvidence(carrier)],
+    [
+      'Budget',
+      budgetMark(carrier),
+      html`${leftText(carrier)}. ${countText(carrier.budget.inFlight)} under way, ${countText(carrier.budget.waiting)} wait.`,
+    ],
+  ],
+})}
+<h2 id="pushes">Pushes: the evidence</h2>
+${settingsList([
+  ['Last push', pushes.lastPushAtMs === null ? 'none yet' : html`${fullTime(pushes.lastPushAtMs, nowMs)}, with news`],
+  ['Missed since then', countText(pushes.missedSincePush)],
+  ['Missed in all', missedText(pushes, nowMs)],
+  ['Lost', `${(pushes.loss * 100).toFixed(1)} % of pushes (estimate)`],
+])}
+<h2 id="due">Due</h2>
+<p>${countText(counts.watched)} parcels are checked, ${countText(counts.overdue)} are due now. ${link(to`/parcels`, 'All parcels, next check first')}</p>
+<h2 id="replicas">Replicas</h2>
+${table({
+  label: 'Replicas',
+  columns: [{ title: 'Replica' }, { title: 'Seen' }, { title: 'Does' }, { title: 'Up' }, { title: 'Version' }, { title: 'Settings' }],
+  rows: replicas.map(({ name, lastSeenAtMs, roles, startedAtMs, version, configFingerprint }) => [
+    name,
+    relativeTime(lastSeenAtMs, nowMs),
+    dutiesOf(roles, endpoints),
+    spanText(nowMs - startedAtMs),
+    version,
+    html`<code>${configFingerprint.slice(0, 12)}</code>`,
+  ]),
+})}`
+  const title =
+    carrier.credentials === 'refused'
+      ? 'Password refused · Carrier'
+      : pushes.health === 'silent'
+        ? 'Pushes are silent · Carrier'
+        : 'Carrier'
+  return renderPage(visit, { title, section: 'carrier', person, main })
+}
+
+/** What a replica does besides taking pushes and answering apps. */
+function dutiesOf(roles: readonly Role[], endpoints: readonly EndpointState[]): string {
+  const names = new Map(endpoints.map(({ endpoint: { id, name } }) => [id, name]))
+  const served = roles.flatMap((role) => names.get(endpointOf(role) ?? '') ?? [])
+  const duties = [
+    ...(roles.includes('poller') ? ['polls'] : []),
+    ...(roles.includes('janitor') ? ['works on jobs'] : []),
+    ...(served.length === 0 ? [] : [`delivers to ${served.length > 5 ? `${served.length} webhooks` : served.join(', ')}`]),
+  ]
+  return duties.length === 0 ? 'takes pushes and answers apps' : duties.join('; ')
+}
+
+function leadOf(carrier: CarrierState, pushes: PushChannelView, nowMs: number): Part {
+  const since = pushes.lastPushAtMs === null ? null : html` since ${timeInSentence(pushes.lastPushAtMs, nowMs)}`
+  if (carrier.credentials === 'refused') return html`<span class="bad-text">It refuses our password.</span>`
+  if (carrier.breaker.state !== 'closed') {
+    return pushes.health === 'silent'
+      ? html`<span class="bad-text">The relay is deaf${since}: the carrier neither answers nor pushes.</span>`
+      : html`<span class="bad-text">It fails to answer our calls.</span>`
+  }
+  if (pushes.health === 'silent') return html`It answers our calls, <span class="bad-text">but pushes nothing${since}</span>.`
+  return carrier.lastAnswerAtMs === null ? 'It has not been asked yet.' : 'It answers our calls.'
+}
+
+function pushEvidence({ health, lastPushAtMs, missedSincePush }: PushChannelView, nowMs: number): Part {
+  if (lastPushAtMs === null) return 'No push has come yet.'
+  if (health === 'silent')
+    return html`for ${spanText(nowMs - lastPushAtMs)}; ${countText(missedSincePush)} entries were found by polls alone.`
+  return html`The last one with news came ${relativeTime(lastPushAtMs, nowMs)}.`
+}
+
+function answerEvidence({ credentials, lastAnswerAtMs, lastFailure }: CarrierState, nowMs: number): Part {
+  if (credentials === 'refused') return 'No call is made meanwhile. Apps are answered from the store; a parcel we do not know gets 503.'
+  const last = lastAnswerAtMs === null ? 'None yet.' : html`The last one came ${relativeTime(lastAnswerAtMs, nowMs)}.`
+  return lastFailure === null
+    ? last
+    : html`${last} The last failure: ${lastFailure.reason.replaceAll('_', ' ')}, ${relativeTime(lastFailure.atMs, nowMs)}.`
+}
+
+function tokenMark({ credentials }: CarrierState): Markup {
+  if (credentials === 'unknown') return stateMark('none', 'not asked for yet')
+  return credentials === 'accepted' ? stateMark('ok', 'accepted') : stateMark('bad', 'refused')
+}
+
+function tokenEvidence({ credentials }: CarrierState): Part {
+  if (credentials !== 'refused') return 'The carrier’s own login, with the user name and password of upstream.'
+  return html`Correct <code>upstream.password</code> and send SIGHUP.`
+}
+
+function breakerEvidence({ breaker }: CarrierState): string {
+  if (breaker.state === 'closed')
+    return breaker.failures === 0 ? 'No failure in a row.' : `${countText(breaker.failures)} failures in a row.`
+  return `${countText(breaker.failures)} failures in a row: the relay rests for ${spanText(breaker.restMs)}.`
+}
+
+function budgetMark({ budget: { callsToday, callsPerDay } }: CarrierState): Markup {
+  return callsToday >= callsPerDay ? stateMark('bad', 'used up') : stateMark('ok', 'enough')
+}
+
+function missedText({ missed }: PushChannelView, nowMs: number): Part {
+  if (missed.lastFoundAtMs === null) return countText(missed.count)
+  return html`${countText(missed.count)}, the last one found ${relativeTime(missed.lastFoundAtMs, nowMs)}`
+}

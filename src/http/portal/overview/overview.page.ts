@@ -1,0 +1,178 @@
+import { doPollsFindAll, isNew, type Problem, problemsOf, type Situation } from '../../../domain/admin/verdict.ts'
+import type { ToldEvent } from '../../../domain/delivery/operator-event.ts'
+import { buttonLink, link } from '../addresses.ts'
+import { answerMark, leftText, pushMark } from '../carrier/carrier.page.ts'
+import { eventTable } from '../events.ts'
+import { html, type Markup, type Part } from '../html.ts'
+import { renderPage } from '../layout.ts'
+import type { Visit } from '../page-route.ts'
+import { asOfLine, counted, countText, headline, icon, stateMark, table } from '../parts.ts'
+import { relativeTime, spanText, timeInSentence } from '../times.ts'
+
+/** The first page: does everything work, and if not, what is wrong, since when, and who must do what. */
+export function overviewPage(visit: Visit, situation: Situation & { readonly happened: readonly ToldEvent[] }): string {
+  const { nowMs, to, person } = visit
+  const problems = problemsOf(situation)
+  const title =
+    isNew(situation) && problems.length === 0
+      ? 'Waiting for the first push'
+      : problems.length === 0
+        ? 'Everything works'
+        : counted(problems.length, 'problem', 'problems')
+  const mark = problems.length > 0 ? icon('bad', 'bad') : isNew(situation) ? icon('none') : icon('ok', 'ok')
+  const main = html`${headline({ title: html`${mark}${title}`, lead: leadOf(situation, problems, nowMs), asOf: asOfLine(nowMs, to`/`) })}
+${problems.map((problem, at) => problemSection(visit, situation, problem, at))}
+<h2>${problems.length === 0 ? 'Checks' : 'What works, and what can wait'}</h2>
+${checks(visit, situation)}
+<h2>What happened</h2>
+${eventTable(situation.happened, nowMs)}`
+  return renderPage(visit, { title: `${title} · Overview`, section: 'overview', person, main })
+}
+
+function leadOf(situation: Situation, problems: readonly Problem[], nowMs: number): Part {
+  const { pushes, carrier } = situation
+  if (problems.some(({ kind }) => kind === 'not_ready')) return 'Pushes are answered with 503, so the carrier sends them again.'
+  if (pushes.health === 'silent' && !doPollsFindAll(situation))
+    return 'The relay is deaf: no push comes, and the carrier cannot be asked. What it scans now is found later.'
+  if (problems.length > 0)
+    return doPollsFindAll(situation)
+      ? 'Nothing is lost: polls find what no push brings, and what a webhook refuses waits for it.'
+      : 'What a webhook refuses waits for it.'
+  if (isNew(situation)) return 'The relay is ready. It knows no parcel yet.'
+  return html`${pushes.lastPushAtMs === null ? 'No push has come yet.' : html`The last push came ${relativeTime(pushes.lastPushAtMs, nowMs)}.`} ${
+    carrier.lastAnswerAtMs === null ? null : html`The carrier answered ${relativeTime(carrier.lastAnswerAtMs, nowMs)}.`
+  }`
+}
+
+interface Told {
+  readonly title: Part
+  readonly what: Part
+  readonly todo: Part
+  readonly isWarning?: boolean
+}
+
+function problemSection(visit: Visit, situation: Situation, problem: Problem, at: number): Markup {
+  const { title, what, todo, isWarning = false } = tell(visit, situation, problem)
+  const kind = isWarning ? 'warn' : 'bad'
+  return html`<section class="problem ${isWarning ? 'warn' : ''}" aria-labelledby="problem-${at}">
+<h2 id="problem-${at}">${icon(kind, kind)}${title}</h2>
+<div>${what}</div>
+<div>${todo}</div>
+</section>
+`
+}
+
+function tell(visit: Visit, situation: Situation, problem: Problem): Told {
+  const { nowMs, to, person } = visit
+  const { pushes, carrier } = situation
+  switch (problem.kind) {
+    case 'not_ready':
+      return {
+        title: 'The relay is not ready',
+        what: html`<p>${problem.reason}</p>`,
+        todo: html`<p>The log says more. Mend the cause; the relay goes on by itself.</p>`,
+      }
+    case 'credentials_refused':
+      return {
+        title: 'The carrier refuses our password',
+        what: html`<p>No call is made meanwhile. Pushes still come; apps are answered from the store.</p>`,
+        todo: html`<ol><li>Correct <code>upstream.password</code>, and send SIGHUP.</li></ol>`,
+      }
+    case 'carrier_failing':
+      return {
+        title: 'The carrier fails to answer',
+        what: html`<p>The last failure: ${carrier.lastFailure === null ? 'unknown' : carrier.lastFailure.reason.replaceAll('_', ' ')}. The relay asks again in ${spanText(carrier.breaker.restMs)}.</p>`,
+        todo: html`<ol><li>Look whether the carrier says that it is down, and whether the way there is open.</li></ol>`,
+      }
+    case 'pushes_silent':
+      return {
+        title: html`No push${pushes.lastPushAtMs === null ? null : html` for ${spanText(nowMs - pushes.lastPushAtMs)} <small>the last one came at ${timeInSentence(pushes.lastPushAtMs, nowMs)}</small>`}`,
+        what: html`<p>The carrier scans as usual: polls found ${countText(pushes.missedSincePush)} entries since then that no push brought. Polls run at their full rate: ${leftText(carrier)}.</p>${
+          person.scope === 'admin' ? html`<div class="acts">${buttonLink(to`/carrier`, 'Show the evidence')}</div>` : null
+        }`,
+        todo: html`<ol><li>Ask the webhook’s address from outside your network: the relay answers a GET with 405. After any other answer look at DNS, the proxy and its certificate.</li>
+<li>In the carrier’s portal: is our webhook enabled, with this very URL?</li></ol>`,
+      }
+    case 'endpoint_failing':
+    case 'endpoint_disabled':
+      return tellEndpoint(visit, problem)
+    case 'quarantined':
+      return {
+        title: `${counted(problem.count, 'push is', 'pushes are')} in quarantine`,
+        what: html`<p>They are authentic, and the relay does not understand them. They are kept.</p>`,
+        todo: html`<p>Look whether the carrier has changed its format.</p>`,
+        isWarning: true,
+      }
+    case 'settings_differ':
+      return {
+        title: 'Replicas run with different settings',
+        what: html`<p>They share one store, and act differently on it.</p>`,
+        todo: html`<ol><li>Give all the same config file, then restart those that differ.</li></ol>`,
+        isWarning: true,
+      }
+  }
+}
+
+function tellEndpoint(
+  { nowMs, to, person }: Visit,
+  { kind, state, backlog }: Extract<Problem, { kind: 'endpoint_failing' | 'endpoint_disabled' }>,
+): Told {
+  const { id, name } = state.endpoint
+  const isFailing = kind === 'endpoint_failing'
+  const since =
+    isFailing && state.health.failingSinceMs !== null
+      ? html` <small>since ${timeInSentence(state.health.failingSinceMs, nowMs)}</small>`
+      : null
+  const waiting = backlog === null ? 'Its events wait.' : `${counted(backlog.waiting, 'event waits', 'events wait')}.`
+  const retry = html`<form method="post" action="${to`/webhooks/${id}/retry`.path}"><button class="btn" type="submit" aria-label="Retry now: ${name}">Retry now</button></form>`
+  return {
+    title: html`${name} ${isFailing ? 'fails' : state.disabled === 'gone' ? 'answered 410 Gone and is disabled' : 'failed for 120 h and is disabled'}${since}`,
+    what: html`<p>${waiting} None is lost${isFailing ? ': they are sent in order once it answers with 2xx' : ''}.</p>${
+      person.scope === 'admin'
+        ? html`<div class="acts">${isFailing ? retry : null}${buttonLink(to`/webhooks/${id}`, `Open ${name}`)}</div>`
+        : null
+    }`,
+    todo: isFailing
+      ? html`<ol><li>Give its answer to whoever runs ${name}.</li><li>When it is mended, press “Retry now”.</li></ol>`
+      : html`<ol><li>Decide: enable it when it is mended, or disable or remove it for good.</li></ol>`,
+  }
+}
+
+function checks({ to, person, nowMs }: Visit, { carrier, pushes, endpoints, counts, replicas }: Situation): Markup {
+  const isAdmin = person.scope === 'admin'
+  const delivering = endpoints.filter(({ disabled, health }) => disabled === null && health.probing === null).length
+  const disabled = endpoints.filter((one) => one.disabled !== null).length
+  const failing = endpoints.length - delivering - disabled
+  return table({
+    label: 'Checks',
+    columns: [{ title: 'Check' }, { title: 'State' }, { title: 'Evidence' }],
+    rows: [
+      [
+        'Pushes',
+        pushMark(pushes),
+        pushes.lastPushAtMs === null ? 'None yet.' : html`The last one with news came ${relativeTime(pushes.lastPushAtMs, nowMs)}.`,
+      ],
+      ['Carrier', answerMark(carrier), html`${leftText(carrier)}.${isAdmin ? html` ${link(to`/carrier`, 'Carrier')}` : null}`],
+      [
+        'Webhooks',
+        failing > 0
+          ? stateMark('bad', `${failing} failing`)
+          : endpoints.length === 0
+            ? stateMark('none', 'none yet')
+            : stateMark('ok', `${delivering} deliver`),
+        html`${disabled === 0 ? 'None is disabled.' : `${countText(disabled)} disabled.`}${isAdmin ? html` ${link(to`/webhooks`, 'Webhooks')}` : null}`,
+      ],
+      [
+        'Inbox',
+        counts.quarantined === 0 ? stateMark('ok', 'all understood') : stateMark('warn', `${countText(counts.quarantined)} quarantined`),
+        counts.quarantined === 0 ? 'No push is in quarantine.' : 'Authentic pushes that the relay does not understand. They are kept.',
+      ],
+      [
+        'Parcels',
+        stateMark(counts.parcels === 0 ? 'none' : 'ok', `${countText(counts.parcels)} known`),
+        html`${countText(counts.watched)} are checked, ${countText(counts.overdue)} are due now. ${link(to`/parcels`, 'Parcels')}`,
+      ],
+      ['Replicas', stateMark('ok', countText(replicas.length)), replicas.map(({ name }) => name).join(', ')],
+    ].map((row) => [...row]),
+  })
+}

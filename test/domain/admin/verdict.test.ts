@@ -1,0 +1,70 @@
+import { describe, expect, test } from 'vitest'
+import { doPollsFindAll, isNew, problemsOf, type Situation } from '../../../src/domain/admin/verdict.ts'
+import { noFilters } from '../../../src/domain/delivery/endpoint.ts'
+import { newHealth } from '../../../src/domain/delivery/endpoint-health.ts'
+import type { EndpointState } from '../../../src/domain/delivery/endpoint-state.ts'
+
+const fine: Situation = {
+  notReady: [],
+  counts: { parcels: 3, watched: 2, overdue: 0, quarantined: 0 },
+  carrier: {
+    credentials: 'accepted',
+    lastAnswerAtMs: 1000,
+    lastFailure: null,
+    budget: { waiting: 0, inFlight: 0, callsToday: 1, callsPerDay: 100 },
+    breaker: { state: 'closed', failures: 0, restMs: 0 },
+  },
+  pushes: { health: 'healthy', loss: 0, lastPushAtMs: 1000, missedSincePush: 0, missed: { count: 0, sinceMs: 0, lastFoundAtMs: null } },
+  endpoints: [],
+  backlogs: new Map(),
+  replicas: [],
+}
+const failing = { ...newHealth, failingSinceMs: 1, probing: { atMs: 2, failed: 1 } }
+
+function endpoint(change: Partial<EndpointState>): EndpointState {
+  const settings = { url: 'http://shop', enabled: true, signature: 'carrier', filters: noFilters, backfill: false } as const
+  return {
+    endpoint: { id: '1', name: 'shop', ...settings, ratePerSecond: null, concurrency: null, scheduleMs: null, refusals: 'wait' },
+    origin: 'managed',
+    disabled: null,
+    health: newHealth,
+    keys: null,
+    queuedTo: null,
+    backfilled: null,
+    ...change,
+  }
+}
+
+const kinds = (situation: Situation) => problemsOf(situation).map(({ kind }) => kind)
+
+test('a relay that works has no problem', () => {
+  expect([kinds(fine), kinds({ ...fine, endpoints: [endpoint({})] }), doPollsFindAll(fine), isNew(fine)]).toEqual([[], [], true, false])
+})
+
+const CARRIER = fine.carrier
+describe.each([
+  ['a store that is not ready', { notReady: ['full'] }, 'not_ready'],
+  ['a refused password', { carrier: { ...CARRIER, credentials: 'refused' } }, 'credentials_refused'],
+  ['a carrier that fails', { carrier: { ...CARRIER, breaker: { state: 'open', failures: 5, restMs: 1000 } } }, 'carrier_failing'],
+  ['silent pushes', { pushes: { ...fine.pushes, health: 'silent' } }, 'pushes_silent'],
+  ['a failing endpoint', { endpoints: [endpoint({ health: failing })] }, 'endpoint_failing'],
+  ['an endpoint that its 410 disabled', { endpoints: [endpoint({ disabled: 'gone' })] }, 'endpoint_disabled'],
+  ['a push in quarantine', { counts: { ...fine.counts, quarantined: 1 } }, 'quarantined'],
+] satisfies readonly (readonly [string, Partial<Situation>, string])[])('%s', (_what, change, kind) => {
+  test('is the one problem', () => {
+    expect(kinds({ ...fine, ...change })).toEqual([kind])
+  })
+})
+
+test('an endpoint that an operator disabled is no problem, whatever its health was', () => {
+  expect(kinds({ ...fine, endpoints: [endpoint({ disabled: 'operator', health: failing })] })).toEqual([])
+})
+
+test('polls do not find what the pushes miss while the carrier fails or refuses', () => {
+  expect(doPollsFindAll({ ...fine, carrier: { ...CARRIER, credentials: 'refused' } })).toBe(false)
+  expect(doPollsFindAll({ ...fine, carrier: { ...CARRIER, breaker: { state: 'open', failures: 5, restMs: 1 } } })).toBe(false)
+})
+
+test('a relay without a parcel or a push is new', () => {
+  expect(isNew({ ...fine, counts: { ...fine.counts, parcels: 0 }, pushes: { ...fine.pushes, lastPushAtMs: null } })).toBe(true)
+})
