@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { promises, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 // What lies beside the sources. From here the way is the same in `src` and, compiled, in `dist`; from a room it would not be.
@@ -11,6 +11,9 @@ export function readPortalAsset(name: string): Buffer | null {
 }
 
 export const DEMO_CONFIG = fileURLToPath(new URL('../config/demo.yaml', import.meta.url))
+
+/** The API as a document (`npm run docs`). It is read when somebody asks for it. */
+export const readApiDocument = (): Promise<Buffer> => promises.readFile(new URL('../docs/openapi.json', import.meta.url))
 
 /** Of this package, for example `0.1.0`. */
 export const VERSION = readVersion(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))

@@ -1,4 +1,5 @@
 import Router from '@koa/router'
+import { DOCUMENT_ROUTES, type DocumentRoutePorts } from './admin/document.routes.ts'
 import { HEALTH_ROUTES, type HealthRoutePorts } from './admin/health.routes.ts'
 import { INBOX_ROUTES, type InboxRoutePorts } from './admin/inbox.routes.ts'
 import { JOBS_ROUTES, type JobsRoutePorts } from './admin/jobs.routes.ts'
@@ -18,6 +19,7 @@ import type { Route, RouteRow, WithAuthorize } from './server/route.ts'
 
 /** What the routes of the internal listener call. */
 export type InternalPorts = WithAuthorize &
+  DocumentRoutePorts &
   HealthRoutePorts &
   InboxRoutePorts &
   JobsRoutePorts &
@@ -33,26 +35,41 @@ export type InternalPorts = WithAuthorize &
   TokenRoutePorts &
   UpstreamRoutePorts
 
-/** Every route of the internal listener. Portal pages and whatever else is served there get their rows here. */
-export const INTERNAL_ROUTES: readonly Route<InternalPorts>[] = [
-  ...TOKEN_ROUTES,
-  ...STATUS_ROUTES,
+const HISTORY = [...TOKEN_ROUTES, ...STATUS_ROUTES]
+const DELIVERY = [...EVENTS_ROUTES, ...ENDPOINTS_ROUTES, ...DELIVERIES_ROUTES]
+const ADMIN = [
   ...PARCEL_LISTS_ROUTES,
   ...PARCELS_ROUTES,
-  ...EVENTS_ROUTES,
-  ...ENDPOINTS_ROUTES,
-  ...DELIVERIES_ROUTES,
-  ...UPSTREAM_ROUTES,
   ...INBOX_ROUTES,
   ...JOBS_ROUTES,
   ...OPERATIONS_ROUTES,
   ...STORE_ROUTES,
   ...REPLICAS_ROUTES,
   ...HEALTH_ROUTES,
+  ...DOCUMENT_ROUTES,
 ]
 
+/** Every route of the internal listener. */
+export const INTERNAL_ROUTES: readonly Route<InternalPorts>[] = [...HISTORY, ...DELIVERY, ...UPSTREAM_ROUTES, ...ADMIN]
+
+/** A capability of the relay, as the document groups its addresses. */
+export interface Capability {
+  readonly name: string
+  readonly about: string
+  readonly routes: readonly RouteRow[]
+}
+
 /** The table of routes: every address of both listeners. */
-export const ROUTES: readonly RouteRow[] = [...WEBHOOK_ROUTES, ...INTERNAL_ROUTES]
+export const CAPABILITIES: readonly Capability[] = [
+  { name: 'history', about: "Parcels and their status: the carrier's own API", routes: HISTORY },
+  { name: 'delivery', about: 'The feed, endpoints and what was delivered to them', routes: DELIVERY },
+  { name: 'admin', about: 'Parcels as operators see them, the inbox, jobs, replicas and health', routes: ADMIN },
+  { name: 'polling', about: 'The connection to the carrier', routes: UPSTREAM_ROUTES },
+  { name: 'ingest', about: 'Where the carrier pushes', routes: WEBHOOK_ROUTES },
+]
+
+/** The same, row by row. */
+export const ROUTES: readonly RouteRow[] = CAPABILITIES.flatMap(({ routes }) => routes)
 
 export function createInternalRouter(ports: InternalPorts): Router {
   const router = new Router({ strict: true, sensitive: true })

@@ -1,10 +1,16 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { presentReference } from '../../src/cli/config-reference.ts'
+import { presentApiDocument } from '../../src/http/openapi.ts'
+import { VERSION } from '../../src/package-files.ts'
 
 const page = readFileSync('docs/configuration.md', 'utf8')
 
 test('docs/configuration.md is what `npm run docs` makes of the settings', () => expect(page).toBe(presentReference()))
+
+test('docs/openapi.json is what `npm run docs` makes of the table of routes', () => {
+  expect(readFileSync('docs/openapi.json', 'utf8')).toBe(presentApiDocument({ version: VERSION }))
+})
 
 test('docs/configuration.md gives every setting a type and a meaning', () => {
   const rows = page.split('\n').filter((line) => line.startsWith('| `'))

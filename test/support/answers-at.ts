@@ -145,6 +145,7 @@ async function listenerAt(store: StoreAt, authenticate: Authenticate, signal: Fe
     countFailure: async (_req, error) => error,
     readiness: notAsked,
     metrics: notAsked,
+    readDocument: notAsked,
   })
 }
 

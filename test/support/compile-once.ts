@@ -17,7 +17,7 @@ export async function setup(project: TestProject): Promise<() => void> {
   chmodSync(folder, 0o755)
   await compile(join(folder, 'dist'))
   await compile(join(folder, 'in-process'), { relay: 'test/support/relay-in-process.ts' })
-  for (const name of ['config', 'node_modules', 'package.json']) symlinkSync(resolve(name), join(folder, name))
+  for (const name of ['config', 'docs', 'node_modules', 'package.json']) symlinkSync(resolve(name), join(folder, name))
   project.provide('shippedFolder', folder)
   return () => {
     rmSync(folder, { recursive: true, force: true })

@@ -1,3 +1,4 @@
+import { fetchDocumented } from './api-document.ts'
 import { ADMIN, logIn } from './relay.ts'
 
 export interface Answer {
@@ -7,11 +8,11 @@ export interface Answer {
   readonly body: Record<string, unknown>
 }
 
-/** Calls the relay's API as an operator; sends a body as JSON. */
+/** Calls the relay's API as an operator; sends a body as JSON. The answers are as the document says. */
 export async function operatorOf(relay: { readonly internalUrl: string }) {
   const token = await logIn(relay.internalUrl, ADMIN)
   return async (method: string, path: string, body?: unknown): Promise<Answer> => {
-    const response = await fetch(`${relay.internalUrl}${path}`, {
+    const response = await fetchDocumented(`${relay.internalUrl}${path}`, {
       method,
       headers: { authorization: `Bearer ${token}`, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),

@@ -6,6 +6,7 @@ import { createInterface } from 'node:readline'
 import { inject } from 'vitest'
 import { stringify } from 'yaml'
 import { signBody } from '../../src/domain/ingest/signature.ts'
+import { fetchDocumented } from './api-document.ts'
 import { createLogBook } from './log-book.ts'
 import { shipped } from './shipped.ts'
 import { ownGroup, tieToTest } from './tied-process.ts'
@@ -120,7 +121,7 @@ export async function push(
   headers: Readonly<Record<string, string>> = {},
 ): Promise<Response> {
   const bytes = Buffer.from(body)
-  return await fetch(`${publicUrl}/webhooks/status`, {
+  return await fetchDocumented(`${publicUrl}/webhooks/status`, {
     method: 'POST',
     body: bytes,
     headers: { 'content-type': 'application/json', 'x-service-hmac-sha256': signBody(bytes, SHARED_KEY), ...headers },
@@ -128,7 +129,7 @@ export async function push(
 }
 
 export async function logIn(internalUrl: string, login: { readonly username: string; readonly password: string } = SHOP): Promise<string> {
-  const response = await fetch(`${internalUrl}/auth/token`, {
+  const response = await fetchDocumented(`${internalUrl}/auth/token`, {
     method: 'POST',
     body: JSON.stringify(login),
     headers: { 'content-type': 'application/json' },
@@ -138,7 +139,7 @@ export async function logIn(internalUrl: string, login: { readonly username: str
   return String(answer.token)
 }
 
-/** GET with a bearer token; `path` from the root. */
+/** GET with a bearer token; `path` from the root. The answer is as the document says. */
 export async function ask(internalUrl: string, token: string, path: string): Promise<Response> {
-  return await fetch(`${internalUrl}${path}`, { headers: { authorization: `Bearer ${token}` } })
+  return await fetchDocumented(`${internalUrl}${path}`, { headers: { authorization: `Bearer ${token}` } })
 }

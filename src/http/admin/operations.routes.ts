@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { ActionTarget, Actor, KeptAction } from '../../domain/admin/operator-action.ts'
 import { OPERATOR_EVENTS, type ToldEvent } from '../../domain/delivery/operator-event.ts'
 import { type OperationQueries, readTimeCursor } from '../../flow/admin/operation-queries.ts'
+import { listedEventSchema } from '../delivery/operator-event-schemas.ts'
 import { instant as instantAnswer, named, numberedId, oneOfAll, pageAnswer } from '../server/answer-schemas.ts'
 import { presentInstant, presentJson } from '../server/present.ts'
 import { instant, oneOf, page, query, read } from '../server/query.ts'
@@ -10,12 +11,6 @@ import { apiRoute } from '../server/route.ts'
 export interface OperationsRoutePorts {
   readonly operations: OperationQueries
 }
-
-const operatorEventSchema = named('OperatorEvent', () =>
-  z
-    .looseObject({ id: numberedId(), event: z.enum(OPERATOR_EVENTS), at: instantAnswer() })
-    .describe('Its other members depend on `event`: see the list of operator events in the manual.'),
-)
 
 const actionSchema = named('AuditedAction', () =>
   z.strictObject({
@@ -47,7 +42,7 @@ export const OPERATIONS_ROUTES = [
     params: {},
     query: query({ ...timed, event: oneOf(OPERATOR_EVENTS), from: instant, to: instant }),
     body: null,
-    answers: () => ({ 200: pageAnswer('events', operatorEventSchema()) }),
+    answers: () => ({ 200: pageAnswer('events', listedEventSchema()) }),
     problems: [],
     example: { path: {}, query: 'event=endpoint_failing&limit=10' },
     answer:

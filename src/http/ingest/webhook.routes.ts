@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { named } from '../server/answer-schemas.ts'
 import { ANY_QUERY } from '../server/query.ts'
 import { ownRoute } from '../server/route.ts'
 import { receivePushes } from './webhook.ts'
@@ -6,7 +7,7 @@ import { receivePushes } from './webhook.ts'
 const texts = () => z.array(z.looseObject({ value: z.string(), languageCode: z.string() }))
 
 /** What the carrier pushes, and what endpoints are sent. Open, as the carrier may add members. */
-const eventSchema = () =>
+export const eventSchema = named('Event', () =>
   z.looseObject({
     status: z.string(),
     detailedStatus: z.string(),
@@ -17,9 +18,10 @@ const eventSchema = () =>
     displayToConsumer: z.boolean().optional(),
     consumerDescription: texts().optional(),
     detailedStatusDescription: texts().optional(),
-  })
+  }),
+)
 
-const EXAMPLE_EVENT = {
+export const EXAMPLE_EVENT = {
   status: 'TerminalArrived',
   detailedStatus: 'ArrivedT2',
   eventTime: '2026-03-01T10:00:00.250Z',

@@ -25,7 +25,7 @@ export class EdgeError extends Error {
 }
 
 /** The only place that maps a failure to a status. */
-const PROBLEMS: Readonly<Record<ProblemCode, readonly [status: number, title: string]>> = {
+export const PROBLEMS: Readonly<Record<ProblemCode, readonly [status: number, title: string]>> = {
   bad_request: [400, 'The request is malformed'],
   bad_tracking_number: [400, 'This is not a tracking number'],
   bad_language: [400, 'This is not a language tag'],

@@ -16,11 +16,26 @@ export const NO_QUERY = query({})
 /** For an address of the carrier's own, or one that is open: it reads no parameter and ignores whatever there is. */
 export const ANY_QUERY = z.object({})
 
+/** How the document shows a parameter whose text stands for something else. */
+function shownAs(shown: { readonly type: 'integer' | 'boolean'; readonly minimum?: number; readonly maximum?: number }) {
+  const override = ({ jsonSchema }: { readonly jsonSchema: { pattern?: unknown; enum?: unknown } }) => {
+    delete jsonSchema.pattern
+    delete jsonSchema.enum
+    Object.assign(jsonSchema, shown)
+  }
+  return { override }
+}
+
 /** A whole number within bounds. */
 export function whole(least: number, most: number) {
   const error =
     most === Number.MAX_SAFE_INTEGER ? `must be a whole number of at least ${least}` : `must be a whole number from ${least} to ${most}`
-  return z.string().regex(COUNT, { error, abort: true }).transform(Number).pipe(z.int({ error }).min(least, { error }).max(most, { error }))
+  return z
+    .string()
+    .regex(COUNT, { error, abort: true })
+    .transform(Number)
+    .pipe(z.int({ error }).min(least, { error }).max(most, { error }))
+    .meta(shownAs({ type: 'integer', minimum: least, maximum: most }))
 }
 
 /** A sequence of the feed, or an id that the relay gave. */
@@ -57,6 +72,7 @@ export const flag = z
   .enum(['true', 'false'])
   .transform((value) => value === 'true')
   .default(false)
+  .meta(shownAs({ type: 'boolean' }))
 
 /** A duration such as 30s. */
 export function durationMs(mostSeconds: number) {
@@ -69,7 +85,10 @@ export function durationMs(mostSeconds: number) {
 }
 
 /** Page size and start, which every list accepts. */
-export const page = { limit: whole(1, 500).default(100), cursor: text }
+export const page = {
+  limit: whole(1, 500).default(100).describe('The most to show; 100 if it is left out.'),
+  cursor: text.describe('The `next` of the previous page.'),
+}
 
 /** Parses a query string. Throws `bad_request`, which names every wrong or unknown parameter. */
 export function readQuery<Query>(schema: z.ZodType<Query>, queryString: string): Query {

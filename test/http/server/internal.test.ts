@@ -94,6 +94,7 @@ async function startInternal(world: World = {}) {
     portal: noPortal,
     listReplicas: notAsked,
     readiness: world.readiness ?? (async () => ({ ready: true, reasons: [] })),
+    readDocument: notAsked,
     metrics: world.metrics ?? (async () => ({ contentType: 'text/plain; version=0.0.4', body: 'parcels 1\n' })),
   }
   const { port } = await start(createInternalListener(options))

@@ -1,0 +1,46 @@
+import { z } from 'zod'
+import type { OperatorEvent } from '../../domain/delivery/operator-event.ts'
+import { instant, named, numberedId, wholeNumber } from '../server/answer-schemas.ts'
+
+const endpointNamed = () => z.strictObject({ id: numberedId(), name: z.string() })
+const since = () => instant().describe('When it began.')
+const lastPushAt = () => instant().nullable().describe('The last push with news.')
+const texts = () => z.array(z.string())
+
+/** The members of each event, beside its name and time. One that has none here does not compile. */
+const MEMBERS: Readonly<Record<OperatorEvent['event'], () => Readonly<Record<string, z.ZodType>>>> = {
+  endpoint_failing: () => ({ endpoint: endpointNamed(), since: since() }),
+  endpoint_recovered: () => ({ endpoint: endpointNamed(), since: since() }),
+  endpoint_disabled: () => ({ endpoint: endpointNamed(), because: z.enum(['gone', 'failing', 'unnamed']) }),
+  endpoint_removed: () => ({ endpoint: endpointNamed() }),
+  credentials_refused: () => ({}),
+  credentials_accepted: () => ({ since: since() }),
+  carrier_failing: () => ({ reason: z.string().nullable() }),
+  carrier_recovered: () => ({ since: since() }),
+  pushes_silent: () => ({ lastPushAt: lastPushAt() }),
+  pushes_lossy: () => ({ lastPushAt: lastPushAt() }),
+  pushes_trusted: () => ({ lastPushAt: lastPushAt() }),
+  pushes_quarantined: () => ({ reason: z.string(), count: wholeNumber(), since: since() }),
+  disk_low: () => ({ freeBytes: wholeNumber(), freeBytesMin: wholeNumber() }),
+  disk_recovered: () => ({ freeBytes: wholeNumber(), since: since() }),
+  reloaded: () => ({ replica: z.string(), changed: texts(), needsRestart: texts(), problems: texts() }),
+  reload_failed: () => ({ replica: z.string(), problems: texts() }),
+  certificate_expiring: () => ({ listener: z.string(), expiresAt: instant(), replica: z.string() }),
+  job_ended: () => ({
+    job: z.strictObject({ id: numberedId(), kind: z.string() }),
+    state: z.string(),
+    done: wholeNumber(),
+    failure: z.string().nullable(),
+  }),
+}
+
+/** An operator event as it is posted, and as it is listed with its id. */
+export const operatorEventSchema = named('OperatorEvent', () => anyEvent({}))
+export const listedEventSchema = named('ListedOperatorEvent', () => anyEvent({ id: numberedId() }))
+
+function anyEvent(more: Readonly<Record<string, z.ZodType>>): z.ZodType {
+  const each = Object.entries(MEMBERS).map(([event, members]) =>
+    z.strictObject({ ...more, event: z.literal(event), at: instant(), ...members() }),
+  )
+  return z.union(each).describe('Ignore events that you do not know: later versions add some.')
+}

@@ -1,0 +1,163 @@
+import { z } from 'zod'
+import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiPathItemObject, type ZodOpenApiResponseObject } from 'zod-openapi'
+import { endpointPush, operatorPush, type PushedEvent } from './delivery/push-webhooks.ts'
+import { CAPABILITIES, type Capability } from './routes.ts'
+import { createProblemAnswers } from './server/problem-schemas.ts'
+import type { PathParameter, RouteAnswer, RouteRow } from './server/route.ts'
+
+const ABOUT = `The relay receives, polls, merges, serves and relays a carrier's parcel status.
+
+Two listeners: the public one, for the carrier, has \`/webhooks/status\` and \`/healthz\`; everything else is on the internal one. Lists take \`limit\` and
+\`cursor\`, which is the \`next\` of the previous page. Under /relay an unknown parameter is a 400 that names it. Errors are \`application/problem+json\` (RFC 9457).`
+
+const PUBLIC = { servers: [{ url: '.', description: 'The public listener' }] }
+
+/** Makes the document of the API (OpenAPI 3.1) from the table of routes. It is made with the docs, not by a relay that runs. */
+function createApiDocument({ version }: { readonly version: string }) {
+  const respond = createProblemResponses()
+  const paths = new Map<string, ZodOpenApiPathItemObject>()
+  for (const capability of CAPABILITIES) {
+    for (const row of capability.routes) {
+      const path = row.path.replace(/:(\w+)/g, '{$1}')
+      paths.set(path, { ...paths.get(path), [row.method]: operationOf(row, capability, respond) })
+    }
+  }
+  return createDocument(
+    {
+      openapi: '3.1.0',
+      info: { title: 'Parcel status relay', version, description: ABOUT, license: { name: 'MIT', identifier: 'MIT' } },
+      servers: [{ url: '.', description: 'The internal listener, from which this document came' }],
+      tags: CAPABILITIES.map(({ name, about }) => ({ name, description: about })),
+      paths: Object.fromEntries(paths),
+      webhooks: {
+        parcelEvent: { post: pushOperation('parcelEvent', endpointPush()) },
+        operatorEvent: { post: pushOperation('operatorEvent', operatorPush()) },
+      },
+      components: {
+        securitySchemes: {
+          token: {
+            type: 'http',
+            scheme: 'bearer',
+            description: 'From `POST /auth/token`. Its app has the scopes that the config gives it.',
+          },
+          signature: {
+            type: 'apiKey',
+            in: 'header',
+            name: 'x-service-hmac-sha256',
+            description: 'The HMAC-SHA256 of the exact body, in Base64.',
+          },
+        },
+      },
+    },
+    { override: ({ jsonSchema }) => plain(jsonSchema) },
+  )
+}
+
+/** Leaves out what says nothing: the bounds of all whole numbers that JSON can hold, and the expression that a format stands for. */
+function plain(schema: { maximum?: unknown; minimum?: unknown; format?: unknown; pattern?: unknown }): void {
+  if (schema.maximum === Number.MAX_SAFE_INTEGER) delete schema.maximum
+  if (schema.minimum === Number.MIN_SAFE_INTEGER) delete schema.minimum
+  if (schema.format !== undefined) delete schema.pattern
+}
+
+type Responses = readonly (readonly [status: string, response: ZodOpenApiResponseObject])[]
+
+/** One object for each, however many rows answer with it, so that the document holds it once. */
+function createProblemResponses(): (row: RouteRow) => Responses {
+  const problemsOf = createProblemAnswers()
+  const made = new Map<string, ZodOpenApiResponseObject>()
+  return (row) =>
+    problemsOf(row).map(({ id, status, ...answer }) => {
+      const response = made.get(id) ?? { ...responseOf(answer), id }
+      made.set(id, response)
+      return [String(status), response]
+    })
+}
+
+function operationOf(row: RouteRow, { name }: Capability, problemResponses: (row: RouteRow) => Responses): ZodOpenApiOperationObject {
+  const { method, path, summary, description, scope, listener, body } = row
+  const answers = Object.entries(row.answers()).map(([status, answer]) => [status, responseOf(answer)] as const)
+  return {
+    operationId: operationIdOf(row),
+    tags: [name],
+    summary,
+    ...(description === '' ? {} : { description }),
+    security: scope === null ? (path.startsWith('/webhooks') ? [{ signature: [] }] : []) : [{ token: [scope] }],
+    ...(listener === 'public' ? PUBLIC : {}),
+    requestParams: { path: pathParameters(row), query: queryParameters(row) },
+    ...(body === null || method === 'get' ? {} : { requestBody: { required: body.optional !== true, content: body.content } }),
+    responses: Object.fromEntries([...problemResponses(row), ...answers]),
+  }
+}
+
+/** `get /relay/parcels/:identifier` is `getRelayParcelsIdentifier`. */
+function operationIdOf({ method, path }: RouteRow): string {
+  return method + path.replace(/\W+(\w)/g, (_, letter: string) => letter.toUpperCase())
+}
+
+function responseOf({ description, headers, content }: RouteAnswer): ZodOpenApiResponseObject {
+  const media = Object.entries(content ?? {}).map(([type, schema]) => [type, { schema }] as const)
+  return {
+    description,
+    ...(headers === undefined ? {} : { headers }),
+    ...(media.length === 0 ? {} : { content: Object.fromEntries(media) }),
+  }
+}
+
+function pathParameters({ params, example }: RouteRow): z.ZodObject {
+  const examples = new Map<string, string>(Object.entries(example.path))
+  const described = Object.entries<PathParameter>(params).map(([name, { schema, description }]) => [
+    name,
+    schema.describe(description).meta({ param: { example: examples.get(name) } }),
+  ])
+  return z.object(Object.fromEntries(described))
+}
+
+function queryParameters({ query, example }: RouteRow): z.ZodObject {
+  const examples = new URLSearchParams(example.query)
+  const described = Object.entries<z.core.$ZodType>(query.shape).map(([name, schema]) => {
+    const given = examples.get(name)
+    return [
+      name,
+      given === null ? givenOrNot(schema) : givenOrNot(schema).meta({ param: { example: /^\d+$/.test(given) ? Number(given) : given } }),
+    ]
+  })
+  return z.object(Object.fromEntries(described))
+}
+
+/** Null stands for a parameter that is not there, and nobody can send it. */
+function givenOrNot(schema: z.core.$ZodType): z.ZodType {
+  const whole = asSchema(schema)
+  if (!(whole instanceof z.ZodDefault) || whole.def.defaultValue !== null) return whole
+  const inner = asSchema(whole.unwrap())
+  const value = inner instanceof z.ZodNullable ? asSchema(inner.unwrap()) : inner
+  const { description } = whole
+  return description === undefined ? value.optional() : value.optional().describe(description)
+}
+
+function asSchema(schema: z.core.$ZodType): z.ZodType {
+  if (schema instanceof z.ZodType) return schema
+  throw new TypeError('a schema of zod/mini')
+}
+
+/** What the relay posts, and what it makes of the answers. */
+function pushOperation(id: string, { summary, description, headers, body, example }: PushedEvent): ZodOpenApiOperationObject {
+  return {
+    operationId: id,
+    tags: ['delivery'],
+    summary,
+    description,
+    requestParams: { header: headers },
+    requestBody: { required: true, content: { 'application/json': { schema: body, example } } },
+    responses: {
+      '2XX': { description: 'It is accepted, even if the body of the answer breaks off' },
+      '410': { description: 'The endpoint wants no more: it is disabled' },
+      default: { description: 'It is retried on the schedule, as it is without an answer. A `Retry-After` with 429 or 503 is kept' },
+    },
+  }
+}
+
+/** The document as a file. */
+export function presentApiDocument(options: { readonly version: string }): string {
+  return `${JSON.stringify(createApiDocument(options), null, 2)}\n`
+}

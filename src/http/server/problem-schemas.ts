@@ -1,0 +1,100 @@
+import { z } from 'zod'
+import { wholeNumber } from './answer-schemas.ts'
+import { PROBLEMS, type ProblemCode } from './errors.ts'
+import type { RouteAnswer, RouteRow } from './route.ts'
+
+/** What any request can be answered, whatever it asks for. */
+const ALWAYS: readonly ProblemCode[] = ['bad_request', 'headers_too_large', 'internal']
+/** And any that needs a token. */
+const WITH_TOKEN: readonly ProblemCode[] = ['unauthorized', 'forbidden', 'too_many_requests', 'storage_unavailable']
+/** And any that takes a body. */
+const OF_BODY: readonly ProblemCode[] = ['body_too_large']
+
+const inputErrors = () =>
+  z.array(
+    z.union([
+      z.strictObject({ parameter: z.string(), detail: z.string() }),
+      z.strictObject({ pointer: z.string(), detail: z.string() }),
+      z.strictObject({ line: wholeNumber(), reason: z.string() }),
+    ]),
+  )
+
+/** Facts that problems have beside what all have, for programs to read. */
+const FACTS: { readonly [Code in ProblemCode]?: () => Readonly<Record<string, z.ZodType>> } = {
+  bad_request: () => ({
+    errors: inputErrors().optional().describe('Every problem of the query, the body or the list.'),
+    watched: wholeNumber().optional(),
+    failed: wholeNumber().optional(),
+  }),
+  body_too_large: () => ({ watched: wholeNumber().optional() }),
+  storage_unavailable: () => ({ watched: wholeNumber().optional().describe('How many of the first lines of a list are watched.') }),
+  feed_gone: () => ({ oldestSequence: wholeNumber() }),
+  feed_rewound: () => ({ lastSequence: wholeNumber() }),
+}
+
+/** Headers that problems have beside what all have. */
+const HEADERS: Readonly<Record<number, () => z.ZodObject>> = {
+  401: () => z.object({ 'WWW-Authenticate': z.literal('Bearer').optional() }),
+  405: () => z.object({ Allow: z.string().describe('The methods of this address.') }),
+  429: () => z.object({ 'Retry-After': z.string().describe('Seconds.') }),
+  503: () => z.object({ 'Retry-After': z.string().describe('Seconds.') }),
+}
+
+function problemSchema(code: ProblemCode): z.ZodObject {
+  const [status, title] = PROBLEMS[code]
+  return z
+    .strictObject({
+      type: z.literal(`urn:parcel-relay:error:${code}`),
+      title: z.literal(title),
+      status: z.literal(status),
+      detail: z.string().describe('What is wrong, for people.'),
+      instance: z
+        .string()
+        .regex(/^urn:uuid:/)
+        .describe('The id of this very answer; the log has it too.'),
+      ...FACTS[code]?.(),
+    })
+    .meta({ id: `Problem.${code}` })
+}
+
+/** An answer with a problem (RFC 9457), under the name that it has in the document. */
+export interface ProblemAnswer extends RouteAnswer {
+  readonly status: number
+  readonly id: string
+}
+
+/** Makes the problem answers of rows. Equal ones are one object, so that the document holds them once. */
+export function createProblemAnswers(): (row: RouteRow) => readonly ProblemAnswer[] {
+  const schemaOf = onceEach(problemSchema)
+  const made = new Map<string, ProblemAnswer>()
+  const answerOf = (status: number, codes: readonly ProblemCode[]): ProblemAnswer => {
+    const id = codes.join('.')
+    const before = made.get(id)
+    if (before !== undefined) return before
+    const [first, ...others] = codes
+    const headers = HEADERS[status]?.()
+    const answer = {
+      id,
+      status,
+      description: codes.map((code) => `\`${code}\`: ${PROBLEMS[code][1].toLowerCase()}`).join('; '),
+      content: { 'application/problem+json': first !== undefined && others.length === 0 ? schemaOf(first) : z.union(codes.map(schemaOf)) },
+      ...(headers === undefined ? {} : { headers }),
+    }
+    made.set(id, answer)
+    return answer
+  }
+  return ({ scope, problems, body }) => {
+    const codes = new Set([...ALWAYS, ...(scope === null ? [] : WITH_TOKEN), ...(body === null ? [] : OF_BODY), ...problems])
+    const byStatus = Map.groupBy([...codes].toSorted(), (code) => PROBLEMS[code][0])
+    return [...byStatus].map(([status, ofStatus]) => answerOf(status, ofStatus))
+  }
+}
+
+function onceEach<Key, Value>(make: (key: Key) => Value): (key: Key) => Value {
+  const made = new Map<Key, Value>()
+  return (key) => {
+    const value = made.get(key) ?? make(key)
+    made.set(key, value)
+    return value
+  }
+}

@@ -1,0 +1,124 @@
+import { readFileSync } from 'node:fs'
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
+import addFormats from 'ajv-formats'
+import { z } from 'zod'
+
+const media = z.record(z.string(), z.looseObject({ example: z.unknown().optional() }))
+const response = z.looseObject({
+  $ref: z.string().optional(),
+  headers: z.record(z.string(), z.looseObject({ required: z.boolean().optional() })).default({}),
+  content: media.optional(),
+})
+const parameter = z.looseObject({
+  name: z.string(),
+  in: z.enum(['path', 'query', 'header']),
+  schema: z.looseObject({}),
+  example: z.unknown().optional(),
+})
+const operation = z.looseObject({
+  parameters: z.array(parameter).default([]),
+  requestBody: z.looseObject({ required: z.boolean(), content: media }).optional(),
+  responses: z.record(z.string(), response),
+})
+const methods = z.enum(['get', 'post', 'put', 'patch', 'delete'])
+const shape = z.looseObject({
+  paths: z.record(z.string(), z.partialRecord(methods, operation)),
+  components: z.looseObject({ responses: z.record(z.string(), response) }),
+})
+
+export type Operation = z.output<typeof operation>
+type Method = z.output<typeof methods>
+
+/** The document as it is checked in, and served. */
+export const apiDocument: z.output<typeof shape> = shape.parse(JSON.parse(readFileSync('docs/openapi.json', 'utf8')))
+
+const ajv = new Ajv2020({ strict: false, allErrors: true, logger: false })
+addFormats.default(ajv)
+ajv.addSchema(apiDocument, 'api', false)
+
+/** Every operation, with its method and path. */
+export const operations: readonly { readonly method: Method; readonly path: string; readonly operation: Operation }[] = Object.entries(
+  apiDocument.paths,
+).flatMap(([path, item]) =>
+  methods.options.flatMap((method) => {
+    const found = item[method]
+    return found === undefined ? [] : [{ method, path, operation: found }]
+  }),
+)
+
+/** The validator of what stands at a place of the document. */
+export function validatorAt(...place: readonly string[]): ValidateFunction {
+  const pointer = place.map((part) => encodeURIComponent(part.replaceAll('~', '~0').replaceAll('/', '~1'))).join('/')
+  const validate = ajv.getSchema(`api#/${pointer}`)
+  if (validate === undefined) throw new Error(`the document has nothing at ${pointer}`)
+  return validate
+}
+
+/** An answer of the relay, as far as the document speaks of it. */
+interface Answered {
+  readonly method: string
+  /** With its query, if it has one. */
+  readonly path: string
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+}
+
+const OF_NO_ROUTE = [400, 404, 405, 431]
+
+/** `fetch`, with the answer held to the document. It resolves when the whole body has come, unless that is a stream. */
+export async function fetchDocumented(url: string, init: RequestInit = {}): Promise<Response> {
+  const response = await fetch(url, init)
+  const { status, statusText, headers } = response
+  if (headers.get('content-type') === 'text/event-stream') return response
+  const bytes = await response.arrayBuffer()
+  const { pathname, search } = new URL(url)
+  expectConforms({ method: init.method ?? 'GET', path: `${pathname}${search}`, status, headers, text: Buffer.from(bytes).toString() })
+  return new Response(bytes.byteLength === 0 ? null : bytes, { status, statusText, headers })
+}
+
+/** Throws unless the document says that this may be the answer. */
+export function expectConforms(answered: Answered): void {
+  const fault = faultOf(answered)
+  if (fault !== null)
+    throw new Error(`${answered.method} ${answered.path} ${answered.status}: ${fault}; the body is ${answered.text.slice(0, 1000)}`)
+}
+
+function faultOf({ method, path, status, headers, text }: Answered): string | null {
+  const type = (headers.get('content-type') ?? '').split(';')[0]?.trim() ?? ''
+  const found = operationAt(method, path)
+  if (found === null) {
+    if (type !== 'application/problem+json' || !OF_NO_ROUTE.includes(status)) return 'the document has no such address'
+    return null
+  }
+  const place = ['paths', found.path, found.method, 'responses', String(status)]
+  const direct = found.operation.responses[String(status)]
+  if (direct === undefined) return 'undocumented status'
+  const name = direct.$ref?.split('/').at(-1)
+  const documented = name === undefined ? direct : apiDocument.components.responses[name]
+  if (documented === undefined) return `the document has no ${direct.$ref}`
+  const at = name === undefined ? place : ['components', 'responses', name]
+  const missing = Object.entries(documented.headers).filter(([header, { required }]) => required === true && !headers.has(header))
+  if (missing.length > 0) return `without the header ${missing[0]?.[0]}`
+  if (documented.content === undefined || method === 'HEAD') return text === '' ? null : 'has a body, which the document does not say'
+  if (documented.content[type] === undefined) return `undocumented content type ${type}`
+  const validate = validatorAt(...at, 'content', type, 'schema')
+  return validate(type.endsWith('json') ? JSON.parse(text) : text) ? null : `is not as documented: ${ajv.errorsText(validate.errors)}`
+}
+
+const templates = operations.map((found) => ({ found, parts: found.path.split('/') }))
+
+/** Null: the document has none there. Fixed parts of a path go before variable ones. */
+function operationAt(method: string, path: string): (typeof operations)[number] | null {
+  const given = (path.split('?')[0] ?? '').split('/')
+  const wanted = method === 'HEAD' ? 'get' : method.toLowerCase()
+  const fitting = templates.filter(
+    ({ found, parts }) =>
+      found.method === wanted && parts.length === given.length && parts.every((part, at) => part.startsWith('{') || part === given[at]),
+  )
+  return fitting.toSorted((a, b) => variablesIn(a.parts) - variablesIn(b.parts))[0]?.found ?? null
+}
+
+function variablesIn(parts: readonly string[]): number {
+  return parts.filter((part) => part.startsWith('{')).length
+}
