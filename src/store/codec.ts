@@ -167,11 +167,16 @@ export function decodeEndpoint(row: Selectable<Tables['endpoint']>): EndpointSta
     endpoint: { refusals: 'wait', ...settings, id: String(row.id), name: row.name, enabled: disabled === null },
     origin: row.origin as EndpointState['origin'],
     disabled,
+    ...decodeDisabledSince(row),
     health: decodeHealth(row),
     keys: row.sealed_keys === null ? null : decodeSealedKeys(row.sealed_keys),
     queuedTo: row.queued_to,
     backfilled: decodeSpan(row),
   }
+}
+
+function decodeDisabledSince({ disabled, disabled_at_ms: atMs, disabled_by: by }: Selectable<Tables['endpoint']>) {
+  return disabled === null || atMs === null ? {} : { disabledSince: { atMs, by } }
 }
 
 export function decodeEndpointUrl(settings: string): string {
@@ -224,8 +229,8 @@ function decodeProbing({ probe_at_ms: atMs, ...row }: Selectable<Tables['endpoin
 
 function decodeSealedKeys(text: string): SealedKeys {
   // Earlier versions had no next key: a new key became the current one at once.
-  const { current, next = null, previous } = JSON.parse(text) as Omit<SealedKeys, 'next'> & Partial<SealedKeys>
-  return { current, next, previous }
+  const { next = null, ...keys } = JSON.parse(text) as Omit<SealedKeys, 'next'> & Partial<SealedKeys>
+  return { ...keys, next }
 }
 
 export function encodeSealedKeys(keys: EndpointState['keys']): string | null {

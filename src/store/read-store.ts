@@ -8,6 +8,7 @@ import { findDelivery, listDeliveries } from './delivery/delivery-lists.ts'
 import { countReplayable } from './delivery/ended-deliveries.ts'
 import { countBacklog } from './delivery/endpoint-backlogs.ts'
 import { listEndpoints } from './delivery/endpoints.ts'
+import { lastFailures, listFailures } from './delivery/failures.ts'
 import { readFeed } from './delivery/read-feed.ts'
 import { findParcel } from './history/find-parcel.ts'
 import { listStatuses } from './history/parcel-statuses.ts'
@@ -53,6 +54,8 @@ export function createReadStore(engine: ReadEngine): ReadSide {
     listStatuses: () => listStatuses(session),
     inspectParcel: (identifier) => engine.snapshot((of) => inspectParcel(of, engine.contents(of), identifier)),
     listEndpoints: () => listEndpoints(session),
+    listFailures: (request) => listFailures(session, request),
+    lastFailures: (endpointIds) => lastFailures(session, endpointIds),
     countBacklog: (endpointId) => countBacklog(session, Number(endpointId)),
     listDeliveries: (query) => engine.snapshot((of) => listDeliveries(of, query)),
     listInbox: (query) => engine.snapshot((of) => listInbox(of, query)),

@@ -26,6 +26,7 @@ export interface Tables {
   readonly composed_event: { readonly sequence: number; readonly body: Uint8Array }
   readonly delivery: DeliveryTable
   readonly attempt: AttemptTable
+  readonly failure: FailureTable
   readonly job: JobTable
   readonly language_asked: { readonly parcel_id: number; readonly language: string; readonly sequence: number }
   readonly audit: {
@@ -168,6 +169,10 @@ interface EndpointTable {
   readonly settings: string
   /** Why the endpoint is disabled; null: it is enabled. */
   readonly disabled: string | null
+  /** Null: it is enabled, or that was not kept when it was disabled. */
+  readonly disabled_at_ms: number | null
+  /** Who ordered it; null: nobody did, or it is not known. */
+  readonly disabled_by: string | null
   readonly succeeded_at_ms: number | null
   readonly failing_since_ms: number | null
   readonly failed_for_ms: Generated<number>
@@ -220,6 +225,21 @@ interface DeliveryTable {
   readonly accepted_at_ms: number | null
   readonly accepted_duration_ms: number | null
   readonly accepted_status: number | null
+}
+
+/** Failed attempts at an endpoint that had equal answers. */
+interface FailureTable {
+  readonly endpoint_id: number
+  /** Identifies the answer. */
+  readonly digest: string
+  readonly status: number | null
+  readonly reason: string | null
+  /** The start of the last answer; null: it was empty. */
+  readonly answer: Uint8Array | null
+  readonly count: number
+  readonly first_at_ms: number
+  readonly last_at_ms: number
+  readonly delivery_id: number
 }
 
 interface JobTable {

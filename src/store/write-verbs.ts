@@ -15,6 +15,7 @@ import {
 } from './admin/troubles.ts'
 import { cancelRemoved, findOvertaken } from './delivery/deliveries.ts'
 import { removeEndpoint, reserveEndpoint, saveEndpoint, saveHealth } from './delivery/endpoints.ts'
+import { noteFailures } from './delivery/failures.ts'
 import { prunedTo } from './delivery/feed.ts'
 import { findNextDeliveries, findProbe, hastenDelivery, waitsForOthers } from './delivery/next-deliveries.ts'
 import { replayDeliveries } from './delivery/replays.ts'
@@ -172,6 +173,7 @@ function deliveryVerbs({ session }: WriteParts) {
     cancelRemoved: (limit) => cancelRemoved(session, limit),
     replayDeliveries: (request) => replayDeliveries(session, request),
     saveSettlements: (settled, skipped, nowMs) => saveSettlements(session, settled, skipped, nowMs),
+    noteFailures: (failures, nowMs) => noteFailures(session, failures, nowMs),
   } satisfies Partial<WriteTx>
 }
 

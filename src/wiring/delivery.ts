@@ -29,7 +29,16 @@ export interface DeliveryPorts {
   readonly write: WriteSideOfDelivery
   readonly reads: Pick<
     ReadSide,
-    'listEndpoints' | 'listDeliveries' | 'findDelivery' | 'countReplayable' | 'findParcel' | 'listJobs' | 'findJob'
+    | 'listEndpoints'
+    | 'countBacklog'
+    | 'lastFailures'
+    | 'listFailures'
+    | 'listDeliveries'
+    | 'findDelivery'
+    | 'countReplayable'
+    | 'findParcel'
+    | 'listJobs'
+    | 'findJob'
   >
   readonly vault: Vault
   readonly meter: Pick<Meter, 'deliveryAttempted'>

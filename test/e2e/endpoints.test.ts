@@ -123,6 +123,13 @@ test('O3: a 410 disables; enabled again, all that waited is sent, in order', asy
   await push(publicUrl, at(1))
   await vi.waitFor(async () => expect((await operate('GET', path)).body).toMatchObject({ enabled: false, disabledBecause: 'gone' }))
   for (const minute of [2, 3]) await push(publicUrl, at(minute))
+  await vi.waitFor(async () => expect((await operate('GET', path)).body).toMatchObject({ waiting: 3, givenUp: 0 }))
+  expect((await operate('GET', path)).body).toMatchObject({
+    disabledSince: expect.any(String),
+    disabledBy: null,
+    oldestWaitingSince: expect.any(String),
+    lastFailure: { at: expect.any(String), status: 410, reason: null, delivery: expect.any(String) },
+  })
   receiver.answer(() => 200)
   const before = receiver.pushes.length
   expect((await operate('PATCH', path, { enabled: true })).body).toMatchObject({ enabled: true, disabledBecause: null, failingSince: null })

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { pushBody } from '../support/builders.ts'
 import { operatorOf } from '../support/manage.ts'
-import { push, startTestRelay } from '../support/relay.ts'
+import { ADMIN, push, startTestRelay } from '../support/relay.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 import { startWebhookReceiver } from '../support/webhook-receiver.ts'
 
@@ -75,9 +75,24 @@ test('an endpoint that is failing is shown as that, with when it is probed next,
   await vi.waitFor(async () => expect(await view()).toMatchObject({ state: 'failing', disabledBecause: null }))
   expect(Date.parse(String((await view()).nextProbeAt))).toBeGreaterThan(Date.parse(String((await view()).failingSince)))
   await operate('PATCH', path, { enabled: false })
-  expect(await view()).toMatchObject({ state: 'disabled', disabledBecause: 'operator', nextProbeAt: null })
+  expect(await view()).toMatchObject({ state: 'disabled', disabledBecause: 'operator', disabledBy: ADMIN.username, nextProbeAt: null })
   receiver.answer(() => 200)
   await operate('PATCH', path, { enabled: true })
   await vi.waitFor(async () => expect(await listed('delivered')).toHaveLength(5))
-  expect(await view()).toMatchObject({ state: 'active', failingSince: null })
+  expect(await view()).toMatchObject({ state: 'active', failingSince: null, disabledSince: null, disabledBy: null, waiting: 0 })
+})
+
+test('equal failures of an endpoint are shown together, with how often, the last answer and a delivery', async () => {
+  const { operate, path, pushParcels } = await start()
+  await pushParcels(1001, 1002, 1003)
+  const failures = async () => {
+    const { body } = await operate('GET', path)
+    return Array.isArray(body.failures) ? body.failures : []
+  }
+  await vi.waitFor(async () => expect((await failures())[0]?.count).toBeGreaterThanOrEqual(3))
+  const [group, ...others] = await failures()
+  expect(others).toEqual([])
+  expect(group).toMatchObject({ status: expect.any(Number), reason: null, answerStart: expect.any(String) })
+  expect(Date.parse(group.firstAt)).toBeLessThanOrEqual(Date.parse(group.lastAt))
+  expect((await operate('GET', `/relay/deliveries/${group.delivery}`)).body).toMatchObject({ lastAttempt: { status: group.status } })
 })

@@ -72,6 +72,8 @@ async function useStore(engine: Engine, place: string): Promise<void> {
   await reads.countBacklog('2')
   const page = { before: null, limit: 5 }
   await reads.listActions(page)
+  await reads.listFailures({ endpointId: '2', sinceMs: 0 })
+  await reads.lastFailures(['1', '2'])
   const list = { ...page, endpointId: null, parcelId: null, state: null }
   await reads.listDeliveries(list)
   await reads.listDeliveries({ ...list, endpointId: '2', queued: { fromMs: 0, toMs: NOW } })

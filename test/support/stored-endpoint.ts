@@ -40,7 +40,7 @@ async function deliverAll(writes: WriteSide, nowMs: number): Promise<Map<string,
 export async function addEndpoint(writes: WriteSide, nowMs: number, change: Partial<EndpointSettings & { readonly from: number }> = {}) {
   const id = await writes.reserveEndpoint(nowMs)
   const { from = null, ...changed } = change
-  await writes.addEndpoint({ id, settings: { ...endpointSettings, ...changed }, key: 'sealed', from })
+  await writes.addEndpoint({ id, settings: { ...endpointSettings, ...changed }, key: 'sealed', from, nowMs })
   return endpointOf(writes, id, nowMs)
 }
 

@@ -5,6 +5,8 @@
  */
 export interface SealedKeys {
   readonly current: string
+  /** When the current key was given, epoch milliseconds; absent: not known. */
+  readonly currentSinceMs?: number
   /** The key that replaces the current one at `fromMs`, epoch milliseconds; null: there is none. */
   readonly next: { readonly sealed: string; readonly fromMs: number } | null
   /** The key that was replaced at once and still signs until `untilMs`, as stores of earlier versions hold it; null: there is none. */
@@ -14,15 +16,20 @@ export interface SealedKeys {
 /** How long both keys sign; receivers are used to a day. */
 const OVERLAP_MS = 24 * 60 * 60 * 1000
 
-/** Keys with nothing being replaced. */
-export function onlyKey(sealed: string): SealedKeys {
-  return { current: sealed, next: null, previous: null }
+/** Keys with nothing being replaced. `sinceMs`: when the key was given; absent: not known. */
+export function onlyKey(sealed: string, sinceMs?: number): SealedKeys {
+  return { current: sealed, ...(sinceMs === undefined ? {} : { currentSinceMs: sinceMs }), next: null, previous: null }
+}
+
+/** The key that is to take over, as the only one. */
+function onlyNext({ sealed, fromMs }: NonNullable<SealedKeys['next']>): SealedKeys {
+  return onlyKey(sealed, fromMs - OVERLAP_MS)
 }
 
 /** The keys as they stand at `nowMs`. Returns the same object unless something has run out. */
 export function keysAt(keys: SealedKeys, nowMs: number): SealedKeys {
   const { next, previous } = keys
-  if (next !== null && next.fromMs <= nowMs) return onlyKey(next.sealed)
+  if (next !== null && next.fromMs <= nowMs) return onlyNext(next)
   return previous !== null && previous.untilMs <= nowMs ? { ...keys, previous: null } : keys
 }
 
@@ -32,9 +39,9 @@ export function keysChangeAtMs({ next, previous }: SealedKeys): number {
 }
 
 /** The keys after the clock was put back: what is due moves back with it, so that the overlap lasts as long as it was to. */
-export function shiftKeys({ current, next, previous }: SealedKeys, byMs: number): SealedKeys {
+export function shiftKeys({ next, previous, ...current }: SealedKeys, byMs: number): SealedKeys {
   return {
-    current,
+    ...current,
     next: next === null ? null : { ...next, fromMs: next.fromMs - byMs },
     previous: previous === null ? null : { ...previous, untilMs: previous.untilMs - byMs },
   }
@@ -47,8 +54,9 @@ export function rotateKeys(keys: SealedKeys, sealed: string, nowMs: number): Sea
 
 /** Ends the overlap now: from now on the new key signs alone. Null: no key is being replaced. */
 export function endOverlap(keys: SealedKeys, nowMs: number): SealedKeys | null {
-  const { current, next, previous } = keysAt(keys, nowMs)
-  return next === null && previous === null ? null : onlyKey(next?.sealed ?? current)
+  const { current, currentSinceMs, next, previous } = keysAt(keys, nowMs)
+  if (next !== null) return onlyNext(next)
+  return previous === null ? null : onlyKey(current, currentSinceMs)
 }
 
 /**
@@ -56,7 +64,7 @@ export function endOverlap(keys: SealedKeys, nowMs: number): SealedKeys | null {
  * ends.
  */
 export function keysAfterUse(keys: SealedKeys, used: string): SealedKeys {
-  return keys.next?.sealed === used ? onlyKey(used) : keys
+  return keys.next?.sealed === used ? onlyNext(keys.next) : keys
 }
 
 /** Endpoints whose key cannot be decrypted: nothing is sent to them until it can. */

@@ -16,6 +16,8 @@ export interface EndpointState {
   readonly origin: 'config' | 'managed' | 'operator'
   /** Why it is disabled: by an operator, by its 410, after only failures, or because no config names it any more; null: it is enabled. */
   readonly disabled: 'operator' | 'gone' | 'failing' | 'unnamed' | null
+  /** Absent: it is enabled, or that was not kept when it was disabled. */
+  readonly disabledSince?: DisabledSince
   readonly health: EndpointHealth
   /** Null: its key is in the config file. */
   readonly keys: SealedKeys | null
@@ -23,6 +25,21 @@ export interface EndpointState {
   readonly queuedTo: number | null
   /** The sequences over which it received backfill; null: never. */
   readonly backfilled: BackfillSpan | null
+}
+
+/** Since when an endpoint is disabled. */
+export interface DisabledSince {
+  /** Epoch milliseconds. */
+  readonly atMs: number
+  /** The app or person who ordered it; null: nobody did. */
+  readonly by: string | null
+}
+
+/** An endpoint that is disabled for a reason, or enabled with null. One that stays as it is keeps since when and by whom. */
+export function withDisabled(state: EndpointState, disabled: EndpointState['disabled'], since: DisabledSince): EndpointState {
+  if (disabled === state.disabled) return state
+  const { disabledSince: _before, ...rest } = state
+  return disabled === null ? { ...rest, disabled } : { ...rest, disabled, disabledSince: since }
 }
 
 /** An endpoint that is sent the feed up to now first. */
@@ -44,6 +61,7 @@ export interface AddedEndpoint {
   readonly settings: EndpointSettings
   readonly key: string
   readonly from: number | null
+  readonly nowMs: number
 }
 
 /** A change of a managed endpoint; `key` null: its keys stay. */

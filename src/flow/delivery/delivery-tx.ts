@@ -11,6 +11,7 @@ import type {
 } from '../../domain/delivery/dispatch-round.ts'
 import type { EndpointHealth } from '../../domain/delivery/endpoint-health.ts'
 import type { CatchingUp, EndpointState } from '../../domain/delivery/endpoint-state.ts'
+import type { FailureNote } from '../../domain/delivery/failure-group.ts'
 import type { FeedEntries } from '../../domain/delivery/feed-entry.ts'
 import type { ConfiguredNames } from '../../domain/delivery/unnamed-endpoint.ts'
 
@@ -76,4 +77,6 @@ export interface DeliveryTx {
    * parcel may go. One that is marked and was not accepted is dead as skipped, if it is in `skipped` too.
    */
   saveSettlements(settled: readonly Settled[], skipped: readonly ClaimRef[], nowMs: number): void
+  /** Adds failures to the groups of their endpoints. */
+  noteFailures(failures: readonly FailureNote[], nowMs: number): void
 }

@@ -1,7 +1,14 @@
+import type { Audited } from '../../domain/admin/operator-action.ts'
 import { changeEndpoint } from '../../domain/delivery/endpoint.ts'
 import { newHealth, resetHealth } from '../../domain/delivery/endpoint-health.ts'
 import { endOverlap, onlyKey, rotateKeys, type SealedKeys } from '../../domain/delivery/endpoint-keys.ts'
-import type { EndpointChangeRequest, EndpointEdit, EndpointState, KeyChange } from '../../domain/delivery/endpoint-state.ts'
+import {
+  type EndpointChangeRequest,
+  type EndpointEdit,
+  type EndpointState,
+  type KeyChange,
+  withDisabled,
+} from '../../domain/delivery/endpoint-state.ts'
 import { backfillSpan } from '../../domain/history/audience.ts'
 import { audit } from '../audit.tx.ts'
 import type { WriteSide } from '../write-side.ts'
@@ -19,20 +26,22 @@ export function createEditEndpoints(store: WriteStore): EditEndpoints {
   return {
     reserveEndpoint: (nowMs) => store.transaction((tx) => tx.reserveEndpoint(nowMs)),
 
-    addEndpoint: ({ id, settings, key, from, ...order }) =>
+    addEndpoint: ({ id, settings, key, from, nowMs, ...order }) =>
       edit(async (tx) => {
         if (await isNameTaken(tx, settings.name, id)) return { kind: 'name_taken' }
         const start = await startPosition(tx, from)
         if (start.kind !== 'ok') return start
-        const state: EndpointState = {
+        const enabled: EndpointState = {
           endpoint: { ...settings, id },
           origin: 'managed',
-          disabled: settings.enabled ? null : 'operator',
+          disabled: null,
           health: newHealth,
-          keys: onlyKey(key),
+          keys: onlyKey(key, nowMs),
           queuedTo: start.queuedTo,
           backfilled: backfillSpan(null, settings.backfill, await firstUnqueuedSequence(tx, start.queuedTo)),
         }
+        const by = order.action?.by.name ?? null
+        const state = withDisabled(enabled, settings.enabled ? null : 'operator', { atMs: nowMs, by })
         await tx.saveEndpoint(state)
         audit(tx, order)
         return { kind: 'done', state }
@@ -87,14 +96,13 @@ function onlyEnablesAgain(state: EndpointState, { change, key }: EndpointChangeR
 }
 
 /** An endpoint that is enabled again starts with a clean record. */
-function changed(state: EndpointState, { change, nowMs }: EndpointChangeRequest, next: number): EndpointState {
+function changed(state: EndpointState, { change, nowMs, action }: EndpointChangeRequest & Audited, next: number): EndpointState {
   const endpoint = changeEndpoint(state.endpoint, change)
   const isEnabledAgain = change.enabled === true && state.disabled !== null
   const disabled = change.enabled === undefined ? state.disabled : change.enabled ? null : 'operator'
   return {
-    ...state,
+    ...withDisabled(state, disabled, { atMs: nowMs, by: action?.by.name ?? null }),
     endpoint: { ...endpoint, enabled: disabled === null },
-    disabled,
     health: isEnabledAgain ? resetHealth(state.health, nowMs) : state.health,
     backfilled: backfillSpan(state.backfilled, endpoint.backfill, next),
   }
@@ -103,5 +111,5 @@ function changed(state: EndpointState, { change, nowMs }: EndpointChangeRequest,
 function keysAfter(keys: SealedKeys | null, change: KeyChange | null, nowMs: number): SealedKeys | null | 'not_rotating' {
   if (change === null) return keys
   if (change.kind === 'end') return (keys === null ? null : endOverlap(keys, nowMs)) ?? 'not_rotating'
-  return change.kind === 'replace' || keys === null ? onlyKey(change.sealed) : rotateKeys(keys, change.sealed, nowMs)
+  return change.kind === 'replace' || keys === null ? onlyKey(change.sealed, nowMs) : rotateKeys(keys, change.sealed, nowMs)
 }

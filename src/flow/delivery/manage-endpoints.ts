@@ -11,6 +11,7 @@ import type { Clock } from '../ports.ts'
 import type { ReadSide } from '../read-side.ts'
 import type { WriteSide } from '../write-side.ts'
 import type { RouteOf, SignerOf } from './dispatching/send-delivery.ts'
+import { type EndpointView, type InspectedEndpoint, inspectEndpoint, viewEndpoint, viewEndpoints } from './endpoint-view.ts'
 import type { DeliverySender } from './ports.ts'
 import { explainStart } from './start-position.tx.ts'
 import type { Vault } from './vault.ts'
@@ -20,7 +21,7 @@ export interface ManageEndpointsPorts {
     WriteSide,
     'reserveEndpoint' | 'addEndpoint' | 'changeEndpoint' | 'removeEndpoint' | 'retryEndpoint' | 'recordAction'
   >
-  readonly reads: Pick<ReadSide, 'listEndpoints'>
+  readonly reads: Pick<ReadSide, 'listEndpoints' | 'countBacklog' | 'lastFailures' | 'listFailures'>
   readonly vault: Vault
   readonly sender: DeliverySender
   readonly signerOf: SignerOf
@@ -36,7 +37,7 @@ export interface ManageEndpointsPorts {
 
 /** An endpoint with its new key, which is shown only this once; null: its key did not change. */
 export interface KeyedEndpoint {
-  readonly state: EndpointState
+  readonly state: EndpointView
   readonly sharedKey: string | null
 }
 
@@ -47,11 +48,11 @@ export interface KeyedEndpoint {
 export interface ManageEndpoints {
   /** Lists endpoints in the order they were added: those with ids above `cursor`, up to `limit`. */
   list(page: { readonly cursor: number; readonly limit: number }): Promise<{
-    readonly endpoints: readonly EndpointState[]
+    readonly endpoints: readonly EndpointView[]
     /** The cursor of the next page; null: this is the last. */
     readonly next: string | null
   }>
-  find(id: string): Promise<EndpointState>
+  find(id: string): Promise<InspectedEndpoint>
   /** Adds an endpoint. Throws `bad_request`, `endpoint_exists` and, if it should start with events that are no longer kept, `feed_gone`. */
   add(body: unknown, by: Actor): Promise<KeyedEndpoint>
   /**
@@ -65,7 +66,7 @@ export interface ManageEndpoints {
    */
   rotate(id: string, body: unknown, by: Actor): Promise<KeyedEndpoint>
   /** Makes everything that waits for it due now. Throws `not_retryable`. */
-  retry(id: string, by: Actor): Promise<EndpointState>
+  retry(id: string, by: Actor): Promise<EndpointView>
   remove(id: string, by: Actor): Promise<void>
   /** Makes one attempt with a test event. It is not recorded and does not count for the endpoint's health. */
   test(id: string, by: Actor): Promise<AttemptResult>
@@ -82,7 +83,7 @@ export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoi
     return state.keys === null ? state : { ...state, keys: keysAt(state.keys, clock.now()) }
   }
 
-  async function find(id: string): Promise<EndpointState> {
+  async function stateOf(id: string): Promise<EndpointState> {
     const state = (await all()).find(({ endpoint }) => endpoint.id === id)
     return state ?? unknown()
   }
@@ -101,56 +102,56 @@ export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoi
     const key = newKey === undefined ? none : { kind, sealed: await vault.seal(newKey, id) }
     const state = done(await write.changeEndpoint({ id, change, key, nowMs: clock.now(), action }))
     ports.review()
-    return { state: asItStands(state), sharedKey: newKey ?? null }
+    return { state: await viewEndpoint(reads, asItStands(state)), sharedKey: newKey ?? null }
   }
 
   return {
     async list({ cursor, limit }) {
       const after = (await all()).filter(({ endpoint }) => Number(endpoint.id) > cursor)
-      const endpoints = after.slice(0, limit)
-      return { endpoints, next: after.length > limit ? (endpoints.at(-1)?.endpoint.id ?? null) : null }
+      const states = after.slice(0, limit)
+      return { endpoints: await viewEndpoints(reads, states), next: after.length > limit ? (states.at(-1)?.endpoint.id ?? null) : null }
     },
-    find,
+    find: async (id) => inspectEndpoint(reads, await stateOf(id), clock.now()),
     async add(body, by) {
       const { settings, sharedKey, from } = parseNewEndpoint(body)
       checkUrl(settings)
       const key = sharedKey ?? ports.makeKey()
       const id = await write.reserveEndpoint(clock.now())
       const action = orderOf(by, 'endpoint.added', { id, name: settings.name }, { url: withoutQuery(settings.url) })
-      const state = done(await write.addEndpoint({ id, settings, key: await vault.seal(key, id), from, action }))
+      const state = done(await write.addEndpoint({ id, settings, key: await vault.seal(key, id), from, nowMs: clock.now(), action }))
       ports.review()
-      return { state, sharedKey: key }
+      return { state: await viewEndpoint(reads, state), sharedKey: key }
     },
     async change(id, body, by) {
       const { change, sharedKey } = parseEndpointChange(body)
       checkUrl(change)
-      const { endpoint } = await find(id)
+      const { endpoint } = await stateOf(id)
       const url = change.url === undefined ? {} : { url: withoutQuery(change.url) }
       const detail = { change: { ...change, ...url }, newKey: sharedKey !== undefined }
       return await edit(id, change, { sharedKey, kind: 'rotate' }, orderOf(by, 'endpoint.changed', endpoint, detail))
     },
     async rotate(id, body, by) {
       const { sharedKey, isAtOnce } = parseKeyRotation(body)
-      const { endpoint } = await find(id)
+      const { endpoint } = await stateOf(id)
       const action = orderOf(by, 'endpoint.key_replaced', endpoint, { at: isAtOnce ? 'now' : 'in 24 h' })
       return await edit(id, {}, { sharedKey, kind: isAtOnce ? 'replace' : 'rotate' }, action)
     },
     async retry(id, by) {
-      const { endpoint } = await find(id)
+      const { endpoint } = await stateOf(id)
       const done = await write.retryEndpoint({ id, nowMs: clock.now(), action: orderOf(by, 'endpoint.retried', endpoint) })
       if (done === 'unknown') return unknown()
       if (done === 'disabled')
         throw new AppError('not_retryable', 'The endpoint is disabled: enable it, and everything that waits is sent.')
       ports.review()
-      return await find(id)
+      return await viewEndpoint(reads, await stateOf(id))
     },
     async remove(id, by) {
-      const { endpoint } = await find(id)
+      const { endpoint } = await stateOf(id)
       done(await write.removeEndpoint({ id, nowMs: clock.now(), action: orderOf(by, 'endpoint.removed', endpoint) }))
       ports.review()
     },
     async test(id, by) {
-      const state = await find(id)
+      const state = await stateOf(id)
       const result = await sendTestEvent(state, ports)
       await write.recordAction(orderOf(by, 'endpoint.tested', state.endpoint, { result: result.kind }))
       return result

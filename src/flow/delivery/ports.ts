@@ -19,6 +19,7 @@ import type {
   EndpointEdit,
   EndpointState,
 } from '../../domain/delivery/endpoint-state.ts'
+import type { FailureGroup } from '../../domain/delivery/failure-group.ts'
 import type { FeedSlice } from '../../domain/delivery/feed-entry.ts'
 import type { PostRequest } from '../../domain/delivery/post-request.ts'
 import type { UnnamedRequest } from '../../domain/delivery/unnamed-endpoint.ts'
@@ -90,6 +91,10 @@ export interface DeliveryReads {
   readFeed(request: { readonly after: number; readonly limit: number }): Promise<FeedSlice>
   /** All endpoints that are not removed, in the order they were added. */
   listEndpoints(): Promise<readonly EndpointState[]>
+  /** The failures of an endpoint that were added to since `sinceMs`, equal ones together, the last first. */
+  listFailures(request: { readonly endpointId: string; readonly sinceMs: number }): Promise<readonly FailureGroup[]>
+  /** The last failures of several endpoints, by id. */
+  lastFailures(endpointIds: readonly string[]): Promise<ReadonlyMap<string, FailureGroup>>
   /** Counts what waits for an endpoint and what is dead, in parts between which other reads run. */
   countBacklog(endpointId: string): Promise<EndpointBacklog>
   /** A page of deliveries, the newest first. */

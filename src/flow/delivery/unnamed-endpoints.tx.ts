@@ -1,4 +1,4 @@
-import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
+import { type EndpointState, withDisabled } from '../../domain/delivery/endpoint-state.ts'
 import { isToBeRemoved, lookAtUnnamed, type UnnamedEndpoint, type UnnamedRequest } from '../../domain/delivery/unnamed-endpoint.ts'
 import { recordOperatorEvent } from '../operator-events.tx.ts'
 import type { WriteTx } from '../write-store.ts'
@@ -41,7 +41,7 @@ export async function pauseUnnamed(tx: WriteTx, request: UnnamedRequest): Promis
     } else {
       kept.push(seen)
       if (isPaused(state)) continue
-      await tx.saveEndpoint(paused(state))
+      await tx.saveEndpoint(paused(state, request.nowMs))
       await tellOf(tx, 'endpoint_disabled', state, request.nowMs)
     }
   }
@@ -60,8 +60,9 @@ function isPaused({ disabled }: Pick<EndpointState, 'disabled'>): boolean {
   return disabled === 'unnamed'
 }
 
-function paused(state: EndpointState): EndpointState {
-  return { ...state, endpoint: { ...state.endpoint, enabled: false }, disabled: 'unnamed' }
+function paused(state: EndpointState, nowMs: number): EndpointState {
+  const disabled = withDisabled(state, 'unnamed', { atMs: nowMs, by: null })
+  return { ...disabled, endpoint: { ...state.endpoint, enabled: false } }
 }
 
 /** As `pauseUnnamed` wrote them, in this version or an older one. */

@@ -7,6 +7,14 @@ import { answerStart, failureReason } from './delivery-schemas.ts'
 
 const anyOf = () => z.array(z.string()).nullable()
 
+/** How attempts failed. */
+const failedWith = () => ({
+  status: wholeNumber().nullable().describe('Null: there was no answer, for the `reason`.'),
+  reason: failureReason().nullable(),
+  ...answerStart(),
+  delivery: numberedId().describe('The delivery that failed last so.'),
+})
+
 const endpointMembers = () => ({
   id: numberedId(),
   name: z.string(),
@@ -32,15 +40,31 @@ const endpointMembers = () => ({
     failing: true,
     unnamed: true,
   }).nullable(),
+  disabledSince: instant().nullable().describe('Null: it is enabled, or that is not known.'),
+  disabledBy: z.string().nullable().describe('Who ordered it; null: nobody did.'),
+  waiting: wholeNumber().describe('How many deliveries wait for it.'),
+  oldestWaitingSince: instant().nullable().describe('Null: nothing waits.'),
+  givenUp: wholeNumber().describe('How many deliveries are dead.'),
   lastSuccessAt: instant().nullable(),
+  lastFailure: z.strictObject({ at: instant(), ...failedWith() }).nullable(),
   failingSince: instant().nullable(),
   nextProbeAt: instant().nullable(),
+  keySince: instant().nullable().describe('When its key was given; null: the config file names it, or that is not known.'),
   nextKeyFrom: instant().nullable().describe('When the new key takes over; null: none is being replaced.'),
   previousKeyUntil: instant().nullable(),
   queuedTo: wholeNumber().nullable().describe('How far it has caught up with the feed; null: it has.'),
 })
 
 export const endpointSchema = named('Endpoint', () => z.strictObject(endpointMembers()))
+
+export const inspectedEndpointSchema = named('InspectedEndpoint', () =>
+  z.strictObject({
+    ...endpointMembers(),
+    failures: z
+      .array(z.strictObject({ ...failedWith(), count: wholeNumber(), firstAt: instant(), lastAt: instant() }))
+      .describe('Failed attempts of the last 30 days, those with equal answers together, the last first; at most 20.'),
+  }),
+)
 
 export const keyedEndpointSchema = named('KeyedEndpoint', () =>
   z.strictObject({ ...endpointMembers(), sharedKey: z.string().optional().describe('Shown in this answer only.') }),

@@ -1,12 +1,13 @@
 import type { AttemptResult } from '../../domain/delivery/delivery.ts'
 import { endpointChangeSchema, keyRotationSchema, newEndpointSchema, presentSettings } from '../../domain/delivery/endpoint-settings.ts'
-import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
+import type { FailureGroup } from '../../domain/delivery/failure-group.ts'
+import type { EndpointView, InspectedEndpoint } from '../../flow/delivery/endpoint-view.ts'
 import type { KeyedEndpoint, ManageEndpoints } from '../../flow/delivery/manage-endpoints.ts'
 import { idOf, jsonAnswer, location, pageAnswer } from '../server/answer-schemas.ts'
 import { presentAnswerStart, presentCreated, presentInstant, presentJson } from '../server/present.ts'
 import { count, NO_QUERY, page, query } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
-import { endpointSchema, keyedEndpointSchema, testSchema } from './endpoint-schemas.ts'
+import { endpointSchema, inspectedEndpointSchema, keyedEndpointSchema, testSchema } from './endpoint-schemas.ts'
 
 const BODY_BYTES_MAX = 256 * 1024
 
@@ -66,14 +67,14 @@ export const ENDPOINTS_ROUTES = [
     method: 'get',
     path: '/relay/endpoints/:id',
     summary: 'Show an endpoint',
-    description: '',
+    description: 'With the failures of the last 30 days, equal answers together.',
     body: null,
-    answers: () => ({ 200: jsonAnswer('The endpoint', endpointSchema()) }),
+    answers: () => ({ 200: jsonAnswer('The endpoint', inspectedEndpointSchema()) }),
     problems: ['not_found'],
     answer:
       ({ manageEndpoints }: EndpointsRoutePorts) =>
       async (ctx, { param }) =>
-        presentJson(ctx, 200, presentEndpoint(await manageEndpoints.find(param('id')))),
+        presentJson(ctx, 200, presentInspected(await manageEndpoints.find(param('id')))),
   }),
   apiRoute({
     ...one,
@@ -162,18 +163,46 @@ function presentKeyed({ state, sharedKey }: KeyedEndpoint): object {
   return sharedKey === null ? presentEndpoint(state) : { ...presentEndpoint(state), sharedKey }
 }
 
-function presentEndpoint({ endpoint, origin, disabled, health, keys, queuedTo }: EndpointState): object {
+function presentInspected({ failures, ...view }: InspectedEndpoint): object {
+  return { ...presentEndpoint(view), failures: failures.map(presentFailures) }
+}
+
+function presentEndpoint(view: EndpointView): object {
+  const { endpoint, origin, disabled, disabledSince, health, keys, queuedTo, backlog, lastFailure } = view
   return {
     ...presentSettings(endpoint),
     origin,
     state: disabled !== null ? 'disabled' : health.probing !== null ? 'failing' : 'active',
     disabledBecause: disabled,
+    disabledSince: presentInstant(disabledSince?.atMs ?? null),
+    disabledBy: disabledSince?.by ?? null,
+    waiting: backlog.waiting,
+    oldestWaitingSince: presentInstant(backlog.oldestAtMs),
+    givenUp: backlog.dead,
     lastSuccessAt: presentInstant(health.lastSuccessAtMs),
+    lastFailure: lastFailure === null ? null : presentLast(lastFailure),
     failingSince: presentInstant(health.failingSinceMs),
     nextProbeAt: presentInstant(disabled === null ? (health.probing?.atMs ?? null) : null),
+    keySince: presentInstant(keys?.currentSinceMs ?? null),
     nextKeyFrom: presentInstant(keys?.next?.fromMs ?? null),
     previousKeyUntil: presentInstant(keys?.previous?.untilMs ?? null),
     queuedTo,
+  }
+}
+
+function presentLast({ lastAtMs, status, reason, answerStart, deliveryId }: FailureGroup): object {
+  return { at: presentInstant(lastAtMs), status, reason, ...presentAnswerStart(answerStart), delivery: String(deliveryId) }
+}
+
+function presentFailures({ status, reason, answerStart, count, firstAtMs, lastAtMs, deliveryId }: FailureGroup): object {
+  return {
+    status,
+    reason,
+    ...presentAnswerStart(answerStart),
+    count,
+    firstAt: presentInstant(firstAtMs),
+    lastAt: presentInstant(lastAtMs),
+    delivery: String(deliveryId),
   }
 }
 

@@ -4,6 +4,7 @@ import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import { decodeEndpoint, encodeEndpointSettings, encodeHealth, encodeSealedKeys } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
+import { forgetFailures } from './failures.ts'
 
 const standing = statement()((db) => db.selectFrom('endpoint').selectAll().where('removed_at_ms', 'is', null).orderBy('id'))
 
@@ -26,6 +27,8 @@ type EndpointColumns = HealthColumns & {
   readonly origin: string
   readonly settings: string
   readonly disabled: string | null
+  readonly disabledAtMs: number | null
+  readonly disabledBy: string | null
   readonly sealedKeys: string | null
   readonly queuedTo: number | null
   readonly backfillFrom: number | null
@@ -52,6 +55,8 @@ const columnsOf = (p: EndpointColumns) => ({
   origin: p.origin,
   settings: p.settings,
   disabled: p.disabled,
+  disabled_at_ms: p.disabledAtMs,
+  disabled_by: p.disabledBy,
   ...healthColumnsOf(p),
   sealed_keys: p.sealedKeys,
   queued_to: p.queuedTo,
@@ -87,12 +92,23 @@ export async function reserveEndpoint(session: Session, nowMs: number): Promise<
 }
 
 /** What is stored of an endpoint, by which two states of one can be compared. */
-export function encodeEndpoint({ endpoint, origin, disabled, health, keys, queuedTo, backfilled }: EndpointState): EndpointColumns {
+export function encodeEndpoint({
+  endpoint,
+  origin,
+  disabled,
+  disabledSince,
+  health,
+  keys,
+  queuedTo,
+  backfilled,
+}: EndpointState): EndpointColumns {
   return {
     name: endpoint.name,
     origin,
     settings: encodeEndpointSettings(endpoint),
     disabled,
+    disabledAtMs: disabledSince?.atMs ?? null,
+    disabledBy: disabledSince?.by ?? null,
     ...encodeHealth(health),
     sealedKeys: encodeSealedKeys(keys),
     queuedTo,
@@ -126,4 +142,5 @@ function idOf([row]: readonly { readonly id: number }[]): string {
 
 export function removeEndpoint(session: Session, endpointId: string, nowMs: number): void {
   session.enqueueWrite(markRemoved, { id: Number(endpointId), nowMs })
+  forgetFailures(session, Number(endpointId))
 }

@@ -137,6 +137,8 @@ const MOVED: { readonly [Name in MovedName]: MovedTable } = {
       origin: 'text',
       settings: 'text',
       disabled: 'text',
+      disabled_at_ms: 'number',
+      disabled_by: 'text',
       succeeded_at_ms: 'number',
       failing_since_ms: 'number',
       failed_for_ms: 'number',
@@ -186,6 +188,19 @@ const MOVED: { readonly [Name in MovedName]: MovedTable } = {
     'attempt',
     { id: 'number' },
     { delivery_id: 'number', at_ms: 'number', duration_ms: 'number', status: 'number', reason: 'text', answer: 'bytes' },
+  ),
+  failure: moved(
+    'failure',
+    { endpoint_id: 'number', digest: 'text' },
+    {
+      status: 'number',
+      reason: 'text',
+      answer: 'bytes',
+      count: 'number',
+      first_at_ms: 'number',
+      last_at_ms: 'number',
+      delivery_id: 'number',
+    },
   ),
   job: moved(
     'job',

@@ -15,6 +15,7 @@ import { skipped } from './migrations/0013-skipped.ts'
 import { learnt } from './migrations/0014-learnt.ts'
 import { operatorEvents } from './migrations/0015-operator-events.ts'
 import { deliveriesByTime } from './migrations/0017-deliveries-by-time.ts'
+import { operatorsView } from './migrations/0017-operators-view.ts'
 import { IDLE_MS_MAX } from './postgres.ts'
 
 /** One step of the schema's history. The schema is the number of steps it has taken; a version of the relay has the schema it was written for. */
@@ -48,6 +49,8 @@ export const STEPS: readonly SchemaStep[] = [
   // Older versions post operator events and store none; what operators order there leaves no trace.
   { servesFrom: 8, up: operatorEvents.up },
   { servesFrom: 8, up: deliveriesByTime.up },
+  // What fails or is disabled by an older version is not told of.
+  { servesFrom: 8, up: operatorsView.up },
 ]
 
 /** Of replicas that make the table of versions at the same time all but one fail, and find it made when they look again. */

@@ -9,7 +9,7 @@ test('O9: for 24 h the old key stays the current one, then the next one takes ov
   expect(rotating).toEqual({ current: 'old', next: { sealed: 'new', fromMs: NOW + DAY_MS }, previous: null })
   expect(keysChangeAtMs(rotating)).toBe(NOW + DAY_MS)
   expect(keysAt(rotating, NOW + DAY_MS - 1)).toBe(rotating)
-  expect(keysAt(rotating, NOW + DAY_MS)).toEqual(onlyKey('new'))
+  expect(keysAt(rotating, NOW + DAY_MS)).toEqual(onlyKey('new', NOW))
   expect(keysChangeAtMs(onlyKey('new'))).toBe(Number.POSITIVE_INFINITY)
 })
 
@@ -20,10 +20,10 @@ test('O9: a second rotation replaces the next key, and never the one that receiv
 })
 
 test('O9: the overlap can be ended, and ends when a receiver takes what the next key signed; what an earlier next key signed ends nothing', () => {
-  expect(endOverlap(rotating, NOW)).toEqual(onlyKey('new'))
+  expect(endOverlap(rotating, NOW)).toEqual(onlyKey('new', NOW))
   expect(endOverlap(onlyKey('old'), NOW)).toBeNull()
   expect(endOverlap(rotating, NOW + DAY_MS)).toBeNull()
-  expect(keysAfterUse(rotating, 'new')).toEqual(onlyKey('new'))
+  expect(keysAfterUse(rotating, 'new')).toEqual(onlyKey('new', NOW))
   const again = rotateKeys(rotating, 'newer', NOW + 1000)
   expect(keysAfterUse(again, 'new')).toBe(again)
 })

@@ -36,7 +36,10 @@ describe.each(engines)('the audit trail on $name', (engine) => {
     const add = async (name: string) => {
       const id = await writes.reserveEndpoint(NOON)
       const settings = { ...endpointSettings, name }
-      return { id, ...(await writes.addEndpoint({ id, settings, key: 'sealed', from: null, action: order('endpoint.added') })) }
+      return {
+        id,
+        ...(await writes.addEndpoint({ id, settings, key: 'sealed', from: null, nowMs: NOON, action: order('endpoint.added') })),
+      }
     }
     const { id } = await add('shop')
     expect((await add('shop')).kind).toBe('name_taken')

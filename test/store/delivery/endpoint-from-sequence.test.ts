@@ -120,7 +120,7 @@ describe.each(engines)('endpoints that start with a sequence on $name', (engine)
         filters: noFilters,
       } as const
       const rest = { backfill: false, ratePerSecond: null, concurrency: null, scheduleMs: null, refusals: 'wait' as const }
-      return await writes.addEndpoint({ id, settings: { ...settings, ...rest }, key: 'sealed', from })
+      return await writes.addEndpoint({ id, settings: { ...settings, ...rest }, key: 'sealed', from, nowMs: NOON })
     }
     expect(await add(2)).toEqual({ kind: 'from_gone', oldest: 3 })
     expect(await add(0)).toEqual({ kind: 'from_gone', oldest: 3 })

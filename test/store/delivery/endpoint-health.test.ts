@@ -14,7 +14,7 @@ const START_MS = Date.parse('2026-03-01T12:00:00Z')
 async function startEndpoint(engine: Engine) {
   const store = await openStore(START_MS, engine)
   const id = await store.writes.reserveEndpoint(START_MS)
-  await store.writes.addEndpoint({ id, settings: endpointSettings, key: 'sealed', from: null })
+  await store.writes.addEndpoint({ id, settings: endpointSettings, key: 'sealed', from: null, nowMs: START_MS })
   let claimed: readonly ClaimedDelivery[] = []
   const accepted: ClaimedDelivery[] = []
 

@@ -78,9 +78,9 @@ async function everything(writes: WriteSide, url: string): Promise<Readonly<Reco
     'the same config again': () => writes.syncEndpoints(named, NOON, operator),
     'another config': () => writes.syncEndpoints([configured('one', true), configured('four')], NOON, operator),
     'an endpoint that is added': () =>
-      writes.addEndpoint({ id, settings: { ...endpointSettings, name: 'added', backfill: true }, key: 'sealed', from: null }),
+      writes.addEndpoint({ id, settings: { ...endpointSettings, name: 'added', backfill: true }, key: 'sealed', from: null, nowMs: NOON }),
     'an endpoint that starts further back': () =>
-      writes.addEndpoint({ id: later, settings: { ...endpointSettings, name: 'later' }, key: 'sealed', from: 1 }),
+      writes.addEndpoint({ id: later, settings: { ...endpointSettings, name: 'later' }, key: 'sealed', from: 1, nowMs: NOON }),
     'the feed that is queued for it': () => writes.replayFeed({ limit: 2, nowMs: NOON }),
     'the end of the feed': () => writes.replayFeed({ limit: 100, nowMs: NOON }),
     'an endpoint that is changed': () => writes.changeEndpoint({ id, change: { backfill: false }, key: null, nowMs: NOON }),

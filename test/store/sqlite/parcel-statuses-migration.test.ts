@@ -17,6 +17,8 @@ const log = { error: (fields: object) => expect.unreachable(JSON.stringify(field
 const LATER = [
   ['parcel', 'latest_learnt_at_ms'],
   ['sighting', 'learnt_at_ms'],
+  ['endpoint', 'disabled_at_ms'],
+  ['endpoint', 'disabled_by'],
   ['endpoint', 'refused_from'],
   ['endpoint', 'refused_at_ms'],
   ['endpoint', 'backfill_earlier'],
@@ -43,7 +45,7 @@ test('every status that was the latest of a parcel is known, those of a store fr
 
   await changeStoredRows(path, 'drop table parcel_status')
   for (const index of ['delivery_skipped', 'delivery_by_time', 'job_end_untold']) await changeStoredRows(path, `drop index ${index}`)
-  for (const table of ['operator_event', 'operator_action', 'trouble', 'quarantine_count'])
+  for (const table of ['operator_event', 'operator_action', 'trouble', 'quarantine_count', 'failure'])
     await changeStoredRows(path, `drop table ${table}`)
   for (const [table, column] of LATER) await changeStoredRows(path, `alter table ${table} drop column ${column}`)
   await changeStoredRows(path, "delete from kysely_migration where name >= '0011'")

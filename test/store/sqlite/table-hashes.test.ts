@@ -24,6 +24,7 @@ const PLANTED: Readonly<Record<string, string>> = {
   delivery: 'update delivery set settled_at_ms = 0 where id = (select min(id) from delivery where settled_at_ms is null)',
   endpoint: "update endpoint set disabled = '' where id = (select min(id) from endpoint where disabled is null)",
   expected_push: 'delete from expected_push where entry = (select max(entry) from expected_push)',
+  failure: 'update failure set count = count + 1 where delivery_id = (select min(delivery_id) from failure)',
   feed: 'update feed set told_before = told_before + 1 where sequence = (select max(sequence) from feed)',
   identifier: 'update identifier set refused_at_ms = 0 where value = (select min(value) from identifier where refused_at_ms is null)',
   inbox: "update inbox set reason = '' where id = (select max(id) from inbox where reason is null)",

@@ -11,7 +11,8 @@ import {
   startProbing,
 } from '../../../domain/delivery/endpoint-health.ts'
 import { keysAfterUse } from '../../../domain/delivery/endpoint-keys.ts'
-import type { ConfiguredEndpoint, EndpointNotice, EndpointState } from '../../../domain/delivery/endpoint-state.ts'
+import { type ConfiguredEndpoint, type EndpointNotice, type EndpointState, withDisabled } from '../../../domain/delivery/endpoint-state.ts'
+import { groupFailures } from '../../../domain/delivery/failure-group.ts'
 import { OPERATOR_NAME, type OperatorEvent } from '../../../domain/delivery/operator-event.ts'
 import { backfillSpan } from '../../../domain/history/audience.ts'
 import { recordOperatorEvent } from '../../operator-events.tx.ts'
@@ -55,7 +56,7 @@ export function createDispatchRound(
       store.transaction(async (tx) => {
         const standing = await tx.listEndpoints()
         const before = await disabledBefore(tx, standing)
-        for (const endpoint of configured) await saveConfigured(tx, standing, endpoint, before)
+        for (const endpoint of configured) await saveConfigured(tx, { standing, before, nowMs }, endpoint)
         const names = [...configured.map(({ name }) => name), ...(operatorUrl === null ? [] : [OPERATOR_NAME])]
         await pauseUnnamed(tx, { names, nowMs, passedMs: 0, removeAfterMs: Number.POSITIVE_INFINITY, isStarting })
         if (operatorUrl !== null) await saveOperator(tx, operatorUrl, nowMs)
@@ -86,7 +87,7 @@ async function settleAll(
     const seen = seenFailing(state, attempt, look)
     const one = settleOne(seen, attempt, request.nowMs, options)
     const health = alarmAfter(await healthOf(tx, seen, attempt, request.nowMs), options.failingAfterMs, request.nowMs)
-    const after = stateAfter(seen, one, health)
+    const after = stateAfter(seen, one, health, request.nowMs)
     settled.push({ ...one, round: health.round })
     states[place] = after
     if (after !== state) notices.push(...noticesOf(state, after))
@@ -94,6 +95,7 @@ async function settleAll(
   // Of a removed endpoint everything is cancelled.
   const skipped = marked.filter((one) => places.has(one.endpointId) && !isUnderWay(one, request))
   tx.saveSettlements(settled, skipped, request.nowMs)
+  tx.noteFailures(groupFailures(settled), request.nowMs)
   for (const [place, state] of states.entries()) {
     const known = before[place]
     if (known?.disabled !== state.disabled || known.keys !== state.keys) await tx.saveEndpoint(state)
@@ -145,11 +147,17 @@ async function healthOf(tx: WriteTx, state: EndpointState, attempt: SettledAttem
 }
 
 /** The state of the endpoint after an attempt. */
-function stateAfter(state: EndpointState, { result, settlement }: Omit<Settled, 'round'>, health: EndpointHealth): EndpointState {
+function stateAfter(
+  state: EndpointState,
+  { result, settlement }: Omit<Settled, 'round'>,
+  health: EndpointHealth,
+  nowMs: number,
+): EndpointState {
   const disabled = settlement.state === 'held' ? (state.disabled ?? settlement.reason) : state.disabled
   const used = result.kind === 'accepted' ? result.byNextKey : undefined
   const keys = state.keys === null || used === undefined ? state.keys : keysAfterUse(state.keys, used)
-  return health === state.health && disabled === state.disabled && keys === state.keys ? state : { ...state, health, disabled, keys }
+  if (health === state.health && disabled === state.disabled && keys === state.keys) return state
+  return withDisabled({ ...state, health, keys }, disabled, { atMs: nowMs, by: null })
 }
 
 function noticesOf(before: EndpointState, after: EndpointState): readonly EndpointNotice[] {
@@ -176,9 +184,16 @@ function operatorEvent(notice: EndpointNotice, nowMs: number): OperatorEvent {
 
 async function saveConfigured(
   tx: WriteTx,
-  standing: readonly EndpointState[],
+  {
+    standing,
+    before,
+    nowMs,
+  }: {
+    readonly standing: readonly EndpointState[]
+    readonly before: ReadonlyMap<string, EndpointState['disabled']>
+    readonly nowMs: number
+  },
   configured: ConfiguredEndpoint,
-  before: ReadonlyMap<string, EndpointState['disabled']>,
 ): Promise<void> {
   const { from = null, ...endpoint } = configured
   const known = standing.find((state) => state.endpoint.name === endpoint.name)
@@ -194,5 +209,15 @@ async function saveConfigured(
   const { queuedTo } = start
   const health = known?.health ?? newHealth
   const backfilled = backfillSpan(known?.backfilled ?? null, endpoint.backfill, await firstUnqueuedSequence(tx, queuedTo))
-  await tx.saveEndpoint({ endpoint: { ...endpoint, id }, origin: 'config', disabled, health, keys: null, queuedTo, backfilled })
+  const stood = {
+    disabled: null,
+    ...known,
+    health,
+    keys: null,
+    queuedTo,
+    backfilled,
+    endpoint: { ...endpoint, id },
+    origin: 'config' as const,
+  }
+  await tx.saveEndpoint(withDisabled(stood, disabled, { atMs: nowMs, by: null }))
 }

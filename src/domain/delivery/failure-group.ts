@@ -1,0 +1,66 @@
+import { hash } from 'node:crypto'
+import { type AttemptResult, isOwnFailure } from './delivery.ts'
+import type { SettledAttempt } from './dispatch-round.ts'
+
+/** Failed attempts at an endpoint that had the same answer, or none for the same reason. Times are epoch milliseconds. */
+export interface FailureGroup {
+  /** Null: there was no answer, for the reason in `reason`. */
+  readonly status: number | null
+  readonly reason: string | null
+  /** The start of the last of these answers. */
+  readonly answerStart: Uint8Array
+  readonly count: number
+  readonly firstAtMs: number
+  readonly lastAtMs: number
+  /** The delivery that was attempted last. */
+  readonly deliveryId: number
+}
+
+/** A group that attempts add to. */
+export interface FailureNote extends FailureGroup {
+  readonly endpointId: string
+  /** Identifies the group among those of its endpoint. */
+  readonly digest: string
+}
+
+/** How many groups are kept of an endpoint: those that were added to last. */
+export const FAILURE_GROUPS_MAX = 20
+
+/** A group that nothing was added to for so long counts anew. */
+export const FAILURES_COUNT_FOR_MS = 30 * 24 * 60 * 60 * 1000
+
+/** Groups the failed attempts among these, in the order of endpoints and digests. Those that the relay itself made fail are none of the endpoint's. */
+export function groupFailures(
+  attempts: readonly Pick<SettledAttempt, 'endpointId' | 'deliveryId' | 'result' | 'atMs'>[],
+): readonly FailureNote[] {
+  const groups = new Map<string, FailureNote>()
+  for (const { endpointId, deliveryId, result, atMs } of attempts) {
+    if (result.kind === 'accepted' || isOwnFailure(result)) continue
+    const [status, reason] = result.kind === 'failed' ? [null, result.reason] : [result.status, null]
+    const digest = digestOf(result)
+    const key = `${endpointId}/${digest}`
+    const known = groups.get(key)
+    const isLast = known === undefined || atMs >= known.lastAtMs
+    groups.set(key, {
+      endpointId,
+      digest,
+      status,
+      reason,
+      answerStart: isLast ? result.answerStart : known.answerStart,
+      deliveryId: isLast ? deliveryId : known.deliveryId,
+      count: (known?.count ?? 0) + 1,
+      firstAtMs: Math.min(known?.firstAtMs ?? atMs, atMs),
+      lastAtMs: Math.max(known?.lastAtMs ?? atMs, atMs),
+    })
+  }
+  return [...groups.entries()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, group]) => group)
+}
+
+/** Answers often hold the time, or the id of the request or the event: only the words around such numbers are compared. */
+const NUMBERS = /\b(?=[a-z-]*\d)[0-9a-f-]{8,}\b|\d+/gi
+const COMPARED_BYTES = 256
+
+function digestOf(result: Exclude<AttemptResult, { kind: 'accepted' }>): string {
+  const words = Buffer.from(result.answerStart).toString('latin1', 0, COMPARED_BYTES).replace(NUMBERS, '#')
+  return hash('sha256', result.kind === 'failed' ? result.reason : `${result.status} ${words}`, 'hex').slice(0, 24)
+}

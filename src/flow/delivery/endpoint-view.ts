@@ -1,0 +1,43 @@
+import type { EndpointBacklog, EndpointState } from '../../domain/delivery/endpoint-state.ts'
+import { FAILURES_COUNT_FOR_MS, type FailureGroup } from '../../domain/delivery/failure-group.ts'
+import type { ReadSide } from '../read-side.ts'
+
+/** An endpoint as operators see it. */
+export interface EndpointView extends EndpointState {
+  readonly backlog: EndpointBacklog
+  /** Equal failures are counted together: the ones with the last among them. Null: there were none. */
+  readonly lastFailure: FailureGroup | null
+}
+
+/** The same with its failures, equal ones together, the last first. */
+export interface InspectedEndpoint extends EndpointView {
+  readonly failures: readonly FailureGroup[]
+}
+
+/** Costs as much as waits for the endpoints and is dead, see `countBacklog`. */
+export async function viewEndpoints(
+  reads: Pick<ReadSide, 'countBacklog' | 'lastFailures'>,
+  states: readonly EndpointState[],
+): Promise<readonly EndpointView[]> {
+  const failures = await reads.lastFailures(states.map(({ endpoint }) => endpoint.id))
+  const views: EndpointView[] = []
+  for (const state of states) {
+    const { id } = state.endpoint
+    views.push({ ...state, backlog: await reads.countBacklog(id), lastFailure: failures.get(id) ?? null })
+  }
+  return views
+}
+
+export async function viewEndpoint(reads: Pick<ReadSide, 'countBacklog' | 'lastFailures'>, state: EndpointState): Promise<EndpointView> {
+  const [view] = await viewEndpoints(reads, [state])
+  return view ?? { ...state, backlog: { waiting: 0, oldestAtMs: null, dead: 0 }, lastFailure: null }
+}
+
+export async function inspectEndpoint(
+  reads: Pick<ReadSide, 'countBacklog' | 'lastFailures' | 'listFailures'>,
+  state: EndpointState,
+  nowMs: number,
+): Promise<InspectedEndpoint> {
+  const failures = await reads.listFailures({ endpointId: state.endpoint.id, sinceMs: nowMs - FAILURES_COUNT_FOR_MS })
+  return { ...(await viewEndpoint(reads, state)), failures }
+}

@@ -1,0 +1,115 @@
+import { describe, expect, test } from 'vitest'
+import type { FailureNote } from '../../../src/domain/delivery/failure-group.ts'
+import { FAILURE_GROUPS_MAX, FAILURES_COUNT_FOR_MS } from '../../../src/domain/delivery/failure-group.ts'
+import type { Engine } from '../../../src/store/contract.ts'
+import { openDeliveryWorld } from '../../support/delivery-world.ts'
+import { engines, openBareStore } from '../../support/engines.ts'
+
+const NOON = Date.UTC(2026, 2, 1, 12)
+
+async function openFailures(engine: Engine) {
+  const { store, reads } = await openBareStore(engine)
+  const note = (failures: readonly FailureNote[], nowMs = NOON) => store.transaction(async (tx) => tx.noteFailures(failures, nowMs))
+  const listed = async (sinceMs = 0) =>
+    (await reads.listFailures({ endpointId: '1', sinceMs })).map(({ status, count, firstAtMs, lastAtMs }) => [
+      status,
+      count,
+      firstAtMs,
+      lastAtMs,
+    ])
+  return { store, reads, note, listed }
+}
+
+const failed = (change: Partial<FailureNote> = {}): FailureNote => ({
+  endpointId: '1',
+  digest: 'a',
+  status: 500,
+  reason: null,
+  answerStart: Buffer.from('down'),
+  count: 1,
+  firstAtMs: NOON,
+  lastAtMs: NOON,
+  deliveryId: 7,
+  ...change,
+})
+
+describe.each(engines)('failures of an endpoint on $name', (engine) => {
+  test('equal ones are added up, with the first time, and the last time and answer', async () => {
+    const { note, reads } = await openFailures(engine)
+    await note([failed({ count: 3 }), failed({ digest: 'b', status: null, reason: 'timeout', answerStart: new Uint8Array() })])
+    await note([failed({ count: 2, firstAtMs: NOON + 5, lastAtMs: NOON + 9, deliveryId: 8, answerStart: Buffer.from('still down') })])
+    const [first, second, ...others] = await reads.listFailures({ endpointId: '1', sinceMs: 0 })
+    expect(others).toEqual([])
+    expect(first).toMatchObject({ status: 500, count: 5, firstAtMs: NOON, lastAtMs: NOON + 9, deliveryId: 8 })
+    expect(String(first?.answerStart)).toBe('still down')
+    expect(second).toMatchObject({ status: null, reason: 'timeout', count: 1 })
+    expect((await reads.lastFailures(['1', '2'])).get('1')).toEqual(first)
+    expect(await reads.listFailures({ endpointId: '2', sinceMs: 0 })).toEqual([])
+  })
+
+  test(`of each endpoint the last ${FAILURE_GROUPS_MAX} kinds are kept`, async () => {
+    const { note, listed } = await openFailures(engine)
+    for (let at = 0; at < FAILURE_GROUPS_MAX + 5; at++)
+      await note([failed({ digest: `d${at}`, status: 400 + at, firstAtMs: NOON + at, lastAtMs: NOON + at }), failed({ endpointId: '2' })])
+    const kept = await listed()
+    expect(kept.map(([status]) => status)).toEqual(Array.from({ length: FAILURE_GROUPS_MAX }, (_, at) => 424 - at))
+  })
+
+  test('a kind that has not been seen for a month counts anew, and is not listed meanwhile', async () => {
+    const { note, listed } = await openFailures(engine)
+    await note([failed({ count: 9 })])
+    const laterMs = NOON + FAILURES_COUNT_FOR_MS + 1
+    expect(await listed(laterMs - FAILURES_COUNT_FOR_MS)).toEqual([])
+    await note([failed({ firstAtMs: laterMs, lastAtMs: laterMs })], laterMs)
+    expect(await listed()).toEqual([[500, 1, laterMs, laterMs]])
+  })
+
+  test('what was attempted in vain is among them, and nothing of an endpoint that was removed', async () => {
+    const { push, run, reads, id, writes, now } = await openDeliveryWorld(engine, NOON, { statusOf: () => 503 })
+    for (const at of [1, 2, 3]) await push({ trackingIds: [`100${at}`] })
+    await run(NOON + 1000)
+    expect(await reads.listFailures({ endpointId: id, sinceMs: 0 })).toMatchObject([{ status: 503, count: 3, firstAtMs: NOON }])
+    expect((await reads.lastFailures([id])).get(id)).toMatchObject({ status: 503 })
+    await writes().removeEndpoint({ id, nowMs: now() })
+    expect(await reads.listFailures({ endpointId: id, sinceMs: 0 })).toEqual([])
+  })
+})
+
+describe.each(engines)('since when an endpoint is disabled on $name', (engine) => {
+  test('is kept with who ordered it, until it is enabled again', async () => {
+    const { writes, endpoint, id } = await openDeliveryWorld(engine, NOON, { statusOf: () => 200 })
+    const order = (enabled: boolean, atMs: number, name: string) => {
+      const by = { kind: 'app', name, address: null } as const
+      const action = { atMs, by, action: 'endpoint.changed', target: null, detail: {} } as const
+      return writes().changeEndpoint({ id, change: { enabled }, key: null, nowMs: atMs, action })
+    }
+    expect((await endpoint()).disabledSince).toBeUndefined()
+    await order(false, NOON + 1, 'anna')
+    await order(false, NOON + 2, 'bertil')
+    expect((await endpoint()).disabledSince).toEqual({ atMs: NOON + 1, by: 'anna' })
+    await order(true, NOON + 3, 'bertil')
+    expect(await endpoint()).toMatchObject({ disabled: null })
+    expect((await endpoint()).disabledSince).toBeUndefined()
+  })
+
+  test('is kept where its own answer disabled it, and by nobody', async () => {
+    const { push, run, endpoint, kill } = await openDeliveryWorld(engine, NOON, { statusOf: () => 410 })
+    await push({})
+    await run(NOON + 1000)
+    await kill()
+    const { disabled, disabledSince } = await endpoint()
+    expect([disabled, disabledSince?.by]).toEqual(['gone', null])
+    expect(disabledSince?.atMs).toBeGreaterThanOrEqual(NOON)
+  })
+
+  test('a key is as old as its giving, over a rotation too', async () => {
+    const { writes, endpoint, id } = await openDeliveryWorld(engine, NOON, { statusOf: () => 200 })
+    expect((await endpoint()).keys).toMatchObject({ currentSinceMs: NOON, next: null })
+    await writes().changeEndpoint({ id, change: {}, key: { kind: 'rotate', sealed: 'new' }, nowMs: NOON + 5 })
+    expect((await endpoint()).keys).toMatchObject({ currentSinceMs: NOON, next: { sealed: 'new' } })
+    await writes().changeEndpoint({ id, change: {}, key: { kind: 'end' }, nowMs: NOON + 9 })
+    expect((await endpoint()).keys).toMatchObject({ current: 'new', currentSinceMs: NOON + 5, next: null })
+    await writes().changeEndpoint({ id, change: {}, key: { kind: 'replace', sealed: 'newest' }, nowMs: NOON + 20 })
+    expect((await endpoint()).keys).toMatchObject({ current: 'newest', currentSinceMs: NOON + 20 })
+  })
+})
