@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
+import { fetchDocumented } from '../support/api-document.ts'
 import { ADMIN, ask, logIn, startTestRelay } from '../support/relay.ts'
 import { shipped } from '../support/shipped.ts'
 import { temporaryFolder } from '../support/temporary.ts'
@@ -32,10 +33,10 @@ test('on an older Node one line names the version needed, before anything is imp
 
 test('the version is in the metrics and in what operators see of the carrier, and not on the public listener', async () => {
   const relay = await startTestRelay(temporaryFolder(), 'http://127.0.0.1:9')
-  const metrics = await (await fetch(`${relay.internalUrl}/metrics`)).text()
+  const metrics = await (await fetchDocumented(`${relay.internalUrl}/metrics`)).text()
   expect(metrics).toContain(`relay_build_info{version="${manifest.version}"} 1`)
   const upstream = await ask(relay.internalUrl, await logIn(relay.internalUrl, ADMIN), '/relay/upstream')
   expect(await upstream.json()).toMatchObject({ version: manifest.version })
-  expect(await (await fetch(`${relay.publicUrl}/healthz`)).text()).not.toContain(manifest.version)
+  expect(await (await fetchDocumented(`${relay.publicUrl}/healthz`)).text()).not.toContain(manifest.version)
   await relay.stop()
 })

@@ -1,4 +1,5 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { fetchDocumented } from '../support/api-document.ts'
 import { pushBody } from '../support/builders.ts'
 import { operatorOf } from '../support/manage.ts'
 import { onPostgres } from '../support/on-postgres.ts'
@@ -25,7 +26,7 @@ describe.each(STORES)('the audit trail over HTTP on $name', ({ sections }) => {
     const token = await logIn(relay.internalUrl, ADMIN)
     const operate = async (method: string, path: string, body?: unknown) => {
       const headers = { authorization: `Bearer ${token}`, 'x-forwarded-for': '10.20.1.44', 'content-type': 'application/json' }
-      const response = await fetch(`${relay.internalUrl}${path}`, {
+      const response = await fetchDocumented(`${relay.internalUrl}${path}`, {
         method,
         headers,
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),

@@ -5,6 +5,7 @@ import { connect } from 'node:tls'
 import { expect, onTestFinished, test } from 'vitest'
 import { loadConfig } from '../../src/config/config.ts'
 import { needsRestart } from '../../src/config/needs-restart.ts'
+import { fetchDocumented } from '../support/api-document.ts'
 import { operatorOf } from '../support/manage.ts'
 import { createAuthority } from '../support/private-authority.ts'
 import { ask, logIn, type Sections, startTestRelay, writeConfig } from '../support/relay.ts'
@@ -81,7 +82,7 @@ test('the metrics say for how many days the certificate of a listener is valid',
   const host = '127.0.0.1'
   const listen = { public: { host, port: 0, tls: { certFile, keyFile } }, internal: { host, port: 0 } }
   const relay = await start(folder, NOBODY, { listen })
-  const metrics = await (await fetch(`${relay.internalUrl}/metrics`)).text()
+  const metrics = await (await fetchDocumented(`${relay.internalUrl}/metrics`)).text()
   const [, listener, days] = /^relay_certificate_days_left\{listener="(\w+)"\} (\S+)$/m.exec(metrics) ?? []
   // It was made for two days.
   expect([listener, Math.ceil(Number(days))]).toEqual(['public', 2])

@@ -1,4 +1,5 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { fetchDocumented } from '../support/api-document.ts'
 import { pushBody } from '../support/builders.ts'
 import { operatorOf } from '../support/manage.ts'
 import { push, startTestRelay } from '../support/relay.ts'
@@ -16,7 +17,7 @@ test('the metrics tell of each endpoint by its name what waits, for how long, wh
   const operate = await operatorOf(relay)
   const { body } = await operate('POST', '/relay/endpoints', { name: 'shop', url: receiver.url })
   for (const parcel of [1001, 1002, 1003]) await push(relay.publicUrl, pushBody({ trackingIds: [String(parcel)] }))
-  const metricsText = async () => await (await fetch(`${relay.internalUrl}/metrics`)).text()
+  const metricsText = async () => await (await fetchDocumented(`${relay.internalUrl}/metrics`)).text()
   const readMetric = async (name: string, labels = 'endpoint="shop"') =>
     Number(new RegExp(`^${name}\\{${labels}\\} (.*)$`, 'm').exec(await metricsText())?.[1])
   await vi.waitFor(async () => expect(await readMetric('relay_delivery_attempts_total', 'endpoint="shop",outcome="rejected"')).toBe(3))

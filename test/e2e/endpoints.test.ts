@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { fetchDocumented } from '../support/api-document.ts'
 import { pushBody } from '../support/builders.ts'
 import { operatorOf } from '../support/manage.ts'
 import { startMoodyReceiver } from '../support/moody-receiver.ts'
@@ -87,7 +88,7 @@ test('W4: no key is in a later answer, a log line, or a file of the store, wheth
     await operate('DELETE', `/relay/endpoints/${id}`),
   ]
   expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 409, 400, 204])
-  const metrics = await (await fetch(`${internalUrl}/metrics`)).text()
+  const metrics = await (await fetchDocumented(`${internalUrl}/metrics`)).text()
   await stop()
   const stored = readdirSync(folder).map((name) => readFileSync(join(folder, name), 'latin1'))
   const seen = [...answers.map(({ text }) => text), JSON.stringify(lines), metrics, ...stored]
@@ -256,6 +257,6 @@ test('settings that cannot be are refused, and what is wrong is named', async ()
 
 test('endpoints are for operators only, and an id is of one or a 404', async () => {
   const { internalUrl, operate } = await share()
-  expect((await fetch(`${internalUrl}/relay/endpoints`)).status).toBe(401)
+  expect((await fetchDocumented(`${internalUrl}/relay/endpoints`)).status).toBe(401)
   for (const id of ['777', 'x', '%00']) expect((await operate('PATCH', `/relay/endpoints/${id}`, { enabled: true })).status).toBe(404)
 })

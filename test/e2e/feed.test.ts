@@ -1,6 +1,7 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { loadConfig } from '../../src/config/config.ts'
 import { startSandbox } from '../../src/sandbox/sandbox.ts'
+import { fetchDocumented } from '../support/api-document.ts'
 import { pushBody } from '../support/builders.ts'
 import { createFeedConsumer, replayFeed } from '../support/feed-consumer.ts'
 import { byForm } from '../support/long-form.ts'
@@ -71,7 +72,7 @@ interface StreamedEvent {
 /** A reader of server-sent events: what the platform's own would hand over, and the comments besides. */
 async function openStream({ internalUrl, token }: TestRelay, path: string, lastEventId?: number) {
   const leaving = new AbortController()
-  const response = await fetch(`${internalUrl}${path}`, {
+  const response = await fetchDocumented(`${internalUrl}${path}`, {
     signal: leaving.signal,
     headers: {
       authorization: `Bearer ${token}`,
@@ -115,7 +116,10 @@ test('3.4: a consumer rebuilds a messy world to the byte, from 0 or along the wa
   const numbers = sandbox.world.parcels().map(({ trackingNumber }) => trackingNumber)
   // Watched before anything is known of them: what is pushed makes parcels of its own, until an answer names both.
   for (const number of numbers.slice(0, 10)) {
-    await fetch(`${relay.internalUrl}/relay/parcels/${number}/watch`, { method: 'PUT', headers: { authorization: `Bearer ${admin}` } })
+    await fetchDocumented(`${relay.internalUrl}/relay/parcels/${number}/watch`, {
+      method: 'PUT',
+      headers: { authorization: `Bearer ${admin}` },
+    })
   }
   for (let step = 0; step < 6; step++) {
     await sandbox.advance(10 * 3_600_000)
@@ -273,7 +277,7 @@ test('a bad parameter is a 400 that names it', async () => {
 
 test('the feed is for those who may ask', async () => {
   const relay = await share()
-  expect((await fetch(`${relay.internalUrl}/relay/events`)).status).toBe(401)
+  expect((await fetchDocumented(`${relay.internalUrl}/relay/events`)).status).toBe(401)
 })
 
 test('who asks for what is no longer kept is told the oldest sequence that is', async () => {
@@ -321,8 +325,8 @@ test('R3: a stream and a long poll of an app end when a reload removes the app o
   const [token, admin] = [await logIn(relay.internalUrl), await logIn(relay.internalUrl, ADMIN)]
   const follow = async (by: string) => {
     const headers = { authorization: `Bearer ${by}`, accept: 'text/event-stream' }
-    const stream = await fetch(`${relay.internalUrl}/relay/events`, { headers })
-    const polled = fetch(`${relay.internalUrl}/relay/events?wait=50s`, { headers: { authorization: `Bearer ${by}` } })
+    const stream = await fetchDocumented(`${relay.internalUrl}/relay/events`, { headers })
+    const polled = fetchDocumented(`${relay.internalUrl}/relay/events?wait=50s`, { headers: { authorization: `Bearer ${by}` } })
     return { text: stream.text(), status: polled.then(({ status }) => status) }
   }
   const [shop, operator] = [await follow(token), await follow(admin)]

@@ -1,4 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
+import { fetchDocumented } from '../support/api-document.ts'
 import { pushBody } from '../support/builders.ts'
 import { ask, logIn, push, startTestRelay } from '../support/relay.ts'
 import { temporaryFolder } from '../support/temporary.ts'
@@ -27,7 +28,7 @@ test('an answer that is kept is no longer given once a push that changes it was 
   }
   const expected = Array.from({ length: 100 }, (_, at) => Math.floor(at / 2) + 1)
   expect(await Promise.all(PARCELS.map(follow))).toEqual(PARCELS.map(() => expected))
-  const metrics = await (await fetch(`${relay.internalUrl}/metrics`)).text()
+  const metrics = await (await fetchDocumented(`${relay.internalUrl}/metrics`)).text()
   expect(metrics).toMatch(/relay_served_total\{result="hit"\} 400/)
   expect(metrics).toMatch(/relay_pushes_received_total\{outcome="recorded",key="0"\} 200/)
 })

@@ -1,6 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { fetchDocumented } from '../support/api-document.ts'
 import { type Asker, textOf, untilCaughtUp } from '../support/caught-up.ts'
 import { byForm } from '../support/long-form.ts'
 import { ADMIN, logIn, SHOP, startTestRelay } from '../support/relay.ts'
@@ -22,7 +23,7 @@ function folderOf(name: string): string {
 
 async function refresh({ internalUrl, token }: Asker, identifiers: readonly string[]): Promise<void> {
   const init = { method: 'POST', headers: { authorization: `Bearer ${token}` } }
-  for (const answer of await Promise.all(identifiers.map((id) => fetch(`${internalUrl}/relay/parcels/${id}/refresh`, init)))) {
+  for (const answer of await Promise.all(identifiers.map((id) => fetchDocumented(`${internalUrl}/relay/parcels/${id}/refresh`, init)))) {
     expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining('"recorded"')])
   }
 }

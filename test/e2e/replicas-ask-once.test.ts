@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { closeOpened, goodBody, json, openCarrier } from '../carrier/carrier-double.ts'
+import { fetchDocumented } from '../support/api-document.ts'
 import { byForm } from '../support/long-form.ts'
 import { onPostgres } from '../support/on-postgres.ts'
 import { createLastingDatabase } from '../support/postgres-database.ts'
@@ -48,7 +49,7 @@ const bodyOf = (url: string) => goodBody.replace('370000000000000001', /AB(\d+)S
 const callsAbout = (number: string) => asked.urls.filter((url) => url.includes(number))
 
 async function askOne({ internalUrl, token }: Relay, path: string, method: string) {
-  const answer = await fetch(`${internalUrl}${path}`, { method, headers: { authorization: `Bearer ${token}` } })
+  const answer = await fetchDocumented(`${internalUrl}${path}`, { method, headers: { authorization: `Bearer ${token}` } })
   return { status: answer.status, body: await answer.text() }
 }
 

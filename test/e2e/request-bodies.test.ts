@@ -1,4 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
+import { fetchDocumented } from '../support/api-document.ts'
 import { ADMIN, logIn, startTestRelay } from '../support/relay.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
@@ -7,7 +8,7 @@ test('a body that cannot be used is refused in a sentence that says why, without
   onTestFinished(() => relay.stop())
   const token = await logIn(relay.internalUrl, ADMIN)
   const send = async (body: string | undefined, type = 'application/json') => {
-    const answer = await fetch(`${relay.internalUrl}/relay/endpoints`, {
+    const answer = await fetchDocumented(`${relay.internalUrl}/relay/endpoints`, {
       method: 'POST',
       headers: { authorization: `Bearer ${token}`, ...(body === undefined ? {} : { 'content-type': type }) },
       ...(body === undefined ? {} : { body }),

@@ -1,4 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
+import { fetchDocumented } from '../support/api-document.ts'
 import { type Asker, knownByPush, textOf, untilCaughtUp } from '../support/caught-up.ts'
 import { byForm } from '../support/long-form.ts'
 import { ADMIN, CARRIER_LOGIN, logIn, SHOP, startTestRelay } from '../support/relay.ts'
@@ -22,7 +23,7 @@ function expectLookedAt(report: ContractReport): void {
 
 async function refresh({ internalUrl, token }: Asker, identifier: string): Promise<void> {
   const init = { method: 'POST', headers: { authorization: `Bearer ${token}` } }
-  const answer = await fetch(`${internalUrl}/relay/parcels/${identifier}/refresh`, init)
+  const answer = await fetchDocumented(`${internalUrl}/relay/parcels/${identifier}/refresh`, init)
   expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining('"recorded"')])
 }
 

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { problemOf, startWorld } from '../faults/world.ts'
+import { fetchDocumented } from '../support/api-document.ts'
 import { answerBody, pushBody } from '../support/builders.ts'
 import { ADMIN, logIn } from '../support/relay.ts'
 
@@ -23,7 +24,7 @@ async function open() {
   const token = await logIn(relay.internalUrl, ADMIN)
   const call = async (method: string, path: string, body?: string, type = 'application/x-ndjson'): Promise<Response> => {
     const headers = { authorization: `Bearer ${token}`, ...(body === undefined ? {} : { 'content-type': type }) }
-    return await fetch(`${relay.internalUrl}/relay/parcels${path}`, { method, headers, ...(body === undefined ? {} : { body }) })
+    return await fetchDocumented(`${relay.internalUrl}/relay/parcels${path}`, { method, headers, ...(body === undefined ? {} : { body }) })
   }
   const json = async (method: string, path: string, body?: string, type?: string): Promise<unknown> =>
     await (await call(method, path, body, type)).json()

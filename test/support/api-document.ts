@@ -3,7 +3,31 @@ import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import { z } from 'zod'
 
-const media = z.record(z.string(), z.looseObject({ example: z.unknown().optional() }))
+/** A schema of the document, as far as tests make values of it. */
+export interface Schema {
+  readonly $ref?: string | undefined
+  readonly type?: string | readonly string[] | undefined
+  readonly enum?: readonly unknown[] | undefined
+  readonly const?: unknown
+  readonly anyOf?: readonly Schema[] | undefined
+  readonly oneOf?: readonly Schema[] | undefined
+  readonly properties?: Readonly<Record<string, Schema>> | undefined
+  readonly items?: Schema | undefined
+}
+
+const schema: z.ZodType<Schema> = z.lazy(() =>
+  z.looseObject({
+    $ref: z.string().optional(),
+    type: z.union([z.string(), z.array(z.string())]).optional(),
+    enum: z.array(z.unknown()).optional(),
+    const: z.unknown().optional(),
+    anyOf: z.array(schema).optional(),
+    oneOf: z.array(schema).optional(),
+    properties: z.record(z.string(), schema).optional(),
+    items: schema.optional(),
+  }),
+)
+const media = z.record(z.string(), z.looseObject({ schema, example: z.unknown().optional() }))
 const response = z.looseObject({
   $ref: z.string().optional(),
   headers: z.record(z.string(), z.looseObject({ required: z.boolean().optional() })).default({}),
@@ -12,7 +36,7 @@ const response = z.looseObject({
 const parameter = z.looseObject({
   name: z.string(),
   in: z.enum(['path', 'query', 'header']),
-  schema: z.looseObject({}),
+  schema,
   example: z.unknown().optional(),
 })
 const operation = z.looseObject({
@@ -23,7 +47,7 @@ const operation = z.looseObject({
 const methods = z.enum(['get', 'post', 'put', 'patch', 'delete'])
 const shape = z.looseObject({
   paths: z.record(z.string(), z.partialRecord(methods, operation)),
-  components: z.looseObject({ responses: z.record(z.string(), response) }),
+  components: z.looseObject({ schemas: z.record(z.string(), schema), responses: z.record(z.string(), response) }),
 })
 
 export type Operation = z.output<typeof operation>
@@ -35,6 +59,13 @@ export const apiDocument: z.output<typeof shape> = shape.parse(JSON.parse(readFi
 const ajv = new Ajv2020({ strict: false, allErrors: true, logger: false })
 addFormats.default(ajv)
 ajv.addSchema(apiDocument, 'api', false)
+
+/** What a reference stands for. */
+export function schemaAt($ref: string): Schema {
+  const found = apiDocument.components.schemas[$ref.split('/').at(-1) ?? '']
+  if (found === undefined) throw new Error(`the document has no ${$ref}`)
+  return found
+}
 
 /** Every operation, with its method and path. */
 export const operations: readonly { readonly method: Method; readonly path: string; readonly operation: Operation }[] = Object.entries(

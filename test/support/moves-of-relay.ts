@@ -1,4 +1,5 @@
 import { expect, onTestFinished, vi } from 'vitest'
+import { fetchDocumented } from './api-document.ts'
 import type { Asker } from './caught-up.ts'
 import type { Answered } from './push-load.ts'
 import { ask } from './relay.ts'
@@ -9,7 +10,7 @@ export async function postJson(
   path: string,
   body: object,
 ): Promise<{ readonly status: number; readonly body: unknown }> {
-  const response = await fetch(`${internalUrl}${path}`, {
+  const response = await fetchDocumented(`${internalUrl}${path}`, {
     method: 'POST',
     headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
     body: JSON.stringify(body),
