@@ -85,9 +85,14 @@ function operationOf(row: RouteRow, { name }: Capability, problemResponses: (row
     security: scope === null ? (path.startsWith('/webhooks') ? [{ signature: [] }] : []) : [{ token: [scope] }],
     ...(listener === 'public' ? PUBLIC : {}),
     requestParams: { path: pathParameters(row), query: queryParameters(row) },
-    ...(body === null || method === 'get' ? {} : { requestBody: { required: body.optional !== true, content: body.content } }),
+    ...(body === null || method === 'get' ? {} : { requestBody: bodyOf(body) }),
     responses: Object.fromEntries([...problemResponses(row), ...answers]),
   }
+}
+
+function bodyOf({ optional, content }: NonNullable<RouteRow['body']>) {
+  const media = Object.entries(content).map(([type, { schema, example }]) => [type, { schema: schema(), example }] as const)
+  return { required: optional !== true, content: Object.fromEntries(media) }
 }
 
 /** `get /relay/parcels/:identifier` is `getRelayParcelsIdentifier`. */
@@ -108,7 +113,9 @@ function pathParameters({ params, example }: RouteRow): z.ZodObject {
   const examples = new Map<string, string>(Object.entries(example.path))
   const described = Object.entries<PathParameter>(params).map(([name, { schema, description }]) => [
     name,
-    schema.describe(description).meta({ param: { example: examples.get(name) } }),
+    schema()
+      .describe(description)
+      .meta({ param: { example: examples.get(name) } }),
   ])
   return z.object(Object.fromEntries(described))
 }

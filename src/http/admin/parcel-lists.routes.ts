@@ -79,8 +79,8 @@ export const PARCEL_LISTS_ROUTES = [
     body: {
       bytesMax: BODY_BYTES_MAX,
       content: {
-        'application/x-ndjson': { schema: z.string(), example: '{"identifier":"AB123456789SE"}\n"990000000000000001"\n' },
-        'text/csv': { schema: z.string(), example: 'order;tracking_number\n1207;AB123456789SE\n' },
+        'application/x-ndjson': { schema: () => z.string(), example: '{"identifier":"AB123456789SE"}\n"990000000000000001"\n' },
+        'text/csv': { schema: () => z.string(), example: 'order;tracking_number\n1207;AB123456789SE\n' },
       },
     },
     answers: () => ({ 200: jsonAnswer('What was watched, and what was not', reportSchema()) }),

@@ -12,7 +12,7 @@ export interface StoreRoutePorts {
   readonly moves: Pick<ManageMoves, 'start' | 'progressOf'>
 }
 
-const place = z.object({ to: z.string().describe('`sqlite:PATH` or `postgres://...`.') })
+const place = () => z.object({ to: z.string().describe('`sqlite:PATH` or `postgres://...`.') })
 
 /** Moves of the store. */
 export const STORE_ROUTES = [

@@ -105,7 +105,7 @@ export const DELIVERIES_ROUTES = [
     body: {
       optional: true,
       bytesMax: BODY_BYTES_MAX,
-      content: { 'application/json': { schema: replayTargetSchema, example: { to: '1' } } },
+      content: { 'application/json': { schema: () => replayTargetSchema, example: { to: '1' } } },
     },
     answers: () => ({ 202: jsonAnswer('It is queued', z.strictObject({ count: z.literal(1) })) }),
     problems: ['not_found', 'not_replayable'],
@@ -128,7 +128,7 @@ export const DELIVERIES_ROUTES = [
     query: NO_QUERY,
     body: {
       bytesMax: BODY_BYTES_MAX,
-      content: { 'application/json': { schema: replayOrderSchema, example: { since: 0 } } },
+      content: { 'application/json': { schema: () => replayOrderSchema, example: { since: 0 } } },
     },
     answers: () => ({
       200: jsonAnswer(

@@ -49,7 +49,7 @@ export const ENDPOINTS_ROUTES = [
     body: {
       bytesMax: BODY_BYTES_MAX,
       content: {
-        'application/json': { schema: newEndpointSchema, example: { name: 'warehouse', url: 'http://127.0.0.1:9/parcel-events' } },
+        'application/json': { schema: () => newEndpointSchema, example: { name: 'warehouse', url: 'http://127.0.0.1:9/parcel-events' } },
       },
     },
     answers: () => ({ 201: jsonAnswer('The endpoint, with its key', keyedEndpointSchema(), location()) }),
@@ -84,7 +84,7 @@ export const ENDPOINTS_ROUTES = [
     description: 'What you leave out stays. A new `sharedKey` starts to replace the old one, as with `rotate`.',
     body: {
       bytesMax: BODY_BYTES_MAX,
-      content: { 'application/json': { schema: endpointChangeSchema, example: { enabled: true, concurrency: 4 } } },
+      content: { 'application/json': { schema: () => endpointChangeSchema, example: { enabled: true, concurrency: 4 } } },
     },
     answers: () => ({ 200: jsonAnswer('The endpoint, with its key if it is new', keyedEndpointSchema()) }),
     problems: ['not_found', 'endpoint_exists', 'endpoint_read_only'],
@@ -120,7 +120,7 @@ export const ENDPOINTS_ROUTES = [
     body: {
       optional: true,
       bytesMax: BODY_BYTES_MAX,
-      content: { 'application/json': { schema: keyRotationSchema, example: { sharedKey: null, at: 'now' } } },
+      content: { 'application/json': { schema: () => keyRotationSchema, example: { sharedKey: null, at: 'now' } } },
     },
     answers: () => ({ 200: jsonAnswer('The endpoint, with its key if it is new', keyedEndpointSchema()) }),
     problems: ['not_found', 'endpoint_read_only', 'not_rotating'],

@@ -17,7 +17,7 @@ export interface TokenRoutePorts {
   readonly countFailure: CountFailure
 }
 
-const credentialsSchema = z.object({ username: z.string(), password: z.string().max(PASSWORD_LENGTH_MAX) })
+const credentialsSchema = () => z.object({ username: z.string(), password: z.string().max(PASSWORD_LENGTH_MAX) })
 
 /** Tokens of apps, in exactly the carrier's shape. */
 export const TOKEN_ROUTES = [

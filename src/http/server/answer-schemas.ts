@@ -41,9 +41,9 @@ export const location = () => z.object({ Location: z.string().describe('The addr
 
 export const IDENTIFIER: PathParameter = {
   description: 'A tracking number or tracking id: 4 to 40 letters and digits, in upper or lower case.',
-  schema: z.string(),
+  schema: () => z.string(),
 }
 
 export function idOf(thing: string): PathParameter {
-  return { description: `The id of the ${thing}.`, schema: z.string() }
+  return { description: `The id of the ${thing}.`, schema: () => z.string() }
 }

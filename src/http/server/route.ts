@@ -19,7 +19,8 @@ type ParamOf<Path extends string> = Path extends `${string}:${infer Name}/${infe
 /** A variable part of a path, as the document describes it. The flows check it themselves. */
 export interface PathParameter {
   readonly description: string
-  readonly schema: z.ZodString
+  /** Called when the document is made, as all schemas that no request is checked with: each takes some 20 kB of memory. */
+  readonly schema: () => z.ZodString
 }
 
 /** What a status comes with: its headers, and its body by media type. */
@@ -38,7 +39,7 @@ interface Example<Path extends string> {
 }
 
 /** A body by media type, each with an example: a text, or a value to be sent as JSON. */
-type BodyContent = Readonly<Record<string, { readonly schema: z.ZodType; readonly example: unknown }>>
+type BodyContent = Readonly<Record<string, { readonly schema: () => z.ZodType; readonly example: unknown }>>
 
 interface RouteBody {
   /** Whether a request without a body means something too. */
