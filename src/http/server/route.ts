@@ -19,7 +19,7 @@ type ParamOf<Path extends string> = Path extends `${string}:${infer Name}/${infe
 /** A variable part of a path, as the document describes it. The flows check it themselves. */
 export interface PathParameter {
   readonly description: string
-  /** Called when the document is made, as all schemas that no request is checked with: each takes some 20 kB of memory. */
+  /** Called when the document is made, as are all schemas that no request is checked with. */
   readonly schema: () => z.ZodString
 }
 
