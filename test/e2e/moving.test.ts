@@ -66,6 +66,13 @@ test('a relay moves its store to PostgreSQL and back while it receives and relay
   // A token of the first store, and the jobs of both moves.
   const jobs: unknown = await (await ask(asker.internalUrl, asker.token, '/relay/jobs')).json()
   expect(jobs).toMatchObject({ jobs: [{ state: 'done' }, { state: 'done' }] })
+  // The end of each is told by the relay on the store it moved to, and what was told before has moved along.
+  const told = async () => await (await ask(asker.internalUrl, asker.token, '/relay/operator-events?event=job_ended')).json()
+  const ended = { event: 'job_ended', job: { kind: 'move' }, state: 'done' }
+  await vi.waitFor(async () => expect(await told()).toMatchObject({ events: [ended, ended], next: null }), { timeout: 60_000 })
+  const audit: unknown = await (await ask(asker.internalUrl, asker.token, '/relay/audit')).json()
+  const moved = { action: 'store.move_started', target: { kind: 'store' } }
+  expect(audit).toMatchObject({ actions: [moved, moved, { action: 'endpoint.added' }] })
 
   // Two moves away, on the way over a database.
   expect(await undoMove(loadConfig(config))).toMatchObject({ kind: 'in_use', store: file, usedBy: `pid ${relay.process.pid}` })

@@ -84,7 +84,7 @@ test('that the carrier refuses the credentials is told once, and again after it 
   expect(told).toEqual(['credentials_refused', 'credentials_accepted', 'credentials_refused'])
 })
 
-test('a carrier that fails is told at once, and that it has recovered when it has not failed for a while', async () => {
+test('a carrier that fails is told at once, and has recovered when it fails no more for a while', async () => {
   const { seen, told, look, pass } = openWatch()
   seen.carrier = failing
   for (let times = 0; times < 3; times++) await look()

@@ -27,7 +27,7 @@ const task = {
 } as const
 
 describe.each(engines)('operator events on $name', (engine) => {
-  test('they are listed the newest first, a page at a time, each once, though no endpoint is set for them', async () => {
+  test('they are listed the newest first, a page at a time, each once', async () => {
     const { writes, reads } = await open(engine)
     for (const minute of [0, 1, 1, 1, 2]) await writes.recordOperatorEvent(minute === 2 ? lossy : refused, NOON + minute * MINUTE_MS)
     const first = await reads.listOperatorEvents({ ...ANY, limit: 2 })

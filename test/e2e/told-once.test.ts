@@ -1,0 +1,208 @@
+import { once } from 'node:events'
+import { statfsSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { pushBody } from '../support/builders.ts'
+import { byForm } from '../support/long-form.ts'
+import { operatorOf } from '../support/manage.ts'
+import { onPostgres } from '../support/on-postgres.ts'
+import { createAuthority } from '../support/private-authority.ts'
+import { push, type Sections, spawnRelay, startTestRelay, writeConfig } from '../support/relay.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+import { startWebhookReceiver, type WebhookReceiver } from '../support/webhook-receiver.ts'
+
+const NOBODY = 'http://127.0.0.1:9'
+const DELIVERY = { delivery: { schedule: ['100ms'], allowNetworks: ['127.0.0.0/8'] } }
+const SOON = { timeout: 60_000, interval: 100 }
+
+interface Told {
+  readonly event: string
+  readonly [member: string]: unknown
+}
+
+const eventsOf = async (relay: { readonly internalUrl: string }, query = ''): Promise<readonly Told[]> => {
+  const { body } = await (await operatorOf(relay))('GET', `/relay/operator-events${query}`)
+  return [body.events]
+    .flat()
+    .map((one) => ({ event: '', ...Object(one) }))
+    .reverse()
+}
+const namesOf = async (relay: { readonly internalUrl: string }) => (await eventsOf(relay)).map(({ event }) => event)
+
+async function start(sections: Sections, carrierUrl = NOBODY, folder = temporaryFolder()) {
+  const relay = await startTestRelay(folder, carrierUrl, { ...DELIVERY, ...sections })
+  onTestFinished(() => relay.stop())
+  return { ...relay, operate: await operatorOf(relay) }
+}
+
+async function startReceiver(): Promise<WebhookReceiver> {
+  const receiver = await startWebhookReceiver()
+  onTestFinished(() => receiver[Symbol.asyncDispose]())
+  return receiver
+}
+
+/** A carrier that refuses every login as long as `refuses` is set, and then knows no parcel. */
+async function startCarrier() {
+  const state = { refuses: true }
+  const carrier = createServer((request, response) => {
+    if (state.refuses) response.writeHead(401).end()
+    else if (request.url === '/auth/token') response.setHeader('content-type', 'application/json').end('{"token":"one"}')
+    else response.writeHead(404).end()
+  }).listen(0, '127.0.0.1')
+  await once(carrier, 'listening')
+  onTestFinished(() => void carrier.close())
+  const address = carrier.address()
+  return { state, url: `http://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}` }
+}
+
+test('that an endpoint only fails is told once after failingAfter, and so is its recovery', async () => {
+  const [shop, operator] = [await startReceiver(), await startReceiver()]
+  shop.answer(() => 503)
+  const relay = await start({ operator: { url: operator.url, sharedKey: 'the-key-of-the-operators-hook', failingAfter: '1s' } })
+  const { body } = await relay.operate('POST', '/relay/endpoints', { name: 'shop', url: shop.url })
+  const endpoint = { id: body.id, name: 'shop' }
+  await Promise.all(Array.from({ length: 6 }, (_, nth) => push(relay.publicUrl, pushBody({ trackingIds: [String(5000 + nth)] }))))
+  await vi.waitFor(async () => expect(await eventsOf(relay)).toMatchObject([{ event: 'endpoint_failing', endpoint }]), SOON)
+  shop.answer(() => 200)
+  await relay.operate('POST', `/relay/endpoints/${String(body.id)}/retry`)
+  await vi.waitFor(async () => expect(await namesOf(relay)).toHaveLength(2), SOON)
+  const [failing, recovered] = await eventsOf(relay)
+  expect(recovered).toEqual({
+    id: expect.any(String),
+    at: expect.any(String),
+    event: 'endpoint_recovered',
+    endpoint,
+    since: failing?.since,
+  })
+  // Each was posted as well.
+  await vi.waitFor(() => expect(operator.pushes).toHaveLength(2), SOON)
+  expect(operator.pushes.map((one) => JSON.parse(String(one.body)).event)).toEqual(['endpoint_failing', 'endpoint_recovered'])
+})
+
+test('the first quarantined push of a reason is told, though nobody is set to be told', async () => {
+  const relay = await start({})
+  for (const body of ['not JSON', 'nor this', '{}']) await push(relay.publicUrl, body)
+  await vi.waitFor(async () => expect(await namesOf(relay)).toHaveLength(2), SOON)
+  const told = (await eventsOf(relay)).map(({ event, reason, count }) => ({ event, reason, count }))
+  expect(told).toEqual(
+    expect.arrayContaining([
+      { event: 'pushes_quarantined', reason: 'json_syntax', count: 2 },
+      { event: 'pushes_quarantined', reason: 'schema', count: 1 },
+    ]),
+  )
+})
+
+test('a disk that runs low is told before pushes are refused, once over a restart', async () => {
+  const folder = temporaryFolder()
+  const { bavail, bsize } = statfsSync(folder)
+  const sections = { limits: { freeSpaceMin: `${Math.floor((bavail * bsize) / 1024 ** 2 / 1.5)}MB` } }
+  const relay = await start(sections, NOBODY, folder)
+  await vi.waitFor(async () => expect(await namesOf(relay)).toEqual(['disk_low']), SOON)
+  expect((await push(relay.publicUrl, pushBody())).status).toBe(200)
+  await relay.stop()
+  const again = await start(sections, NOBODY, folder)
+  // What is told of it comes after a look at the disk.
+  await push(again.publicUrl, 'not JSON')
+  await vi.waitFor(async () => expect(await namesOf(again)).toEqual(['disk_low', 'pushes_quarantined']), SOON)
+})
+
+/** A relay process, which reads its config again on SIGHUP. */
+async function startProcess(sections: Sections) {
+  const folder = temporaryFolder()
+  const path = writeConfig(folder, NOBODY, sections)
+  const relay = await spawnRelay(path)
+  onTestFinished(async () => {
+    relay.process.kill('SIGTERM')
+    await relay.ended
+  })
+  const reload = (write: () => void) => {
+    write()
+    relay.process.kill('SIGHUP')
+  }
+  return { ...relay, path, reload, writeSections: (changed: Sections) => void writeConfig(folder, NOBODY, changed) }
+}
+
+test('a reload is told with what it changed and what needs a restart, and is in the audit trail', async () => {
+  const shop = { name: 'shop', url: NOBODY, sharedKey: 'the-key-of-the-shop', enabled: false }
+  const relay = await startProcess({ endpoints: [shop, { ...shop, name: 'old' }] })
+  relay.reload(() =>
+    relay.writeSections({
+      endpoints: [{ ...shop, url: 'http://127.0.0.1:10' }],
+      webhook: { sharedKeys: ['another-shared-key-for-tests'] },
+      limits: { batch: 100 },
+    }),
+  )
+  await vi.waitFor(async () => expect(await eventsOf(relay, '?event=reloaded')).toHaveLength(1), SOON)
+  expect(await eventsOf(relay, '?event=reloaded')).toMatchObject([
+    { changed: ['webhook.sharedKeys', 'endpoints.shop', 'endpoints.old'], needsRestart: ['limits'], problems: [] },
+  ])
+  // One that no config names any more is paused.
+  expect(await eventsOf(relay, '?event=endpoint_disabled')).toMatchObject([{ endpoint: { name: 'old' }, because: 'unnamed' }])
+  const { text, body } = await (await operatorOf(relay))('GET', '/relay/audit')
+  expect(body.actions).toMatchObject([{ by: { kind: 'signal', name: 'SIGHUP' }, address: null, action: 'config.reloaded' }])
+  expect(text).not.toContain('key-of-the-shop')
+})
+
+test('a config that cannot be reloaded is told with its problems', async () => {
+  const relay = await startProcess({})
+  relay.reload(() => writeFileSync(relay.path, 'listen: nowhere\n'))
+  await vi.waitFor(async () => expect(await namesOf(relay)).toEqual(['reload_failed']), SOON)
+  const [told] = await eventsOf(relay)
+  expect(JSON.stringify(told?.problems)).toContain('relay.yaml:1')
+})
+
+test('a certificate that expires within 14 days is told once for each listener', async () => {
+  const folder = temporaryFolder()
+  const { cert, key } = createAuthority(folder).sign('localhost')
+  const [certFile, keyFile] = [join(folder, 'shown.pem'), join(folder, 'shown.key')]
+  writeFileSync(certFile, cert)
+  writeFileSync(keyFile, key)
+  const relay = await start({ listen: { public: { host: '127.0.0.1', port: 0, tls: { certFile, keyFile } } } }, NOBODY, folder)
+  await vi.waitFor(async () => expect(await eventsOf(relay)).toMatchObject([{ event: 'certificate_expiring', listener: 'public' }]), SOON)
+})
+
+test('refused credentials are told once by two replicas, and not again when one takes over', async () => {
+  const carrier = await startCarrier()
+  const sections = { ...(await onPostgres()), upstream: { ratePerSecond: 50 } }
+  const one = await start(sections, carrier.url)
+  const two = await start(sections, carrier.url)
+  for (const relay of [one, two]) for (const id of ['AB1001', 'AB1002']) await relay.operate('GET', `/v1/status/${id}/all`)
+  await vi.waitFor(async () => expect(await namesOf(two)).toEqual(['credentials_refused']), SOON)
+  const pollerOf = async () => JSON.stringify((await two.operate('GET', '/relay/replicas')).body)
+  await one.stop()
+  await vi.waitFor(async () => expect(await pollerOf()).toMatch(/"roles":\[[^\]]*"poller"/), SOON)
+  await push(two.publicUrl, 'not JSON')
+  await vi.waitFor(async () => expect(await namesOf(two)).toContain('pushes_quarantined'), SOON)
+  expect(await namesOf(two)).toEqual(['credentials_refused', 'pushes_quarantined'])
+})
+
+const KILLS = byForm(4, 40)
+
+test(`${KILLS} kills around a 410 neither lose nor double the event with its transition`, async () => {
+  const shop = await startReceiver()
+  shop.answer(() => 410)
+  const config = writeConfig(temporaryFolder(), NOBODY, { ...DELIVERY, endpoints: [] })
+  let expected = 0
+  for (let kill = 0; kill < KILLS; kill++) {
+    const relay = await spawnRelay(config)
+    const operate = await operatorOf(relay)
+    const { body } = await operate('POST', '/relay/endpoints', { name: `shop-${kill}`, url: shop.url })
+    await push(relay.publicUrl, pushBody({ trackingIds: [String(5000 + kill)] })).catch(() => undefined)
+    await pause((kill % 8) * 4)
+    relay.process.kill('SIGKILL')
+    await relay.ended
+    const again = await spawnRelay(config)
+    const look = await operatorOf(again)
+    const path = `/relay/endpoints/${String(body.id)}`
+    const told = async () => (await eventsOf(again, '?event=endpoint_disabled')).length
+    // What was not settled before is attempted anew.
+    await vi.waitFor(async () => expect((await look('GET', path)).body.disabledBecause).toBe('gone'), SOON)
+    expected += 1
+    expect(await told()).toBe(expected)
+    await look('DELETE', path)
+    again.process.kill('SIGKILL')
+    await again.ended
+  }
+})
