@@ -100,7 +100,17 @@ export interface ManageDeliveries {
    * Queues many deliveries of one endpoint again, or those of another endpoint for it. With `dryRun` it only counts them, up to 10,001.
    * More than 10,000 become a job. Stops where it is when the asker has `left`.
    */
-  replayMany(endpointId: string, body: unknown, asker: { readonly by: Actor; readonly left: AbortSignal }): Promise<ReplayAnswer>
+  replayMany(endpointId: string, body: unknown, asker: ReplayAsker): Promise<ReplayAnswer>
+}
+
+export interface ReplayAsker {
+  readonly by: Actor
+  readonly left: AbortSignal
+  /**
+   * When the asker counted what to replay, epoch milliseconds. What was queued later is none of it if the order says since when, so the same order given
+   * twice replays once. Default: now.
+   */
+  readonly untilMs?: number
 }
 
 /** The result of a replay: counted only, done, or queued as a job. */
@@ -181,11 +191,11 @@ export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId }
       await ports.reviewed()
       return (await find(id)).delivery
     },
-    async replayMany(endpointId, body, { by, left }) {
+    async replayMany(endpointId, body, { by, left, untilMs = Number.MAX_SAFE_INTEGER }) {
       const { parcel, dryRun, of, ...order } = parseReplayOrder(body)
       if (!(await endpointExists(endpointId))) throw new AppError('not_found', 'There is no such endpoint.')
       const selection = { ...anyOf(of ?? endpointId), ...order, parcelId: parcel === null ? null : await parcelOf(parcel) }
-      const task = { selection, to: endpointId, untilMs: clock.now() }
+      const task = { selection, to: endpointId, untilMs: Math.min(untilMs, clock.now()) }
       const counted = await reads.countReplayable({ ...task, limit: AT_ONCE_MAX + 1 })
       const { count } = counted
       if (dryRun) return { kind: 'counted', ...counted, more: count > AT_ONCE_MAX }

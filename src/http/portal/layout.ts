@@ -9,6 +9,8 @@ const SECTIONS = [
   ['overview', 'Overview', 'status'],
   ['parcels', 'Parcels', 'status'],
   ['webhooks', 'Webhooks', 'admin'],
+  ['deliveries', 'Deliveries', 'admin'],
+  ['inbox', 'Inbox', 'admin'],
   ['carrier', 'Carrier', 'admin'],
 ] as const
 

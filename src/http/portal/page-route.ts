@@ -20,8 +20,14 @@ export interface Visit extends View {
   readonly form: Form
 }
 
-/** A page as text, with 200 unless it says otherwise; or where to go on after something was done, always an address of our own. */
-export type PageAnswer = { readonly page: string; readonly status?: number } | { readonly goTo: Address }
+/**
+ * A page as text, with 200 unless it says otherwise; where to go on after something was done, always an address of our own; or bytes to save, under a
+ * name of our own.
+ */
+export type PageAnswer =
+  | { readonly page: string; readonly status?: number }
+  | { readonly goTo: Address }
+  | { readonly file: Uint8Array; readonly name: string }
 
 export interface PageRoute {
   readonly method: 'get' | 'post'

@@ -4,6 +4,7 @@ import type { Context } from 'koa'
 import type { Actor } from '../../domain/admin/operator-action.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { Overview } from '../../flow/admin/overview.ts'
+import type { ManageEndpoints } from '../../flow/delivery/manage-endpoints.ts'
 import type { Clock, Log } from '../../flow/ports.ts'
 import type { AddressOf } from '../server/client-address.ts'
 import { proveConnection } from '../server/connection-places.ts'
@@ -11,7 +12,9 @@ import type { CountFailure, VisitorOf } from '../server/failures.ts'
 import type { WithParams } from '../server/present.ts'
 import { createAddresses } from './addresses.ts'
 import { carrierPage } from './carrier/carrier.page.ts'
+import { type DeliveryPagesOptions, deliveryPages } from './deliveries/delivery.pages.ts'
 import { type Form, readForm } from './form.ts'
+import { type InboxPagesOptions, inboxPages } from './inbox/inbox.pages.ts'
 import type { View } from './layout.ts'
 import { loginPage } from './login/login.page.ts'
 import { overviewPage } from './overview/overview.page.ts'
@@ -29,7 +32,8 @@ export interface PortalSettings extends SessionSettings {
   readonly publicOrigin: string | null
 }
 
-export interface PortalOptions extends WebhookPagesOptions, ParcelPagesOptions {
+export interface PortalOptions extends WebhookPagesOptions, ParcelPagesOptions, DeliveryPagesOptions, InboxPagesOptions {
+  readonly manageEndpoints: ManageEndpoints
   readonly overview: Overview
   readonly settings: () => PortalSettings
   readonly sessions: Sessions
@@ -98,7 +102,8 @@ export function createPortal(options: PortalOptions): Router {
     { method: 'get', path: '/', scope: 'status', answer: async (visit) => ({ page: overviewPage(visit, await overview.read()) }) },
     { method: 'get', path: '/carrier', scope: 'admin', answer: async (visit) => ({ page: carrierPage(visit, await overview.read()) }) },
   ]
-  for (const route of [...overviews, ...parcelPages(options), ...webhookPages(options)]) router[route.method](route.path, serve(route))
+  const pages = [parcelPages, webhookPages, deliveryPages, inboxPages].flatMap((pagesOf) => pagesOf(options))
+  for (const route of [...overviews, ...pages]) router[route.method](route.path, serve(route))
 
   router.get('/login', (ctx) => present(ctx, { page: loginPage(viewOf(ctx)) }))
   router.post('/login', async (ctx) => {
@@ -153,6 +158,12 @@ function present(ctx: Context, answer: PageAnswer): void {
     ctx.status = 303
     ctx.set('Location', answer.goTo.path)
     ctx.body = ''
+    return
+  }
+  if ('file' in answer) {
+    ctx.set('Content-Disposition', `attachment; filename="${answer.name}"`)
+    ctx.type = 'application/octet-stream'
+    ctx.body = Buffer.from(answer.file)
     return
   }
   ctx.status = answer.status ?? 200

@@ -14,7 +14,7 @@ const eventsOf = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
 const sameEvents = statement<{ endpointId: number; parcelIds: readonly number[]; sequences: readonly number[] }>()((db, p, dialect) =>
   db
     .selectFrom('delivery')
-    .select(['id', 'parcel_id', 'sequence', 'state'])
+    .select(['id', 'parcel_id', 'sequence', 'state', 'queued_at_ms'])
     .where('endpoint_id', '=', p.endpointId)
     .where('parcel_id', 'in', dialect.oneOf(p.parcelIds))
     .where((row) => row(dialect.unindexed(row.ref('sequence')), 'in', dialect.oneOf(p.sequences))),
@@ -69,10 +69,13 @@ export async function findCopies(session: Session, deliveries: readonly { readon
   return rows.map((row) => ({ parcelId: row.parcel_id, sequence: row.sequence, inboxId: row.inbox_id }))
 }
 
-/** Finds which of these events an endpoint already has, as deliveries that have ended or wait, and which it lacks. */
+/**
+ * Finds which of these events an endpoint already has, as deliveries that have ended or wait, and which it lacks. One that ended but was queued after
+ * `untilMs` counts as waiting: the same replay has queued it.
+ */
 export async function findSame(
   session: Session,
-  endpointId: number,
+  { endpointId, untilMs }: { readonly endpointId: number; readonly untilMs: number },
   copies: readonly Copy[],
 ): Promise<{ readonly endedIds: readonly number[]; readonly missing: readonly Copy[] }> {
   const rows = await session.all(sameEvents, {
@@ -83,7 +86,7 @@ export async function findSame(
   const nameOf = (parcelId: number, sequence: number) => `${parcelId} ${sequence}`
   const known = new Set(rows.map((row) => nameOf(row.parcel_id, row.sequence)))
   return {
-    endedIds: rows.filter(({ state }) => state >= DELIVERY_STATE.delivered).map(({ id }) => id),
+    endedIds: rows.filter((row) => row.state >= DELIVERY_STATE.delivered && row.queued_at_ms <= untilMs).map(({ id }) => id),
     missing: copies.filter(({ parcelId, sequence }) => !known.has(nameOf(parcelId, sequence))),
   }
 }

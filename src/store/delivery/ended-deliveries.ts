@@ -136,11 +136,16 @@ async function waitingOf(session: Session, selection: DeliverySelection, limit: 
   )
 }
 
+/** Whether it selects by when deliveries were queued, and so leaves out those that were queued after its replay was requested. */
+export function isByTime({ fromMs, sequence, parcelId, deliveryId }: DeliverySelection): boolean {
+  return fromMs > 0 && sequence === null && parcelId === null && deliveryId === null
+}
+
 function rangeOf({ selection, after, limit, untilMs }: EndedQuery): Omit<Range, 'state'> {
-  const { endpointId, fromSequence, fromMs, sequence, parcelId } = selection
-  const isByTime = fromMs > 0 && sequence === null && parcelId === null
-  const from = isByTime ? fromMs : (sequence ?? fromSequence)
-  const to = isByTime ? untilMs : (sequence ?? Number.MAX_SAFE_INTEGER)
+  const { endpointId, fromSequence, fromMs, sequence } = selection
+  const timed = isByTime(selection)
+  const from = timed ? fromMs : (sequence ?? fromSequence)
+  const to = timed ? untilMs : (sequence ?? Number.MAX_SAFE_INTEGER)
   return { endpointId: Number(endpointId), from: after?.at ?? from, to, afterId: after?.id ?? 0, limit }
 }
 

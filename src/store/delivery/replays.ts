@@ -4,7 +4,7 @@ import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
 import { findFirsts, reorderDeliveries } from './deliveries.ts'
 import { findCopies, findSame, insertCopies } from './delivery-copies.ts'
-import { findEnded } from './ended-deliveries.ts'
+import { findEnded, isByTime } from './ended-deliveries.ts'
 
 const keepAccepted = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db
@@ -60,7 +60,9 @@ export async function replayDeliveries(
   if (lock !== null) lock(parcelIds)
   const [firsts, { endedIds, missing }] = await Promise.all([
     findFirsts(session, { endpointId, parcelIds }),
-    copies === null ? { endedIds: ended.map(({ id }) => id), missing: [] } : findSame(session, endpointId, copies),
+    copies === null
+      ? { endedIds: ended.map(({ id }) => id), missing: [] }
+      : findSame(session, { endpointId, untilMs: isByTime(selection) ? untilMs : Number.MAX_SAFE_INTEGER }, copies),
   ])
   // Queued after `untilMs`, so this replay does not find the deliveries again once they have ended.
   const times = { queuedAtMs: Math.max(nowMs, untilMs + 1), nowMs }

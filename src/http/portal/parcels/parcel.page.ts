@@ -1,6 +1,7 @@
 import type { InspectedParcel } from '../../../domain/admin/parcel-list.ts'
 import type { Entry } from '../../../domain/history/history.ts'
 import type { Texts } from '../../../domain/history/status-entry.ts'
+import { link, withQuery } from '../addresses.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'
 import type { Visit } from '../page-route.ts'
@@ -29,6 +30,7 @@ ${headline({
   asOf: asOfLine(nowMs, to`/parcels/${name}`),
 })}
 ${facts(factsOf(parcel, nowMs))}
+${person.scope === 'admin' ? html`<p>${link(withQuery(to`/deliveries`, { parcel: name }), 'Its deliveries to webhooks')}</p>` : null}
 <h2>History</h2>
 ${entries.length === 0 ? html`<p>The carrier has told nothing about it yet.</p>` : timeline(visit, entries)}`
   return renderPage(visit, { title: `${name} · Parcels`, section: 'parcels', person, main })

@@ -1,11 +1,12 @@
 import type { AttemptResult } from '../../../domain/delivery/delivery.ts'
 import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
 import { digest } from '../../../domain/digest.ts'
-import { buttonLink } from '../addresses.ts'
+import { buttonLink, link, withQuery } from '../addresses.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'
 import type { Visit } from '../page-route.ts'
 import { actionButton, asOfLine, copyable, crumbs, facts, headline, icon, settingsList } from '../parts.ts'
+import { receivedText } from '../received-text.ts'
 import { fullTime, relativeTime, settingText, spanText, timeInSentence } from '../times.ts'
 import { disabledBecause, webhookMark, webhookStateOf } from './webhook-list.page.ts'
 
@@ -29,6 +30,7 @@ ${headline({
 })}
 ${noteOf(said, name)}
 ${facts(factsOf(state, nowMs))}
+<p>${link(withQuery(to`/deliveries`, { endpoint: id }), 'All deliveries')}</p>
 <div class="cols"><section aria-labelledby="set"><h2 id="set">Settings</h2>
 ${settingsList(settingsOf(state))}
 ${isManaged ? html`<p>${buttonLink(to`/webhooks/${id}/edit`, 'Edit settings')}</p>` : html`<p class="dim">It is defined in the config file. Change it there, then reload.</p>`}</section>
@@ -121,7 +123,7 @@ function noteOf(said: WebhookSaid, name: string): Markup | null {
   if (said.kind === 'unconfirmed')
     return html`<div class="note bad" role="alert"><strong>Nothing was removed.</strong> Type the name ${name} to confirm.</div>`
   const { result } = said
-  const answer = answerText(result.answerStart)
+  const answer = receivedText(result.answerStart)
   const text = answer === '' ? html`no body` : html`<span class="answer">${answer}</span>`
   const took = `${Math.round(result.durationMs)} ms`
   if (result.kind === 'accepted')
@@ -129,9 +131,4 @@ function noteOf(said: WebhookSaid, name: string): Markup | null {
   if (result.kind === 'failed')
     return html`<div class="note bad" role="alert">${icon('bad', 'bad')} <strong>The test got no answer:</strong> ${result.reason.replaceAll('_', ' ')} after ${took}.</div>`
   return html`<div class="note bad" role="alert">${icon('bad', 'bad')} <strong>The test was refused:</strong> ${result.status} after ${took}, ${text}.</div>`
-}
-
-/** The start of an answer as text; what is no text is replaced by marks. */
-function answerText(bytes: Uint8Array): string {
-  return new TextDecoder().decode(bytes).replace(/(?![\t\n])\p{Cc}/gu, '\u{fffd}')
 }

@@ -1,0 +1,119 @@
+import { DELIVERY_STATES, type ShownDelivery } from '../../../flow/delivery/manage-deliveries.ts'
+import { buttonLink, link, withQuery } from '../addresses.ts'
+import { html, type Markup, type Part } from '../html.ts'
+import { renderPage } from '../layout.ts'
+import type { Visit } from '../page-route.ts'
+import { asOfLine, counted, countText, headline, table } from '../parts.ts'
+import { timeInTable } from '../times.ts'
+import { options, type WebhookName } from '../webhooks/webhook-names.ts'
+import { deliveryMark, eventName, lastAnswer, STATE_NAMES } from './delivery-words.ts'
+import { type ReplayFields, type ReplaySaid, replayForm } from './replay-form.ts'
+
+/** What is chosen, as text. */
+export interface DeliveryFilters {
+  readonly endpoint: string
+  readonly parcel: string
+  readonly state: string
+  readonly from: string
+  readonly to: string
+}
+
+export interface DeliveryListing {
+  readonly filters: DeliveryFilters
+  /** What is wrong with the filters; null: nothing. */
+  readonly mistake: string | null
+  readonly deliveries: readonly ShownDelivery[]
+  readonly next: string | null
+  /** Every webhook there is. */
+  readonly webhooks: readonly WebhookName[]
+  readonly replay: ReplayFields
+  readonly said: ReplaySaid
+}
+
+/** Deliveries, the newest first, and the form that replays them. */
+export function deliveryListPage(visit: Visit, listing: DeliveryListing): string {
+  const { to, nowMs, person } = visit
+  const { filters, mistake, deliveries, next, said } = listing
+  const known = withRemoved(listing)
+  const main = html`${headline({
+    title: 'Deliveries',
+    lead: leadOf(listing),
+    actions: html`<a class="btn" href="#replay">Replay deliveries</a>`,
+    asOf: asOfLine(nowMs, withQuery(to`/deliveries`, { ...filters })),
+  })}
+${said === null ? null : replayForm(visit, { fields: listing.replay, said, sources: known, targets: listing.webhooks })}
+${filterForm(visit, filters, known)}
+${mistake === null ? null : html`<div class="note bad" role="alert">${mistake} ${link(to`/deliveries`, 'Show all deliveries')}</div>`}
+${deliveries.length > 0 ? rowsOf(visit, listing) : mistake === null && next === null ? nothing(visit, listing) : null}
+${next === null ? null : html`<p class="more"><span>Newest first</span>${link(withQuery(to`/deliveries`, { ...filters, cursor: next }), 'Older')}</p>`}
+${said === null ? replayForm(visit, { fields: listing.replay, said, sources: known, targets: listing.webhooks }) : null}`
+  return renderPage(visit, { title: 'Deliveries', section: 'deliveries', person, main })
+}
+
+function leadOf({ deliveries, next, mistake, filters }: DeliveryListing): string {
+  if (mistake !== null) return 'Nothing is shown.'
+  if (deliveries.length > 0) return `${counted(deliveries.length, 'delivery', 'deliveries')} on this page, the newest first.`
+  if (next !== null) return 'None among the newest; there may be older ones.'
+  return isFiltered(filters) ? 'None is like that.' : 'None yet.'
+}
+
+function isFiltered(filters: DeliveryFilters): boolean {
+  return Object.values(filters).some((chosen) => chosen !== '')
+}
+
+function nothing({ to }: Visit, { filters, webhooks }: DeliveryListing): Markup {
+  if (isFiltered(filters))
+    return html`<div class="empty"><h2>Nothing found</h2><p>${link(to`/deliveries`, 'Show all deliveries')}</p></div>`
+  if (webhooks.length > 0) {
+    return html`<div class="empty"><h2>No event has come yet</h2><p>Each event becomes one delivery for each webhook that wants it.</p></div>`
+  }
+  return html`<div class="empty"><h2>There is nobody to deliver to</h2><p>Each event becomes one delivery for each webhook that wants it.</p><p>${buttonLink(to`/webhooks/new`, 'Add webhook', 'main')}</p></div>`
+}
+
+/** The webhooks, and those removed ones of which something is on this page or was chosen. */
+function withRemoved({ webhooks, deliveries, filters, replay }: DeliveryListing): readonly WebhookName[] {
+  const names = new Map<string, string>()
+  for (const id of [filters.endpoint, replay.of]) if (/^\d{1,15}$/.test(id)) names.set(id, `webhook ${id}`)
+  for (const { endpointId, endpointName } of deliveries) names.set(endpointId, endpointName)
+  for (const { id } of webhooks) names.delete(id)
+  return [...webhooks, ...[...names].map(([id, name]) => ({ id, name: `${name} (removed)` }))]
+}
+
+function filterForm({ to }: Visit, filters: DeliveryFilters, webhooks: readonly WebhookName[]): Markup {
+  const ofWebhooks = webhooks.map(({ id, name }) => [id, name] as const)
+  const states = DELIVERY_STATES.map((state) => [state, STATE_NAMES[state]] as const)
+  return html`<form class="filters" role="search" action="${to`/deliveries`.path}" aria-label="Deliveries">
+<div><label for="e">Webhook</label><select id="e" name="endpoint">${options([['', 'any'], ...ofWebhooks], filters.endpoint)}</select></div>
+<div><label for="p">Parcel</label><input id="p" name="parcel" autocomplete="off" spellcheck="false" autocapitalize="characters" value="${filters.parcel}"></div>
+<div><label for="s">State</label><select id="s" name="state">${options([['', 'any'], ...states], filters.state)}</select></div>
+<div><label for="f">From (UTC)</label><input id="f" name="from" type="datetime-local" value="${filters.from}"></div>
+<div><label for="t">To (UTC)</label><input id="t" name="to" type="datetime-local" value="${filters.to}"></div>
+<div><button class="btn" type="submit">Show</button></div>
+</form>`
+}
+
+function rowsOf({ to, nowMs }: Visit, { deliveries, webhooks }: DeliveryListing): Markup {
+  const present = new Set(webhooks.map(({ id }) => id))
+  const webhookOf = ({ endpointId, endpointName }: ShownDelivery): Part =>
+    present.has(endpointId) ? link(to`/webhooks/${endpointId}`, endpointName) : html`${endpointName}<small class="keep">removed</small>`
+  return table({
+    label: 'Deliveries, newest first',
+    kind: 'cards tight',
+    columns: [
+      { title: 'Event' },
+      { title: 'Webhook' },
+      { title: 'State' },
+      { title: 'Queued', isTime: true },
+      { title: 'Attempts', isNumber: true },
+      { title: 'Last answer' },
+    ],
+    rows: deliveries.map((delivery) => [
+      html`${link(to`/deliveries/${delivery.deliveryId}`, eventName(delivery))}<small class="id">${delivery.identifiers[0]}</small>`,
+      webhookOf(delivery),
+      deliveryMark(delivery),
+      timeInTable(delivery.queuedAtMs, nowMs),
+      countText(delivery.attempts),
+      lastAnswer(delivery),
+    ]),
+  })
+}

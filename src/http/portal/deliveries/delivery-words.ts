@@ -1,0 +1,68 @@
+import type { AttemptRecord } from '../../../domain/delivery/delivery-list.ts'
+import type { ShownDelivery } from '../../../flow/delivery/manage-deliveries.ts'
+import { html, type Markup, type Part } from '../html.ts'
+import { countText, type StateKind, stateMark } from '../parts.ts'
+import { firstLine } from '../received-text.ts'
+
+type State = ShownDelivery['state']
+
+const MARKS: Readonly<Record<State, readonly [kind: StateKind, word: string]>> = {
+  queued: ['wait', 'queued'],
+  retrying: ['warn', 'retrying'],
+  held: ['off', 'waits'],
+  delivered: ['ok', 'delivered'],
+  dead: ['bad', 'given up'],
+  cancelled: ['off', 'cancelled'],
+}
+
+/** The states as filters name them. */
+export const STATE_NAMES: Readonly<Record<State, string>> = {
+  queued: 'queued',
+  retrying: 'retrying',
+  held: 'waits: webhook disabled',
+  delivered: 'delivered',
+  dead: 'given up',
+  cancelled: 'cancelled',
+}
+
+export function deliveryMark({ state }: ShownDelivery, extra: Part = null): Markup {
+  const [kind, word] = MARKS[state]
+  return stateMark(kind, word, extra)
+}
+
+/** The word for its state. */
+export function wordOf({ state }: ShownDelivery): string {
+  return MARKS[state][1]
+}
+
+/** What it is about: the event's status, or its number in the feed where that cannot be read any more. */
+export function eventName({ event, sequence }: ShownDelivery): string {
+  return event?.status ?? `Event ${countText(sequence)}`
+}
+
+/** Whether it waits behind an earlier event of its parcel. */
+export function isBehind({ state, nextAttemptAtMs }: ShownDelivery): boolean {
+  return (state === 'queued' || state === 'retrying') && nextAttemptAtMs === null
+}
+
+/** Why no attempt was made, or what came back from the last one. */
+export function lastAnswer(delivery: ShownDelivery): Part {
+  if (delivery.lastAttempt !== null) return answerInRow(delivery.lastAttempt)
+  if (delivery.state === 'held') return html`none<small>the webhook is disabled</small>`
+  if (isBehind(delivery)) return html`none<small>an earlier event of its parcel goes first</small>`
+  return 'none'
+}
+
+function answerInRow(attempt: AttemptRecord): Markup {
+  const start = firstLine(attempt.answerStart)
+  return html`${answerName(attempt)}<small>${start === '' ? tookText(attempt) : start}</small>`
+}
+
+/** The status of an answer, or why there was none. */
+export function answerName({ status, reason }: AttemptRecord): string {
+  return status === null ? (reason ?? 'no answer').replaceAll('_', ' ') : String(status)
+}
+
+export function tookText({ durationMs }: AttemptRecord): string {
+  return `${countText(Math.round(durationMs))} ms`
+}

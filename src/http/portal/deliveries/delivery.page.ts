@@ -1,0 +1,153 @@
+import type { AttemptRecord } from '../../../domain/delivery/delivery-list.ts'
+import type { ShownDelivery, ShownRequest } from '../../../flow/delivery/manage-deliveries.ts'
+import { link } from '../addresses.ts'
+import { html, type Markup, type Part } from '../html.ts'
+import { renderPage } from '../layout.ts'
+import type { Visit } from '../page-route.ts'
+import { actionButton, asOfLine, breakable, counted, countText, crumbs, facts, headline, stateMark, table } from '../parts.ts'
+import { receivedText, SHOWN_MAX } from '../received-text.ts'
+import { fullTime, relativeTime, timeInTable } from '../times.ts'
+import { options, type WebhookName } from '../webhooks/webhook-names.ts'
+import { answerName, deliveryMark, eventName, isBehind, tookText, wordOf } from './delivery-words.ts'
+
+export interface OneDelivery {
+  readonly delivery: ShownDelivery
+  readonly attempts: readonly AttemptRecord[]
+  readonly request: ShownRequest
+  readonly webhooks: readonly WebhookName[]
+}
+
+/** One delivery: what was sent, what came back, and what can be done about it. */
+export function deliveryPage(visit: Visit, { delivery, attempts, request, webhooks }: OneDelivery): string {
+  const { to, nowMs, person } = visit
+  const { deliveryId, endpointId, endpointName } = delivery
+  const title = `${eventName(delivery)} to ${endpointName}`
+  const isRemoved = !webhooks.some(({ id }) => id === endpointId)
+  const main = html`${crumbs([to`/deliveries`, 'Deliveries'])}
+${headline({
+  title,
+  state: deliveryMark(delivery, delivery.attempts === 0 ? null : `after ${counted(delivery.attempts, 'attempt', 'attempts')}`),
+  lead: leadOf(delivery, nowMs),
+  actions: actionsOf(visit, delivery, isRemoved),
+  asOf: asOfLine(nowMs, to`/deliveries/${deliveryId}`),
+})}
+${facts(factsOf(visit, delivery, isRemoved))}
+${sendElsewhere(visit, delivery, webhooks)}
+${skipForm(visit, delivery, title)}
+<div class="cols"><section aria-labelledby="back"><h2 id="back">What came back</h2>
+${lastAnswerOf(attempts, nowMs)}</section>
+<section aria-labelledby="sent"><h2 id="sent">What is sent</h2>
+<p><code>POST ${breakable(request.url)}</code></p>
+<pre tabindex="0">${Object.entries(request.headers)
+    .map(([name, value]) => `${name}: ${value}`)
+    .join('\n')}
+x-service-hmac-sha256: (made anew for each attempt)</pre></section></div>
+<h2>Body</h2>
+${bodyOf(request.body)}
+<h2>Attempts</h2>
+${attempts.length === 0 ? html`<p>None yet.</p>` : attemptsOf(attempts, nowMs)}`
+  return renderPage(visit, { title: `${wordOf(delivery)}: ${title} · Deliveries`, section: 'deliveries', person, main })
+}
+
+const ENDED_BECAUSE: Readonly<Record<NonNullable<ShownDelivery['reason']>, string>> = {
+  receiver_refused: 'The webhook answered, but never with 2xx.',
+  unreachable: 'The webhook could not be reached, or did not answer.',
+  forbidden: 'The webhook’s address is one that the relay may not call: see delivery.allowNetworks.',
+  body_gone: 'Its bytes are no longer kept, so there is nothing to send: see retention.raw.',
+  skipped: 'Somebody skipped it.',
+  endpoint_removed: 'The webhook was removed before it was sent.',
+}
+
+function leadOf(delivery: ShownDelivery, nowMs: number): Part {
+  const { state, reason, nextAttemptAtMs, endpointName } = delivery
+  if (state === 'delivered') return `${endpointName} accepted it.`
+  if (state === 'dead' || state === 'cancelled') return reason === null ? 'It is not sent any more.' : ENDED_BECAUSE[reason]
+  if (reason === 'skipped') return 'Somebody skipped it: it ends when its attempt does.'
+  if (state === 'held') return 'It waits because the webhook is disabled, and is sent when that is enabled again.'
+  if (nextAttemptAtMs === null) return 'It waits for an earlier event of its parcel, which goes first.'
+  const next = html`The next attempt is due ${relativeTime(nextAttemptAtMs, nowMs)}.`
+  return state === 'retrying' ? html`It was not accepted yet. ${next}` : next
+}
+
+function isWaiting({ state }: ShownDelivery): boolean {
+  return state === 'queued' || state === 'retrying' || state === 'held'
+}
+
+/** What can be done at once. Each form says which delivery it saw, so that none that was sent again meanwhile is sent once more. */
+function actionsOf({ to }: Visit, delivery: ShownDelivery, isRemoved: boolean): Markup | null {
+  const { deliveryId, state } = delivery
+  const seen = { queued: String(delivery.queuedAtMs) }
+  if (!isWaiting(delivery)) return isRemoved ? null : actionButton(to`/deliveries/${deliveryId}/replay`, 'Send again', 'main', seen)
+  return state === 'held' || isBehind(delivery) ? null : actionButton(to`/deliveries/${deliveryId}/retry`, 'Send now', 'main')
+}
+
+function sendElsewhere({ to }: Visit, delivery: ShownDelivery, webhooks: readonly WebhookName[]): Markup | null {
+  const others = webhooks.filter(({ id }) => id !== delivery.endpointId)
+  if (isWaiting(delivery) || others.length === 0) return null
+  return html`<details class="plain"><summary>Send to another webhook</summary>
+<form method="post" action="${to`/deliveries/${delivery.deliveryId}/replay`.path}"><input type="hidden" name="queued" value="${delivery.queuedAtMs}">
+<p>It is sent under the same id, and in its parcel’s order there.</p>
+<div class="filters"><div><label for="to">Webhook</label><select id="to" name="to">${options(
+    others.map(({ id, name }) => [id, name] as const),
+    '',
+  )}</select></div><div><button class="btn" type="submit">Send to it</button></div></div></form></details>`
+}
+
+function skipForm({ to }: Visit, delivery: ShownDelivery, title: string): Markup | null {
+  if (!isWaiting(delivery) || delivery.reason === 'skipped') return null
+  return html`<details class="plain"><summary>Skip it</summary><p>It is given up, and the next event of its parcel goes. It stays listed, and can be sent again.</p>
+${actionButton(to`/deliveries/${delivery.deliveryId}/skip`, `Skip ${title}`, 'danger')}</details>`
+}
+
+function factsOf({ to, nowMs }: Visit, delivery: ShownDelivery, isRemoved: boolean): readonly (readonly [string, Part])[] {
+  const { endpointId, endpointName, identifiers, sequence, previousSequence, nextAttemptAtMs, settledAtMs, event } = delivery
+  const word = wordOf(delivery)
+  return [
+    ['Parcel', identifiers.slice(0, 3).map((value) => html`<span class="id">${link(to`/parcels/${value}`, value)}</span> `)],
+    ['Webhook', isRemoved ? `${endpointName}, removed` : link(to`/webhooks/${endpointId}`, endpointName)],
+    ...(event === null ? [] : [['Event', event.detailedStatus] as const]),
+    ['Queued', fullTime(delivery.queuedAtMs, nowMs)],
+    ...(nextAttemptAtMs === null ? [] : [['Next attempt', fullTime(nextAttemptAtMs, nowMs)] as const]),
+    ...(settledAtMs === null ? [] : [[`${word.charAt(0).toUpperCase()}${word.slice(1)}`, fullTime(settledAtMs, nowMs)] as const]),
+    [
+      'Place in the feed',
+      html`${countText(sequence)}<small>${previousSequence === 0 ? 'the first it gets of this parcel' : `after ${countText(previousSequence)} of this parcel`}</small>`,
+    ],
+  ]
+}
+
+function lastAnswerOf(attempts: readonly AttemptRecord[], nowMs: number): Markup {
+  const [last] = attempts
+  if (last === undefined) return html`<p>Nothing yet: no attempt was made.</p>`
+  const isAccepted = last.status !== null && last.status >= 200 && last.status < 300
+  return html`<p>${stateMark(isAccepted ? 'ok' : 'bad', answerName(last))} after ${tookText(last)}, ${fullTime(last.atMs, nowMs)}</p>
+${
+  last.answerStart.length === 0
+    ? html`<p class="dim">${last.status === null ? 'There was no answer.' : 'The answer had no body.'}</p>`
+    : html`<pre tabindex="0">${receivedText(last.answerStart)}</pre>
+<p class="dim">Only the first 1,024 bytes of an answer are kept.</p>`
+}`
+}
+
+function bodyOf(body: string | null): Markup {
+  if (body === null) return html`<p>It is no longer kept (retention.raw).</p>`
+  const isCut = body.length > SHOWN_MAX
+  return html`<pre tabindex="0">${receivedText(body.slice(0, SHOWN_MAX))}</pre>${isCut ? html`<p class="dim">Only its first ${countText(SHOWN_MAX)} characters are shown.</p>` : null}`
+}
+
+function attemptsOf(attempts: readonly AttemptRecord[], nowMs: number): Markup {
+  return table({
+    label: 'Attempts, newest first',
+    kind: 'cards tight',
+    columns: [{ title: 'When', isTime: true }, { title: 'Took', isNumber: true }, { title: 'Answer' }],
+    rows: attempts.map((attempt, at) => [timeInTable(attempt.atMs, nowMs), tookText(attempt), answerOf(attempt, attempts[at - 1])]),
+  })
+}
+
+/** An answer as text; one that is the same as that of the attempt after it is not written again. */
+function answerOf(attempt: AttemptRecord, later: AttemptRecord | undefined): Part {
+  if (attempt.answerStart.length === 0) return answerName(attempt)
+  const isSame = later !== undefined && Buffer.compare(later.answerStart, attempt.answerStart) === 0
+  if (isSame) return html`${answerName(attempt)} <span class="dim">the same</span>`
+  return html`${answerName(attempt)}<span class="answer">${receivedText(attempt.answerStart)}</span>`
+}

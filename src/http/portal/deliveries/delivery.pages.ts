@@ -1,0 +1,128 @@
+import { AppError, type ErrorCode } from '../../../domain/errors.ts'
+import { DELIVERY_STATES, type ManageDeliveries, readDeliveryCursor } from '../../../flow/delivery/manage-deliveries.ts'
+import type { ManageEndpoints } from '../../../flow/delivery/manage-endpoints.ts'
+import type { PageAnswer, PageRoute, Visit } from '../page-route.ts'
+import { namesOfWebhooks } from '../webhooks/webhook-names.ts'
+import { deliveryPage } from './delivery.page.ts'
+import { type DeliveryFilters, type DeliveryListing, deliveryListPage } from './delivery-list.page.ts'
+import type { ReplayFields, ReplaySaid } from './replay-form.ts'
+
+export interface DeliveryPagesOptions {
+  readonly manageDeliveries: ManageDeliveries
+  readonly manageEndpoints: Pick<ManageEndpoints, 'list'>
+}
+
+const LIST_MAX = 100
+/** What the page says beside the form, instead of another page. */
+const MISTAKES: readonly ErrorCode[] = ['bad_request', 'bad_tracking_number', 'not_found', 'not_replayable', 'too_many_jobs']
+const NO_FILTERS: DeliveryFilters = { endpoint: '', parcel: '', state: '', from: '', to: '' }
+/** Before any delivery was queued. With it, as with any time, a replay leaves out what was queued after the count. */
+const EVER = '1970-01-01T00:00:00.001Z'
+
+/** The pages about deliveries: their list with replays, and one with its attempts. */
+export function deliveryPages({ manageDeliveries, manageEndpoints }: DeliveryPagesOptions): readonly PageRoute[] {
+  return [
+    { method: 'get', path: '/deliveries', scope: 'admin', answer: list },
+    { method: 'post', path: '/deliveries', scope: 'admin', answer: replayMany },
+    { method: 'get', path: '/deliveries/:id', scope: 'admin', answer: show },
+    { method: 'post', path: '/deliveries/:id/replay', scope: 'admin', answer: replay },
+    { method: 'post', path: '/deliveries/:id/retry', scope: 'admin', answer: after((id, by) => manageDeliveries.retry(id, by)) },
+    { method: 'post', path: '/deliveries/:id/skip', scope: 'admin', answer: after((id, by) => manageDeliveries.skip(id, by)) },
+  ]
+
+  async function list(visit: Visit): Promise<PageAnswer> {
+    const { query } = visit
+    const filters = {
+      endpoint: query('endpoint'),
+      parcel: query('parcel').trim(),
+      state: query('state'),
+      from: query('from'),
+      to: query('to'),
+    }
+    const cursor = query('cursor') === '' ? null : readDeliveryCursor(query('cursor'))
+    if (cursor === null && query('cursor') !== '') throw new AppError('not_found', 'The list has no such page.')
+    const webhooks = await namesOfWebhooks(manageEndpoints)
+    const replay = { of: filters.endpoint, state: '', since: '', to: filters.endpoint }
+    const page = { filters, webhooks, replay, said: null }
+    const found = await orMistake(() => manageDeliveries.list({ ...readFilters(filters), cursor, limit: LIST_MAX }))
+    if (typeof found !== 'string') return { page: deliveryListPage(visit, { ...page, ...found, mistake: null }) }
+    return { page: deliveryListPage(visit, { ...page, deliveries: [], next: null, mistake: found }), status: 400 }
+  }
+
+  async function show(visit: Visit): Promise<PageAnswer> {
+    const found = await manageDeliveries.find(visit.param('id'))
+    return { page: deliveryPage(visit, { ...found, webhooks: await namesOfWebhooks(manageEndpoints) }) }
+  }
+
+  async function replay({ param, form, to, by }: Visit): Promise<PageAnswer> {
+    const { delivery } = await manageDeliveries.find(param('id'))
+    // As by pressing twice.
+    if (form.get('queued') !== String(delivery.queuedAtMs))
+      throw new AppError('stale_form', 'It was queued again since this page was made, so nothing was done. Look at it again first.')
+    const other = form.get('to')
+    await manageDeliveries.replay(param('id'), other === '' ? null : { to: other }, by)
+    return { goTo: to`/deliveries/${param('id')}` }
+  }
+
+  /** Shows the delivery after something was done to it. */
+  function after(act: (id: string, by: Visit['by']) => Promise<unknown>): PageRoute['answer'] {
+    return async ({ param, to, by }) => {
+      await act(param('id'), by)
+      return { goTo: to`/deliveries/${param('id')}` }
+    }
+  }
+
+  /** Counts what a form describes, or replays what was counted. Sent again, it finds that all of it is queued already. */
+  async function replayMany(visit: Visit): Promise<PageAnswer> {
+    const { form } = visit
+    const fields = { of: form.get('of'), state: form.get('state'), since: form.get('since'), to: form.get('to') }
+    const answer = await orMistake(() => answerTo(visit, fields))
+    const said: NonNullable<ReplaySaid> = typeof answer === 'string' ? { kind: 'refused', because: answer } : answer
+    const [webhooks, { deliveries, next }] = await Promise.all([
+      namesOfWebhooks(manageEndpoints),
+      manageDeliveries.list({ ...readFilters(NO_FILTERS), cursor: null, limit: LIST_MAX }),
+    ])
+    const listing: DeliveryListing = { filters: NO_FILTERS, mistake: null, deliveries, next, webhooks, replay: fields, said }
+    return { page: deliveryListPage(visit, listing), status: said.kind === 'refused' ? 400 : 200 }
+  }
+
+  async function answerTo({ form, by, ctx }: Visit, fields: ReplayFields): Promise<NonNullable<ReplaySaid>> {
+    const leaving = new AbortController()
+    ctx.res.once('close', () => leaving.abort())
+    const since = fields.since === '' ? EVER : new Date(readTime(fields.since, 'The time')).toISOString()
+    const order = { of: fields.of, since, ...(fields.state === '' ? {} : { state: fields.state }) }
+    const counted = form.get('counted')
+    const isReplay = form.get('do') === 'replay' && /^\d{1,15}$/.test(counted)
+    const asker = { by, left: leaving.signal, ...(isReplay ? { untilMs: Number(counted) } : {}) }
+    const answer = await manageDeliveries.replayMany(fields.to, { ...order, dryRun: !isReplay }, asker)
+    return answer.kind === 'job' ? { kind: 'job', jobId: answer.job.jobId } : answer
+  }
+}
+
+function readFilters({ endpoint, parcel, state, from, to }: DeliveryFilters) {
+  if (!/^\d{0,15}$/.test(endpoint)) throw new AppError('bad_request', 'There is no such webhook.')
+  return {
+    endpoint: endpoint === '' ? null : Number(endpoint),
+    parcel: parcel === '' ? null : parcel,
+    state: DELIVERY_STATES.find((one) => one === state) ?? null,
+    from: from === '' ? null : readTime(from, 'From'),
+    to: to === '' ? null : readTime(to, 'To'),
+  }
+}
+
+/** Reads what a browser sends for a time without its zone, which is UTC here. */
+function readTime(text: string, name: string): number {
+  const atMs = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?$/.test(text) ? Date.parse(`${text}Z`) : Number.NaN
+  if (Number.isNaN(atMs) || atMs < 1) throw new AppError('bad_request', `${name} must be a time such as 2026-03-01T10:00.`)
+  return atMs
+}
+
+/** What was found or done, or what is wrong with the question. */
+async function orMistake<Found extends object>(work: () => Promise<Found>): Promise<Found | string> {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof AppError && MISTAKES.includes(error.code)) return error.message
+    throw error
+  }
+}

@@ -1,0 +1,90 @@
+import { html, type Markup, markup } from '../html.ts'
+import type { Visit } from '../page-route.ts'
+import { actionButton, counted, icon } from '../parts.ts'
+import { fullTime } from '../times.ts'
+import { options, type WebhookName } from '../webhooks/webhook-names.ts'
+
+/** What the form holds, as text. */
+export interface ReplayFields {
+  readonly of: string
+  readonly state: string
+  readonly since: string
+  readonly to: string
+}
+
+/** What the page says of a replay; null: none was asked for. */
+export type ReplaySaid =
+  | {
+      readonly kind: 'counted'
+      readonly count: number
+      /** There may be more than were counted. */
+      readonly more: boolean
+      readonly parcels: number
+      readonly oldestAtMs: number | null
+    }
+  | { readonly kind: 'replayed'; readonly count: number }
+  | { readonly kind: 'job'; readonly jobId: number }
+  | { readonly kind: 'refused'; readonly because: string }
+  | null
+
+interface ReplayForm {
+  readonly fields: ReplayFields
+  readonly said: ReplaySaid
+  /** Webhooks whose deliveries may be sent again, removed ones among them. */
+  readonly sources: readonly WebhookName[]
+  readonly targets: readonly WebhookName[]
+}
+
+/** The form that sends deliveries again: it counts first, and replays what it counted. */
+export function replayForm(visit: Visit, { fields, said, sources, targets }: ReplayForm): Markup | null {
+  if (targets.length === 0) return null
+  const named = (webhooks: readonly WebhookName[]) => webhooks.map(({ id, name }) => [id, name] as const)
+  const main = said?.kind === 'counted' && said.count > 0 ? '' : ' main'
+  return html`<details class="plain" id="replay"${said === null ? null : markup(' open')}><summary>Replay deliveries</summary>
+<form method="post" action="${visit.to`/deliveries`.path}">
+<p>Sends events again, each under its own id and in its parcel’s order. Receivers that remember ids notice the repeat.</p>
+<div class="filters">
+<div><label for="ro">What was sent to</label><select id="ro" name="of">${options(named(sources), fields.of)}</select></div>
+<div><label for="rs">and is</label><select id="rs" name="state">${options(
+    [
+      ['', 'given up or cancelled'],
+      ['dead', 'given up'],
+      ['cancelled', 'cancelled'],
+      ['delivered', 'delivered'],
+    ],
+    fields.state,
+  )}</select></div>
+<div><label for="rf">queued since (UTC)</label><input id="rf" name="since" type="datetime-local" value="${fields.since}"></div>
+<div><label for="rt">Send to</label><select id="rt" name="to">${options(named(targets), fields.to)}</select></div>
+</div>
+<p><button class="btn${main}" type="submit" name="do" value="count">Count first</button></p>
+</form>
+${said === null ? null : answerOf(visit, said, fields, { sources, targets })}</details>`
+}
+
+function answerOf(
+  visit: Visit,
+  said: NonNullable<ReplaySaid>,
+  fields: ReplayFields,
+  { sources, targets }: Pick<ReplayForm, 'sources' | 'targets'>,
+): Markup {
+  const { to, nowMs } = visit
+  const nameIn = (webhooks: readonly WebhookName[], id: string) => webhooks.find((one) => one.id === id)?.name ?? `webhook ${id}`
+  const target = nameIn(targets, fields.to)
+  if (said.kind === 'refused') return html`<div class="note bad" role="alert"><strong>Nothing was replayed.</strong> ${said.because}</div>`
+  if (said.kind === 'job') {
+    return html`<div class="note ok" role="status"><strong>They are many, so job ${said.jobId} replays them to ${target}</strong> while everything else goes on. The API shows and stops it: <code>/relay/jobs/${said.jobId}</code>.</div>`
+  }
+  if (said.kind === 'replayed') {
+    return said.count === 0
+      ? html`<div class="note" role="status"><strong>Nothing was replayed.</strong> What was counted is queued again already.</div>`
+      : html`<div class="note ok" role="status">${icon('ok', 'ok')} <strong>${counted(said.count, 'delivery is', 'deliveries are')} queued again</strong> for ${target}.</div>`
+  }
+  if (said.count === 0)
+    return html`<div class="note" role="status"><strong>There are none.</strong> Choose another state or an earlier time.</div>`
+  const amount = said.more ? 'more than 10,000 deliveries' : counted(said.count, 'delivery', 'deliveries')
+  const { oldestAtMs } = said
+  return html`<div class="note" role="status"><p><strong>${amount} of ${said.more ? 'many parcels' : counted(said.parcels, 'parcel', 'parcels')}</strong> to ${nameIn(sources, fields.of)}${oldestAtMs === null ? null : html`, the oldest queued ${fullTime(oldestAtMs, nowMs)}`}.</p>
+<p>They are sent to ${target}, each under its own id, before later events of the same parcels.</p>
+${actionButton(to`/deliveries`, `Replay ${amount} to ${target}`, 'main', { ...fields, do: 'replay', counted: String(nowMs) })}</div>`
+}

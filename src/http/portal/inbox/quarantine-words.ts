@@ -1,0 +1,59 @@
+import type { RecordOutcome } from '../../../domain/history/recording.ts'
+import type { InboxPush } from '../../../domain/ingest/inbox.ts'
+import { html, type Markup } from '../html.ts'
+import { type StateKind, stateMark } from '../parts.ts'
+
+type State = InboxPush['state']
+
+const MARKS: Readonly<Record<State, readonly [kind: StateKind, word: string]>> = {
+  quarantined: ['warn', 'in quarantine'],
+  recorded: ['ok', 'recorded'],
+  expired: ['off', 'too old'],
+}
+
+/** The states as filters name them. */
+export const STATE_NAMES: Readonly<Record<State, string>> = {
+  quarantined: 'in quarantine',
+  recorded: 'recorded',
+  expired: 'too old to record',
+}
+
+export function pushMark({ state }: InboxPush): Markup {
+  const [kind, word] = MARKS[state]
+  return stateMark(kind, word)
+}
+
+/** What is wrong with a push: in words for a table, and as a sentence. */
+const REASONS: ReadonlyMap<string, readonly [short: string, sentence: string]> = new Map([
+  ['content_encoding', ['it is compressed', 'It is compressed, as its Content-Encoding says. The relay never inflates what it received.']],
+  ['utf8', ['it is not UTF-8', 'It is not UTF-8, or it begins with a byte order mark. The carrier’s contract has JSON in UTF-8.']],
+  ['json_syntax', ['it is not JSON', 'It is not JSON: it may have been cut off, or be something else.']],
+  ['too_deep', ['it is nested deeper than 64', 'It is nested deeper than 64. No event of the carrier’s is.']],
+  ['schema', ['it is not one event', 'It is not one event: an object with the texts status and detailedStatus, neither of them empty.']],
+  [
+    'tracking_id',
+    [
+      'a tracking id is not 4 to 40 letters and digits',
+      'Its trackingIds are missing, or one of them is not 4 to 40 letters and digits, so the parcel cannot be told.',
+    ],
+  ],
+  ['event_time', ['eventTime is not a UTC time', 'Its eventTime is not a time in UTC, such as 2026-03-01T10:00:00.250Z.']],
+  ['parcel_full', ['its parcel holds 2,000 entries', 'Its parcel holds 2,000 entries already, which is the most a parcel may have.']],
+  ['failed', ['recording it failed', 'It is an event, but recording it failed. The log says why.']],
+])
+
+export function reasonInTable(reason: string): string {
+  return REASONS.get(reason)?.[0] ?? reason
+}
+
+export function reasonSentence(reason: string): string {
+  return REASONS.get(reason)?.[1] ?? `The reason is ${reason}.`
+}
+
+/** What became of a push that was reprocessed. */
+export function outcomeText(outcome: RecordOutcome): Markup {
+  if (outcome.kind === 'recorded') return html`<strong>It is recorded</strong>, with its own time of receipt, and webhooks get it.`
+  if (outcome.kind === 'duplicate') return html`<strong>It is recorded</strong>: the relay knew its event already.`
+  if (outcome.kind === 'expired') return html`<strong>It is still too old to record</strong> (retention.history).`
+  return html`<strong>It is still not understood.</strong> ${reasonSentence(outcome.reason)}`
+}

@@ -1,0 +1,24 @@
+import type { ManageEndpoints } from '../../../flow/delivery/manage-endpoints.ts'
+import { html, type Markup, markup } from '../html.ts'
+
+/** A webhook as forms name it. */
+export interface WebhookName {
+  readonly id: string
+  readonly name: string
+}
+
+/** How many a form offers. */
+const OFFERED_MAX = 1000
+
+/** The webhooks there are, by name. */
+export async function namesOfWebhooks({ list }: Pick<ManageEndpoints, 'list'>): Promise<readonly WebhookName[]> {
+  const { endpoints } = await list({ cursor: 0, limit: OFFERED_MAX })
+  return endpoints.map(({ endpoint: { id, name } }) => ({ id, name })).toSorted((a, b) => a.name.localeCompare(b.name, 'en'))
+}
+
+/** Values to choose from, for a `select`. */
+export function options(choices: readonly (readonly [value: string, text: string])[], chosen: string): Markup {
+  return html`${choices.map(([value, text]) => html`<option value="${value}"${value === chosen ? SELECTED : null}>${text}</option>`)}`
+}
+
+const SELECTED = markup(' selected')
