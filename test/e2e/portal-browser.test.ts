@@ -1,9 +1,9 @@
-import AxeBuilder from 'axe-core'
 import type { Page } from 'playwright-core'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { browserOfFile } from '../support/browser.ts'
 import { pushBody } from '../support/builders.ts'
-import { ADMIN, push } from '../support/relay.ts'
+import { barriersOn, LOOKS, logInOn } from '../support/portal-page.ts'
+import { push } from '../support/relay.ts'
 import { idsOfTest, relayOfFile } from '../support/relay-of-file.ts'
 import { expectedSignature, startWebhookReceiver } from '../support/webhook-receiver.ts'
 
@@ -15,10 +15,7 @@ const own = idsOfTest()
 async function logIn(options: Parameters<typeof openPage>[0] = {}): Promise<Page> {
   const page = await openPage({ baseURL: ofFile().internalUrl, ...options })
   onTestFinished(() => page.context().close())
-  await page.goto('/')
-  await page.getByLabel('User name').fill(ADMIN.username)
-  await page.getByLabel('Password').fill(ADMIN.password)
-  await page.getByRole('button', { name: 'Log in' }).click()
+  await logInOn(page)
   return page
 }
 
@@ -105,12 +102,6 @@ test('the keyboard alone adds a webhook', async () => {
   await expect.poll(() => heading(page)).toBe(`${name} is added`)
 })
 
-const LOOKS = [
-  ['light', { colorScheme: 'light' }],
-  ['dark', { colorScheme: 'dark' }],
-  ['390 px wide', { viewport: { width: 390, height: 844 } }],
-] as const
-
 test.each(LOOKS)('no page has a serious barrier, %s', async (_look, options) => {
   await using receiver = await startWebhookReceiver()
   const id = own('1001')
@@ -120,15 +111,10 @@ test.each(LOOKS)('no page has a serious barrier, %s', async (_look, options) => 
   await page.goto('/login')
   const barriers: string[] = []
   const look = async () => {
-    await page.evaluate(AxeBuilder.source)
-    const found: unknown = await page.evaluate('axe.run({ resultTypes: ["violations"] }).then(({ violations }) => violations)')
-    for (const { id: rule, impact, nodes } of Array.isArray(found) ? found : [])
-      if (impact === 'serious' || impact === 'critical') barriers.push(`${page.url()} ${rule}: ${nodes[0]?.html}`)
+    barriers.push(...(await barriersOn(page)))
   }
   await look()
-  await page.getByLabel('User name').fill(ADMIN.username)
-  await page.getByLabel('Password').fill(ADMIN.password)
-  await page.getByRole('button', { name: 'Log in' }).click()
+  await logInOn(page)
   await page.goto('/webhooks/new')
   await page.getByLabel('URL', { exact: true }).fill(receiver.url)
   await page.getByLabel('Name', { exact: true }).fill(own('axe'))

@@ -48,14 +48,14 @@ export function isBehind({ state, nextAttemptAtMs }: ShownDelivery): boolean {
 /** Why no attempt was made, or what came back from the last one. */
 export function lastAnswer(delivery: ShownDelivery): Part {
   if (delivery.lastAttempt !== null) return answerInRow(delivery.lastAttempt)
-  if (delivery.state === 'held') return html`none<small>the webhook is disabled</small>`
-  if (isBehind(delivery)) return html`none<small>an earlier event of its parcel goes first</small>`
+  if (delivery.state === 'held') return html`none <small>the webhook is disabled</small>`
+  if (isBehind(delivery)) return html`none <small>an earlier event of its parcel goes first</small>`
   return 'none'
 }
 
 function answerInRow(attempt: AttemptRecord): Markup {
   const start = firstLine(attempt.answerStart)
-  return html`${answerName(attempt)}<small>${start === '' ? tookText(attempt) : start}</small>`
+  return html`${answerName(attempt)} <small>${start === '' ? tookText(attempt) : start}</small>`
 }
 
 /** The status of an answer, or why there was none. */

@@ -35,13 +35,13 @@ interface ReplayForm {
   readonly targets: readonly WebhookName[]
 }
 
-/** The form that sends deliveries again: it counts first, and replays what it counted. */
+/** The form that sends deliveries again: it counts first, and replays what it counted. A link to the form itself opens the disclosure around it. */
 export function replayForm(visit: Visit, { fields, said, sources, targets }: ReplayForm): Markup | null {
   if (targets.length === 0) return null
   const named = (webhooks: readonly WebhookName[]) => webhooks.map(({ id, name }) => [id, name] as const)
   const main = said?.kind === 'counted' && said.count > 0 ? '' : ' main'
-  return html`<details class="plain" id="replay"${said === null ? null : markup(' open')}><summary>Replay deliveries</summary>
-<form method="post" action="${visit.to`/deliveries`.path}">
+  return html`<details class="plain"${said === null ? null : markup(' open')}><summary>Replay deliveries</summary>
+<form id="replay" method="post" action="${visit.to`/deliveries`.path}">
 <p>Sends events again, each under its own id and in its parcel’s order. Receivers that remember ids notice the repeat.</p>
 <div class="filters">
 <div><label for="ro">What was sent to</label><select id="ro" name="of">${options(named(sources), fields.of)}</select></div>
