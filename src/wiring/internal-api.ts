@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { RemoteCarrier } from '../carrier/carrier-client.ts'
 import type { Config } from '../config/config.ts'
+import { redactedConfig } from '../config/redact.ts'
 import type { Authenticate } from '../flow/admin/authenticate.ts'
 import { createImportWatches } from '../flow/admin/import-watches.ts'
 import { createManageInbox } from '../flow/admin/manage-inbox.ts'
@@ -91,6 +92,7 @@ export function openInternalApi(config: Config, ports: InternalApiPorts) {
     visitorOf: createVisitorOf(config.limits.failuresPerMinute, addressOf),
     countFailure: createCountFailure(createPerMinute(config.limits.failuresPerMinute), addressOf),
     portal: {
+      config: () => redactedConfig(ports.portal.settings()),
       overview: createOverview({ reads, write, carrier, readiness: reporting.readiness.read, listReplicas: storage.replicas.list, clock }),
       settings: () => portalSettings(ports.portal.settings()),
       sessions: createSessions({

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { loadConfig } from '../../src/config/config.ts'
 import { pushBody } from '../support/builders.ts'
 import { createVisitor } from '../support/portal-visitor.ts'
-import { ADMIN, ask, logIn, push, type Sections, SHOP, startTestRelay, writeConfig } from '../support/relay.ts'
+import { ADMIN, ask, CARRIER_LOGIN, logIn, push, type Sections, SHARED_KEY, SHOP, startTestRelay, writeConfig } from '../support/relay.ts'
 import { relayOfFile } from '../support/relay-of-file.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 import { startWebhookReceiver } from '../support/webhook-receiver.ts'
@@ -95,7 +95,8 @@ test('with the scope status somebody sees parcels, and no webhook or button', as
   const parcels = await visitor.get('/parcels')
   expect(parcels.status).toBe(200)
   expect(parcels.text).not.toContain('/webhooks')
-  for (const path of ['/carrier', '/webhooks', '/webhooks/new', '/webhooks/1']) expect((await visitor.get(path)).status).toBe(403)
+  for (const path of ['/carrier', '/settings', '/events', '/webhooks', '/webhooks/new', '/webhooks/1'])
+    expect((await visitor.get(path)).status).toBe(403)
   for (const path of ['/parcels/1001/watch', '/webhooks/new', '/webhooks/1/remove']) expect((await visitor.post(path)).status).toBe(403)
 })
 
@@ -244,4 +245,22 @@ test('the overview says that nothing was heard yet, and then what is in trouble 
 test('the carrier’s page says what is known of pushes, answers and calls', async () => {
   const { text } = await (await loggedIn()).get('/carrier')
   for (const known of ['Pushes: the evidence', 'of today’s 50,000 calls are used', 'polls; works on jobs']) expect(text).toContain(known)
+})
+
+test('the settings in effect are shown without a secret, and who changed what by name and address', async () => {
+  const visitor = await loggedIn()
+  await visitor.post('/webhooks/new', {
+    url: 'http://127.0.0.1:9/hook?token=canary-in-url',
+    name: 'audited',
+    key: 'given',
+    sharedKey: 'canary-shared-key-0123',
+  })
+  const { text } = await visitor.get('/settings')
+  expect(text).toContain('<code>upstream.callsPerDay</code>')
+  expect(text).toMatch(/admin<\/td>.*endpoint added.*audited.*127\.0\.0\.1/s)
+  for (const secret of [SHARED_KEY, CARRIER_LOGIN.password, '$argon2id', 'canary']) expect(text).not.toContain(secret)
+  const found = await visitor.get('/settings?query=CALLSPER')
+  expect(found.text).toContain('<code>upstream.callsPerDay</code>')
+  expect(found.text).not.toContain('<code>upstream.baseUrl</code>')
+  await visitor.post(`/webhooks/${idOf((await visitor.get('/webhooks')).text, 'audited')}/remove`, { confirm: 'audited' })
 })

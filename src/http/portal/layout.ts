@@ -12,6 +12,7 @@ const SECTIONS = [
   ['deliveries', 'Deliveries', 'admin'],
   ['inbox', 'Inbox', 'admin'],
   ['carrier', 'Carrier', 'admin'],
+  ['settings', 'Settings', 'admin'],
 ] as const
 
 export type Section = (typeof SECTIONS)[number][0]

@@ -23,6 +23,7 @@ import { type ParcelPagesOptions, parcelPages } from './parcels/parcel.pages.ts'
 import { problemPage } from './problem-pages.ts'
 import { refuseOtherSites } from './same-site.ts'
 import type { Person, SessionSettings, Sessions } from './session.ts'
+import { type SettingsPagesOptions, settingsPages } from './settings/settings.page.ts'
 import { type WebhookPagesOptions, webhookPages } from './webhooks/webhook.pages.ts'
 
 /** What is configured about the portal, now. */
@@ -32,7 +33,12 @@ export interface PortalSettings extends SessionSettings {
   readonly publicOrigin: string | null
 }
 
-export interface PortalOptions extends WebhookPagesOptions, ParcelPagesOptions, DeliveryPagesOptions, InboxPagesOptions {
+export interface PortalOptions
+  extends WebhookPagesOptions,
+    ParcelPagesOptions,
+    DeliveryPagesOptions,
+    InboxPagesOptions,
+    SettingsPagesOptions {
   readonly manageEndpoints: ManageEndpoints
   readonly overview: Overview
   readonly settings: () => PortalSettings
@@ -102,7 +108,7 @@ export function createPortal(options: PortalOptions): Router {
     { method: 'get', path: '/', scope: 'status', answer: async (visit) => ({ page: overviewPage(visit, await overview.read()) }) },
     { method: 'get', path: '/carrier', scope: 'admin', answer: async (visit) => ({ page: carrierPage(visit, await overview.read()) }) },
   ]
-  const pages = [parcelPages, webhookPages, deliveryPages, inboxPages].flatMap((pagesOf) => pagesOf(options))
+  const pages = [parcelPages, webhookPages, deliveryPages, inboxPages, settingsPages].flatMap((pagesOf) => pagesOf(options))
   for (const route of [...overviews, ...pages]) router[route.method](route.path, serve(route))
 
   router.get('/login', (ctx) => present(ctx, { page: loginPage(viewOf(ctx)) }))

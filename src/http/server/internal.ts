@@ -12,7 +12,7 @@ import { methodNotAllowed } from './method-not-allowed.ts'
 export interface InternalOptions extends AppOptions, Omit<InternalPorts, 'authorize' | 'holdAccess'> {
   readonly authenticate: Authenticate
   readonly serve: Pick<Serve, 'ask' | 'fromCache'>
-  readonly portal: Pick<PortalOptions, 'overview' | 'settings' | 'sessions' | 'readAsset' | 'version' | 'clock'>
+  readonly portal: Pick<PortalOptions, 'overview' | 'config' | 'settings' | 'sessions' | 'readAsset' | 'version' | 'clock'>
 }
 
 /** The listener for apps and operators: the carrier's own API, /relay, health and metrics, and the portal. */

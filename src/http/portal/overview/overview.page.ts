@@ -25,7 +25,8 @@ ${problems.map((problem, at) => problemSection(visit, situation, problem, at))}
 <h2>${problems.length === 0 ? 'Checks' : 'What works, and what can wait'}</h2>
 ${checks(visit, situation)}
 <h2>What happened</h2>
-${eventTable(situation.happened, nowMs)}`
+${eventTable(situation.happened, nowMs)}
+${person.scope === 'admin' && situation.happened.length > 0 ? html`<p>${link(to`/events`, 'All that happened')}</p>` : null}`
   return renderPage(visit, { title: `${title} · Overview`, section: 'overview', person, main })
 }
 

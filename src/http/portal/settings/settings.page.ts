@@ -1,0 +1,122 @@
+import type { KeptAction } from '../../../domain/admin/operator-action.ts'
+import { AppError } from '../../../domain/errors.ts'
+import { type OperationQueries, readTimeCursor } from '../../../flow/admin/operation-queries.ts'
+import { type Address, link, withQuery } from '../addresses.ts'
+import { eventTable } from '../events.ts'
+import { html, type Markup, type Part } from '../html.ts'
+import { renderPage } from '../layout.ts'
+import type { PageRoute, Visit } from '../page-route.ts'
+import { asOfLine, headline, table } from '../parts.ts'
+import { timeInTable } from '../times.ts'
+
+export interface SettingsPagesOptions {
+  readonly operations: OperationQueries
+  /** The settings in effect as they would be written, secrets masked. */
+  readonly config: () => Readonly<Record<string, unknown>>
+}
+
+const ACTIONS_MAX = 50
+const EVENTS_MAX = 100
+
+/** The settings in effect, who changed what, and all that has happened. */
+export function settingsPages({ operations, config }: SettingsPagesOptions): readonly PageRoute[] {
+  return [
+    {
+      method: 'get',
+      path: '/settings',
+      scope: 'admin',
+      answer: async (visit) => {
+        const cursor = cursorOf(visit)
+        return { page: settingsPage(visit, settingsOf(config()), await operations.actions({ cursor, limit: ACTIONS_MAX })) }
+      },
+    },
+    {
+      method: 'get',
+      path: '/events',
+      scope: 'admin',
+      answer: async (visit) => {
+        const question = { event: null, fromMs: null, toMs: null, cursor: cursorOf(visit), limit: EVENTS_MAX }
+        return { page: eventsPage(visit, await operations.events(question)) }
+      },
+    },
+  ]
+}
+
+function cursorOf({ query }: Visit) {
+  if (query('cursor') === '') return null
+  const cursor = readTimeCursor(query('cursor'))
+  if (cursor === null) throw new AppError('not_found', 'The list has no such page.')
+  return cursor
+}
+
+type Setting = readonly [name: string, value: string]
+
+/** Every setting by its full name, such as `webhook.sharedKeys[0]`. */
+function settingsOf(group: unknown, path = ''): readonly Setting[] {
+  if (Array.isArray(group)) {
+    if (group.every((item) => typeof item !== 'object' || item === null)) return [[path, group.map(String).join(', ')]]
+    return group.flatMap((item, at) => settingsOf(item, `${path}[${at}]`))
+  }
+  if (typeof group !== 'object' || group === null) return [[path, String(group)]]
+  return Object.entries(group).flatMap(([name, value]) => settingsOf(value, path === '' ? name : `${path}.${name}`))
+}
+
+interface Audit {
+  readonly actions: readonly KeptAction[]
+  readonly next: string | null
+}
+
+function settingsPage(visit: Visit, settings: readonly Setting[], audit: Audit): string {
+  const { to, nowMs, person } = visit
+  const sought = visit.query('query').trim().toLowerCase()
+  const shown = settings.filter(([name]) => name.toLowerCase().includes(sought))
+  const main = html`${headline({ title: 'Settings', lead: 'The config in effect, with defaults filled in and secrets masked, and who changed what.', asOf: asOfLine(nowMs, to`/settings`) })}
+<h2 id="config">Config in effect</h2>
+<form class="filters" role="search" action="${to`/settings`.path}" aria-label="Settings"><div><label for="q">Setting</label><input id="q" name="query" type="search" value="${visit.query('query').trim()}" autocomplete="off" spellcheck="false"></div><div><button class="btn" type="submit">Show</button></div></form>
+${
+  shown.length === 0
+    ? html`<div class="empty"><h2>No setting has this in its name</h2><p>${link(to`/settings`, 'Show all settings')}</p></div>`
+    : table({
+        label: 'Config in effect',
+        columns: [{ title: 'Setting' }, { title: 'Value' }],
+        rows: shown.map(([name, value]) => [html`<code>${name}</code>`, value === '' ? html`<span class="dim">none</span>` : value]),
+      })
+}
+<h2 id="audit">Audit: who changed what</h2>
+${auditTable(audit.actions, nowMs)}
+${older(to`/settings`, audit.next)}`
+  return renderPage(visit, { title: 'Settings', section: 'settings', person, main })
+}
+
+function eventsPage(visit: Visit, { events, next }: Awaited<ReturnType<OperationQueries['events']>>): string {
+  const { to, nowMs, person } = visit
+  const main = html`${headline({ title: 'What happened', lead: 'Each change of state, the newest first.', asOf: asOfLine(nowMs, to`/events`) })}
+${eventTable(events, nowMs)}
+${older(to`/events`, next)}`
+  return renderPage(visit, { title: 'What happened', section: 'overview', person, main })
+}
+
+function older(list: Address, next: string | null): Markup | null {
+  return next === null ? null : html`<p class="more">${link(withQuery(list, { cursor: next }), 'Older')}</p>`
+}
+
+function auditTable(actions: readonly KeptAction[], nowMs: number): Markup {
+  if (actions.length === 0) return html`<p class="dim">Nobody has changed anything.</p>`
+  return table({
+    label: 'Audit',
+    columns: [{ title: 'When', isTime: true }, { title: 'Who' }, { title: 'What' }, { title: 'From' }],
+    rows: actions.map(({ atMs, by, action, target, detail }) => [
+      timeInTable(atMs, nowMs),
+      by.name,
+      html`${action.replace('.', ' ').replaceAll('_', ' ')}${target === null ? null : html` <small>${target.kind} ${target.id}</small>`}${detailOf(detail)}`,
+      by.address === null ? 'the machine' : html`<code>${by.address}</code>`,
+    ]),
+  })
+}
+
+function detailOf(detail: Readonly<Record<string, unknown>>): Part {
+  const members = Object.entries(detail)
+  return members.length === 0
+    ? null
+    : html`<small>${members.map(([name, value]) => `${name}: ${typeof value === 'string' ? value : JSON.stringify(value)}`).join('; ')}</small>`
+}
