@@ -15,7 +15,7 @@ import { skipped } from './migrations/0013-skipped.ts'
 import { learnt } from './migrations/0014-learnt.ts'
 import { operatorEvents } from './migrations/0015-operator-events.ts'
 import { deliveriesByTime } from './migrations/0017-deliveries-by-time.ts'
-import { operatorsView } from './migrations/0017-operators-view.ts'
+import { operatorsView } from './migrations/0018-operators-view.ts'
 import { IDLE_MS_MAX } from './postgres.ts'
 
 /** One step of the schema's history. The schema is the number of steps it has taken; a version of the relay has the schema it was written for. */

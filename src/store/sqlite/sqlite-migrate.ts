@@ -18,7 +18,7 @@ import { skipped } from './migrations/0018-skipped.ts'
 import { learnt } from './migrations/0019-learnt.ts'
 import { operatorEvents } from './migrations/0020-operator-events.ts'
 import { deliveriesByTime } from './migrations/0022-deliveries-by-time.ts'
-import { operatorsView } from './migrations/0022-operators-view.ts'
+import { operatorsView } from './migrations/0023-operators-view.ts'
 
 /** Append only: never change a released migration. */
 const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -39,7 +39,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0019-learnt': learnt,
   '0020-operator-events': operatorEvents,
   '0022-deliveries-by-time': deliveriesByTime,
-  '0022-operators-view': operatorsView,
+  '0023-operators-view': operatorsView,
 }
 
 /**
