@@ -187,7 +187,12 @@ export function encodeMembers(extra: RawMembers): string {
   return extra.map(([name, json]) => `,${JSON.stringify(name)}:${json}`).join('')
 }
 
-function pickText(entry: Entry, field: keyof Texts, languages: readonly string[]): { language: string; text: string | null } | null {
+/** The text of an entry in the first of these languages that it has; else in any. Null: it has none. */
+export function pickText(
+  entry: Pick<Entry, 'texts'>,
+  field: keyof Texts,
+  languages: readonly string[],
+): { readonly language: string; readonly text: string | null } | null {
   for (const language of languages) {
     const text = entry.texts[language]?.[field]
     if (text !== undefined) return { language, text }

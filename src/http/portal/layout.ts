@@ -24,6 +24,8 @@ export interface View {
   /** The relay's name in titles and in the side bar: its host. */
   readonly host: string
   readonly version: string
+  /** The origin of `portal.publicUrl`; null: none is configured. */
+  readonly publicOrigin: string | null
 }
 
 export interface Page {

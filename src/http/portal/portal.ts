@@ -75,6 +75,7 @@ export function createPortal(options: PortalOptions): Router {
     nowMs: clock.now(),
     host: ctx.get('Host'),
     version: options.version,
+    publicOrigin: settings().publicOrigin,
   })
 
   const serve = (route: PageRoute) => async (ctx: WithParams) => {

@@ -50,7 +50,7 @@ function describe(
     const find = html`<form class="filters" role="search" action="${to`/parcels`.path}" aria-label="Parcels"><div><label for="find">Tracking number or tracking id</label><input id="find" name="query" type="search" autocomplete="off" spellcheck="false"></div><div><button class="btn" type="submit">Find</button></div></form>`
     return { title: 'There is nothing here', lead: detail, help: find }
   }
-  if (status === 503) {
+  if (isStorageFailure(error) || (error instanceof AppError && error.code === 'storage_unavailable')) {
     return {
       title: 'The store cannot be read',
       lead: 'No page can be shown until it can. The carrier’s pushes are answered with 503 meanwhile, so it sends them again.',

@@ -34,6 +34,11 @@ for (const button of document.querySelectorAll('[data-zone]')) {
 }
 showTimes()
 
+// Where no public address is configured, the one in the address bar is what others can open.
+for (const address of document.querySelectorAll('#share-url')) {
+  if (address.textContent.startsWith('/')) address.textContent = location.origin + address.textContent
+}
+
 for (const button of document.querySelectorAll('[data-copy]')) {
   if (!navigator.clipboard) continue
   button.hidden = false

@@ -7,6 +7,7 @@ import { renderPage } from '../layout.ts'
 import type { Visit } from '../page-route.ts'
 import { actionButton, counted, headline, stateMark, table } from '../parts.ts'
 import { relativeTime, timeInTable } from '../times.ts'
+import { type WatchSaid, watchForm } from './watch-form.ts'
 
 type Stopped = NonNullable<ParcelState['stopped']>
 
@@ -20,6 +21,7 @@ interface ParcelListing {
   readonly filters: ParcelFilters
   /** Null: no identifier can begin like the text that was sought. */
   readonly found: { readonly parcels: readonly ListedParcel[]; readonly next: string | null } | null
+  readonly said: WatchSaid
 }
 
 /** Why a parcel is not checked any more, in words that follow "ended". */
@@ -33,7 +35,7 @@ export const STOPPED_BECAUSE: Readonly<Record<Stopped, string>> = {
 const IDENTIFIER = /^[A-Z0-9]{4,40}$/
 
 /** The parcels, the next check first; or those that were sought. */
-export function parcelListPage(visit: Visit, { filters, found }: ParcelListing): string {
+export function parcelListPage(visit: Visit, { filters, found, said }: ParcelListing): string {
   const { person, to } = visit
   const { text, status, stopped } = filters
   const parcels = found?.parcels ?? []
@@ -41,7 +43,8 @@ export function parcelListPage(visit: Visit, { filters, found }: ParcelListing):
   const main = html`${headline({ title: 'Parcels', lead: leadOf(parcels.length, filters) })}
 ${searchForm(visit, filters)}
 ${parcels.length === 0 ? nothingFound(visit, filters) : rowsOf(visit, parcels)}
-${next === null ? null : html`<p class="more">${link(withQuery(to`/parcels`, { query: text, status, stopped, cursor: next }), 'Next page')}</p>`}`
+${next === null ? null : html`<p class="more">${link(withQuery(to`/parcels`, { query: text, status, stopped, cursor: next }), 'Next page')}</p>`}
+${person.scope === 'admin' ? watchForm(visit, said, parcels.length === 0 && !isFiltered(filters)) : null}`
   return renderPage(visit, { title: 'Parcels', section: 'parcels', person, main })
 }
 
@@ -59,12 +62,12 @@ function nothingFound({ to, person }: Visit, filters: ParcelFilters): Markup {
   const identifier = filters.text.toUpperCase()
   if (person.scope === 'admin' && IDENTIFIER.test(identifier)) {
     return html`<div class="empty"><h2>The relay has not heard of it</h2>
-<p>If the number is right, the carrier may know it. To watch it costs some of today’s calls.</p>
-${actionButton(to`/parcels/${identifier}/watch`, `Watch ${identifier}`, 'main')}
+<p>If the number is right, the carrier may know it. Asking costs a call for each language, and the parcel is watched from then on.</p>
+${actionButton(to`/parcels/${identifier}/ask`, `Ask the carrier about ${identifier}`, 'main')}
 <p class="dim">A push names tracking ids only. Until a poll ties it to its tracking number, a parcel is found by its tracking id alone.</p></div>`
   }
   if (isFiltered(filters)) return html`<div class="empty"><h2>Nothing found</h2><p>${link(to`/parcels`, 'Show all parcels')}</p></div>`
-  return html`<div class="empty"><h2>Parcels come by themselves</h2><p>Each push brings its parcel, and so does each app that asks for one.</p></div>`
+  return html`<div class="empty"><h2>Parcels come by themselves</h2><p>Each push brings its parcel, and so does each app that asks for one. To follow parcels that are already on their way, give a list.</p></div>`
 }
 
 function searchForm({ to }: Visit, { text, status, stopped }: ParcelFilters): Markup {

@@ -1,24 +1,40 @@
 import type { InspectedParcel } from '../../../domain/admin/parcel-list.ts'
 import type { Entry } from '../../../domain/history/history.ts'
-import type { Texts } from '../../../domain/history/status-entry.ts'
 import { link, withQuery } from '../addresses.ts'
-import { html, type Markup, type Part } from '../html.ts'
+import { html, type Markup, markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'
 import type { Visit } from '../page-route.ts'
-import { actionButton, asOfLine, crumbs, facts, headline, icon, stateMark, table } from '../parts.ts'
-import { relativeTime, timeInLine, timeInSentence } from '../times.ts'
+import { actionButton, asOfLine, copyable, crumbs, facts, headline, stateMark } from '../parts.ts'
+import { relativeTime, timeInSentence } from '../times.ts'
+import { consumerTable, consumerViews, languageName } from './consumer-view.ts'
 import { mainIdentifier, STOPPED_BECAUSE } from './parcel-list.page.ts'
+import { timeline } from './timeline.ts'
 
-/** One parcel with its history, newest first. */
-export function parcelPage(visit: Visit, parcel: InspectedParcel): string {
+/** What was asked of the carrier, if it did not answer with the parcel; null: nothing was, or it did. */
+export type ParcelSaid = 'unknown' | 'unavailable' | null
+
+const SAID: Readonly<Record<NonNullable<ParcelSaid>, readonly [what: string, then: string]>> = {
+  unknown: ['The carrier does not know it', ', or its answer could not be used. It is asked again at the next check.'],
+  unavailable: ['The carrier cannot be asked now.', ' The next check asks it again.'],
+}
+
+/** One parcel with its history, newest first; or what a consumer sees of it in `language`. */
+export function parcelPage(
+  visit: Visit,
+  parcel: InspectedParcel,
+  shown: { readonly language: string | null; readonly said: ParcelSaid },
+): string {
   const { to, nowMs, person } = visit
   const { state, identifiers, entries } = parcel
   const name = mainIdentifier(identifiers)
+  const isAdmin = person.scope === 'admin'
   const watching =
     state.nextPollAtMs === null
       ? actionButton(to`/parcels/${name}/watch`, 'Watch')
       : actionButton(to`/parcels/${name}/unwatch`, 'Stop watching')
   const [latest] = entries
+  const languages = consumerViews(entries)
+  const language = languages.find((one) => one === shown.language) ?? null
   const main = html`${crumbs([to`/parcels`, 'Parcels'])}
 ${headline({
   title: name,
@@ -26,14 +42,22 @@ ${headline({
   state:
     latest === undefined ? stateMark('none', 'nothing known') : stateMark(state.stopped === 'delivered' ? 'ok' : 'wait', latest.status),
   lead: leadOf(latest, nowMs),
-  actions: person.scope === 'admin' ? html`${actionButton(to`/parcels/${name}/refresh`, 'Refresh now')}${watching}` : null,
+  actions: html`${isAdmin ? html`${actionButton(to`/parcels/${name}/refresh`, 'Refresh now')}${watching}` : null}<a class="btn" href="#share">Share</a>`,
   asOf: asOfLine(nowMs, to`/parcels/${name}`),
 })}
+${noteOf(shown.said)}
 ${facts(factsOf(parcel, nowMs))}
-${person.scope === 'admin' ? html`<p>${link(withQuery(to`/deliveries`, { parcel: name }), 'Its deliveries to webhooks')}</p>` : null}
-<h2>History</h2>
-${entries.length === 0 ? html`<p>The carrier has told nothing about it yet.</p>` : timeline(visit, entries)}`
+${isAdmin ? html`<p>${link(withQuery(to`/deliveries`, { parcel: name }), 'Its deliveries to webhooks')}</p>` : null}
+${tabsOf(visit, name, languages, language)}
+${language === null ? timeline(parcel, nowMs) : consumerTable(entries, language, nowMs)}
+${shareSection(visit, name)}`
   return renderPage(visit, { title: `${name} · Parcels`, section: 'parcels', person, main })
+}
+
+function noteOf(said: ParcelSaid): Markup | null {
+  if (said === null) return null
+  const [what, then] = SAID[said]
+  return html`<div class="note warn" role="alert"><strong>${what}</strong>${then}</div>`
 }
 
 function leadOf(latest: Entry | undefined, nowMs: number): Part {
@@ -57,42 +81,23 @@ function factsOf({ state, identifiers }: InspectedParcel, nowMs: number): readon
   ]
 }
 
-function timeline({ nowMs }: Visit, entries: readonly Entry[]): Markup {
-  const columns = [{ title: 'Happened', isTime: true }, { title: 'Status' }, { title: 'The carrier says' }, { title: 'A consumer sees' }]
-  return table({
-    label: 'History, newest first',
-    columns: [...columns, { title: 'By' }],
-    rows: entries.map((entry, at) => [
-      timeInLine(entry.atMs, entries[at - 1]?.atMs ?? null, nowMs),
-      html`<strong>${entry.status}</strong>${entry.detailedStatus === entry.status ? null : html`<small>${entry.detailedStatus}</small>`}<small>${
-        entry.location === '' ? 'no place' : entry.location
-      }</small>`,
-      textsOf(entry, ({ detailed }) => detailed),
-      entry.displayToConsumer
-        ? textsOf(entry, ({ consumer }) => consumer)
-        : html`<span class="dim">nothing</span><small>not for consumers</small>`,
-      doorsOf(entry),
-    ]),
-  })
+function tabsOf({ to }: Visit, name: string, languages: readonly string[], shown: string | null): Markup {
+  const current = (isCurrent: boolean) => (isCurrent ? markup(' aria-current="page"') : null)
+  return html`<ul class="tabs" aria-label="Views of this parcel"><li>${link(to`/parcels/${name}`, 'History', current(shown === null))}</li>${languages.map(
+    (language) =>
+      html`<li>${link(
+        withQuery(to`/parcels/${name}`, { view: 'consumer', language }),
+        `Consumer: ${languageName(language)}`,
+        current(language === shown),
+      )}</li>`,
+  )}</ul>`
 }
 
-/** The carrier's words, each marked with its language. */
-function textsOf({ texts }: Entry, of: (texts: Texts) => string | null | undefined): Part {
-  const given = Object.entries(texts).flatMap(([language, ofLanguage]) => {
-    const text = of(ofLanguage)
-    return text === null || text === undefined ? [] : [{ language, text }]
-  })
-  if (given.length === 0) return html`<span class="dim">nothing</span>`
-  const sorted = given.toSorted((a, b) => (a.language < b.language ? -1 : 1))
-  return html`<div>${sorted.map(
-    ({ language, text }) => html`<p lang="${language}"><span class="lang" aria-hidden="true">${language}</span>${text}</p>`,
-  )}</div>`
-}
-
-function doorsOf({ members }: Entry): Markup {
-  const [first] = members.toSorted((a, b) => a.sequence - b.sequence)
-  const door = first?.sighting.source ?? 'poll'
-  const isAgreed = members.some(({ sighting }) => sighting.source !== door)
-  const alone = door === 'push' ? 'no poll has listed it yet' : 'no push came'
-  return html`${icon(door)} ${door}<small>${isAgreed ? `a ${door === 'push' ? 'poll' : 'push'} agreed` : alone}</small>`
+/** Without `portal.publicUrl` nothing says under which address others reach the page; script fills in the browser’s own. */
+function shareSection({ to, publicOrigin }: Visit, name: string): Markup {
+  const { path } = to`/parcels/${name}`
+  return html`<section aria-labelledby="share"><h2 id="share">Share</h2>
+<p>${copyable('share-url', `${publicOrigin ?? ''}${path}`, 'the address of this page')}</p>
+<p class="dim">Whoever opens it logs in first; a colleague with the scope <code>status</code> sees this page without its buttons.</p>
+<p>As an app gets it: <code>GET /v1/status/${name}/all?language=en</code></p></section>`
 }

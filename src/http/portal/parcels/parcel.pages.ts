@@ -1,52 +1,90 @@
 import { AppError } from '../../../domain/errors.ts'
+import type { WatchListReport, WatchListRequest } from '../../../flow/admin/import-watches.ts'
 import type { ParcelCommands } from '../../../flow/admin/parcel-commands.ts'
 import { type ParcelQueries, readCursor, readPrefix, STOPPED_REASONS } from '../../../flow/admin/parcel-queries.ts'
-import type { PageRoute, Visit } from '../page-route.ts'
-import { parcelPage } from './parcel.page.ts'
+import type { PageAnswer, PageRoute, Visit } from '../page-route.ts'
+import { type ParcelSaid, parcelPage } from './parcel.page.ts'
 import { parcelListPage } from './parcel-list.page.ts'
+import { type WatchSaid, watchedLines } from './watch-form.ts'
 
 export interface ParcelPagesOptions {
   readonly lookAtParcels: ParcelQueries
   readonly manageParcels: ParcelCommands
+  readonly watchList: (request: WatchListRequest) => Promise<WatchListReport>
 }
 
 const LIST_MAX = 100
+/** Each stands on its own: good ones are watched. */
+const WATCHED_LINES = { format: 'ndjson', column: null, atomic: false } as const
+
+/** What was typed, as a list of JSON values: a line there is an identifier and nothing else. */
+async function* linesOf(given: string): AsyncIterable<string> {
+  for (const line of watchedLines(given)) yield line === '' ? '' : JSON.stringify(line)
+}
 
 /** The pages about parcels: their list, and one with its history. */
-export function parcelPages({ lookAtParcels, manageParcels }: ParcelPagesOptions): readonly PageRoute[] {
+export function parcelPages({ lookAtParcels, manageParcels, watchList }: ParcelPagesOptions): readonly PageRoute[] {
+  const { watch, unwatch, refresh } = manageParcels
   return [
     { method: 'get', path: '/parcels', scope: 'status', answer: list },
+    { method: 'post', path: '/parcels', scope: 'admin', answer: watchMany },
+    { method: 'get', path: '/parcels/:identifier', scope: 'status', answer: (visit) => show(visit, null) },
+    { method: 'post', path: '/parcels/:identifier/watch', scope: 'admin', answer: after(watch) },
+    { method: 'post', path: '/parcels/:identifier/unwatch', scope: 'admin', answer: after(unwatch) },
+    { method: 'post', path: '/parcels/:identifier/refresh', scope: 'admin', answer: ask },
     {
-      method: 'get',
-      path: '/parcels/:identifier',
-      scope: 'status',
-      answer: async (visit) => ({ page: parcelPage(visit, await lookAtParcels.inspect(visit.param('identifier'))) }),
+      method: 'post',
+      path: '/parcels/:identifier/ask',
+      scope: 'admin',
+      answer: async (visit) => {
+        await watch(visit.param('identifier'), visit.by)
+        return await ask(visit)
+      },
     },
-    ...(['watch', 'unwatch', 'refresh'] as const).map(
-      (verb): PageRoute => ({
-        method: 'post',
-        path: `/parcels/:identifier/${verb}`,
-        scope: 'admin',
-        answer: async (visit) => {
-          const { identifier } = await manageParcels[verb](visit.param('identifier'), visit.by)
-          return { goTo: visit.to`/parcels/${identifier}` }
-        },
-      }),
-    ),
   ]
 
-  async function list(visit: Visit) {
+  async function show(visit: Visit, said: ParcelSaid): Promise<PageAnswer> {
+    const language = visit.query('view') === 'consumer' ? visit.query('language') : null
+    const page = parcelPage(visit, await lookAtParcels.inspect(visit.param('identifier')), { language, said })
+    return { page, status: said === 'unavailable' ? 503 : 200 }
+  }
+
+  /** Shows the parcel after something was done to it. */
+  function after(act: (identifier: string, by: Visit['by']) => Promise<{ readonly identifier: string }>): PageRoute['answer'] {
+    return async ({ param, to, by }) => ({ goTo: to`/parcels/${(await act(param('identifier'), by)).identifier}` })
+  }
+
+  /** Asks the carrier, and shows what it said. */
+  async function ask(visit: Visit): Promise<PageAnswer> {
+    try {
+      const { identifier, outcome } = await refresh(visit.param('identifier'), visit.by)
+      return outcome === 'recorded' ? { goTo: visit.to`/parcels/${identifier}` } : await show(visit, 'unknown')
+    } catch (error) {
+      if (!(error instanceof AppError) || error.code !== 'upstream_unavailable') throw error
+      return await show(visit, 'unavailable')
+    }
+  }
+
+  async function watchMany(visit: Visit): Promise<PageAnswer> {
+    const given = visit.form.get('identifiers')
+    if (given.trim() === '') return await list(visit, { kind: 'empty' })
+    return await list(visit, { kind: 'watched', given, report: await watchList({ ...WATCHED_LINES, lines: linesOf(given), by: visit.by }) })
+  }
+
+  async function list(visit: Visit, said: WatchSaid = null): Promise<PageAnswer> {
     const text = visit.query('query').trim()
     const stopped = STOPPED_REASONS.find((reason) => reason === visit.query('stopped')) ?? null
     const filters = { text, status: visit.query('status').trim(), stopped }
     const prefix = text === '' ? null : readPrefix(text)
-    if (text !== '' && prefix === null) return { page: parcelListPage(visit, { filters, found: null }) }
+    if (text !== '' && prefix === null) return { page: parcelListPage(visit, { filters, found: null, said }) }
     const cursor = visit.query('cursor') === '' ? null : readCursor(visit.query('cursor'))
     if (cursor === null && visit.query('cursor') !== '') throw new AppError('not_found', 'The list has no such page.')
     const status = filters.status === '' ? null : filters.status
     const found = await lookAtParcels.list({ query: prefix, status, stopped, cursor, limit: LIST_MAX })
     const [only, ...more] = found.parcels
     const isTheOne = prefix !== null && more.length === 0 && only?.identifiers.some(({ value }) => value === prefix) === true
-    return isTheOne ? { goTo: visit.to`/parcels/${prefix}` } : { page: parcelListPage(visit, { filters, found }) }
+    return isTheOne
+      ? { goTo: visit.to`/parcels/${prefix}` }
+      : { page: parcelListPage(visit, { filters, found, said }), status: said?.kind === 'empty' ? 400 : 200 }
   }
 }

@@ -1,0 +1,91 @@
+import type { InspectedParcel } from '../../../domain/admin/parcel-list.ts'
+import type { Entry } from '../../../domain/history/history.ts'
+import { type Door, type Learning, learningOf, type Telling } from '../../../domain/history/learning.ts'
+import type { Texts } from '../../../domain/history/status-entry.ts'
+import { html, type Markup, type Part } from '../html.ts'
+import { icon, table } from '../parts.ts'
+import { spanText, timeInLine, timeInSentence } from '../times.ts'
+
+/** What is learnt within this time came at once. */
+const AT_ONCE_MS = 5000
+
+/** Each entry of a parcel, newest first: what it says, what a consumer sees, and how the relay learnt of it. */
+export function timeline({ entries, state }: InspectedParcel, nowMs: number): Markup {
+  if (entries.length === 0) return html`<p>The carrier has told nothing about it yet.</p>`
+  const learnings = entries.map(learningOf)
+  // No push was to be expected of what happened before.
+  const knownSinceMs = Math.min(...[state.watchedAtMs, ...learnings.map(({ first }) => first.atMs)].filter((atMs) => atMs !== null))
+  return table({
+    label: 'History, newest first',
+    kind: 'cards tl',
+    columns: [
+      { title: 'Happened', isTime: true },
+      { title: 'Status' },
+      { title: 'The carrier says' },
+      { title: 'A consumer sees' },
+      { title: 'We learnt of it' },
+      { title: 'By' },
+    ],
+    rows: entries.map((entry, at) => {
+      const { first, confirmed } = learnings[at] ?? learningOf(entry)
+      return [
+        timeInLine(entry.atMs, entries[at - 1]?.atMs ?? null, nowMs),
+        whatHappened(entry),
+        textsOf(entry, ({ detailed }) => detailed),
+        entry.displayToConsumer
+          ? textsOf(entry, ({ consumer }) => consumer)
+          : html`<span class="dim">nothing</span><small>not for consumers</small>`,
+        learntWhen(first, entry.atMs, nowMs),
+        doors({ first, confirmed }, { isFromBefore: entry.atMs < knownSinceMs, nowMs }),
+      ]
+    }),
+  })
+}
+
+/** What happened and where. */
+export function whatHappened({ status, detailedStatus, location }: Entry): Markup {
+  const detail = detailedStatus === status ? null : html`<small>${detailedStatus}</small>`
+  return html`<strong>${status}</strong>${detail}<small>${location === '' ? 'no place' : location}</small>`
+}
+
+/** The carrier’s words, each marked with its language. */
+function textsOf({ texts }: Entry, of: (texts: Texts) => string | null | undefined): Part {
+  const given = Object.entries(texts).flatMap(([language, ofLanguage]) => {
+    const text = of(ofLanguage)
+    return text === null || text === undefined ? [] : [{ language, text }]
+  })
+  if (given.length === 0) return html`<span class="dim">nothing</span>`
+  const sorted = given.toSorted((a, b) => (a.language < b.language ? -1 : 1))
+  return html`<div>${sorted.map(({ language, text }) => textIn(language, text))}</div>`
+}
+
+/** A text of the carrier’s with its language beside it. */
+export function textIn(language: string, text: string): Markup {
+  return html`<p lang="${language}"><span class="lang" aria-hidden="true">${language}</span>${text}</p>`
+}
+
+function learntWhen({ atMs }: Telling, happenedAtMs: number, nowMs: number): Markup {
+  if (atMs === null) return html`<span class="dim">not kept</span>`
+  const lagMs = atMs - happenedAtMs
+  // The carrier’s clock may be ahead of ours.
+  if (lagMs < AT_ONCE_MS)
+    return html`at once<small>${lagMs < 0 ? 'the carrier’s clock is ahead' : `${(lagMs / 1000).toFixed(1)} s later`}</small>`
+  return html`${timeInLine(atMs, happenedAtMs, nowMs)}<small>${spanText(lagMs)} later</small>`
+}
+
+const OTHER: Readonly<Record<Door, string>> = { push: 'a poll agreed', poll: 'the push came' }
+
+function doors(
+  { first, confirmed }: Learning,
+  { isFromBefore, nowMs }: { readonly isFromBefore: boolean; readonly nowMs: number },
+): Markup {
+  const { door } = first
+  const isMissed = door === 'poll' && confirmed === null && !isFromBefore
+  return html`<span class="${isMissed ? 'late' : ''}">${icon(door)}</span> ${door}<small>${otherDoor({ first, confirmed }, isFromBefore, nowMs)}</small>`
+}
+
+function otherDoor({ first: { door }, confirmed }: Learning, isFromBefore: boolean, nowMs: number): Part {
+  if (confirmed !== null) return confirmed.atMs === null ? OTHER[door] : html`${OTHER[door]} at ${timeInSentence(confirmed.atMs, nowMs)}`
+  if (door === 'push') return 'no poll has listed it yet'
+  return isFromBefore ? 'from before we knew the parcel' : html`<span class="warn-text">no push came</span>`
+}

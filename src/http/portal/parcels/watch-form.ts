@@ -1,0 +1,48 @@
+import type { WatchListReport } from '../../../flow/admin/import-watches.ts'
+import { html, type Markup, markup } from '../html.ts'
+import type { Visit } from '../page-route.ts'
+import { counted, countText, icon } from '../parts.ts'
+
+/** What the page says of the list that was given; null: none was. */
+export type WatchSaid =
+  | { readonly kind: 'empty' }
+  | { readonly kind: 'watched'; readonly given: string; readonly report: WatchListReport }
+  | null
+
+const WRONG_SHOWN_MAX = 20
+const LINE_CHARS_SHOWN = 80
+
+/** The lines of a list as somebody typed it. */
+export function watchedLines(given: string): readonly string[] {
+  return given.split(/\r?\n/).map((line) => line.trim())
+}
+
+/** The form to watch parcels, with what became of the list that it sent. */
+export function watchForm({ to }: Visit, said: WatchSaid, isFirst: boolean): Markup {
+  const open = said !== null || isFirst ? markup(' open') : null
+  return html`<details class="plain"${open}><summary>Watch parcels</summary>
+${said === null ? null : saidOf(said)}
+<form class="form" method="post" action="${to`/parcels`.path}">
+<div class="field"><label for="ids">Tracking numbers or ids, one a line</label><textarea class="code" id="ids" name="identifiers" rows="4" spellcheck="false" aria-describedby="ids-hint"></textarea><small id="ids-hint">The relay asks the carrier about each within a minute, and tells webhooks what is new from then on. The API takes longer lists: <code>POST /relay/parcels/watch</code>.</small></div>
+<p><button class="btn" type="submit">Watch these parcels</button></p>
+</form></details>`
+}
+
+function saidOf(said: NonNullable<WatchSaid>): Markup {
+  if (said.kind === 'empty')
+    return html`<div class="note bad" role="alert"><strong>Nothing is watched: the list is empty.</strong> <a href="#ids">Write one identifier a line</a>.</div>`
+  const { watched, created, failed, errors } = said.report
+  const lines = watchedLines(said.given)
+  const wrong = errors.slice(0, WRONG_SHOWN_MAX)
+  const title =
+    watched === 0
+      ? 'None is watched.'
+      : `${counted(watched, 'is', 'are')} watched, ${created === 0 ? 'none' : countText(created)} of them new.`
+  const isGood = failed === 0
+  return html`<div class="note ${isGood ? 'ok' : 'warn'}" role="${isGood ? 'status' : 'alert'}">${isGood ? icon('ok', 'ok') : null} <strong>${title}</strong>${
+    isGood
+      ? null
+      : html` ${counted(failed, 'line holds', 'lines hold')} no identifier:
+<ul>${wrong.map(({ line, reason }) => html`<li>Line ${line}: <code>${(lines[line - 1] ?? '').slice(0, LINE_CHARS_SHOWN)}</code> ${reason}</li>`)}</ul>${failed > wrong.length ? html`<p>And ${countText(failed - wrong.length)} more.</p>` : null}`
+  }</div>`
+}

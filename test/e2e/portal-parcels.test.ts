@@ -1,0 +1,99 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { startWorld } from '../faults/world.ts'
+import { answerBody, pushBody } from '../support/builders.ts'
+import { createVisitor } from '../support/portal-visitor.ts'
+import { SHOP } from '../support/relay.ts'
+
+let world: Awaited<ReturnType<typeof startWorld>>
+let visitor: ReturnType<typeof createVisitor>
+beforeAll(async () => {
+  world = await startWorld({ portal: { publicUrl: 'https://ops.example/relay' } })
+  visitor = createVisitor(world.internalUrl)
+  await visitor.logIn()
+})
+afterAll(() => world.stop())
+
+const EVENT = { eventTime: '2026-03-01T10:00:00.250Z' }
+const ENTRY = { eventTimestamp: EVENT.eventTime }
+/** The rows of the history, as text. */
+const rowsOf = (page: string) =>
+  (page.split('aria-label="History, newest first"')[1]?.split('</table>')[0] ?? '')
+    .split('<tr')
+    .slice(2)
+    .map((row) =>
+      row
+        .replaceAll(/<small>/g, ' | ')
+        .replaceAll(/<[^>]*>/g, ' ')
+        .replaceAll(/\s+/g, ' '),
+    )
+
+test('an entry says by which door it came, when we learnt of it, and when the other door agreed', async () => {
+  await world.push(pushBody({ trackingIds: ['82000001'], ...EVENT }))
+  const [row = ''] = rowsOf((await visitor.get('/parcels/82000001')).text)
+  expect(row).toMatch(/\d\d:\d\d:\d\d \| \d+ d( \d+ h)? later push \| no poll has listed it yet/)
+  world.carrier.says.set('PP100000001SE', () => answerBody({ trackingIds: ['82000001'], statuses: [ENTRY] }))
+  await world.all('PP100000001SE')
+  const { text } = await visitor.get('/parcels/PP100000001SE')
+  expect(rowsOf(text)[0]).toMatch(/ push \| a poll agreed at .*\d\d:\d\d/)
+})
+
+test('an entry that a poll told of first says when the push came, or that none did', async () => {
+  const entries = [ENTRY, { ...ENTRY, status: 'DeliverySucceeded', eventTimestamp: new Date(Date.now() + 1000).toISOString() }]
+  world.carrier.says.set('PP100000002SE', () => answerBody({ trackingIds: ['82000002'], statuses: entries }))
+  await world.all('PP100000002SE')
+  const before = rowsOf((await visitor.get('/parcels/PP100000002SE')).text)
+  expect(before[0]).toMatch(/at once .* poll \| no push came/)
+  expect(before[1]).toMatch(/ poll \| from before we knew the parcel/)
+  await world.push(pushBody({ trackingIds: ['82000002'], ...EVENT }))
+  expect(rowsOf((await visitor.get('/parcels/PP100000002SE')).text)[1]).toMatch(/ poll \| the push came at .*\d\d:\d\d/)
+})
+
+test('a view shows what a consumer sees in a language, and only that', async () => {
+  await world.push(pushBody({ trackingIds: ['82000003'], ...EVENT, consumer: { en: 'Near you', sv: 'Nära dig' } }))
+  await world.push(pushBody({ trackingIds: ['82000003'], status: 'TerminalUpdated', displayToConsumer: false, location: 'Kiruna' }))
+  const { text } = await visitor.get('/parcels/82000003')
+  expect(text).toContain('>Consumer: English</a>')
+  expect(text).toContain('href="/relay/parcels/82000003?view=consumer&amp;language=sv">Consumer: Swedish</a>')
+  const swedish = (await visitor.get('/parcels/82000003?view=consumer&language=sv')).text
+  expect(swedish).toContain('Nära dig')
+  for (const other of ['Near you', 'Kiruna']) expect(swedish).not.toContain(other)
+  expect(swedish).toContain('aria-current="page">Consumer: Swedish</a>')
+})
+
+test('the address to share is that of portal.publicUrl, and a reader sees the page without buttons', async () => {
+  await world.push(pushBody({ trackingIds: ['82000004'] }))
+  const reader = createVisitor(world.internalUrl)
+  await reader.logIn(SHOP)
+  for (const { text } of [await visitor.get('/parcels/82000004'), await reader.get('/parcels/82000004')])
+    expect(text.replaceAll('<wbr>', '')).toContain('id="share-url">https://ops.example/relay/parcels/82000004</code>')
+  expect((await reader.get('/parcels/82000004')).text).not.toMatch(/Refresh now|Stop watching/)
+})
+
+test('an unknown parcel is asked about with one button, which watches it', async () => {
+  world.carrier.says.set('PP100000005SE', () => answerBody({ trackingIds: ['82000005'] }))
+  const unknown = await visitor.get('/parcels?query=pp100000005se')
+  expect(unknown.text).toContain('>Ask the carrier about PP100000005SE</button>')
+  expect((await visitor.post('/parcels/PP100000005SE/ask')).headers.get('location')).toBe('/relay/parcels/PP100000005SE')
+  const { text } = await visitor.get('/parcels/PP100000005SE')
+  expect(text).toContain('TerminalArrived')
+  expect(text).toContain('>Stop watching</button>')
+})
+
+test('a carrier that does not know the parcel, or cannot be asked, is said on the parcel’s page', async () => {
+  expect((await visitor.post('/parcels/PP100000006SE/ask')).text).toContain('The carrier does not know it')
+  world.carrier.setDown(true)
+  const down = await visitor.post('/parcels/PP100000006SE/refresh')
+  world.carrier.setDown(false)
+  expect(down.status).toBe(503)
+  expect(down.text).toContain('The carrier cannot be asked now.')
+  expect(down.text).not.toContain('The store cannot be read')
+})
+
+test('a list of parcels is watched, and what is no identifier is named by its line', async () => {
+  const answer = await visitor.post('/parcels', { identifiers: 'PP100000007SE\r\n\r\n  82000007 \r\nno <b>number\r\n' })
+  expect(answer.text).toContain('2 are watched, 2 of them new.')
+  expect(answer.text).toMatch(/Line 4: .*no &lt;b&gt;number/)
+  expect((await visitor.get('/parcels/PP100000007SE')).text).toContain('Stop watching')
+  const none = await visitor.post('/parcels', { identifiers: ' ' })
+  expect([none.status, none.text.includes('Nothing is watched: the list is empty.')]).toEqual([400, true])
+})
