@@ -37,7 +37,7 @@ describe.each(engines)('the write side on $name', (engine) => {
       // Named as in the trails of stores that are there.
       from: { revivedAtMs: NOON, heardAtMs: NOON },
       identifiers: ['2001'],
-      sightings: [[expect.any(String), 0, expect.any(Number), 1]],
+      sightings: [[expect.any(String), 0, expect.any(Number), 1, NOON]],
     })
     expect(await storedNumber(path, 'select count(*) from feed where kind = 4')).toBe(1)
   })
