@@ -104,7 +104,7 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
   delivery.start()
   startTelling(config, { storage, carrier, certificates, wakeDispatcher: dispatch.wake, closing, log })
   startTimers(config, { ...storage, digest, authenticate, polling, closing })
-  polling.poller.wake()
+  polling.begin()
   await otherEnded
 
   return {

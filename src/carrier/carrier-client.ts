@@ -53,6 +53,10 @@ export interface CarrierOptions {
 
 /** The carrier on the network. `close` ends what is in flight; afterwards every call is `unavailable`. */
 export interface RemoteCarrier extends Carrier {
+  /**
+   * Tries the password in use now, in one call of the budget, before anything is asked: `state` says how that went. Not while an earlier refusal forbids it.
+   */
+  logIn(): Promise<void>
   /** Saves the current state for the next run. */
   keep(): Promise<unknown>
   /** Trusts another private authority (PEM), or none, from the next connection on; calls under way finish. */
@@ -107,11 +111,20 @@ export function createCarrier(options: CarrierOptions): RemoteCarrier {
         deadline.end()
       }
     },
+    async logIn() {
+      const deadline = deadlines.open()
+      try {
+        const login = await tokens.logIn(deadline.signal)
+        if (login.kind === 'none' && !deadlines.closed()) carrierLog.record({ ...login, kind: 'unavailable' })
+      } finally {
+        deadline.end()
+      }
+    },
     keep: books.keep,
     replaceAuthority: connections.replace,
     state: () => ({
       breaker: breaker.state(),
-      credentials: tokens.credentials(),
+      ...tokens.state(),
       ...carrierLog.latest(),
       budget: { waiting: queue.waiting(), inFlight: books.inFlight(), callsToday: books.callsToday(), callsPerDay },
     }),

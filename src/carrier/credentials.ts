@@ -1,10 +1,11 @@
 import type { CarrierState, UnavailableReason } from '../domain/polling/carrier-answer.ts'
-import type { CredentialRefusal } from '../domain/polling/carrier-memory.ts'
+import type { CredentialRefusal, RefusedBy } from '../domain/polling/carrier-memory.ts'
 import type { TokenState } from '../domain/polling/shared-budget.ts'
 import { clampRetryAfterMs } from '../domain/retry-after.ts'
 import type { Clock, Log } from '../flow/ports.ts'
 import { remainingWaitMs } from './carrier-ledger.ts'
 import { CREDENTIAL_WAIT_MAX_MS, type CredentialGate, createCredentialGate } from './credential-gate.ts'
+import { type CredentialStanding, createCredentialStanding, type LastRefusal } from './credential-standing.ts'
 import { fingerprintPassword, hasFingerprint } from './password-fingerprint.ts'
 import type { NoToken } from './token-request.ts'
 
@@ -12,20 +13,25 @@ import type { NoToken } from './token-request.ts'
 export interface Credentials {
   /** Why no token may be requested now; null: one may. A new password may be tried at once. */
   closed(): NoToken | null
-  /** A password is being sent to the token endpoint. */
+  /** A password is being sent to the token endpoint. One that was not refused ends the refusal of another. */
   present(password: string): void
   /** The token endpoint refused the credentials. */
   notTaken(detail: string): NoToken
-  /** The token endpoint or the status API refused the credentials. */
-  refused(detail: string): NoToken
+  /** The status API refused a token that the credentials had brought. */
+  tokenRefused(detail: string): NoToken
   /** No token could be obtained, for a reason that says nothing about the credentials. */
   troubled(failure: NoToken): NoToken
   /** The credentials brought a token. */
   obtained(): void
-  /** The status API accepted that token. Returns whether the credentials counted as refused until now. */
+  /** The credentials brought another replica a token, with which it left this state. */
+  brought(state: TokenState): void
+  /** The status API accepted that token. Returns whether a refusal counted until now. */
   proved(): boolean
-  state(): CarrierState['credentials']
-  /** The refusal to save for the next run; null: they are not refused. */
+  /** What operators are told. */
+  state(): Pick<CarrierState, 'credentials' | 'refusal'>
+  /** Whether a refusal counts: attempts are rationed until the status API accepts a token, whatever operators are told meanwhile. */
+  isRationed(): boolean
+  /** The refusal to save for the next run; null: none counts. */
   refusal(): CredentialRefusal | null
   /** Until when the token endpoint asked for a pause, monotonic milliseconds, to save for the next run. */
   pausedUntilMs(): number
@@ -54,24 +60,32 @@ export interface EarlierTokens {
 
 export function openCredentials(options: CredentialOptions): Credentials {
   const { clock, log, username } = options
-  const earlier = options.earlier?.refusal ?? null
+  const standing = createCredentialStanding(options.earlier?.refusal ?? null)
   let pausedUntilMs = clock.monotonic() + (options.earlier?.pausedForMs ?? 0)
   let gate = openGate(options, pausedUntilMs)
   const trouble = createTrouble(options)
-  let state: CarrierState['credentials'] = earlier === null ? 'unknown' : 'refused'
-  let refusedSinceObtained = false
-  let mark = earlier?.mark ?? null
   let presented: string | null = null
 
-  const refused = (detail: string): NoToken => {
+  const isRefusedOne = (password: string): boolean => password === presented || isMarked(password, standing.last())
+  const begin = (): void => {
+    gate.reset()
+    standing.begin()
+  }
+  const refused = (detail: string, by: RefusedBy): NoToken => {
     const nowMs = clock.monotonic()
     gate.refused(nowMs)
-    state = 'refused'
-    refusedSinceObtained = true
-    mark = presented === null ? mark : fingerprintPassword(presented)
+    standing.refused({ atMs: clock.now(), by, mark: presented === null ? standing.last().mark : fingerprintPassword(presented) })
     const retryAfterMs = clampRetryAfterMs(gate.waitMs(nowMs))
     log.error({ username, detail, retryAfterMs }, 'the carrier refuses the credentials')
     return { kind: 'none', reason: 'credentials', retryAfterMs, detail, conclusive: true }
+  }
+  const follow = (shared: TokenState): void => {
+    const isRefused = shared.refusedForMs !== null
+    gate = gateOf(shared, clock.monotonic())
+    // Another password than the one presented here may have been refused.
+    if (isRefused && shared.mark?.digest !== standing.last().mark?.digest) presented = null
+    standing.follow(isRefused, shared.mark)
+    if (shared.pausedForMs > 0) trouble.follow(shared.trouble)
   }
 
   return {
@@ -82,20 +96,23 @@ export function openCredentials(options: CredentialOptions): Credentials {
       const retryAfterMs = clampRetryAfterMs(gate.waitMs(nowMs))
       if (by === 'trouble') return { ...trouble.last(), retryAfterMs, conclusive: false }
       const password = readPassword(options.password)
-      if (presented === null && password !== null && mark !== null && hasFingerprint(password, mark)) presented = password
-      if (password === null || password === presented)
-        return { kind: 'none', reason: 'credentials', retryAfterMs, detail: 'waiting', conclusive: false }
-      gate.reset()
-      return null
+      if (password !== null && !isRefusedOne(password)) {
+        begin()
+        return null
+      }
+      // Remembered, because a fingerprint takes milliseconds.
+      presented = password ?? presented
+      return { kind: 'none', reason: 'credentials', retryAfterMs, detail: 'waiting', conclusive: false }
     },
     present(password) {
+      if (standing.isRationed() && !isRefusedOne(password)) begin()
       presented = password
     },
     notTaken(detail) {
       gate.tried()
-      return refused(detail)
+      return refused(detail, 'token_endpoint')
     },
-    refused,
+    tokenRefused: (detail) => refused(detail, 'status_api'),
     troubled(failure) {
       const nowMs = clock.monotonic()
       gate.troubled(nowMs, failure.retryAfterMs ?? null)
@@ -105,36 +122,42 @@ export function openCredentials(options: CredentialOptions): Credentials {
     },
     obtained() {
       gate.tried()
-      refusedSinceObtained = false
+      standing.obtained()
       trouble.end()
     },
+    brought(shared) {
+      if (standing.isRationed() && shared.refusedForMs === null) follow(shared)
+      standing.brought()
+    },
     proved() {
-      if (refusedSinceObtained) return false
-      const wasRefused = state === 'refused'
-      if (state !== 'accepted') log.info({ username }, 'the carrier accepts the credentials')
-      state = 'accepted'
+      const [wasRationed, before] = [standing.isRationed(), standing.state()]
+      if (!standing.proved()) return false
+      if (before !== 'accepted') log.info({ username }, 'the carrier accepts the credentials')
       gate.reset()
-      return wasRefused
+      return wasRationed
     },
-    state: () => state,
+    state: () => toldOf(standing, gate.waitMs(clock.monotonic())),
+    isRationed: standing.isRationed,
     pausedUntilMs: () => pausedUntilMs,
-    refusal: () => (state === 'refused' ? refusalOf(gate, mark, clock) : null),
-    follow(shared) {
-      const isRefused = shared.refusedForMs !== null
-      gate = gateOf(shared, clock.monotonic())
-      if (isRefused !== (state === 'refused')) state = isRefused ? 'refused' : 'unknown'
-      refusedSinceObtained = isRefused
-      // Another password than the one presented here may have been refused.
-      if (isRefused && shared.mark?.digest !== mark?.digest) presented = null
-      mark = shared.mark
-      if (shared.pausedForMs > 0) trouble.follow(shared.trouble)
-    },
-    known: () => stateOf(gate, { refused: state === 'refused' ? { mark } : null, trouble: trouble.last().reason }, clock.monotonic()),
+    refusal: () => (standing.isRationed() ? refusalOf(gate, standing.last(), clock) : null),
+    follow,
+    known: () =>
+      stateOf(gate, { refused: standing.isRationed() ? standing.last() : null, trouble: trouble.last().reason }, clock.monotonic()),
   }
 }
 
-function refusalOf(gate: CredentialGate, mark: CredentialRefusal['mark'], clock: Clock): CredentialRefusal {
-  return { tries: gate.tries(), untilMs: Math.round(clock.now() + gate.waitMs(clock.monotonic())), mark }
+function isMarked(password: string, { mark }: LastRefusal): boolean {
+  return mark !== null && hasFingerprint(password, mark)
+}
+
+function toldOf(standing: CredentialStanding, retryMs: number): ReturnType<Credentials['state']> {
+  const { atMs, by } = standing.last()
+  const credentials = standing.state()
+  return { credentials, refusal: credentials === 'refused' ? { atMs, by, retryMs } : null }
+}
+
+function refusalOf(gate: CredentialGate, { atMs, by, mark }: LastRefusal, clock: Clock): CredentialRefusal {
+  return { tries: gate.tries(), untilMs: Math.round(clock.now() + gate.waitMs(clock.monotonic())), atMs, by, mark }
 }
 
 function gateOf({ tries, troubles, refusedForMs, pausedForMs }: TokenState, nowMs: number): CredentialGate {

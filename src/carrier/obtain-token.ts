@@ -56,7 +56,10 @@ export async function obtainTogether(options: TogetherOptions, stale: string | n
   try {
     for (let look = 0; look < LOOKS_MAX && !stopping.signal.aborted; look++) {
       const { token, version, ...known } = await share.read()
-      if (token !== null && token !== stale) return { kind: 'token', token, version }
+      if (token !== null && token !== stale) {
+        credentials.brought(known)
+        return { kind: 'token', token, version }
+      }
       credentials.follow(known)
       const closed = credentials.closed()
       if (closed !== null) return closed
@@ -89,7 +92,7 @@ async function requestClaimed(options: TogetherOptions, version: number): Promis
     const { token, password } = result
     return { kind: 'token', token, version: await share.replace(token, password, credentials.known()) }
   }
-  if (credentials.state() === 'refused') await share.drop(credentials.known())
+  if (credentials.isRationed()) await share.drop(credentials.known())
   else await share.giveUp(credentials.known())
   return result
 }

@@ -68,7 +68,7 @@ export async function askStatus(ports: StatusPorts, call: StatusCall): Promise<S
   if (first.kind === 'none') return { ...first, kind: 'unavailable' }
   const outcome = await askWith(ports, call, first.token)
   if (outcome.kind !== 'unauthorized') return outcome
-  const hopeless = tokens.credentials() === 'refused' && tokens.current() === outcome.token
+  const hopeless = tokens.isRationed() && tokens.current() === outcome.token
   const second = hopeless ? tokens.refuse(outcome.token) : await tokens.renew(outcome.token, signal)
   if (second.kind === 'none') return { ...second, kind: 'unavailable' }
   const again = await askWith(ports, call, second.token)

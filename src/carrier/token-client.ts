@@ -29,8 +29,12 @@ export interface TokenClient {
   refuse(rejected: string): NoToken
   /** The status API accepted this token. */
   prove(token: string): void
-  credentials(): CarrierState['credentials']
-  /** The refusal to save for the next run; null: the credentials are not refused. */
+  /** Gets a token for the password in use now, whether or not one is in hand. */
+  logIn(signal: AbortSignal): Promise<TokenResult>
+  state(): Pick<CarrierState, 'credentials' | 'refusal'>
+  /** Whether a refusal counts that no token has disproved yet. */
+  isRationed(): boolean
+  /** The refusal to save for the next run; null: none counts. */
   refusal(): CredentialRefusal | null
   /** Until when the token endpoint asked for a pause, monotonic milliseconds, to save for the next run. */
   pausedUntilMs(): number
@@ -116,7 +120,7 @@ export function createTokenClient(options: TokenClientOptions): TokenClient {
       const { version } = held
       held = null
       rejected = refused
-      const none = credentials.refused('status API: 401')
+      const none = credentials.tokenRefused('status API: 401')
       if (version !== null) share?.refused(version, credentials.known())
       void options.keep()
       return none
@@ -125,11 +129,13 @@ export function createTokenClient(options: TokenClientOptions): TokenClient {
       if (held?.token !== token) return
       if (credentials.proved()) void options.keep()
       const { version } = held
-      if (version === null || held.isProved || credentials.state() !== 'accepted') return
+      if (version === null || held.isProved || credentials.isRationed()) return
       held = { ...held, isProved: true }
       share?.accepted(version)
     },
-    credentials: credentials.state,
+    logIn: (signal) => orWhenAborted(request(), signal, WAITED_TOO_LONG),
+    state: credentials.state,
+    isRationed: credentials.isRationed,
     pausedUntilMs: credentials.pausedUntilMs,
     refusal: credentials.refusal,
   }

@@ -54,6 +54,11 @@ export function openPolling(config: Config, ports: PollingPorts) {
   return {
     underWay,
     poller,
+    /** Begins to poll, and shows within seconds whether the carrier takes the password, however far off the first poll is. */
+    begin(): void {
+      carrier.logIn().catch((err: unknown) => log.debug({ err }, 'the login at the start failed; the next question logs in'))
+      poller.wake()
+    },
     /** Call when this replica has become the poller. */
     taken(): void {
       takeover.begin()

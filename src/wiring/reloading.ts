@@ -55,8 +55,11 @@ export function createReload(config: Config, ports: ReloadPorts): Pick<RunningRe
         throw error
       }
       const changed = reloadedSettings(current, next)
+      const hasNewPassword = next.upstream.password.reveal() !== current.upstream.password.reveal()
       current = next
       applied(next)
+      // In the background: whether the carrier takes it shows in its state.
+      if (hasNewPassword) ports.carrier.logIn().catch((err: unknown) => ports.log.debug({ err }, 'the login after a reload failed'))
       await receiver.replaceKeys(next.webhook.sharedKeys.map((key) => key.reveal()))
       const problems = [
         ...renewAuthority(next, ports),

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest'
+import type { CarrierMemory } from '../../src/domain/polling/carrier-memory.ts'
 import { closeOpened, connect, goodBody, json, openCarrier, openHttp, openRaw, password, until } from './carrier-double.ts'
 
 afterEach(closeOpened)
@@ -51,6 +52,56 @@ describe('refused credentials', () => {
     expect((await fetchAll()).kind).toBe('found')
     expect(carrier.state().credentials).toBe('accepted')
     expect(lines.some((line) => line.includes('accepts the credentials'))).toBe(true)
+  })
+
+  test('a corrected password that brings a token is refused no more, though 429 follows', async () => {
+    const passwords = ['wrong']
+    const { url } = await openCarrier({
+      token: (_, response) => json(response, passwords.at(-1) === 'right' ? 200 : 401, tokenAnswer('t')),
+      status: (_, response) => json(response, 429, '{}', { 'retry-after': '80' }),
+    })
+    const { carrier, fetchAll } = connect(url, { password: () => passwords.at(-1) ?? '' })
+    await fetchAll()
+    expect(carrier.state()).toMatchObject({ credentials: 'refused', refusal: { by: 'token_endpoint' } })
+    passwords.push('right')
+    expect(await fetchAll()).toMatchObject({ reason: 'rate_limited' })
+    expect(carrier.state()).toMatchObject({ credentials: 'obtained', refusal: null, lastFailure: { reason: 'rate_limited' } })
+  })
+
+  test('a corrected password is not called refused while the token endpoint asks for a pause', async () => {
+    const passwords = ['wrong']
+    const { url } = await openCarrier({
+      token: (_, response, count) => json(response, count === 1 ? 401 : 429, '{}', { 'retry-after': '80' }),
+    })
+    const { carrier, fetchAll } = connect(url, { password: () => passwords.at(-1) ?? '' })
+    await fetchAll()
+    passwords.push('right')
+    expect(await fetchAll()).toMatchObject({ reason: 'rate_limited' })
+    expect(carrier.state()).toMatchObject({ credentials: 'unknown', refusal: null, lastFailure: { reason: 'rate_limited' } })
+  })
+
+  test('the same password is refused no more when the token endpoint takes it', async () => {
+    const { url } = await openCarrier({
+      token: (_, response, count) => json(response, count === 1 ? 401 : 200, tokenAnswer('t')),
+      status: (_, response) => json(response, 503, '{}'),
+    })
+    const { carrier, fetchAll, move } = connect(url)
+    await fetchAll()
+    move(1000)
+    await fetchAll()
+    expect(carrier.state()).toMatchObject({ credentials: 'obtained', lastFailure: { reason: 'server_error' } })
+  })
+
+  test('a password whose tokens the status API refuses stays refused when it brings another', async () => {
+    let status = 401
+    const { url, asked } = await openCarrier({ status: (_, response) => json(response, status, '{}') })
+    const { carrier, fetchAll, move } = connect(url)
+    await fetchAll()
+    expect(carrier.state()).toMatchObject({ credentials: 'refused', refusal: { by: 'status_api', retryMs: expect.any(Number) } })
+    status = 503
+    move(minute)
+    await fetchAll()
+    expect([asked.token, carrier.state().credentials]).toEqual([3, 'refused'])
   })
 
   test('a password that cannot be read is trouble, not a crash, and passes', async () => {
@@ -124,6 +175,57 @@ describe('a refused token', () => {
     // Some leave between the 401 and the new token; the rest do not repeat their mistake.
     expect(asked.bearers.filter((bearer) => bearer === 'Bearer token-1').length).toBeLessThan(6)
     expect(asked.token).toBe(2)
+  })
+})
+
+describe('logging in before anything is asked', () => {
+  test('6.4: one token is asked for and counted, and a refusal shows', async () => {
+    const { url, asked } = await openCarrier({ token: (_, response) => json(response, 403, '{}') })
+    const { carrier } = connect(url)
+    await carrier.logIn()
+    await carrier.logIn()
+    expect([asked.token, asked.status]).toEqual([1, 0])
+    expect(carrier.state()).toMatchObject({
+      credentials: 'refused',
+      refusal: { by: 'token_endpoint' },
+      lastFailure: { reason: 'credentials' },
+      budget: { callsToday: 1 },
+    })
+  })
+
+  test('6.4: a run that follows a refusal waits as long as the one before would have', async () => {
+    const { url, asked } = await openCarrier({ token: (_, response) => json(response, 401, '{}') })
+    let memory: CarrierMemory | null = null
+    const remember = async (kept: CarrierMemory) => {
+      memory = kept
+    }
+    await connect(url, { remember }).carrier.logIn()
+    for (let run = 0; run < 5; run++) {
+      const { carrier } = connect(url, { remember, memory })
+      await carrier.logIn()
+      expect(carrier.state()).toMatchObject({ credentials: 'refused', refusal: { by: 'token_endpoint', atMs: expect.any(Number) } })
+    }
+    expect(asked.token).toBe(1)
+  })
+
+  test('the token that it brought serves the first question', async () => {
+    const { url, asked } = await openCarrier()
+    const { carrier, fetchAll } = connect(url)
+    await carrier.logIn()
+    expect(carrier.state()).toMatchObject({ credentials: 'obtained', lastFailure: null })
+    expect((await fetchAll()).kind).toBe('found')
+    expect([asked.token, carrier.state().credentials]).toEqual([1, 'accepted'])
+  })
+
+  test('a new password that is refused shows, while the token in hand still serves', async () => {
+    const passwords = ['right']
+    const { url } = await openCarrier({ token: (_, response, count) => json(response, count === 1 ? 200 : 401, tokenAnswer('t')) })
+    const { carrier, fetchAll } = connect(url, { password: () => passwords.at(-1) ?? '' })
+    await fetchAll()
+    passwords.push('mistyped')
+    await carrier.logIn()
+    expect((await fetchAll()).kind).toBe('found')
+    expect(carrier.state().credentials).toBe('refused')
   })
 })
 

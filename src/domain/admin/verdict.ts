@@ -1,5 +1,6 @@
 import type { EndpointBacklog, EndpointState } from '../delivery/endpoint-state.ts'
 import type { CarrierState } from '../polling/carrier-answer.ts'
+import { type CarrierStanding, carrierStanding } from '../polling/carrier-standing.ts'
 import type { PushChannelView } from '../polling/poll.ts'
 import type { StoreCounts } from './parcel-list.ts'
 import type { Replica } from './replica.ts'
@@ -41,8 +42,7 @@ export function problemsOf(situation: Situation): readonly Problem[] {
   })
   return [
     ...notReady.map((reason): Problem => ({ kind: 'not_ready', reason })),
-    ...(carrier.credentials === 'refused' ? [{ kind: 'credentials_refused' } as const] : []),
-    ...(carrier.credentials !== 'refused' && carrier.breaker.state !== 'closed' ? [{ kind: 'carrier_failing' } as const] : []),
+    ...ofCarrier(carrierStanding(carrier)),
     ...(pushes.health === 'silent' ? [{ kind: 'pushes_silent' } as const] : []),
     ...troubled,
     ...(counts.quarantined === 0 ? [] : [{ kind: 'quarantined', count: counts.quarantined } as const]),
@@ -52,7 +52,14 @@ export function problemsOf(situation: Situation): readonly Problem[] {
 
 /** Whether polls find what pushes do not bring, so that a silence of the pushes loses nothing. */
 export function doPollsFindAll({ carrier, notReady }: Situation): boolean {
-  return notReady.length === 0 && carrier.credentials !== 'refused' && carrier.breaker.state === 'closed'
+  const { kind } = carrierStanding(carrier)
+  return notReady.length === 0 && kind !== 'refused' && kind !== 'failing'
+}
+
+/** One failed call is no problem: the breaker says when there were enough in a row. */
+function ofCarrier({ kind }: CarrierStanding): readonly Problem[] {
+  if (kind === 'refused') return [{ kind: 'credentials_refused' }]
+  return kind === 'failing' ? [{ kind: 'carrier_failing' }] : []
 }
 
 /** Whether the relay has never heard of a parcel: it waits for the first push. */

@@ -1,4 +1,5 @@
 import type { PollObservation } from '../history/observation.ts'
+import type { RefusedBy } from './carrier-memory.ts'
 
 /**
  * The priority of a call. `app`: somebody waits for the answer. `schedule`: nobody does. Apps go first when the budget is short (DOMAIN
@@ -56,9 +57,25 @@ export function wasNotAsked(reason: UnavailableReason): boolean {
   return reason === 'budget' || reason === 'resting'
 }
 
+/** How the credentials were refused last. */
+export interface RefusalState {
+  /** Epoch milliseconds; null: another replica was told. */
+  readonly atMs: number | null
+  /** Null: another replica was told. */
+  readonly by: RefusedBy | null
+  /** How long until the same password may be tried again. */
+  readonly retryMs: number
+}
+
 /** The state of the connection to the carrier, for `/readyz`, metrics and operators. Times are epoch milliseconds. */
 export interface CarrierState {
-  readonly credentials: 'unknown' | 'accepted' | 'refused'
+  /**
+   * `unknown`: the password in use has not been tried yet. `obtained`: the token endpoint took it, and the status API has not answered a call with that token
+   * yet. `accepted`: it has. `refused`: one of the two refused what is in use. A failure of another kind changes none of them.
+   */
+  readonly credentials: 'unknown' | 'obtained' | 'accepted' | 'refused'
+  /** The refusal, while the credentials are refused. */
+  readonly refusal: RefusalState | null
   readonly lastAnswerAtMs: number | null
   readonly lastFailure: { readonly reason: UnavailableReason; readonly atMs: number } | null
   readonly budget: { readonly waiting: number; readonly inFlight: number; readonly callsToday: number; readonly callsPerDay: number }

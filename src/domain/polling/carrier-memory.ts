@@ -20,12 +20,19 @@ export interface DayCalls {
   readonly calls: number
 }
 
+/** Who refused the credentials: the token endpoint the password, or the status API a token that the password had brought. */
+export type RefusedBy = 'token_endpoint' | 'status_api'
+
 /** Credentials that the carrier refused. */
 export interface CredentialRefusal {
   /** The number of attempts since the credentials last worked. */
   readonly tries: number
   /** When they may be tried again, epoch milliseconds. */
   readonly untilMs: number
+  /** When they were refused last, epoch milliseconds; absent: an earlier version wrote it. */
+  readonly atMs?: number | null
+  /** Who refused them; absent: an earlier version wrote it. */
+  readonly by?: RefusedBy | null
   /**
    * A fingerprint that shows whether the password is still the refused one: a salt and a few bytes of its digest, too few to recover it.
    */

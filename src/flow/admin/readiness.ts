@@ -1,6 +1,7 @@
 import type { LostKeys } from '../../domain/delivery/endpoint-keys.ts'
 import { systemCode } from '../../domain/errors.ts'
-import type { CarrierState } from '../../domain/polling/carrier-answer.ts'
+import type { UnavailableReason } from '../../domain/polling/carrier-answer.ts'
+import { type CarrierStanding, carrierStanding } from '../../domain/polling/carrier-standing.ts'
 import type { PushHealth } from '../../domain/polling/push-health.ts'
 import type { Carrier } from '../ports.ts'
 import type { ReadSide } from '../read-side.ts'
@@ -65,10 +66,11 @@ export function createReadiness({ reads, carrier, disk, pushHealth, lostKeys, ca
       const notes = {
         ...(lost === null ? {} : { endpointKeys: { state: 'lost', ...lost } }),
         upstream: {
-          state: credentials === 'refused' ? 'upstream_auth' : isFailing(carrier.state()) ? lastFailure?.reason : 'ok',
+          state: describeCarrier(carrierStanding(carrier.state())),
           credentials,
           breaker: breaker.state,
           lastAnswerAt: lastAnswerAtMs === null ? null : new Date(lastAnswerAtMs).toISOString(),
+          lastFailure: lastFailure?.reason ?? null,
           lastFailureAt: lastFailure === null ? null : new Date(lastFailure.atMs).toISOString(),
           pushes: pushHealth(),
         },
@@ -78,8 +80,9 @@ export function createReadiness({ reads, carrier, disk, pushHealth, lostKeys, ca
   }
 }
 
-function isFailing({ lastAnswerAtMs, lastFailure }: CarrierState): boolean {
-  return lastFailure !== null && (lastAnswerAtMs === null || lastFailure.atMs > lastAnswerAtMs)
+function describeCarrier(standing: CarrierStanding): 'ok' | 'upstream_auth' | UnavailableReason {
+  if (standing.kind === 'refused') return 'upstream_auth'
+  return standing.kind === 'failing' || standing.kind === 'troubled' ? (standing.reason ?? 'resting') : 'ok'
 }
 
 function describeLost(lost: LostFile | null): string {

@@ -105,7 +105,7 @@ function createCarrierLook({ carrier, clock }: Pick<TroubleWatchPorts, 'carrier'
       },
       {
         subject: 'credentials',
-        standing: credentials === 'refused' ? 'trouble' : credentials === 'accepted' ? 'well' : 'unknown',
+        standing: credentials === 'refused' ? 'trouble' : credentials === 'unknown' ? 'unknown' : 'well',
         begun: { event: 'credentials_refused' },
         ended: { event: 'credentials_accepted' },
         ofRole: 'poller',

@@ -16,13 +16,15 @@ export interface Upstream {
 export function createUpstream({ carrier, write, version }: UpstreamPorts): Upstream {
   return {
     async read() {
-      const { credentials, budget, breaker, lastAnswerAtMs, lastFailure } = carrier.state()
+      const { credentials, refusal, budget, breaker, lastAnswerAtMs, lastFailure } = carrier.state()
       const { health, loss, lastPushAtMs, missedSincePush, missed } = await write.pushChannel()
       const { restMs, ...state } = breaker
       const { callsToday, callsPerDay, waiting, inFlight } = budget
       return {
         version,
         credentials,
+        refusal:
+          refusal === null ? null : { at: presentTime(refusal.atMs), by: refusal.by, retrySeconds: Math.ceil(refusal.retryMs / 1000) },
         budget: { callsToday, callsPerDay, callsLeft: Math.max(0, callsPerDay - callsToday), waiting, inFlight },
         breaker: { ...state, restSeconds: Math.ceil(restMs / 1000) },
         pushes: {

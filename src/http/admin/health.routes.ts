@@ -33,6 +33,7 @@ const readinessAs = (status: 'ready' | 'not_ready') =>
       credentials: credentialsState(),
       breaker: breakerState(),
       lastAnswerAt: instant().nullable(),
+      lastFailure: unavailableReason().nullable(),
       lastFailureAt: instant().nullable(),
       pushes: pushHealth(),
     }),

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { CarrierState, UnavailableReason } from '../../domain/polling/carrier-answer.ts'
+import type { RefusedBy } from '../../domain/polling/carrier-memory.ts'
 import type { PushHealth } from '../../domain/polling/push-health.ts'
 import type { Upstream } from '../../flow/polling/upstream.ts'
 import { instant, jsonAnswer, named, oneOfAll, wholeNumber } from '../server/answer-schemas.ts'
@@ -27,7 +28,8 @@ export const unavailableReason = named('UnavailableReason', () =>
   }),
 )
 
-export const credentialsState = () => oneOfAll<CarrierState['credentials']>({ unknown: true, accepted: true, refused: true })
+export const credentialsState = () =>
+  oneOfAll<CarrierState['credentials']>({ unknown: true, obtained: true, accepted: true, refused: true })
 
 export const breakerState = () => oneOfAll<CarrierState['breaker']['state']>({ closed: true, open: true, probing: true })
 
@@ -36,7 +38,17 @@ export const pushHealth = () => oneOfAll<PushHealth>({ unknown: true, healthy: t
 const upstreamSchema = named('Upstream', () =>
   z.strictObject({
     version: z.string().describe('The version of the relay.'),
-    credentials: credentialsState(),
+    credentials: credentialsState().describe(
+      'unknown: the password in use was not tried yet; obtained: it brought a token, which no answer has proved yet; accepted: one has.',
+    ),
+    refusal: z
+      .strictObject({
+        at: instant().nullable().describe('Null: another replica was told.'),
+        by: oneOfAll<RefusedBy>({ token_endpoint: true, status_api: true }).nullable().describe('Null: another replica was told.'),
+        retrySeconds: wholeNumber().describe('How long until the same password is tried again; another one is tried at once.'),
+      })
+      .nullable()
+      .describe('How the credentials were refused last, while they are.'),
     budget: z.strictObject({
       callsToday: wholeNumber(),
       callsPerDay: wholeNumber(),

@@ -3,17 +3,12 @@ import { doPollsFindAll, isNew, problemsOf, type Situation } from '../../../src/
 import { noFilters } from '../../../src/domain/delivery/endpoint.ts'
 import { newHealth } from '../../../src/domain/delivery/endpoint-health.ts'
 import type { EndpointState } from '../../../src/domain/delivery/endpoint-state.ts'
+import { CARRIER } from '../../support/carrier-state.ts'
 
 const fine: Situation = {
   notReady: [],
   counts: { parcels: 3, watched: 2, overdue: 0, quarantined: 0 },
-  carrier: {
-    credentials: 'accepted',
-    lastAnswerAtMs: 1000,
-    lastFailure: null,
-    budget: { waiting: 0, inFlight: 0, callsToday: 1, callsPerDay: 100 },
-    breaker: { state: 'closed', failures: 0, restMs: 0 },
-  },
+  carrier: CARRIER,
   pushes: { health: 'healthy', loss: 0, lastPushAtMs: 1000, missedSincePush: 0, missed: { count: 0, sinceMs: 0, lastFoundAtMs: null } },
   endpoints: [],
   backlogs: new Map(),
@@ -41,7 +36,6 @@ test('a relay that works has no problem', () => {
   expect([kinds(fine), kinds({ ...fine, endpoints: [endpoint({})] }), doPollsFindAll(fine), isNew(fine)]).toEqual([[], [], true, false])
 })
 
-const CARRIER = fine.carrier
 describe.each([
   ['a store that is not ready', { notReady: ['full'] }, 'not_ready'],
   ['a refused password', { carrier: { ...CARRIER, credentials: 'refused' } }, 'credentials_refused'],

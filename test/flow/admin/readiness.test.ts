@@ -1,17 +1,9 @@
 import { expect, test } from 'vitest'
 import { StorageFailure } from '../../../src/domain/errors.ts'
-import type { CarrierState } from '../../../src/domain/polling/carrier-answer.ts'
 import { createReadiness, type ReadinessPorts } from '../../../src/flow/admin/readiness.ts'
+import { CARRIER } from '../../support/carrier-state.ts'
 
-const carrier: CarrierState = {
-  credentials: 'accepted',
-  lastAnswerAtMs: null,
-  lastFailure: null,
-  budget: { waiting: 0, inFlight: 0, callsToday: 0, callsPerDay: 1000 },
-  breaker: { state: 'closed', failures: 0, restMs: 0 },
-}
-
-function readinessOf(ping: () => Promise<undefined>) {
+function readinessOf(ping: () => Promise<undefined>, carrier = CARRIER) {
   return createReadiness({
     reads: { ping },
     carrier: { state: () => carrier },
@@ -39,4 +31,12 @@ test.each([
   })
   readiness.storeWorks('pushes')
   expect((await readiness.read()).reasons).toHaveLength(1)
+})
+
+test('after a password was corrected, a carrier that asks for fewer calls is told as that', async () => {
+  const lastFailure = { reason: 'rate_limited', atMs: 2000 } as const
+  const readiness = readinessOf(async () => undefined, { ...CARRIER, credentials: 'obtained', lastAnswerAtMs: null, lastFailure })
+  expect((await readiness.read()).notes).toMatchObject({ upstream: { state: 'rate_limited', credentials: 'obtained' } })
+  const refused = readinessOf(async () => undefined, { ...CARRIER, credentials: 'refused', lastFailure })
+  expect((await refused.read()).notes).toMatchObject({ upstream: { state: 'upstream_auth', lastFailure: 'rate_limited' } })
 })

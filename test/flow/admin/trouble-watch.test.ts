@@ -2,19 +2,14 @@ import { expect, test } from 'vitest'
 import type { OperatorEvent } from '../../../src/domain/delivery/operator-event.ts'
 import type { CarrierState } from '../../../src/domain/polling/carrier-answer.ts'
 import { createTroubleWatch } from '../../../src/flow/admin/trouble-watch.ts'
+import { CARRIER } from '../../support/carrier-state.ts'
 import { createLogBook } from '../../support/log-book.ts'
 
 const NOON = Date.UTC(2026, 2, 1, 12)
 const DAY_MS = 24 * 3_600_000
 const MB = 1024 * 1024
 
-const well: CarrierState = {
-  credentials: 'accepted',
-  lastAnswerAtMs: NOON,
-  lastFailure: null,
-  budget: { waiting: 0, inFlight: 0, callsToday: 0, callsPerDay: 1000 },
-  breaker: { state: 'closed', failures: 0, restMs: 0 },
-}
+const well: CarrierState = { ...CARRIER, lastAnswerAtMs: NOON }
 const failing: CarrierState = {
   ...well,
   breaker: { state: 'open', failures: 5, restMs: 1000 },
@@ -82,6 +77,15 @@ test('that the carrier refuses the credentials is told once, and again after it 
   seen.carrier = { ...well, credentials: 'refused' }
   await look()
   expect(told).toEqual(['credentials_refused', 'credentials_accepted', 'credentials_refused'])
+})
+
+test('a corrected password that brings a token ends the refusal, whatever the carrier fails of', async () => {
+  const { seen, told, look } = openWatch()
+  seen.carrier = { ...well, credentials: 'refused' }
+  await look()
+  seen.carrier = { ...well, credentials: 'obtained', lastFailure: { reason: 'rate_limited', atMs: NOON + 1000 } }
+  await look()
+  expect(told).toEqual(['credentials_refused', 'credentials_accepted'])
 })
 
 test('a carrier that fails is told at once, and has recovered when it fails no more for a while', async () => {

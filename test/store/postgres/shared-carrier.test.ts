@@ -139,6 +139,24 @@ test('6.4: credentials that one replica was refused with are tried by no other u
   expect(asked.token).toBe(2)
 })
 
+test('6.4: of replicas that start together one logs in, and all know how that went', async () => {
+  const passwords = ['mistyped']
+  const { url, asked } = await openCarrier({
+    token: (_request, response) => json(response, passwords.at(-1) === 'right' ? 200 : 401, '{"token":"t"}'),
+    status: (_request, response) => json(response, 429, '{}', { 'retry-after': '80' }),
+  })
+  const own = { password: () => passwords.at(-1) ?? '' }
+  const { replicas } = await openReplicas(url, [own, own, own])
+  const logInAll = () => Promise.all(replicas.map(({ carrier }) => carrier.logIn()))
+  const told = () => replicas.map(({ carrier }) => carrier.state().credentials)
+  await logInAll()
+  expect([asked.token, told()]).toEqual([1, ['refused', 'refused', 'refused']])
+  passwords.push('right')
+  await logInAll()
+  await replicas[0]?.fetchAll()
+  expect([asked.token, told()]).toEqual([2, ['obtained', 'obtained', 'obtained']])
+})
+
 test('P13: refused credentials rest as long as they were to when the server’s clock is put back', async () => {
   const { url: carrierUrl, asked } = await openCarrier({ token: (_request, response) => json(response, 401, '{}') })
   const { url, replicas } = await openReplicas(carrierUrl, [{}, {}, {}])

@@ -2,6 +2,7 @@ import { endpointOf, type Role } from '../../../domain/admin/replica.ts'
 import type { Situation } from '../../../domain/admin/verdict.ts'
 import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
 import type { CarrierState } from '../../../domain/polling/carrier-answer.ts'
+import { type CarrierStanding, carrierStanding } from '../../../domain/polling/carrier-standing.ts'
 import type { PushChannelView } from '../../../domain/polling/poll.ts'
 import { link } from '../addresses.ts'
 import { html, type Markup, type Part } from '../html.ts'
@@ -9,6 +10,7 @@ import { renderPage } from '../layout.ts'
 import type { Visit } from '../page-route.ts'
 import { asOfLine, countText, headline, type StateKind, settingsList, stateMark, table } from '../parts.ts'
 import { fullTime, relativeTime, spanText, timeInSentence } from '../times.ts'
+import { failureText, refusalEvidence } from './carrier-words.ts'
 
 /** The state of the pushes, in a word with its mark. */
 export function pushMark({ health }: PushChannelView): Markup {
@@ -22,10 +24,15 @@ export function pushMark({ health }: PushChannelView): Markup {
 }
 
 /** Whether the carrier answers, in a word with its mark. */
-export function answerMark({ credentials, breaker, lastAnswerAtMs }: CarrierState): Markup {
-  if (credentials === 'refused') return stateMark('off', 'none')
-  if (breaker.state !== 'closed') return stateMark('bad', 'failing')
-  return lastAnswerAtMs === null ? stateMark('none', 'none yet') : stateMark('ok', 'answers')
+export function answerMark(carrier: CarrierState): Markup {
+  const marks: Readonly<Record<CarrierStanding['kind'], readonly [StateKind, string]>> = {
+    refused: ['off', 'none'],
+    failing: ['bad', 'failing'],
+    troubled: ['warn', 'the last call failed'],
+    answers: ['ok', 'answers'],
+    unasked: ['none', 'none yet'],
+  }
+  return stateMark(...marks[carrierStanding(carrier).kind])
 }
 
 export function leftText({ budget: { callsToday, callsPerDay } }: CarrierState): string {
@@ -42,7 +49,7 @@ ${table({
   rows: [
     ['Pushes', pushMark(pushes), pushEvidence(pushes, nowMs)],
     ['Answers', answerMark(carrier), answerEvidence(carrier, nowMs)],
-    ['Token', tokenMark(carrier), tokenEvidence(carrier)],
+    ['Token', tokenMark(carrier), tokenEvidence(carrier, nowMs)],
     ['Breaker', stateMark(carrier.breaker.state === 'closed' ? 'ok' : 'bad', carrier.breaker.state), breakerEvidence(carrier)],
     [
       'Budget',
@@ -96,14 +103,16 @@ function dutiesOf(roles: readonly Role[], endpoints: readonly EndpointState[]): 
 
 function leadOf(carrier: CarrierState, pushes: PushChannelView, nowMs: number): Part {
   const since = pushes.lastPushAtMs === null ? null : html` since ${timeInSentence(pushes.lastPushAtMs, nowMs)}`
-  if (carrier.credentials === 'refused') return html`<span class="bad-text">It refuses our password.</span>`
-  if (carrier.breaker.state !== 'closed') {
+  const standing = carrierStanding(carrier)
+  if (standing.kind === 'refused') return html`<span class="bad-text">It refuses our password.</span>`
+  if (standing.kind === 'failing') {
     return pushes.health === 'silent'
       ? html`<span class="bad-text">The relay is deaf${since}: the carrier neither answers nor pushes.</span>`
       : html`<span class="bad-text">It fails to answer our calls.</span>`
   }
   if (pushes.health === 'silent') return html`It answers our calls, <span class="bad-text">but pushes nothing${since}</span>.`
-  return carrier.lastAnswerAtMs === null ? 'It has not been asked yet.' : 'It answers our calls.'
+  if (standing.kind === 'troubled') return html`The last call failed: ${failureText(standing.reason)}.`
+  return standing.kind === 'unasked' ? 'It has not been asked yet.' : 'It answers our calls.'
 }
 
 function pushEvidence({ health, lastPushAtMs, missedSincePush }: PushChannelView, nowMs: number): Part {
@@ -118,17 +127,25 @@ function answerEvidence({ credentials, lastAnswerAtMs, lastFailure }: CarrierSta
   const last = lastAnswerAtMs === null ? 'None yet.' : html`The last one came ${relativeTime(lastAnswerAtMs, nowMs)}.`
   return lastFailure === null
     ? last
-    : html`${last} The last failure: ${lastFailure.reason.replaceAll('_', ' ')}, ${relativeTime(lastFailure.atMs, nowMs)}.`
+    : html`${last} The last failure: ${failureText(lastFailure.reason)}, ${relativeTime(lastFailure.atMs, nowMs)}.`
 }
 
 function tokenMark({ credentials }: CarrierState): Markup {
-  if (credentials === 'unknown') return stateMark('none', 'not asked for yet')
-  return credentials === 'accepted' ? stateMark('ok', 'accepted') : stateMark('bad', 'refused')
+  const marks: Readonly<Record<CarrierState['credentials'], readonly [StateKind, string]>> = {
+    unknown: ['none', 'not obtained yet'],
+    obtained: ['ok', 'obtained'],
+    accepted: ['ok', 'accepted'],
+    refused: ['bad', 'refused'],
+  }
+  return stateMark(...marks[credentials])
 }
 
-function tokenEvidence({ credentials }: CarrierState): Part {
-  if (credentials !== 'refused') return 'The carrier’s own login, with the user name and password of upstream.'
-  return html`Correct <code>upstream.password</code> and send SIGHUP.`
+function tokenEvidence(carrier: CarrierState, nowMs: number): Part {
+  if (carrier.credentials === 'refused')
+    return html`${refusalEvidence(carrier, nowMs)} Correct <code>upstream.password</code> and send SIGHUP.`
+  if (carrier.credentials === 'obtained')
+    return 'The carrier’s login took the user name and password. No answer has come with its token yet.'
+  return 'The carrier’s own login, with the user name and password of upstream.'
 }
 
 function breakerEvidence({ breaker }: CarrierState): string {

@@ -2,6 +2,7 @@ import { doPollsFindAll, isNew, type Problem, problemsOf, type Situation } from 
 import type { ToldEvent } from '../../../domain/delivery/operator-event.ts'
 import { buttonLink, link } from '../addresses.ts'
 import { answerMark, leftText, pushMark } from '../carrier/carrier.page.ts'
+import { failureText, refusalEvidence } from '../carrier/carrier-words.ts'
 import { eventTable } from '../events.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'
@@ -76,13 +77,13 @@ function tell(visit: Visit, situation: Situation, problem: Problem): Told {
     case 'credentials_refused':
       return {
         title: 'The carrier refuses our password',
-        what: html`<p>No call is made meanwhile. Pushes still come; apps are answered from the store.</p>`,
+        what: html`<p>${refusalEvidence(carrier, nowMs)}</p><p>No call is made meanwhile. Pushes still come; apps are answered from the store.</p>`,
         todo: html`<ol><li>Correct <code>upstream.password</code>, and send SIGHUP.</li></ol>`,
       }
     case 'carrier_failing':
       return {
         title: 'The carrier fails to answer',
-        what: html`<p>The last failure: ${carrier.lastFailure === null ? 'unknown' : carrier.lastFailure.reason.replaceAll('_', ' ')}. The relay asks again in ${spanText(carrier.breaker.restMs)}.</p>`,
+        what: html`<p>The last failure: ${carrier.lastFailure === null ? 'unknown' : failureText(carrier.lastFailure.reason)}. The relay asks again in ${spanText(carrier.breaker.restMs)}.</p>`,
         todo: html`<ol><li>Look whether the carrier says that it is down, and whether the way there is open.</li></ol>`,
       }
     case 'pushes_silent':

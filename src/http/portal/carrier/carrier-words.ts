@@ -1,0 +1,39 @@
+import type { CarrierState, UnavailableReason } from '../../../domain/polling/carrier-answer.ts'
+import { html, type Part } from '../html.ts'
+import { relativeTime, spanText } from '../times.ts'
+
+const FAILURES: Readonly<Record<UnavailableReason, string>> = {
+  budget: 'our own limits allowed no call',
+  resting: 'the relay rests after failures',
+  credentials: 'the password brought no token',
+  timeout: 'no answer in time',
+  network: 'it could not be reached',
+  rate_limited: 'it asked for fewer calls (429)',
+  server_error: 'it failed inside (5xx)',
+  redirect: 'it redirected, which is not followed',
+  bad_response: 'its answer made no sense',
+  token_bad_response: 'its login answered without a token',
+  rejected: 'it rejected the question',
+}
+
+/** Why a call failed, as a part of a sentence. */
+export function failureText(reason: UnavailableReason): string {
+  return FAILURES[reason]
+}
+
+/** Who refused the password, when, and when the relay tries again: what an operator needs to correct it. */
+export function refusalEvidence({ refusal }: CarrierState, nowMs: number): Part {
+  if (refusal === null) return null
+  const { atMs, by, retryMs } = refusal
+  const who =
+    by === 'status_api'
+      ? 'The login gave a token, and the carrier refused it (401)'
+      : by === 'token_endpoint'
+        ? 'The carrier’s login refused the user name and password'
+        : 'The carrier refused the user name and password'
+  return html`${who}${atMs === null ? null : html` ${relativeTime(atMs, nowMs)}`}. ${
+    retryMs > 0
+      ? `The same password is tried again in ${spanText(retryMs)}, a corrected one at once.`
+      : 'It is tried again with the next call.'
+  }`
+}

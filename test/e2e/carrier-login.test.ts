@@ -1,0 +1,52 @@
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { loadConfig } from '../../src/config/config.ts'
+import { closeOpened, json, openCarrier } from '../carrier/carrier-double.ts'
+import { createVisitor } from '../support/portal-visitor.ts'
+import { ADMIN, ask, CARRIER_LOGIN, logIn, startTestRelay, writeConfig } from '../support/relay.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+
+const upstreamOf = (password: string) => ({ upstream: { ...CARRIER_LOGIN, password } })
+
+/** A relay that knows no parcel, and a carrier that wants another password and asks for fewer calls. */
+async function start() {
+  onTestFinished(closeOpened)
+  const carrier = await openCarrier({
+    // The first password is mistyped.
+    token: (_request, response, count) => (count === 1 ? json(response, 401, '{}') : json(response, 200, '{"token":"t"}')),
+    status: (_request, response) => json(response, 429, '{}', { 'retry-after': '80' }),
+  })
+  const folder = temporaryFolder()
+  const relay = await startTestRelay(folder, carrier.url, { ...upstreamOf('mistyped'), poll: { cron: '0 0 1 1 *' } })
+  onTestFinished(() => relay.stop())
+  const reload = (password: string) => relay.reload(loadConfig(writeConfig(folder, carrier.url, upstreamOf(password)), process.env))
+  const visitor = createVisitor(relay.internalUrl)
+  await visitor.logIn(ADMIN)
+  return { ...relay, ...carrier, visitor, reload }
+}
+
+test('a mistyped password shows after the start, and a corrected one is not called refused for a 429', async () => {
+  const world = await start()
+  const read = async (path: string) => await (await ask(world.internalUrl, await logIn(world.internalUrl, ADMIN), path)).json()
+  const ready = async () => await (await fetch(`${world.internalUrl}/readyz`)).json()
+  const upstream = () => read('/relay/upstream')
+
+  await vi.waitFor(async () => expect(await ready()).toMatchObject({ status: 'ready', upstream: { state: 'upstream_auth' } }))
+  expect([world.asked.token, world.asked.status]).toEqual([1, 0])
+  expect(await upstream()).toMatchObject({
+    credentials: 'refused',
+    refusal: { at: expect.any(String), by: 'token_endpoint', retrySeconds: expect.any(Number) },
+    lastFailure: { reason: 'credentials' },
+    budget: { callsToday: 1 },
+  })
+  expect((await world.visitor.get('/')).text).toContain('The carrier’s login refused the user name and password')
+
+  await world.reload('right')
+  await vi.waitFor(async () => expect(await upstream()).toMatchObject({ credentials: 'obtained', refusal: null }))
+  const token = await logIn(world.internalUrl)
+  expect((await ask(world.internalUrl, token, '/v1/status/AB123456789SE/all')).status).toBe(503)
+  expect(await ready()).toMatchObject({ upstream: { state: 'rate_limited', credentials: 'obtained', lastFailure: 'rate_limited' } })
+  const page = (await world.visitor.get('/carrier')).text
+  expect(page).toContain('it asked for fewer calls (429)')
+  expect(page).not.toContain('upstream.password')
+  await vi.waitFor(async () => expect(JSON.stringify(await read('/relay/operator-events'))).toContain('credentials_accepted'))
+})
