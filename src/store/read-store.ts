@@ -50,6 +50,7 @@ export function createReadStore(engine: ReadEngine): ReadSide {
         quarantined: await countQuarantined(session),
       }
     },
+    countQuarantined: () => countQuarantined(session),
     listParcels: (query) => engine.snapshot((of) => listParcels(of, query)),
     listStatuses: () => listStatuses(session),
     inspectParcel: (identifier) => engine.snapshot((of) => inspectParcel(of, engine.contents(of), identifier)),

@@ -79,6 +79,32 @@ describe.each([
     expect(await row.textContent()).toMatch(/Kiruna.*push.*no poll has listed it yet/)
   })
 
+  test('a failing webhook is explained in one sentence with its answer, and retried', async () => {
+    await using receiver = await startWebhookReceiver()
+    receiver.answer(() => ({ status: 503, body: 'the <b>till</b> is closed' }))
+    const name = own('till')
+    const page = await logIn({ javaScriptEnabled })
+    await addWebhook(page, name, receiver.url)
+    for (const nth of [1, 2, 3, 4, 5]) await push(ofFile().publicUrl, pushBody({ trackingIds: [own(`200${nth}`)] }))
+    await expect
+      .poll(async () => {
+        await page.goto('/')
+        return await page.getByRole('main').textContent()
+      })
+      .toContain('It answers 503 the <b>till</b> is closed: it can be reached, but fails inside.')
+    await page.getByRole('link', { name: `Open ${name}` }).click()
+    expect(await page.title()).toBe(`${name}, failing · Webhooks · parcel relay`)
+    expect(await page.getByRole('main').textContent()).toContain('5 events wait')
+    receiver.answer(() => 200)
+    await page.getByRole('button', { name: 'Retry now' }).click()
+    await expect
+      .poll(async () => {
+        await page.reload()
+        return await page.getByRole('main').textContent()
+      })
+      .toContain('It is sent each new event. Nothing waits.')
+  })
+
   test('a test is sent, and its answer is shown', async () => {
     await using receiver = await startWebhookReceiver()
     receiver.answer(() => ({ status: 503, body: '<b>closed</b>' }))

@@ -37,6 +37,8 @@ const notAsked = () => Promise.reject(new Error('not asked'))
 const silent: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
 const noEndpoints = {
   list: notAsked,
+  search: notAsked,
+  states: notAsked,
   find: notAsked,
   add: notAsked,
   change: notAsked,

@@ -1,10 +1,12 @@
 import type { InternalOptions } from '../../src/http/server/internal.ts'
 import { systemClock } from '../../src/runtime/system-clock.ts'
 
+const noPortalThere = () => Promise.reject(new Error('there is no portal'))
+
 /** For tests of what lies beside it. */
 export const noPortal: InternalOptions['portal'] = {
   config: () => ({}),
-  overview: { read: () => Promise.reject(new Error('there is no portal')) },
+  overview: { glance: noPortalThere, read: noPortalThere },
   settings: () => ({ enabled: false, publicOrigin: null, prefix: '', isSecure: false, trustedHeader: null, admins: [] }),
   sessions: { personOf: async () => null, logIn: async () => {}, logOut: () => {} },
   readAsset: () => null,

@@ -1,21 +1,28 @@
 import type { EndpointBacklog, EndpointState } from '../delivery/endpoint-state.ts'
+import type { FailureGroup } from '../delivery/failure-group.ts'
 import type { CarrierState } from '../polling/carrier-answer.ts'
 import { type CarrierStanding, carrierStanding } from '../polling/carrier-standing.ts'
 import type { PushChannelView } from '../polling/poll.ts'
 import type { StoreCounts } from './parcel-list.ts'
 import type { Replica } from './replica.ts'
 
-/** What the relay knows about itself at one moment. */
-export interface Situation {
+/** What is wrong with the relay can be told from this, which costs little to learn. */
+export interface Glance {
   /** Why it cannot take pushes or answer; empty: it can. */
   readonly notReady: readonly string[]
-  readonly counts: StoreCounts
+  readonly counts: Pick<StoreCounts, 'quarantined'>
   readonly carrier: CarrierState
   readonly pushes: PushChannelView
   readonly endpoints: readonly EndpointState[]
-  /** What waits for endpoints in trouble, by their ids. */
-  readonly backlogs: ReadonlyMap<string, EndpointBacklog>
   readonly replicas: readonly Replica[]
+}
+
+/** What the relay knows about itself at one moment. */
+export interface Situation extends Glance {
+  readonly counts: StoreCounts
+  /** What waits for endpoints in trouble, and how they failed last, by their ids. */
+  readonly backlogs: ReadonlyMap<string, EndpointBacklog>
+  readonly failures: ReadonlyMap<string, FailureGroup>
 }
 
 /** Something that is wrong, and that somebody has to look at. */
@@ -24,7 +31,7 @@ export type Problem =
   | { readonly kind: 'credentials_refused' }
   | { readonly kind: 'carrier_failing' }
   | { readonly kind: 'pushes_silent' }
-  | { readonly kind: 'endpoint_failing' | 'endpoint_disabled'; readonly state: EndpointState; readonly backlog: EndpointBacklog | null }
+  | { readonly kind: 'endpoint_failing' | 'endpoint_disabled'; readonly state: EndpointState }
   | { readonly kind: 'quarantined'; readonly count: number }
   | { readonly kind: 'settings_differ' }
 
@@ -34,11 +41,9 @@ export function isInTrouble({ disabled, health }: EndpointState): boolean {
 }
 
 /** What is wrong, the worst first. Empty: everything works. */
-export function problemsOf(situation: Situation): readonly Problem[] {
-  const { notReady, counts, carrier, pushes, endpoints, backlogs, replicas } = situation
+export function problemsOf({ notReady, counts, carrier, pushes, endpoints, replicas }: Glance): readonly Problem[] {
   const troubled = endpoints.filter(isInTrouble).map((state): Problem => {
-    const kind = state.disabled === null ? 'endpoint_failing' : 'endpoint_disabled'
-    return { kind, state, backlog: backlogs.get(state.endpoint.id) ?? null }
+    return { kind: state.disabled === null ? 'endpoint_failing' : 'endpoint_disabled', state }
   })
   return [
     ...notReady.map((reason): Problem => ({ kind: 'not_ready', reason })),

@@ -27,6 +27,37 @@ export interface EndpointState {
   readonly backfilled: BackfillSpan | null
 }
 
+/** How an endpoint does, in one word. */
+export type EndpointCondition = 'delivering' | 'failing' | 'disabled'
+
+export function conditionOf({ disabled, health }: EndpointState): EndpointCondition {
+  if (disabled !== null) return 'disabled'
+  return health.probing === null ? 'delivering' : 'failing'
+}
+
+/** Which endpoints are looked for. `condition` null: any. */
+export interface EndpointSearch {
+  /** Their name or URL has it, in upper or lower case. */
+  readonly text: string
+  readonly condition: EndpointCondition | null
+}
+
+const TROUBLE_FIRST: readonly EndpointCondition[] = ['failing', 'disabled', 'delivering']
+
+/** The endpoints that are looked for: those in trouble first, then by name. */
+export function searchEndpoints(states: readonly EndpointState[], { text, condition }: EndpointSearch): readonly EndpointState[] {
+  const sought = text.toLowerCase()
+  const hasIt = ({ endpoint: { name, url } }: EndpointState) => [name, url].some((one) => one.toLowerCase().includes(sought))
+  return states
+    .filter((state) => (condition === null || conditionOf(state) === condition) && hasIt(state))
+    .toSorted(
+      (a, b) =>
+        TROUBLE_FIRST.indexOf(conditionOf(a)) - TROUBLE_FIRST.indexOf(conditionOf(b)) ||
+        a.endpoint.name.localeCompare(b.endpoint.name, 'en') ||
+        Number(a.endpoint.id) - Number(b.endpoint.id),
+    )
+}
+
 /** Since when an endpoint is disabled. */
 export interface DisabledSince {
   /** Epoch milliseconds. */

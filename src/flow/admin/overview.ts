@@ -1,5 +1,5 @@
 import type { Replica } from '../../domain/admin/replica.ts'
-import { isInTrouble, type Situation } from '../../domain/admin/verdict.ts'
+import { type Glance, isInTrouble, type Situation } from '../../domain/admin/verdict.ts'
 import type { EndpointBacklog } from '../../domain/delivery/endpoint-state.ts'
 import type { ToldEvent } from '../../domain/delivery/operator-event.ts'
 import type { Carrier, Clock } from '../ports.ts'
@@ -8,7 +8,7 @@ import type { WriteSide } from '../write-side.ts'
 import type { Readiness } from './readiness.ts'
 
 export interface OverviewPorts {
-  readonly reads: Pick<ReadSide, 'counts' | 'listEndpoints' | 'countBacklog' | 'listOperatorEvents'>
+  readonly reads: Pick<ReadSide, 'counts' | 'countQuarantined' | 'listEndpoints' | 'countBacklog' | 'lastFailures' | 'listOperatorEvents'>
   readonly write: Pick<WriteSide, 'pushChannel'>
   readonly carrier: Pick<Carrier, 'state'>
   readonly readiness: () => Promise<Readiness>
@@ -18,6 +18,8 @@ export interface OverviewPorts {
 
 /** What operators see of the relay at a glance. */
 export interface Overview {
+  /** What tells whether something is wrong, and no more. */
+  glance(): Promise<Glance>
   read(): Promise<Situation & { readonly happened: readonly ToldEvent[] }>
 }
 
@@ -25,22 +27,27 @@ export interface Overview {
 const SHOWN = { backlogs: 20, events: 10 }
 
 export function createOverview({ reads, write, carrier, readiness, listReplicas, clock }: OverviewPorts): Overview {
+  /** All but the counts: what costs little. */
+  const look = async (): Promise<Omit<Glance, 'counts'>> => ({
+    endpoints: (await reads.listEndpoints()).filter(({ origin }) => origin !== 'operator'),
+    notReady: (await readiness()).reasons,
+    carrier: carrier.state(),
+    pushes: await write.pushChannel(),
+    replicas: await listReplicas(),
+  })
+
   return {
+    glance: async () => ({ ...(await look()), counts: { quarantined: await reads.countQuarantined() } }),
     async read() {
-      const all = await reads.listEndpoints()
-      const endpoints = all.filter(({ origin }) => origin !== 'operator')
+      const seen = await look()
+      const troubled = seen.endpoints.filter(isInTrouble).slice(0, SHOWN.backlogs)
       const backlogs = new Map<string, EndpointBacklog>()
-      for (const { endpoint } of endpoints.filter(isInTrouble).slice(0, SHOWN.backlogs)) {
-        backlogs.set(endpoint.id, await reads.countBacklog(endpoint.id))
-      }
+      for (const { endpoint } of troubled) backlogs.set(endpoint.id, await reads.countBacklog(endpoint.id))
       return {
-        notReady: (await readiness()).reasons,
+        ...seen,
         counts: await reads.counts(clock.now()),
-        carrier: carrier.state(),
-        pushes: await write.pushChannel(),
-        endpoints,
         backlogs,
-        replicas: await listReplicas(),
+        failures: await reads.lastFailures(troubled.map(({ endpoint }) => endpoint.id)),
         happened: await reads.listOperatorEvents({ event: null, fromMs: null, toMs: null, before: null, limit: SHOWN.events }),
       }
     },

@@ -80,6 +80,8 @@ export interface AdminTx {
 export interface AdminReads {
   /** Counts for the metrics, as of `nowMs`. */
   counts(nowMs: number): Promise<StoreCounts>
+  /** How many pushes are in quarantine, as in `counts`, whose other members cost more. */
+  countQuarantined(): Promise<number>
   /** A page of parcels. It may hold fewer than asked for, even none, while there is a `next`. */
   listParcels(query: ParcelQuery): Promise<ParcelPage>
   /** Everything known about one parcel, by any of its identifiers; null: there is none. */

@@ -3,7 +3,13 @@ import type { AttemptResult } from '../../domain/delivery/delivery.ts'
 import type { Endpoint, EndpointChange, EndpointSettings } from '../../domain/delivery/endpoint.ts'
 import { keysAt } from '../../domain/delivery/endpoint-keys.ts'
 import { parseEndpointChange, parseKeyRotation, parseNewEndpoint } from '../../domain/delivery/endpoint-settings.ts'
-import type { EndpointEdit, EndpointState, KeyChange } from '../../domain/delivery/endpoint-state.ts'
+import {
+  type EndpointEdit,
+  type EndpointSearch,
+  type EndpointState,
+  type KeyChange,
+  searchEndpoints,
+} from '../../domain/delivery/endpoint-state.ts'
 import { encodeTestEvent } from '../../domain/delivery/test-event.ts'
 import { AppError } from '../../domain/errors.ts'
 import { wrongInput } from '../../domain/read-input.ts'
@@ -41,6 +47,15 @@ export interface KeyedEndpoint {
   readonly sharedKey: string | null
 }
 
+/** A page of the endpoints that were looked for. */
+export interface FoundEndpoints {
+  readonly endpoints: readonly EndpointView[]
+  /** How many were found, on all pages. */
+  readonly found: number
+  /** All there are, whether looked for or not. */
+  readonly all: readonly EndpointState[]
+}
+
 /**
  * How operators manage endpoints (CONTRACT, `/relay/endpoints`). Bodies are raw JSON values; ids are raw path text and throw `not_found` if
  * there is no such endpoint.
@@ -52,6 +67,10 @@ export interface ManageEndpoints {
     /** The cursor of the next page; null: this is the last. */
     readonly next: string | null
   }>
+  /** Looks for endpoints, those in trouble first: up to `limit` after the first `skip`. */
+  search(question: EndpointSearch & { readonly skip: number; readonly limit: number }): Promise<FoundEndpoints>
+  /** All of them, without counting what waits. */
+  states(): Promise<readonly EndpointState[]>
   find(id: string): Promise<InspectedEndpoint>
   /** Adds an endpoint. Throws `bad_request`, `endpoint_exists` and, if it should start with events that are no longer kept, `feed_gone`. */
   add(body: unknown, by: Actor): Promise<KeyedEndpoint>
@@ -88,11 +107,6 @@ export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoi
     return state ?? unknown()
   }
 
-  function checkUrl({ url }: { readonly url?: EndpointSettings['url'] | undefined }): void {
-    const refusal = url === undefined ? null : ports.refuseUrl(url)
-    if (refusal !== null) throw wrongInput('body', 'url', describeRefusal(refusal))
-  }
-
   const orderOf = (by: Actor, action: ActionName, endpoint: Pick<Endpoint, 'id' | 'name'>, detail: object = {}) =>
     auditedOrder({ by, action, atMs: clock.now() }, endpoint, detail)
 
@@ -111,10 +125,16 @@ export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoi
       const states = after.slice(0, limit)
       return { endpoints: await viewEndpoints(reads, states), next: after.length > limit ? (states.at(-1)?.endpoint.id ?? null) : null }
     },
+    async search({ skip, limit, ...question }) {
+      const states = await all()
+      const found = searchEndpoints(states, question)
+      return { endpoints: await viewEndpoints(reads, found.slice(skip, skip + limit)), found: found.length, all: states }
+    },
+    states: all,
     find: async (id) => inspectEndpoint(reads, await stateOf(id), clock.now()),
     async add(body, by) {
       const { settings, sharedKey, from } = parseNewEndpoint(body)
-      checkUrl(settings)
+      checkUrl(settings, ports)
       const key = sharedKey ?? ports.makeKey()
       const id = await write.reserveEndpoint(clock.now())
       const action = orderOf(by, 'endpoint.added', { id, name: settings.name }, { url: withoutQuery(settings.url) })
@@ -124,7 +144,7 @@ export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoi
     },
     async change(id, body, by) {
       const { change, sharedKey } = parseEndpointChange(body)
-      checkUrl(change)
+      checkUrl(change, ports)
       const { endpoint } = await stateOf(id)
       const url = change.url === undefined ? {} : { url: withoutQuery(change.url) }
       const detail = { change: { ...change, ...url }, newKey: sharedKey !== undefined }
@@ -182,6 +202,11 @@ async function sendTestEvent(state: EndpointState, { signerOf, sender, routeOf, 
   const body = encodeTestEvent(nowMs)
   const headers = signer.headers({ webhookId: `test_${nowMs}`, sequence: 0, previousSequence: 0, body }, nowMs)
   return await sender.send({ url: state.endpoint.url, headers: { ...headers, 'relay-test': 'true' }, body, route: routeOf(state) })
+}
+
+function checkUrl({ url }: { readonly url?: EndpointSettings['url'] | undefined }, { refuseUrl }: ManageEndpointsPorts): void {
+  const refusal = url === undefined ? null : refuseUrl(url)
+  if (refusal !== null) throw wrongInput('body', 'url', describeRefusal(refusal))
 }
 
 /** Messages for malformed URLs; other refusals come from the settings. */

@@ -17,6 +17,9 @@ const SECTIONS = [
 
 export type Section = (typeof SECTIONS)[number][0]
 
+/** Marks beside the links of the side bar. */
+export type Marks = Readonly<Partial<Record<Section, readonly [kind: StateKind, text: string]>>>
+
 /** What every page of one request needs: who asks, when, and how addresses are made. */
 export interface View {
   readonly to: AddressTag
@@ -26,6 +29,8 @@ export interface View {
   readonly version: string
   /** The origin of `portal.publicUrl`; null: none is configured. */
   readonly publicOrigin: string | null
+  /** Empty where nothing is known, as on a page that says why. */
+  readonly marks: Marks
 }
 
 export interface Page {
@@ -34,13 +39,11 @@ export interface Page {
   readonly section: Section | null
   readonly person: Person
   readonly main: Part
-  /** Marks beside the links of the side bar. */
-  readonly marks?: Readonly<Partial<Record<Section, readonly [kind: StateKind, text: string]>>>
 }
 
 /** A page with the side bar, as text. */
-export function renderPage(view: View, { title, section, person, main, marks = {} }: Page): string {
-  const { to, host, version } = view
+export function renderPage(view: View, { title, section, person, main }: Page): string {
+  const { to, host, version, marks } = view
   const links = SECTIONS.filter(([, , scope]) => person.scope === 'admin' || scope === 'status')
   const brand = markup(' class="brand"')
   return charactersOf(html`${head(view, title)}

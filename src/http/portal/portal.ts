@@ -17,6 +17,7 @@ import { type Form, readForm } from './form.ts'
 import { type InboxPagesOptions, inboxPages } from './inbox/inbox.pages.ts'
 import type { View } from './layout.ts'
 import { loginPage } from './login/login.page.ts'
+import { marksOf } from './marks.ts'
 import { overviewPage } from './overview/overview.page.ts'
 import type { PageAnswer, PageRoute } from './page-route.ts'
 import { type ParcelPagesOptions, parcelPages } from './parcels/parcel.pages.ts'
@@ -64,7 +65,7 @@ const PASSWORD_LENGTH_MAX = 1024
 
 /** The portal for operators, at `/` of the internal listener. Every page is made here, whole, and works without script. */
 export function createPortal(options: PortalOptions): Router {
-  const { settings, sessions, clock, log } = options
+  const { settings, sessions, overview, clock, log } = options
   const router = new Router({ strict: true, sensitive: true })
   router.use(async (_ctx, next) => {
     if (!settings().enabled) throw new AppError('not_found', 'There is nothing at this address.')
@@ -76,6 +77,7 @@ export function createPortal(options: PortalOptions): Router {
     host: ctx.get('Host'),
     version: options.version,
     publicOrigin: settings().publicOrigin,
+    marks: {},
   })
 
   const serve = (route: PageRoute) => async (ctx: WithParams) => {
@@ -92,6 +94,7 @@ export function createPortal(options: PortalOptions): Router {
       const parameters = new URLSearchParams(ctx.querystring)
       const visit = {
         ...view,
+        marks: marksOf(await overview.glance()),
         person,
         by: actorOf(person, options.addressOf(ctx.req)),
         ctx,
@@ -104,7 +107,6 @@ export function createPortal(options: PortalOptions): Router {
       present(ctx, problemPage(error, { view, person, ctx, log }))
     }
   }
-  const { overview } = options
   const overviews: readonly PageRoute[] = [
     { method: 'get', path: '/', scope: 'status', answer: async (visit) => ({ page: overviewPage(visit, await overview.read()) }) },
     { method: 'get', path: '/carrier', scope: 'admin', answer: async (visit) => ({ page: carrierPage(visit, await overview.read()) }) },

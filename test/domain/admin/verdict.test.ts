@@ -12,6 +12,7 @@ const fine: Situation = {
   pushes: { health: 'healthy', loss: 0, lastPushAtMs: 1000, missedSincePush: 0, missed: { count: 0, sinceMs: 0, lastFoundAtMs: null } },
   endpoints: [],
   backlogs: new Map(),
+  failures: new Map(),
   replicas: [],
 }
 const failing = { ...newHealth, failingSinceMs: 1, probing: { atMs: 2, failed: 1 } }

@@ -29,6 +29,8 @@ const answer: Served = {
 const notAsked = () => Promise.reject(new Error('not asked'))
 const noEndpoints = {
   list: notAsked,
+  search: notAsked,
+  states: notAsked,
   find: notAsked,
   add: notAsked,
   change: notAsked,

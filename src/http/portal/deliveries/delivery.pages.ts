@@ -9,7 +9,7 @@ import type { ReplayFields, ReplaySaid } from './replay-form.ts'
 
 export interface DeliveryPagesOptions {
   readonly manageDeliveries: ManageDeliveries
-  readonly manageEndpoints: Pick<ManageEndpoints, 'list'>
+  readonly manageEndpoints: Pick<ManageEndpoints, 'states'>
 }
 
 const LIST_MAX = 100

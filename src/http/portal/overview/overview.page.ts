@@ -1,6 +1,6 @@
 import { doPollsFindAll, isNew, type Problem, problemsOf, type Situation } from '../../../domain/admin/verdict.ts'
 import type { ToldEvent } from '../../../domain/delivery/operator-event.ts'
-import { buttonLink, link } from '../addresses.ts'
+import { buttonLink, link, withQuery } from '../addresses.ts'
 import { answerMark, leftText, pushMark } from '../carrier/carrier.page.ts'
 import { failureText, refusalEvidence } from '../carrier/carrier-words.ts'
 import { eventTable } from '../events.ts'
@@ -9,6 +9,7 @@ import { renderPage } from '../layout.ts'
 import type { Visit } from '../page-route.ts'
 import { asOfLine, counted, countText, headline, icon, stateMark, table } from '../parts.ts'
 import { relativeTime, spanText, timeInSentence } from '../times.ts'
+import { explainFailure, refusesAll } from '../webhooks/failure-words.ts'
 
 /** The first page: does everything work, and if not, what is wrong, since when, and who must do what. */
 export function overviewPage(visit: Visit, situation: Situation & { readonly happened: readonly ToldEvent[] }): string {
@@ -97,11 +98,13 @@ function tell(visit: Visit, situation: Situation, problem: Problem): Told {
       }
     case 'endpoint_failing':
     case 'endpoint_disabled':
-      return tellEndpoint(visit, problem)
+      return tellEndpoint(visit, situation, problem)
     case 'quarantined':
       return {
         title: `${counted(problem.count, 'push is', 'pushes are')} in quarantine`,
-        what: html`<p>They are authentic, and the relay does not understand them. They are kept.</p>`,
+        what: html`<p>They are authentic, and the relay does not understand them. They are kept.</p>${
+          person.scope === 'admin' ? html`<div class="acts">${buttonLink(to`/inbox`, 'Open the inbox, by reason')}</div>` : null
+        }`,
         todo: html`<p>Look whether the carrier has changed its format.</p>`,
         isWarning: true,
       }
@@ -117,21 +120,23 @@ function tell(visit: Visit, situation: Situation, problem: Problem): Told {
 
 function tellEndpoint(
   { nowMs, to, person }: Visit,
-  { kind, state, backlog }: Extract<Problem, { kind: 'endpoint_failing' | 'endpoint_disabled' }>,
+  { backlogs, failures }: Situation,
+  { kind, state }: Extract<Problem, { kind: 'endpoint_failing' | 'endpoint_disabled' }>,
 ): Told {
-  const { id, name } = state.endpoint
+  const { id, name, url } = state.endpoint
+  const [backlog, failure] = [backlogs.get(id), failures.get(id)]
   const isFailing = kind === 'endpoint_failing'
   const since =
     isFailing && state.health.failingSinceMs !== null
       ? html` <small>since ${timeInSentence(state.health.failingSinceMs, nowMs)}</small>`
       : null
-  const waiting = backlog === null ? 'Its events wait.' : `${counted(backlog.waiting, 'event waits', 'events wait')}.`
+  const waiting = backlog === undefined ? 'Its events wait.' : `${counted(backlog.waiting, 'event waits', 'events wait')}.`
   const retry = html`<form method="post" action="${to`/webhooks/${id}/retry`.path}"><button class="btn" type="submit" aria-label="Retry now: ${name}">Retry now</button></form>`
   return {
     title: html`${name} ${isFailing ? 'fails' : state.disabled === 'gone' ? 'answered 410 Gone and is disabled' : 'failed for 120 h and is disabled'}${since}`,
-    what: html`<p>${waiting} None is lost${isFailing ? ': they are sent in order once it answers with 2xx' : ''}.</p>${
+    what: html`${failure === undefined ? null : html`<p>${explainFailure(failure, url, refusesAll(state, failure))}</p>`}<p>${waiting} None is lost${isFailing ? ': they are sent in order once it answers with 2xx' : ''}.</p>${
       person.scope === 'admin'
-        ? html`<div class="acts">${isFailing ? retry : null}${buttonLink(to`/webhooks/${id}`, `Open ${name}`)}</div>`
+        ? html`<div class="acts">${isFailing ? retry : null}${buttonLink(to`/webhooks/${id}`, `Open ${name}`)}${link(withQuery(to`/deliveries`, { endpoint: id }), 'Its deliveries')}</div>`
         : null
     }`,
     todo: isFailing

@@ -1,24 +1,21 @@
-import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
+import { conditionOf, type EndpointCondition, type EndpointSearch, type EndpointState } from '../../../domain/delivery/endpoint-state.ts'
+import type { EndpointView } from '../../../flow/delivery/endpoint-view.ts'
+import type { FoundEndpoints } from '../../../flow/delivery/manage-endpoints.ts'
 import { buttonLink, link, withQuery } from '../addresses.ts'
-import { html, type Markup } from '../html.ts'
+import { html, type Markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'
 import type { Visit } from '../page-route.ts'
-import { asOfLine, breakable, countText, headline, type StateKind, stateMark, table } from '../parts.ts'
-import { relativeTime, spanText } from '../times.ts'
+import { asOfLine, breakable, counted, countText, headline, type StateKind, stateMark, table } from '../parts.ts'
+import { firstLine } from '../received-text.ts'
+import { relativeTime, spanText, timeInSentence } from '../times.ts'
+import { answerWord } from './failure-words.ts'
+import { options } from './webhook-names.ts'
 
-/** How a webhook is doing, in one word. */
-export type WebhookState = 'delivering' | 'failing' | 'disabled'
-
-export function webhookStateOf({ disabled, health }: EndpointState): WebhookState {
-  if (disabled !== null) return 'disabled'
-  return health.probing === null ? 'delivering' : 'failing'
-}
-
-const KINDS: Readonly<Record<WebhookState, StateKind>> = { delivering: 'ok', failing: 'bad', disabled: 'off' }
+const KINDS: Readonly<Record<EndpointCondition, StateKind>> = { delivering: 'ok', failing: 'bad', disabled: 'off' }
 
 /** The state with its mark. `extra` stands small beside it. */
-export function webhookMark(state: EndpointState, extra: Markup | string | null = null): Markup {
-  const word = webhookStateOf(state)
+export function webhookMark(state: EndpointState, extra: Part = null): Markup {
+  const word = conditionOf(state)
   return stateMark(KINDS[word], word, extra)
 }
 
@@ -29,51 +26,117 @@ const DISABLED_BECAUSE: Readonly<Record<NonNullable<EndpointState['disabled']>, 
   unnamed: 'no config names it any more',
 }
 
-/** Why a webhook is disabled, in words that follow "disabled". */
-export function disabledBecause({ disabled }: EndpointState): string {
-  return disabled === null ? '' : DISABLED_BECAUSE[disabled]
+/** Why, by whom and since when a webhook is disabled, in words that follow "disabled". */
+export function disabledBecause({ disabled, disabledSince }: EndpointState, nowMs: number): Part {
+  if (disabled === null) return null
+  const by = disabledSince?.by ?? null
+  const because = disabled === 'operator' && by !== null ? `by ${by}` : DISABLED_BECAUSE[disabled]
+  return disabledSince === undefined ? because : html`${because}, since ${timeInSentence(disabledSince.atMs, nowMs)}`
 }
 
-interface Listed {
-  readonly endpoints: readonly EndpointState[]
-  readonly next: string | null
+/** From so many on, the list can be searched. */
+const SEARCHED_FROM = 20
+
+export interface WebhookListing extends FoundEndpoints {
+  readonly search: EndpointSearch
+  readonly skip: number
+  readonly limit: number
 }
 
-/** All webhooks, those in trouble first. */
-export function webhookListPage(visit: Visit, { endpoints, next }: Listed): string {
+/** All webhooks, or those that were looked for; those in trouble first. */
+export function webhookListPage(visit: Visit, listing: WebhookListing): string {
   const { to, nowMs, person } = visit
+  const { all, endpoints, search } = listing
   const add = buttonLink(to`/webhooks/new`, 'Add webhook', 'main')
-  if (endpoints.length === 0) {
+  if (all.length === 0) {
     const main = html`${headline({ title: 'Webhooks', lead: 'None yet.' })}
 <div class="empty"><h2>Send every event to your own address</h2><p>The relay posts each new event there, signed and in order per parcel, in the carrier’s own form. It tries again until your side accepts.</p><p>${add}</p></div>`
     return renderPage(visit, { title: 'Webhooks', section: 'webhooks', person, main })
   }
-  const order: readonly WebhookState[] = ['failing', 'disabled', 'delivering']
-  const sorted = endpoints.toSorted((a, b) => order.indexOf(webhookStateOf(a)) - order.indexOf(webhookStateOf(b)))
-  const count = (state: WebhookState) => endpoints.filter((one) => webhookStateOf(one) === state).length
-  const failing = count('failing')
-  const main = html`${headline({
-    title: 'Webhooks',
-    actions: add,
-    lead: html`${countText(count('delivering'))} deliver, ${failing === 0 ? 'none is failing' : html`<span class="bad-text">${failing === 1 ? '1 is' : `${countText(failing)} are`} failing</span>`}, ${countText(count('disabled'))} disabled.`,
-    asOf: asOfLine(nowMs, to`/webhooks`),
-  })}
-${table({
-  label: 'Webhooks',
-  columns: [{ title: 'Webhook' }, { title: 'State' }, { title: 'Last success' }],
-  rows: sorted.map((state) => [
-    html`${link(to`/webhooks/${state.endpoint.id}`, html`<strong>${state.endpoint.name}</strong>`)}<small>${breakable(state.endpoint.url)}${state.origin === 'config' ? ' · from the config file' : null}</small>`,
-    html`${webhookMark(state)}${sinceOf(state, nowMs)}`,
-    state.health.lastSuccessAtMs === null ? 'none yet' : relativeTime(state.health.lastSuccessAtMs, nowMs),
-  ]),
-})}
-${next === null ? null : html`<p class="more">${link(withQuery(to`/webhooks`, { cursor: next }), 'Next page')}</p>`}`
-  const title = failing === 0 ? 'Webhooks' : `${failing} failing · Webhooks`
+  const failing = all.filter((one) => conditionOf(one) === 'failing').length
+  const main = html`${headline({ title: 'Webhooks', actions: add, lead: leadOf(listing), asOf: asOfLine(nowMs, to`/webhooks`) })}
+${all.length >= SEARCHED_FROM || isFiltered(search) ? searchForm(visit, search) : null}
+${endpoints.length === 0 ? html`<div class="empty"><h2>None is like that</h2><p>${link(to`/webhooks`, 'Show all webhooks')}</p></div>` : rowsOf(visit, endpoints)}
+${pagesOf(visit, listing)}`
+  const title = failing === 0 ? 'Webhooks' : `${countText(failing)} failing · Webhooks`
   return renderPage(visit, { title, section: 'webhooks', person, main })
 }
 
-function sinceOf(state: EndpointState, nowMs: number): Markup | null {
-  const { failingSinceMs } = state.health
-  if (state.disabled !== null) return html`<small>${disabledBecause(state)}</small>`
-  return failingSinceMs === null || state.health.probing === null ? null : html`<small>for ${spanText(nowMs - failingSinceMs)}</small>`
+function isFiltered({ text, condition }: EndpointSearch): boolean {
+  return text !== '' || condition !== null
+}
+
+function leadOf({ all, endpoints, found }: WebhookListing): Markup {
+  const count = (condition: EndpointCondition) => all.filter((one) => conditionOf(one) === condition).length
+  const [failing, disabled] = [count('failing'), count('disabled')]
+  const fail = failing === 0 ? 'none is failing' : html`<span class="bad-text">${counted(failing, 'is', 'are')} failing</span>`
+  const waiting = endpoints.reduce((sum, { backlog }) => sum + backlog.waiting, 0)
+  const isWhole = found === all.length && endpoints.length === all.length
+  return html`${counted(count('delivering'), 'delivers', 'deliver')}, ${fail}, ${countText(disabled)} disabled.${
+    isWhole && waiting > 0 ? ` ${counted(waiting, 'event waits', 'events wait')}; none is lost.` : null
+  }`
+}
+
+function searchForm({ to }: Visit, { text, condition }: EndpointSearch): Markup {
+  return html`<form class="filters" role="search" action="${to`/webhooks`.path}" aria-label="Webhooks">
+<div><label for="q">Name or URL has</label><input id="q" name="query" type="search" value="${text}" autocomplete="off" spellcheck="false"></div>
+<div><label for="s">State</label><select id="s" name="state">${options(
+    [
+      ['', 'any, trouble first'],
+      ['failing', 'failing'],
+      ['disabled', 'disabled'],
+      ['delivering', 'delivering'],
+    ],
+    condition ?? '',
+  )}</select></div>
+<div><button class="btn" type="submit">Show</button></div>
+</form>`
+}
+
+function pagesOf({ to }: Visit, { search, skip, limit, found, endpoints }: WebhookListing): Markup | null {
+  if (found <= limit && skip === 0) return null
+  const page = (from: number) => withQuery(to`/webhooks`, { query: search.text, state: search.condition, skip: from === 0 ? null : from })
+  return html`<p class="more"><span>${countText(skip + 1)} to ${countText(skip + endpoints.length)} of ${countText(found)}</span>${
+    skip === 0 ? null : link(page(Math.max(0, skip - limit)), 'Previous page')
+  }${skip + limit >= found ? null : link(page(skip + limit), 'Next page')}</p>`
+}
+
+function rowsOf({ to, nowMs }: Visit, endpoints: readonly EndpointView[]): Markup {
+  return table({
+    label: 'Webhooks',
+    columns: [
+      { title: 'Webhook' },
+      { title: 'State' },
+      { title: 'Waiting', isNumber: true },
+      { title: 'Last success' },
+      { title: 'Last failure' },
+    ],
+    rows: endpoints.map((view) => [
+      html`${link(to`/webhooks/${view.endpoint.id}`, html`<strong>${view.endpoint.name}</strong>`)}<small>${breakable(view.endpoint.url)}${view.origin === 'config' ? ' · from the config file' : null}</small>`,
+      html`${webhookMark(view)}${sinceOf(view, nowMs)}`,
+      waitingOf(view, nowMs),
+      view.health.lastSuccessAtMs === null ? 'none yet' : relativeTime(view.health.lastSuccessAtMs, nowMs),
+      lastFailureOf(view, nowMs),
+    ]),
+  })
+}
+
+function waitingOf({ backlog: { waiting, oldestAtMs } }: EndpointView, nowMs: number): Part {
+  if (oldestAtMs === null) return countText(waiting)
+  return html`${countText(waiting)}<small>oldest ${spanText(Math.max(0, nowMs - oldestAtMs))}</small>`
+}
+
+function lastFailureOf({ lastFailure }: EndpointView, nowMs: number): Part {
+  if (lastFailure === null) return 'none in 30 days'
+  const start = firstLine(lastFailure.answerStart)
+  return html`${answerWord(lastFailure)}, ${relativeTime(lastFailure.lastAtMs, nowMs)}${start === '' ? null : html`<span class="answer">${start}</span>`}`
+}
+
+function sinceOf(view: EndpointView, nowMs: number): Part {
+  const { failingSinceMs } = view.health
+  const { dead } = view.backlog
+  const givenUp = dead === 0 ? null : html`<small>${countText(dead)} given up</small>`
+  if (view.disabled !== null) return html`<small>${disabledBecause(view, nowMs)}</small>${givenUp}`
+  const isFailing = failingSinceMs !== null && view.health.probing !== null
+  return html`${isFailing ? html`<small>for ${spanText(nowMs - failingSinceMs)}</small>` : null}${givenUp}`
 }

@@ -11,9 +11,9 @@ export interface WebhookName {
 const OFFERED_MAX = 1000
 
 /** The webhooks there are, by name. */
-export async function namesOfWebhooks({ list }: Pick<ManageEndpoints, 'list'>): Promise<readonly WebhookName[]> {
-  const { endpoints } = await list({ cursor: 0, limit: OFFERED_MAX })
-  return endpoints.map(({ endpoint: { id, name } }) => ({ id, name })).toSorted((a, b) => a.name.localeCompare(b.name, 'en'))
+export async function namesOfWebhooks({ states }: Pick<ManageEndpoints, 'states'>): Promise<readonly WebhookName[]> {
+  const names = (await states()).map(({ endpoint: { id, name } }) => ({ id, name }))
+  return names.toSorted((a, b) => a.name.localeCompare(b.name, 'en')).slice(0, OFFERED_MAX)
 }
 
 /** Values to choose from, for a `select`. */

@@ -1,68 +1,125 @@
-import type { AttemptResult } from '../../../domain/delivery/delivery.ts'
-import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
+import { type AttemptResult, FAILING_MAX_MS } from '../../../domain/delivery/delivery.ts'
+import { conditionOf, type EndpointState } from '../../../domain/delivery/endpoint-state.ts'
+import type { FailureGroup } from '../../../domain/delivery/failure-group.ts'
 import { digest } from '../../../domain/digest.ts'
+import type { EndpointView, InspectedEndpoint } from '../../../flow/delivery/endpoint-view.ts'
 import { buttonLink, link, withQuery } from '../addresses.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'
 import type { Visit } from '../page-route.ts'
-import { actionButton, asOfLine, copyable, crumbs, facts, headline, icon, settingsList } from '../parts.ts'
+import { actionButton, asOfLine, copyable, counted, countText, crumbs, facts, headline, icon, settingsList, table } from '../parts.ts'
 import { receivedText } from '../received-text.ts'
-import { fullTime, relativeTime, settingText, spanText, timeInSentence } from '../times.ts'
-import { disabledBecause, webhookMark, webhookStateOf } from './webhook-list.page.ts'
+import { fullTime, relativeTime, settingText, spanText, timeInSentence, timeInTable } from '../times.ts'
+import { answerWord, explainFailure, refusesAll } from './failure-words.ts'
+import { disabledBecause, webhookMark } from './webhook-list.page.ts'
 
 /** What the page says of what was just done; null: nothing was. */
 export type WebhookSaid = { readonly kind: 'tested'; readonly result: AttemptResult } | { readonly kind: 'unconfirmed' } | null
 
 /** One webhook: how it does, what it is set to, and what can be done with it. */
-export function webhookPage(visit: Visit, state: EndpointState, said: WebhookSaid): string {
+export function webhookPage(visit: Visit, view: InspectedEndpoint, said: WebhookSaid): string {
   const { to, nowMs, person } = visit
-  const { endpoint } = state
-  const { id, name } = endpoint
-  const word = webhookStateOf(state)
-  const isManaged = state.origin === 'managed'
+  const { id, name } = view.endpoint
+  const word = conditionOf(view)
+  const isManaged = view.origin === 'managed'
   const main = html`${crumbs([to`/webhooks`, 'Webhooks'])}
 ${headline({
   title: name,
-  state: webhookMark(state, markExtra(state, nowMs)),
-  lead: leadOf(state),
+  state: webhookMark(view, markExtra(view, nowMs)),
+  lead: leadOf(view, nowMs),
   actions: html`${word === 'failing' ? actionButton(to`/webhooks/${id}/retry`, 'Retry now', 'main') : null}${word === 'disabled' && isManaged ? actionButton(to`/webhooks/${id}/enable`, 'Enable', 'main') : null}${actionButton(to`/webhooks/${id}/test`, 'Send test')}${isManaged ? buttonLink(to`/webhooks/${id}/edit`, 'Edit') : null}`,
   asOf: asOfLine(nowMs, to`/webhooks/${id}`),
 })}
 ${noteOf(said, name)}
-${facts(factsOf(state, nowMs))}
+${explanation(view)}
+${facts(factsOf(view, nowMs))}
 <p>${link(withQuery(to`/deliveries`, { endpoint: id }), 'All deliveries')}</p>
+${failureTable(visit, view.failures)}
 <div class="cols"><section aria-labelledby="set"><h2 id="set">Settings</h2>
-${settingsList(settingsOf(state))}
+${settingsList(settingsOf(view))}
 ${isManaged ? html`<p>${buttonLink(to`/webhooks/${id}/edit`, 'Edit settings')}</p>` : html`<p class="dim">It is defined in the config file. Change it there, then reload.</p>`}</section>
-${isManaged ? keySection(visit, state) : null}
+${isManaged ? keySection(visit, view) : null}
 </div>
-${isManaged ? stopSection(visit, state) : null}`
+${isManaged ? stopSection(visit, view) : null}`
   const title = word === 'delivering' ? `${name} · Webhooks` : `${name}, ${word} · Webhooks`
   return renderPage(visit, { title, section: 'webhooks', person, main })
 }
 
-function markExtra(state: EndpointState, nowMs: number): Markup | string | null {
+function markExtra(state: EndpointState, nowMs: number): Part {
   const { failingSinceMs } = state.health
-  if (state.disabled !== null) return disabledBecause(state)
+  if (state.disabled !== null) return disabledBecause(state, nowMs)
   if (state.health.probing === null || failingSinceMs === null) return null
   return html`since ${timeInSentence(failingSinceMs, nowMs)}, ${spanText(nowMs - failingSinceMs)}`
 }
 
-function leadOf(state: EndpointState): string {
-  const word = webhookStateOf(state)
-  if (word === 'disabled') return 'Nothing is sent. Its events wait, and are sent in order when it is enabled.'
-  if (word === 'failing') return 'Its events wait. None is lost: they are sent in order once it answers with 2xx.'
-  return 'It is sent each new event.'
+function leadOf({ backlog: { waiting, oldestAtMs }, ...state }: EndpointView, nowMs: number): Part {
+  const word = conditionOf(state)
+  const since = oldestAtMs === null ? null : html`, the oldest since ${timeInSentence(oldestAtMs, nowMs)}`
+  const wait = html`${waiting === 0 ? 'Nothing waits' : counted(waiting, 'event waits', 'events wait')}${since}.`
+  if (word === 'disabled')
+    return html`Nothing is sent. ${waiting === 0 ? 'Its events wait' : html`${wait} They wait`} until it is enabled, and are then sent in order.`
+  if (word === 'failing') return html`${wait} None is lost: they are sent in order once it answers with 2xx.`
+  return html`It is sent each new event. ${wait}`
 }
 
-function factsOf(state: EndpointState, nowMs: number): readonly (readonly [string, Part])[] {
-  const { lastSuccessAtMs, probing } = state.health
+/** What is wrong, in one sentence with its answer, and what to do. */
+function explanation({ lastFailure, ...state }: InspectedEndpoint): Markup | null {
+  const { endpoint, health, disabled } = state
+  const isStopped = disabled === 'gone' || disabled === 'failing'
+  if (lastFailure === null || (disabled === null ? health.failingSinceMs === null : !isStopped)) return null
+  const then = disabled === null ? 'when it is mended, press “Retry now”' : 'when it is mended, press “Enable”'
+  return html`<div class="note bad"><strong>${explainFailure(lastFailure, endpoint.url, refusesAll(state, lastFailure))}</strong> Tell whoever runs it; ${then}.</div>`
+}
+
+function factsOf(
+  { health, disabled, queuedTo, endpoint, backlog, lastFailure }: InspectedEndpoint,
+  nowMs: number,
+): readonly (readonly [string, Part])[] {
+  const { lastSuccessAtMs, probing, failedForMs } = health
+  const isFailing = disabled === null && probing !== null
   return [
     ['Last success', lastSuccessAtMs === null ? 'none yet' : relativeTime(lastSuccessAtMs, nowMs)],
-    ...(state.disabled === null && probing !== null ? [['Next probe', relativeTime(probing.atMs, nowMs)] as const] : []),
-    ...(state.queuedTo === null ? [] : [['Catching up', html`queued to sequence ${state.queuedTo}`] as const]),
-    ['URL', html`<span class="id">${copyable('u', state.endpoint.url, 'the URL')}</span>`],
+    [
+      'Last failure',
+      lastFailure === null ? 'none in 30 days' : html`${answerWord(lastFailure)}, ${relativeTime(lastFailure.lastAtMs, nowMs)}`,
+    ],
+    ...(isFailing ? [['Next probe', relativeTime(probing.atMs, nowMs)] as const] : []),
+    ...(isFailing
+      ? [['If it goes on', `disabled after ${spanText(FAILING_MAX_MS)} of failures; ${spanText(failedForMs)} so far`] as const]
+      : []),
+    ['Given up', countText(backlog.dead)],
+    ...(queuedTo === null ? [] : [['Catching up', html`queued to sequence ${queuedTo}`] as const]),
+    ['URL', html`<span class="id">${copyable('u', endpoint.url, 'the URL')}</span>`],
   ]
+}
+
+/** Failed attempts, equal answers together. */
+function failureTable({ to, nowMs }: Visit, failures: readonly FailureGroup[]): Markup | null {
+  if (failures.length === 0) return null
+  return html`<h2>What it answered</h2>
+<p class="dim">Failed attempts of the last 30 days, equal answers together.</p>
+${table({
+  label: 'Failed attempts by answer',
+  columns: [
+    { title: 'Answer' },
+    { title: 'Times', isNumber: true },
+    { title: 'First', isTime: true },
+    { title: 'Last', isTime: true },
+    { title: 'What it said' },
+    { title: 'Example' },
+  ],
+  rows: failures.map((failure) => {
+    const text = receivedText(failure.answerStart)
+    return [
+      failure.status === null ? html`<span class="keep">no answer</span>` : String(failure.status),
+      countText(failure.count),
+      timeInTable(failure.firstAtMs, nowMs),
+      timeInTable(failure.lastAtMs, nowMs),
+      html`<span class="answer">${failure.status === null ? answerWord(failure) : text === '' ? '(no body)' : text}</span>`,
+      link(to`/deliveries/${failure.deliveryId}`, `Delivery ${failure.deliveryId}`),
+    ]
+  }),
+})}`
 }
 
 function settingsOf({ endpoint }: EndpointState): readonly (readonly [string, Part])[] {
@@ -98,7 +155,7 @@ function keySection({ to, nowMs }: Visit, state: EndpointState): Markup {
   return html`<section aria-labelledby="key"><h2 id="key">Shared key</h2>
 ${
   next === null
-    ? html`<p>It cannot be shown.</p>`
+    ? html`<p>${keyAge(state, nowMs)} It cannot be shown.</p>`
     : html`<div class="note"><strong>Being replaced.</strong> Both keys sign until ${fullTime(next.fromMs, nowMs)}, ${relativeTime(next.fromMs, nowMs)}. Then the new one takes over. Put it into the receiver before.
 <div class="acts">${actionButton(to`/webhooks/${id}/new-key-now`, 'Use only the new key, now', '', { keys })}</div></div>`
 }
@@ -110,12 +167,19 @@ ${
 </section>`
 }
 
-function stopSection({ to }: Visit, state: EndpointState): Markup {
+function keyAge({ keys }: EndpointState, nowMs: number): Part {
+  const sinceMs = keys?.currentSinceMs
+  return sinceMs === undefined ? null : html`In use since ${timeInSentence(sinceMs, nowMs)}, ${spanText(Math.max(0, nowMs - sinceMs))}.`
+}
+
+function stopSection({ to }: Visit, state: EndpointView): Markup {
   const { id, name } = state.endpoint
+  const { waiting } = state.backlog
+  const events = counted(waiting, 'event', 'events')
   return html`<section class="danger-zone" aria-labelledby="dz"><h2 id="dz">Stop</h2>
 ${state.disabled === null ? html`<details><summary>Disable</summary><p>Nothing more is sent. Events go on to wait for it, and are sent when you enable it again.</p>${actionButton(to`/webhooks/${id}/disable`, `Disable ${name}`, 'danger')}</details>` : null}
-<details><summary>Remove</summary><form class="form" method="post" action="${to`/webhooks/${id}/remove`.path}"><p>The events that wait are cancelled. They stay listed, and can be replayed to another webhook. Its key is destroyed.</p>
-<div class="field"><label for="sure">Type ${name} to confirm</label><input id="sure" name="confirm" autocomplete="off" spellcheck="false"></div><p><button class="btn danger sure" type="submit">Remove ${name}</button></p></form></details></section>`
+<details><summary>Remove</summary><form class="form" method="post" action="${to`/webhooks/${id}/remove`.path}"><p>${waiting === 0 ? 'Nothing waits for it.' : html`The ${events} that ${waiting === 1 ? 'waits is' : 'wait are'} cancelled. They stay listed, and can be replayed to another webhook.`} Its key is destroyed.</p>
+<div class="field"><label for="sure">Type ${name} to confirm</label><input id="sure" name="confirm" autocomplete="off" spellcheck="false"></div><p><button class="btn danger sure" type="submit">Remove ${name}${waiting === 0 ? null : ` and cancel ${events}`}</button></p></form></details></section>`
 }
 
 function noteOf(said: WebhookSaid, name: string): Markup | null {

@@ -1,3 +1,4 @@
+import type { EndpointCondition } from '../../../domain/delivery/endpoint-state.ts'
 import { AppError } from '../../../domain/errors.ts'
 import type { ManageEndpoints } from '../../../flow/delivery/manage-endpoints.ts'
 import type { PageAnswer, PageRoute, Visit } from '../page-route.ts'
@@ -10,6 +11,7 @@ export interface WebhookPagesOptions {
 }
 
 const LIST_MAX = 100
+const CONDITIONS = ['delivering', 'failing', 'disabled'] as const satisfies readonly EndpointCondition[]
 
 /** The pages about webhooks: their list, one, adding, changing, testing, disabling and removing one. */
 export function webhookPages({ manageEndpoints }: WebhookPagesOptions): readonly PageRoute[] {
@@ -40,9 +42,11 @@ export function webhookPages({ manageEndpoints }: WebhookPagesOptions): readonly
   ]
 
   async function list(visit: Visit): Promise<PageAnswer> {
-    const cursor = visit.query('cursor')
-    if (!/^\d{0,15}$/.test(cursor)) throw new AppError('not_found', 'The list has no such page.')
-    return { page: webhookListPage(visit, await manageEndpoints.list({ cursor: Number(cursor), limit: LIST_MAX })) }
+    const skip = visit.query('skip')
+    if (!/^\d{0,9}$/.test(skip)) throw new AppError('not_found', 'The list has no such page.')
+    const condition = CONDITIONS.find((one) => one === visit.query('state')) ?? null
+    const question = { text: visit.query('query').trim(), condition, skip: Number(skip), limit: LIST_MAX }
+    return { page: webhookListPage(visit, { ...(await manageEndpoints.search(question)), search: question, ...question }) }
   }
 
   async function show(visit: Visit, said: WebhookSaid = null): Promise<PageAnswer> {

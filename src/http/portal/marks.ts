@@ -1,0 +1,29 @@
+import { type Glance, isInTrouble, problemsOf } from '../../domain/admin/verdict.ts'
+import { conditionOf } from '../../domain/delivery/endpoint-state.ts'
+import type { Marks } from './layout.ts'
+import { counted, countText } from './parts.ts'
+
+/** The marks beside the links of the side bar, a word for each trouble. Nothing stands beside what works. */
+export function marksOf(glance: Glance): Marks {
+  const { endpoints, counts, carrier, pushes } = glance
+  const problems = problemsOf(glance)
+  const isBad = problems.some(({ kind }) => kind !== 'quarantined' && kind !== 'settings_differ')
+  const failing = endpoints.filter((state) => conditionOf(state) === 'failing').length
+  const stopped = endpoints.filter((state) => isInTrouble(state)).length - failing
+  return {
+    ...(problems.length === 0 ? {} : { overview: [isBad ? 'bad' : 'warn', counted(problems.length, 'problem', 'problems')] }),
+    ...(failing > 0
+      ? { webhooks: ['bad', `${countText(failing)} failing`] }
+      : stopped > 0
+        ? { webhooks: ['bad', `${countText(stopped)} disabled`] }
+        : {}),
+    ...(counts.quarantined === 0 ? {} : { inbox: ['warn', `${countText(counts.quarantined)} quarantined`] }),
+    ...(carrier.credentials === 'refused'
+      ? { carrier: ['bad', 'refused'] }
+      : carrier.breaker.state !== 'closed'
+        ? { carrier: ['bad', 'failing'] }
+        : pushes.health === 'silent'
+          ? { carrier: ['bad', 'silent'] }
+          : {}),
+  }
+}

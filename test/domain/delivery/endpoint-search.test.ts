@@ -1,0 +1,49 @@
+import { expect, test } from 'vitest'
+import { noFilters } from '../../../src/domain/delivery/endpoint.ts'
+import { newHealth } from '../../../src/domain/delivery/endpoint-health.ts'
+import { type EndpointState, searchEndpoints } from '../../../src/domain/delivery/endpoint-state.ts'
+
+const failing = { ...newHealth, failingSinceMs: 1, probing: { atMs: 2, failed: 1 } }
+
+function endpoint(id: string, name: string, change: Partial<EndpointState> = {}): EndpointState {
+  const settings = {
+    url: `http://${name}.example/${id}`,
+    enabled: true,
+    signature: 'carrier',
+    filters: noFilters,
+    backfill: false,
+  } as const
+  return {
+    endpoint: { id, name, ...settings, ratePerSecond: null, concurrency: null, scheduleMs: null, refusals: 'wait' },
+    origin: 'managed',
+    disabled: null,
+    health: newHealth,
+    keys: null,
+    queuedTo: null,
+    backfilled: null,
+    ...change,
+  }
+}
+
+const all = [
+  endpoint('1', 'berit'),
+  endpoint('2', 'Anna', { disabled: 'operator' }),
+  endpoint('3', 'celia', { health: failing }),
+  endpoint('4', 'anders'),
+  endpoint('5', 'bo', { health: failing }),
+]
+const found = (search: Parameters<typeof searchEndpoints>[1]) => searchEndpoints(all, search).map(({ endpoint: { name } }) => name)
+
+test('endpoints in trouble come first, then by name', () => {
+  expect(found({ text: '', condition: null })).toEqual(['bo', 'celia', 'Anna', 'anders', 'berit'])
+})
+
+test('endpoints are found by a part of their name or URL, in upper or lower case', () => {
+  expect(found({ text: 'AN', condition: null })).toEqual(['Anna', 'anders'])
+  expect(found({ text: 'celia.example/3', condition: null })).toEqual(['celia'])
+})
+
+test('endpoints are found by how they do', () => {
+  expect(found({ text: '', condition: 'failing' })).toEqual(['bo', 'celia'])
+  expect(found({ text: 'a', condition: 'disabled' })).toEqual(['Anna'])
+})
