@@ -18,7 +18,7 @@ COPY --from=dependencies /app/node_modules ./node_modules
 COPY --from=build /build/dist ./dist
 COPY package.json ./
 COPY config ./config
-COPY docs/openapi.json ./docs/openapi.json
+COPY docs ./docs
 # The volume holds the default store, data/relay.db, and its key file. The relay writes nowhere else.
 RUN mkdir /data && chown node:node /data && ln -s /data data
 USER node

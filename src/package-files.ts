@@ -13,7 +13,10 @@ export function readPortalAsset(name: string): Buffer | null {
 export const DEMO_CONFIG = fileURLToPath(new URL('../config/demo.yaml', import.meta.url))
 
 /** The API as a document (`npm run docs`). It is read when somebody asks for it. */
-export const readApiDocument = (): Promise<Buffer> => promises.readFile(new URL('../docs/openapi.json', import.meta.url))
+export const readApiDocument = (): Promise<Buffer> => readDocs('openapi.json')
+
+/** A file of `docs/`, by a name of our own. */
+export const readDocs = (name: string): Promise<Buffer> => promises.readFile(new URL(`../docs/${name}`, import.meta.url))
 
 /** Of this package, for example `0.1.0`. */
 export const VERSION = readVersion(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))

@@ -22,7 +22,7 @@ import { createAddressOf, createIsFromProxy } from '../http/server/client-addres
 import { createCountFailure, createVisitorOf } from '../http/server/failures.ts'
 import { createInternalListener } from '../http/server/internal.ts'
 import { createPerMinute } from '../http/server/per-minute.ts'
-import { readApiDocument, readPortalAsset, VERSION } from '../package-files.ts'
+import { readApiDocument, readDocs, readPortalAsset, VERSION } from '../package-files.ts'
 import { createFeedSignal } from '../runtime/feed-signal.ts'
 import { createSpread } from '../runtime/spread.ts'
 import type { Delivery } from './delivery.ts'
@@ -108,6 +108,7 @@ export function openInternalApi(config: Config, ports: InternalApiPorts) {
     readiness: reporting.readiness.read,
     metrics: reporting.metrics.render,
     readDocument: readApiDocument,
+    readDocs,
   })
   return { listener, feedSignal, forgetFeed: tail.forget }
 }

@@ -104,7 +104,7 @@ async function expectNoConnections(server: Server, relay: RunningProcess, asker:
 }
 
 /** Of these nothing is read from the store or written to it. */
-const NEED_NO_STORE = /^(?:HEAD|POST \/auth\/token|GET \/(?:healthz|metrics|openapi\.json|relay\/upstream))\b/
+const NEED_NO_STORE = /^(?:HEAD|POST \/auth\/token|GET \/(?:healthz|metrics|openapi\.json|docs|docs\/:page|relay\/upstream))\b/
 
 async function expectDown(server: Server, relay: RunningProcess, asker: Asker): Promise<void> {
   expect((await push(relay.publicUrl, pushBody({ trackingIds: ['1001'] }))).status).toBe(200)

@@ -41,7 +41,7 @@ export const ROOMS: readonly Room[] = [
   {
     place: 'http/',
     imports: ['domain/', 'flow/'],
-    libraries: ['@koa/router', 'ipaddr.js', 'jose', 'koa', 'koa-body', 'rate-limiter-flexible', 'zod'],
+    libraries: ['@koa/router', 'ipaddr.js', 'jose', 'koa', 'koa-body', 'markdown-it', 'rate-limiter-flexible', 'zod'],
     platform: EDGE,
   },
   // Makes the document when the docs are made; nothing that runs imports it.

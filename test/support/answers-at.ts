@@ -148,6 +148,7 @@ async function listenerAt(store: StoreAt, authenticate: Authenticate, signal: Fe
     readiness: notAsked,
     metrics: notAsked,
     readDocument: notAsked,
+    readDocs: notAsked,
   })
 }
 

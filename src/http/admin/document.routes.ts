@@ -1,9 +1,14 @@
+import type { Context } from 'koa'
 import { z } from 'zod'
 import { jsonAnswer } from '../server/answer-schemas.ts'
 import { ANY_QUERY } from '../server/query.ts'
 import { ownRoute } from '../server/route.ts'
 
+/** Shows a page of the manual, or a picture of one; `''`: the page of the API. */
+export type ShowDocs = (ctx: Context, name: string) => Promise<void>
+
 export interface DocumentRoutePorts {
+  readonly showDocs: ShowDocs
   /** Reads the document of this version of the relay. */
   readonly readDocument: () => Promise<Uint8Array>
 }
@@ -30,5 +35,43 @@ export const DOCUMENT_ROUTES = [
         ctx.set('Content-Type', 'application/json')
         ctx.set('Cache-Control', 'no-store')
       },
+  }),
+  ownRoute({
+    method: 'get',
+    path: '/docs',
+    listener: 'internal',
+    summary: 'The API, for people',
+    description: 'Every address with what it takes and answers, and a `curl` line.',
+    scope: null,
+    params: {},
+    query: ANY_QUERY,
+    body: null,
+    answers: () => ({ 200: { description: 'A page', content: { 'text/html': z.string() } } }),
+    problems: [],
+    example: { path: {} },
+    handle:
+      ({ showDocs }: DocumentRoutePorts) =>
+      async (ctx) =>
+        await showDocs(ctx, ''),
+  }),
+  ownRoute({
+    method: 'get',
+    path: '/docs/:page',
+    listener: 'internal',
+    summary: 'A page of the manual',
+    description: '',
+    scope: null,
+    params: { page: { description: 'Its name, such as `operating`.', schema: () => z.string() } },
+    query: ANY_QUERY,
+    body: null,
+    answers: () => ({
+      200: { description: 'The page, or a picture of one', content: { 'text/html': z.string(), 'image/svg+xml': z.string() } },
+    }),
+    problems: ['not_found'],
+    example: { path: { page: 'operating' } },
+    handle:
+      ({ showDocs }: DocumentRoutePorts) =>
+      async (ctx) =>
+        await showDocs(ctx, ctx.params.page ?? ''),
   }),
 ]

@@ -33,6 +33,9 @@ export interface View {
   readonly marks: Marks
 }
 
+/** What pages that anybody may read need. */
+export type ManualView = Pick<View, 'to' | 'host' | 'version'>
+
 export interface Page {
   /** Of the browser's tab: what is on the page, and its state if it is in trouble. */
   readonly title: string
@@ -43,8 +46,36 @@ export interface Page {
 
 /** A page with the side bar, as text. */
 export function renderPage(view: View, { title, section, person, main }: Page): string {
-  const { to, host, version, marks } = view
+  const { to, marks } = view
   const links = SECTIONS.filter(([, , scope]) => person.scope === 'admin' || scope === 'status')
+  const side = html`<form class="find" role="search" action="${to`/parcels`.path}">
+<label class="hide" for="nav-q">Find a parcel</label>
+${icon('find')}<input id="nav-q" name="query" type="search" placeholder="Find a parcel" autocomplete="off" spellcheck="false">
+</form>
+<ul>
+${links.map(
+  ([id, name]) => html`<li>${link(addressOf(to, id), name, section === id ? markup(' aria-current="page"') : null)}${markOf(marks[id])}</li>
+`,
+)}</ul>`
+  const foot = html`<p>Times in ${zone} <button class="linkish" type="button" data-zone hidden>change</button></p>
+<p>${link(to`/docs`, 'Docs')}, version ${view.version}</p>
+${footOf(to, person)}`
+  return frame(view, title, { side, foot, main })
+}
+
+/** A page of the manual, for whoever reaches it. `links`: the other pages, as list items. */
+export function renderManual(
+  view: ManualView,
+  { title, links, main }: { readonly title: string; readonly links: Markup; readonly main: Part },
+): string {
+  const side = html`<ul>
+${links}</ul>`
+  const foot = html`<p>${link(view.to`/`, 'Portal')}, version ${view.version}</p>`
+  return frame(view, `${title} · Docs`, { side, foot, main })
+}
+
+function frame(view: ManualView, title: string, { side, foot, main }: Readonly<Record<'side' | 'foot' | 'main', Part>>): string {
+  const { to, host } = view
   const brand = markup(' class="brand"')
   return charactersOf(html`${head(view, title)}
 <body>
@@ -56,19 +87,9 @@ ${link(to`/`, html`${icon('box')}parcel relay`, brand)}
 </header>
 <nav class="side" id="nav" aria-label="Main" popover>
 ${link(to`/`, html`${icon('box')}<span>parcel relay <small>${breakable(host)}</small></span>`, brand)}
-<form class="find" role="search" action="${to`/parcels`.path}">
-<label class="hide" for="nav-q">Find a parcel</label>
-${icon('find')}<input id="nav-q" name="query" type="search" placeholder="Find a parcel" autocomplete="off" spellcheck="false">
-</form>
-<ul>
-${links.map(
-  ([id, name]) => html`<li>${link(addressOf(to, id), name, section === id ? markup(' aria-current="page"') : null)}${markOf(marks[id])}</li>
-`,
-)}</ul>
+${side}
 <div class="foot">
-<p>Times in ${zone} <button class="linkish" type="button" data-zone hidden>change</button></p>
-<p>version ${version}</p>
-${footOf(to, person)}
+${foot}
 </div>
 </nav>
 <main id="main" tabindex="-1">
@@ -93,7 +114,7 @@ ${main}
 `)
 }
 
-function head({ to }: View, title: string): Markup {
+function head({ to }: Pick<View, 'to'>, title: string): Markup {
   return html`<!doctype html>
 <html lang="en">
 <head>

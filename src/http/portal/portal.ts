@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import Router from '@koa/router'
 import type { Context } from 'koa'
 import type { Actor } from '../../domain/admin/operator-action.ts'
@@ -21,6 +20,7 @@ import { marksOf } from './marks.ts'
 import { overviewPage } from './overview/overview.page.ts'
 import type { PageAnswer, PageRoute } from './page-route.ts'
 import { type ParcelPagesOptions, parcelPages } from './parcels/parcel.pages.ts'
+import { present, presentAsset } from './present-page.ts'
 import { problemPage } from './problem-pages.ts'
 import { refuseOtherSites } from './same-site.ts'
 import type { Person, SessionSettings, Sessions } from './session.ts'
@@ -54,12 +54,6 @@ export interface PortalOptions
   readonly log: Log
 }
 
-/** Nothing is loaded from elsewhere, framed, or sent elsewhere; no script or style stands in a page. */
-const POLICY = [
-  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'",
-  "frame-ancestors 'none'; base-uri 'none'",
-].join('; ')
-const TYPES: Readonly<Record<string, string>> = { css: 'text/css', js: 'text/javascript', svg: 'image/svg+xml' }
 const NO_FORM: Form = { get: () => '', all: () => [] }
 const PASSWORD_LENGTH_MAX = 1024
 
@@ -67,8 +61,9 @@ const PASSWORD_LENGTH_MAX = 1024
 export function createPortal(options: PortalOptions): Router {
   const { settings, sessions, overview, clock, log } = options
   const router = new Router({ strict: true, sensitive: true })
-  router.use(async (_ctx, next) => {
-    if (!settings().enabled) throw new AppError('not_found', 'There is nothing at this address.')
+  router.use(async (ctx, next) => {
+    // The manual's pages, which have no switch, need the style sheet too.
+    if (!settings().enabled && !ctx.path.startsWith('/assets/')) throw new AppError('not_found', 'There is nothing at this address.')
     await next()
   })
   const viewOf = (ctx: Context): View => ({
@@ -130,7 +125,7 @@ export function createPortal(options: PortalOptions): Router {
     sessions.logOut(ctx)
     present(ctx, { goTo: view.to`/login` })
   })
-  router.get('/assets/:name', (ctx) => presentAsset(ctx, ctx.params.name ?? '', options.readAsset))
+  router.get('/assets/:name', (ctx) => presentAsset(ctx, ctx.params.name ?? '', options.readAsset(ctx.params.name ?? '')))
 
   return router
 
@@ -156,39 +151,4 @@ export function createPortal(options: PortalOptions): Router {
 
 function actorOf({ name, isFromProxy }: Person, address: string): Actor {
   return { kind: isFromProxy ? 'person' : 'app', name, address }
-}
-
-function present(ctx: Context, answer: PageAnswer): void {
-  ctx.set('Cache-Control', 'no-store')
-  ctx.set('X-Content-Type-Options', 'nosniff')
-  ctx.set('Referrer-Policy', 'same-origin')
-  ctx.set('Content-Security-Policy', POLICY)
-  if ('goTo' in answer) {
-    ctx.status = 303
-    ctx.set('Location', answer.goTo.path)
-    ctx.body = ''
-    return
-  }
-  if ('file' in answer) {
-    ctx.set('Content-Disposition', `attachment; filename="${answer.name}"`)
-    ctx.type = 'application/octet-stream'
-    ctx.body = Buffer.from(answer.file)
-    return
-  }
-  ctx.status = answer.status ?? 200
-  ctx.type = 'text/html; charset=utf-8'
-  ctx.body = answer.page
-}
-
-function presentAsset(ctx: Context, name: string, readAsset: PortalOptions['readAsset']): void {
-  const body = readAsset(name)
-  const type = TYPES[name.split('.').at(-1) ?? '']
-  if (body === null || type === undefined) throw new AppError('not_found', 'There is nothing at this address.')
-  ctx.set('Cache-Control', 'no-cache')
-  ctx.set('X-Content-Type-Options', 'nosniff')
-  ctx.set('ETag', `"${createHash('sha256').update(body).digest('base64url').slice(0, 16)}"`)
-  ctx.type = `${type}; charset=utf-8`
-  ctx.status = 200
-  if (ctx.fresh) ctx.status = 304
-  else ctx.body = body
 }

@@ -3,13 +3,17 @@ import type { Middleware } from 'koa'
 import type { Authenticate } from '../../flow/admin/authenticate.ts'
 import type { Serve } from '../../flow/history/serve.ts'
 import { plainRequests } from '../history/plain-requests.ts'
+import { createShowDocs, type DocsOptions } from '../portal/docs/docs.ts'
 import { createPortal, type PortalOptions } from '../portal/portal.ts'
 import { createInternalRouter, type InternalPorts } from '../routes.ts'
 import { createAuthorize, createHoldAccess } from './authorize.ts'
 import { type AppOptions, createListener } from './listener.ts'
 import { methodNotAllowed } from './method-not-allowed.ts'
 
-export interface InternalOptions extends AppOptions, Omit<InternalPorts, 'authorize' | 'holdAccess'> {
+export interface InternalOptions
+  extends AppOptions,
+    Omit<InternalPorts, 'authorize' | 'holdAccess' | 'showDocs'>,
+    Pick<DocsOptions, 'readDocs'> {
   readonly authenticate: Authenticate
   readonly serve: Pick<Serve, 'ask' | 'fromCache'>
   readonly portal: Pick<PortalOptions, 'overview' | 'config' | 'settings' | 'sessions' | 'readAsset' | 'version' | 'clock'>
@@ -19,7 +23,12 @@ export interface InternalOptions extends AppOptions, Omit<InternalPorts, 'author
 export function createInternalListener(options: InternalOptions): RequestListener {
   const { authenticate, countFailure } = options
   const authorize = createAuthorize(authenticate, countFailure)
-  const router = createInternalRouter({ ...options, authorize, holdAccess: createHoldAccess(authenticate) })
+  const router = createInternalRouter({
+    ...options,
+    authorize,
+    holdAccess: createHoldAccess(authenticate),
+    showDocs: createShowDocs({ ...options.portal, readDocs: options.readDocs }),
+  })
   return createListener(options, (app) => {
     app.use(plainRequests(options)).use(continueAlways).use(router.routes())
     app.use(createPortal({ ...options, ...options.portal }).routes()).use(methodNotAllowed())

@@ -97,6 +97,7 @@ async function startInternal(world: World = {}) {
     listReplicas: notAsked,
     readiness: world.readiness ?? (async () => ({ ready: true, reasons: [] })),
     readDocument: notAsked,
+    readDocs: notAsked,
     metrics: world.metrics ?? (async () => ({ contentType: 'text/plain; version=0.0.4', body: 'parcels 1\n' })),
   }
   const { port } = await start(createInternalListener(options))

@@ -3,6 +3,7 @@ import type { ToldEvent } from '../../../domain/delivery/operator-event.ts'
 import { buttonLink, link, withQuery } from '../addresses.ts'
 import { answerMark, leftText, pushMark } from '../carrier/carrier.page.ts'
 import { failureText, refusalEvidence } from '../carrier/carrier-words.ts'
+import { runbookLink } from '../docs/runbooks.ts'
 import { eventTable } from '../events.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'
@@ -60,7 +61,7 @@ function problemSection(visit: Visit, situation: Situation, problem: Problem, at
   return html`<section class="problem ${isWarning ? 'warn' : ''}" aria-labelledby="problem-${at}">
 <h2 id="problem-${at}">${icon(kind, kind)}${title}</h2>
 <div>${what}</div>
-<div>${todo}</div>
+<div>${todo}${runbookLink(visit.to, problem.kind)}</div>
 </section>
 `
 }

@@ -1,0 +1,23 @@
+/** The pages of the manual that are served, by the names of their files in `docs/`, in the order in which somebody would read them. */
+export const MANUAL = [
+  ['operating', 'Operating'],
+  ['configuration', 'Configuration'],
+  ['api', 'Using the API'],
+  ['feed', 'The feed'],
+  ['endpoints', 'Endpoints'],
+  ['scaling', 'Scaling'],
+  ['domain', 'The domain'],
+  ['faults', 'Faults'],
+  ['performance', 'Performance'],
+  ['architecture', 'Architecture'],
+  ['merge-proof', 'Why the merge is right'],
+] as const
+
+export type ManualPage = (typeof MANUAL)[number][0]
+
+export function manualPage(name: string): ManualPage | null {
+  return MANUAL.find(([page]) => page === name)?.[0] ?? null
+}
+
+/** What the pages show beside their text. */
+export const PICTURES: readonly string[] = ['polling.svg']

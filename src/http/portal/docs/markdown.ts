@@ -1,0 +1,65 @@
+import type { Token } from 'markdown-it'
+
+/** Where a link of a text leads; null: to something that is not shown here, so only its words stay. */
+export type LinkTo = (href: string) => string | null
+
+/** Makes HTML of Markdown of our own. Raw HTML in it stays text. */
+export interface Markdown {
+  readonly page: (text: string, linkTo: LinkTo) => string
+  /** A few words, without a paragraph around them. */
+  readonly line: (text: string) => string
+}
+
+/** The library is loaded by the first who reads the manual: a relay that nobody reads about does without it. */
+export async function loadMarkdown(): Promise<Markdown> {
+  const { default: MarkdownIt } = await import('markdown-it')
+  const md = new MarkdownIt({ html: false })
+  const { rules } = md.renderer
+  // A wide table scrolls by itself, with the keyboard too.
+  rules.table_open = () => '<div class="wide" tabindex="0"><table>'
+  rules.table_close = () => '</table></div>'
+  return {
+    page: (text, linkTo) => {
+      const tokens = md.parse(text, {})
+      nameHeadings(tokens)
+      for (const { children } of tokens) if (children !== null) lead(children, linkTo)
+      return md.renderer.render(tokens, md.options, {})
+    },
+    line: (text) => md.renderInline(text),
+  }
+}
+
+/** Gives each heading the id that links to it use, as on the pages of a repository. */
+function nameHeadings(tokens: readonly Token[]): void {
+  const used = new Map<string, number>()
+  tokens.forEach((token, at) => {
+    if (token.type !== 'heading_open') return
+    const slug = slugOf(tokens[at + 1]?.content ?? '')
+    const before = used.get(slug) ?? 0
+    used.set(slug, before + 1)
+    token.attrSet('id', before === 0 ? slug : `${slug}-${before}`)
+  })
+}
+
+/** `Move the store` is `move-the-store`. */
+function slugOf(heading: string): string {
+  return heading
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}\s_-]/gu, '')
+    .trim()
+    .replace(/\s/g, '-')
+}
+
+function lead(tokens: readonly Token[], linkTo: LinkTo): void {
+  const open: boolean[] = []
+  for (const token of tokens) {
+    if (token.type === 'image') token.attrSet('src', linkTo(String(token.attrGet('src'))) ?? '')
+    if (token.type === 'link_open') {
+      const target = linkTo(String(token.attrGet('href')))
+      open.push(target !== null)
+      if (target === null) Object.assign(token, { tag: 'span', attrs: null })
+      else token.attrSet('href', target)
+    }
+    if (token.type === 'link_close' && open.pop() === false) token.tag = 'span'
+  }
+}
