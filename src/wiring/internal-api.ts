@@ -4,6 +4,7 @@ import type { Config } from '../config/config.ts'
 import { redactedConfig } from '../config/redact.ts'
 import type { Authenticate } from '../flow/admin/authenticate.ts'
 import { createImportWatches } from '../flow/admin/import-watches.ts'
+import { createLiveLook } from '../flow/admin/live-look.ts'
 import { createManageInbox } from '../flow/admin/manage-inbox.ts'
 import type { ManageMoves } from '../flow/admin/manage-moves.ts'
 import { createOperationQueries } from '../flow/admin/operation-queries.ts'
@@ -16,6 +17,7 @@ import { commitStatsOf } from '../flow/history/commit-stats.ts'
 import type { PollsUnderWay } from '../flow/polling/polls-under-way.ts'
 import { createUpstream } from '../flow/polling/upstream.ts'
 import type { Log } from '../flow/ports.ts'
+import { createLiveStreams } from '../http/portal/live/live-streams.ts'
 import type { PortalSettings } from '../http/portal/portal.ts'
 import { createSessions } from '../http/portal/session.ts'
 import { createAddressOf, createIsFromProxy } from '../http/server/client-address.ts'
@@ -24,6 +26,7 @@ import { createInternalListener } from '../http/server/internal.ts'
 import { createPerMinute } from '../http/server/per-minute.ts'
 import { readApiDocument, readDocs, readPortalAsset, VERSION } from '../package-files.ts'
 import { createFeedSignal } from '../runtime/feed-signal.ts'
+import { startRepeating } from '../runtime/repeating.ts'
 import { createSpread } from '../runtime/spread.ts'
 import type { Delivery } from './delivery.ts'
 import type { History } from './history.ts'
@@ -60,6 +63,15 @@ export function openInternalApi(config: Config, ports: InternalApiPorts) {
   const feedSignal = createFeedSignal()
   commitSignal.follow({ committed: () => feedSignal.tell(), failed: () => undefined })
   const tail = createFeedTail({ reads, yieldToOthers: () => nextTurn() })
+  const overview = createOverview({
+    reads,
+    write,
+    carrier,
+    readiness: reporting.readiness.read,
+    listReplicas: storage.replicas.list,
+    clock,
+  })
+  const look = createLiveLook({ overview, tail, reads, clock })
   const addressOf = createAddressOf(config.listen.internal.trustProxy)
   const listener = createInternalListener({
     log,
@@ -93,7 +105,8 @@ export function openInternalApi(config: Config, ports: InternalApiPorts) {
     countFailure: createCountFailure(createPerMinute(config.limits.failuresPerMinute), addressOf),
     portal: {
       config: () => redactedConfig(ports.portal.settings()),
-      overview: createOverview({ reads, write, carrier, readiness: reporting.readiness.read, listReplicas: storage.replicas.list, clock }),
+      overview,
+      live: createLiveStreams({ look, repeat: startRepeating, isOver: feedSignal.isClosed, log }),
       settings: () => portalSettings(ports.portal.settings()),
       sessions: createSessions({
         authenticate: ports.portal.sessions,

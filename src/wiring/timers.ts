@@ -23,16 +23,19 @@ export interface TimersPorts {
   readonly disk: DiskWatch
   readonly digest: LogDigest
   readonly authenticate: Pick<Authenticate, 'endExpired'>
+  /** The same for people. */
+  readonly sessions: Pick<Authenticate, 'endExpired'>
   readonly polling: Pick<ReturnType<typeof openPolling>, 'lookAtClock' | 'lookAtRest' | 'poller'>
   readonly closing: Closing
 }
 
 /** Starts everything that runs by the clock. */
-export function startTimers(config: Config, { clock, disk, digest, authenticate, polling, closing }: TimersPorts): void {
+export function startTimers(config: Config, { clock, disk, digest, authenticate, sessions, polling, closing }: TimersPorts): void {
   const looks = [
     startRepeating(disk.check, DISK_LOOK_MS),
     startRepeating(async () => digest.flush(), DIGEST_LOOK_MS),
     startRepeating(async () => authenticate.endExpired(), ACCESS_LOOK_MS),
+    startRepeating(async () => sessions.endExpired(), ACCESS_LOOK_MS),
     startRepeating(polling.lookAtClock, CLOCK_LOOK_MS),
     startRepeating(polling.lookAtRest, REST_LOOK_MS),
   ]

@@ -48,7 +48,7 @@ test('a failing webhook is explained in one sentence with its answer, and what w
   expect(text).toContain(`Remove ${own('till')} and cancel 5 events</button>`)
   const overview = await visitor.get('/')
   expect(overview.text).toContain(sentence)
-  expect(overview.text).toContain(`href="/deliveries?endpoint=${id}">Its deliveries</a>`)
+  expect(overview.text).toContain(`href="/deliveries?endpoint=${id}" class="btn">Its deliveries</a>`)
   expect((await visitor.get('/parcels')).text).toMatch(/>Webhooks<\/a><span class="mark bad">1 failing<\/span>/)
 
   receiver.answer(() => 200)

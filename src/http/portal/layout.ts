@@ -1,6 +1,6 @@
 import { type Address, type AddressTag, link } from './addresses.ts'
 import { charactersOf, html, type Markup, markup, type Part } from './html.ts'
-import { breakable, icon, type StateKind, sprite } from './parts.ts'
+import { breakable, icon, liveAs, type StateKind, sprite } from './parts.ts'
 import type { Person } from './session.ts'
 import { zone } from './times.ts'
 
@@ -31,6 +31,8 @@ export interface View {
   readonly publicOrigin: string | null
   /** Empty where nothing is known, as on a page that says why. */
   readonly marks: Marks
+  /** Whether it can be loaded again to keep it up to date: not what answers a form. */
+  readonly isLive: boolean
 }
 
 /** What pages that anybody may read need. */
@@ -46,13 +48,13 @@ export interface Page {
 
 /** A page with the side bar, as text. */
 export function renderPage(view: View, { title, section, person, main }: Page): string {
-  const { to, marks } = view
+  const { to, marks, isLive } = view
   const links = SECTIONS.filter(([, , scope]) => person.scope === 'admin' || scope === 'status')
   const side = html`<form class="find" role="search" action="${to`/parcels`.path}">
 <label class="hide" for="nav-q">Find a parcel</label>
 ${icon('find')}<input id="nav-q" name="query" type="search" placeholder="Find a parcel" autocomplete="off" spellcheck="false">
 </form>
-<ul>
+<ul${isLive ? liveAs('side-links') : null}>
 ${links.map(
   ([id, name]) => html`<li>${link(addressOf(to, id), name, section === id ? markup(' aria-current="page"') : null)}${markOf(marks[id])}</li>
 `,

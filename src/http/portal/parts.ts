@@ -40,6 +40,16 @@ export function copyable(id: string, text: string, label: string): Markup {
   return html`<span class="copy"><code id="${id}">${breakable(text)}</code><button class="btn small" type="button" data-copy="${id}" aria-label="Copy ${label}" hidden>Copy</button></span>`
 }
 
+/** Attributes of what script swaps when it has changed. An id is used once in a page. */
+export function liveAs(id: 'name' | 'lead' | 'acts' | 'asof' | 'side-links'): Markup {
+  return markup(` id="${id}" data-live`)
+}
+
+/** A part of a page that script swaps when it has changed. */
+export function island(id: string, part: Part): Markup {
+  return html`<div id="${id}" data-live>${part}</div>`
+}
+
 export interface Headline {
   readonly title: Part
   readonly state?: Part
@@ -49,18 +59,24 @@ export interface Headline {
   /** The line that says of when the page is. */
   readonly asOf?: Part
   readonly isIdentifier?: boolean
+  /** Whether script keeps it up to date. */
+  readonly isLive?: boolean
 }
 
-export function headline({ title, state, lead, actions, asOf, isIdentifier = false }: Headline): Markup {
-  return html`<div class="head"><div class="name"><h1${isIdentifier ? markup(' class="id"') : null}>${title}</h1>${state}</div>
-${isFilled(lead) ? html`<p class="lead">${lead}</p>` : null}${
+export function headline({ title, state, lead, actions, asOf, isIdentifier = false, isLive = false }: Headline): Markup {
+  const live = (id: 'name' | 'lead' | 'acts') => (isLive ? liveAs(id) : null)
+  return html`<div class="head"><div class="name"${live('name')}><h1${isIdentifier ? markup(' class="id"') : null}>${title}</h1>${state}</div>
+${isFilled(lead) ? html`<p class="lead"${live('lead')}${isLive ? POLITE : null}>${lead}</p>` : null}${
   isFilled(actions)
     ? html`
-<div class="acts">${actions}</div>`
+<div class="acts"${live('acts')}>${actions}</div>`
     : null
 }</div>
 ${asOf}`
 }
+
+/** Read out when it has changed, once what is being read ends. */
+const POLITE = markup(' aria-live="polite"')
 
 function isFilled(part: Part): boolean {
   return part !== undefined && part !== null && part !== false && part !== ''
@@ -71,9 +87,11 @@ export function crumbs(...links: readonly (readonly [to: Address, name: string])
   return html`<nav class="crumbs" aria-label="Where you are">${links.map(([to, name]) => html`${link(to, name)} <span aria-hidden="true">/</span> `)}</nav>`
 }
 
-/** Says of when a page is, and loads it again. */
-export function asOfLine(nowMs: number, here: Address): Markup {
-  return html`<p class="asof">As of ${timeInTable(nowMs, nowMs)} ${zone}. ${link(here, 'Load again')}</p>`
+/** Says of when a page is, and loads it again. On a page that is kept up to date, script says so instead while it is. */
+export function asOfLine(nowMs: number, here: Address, isLive = false): Markup {
+  return html`<p class="asof"${isLive ? liveAs('asof') : null}>As of ${timeInTable(nowMs, nowMs)} ${zone}. ${link(here, 'Load again')}${
+    isLive ? html`<span data-streaming hidden>Changes show by themselves.</span>` : null
+  }</p>`
 }
 
 export interface Column {

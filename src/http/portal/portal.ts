@@ -15,10 +15,12 @@ import { type DeliveryPagesOptions, deliveryPages } from './deliveries/delivery.
 import { type Form, readForm } from './form.ts'
 import { type InboxPagesOptions, inboxPages } from './inbox/inbox.pages.ts'
 import type { View } from './layout.ts'
-import { loginPage } from './login/login.page.ts'
+import type { LiveStreams } from './live/live-streams.ts'
+import { shownOn } from './live/shown-on.ts'
+import { addLogin } from './login/login.routes.ts'
 import { marksOf } from './marks.ts'
 import { overviewPage } from './overview/overview.page.ts'
-import type { PageAnswer, PageRoute } from './page-route.ts'
+import type { PageRoute } from './page-route.ts'
 import { type ParcelPagesOptions, parcelPages } from './parcels/parcel.pages.ts'
 import { present, presentAsset } from './present-page.ts'
 import { problemPage } from './problem-pages.ts'
@@ -42,6 +44,7 @@ export interface PortalOptions
     SettingsPagesOptions {
   readonly manageEndpoints: ManageEndpoints
   readonly overview: Overview
+  readonly live: LiveStreams
   readonly settings: () => PortalSettings
   readonly sessions: Sessions
   readonly visitorOf: VisitorOf
@@ -55,7 +58,8 @@ export interface PortalOptions
 }
 
 const NO_FORM: Form = { get: () => '', all: () => [] }
-const PASSWORD_LENGTH_MAX = 1024
+/** With it the script loads a page again to keep it up to date, which is no use by a person: it renews no session. */
+const LIVE_HEADER = 'Parcel-Relay-Live'
 
 /** The portal for operators, at `/` of the internal listener. Every page is made here, whole, and works without script. */
 export function createPortal(options: PortalOptions): Router {
@@ -73,6 +77,7 @@ export function createPortal(options: PortalOptions): Router {
     version: options.version,
     publicOrigin: settings().publicOrigin,
     marks: {},
+    isLive: false,
   })
 
   const serve = (route: PageRoute) => async (ctx: WithParams) => {
@@ -80,7 +85,7 @@ export function createPortal(options: PortalOptions): Router {
     let person: Person | null = null
     try {
       if (route.method === 'post') refuseOtherSites(ctx, settings().publicOrigin)
-      person = await sessions.personOf(ctx)
+      person = await sessions.personOf(ctx, ctx.get(LIVE_HEADER) === '')
       if (person === null) return present(ctx, { goTo: view.to`/login` })
       proveConnection(ctx.req)
       if (route.scope === 'admin' && person.scope !== 'admin')
@@ -90,6 +95,7 @@ export function createPortal(options: PortalOptions): Router {
       const visit = {
         ...view,
         marks: marksOf(await overview.glance()),
+        isLive: route.method === 'get',
         person,
         by: actorOf(person, options.addressOf(ctx.req)),
         ctx,
@@ -109,43 +115,29 @@ export function createPortal(options: PortalOptions): Router {
   const pages = [parcelPages, webhookPages, deliveryPages, inboxPages, settingsPages].flatMap((pagesOf) => pagesOf(options))
   for (const route of [...overviews, ...pages]) router[route.method](route.path, serve(route))
 
-  router.get('/login', (ctx) => present(ctx, { page: loginPage(viewOf(ctx)) }))
-  router.post('/login', async (ctx) => {
-    const view = viewOf(ctx)
-    try {
-      refuseOtherSites(ctx, settings().publicOrigin)
-      present(ctx, await logIn(ctx, view))
-    } catch (error) {
-      present(ctx, problemPage(error, { view, person: null, ctx, log }))
-    }
-  })
-  router.post('/logout', (ctx) => {
-    const view = viewOf(ctx)
-    refuseOtherSites(ctx, settings().publicOrigin)
-    sessions.logOut(ctx)
-    present(ctx, { goTo: view.to`/login` })
-  })
+  addLogin(router, options, viewOf)
+  router.get('/live', (ctx) => openStream(ctx))
   router.get('/assets/:name', (ctx) => presentAsset(ctx, ctx.params.name ?? '', options.readAsset(ctx.params.name ?? '')))
 
   return router
 
-  async function logIn(ctx: Context, view: View): Promise<PageAnswer> {
-    const form = await readForm(ctx)
-    const [username, password] = [form.get('username'), form.get('password')]
-    try {
-      if (password.length > PASSWORD_LENGTH_MAX) throw new AppError('unauthorized', 'The username or the password is wrong.')
-      await sessions.logIn(ctx, { username, password }, options.visitorOf(ctx.req, username))
-      proveConnection(ctx.req)
-      return { goTo: view.to`/` }
-    } catch (error) {
-      if (!(error instanceof AppError) || (error.code !== 'unauthorized' && error.code !== 'too_many_requests')) throw error
-      const failure = error.code === 'unauthorized' ? await options.countFailure(ctx.req, error) : error
-      const isWrong = failure.code === 'unauthorized'
-      const refusal = isWrong
-        ? 'The user name or the password is wrong.'
-        : 'Too many wrong passwords from this address. Wait a minute, then try again.'
-      return { page: loginPage(view, { username, refusal }), status: isWrong ? 401 : 429 }
+  /** Tells an open page when what it shows has changed. */
+  async function openStream(ctx: Context): Promise<void> {
+    const person = await sessions.personOf(ctx, false)
+    const held = person === null ? null : await sessions.hold(ctx, person)
+    ctx.set('Cache-Control', 'no-store')
+    if (person === null || held === null || !options.live.hasPlace()) {
+      // A browser then asks no more, and the page says of when it is.
+      ctx.status = person === null ? 401 : 503
+      held?.release()
+      return
     }
+    proveConnection(ctx.req)
+    const page = new URLSearchParams(ctx.querystring).get('page') ?? ''
+    await options.live.stream(ctx.res, { shown: shownOn(page, person), isAllowed: () => settings().enabled && held.isAllowed() })
+    held.release()
+    // The stream wrote the answer itself.
+    ctx.respond = false
   }
 }
 

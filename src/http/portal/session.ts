@@ -14,7 +14,7 @@ export interface Person {
 }
 
 export interface SessionsOptions {
-  readonly authenticate: Pick<Authenticate, 'issueToken' | 'continueSession'>
+  readonly authenticate: Pick<Authenticate, 'issueToken' | 'continueSession' | 'hold'>
   /** The relay's id: cookies ignore ports, so relays on one host need names of their own. */
   readonly relayId: string
   readonly settings: () => SessionSettings
@@ -36,10 +36,18 @@ export interface SessionSettings {
 /** The sessions of the portal: a token in a cookie, so that no store is asked and any replica knows it. */
 export interface Sessions {
   /** Who sent a request; null: nobody who is logged in. A session in use is renewed. Throws `forbidden` for an ambiguous proxy's header. */
-  personOf(ctx: Context): Promise<Person | null>
+  personOf(ctx: Context, isUse: boolean): Promise<Person | null>
+  /** For what goes on after a request: whether its person may still have what they were given then. */
+  hold(ctx: Context, person: Person): Promise<Held>
   /** Begins a session. Throws as `Authenticate.issueToken` does. */
   logIn(ctx: Context, credentials: Credentials, visitor: Visitor): Promise<void>
   logOut(ctx: Context): void
+}
+
+export interface Held {
+  readonly isAllowed: () => boolean
+  /** To be called when it is over. */
+  readonly release: () => void
 }
 
 export function createSessions({ authenticate, relayId, settings, isFromProxy }: SessionsOptions): Sessions {
@@ -54,15 +62,23 @@ export function createSessions({ authenticate, relayId, settings, isFromProxy }:
   }
 
   return {
-    async personOf(ctx) {
+    async personOf(ctx, isUse) {
       const fromProxy = namedByProxy(ctx.req)
       if (fromProxy !== null) return fromProxy
       const token = cookieOf(ctx.req, name)
       const session = token === null ? null : await authenticate.continueSession(token)
       if (session === null) return null
-      if (session.renewed !== null) setCookie(ctx, session.renewed, '')
+      if (isUse && session.renewed !== null) setCookie(ctx, session.renewed, '')
       const { username, scopes } = session.app
       return { name: username, scope: scopes.includes('admin') ? 'admin' : 'status', isFromProxy: false }
+    },
+    async hold({ req }, person) {
+      if (person.isFromProxy) return { isAllowed: () => isSame(namedByProxy(req), person), release: () => undefined }
+      let isAllowed = true
+      const release = await authenticate.hold(cookieOf(req, name) ?? '', person.scope, () => {
+        isAllowed = false
+      })
+      return { isAllowed: () => isAllowed, release }
     },
     async logIn(ctx, credentials, visitor) {
       setCookie(ctx, await authenticate.issueToken(credentials, visitor), '')
@@ -86,6 +102,10 @@ export function createSessions({ authenticate, relayId, settings, isFromProxy }:
     const person = value.trim()
     return { name: person, scope: admins.includes(person) ? 'admin' : 'status', isFromProxy: true }
   }
+}
+
+function isSame(now: Person | null, before: Person): boolean {
+  return now?.name === before.name && now.scope === before.scope
 }
 
 /** The value of a cookie; null: it is not there, or more than once, of which one may have been planted. */

@@ -16,7 +16,7 @@ export interface InternalOptions
     Pick<DocsOptions, 'readDocs'> {
   readonly authenticate: Authenticate
   readonly serve: Pick<Serve, 'ask' | 'fromCache'>
-  readonly portal: Pick<PortalOptions, 'overview' | 'config' | 'settings' | 'sessions' | 'readAsset' | 'version' | 'clock'>
+  readonly portal: Pick<PortalOptions, 'overview' | 'live' | 'config' | 'settings' | 'sessions' | 'readAsset' | 'version' | 'clock'>
 }
 
 /** The listener for apps and operators: the carrier's own API, /relay, health and metrics, and the portal. */

@@ -8,7 +8,7 @@ import { eventTable } from '../events.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'
 import type { Visit } from '../page-route.ts'
-import { asOfLine, counted, countText, headline, icon, stateMark, table } from '../parts.ts'
+import { asOfLine, counted, countText, headline, icon, island, stateMark, table } from '../parts.ts'
 import { relativeTime, spanText, timeInSentence } from '../times.ts'
 import { explainFailure, refusesAll } from '../webhooks/failure-words.ts'
 
@@ -23,12 +23,18 @@ export function overviewPage(visit: Visit, situation: Situation & { readonly hap
         ? 'Everything works'
         : counted(problems.length, 'problem', 'problems')
   const mark = problems.length > 0 ? icon('bad', 'bad') : isNew(situation) ? icon('none') : icon('ok', 'ok')
-  const main = html`${headline({ title: html`${mark}${title}`, lead: leadOf(situation, problems, nowMs), asOf: asOfLine(nowMs, to`/`) })}
-${problems.map((problem, at) => problemSection(visit, situation, problem, at))}
-<h2>${problems.length === 0 ? 'Checks' : 'What works, and what can wait'}</h2>
-${checks(visit, situation)}
+  const main = html`${headline({ title: html`${mark}${title}`, lead: leadOf(situation, problems, nowMs), asOf: asOfLine(nowMs, to`/`, true), isLive: true })}
+${island(
+  'problems',
+  problems.map((problem, at) => problemSection(visit, situation, problem, at)),
+)}
+${island(
+  'checks',
+  html`<h2>${problems.length === 0 ? 'Checks' : 'What works, and what can wait'}</h2>
+${checks(visit, situation)}`,
+)}
 <h2>What happened</h2>
-${eventTable(situation.happened, nowMs)}
+${island('happened', eventTable(situation.happened, nowMs))}
 ${person.scope === 'admin' && situation.happened.length > 0 ? html`<p>${link(to`/events`, 'All that happened')}</p>` : null}`
   return renderPage(visit, { title: `${title} · Overview`, section: 'overview', person, main })
 }
@@ -137,7 +143,7 @@ function tellEndpoint(
     title: html`${name} ${isFailing ? 'fails' : state.disabled === 'gone' ? 'answered 410 Gone and is disabled' : 'failed for 120 h and is disabled'}${since}`,
     what: html`${failure === undefined ? null : html`<p>${explainFailure(failure, url, refusesAll(state, failure))}</p>`}<p>${waiting} None is lost${isFailing ? ': they are sent in order once it answers with 2xx' : ''}.</p>${
       person.scope === 'admin'
-        ? html`<div class="acts">${isFailing ? retry : null}${buttonLink(to`/webhooks/${id}`, `Open ${name}`)}${link(withQuery(to`/deliveries`, { endpoint: id }), 'Its deliveries')}</div>`
+        ? html`<div class="acts">${isFailing ? retry : null}${buttonLink(to`/webhooks/${id}`, `Open ${name}`)}${buttonLink(withQuery(to`/deliveries`, { endpoint: id }), 'Its deliveries')}</div>`
         : null
     }`,
     todo: isFailing

@@ -4,7 +4,7 @@ import { link, withQuery } from '../addresses.ts'
 import { html, type Markup, markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'
 import type { Visit } from '../page-route.ts'
-import { actionButton, asOfLine, copyable, crumbs, facts, headline, stateMark } from '../parts.ts'
+import { actionButton, asOfLine, copyable, crumbs, facts, headline, island, stateMark } from '../parts.ts'
 import { relativeTime, timeInSentence } from '../times.ts'
 import { consumerTable, consumerViews, languageName } from './consumer-view.ts'
 import { mainIdentifier, STOPPED_BECAUSE } from './parcel-list.page.ts'
@@ -43,13 +43,17 @@ ${headline({
     latest === undefined ? stateMark('none', 'nothing known') : stateMark(state.stopped === 'delivered' ? 'ok' : 'wait', latest.status),
   lead: leadOf(latest, nowMs),
   actions: html`${isAdmin ? html`${actionButton(to`/parcels/${name}/refresh`, 'Refresh now')}${watching}` : null}<a class="btn" href="#share">Share</a>`,
-  asOf: asOfLine(nowMs, to`/parcels/${name}`),
+  asOf: asOfLine(nowMs, to`/parcels/${name}`, true),
+  isLive: true,
 })}
 ${noteOf(shown.said)}
-${facts(factsOf(parcel, nowMs))}
+${island('facts', facts(factsOf(parcel, nowMs)))}
 ${isAdmin ? html`<p>${link(withQuery(to`/deliveries`, { parcel: name }), 'Its deliveries to webhooks')}</p>` : null}
-${tabsOf(visit, name, languages, language)}
-${language === null ? timeline(parcel, nowMs) : consumerTable(entries, language, nowMs)}
+${island(
+  'history',
+  html`${tabsOf(visit, name, languages, language)}
+${language === null ? timeline(parcel, nowMs) : consumerTable(entries, language, nowMs)}`,
+)}
 ${shareSection(visit, name)}`
   return renderPage(visit, { title: `${name} · Parcels`, section: 'parcels', person, main })
 }

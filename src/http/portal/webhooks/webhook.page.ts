@@ -7,7 +7,20 @@ import { buttonLink, link, withQuery } from '../addresses.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'
 import type { Visit } from '../page-route.ts'
-import { actionButton, asOfLine, copyable, counted, countText, crumbs, facts, headline, icon, settingsList, table } from '../parts.ts'
+import {
+  actionButton,
+  asOfLine,
+  copyable,
+  counted,
+  countText,
+  crumbs,
+  facts,
+  headline,
+  icon,
+  island,
+  settingsList,
+  table,
+} from '../parts.ts'
 import { receivedText } from '../received-text.ts'
 import { fullTime, relativeTime, settingText, spanText, timeInSentence, timeInTable } from '../times.ts'
 import { answerWord, explainFailure, refusesAll } from './failure-words.ts'
@@ -28,13 +41,14 @@ ${headline({
   state: webhookMark(view, markExtra(view, nowMs)),
   lead: leadOf(view, nowMs),
   actions: html`${word === 'failing' ? actionButton(to`/webhooks/${id}/retry`, 'Retry now', 'main') : null}${word === 'disabled' && isManaged ? actionButton(to`/webhooks/${id}/enable`, 'Enable', 'main') : null}${actionButton(to`/webhooks/${id}/test`, 'Send test')}${isManaged ? buttonLink(to`/webhooks/${id}/edit`, 'Edit') : null}`,
-  asOf: asOfLine(nowMs, to`/webhooks/${id}`),
+  asOf: asOfLine(nowMs, to`/webhooks/${id}`, true),
+  isLive: true,
 })}
 ${noteOf(said, name)}
-${explanation(view)}
-${facts(factsOf(view, nowMs))}
+${island('trouble', explanation(view))}
+${island('facts', facts(factsOf(view, nowMs)))}
 <p>${link(withQuery(to`/deliveries`, { endpoint: id }), 'All deliveries')}</p>
-${failureTable(visit, view.failures)}
+${island('failures', failureTable(visit, view.failures))}
 <div class="cols"><section aria-labelledby="set"><h2 id="set">Settings</h2>
 ${settingsList(settingsOf(view))}
 ${isManaged ? html`<p>${buttonLink(to`/webhooks/${id}/edit`, 'Edit settings')}</p>` : html`<p class="dim">It is defined in the config file. Change it there, then reload.</p>`}</section>
@@ -85,7 +99,7 @@ function factsOf(
     ],
     ...(isFailing ? [['Next probe', relativeTime(probing.atMs, nowMs)] as const] : []),
     ...(isFailing
-      ? [['If it goes on', `disabled after ${spanText(FAILING_MAX_MS)} of failures; ${spanText(failedForMs)} so far`] as const]
+      ? [['If it goes on', `disabled after ${FAILING_MAX_MS / 3_600_000} h of failures; ${spanText(failedForMs)} so far`] as const]
       : []),
     ['Given up', countText(backlog.dead)],
     ...(queuedTo === null ? [] : [['Catching up', html`queued to sequence ${queuedTo}`] as const]),

@@ -1,0 +1,126 @@
+import { type Glance, problemsOf } from '../../domain/admin/verdict.ts'
+import { conditionOf } from '../../domain/delivery/endpoint-state.ts'
+import { isObject, member, readJson } from '../../domain/json-body.ts'
+import type { Clock } from '../ports.ts'
+import type { ReadSide } from '../read-side.ts'
+import type { Overview } from './overview.ts'
+
+/** What an open page shows, as far as it is kept up to date. `other`: only whether something is wrong, as every page does. */
+export type Shown =
+  | { readonly kind: 'overview' | 'other' }
+  | { readonly kind: 'endpoint'; readonly id: string }
+  | { readonly kind: 'parcel'; readonly identifier: string }
+
+export interface LiveLookPorts {
+  readonly overview: Pick<Overview, 'glance'>
+  /** The end of the feed, as its followers are given it. */
+  readonly tail: { read(request: typeof PAGE & { readonly after: number }): Promise<TailPage> }
+  readonly reads: Pick<ReadSide, 'readFeed'>
+  readonly clock: Pick<Clock, 'now'>
+}
+
+interface TailPage {
+  readonly events: readonly { readonly json: string }[]
+  readonly next: number
+  readonly ended: boolean
+}
+
+/** Looks for what has changed, once for all pages that are open. */
+export interface LiveLook {
+  /**
+   * What each of these shows now, as a text that is another one as soon as that changes. What other replicas change is seen too, because the
+   * store is asked. Throws when it cannot be.
+   */
+  stamps(shown: readonly Shown[]): Promise<readonly string[]>
+}
+
+/** Reads of the feed in one look; if more has happened, any parcel may have changed. */
+const PAGES_MAX = 20
+const PAGE = { limit: 500, charsMax: 256 * 1024, inStep: true }
+/** With many pushes, times such as that of the last one change all the time; they are shown as of some seconds ago. */
+const COARSE_MS = 30_000
+
+/** Creates a look that costs some small reads, however many pages are open, and for parcels what was recorded since the look before. */
+export function createLiveLook({ overview, tail, reads, clock }: LiveLookPorts): LiveLook {
+  /** Where the feed was read to; null: no parcel is shown. */
+  let readTo: number | null = null
+  /** How often each parcel that is shown has changed since then. */
+  const changes = new Map<string, number>()
+
+  async function followParcels(identifiers: ReadonlySet<string>): Promise<void> {
+    for (const identifier of changes.keys()) if (!identifiers.has(identifier)) changes.delete(identifier)
+    for (const identifier of identifiers) if (!changes.has(identifier)) changes.set(identifier, 0)
+    if (identifiers.size === 0) {
+      readTo = null
+      return
+    }
+    const changed = readTo === null ? new Set<string>() : await changedSince(readTo)
+    if (readTo === null || changed === null) readTo = await endOfFeed()
+    for (const identifier of identifiers)
+      if (changed === null || changed.has(identifier)) changes.set(identifier, (changes.get(identifier) ?? 0) + 1)
+  }
+
+  /** The identifiers of parcels that events name; null: too much has happened to say. */
+  async function changedSince(sequence: number): Promise<ReadonlySet<string> | null> {
+    const named = new Set<string>()
+    let after = sequence
+    for (let page = 0; page < PAGES_MAX; page++) {
+      const { events, next, ended } = await tail.read({ ...PAGE, after })
+      for (const { json } of events) for (const identifier of identifiersIn(json)) named.add(identifier)
+      after = next
+      if (!ended) continue
+      readTo = after
+      return named
+    }
+    return null
+  }
+
+  async function endOfFeed(): Promise<number> {
+    return (await reads.readFeed({ after: Number.MAX_SAFE_INTEGER, limit: 1 })).last
+  }
+
+  return {
+    async stamps(shown) {
+      const glance = await overview.glance()
+      await followParcels(new Set(shown.flatMap((one) => (one.kind === 'parcel' ? [one.identifier] : []))))
+      const general = generalStamp(glance)
+      return shown.map((one) => `${general} ${ownStamp(one, glance)}`)
+    },
+  }
+
+  function ownStamp(shown: Shown, { pushes, endpoints }: Glance): string {
+    if (shown.kind === 'overview') return JSON.stringify([coarse(pushes.lastPushAtMs), pushes.missedSincePush, coarse(clock.now())])
+    if (shown.kind === 'parcel') return String(changes.get(shown.identifier) ?? 0)
+    if (shown.kind !== 'endpoint') return ''
+    const state = endpoints.find(({ endpoint }) => endpoint.id === shown.id)
+    if (state === undefined) return 'removed'
+    const { keys, health, ...rest } = state
+    return JSON.stringify([rest, { ...health, lastSuccessAtMs: coarse(health.lastSuccessAtMs) }, keys?.next?.fromMs, keys?.currentSinceMs])
+  }
+}
+
+function coarse(atMs: number | null): number | null {
+  return atMs === null ? null : Math.floor(atMs / COARSE_MS)
+}
+
+/** What every page shows in its side bar. */
+function generalStamp(glance: Glance): string {
+  const { counts, carrier, pushes, endpoints } = glance
+  const problems = problemsOf(glance).map(({ kind, ...problem }) => [kind, 'state' in problem ? problem.state.endpoint.id : problem])
+  return JSON.stringify([
+    problems,
+    counts.quarantined,
+    [carrier.credentials, carrier.breaker.state, pushes.health],
+    endpoints.map((state) => [state.endpoint.id, state.endpoint.name, conditionOf(state)]),
+  ])
+}
+
+function identifiersIn(json: string): readonly string[] {
+  const reading = readJson(Buffer.from(json))
+  const event = reading.ok ? reading.value : null
+  return ['parcel', 'joined'].flatMap((name) => {
+    const part = isObject(event) ? member(event, name) : null
+    const identifiers = isObject(part) ? member(part, 'identifiers') : null
+    return Array.isArray(identifiers) ? identifiers.filter((one) => typeof one === 'string') : []
+  })
+}

@@ -1,0 +1,120 @@
+import type { ServerResponse } from 'node:http'
+import type { LiveLook, Shown } from '../../../flow/admin/live-look.ts'
+import type { Log } from '../../../flow/ports.ts'
+
+export interface LiveStreamsPorts {
+  readonly look: LiveLook
+  /** Repeats work, some time after the last time has ended, until it is stopped. */
+  readonly repeat: (work: () => Promise<void>, everyMs: number) => { readonly stop: () => void }
+  /** Whether the relay stops. */
+  readonly isOver: () => boolean
+  readonly log: Log
+}
+
+/** A page that is open. */
+export interface LivePage {
+  readonly shown: Shown
+  /** Whether the person who opened it may still see it; asked several times a second. */
+  readonly isAllowed: () => boolean
+}
+
+/** Tells open pages that what they show has changed, over server-sent events. */
+export interface LiveStreams {
+  /** False: all places are taken. */
+  hasPlace(): boolean
+  /** Streams until the page is left or may not be seen any more, or the relay stops. */
+  stream(res: ServerResponse, page: LivePage): Promise<void>
+}
+
+interface Stream extends LivePage {
+  readonly res: ServerResponse
+  /** What it showed at the last look; null: none was made. */
+  stamp: string | null
+  /** Beats since something was written. */
+  quiet: number
+}
+
+/** Apart from those of the feed's followers. */
+const PLACES = 100
+/** Streams end within a second of what ends them. */
+const BEAT_MS = 250
+/** Looks are made every two seconds: no page is loaded more often. */
+const BEATS_PER_LOOK = 8
+/** A comment every 15 s keeps the connection open. */
+const BEATS_QUIET_MAX = 60
+
+const HEADERS = {
+  'Content-Type': 'text/event-stream',
+  // No proxy may cache, compress or buffer it.
+  'Cache-Control': 'no-store, no-transform',
+  'X-Accel-Buffering': 'no',
+  'X-Content-Type-Options': 'nosniff',
+}
+
+/** Creates the streams of open pages. One look serves all of them, and none is made while no page is open. */
+export function createLiveStreams({ look, repeat, isOver, log }: LiveStreamsPorts): LiveStreams {
+  const streams = new Set<Stream>()
+  let beating: { readonly stop: () => void } | null = null
+  let beats = 0
+  let looking = Promise.resolve()
+
+  async function beat(): Promise<void> {
+    for (const stream of streams) keepOrEnd(stream)
+    beats += 1
+    if (streams.size > 0 && beats % BEATS_PER_LOOK === 0) await lookForAll()
+  }
+
+  function keepOrEnd(stream: Stream): void {
+    if (isOver() || !stream.isAllowed()) stream.res.end()
+    else if (stream.quiet >= BEATS_QUIET_MAX) write(stream, ':\n\n')
+    else stream.quiet += 1
+  }
+
+  /** One look at a time, because each compares with the one before. */
+  function lookForAll(): Promise<void> {
+    looking = looking.then(lookOnce)
+    return looking
+  }
+
+  async function lookOnce(): Promise<void> {
+    const looked = [...streams]
+    try {
+      const stamps = await look.stamps(looked.map(({ shown }) => shown))
+      for (const [at, stream] of looked.entries()) {
+        const stamp = stamps[at] ?? null
+        if (stream.stamp !== null && stream.stamp !== stamp) write(stream, 'event: changed\ndata:\n\n')
+        stream.stamp = stamp
+      }
+    } catch (err) {
+      // Pages say of when they are. Once the store can be read again, they are told what has changed.
+      log.debug({ err }, 'open pages could not be kept up to date')
+    }
+  }
+
+  function write(stream: Stream, text: string): void {
+    stream.quiet = 0
+    // A reader that does not take a line in 15 s is gone.
+    if (stream.res.writableNeedDrain) stream.res.destroy()
+    else stream.res.write(text)
+  }
+
+  return {
+    hasPlace: () => streams.size < PLACES,
+    async stream(res, page) {
+      const stream: Stream = { ...page, res, stamp: null, quiet: 0 }
+      const closed = new Promise<void>((resolve) => {
+        res.once('close', resolve)
+      })
+      streams.add(stream)
+      beating ??= repeat(beat, BEAT_MS)
+      res.writeHead(200, HEADERS)
+      res.write('retry: 2000\n\n')
+      await lookForAll()
+      await closed
+      streams.delete(stream)
+      if (streams.size > 0) return
+      beating?.stop()
+      beating = null
+    },
+  }
+}

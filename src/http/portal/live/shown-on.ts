@@ -1,0 +1,11 @@
+import type { Shown } from '../../../flow/admin/live-look.ts'
+import type { Person } from '../session.ts'
+
+/** What is kept up to date on the page at a path. */
+export function shownOn(path: string, { scope }: Pick<Person, 'scope'>): Shown {
+  if (path === '/') return { kind: 'overview' }
+  const [, section, id = ''] = /^\/(parcels|webhooks)\/([a-z0-9]{1,40})$/i.exec(path) ?? []
+  if (section === 'parcels') return { kind: 'parcel', identifier: id.toUpperCase() }
+  if (section === 'webhooks' && scope === 'admin') return { kind: 'endpoint', id }
+  return { kind: 'other' }
+}

@@ -1,0 +1,102 @@
+import type { Page } from 'playwright-core'
+import { expect, onTestFinished, test } from 'vitest'
+import { browserOfFile } from '../support/browser.ts'
+import { pushBody } from '../support/builders.ts'
+import { operatorOf } from '../support/manage.ts'
+import { logInOn } from '../support/portal-page.ts'
+import { push } from '../support/relay.ts'
+import { idsOfTest, relayOfFile } from '../support/relay-of-file.ts'
+
+const ofFile = relayOfFile('http://127.0.0.1:9', { delivery: { allowNetworks: ['127.0.0.0/8'] } })
+const openPage = browserOfFile()
+const own = idsOfTest()
+
+/** A page that somebody has logged in to, and what it asked for since. */
+async function logIn() {
+  const page = await openPage({ baseURL: ofFile().internalUrl })
+  onTestFinished(() => page.context().close())
+  const asked: string[] = []
+  const left: string[] = []
+  page.on('request', (request) => asked.push(new URL(request.url()).pathname))
+  page.on('requestfailed', (request) => left.push(new URL(request.url()).pathname))
+  await logInOn(page)
+  return { page, asked, left }
+}
+
+const streaming = (page: Page) => page.getByText('Changes show by themselves.').waitFor()
+
+async function addWebhook(): Promise<string> {
+  const operator = await operatorOf(ofFile())
+  const { id } = (await operator('POST', '/relay/endpoints', { name: own('till'), url: 'http://127.0.0.1:9/' })).body
+  onTestFinished(async () => {
+    await operator('DELETE', `/relay/endpoints/${String(id)}`)
+  })
+  return String(id)
+}
+
+/** As the browser does when another tab is shown. */
+async function hide(page: Page, isHidden: boolean): Promise<void> {
+  await page.evaluate(`Object.defineProperty(document, 'hidden', { value: ${isHidden}, configurable: true })`)
+  await page.evaluate(`document.dispatchEvent(new Event('visibilitychange'))`)
+}
+
+test('a parcel’s page shows a new entry by itself, and asks for itself alone', async () => {
+  const id = own('1001')
+  await push(ofFile().publicUrl, pushBody({ trackingIds: [id] }))
+  const { page, asked } = await logIn()
+  await page.goto(`/parcels/${id}`)
+  await streaming(page)
+  expect(await page.getByRole('link', { name: 'Load again' }).isVisible()).toBe(false)
+  const before = asked.length
+  await push(
+    ofFile().publicUrl,
+    pushBody({ trackingIds: [id], status: 'DeliveryStarted', location: 'Kiruna', eventTime: '2026-03-02T10:00:00Z' }),
+  )
+  await page.getByRole('table', { name: 'History, newest first' }).getByText('Kiruna').waitFor()
+  expect(await page.locator('#lead').textContent()).toContain('Kiruna')
+  expect(asked.slice(before)).toEqual([`/parcels/${id}`])
+})
+
+test('what is wrong shows by itself in the title, the lead and beside the links; what has focus stays', async () => {
+  const operator = await operatorOf(ofFile())
+  const id = await addWebhook()
+  const { page } = await logIn()
+  await page.goto(`/webhooks/${id}`)
+  await streaming(page)
+  await page.getByRole('button', { name: 'Send test' }).focus()
+  await operator('PATCH', `/relay/endpoints/${id}`, { enabled: false })
+  await page.getByText('Nothing is sent.').waitFor()
+  expect(await page.title()).toBe(`${own('till')}, disabled · Webhooks · parcel relay`)
+  // The button to enable it would have taken the place of the one that has focus.
+  expect(await page.getByRole('button', { name: 'Enable' }).count()).toBe(0)
+  expect(await page.evaluate('document.activeElement.textContent')).toBe('Send test')
+  await push(ofFile().publicUrl, 'no JSON')
+  await page.getByRole('navigation', { name: 'Main' }).getByText('1 quarantined').waitFor()
+})
+
+test('a hidden tab closes its stream, and shows what it has missed when it is seen again', async () => {
+  const id = await addWebhook()
+  const operator = await operatorOf(ofFile())
+  const { page, asked, left } = await logIn()
+  await page.goto(`/webhooks/${id}`)
+  await streaming(page)
+  await hide(page, true)
+  await expect.poll(() => left).toContain('/live')
+  expect(await page.getByRole('link', { name: 'Load again' }).isVisible()).toBe(true)
+  await operator('PATCH', `/relay/endpoints/${id}`, { enabled: false })
+  const before = asked.length
+  expect(await page.title()).not.toContain('disabled')
+  await hide(page, false)
+  await page.getByText('Nothing is sent.').waitFor()
+  expect(asked.slice(before)).toEqual(['/live', `/webhooks/${id}`])
+})
+
+test('where no place is free, the page says of when it is', async () => {
+  const { page } = await logIn()
+  await page.route('**/live?*', (route) => route.fulfill({ status: 503 }))
+  const refused = page.waitForResponse('**/live?*')
+  await page.goto('/')
+  await refused
+  expect(await page.getByRole('link', { name: 'Load again' }).isVisible()).toBe(true)
+  expect(await page.getByText('Changes show by themselves.').isVisible()).toBe(false)
+})

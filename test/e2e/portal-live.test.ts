@@ -1,0 +1,113 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { loadConfig } from '../../src/config/config.ts'
+import { pushBody } from '../support/builders.ts'
+import { createVisitor } from '../support/portal-visitor.ts'
+import { ADMIN, push, type Sections, SHOP, startTestRelay, writeConfig } from '../support/relay.ts'
+import { idsOfTest, relayOfFile } from '../support/relay-of-file.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+
+const NOBODY = 'http://127.0.0.1:9'
+const SECTIONS = { delivery: { allowNetworks: ['127.0.0.0/8'] } }
+const ofFile = relayOfFile(NOBODY, SECTIONS)
+const own = idsOfTest()
+
+/** A relay of the test's own. */
+async function start(sections: Sections = {}) {
+  const folder = temporaryFolder()
+  const relay = await startTestRelay(folder, NOBODY, { ...SECTIONS, ...sections })
+  onTestFinished(() => relay.stop())
+  const reload = (changed: Sections) => relay.reload(loadConfig(writeConfig(folder, NOBODY, { ...SECTIONS, ...changed }), process.env))
+  return { ...relay, reload }
+}
+
+/** A stream of a page, with what it has said so far. It is left after the test. */
+async function follow(url: string, page: string, login: typeof ADMIN | Readonly<Record<string, string>> = ADMIN) {
+  const visitor = createVisitor(url)
+  if ('username' in login) await visitor.logIn({ username: String(login.username), password: String(login.password) })
+  const cookie = [...visitor.jar].map(([name, value]) => `${name}=${value}`).join('; ')
+  const leaving = new AbortController()
+  const headers = 'username' in login ? { cookie } : login
+  const answer = await fetch(`${url}/live?page=${encodeURIComponent(page)}`, { headers, signal: leaving.signal })
+  const said = { text: '', isOver: false }
+  const read = async () => {
+    for await (const chunk of answer.body ?? []) said.text += Buffer.from(chunk).toString()
+  }
+  const ended = read()
+    .catch(() => undefined)
+    .then(() => {
+      said.isOver = true
+    })
+  onTestFinished(() => leaving.abort())
+  return { answer, said, ended, leave: () => leaving.abort(), changes: () => said.text.split('event: changed').length - 1 }
+}
+
+test('a page is told that it has changed, and nothing else', async () => {
+  const { internalUrl, publicUrl } = ofFile()
+  const id = own('1001')
+  await push(publicUrl, pushBody({ trackingIds: [id] }))
+  const [shown, other] = [await follow(internalUrl, `/parcels/${id}`), await follow(internalUrl, `/parcels/${own('1002')}`)]
+  expect(shown.answer.headers.get('content-type')).toBe('text/event-stream')
+  await push(publicUrl, pushBody({ trackingIds: [id], status: 'DeliveryStarted' }))
+  await expect.poll(() => shown.changes()).toBe(1)
+  expect(shown.said.text).toBe('retry: 2000\n\nevent: changed\ndata:\n\n')
+  expect(other.changes()).toBe(0)
+})
+
+test('a webhook that is disabled, or a push in quarantine, changes every page, whoever reads it', async () => {
+  const { internalUrl, publicUrl } = await start()
+  const visitor = createVisitor(internalUrl)
+  await visitor.logIn()
+  await visitor.post('/webhooks/new', { url: 'http://127.0.0.1:9/hook', name: 'till' })
+  const pages = [await follow(internalUrl, '/'), await follow(internalUrl, '/settings'), await follow(internalUrl, '/parcels', SHOP)]
+  await visitor.post('/webhooks/1/disable')
+  await expect.poll(() => pages.map((page) => page.changes())).toEqual([1, 1, 1])
+  await push(publicUrl, 'no JSON')
+  await expect.poll(() => pages.map((page) => page.changes())).toEqual([2, 2, 2])
+})
+
+test('nobody who is not logged in gets a stream', async () => {
+  const { answer } = await follow(ofFile().internalUrl, '/', {})
+  expect([answer.status, answer.headers.get('set-cookie')]).toEqual([401, null])
+})
+
+test('a hundred pages are kept up to date; the next is not, until one of them is left', async () => {
+  const { internalUrl } = await start()
+  const visitor = createVisitor(internalUrl)
+  await visitor.logIn()
+  const cookie = [...visitor.jar].map(([name, value]) => `${name}=${value}`).join('; ')
+  const streams = await Promise.all(Array.from({ length: 100 }, () => follow(internalUrl, '/', { cookie })))
+  expect(streams.map(({ answer }) => answer.status)).toEqual(streams.map(() => 200))
+  expect((await follow(internalUrl, '/', { cookie })).answer.status).toBe(503)
+  // Readers of the feed have places of their own.
+  expect((await visitor.get('/')).status).toBe(200)
+  streams[0]?.leave()
+  await expect.poll(async () => (await follow(internalUrl, '/', { cookie })).answer.status).toBe(200)
+})
+
+test('a stream ends within a second of the reload that takes its app away, or turns the portal off', async () => {
+  for (const sections of [{ apps: [] }, { portal: { enabled: false } }]) {
+    const { internalUrl, reload } = await start()
+    const { ended } = await follow(internalUrl, '/')
+    const begun = performance.now()
+    await reload(sections)
+    await ended
+    expect(performance.now() - begun).toBeLessThan(1500)
+  }
+})
+
+test('the stream of a person whom a proxy names ends when the header names nobody any more', async () => {
+  const listen = { internal: { host: '127.0.0.1', port: 0, trustProxy: ['127.0.0.1'] } }
+  const { internalUrl, reload } = await start({ listen, portal: { trustedHeader: 'X-Forwarded-User', admins: ['anna'] } })
+  const { answer, ended } = await follow(internalUrl, '/', { 'x-forwarded-user': 'anna' })
+  expect(answer.status).toBe(200)
+  await reload({ listen, portal: { trustedHeader: 'X-Forwarded-User', admins: [] } })
+  await ended
+})
+
+test('a stream ends when the relay stops, which waits for no reader', async () => {
+  const { internalUrl, stop } = await start()
+  const { ended } = await follow(internalUrl, '/')
+  const begun = performance.now()
+  await Promise.all([stop(), ended])
+  expect(performance.now() - begun).toBeLessThan(3000)
+})
