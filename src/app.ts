@@ -60,7 +60,8 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
 
   await endpointKeys.check()
   const ownPorts: number[] = []
-  const delivery = await openDelivery(config, { ...storage, vault: endpointKeys.vault, meter, log, drainReplies, ownPorts: () => ownPorts })
+  const sending = { vault: endpointKeys.vault, meter, log, drainReplies, ownPorts: () => ownPorts, onReprocessed: recording.reprocessed }
+  const delivery = await openDelivery(config, { ...storage, ...sending })
   closing.add(() => delivery.stop())
   dispatch.follow(delivery)
   const polling = openPolling(config, { storage, history, carrier, memory, pushes, wakeDispatcher: dispatch.wake, log, closing })

@@ -22,7 +22,7 @@ export function inboxCommand(): Command {
   const command = new Command('inbox')
     .description('list received pushes, show some by id, or reprocess those that were not recorded')
     .argument('[ids...]')
-    .addOption(new Option('--state <state>', 'only those in this state').choices(['recorded', 'quarantined', 'expired']))
+    .addOption(new Option('--state <state>', 'only those in this state').choices(['recorded', 'quarantined', 'expired', 'dismissed']))
     .option('--limit <count>', 'list at most this many, newest first', '100')
     .option('--reprocess', 'reprocess the pushes named, or all in --state')
     .action(async (ids: readonly string[], options: InboxOptions) => {

@@ -11,6 +11,7 @@ export type ErrorCode =
   | 'endpoint_read_only'
   | 'not_replayable'
   | 'not_reprocessable'
+  | 'not_dismissable'
   | 'too_many_jobs'
   | 'not_movable'
   | 'not_retryable'

@@ -42,3 +42,6 @@ function nameOf(character: string): string {
 
 /** How long an identifier that the carrier does not know is not asked about again, in milliseconds (DOMAIN 6.3). */
 export const REFUSAL_HOLDS_MS = 24 * 60 * 60 * 1000
+
+/** The maximum of identifiers in one push (DOMAIN 5.3). */
+export const TRACKING_IDS_MAX = 100

@@ -29,13 +29,13 @@ export function readJson(body: Uint8Array): ParsedJson {
   } catch {
     return { ok: false, reason: 'json_syntax' }
   }
-  return nestsDeeper(text, DEPTH_MAX) ? { ok: false, reason: 'too_deep' } : { ok: true, value, text }
+  return nestsDeeperAt(text) === null ? { ok: true, value, text } : { ok: false, reason: 'too_deep' }
 }
 
-/** Whether valid JSON text nests arrays and objects deeper than `max`. */
-function nestsDeeper(text: string, max: number): boolean {
+/** Where valid JSON text first nests arrays and objects deeper than is accepted, as an offset; null: nowhere. */
+export function nestsDeeperAt(text: string, max = DEPTH_MAX): number | null {
   // Too few brackets to exceed the limit: this settles nearly every body without looking at each character.
-  if (occurrences(text, '{', max) + occurrences(text, '[', max) <= max) return false
+  if (occurrences(text, '{', max) + occurrences(text, '[', max) <= max) return null
   let depth = 0
   let inString = false
   for (let at = 0; at < text.length; at++) {
@@ -43,10 +43,10 @@ function nestsDeeper(text: string, max: number): boolean {
     if (unit === 0x22) inString = !inString
     else if (inString) at += unit === 0x5c ? 1 : 0
     else if (unit === 0x5b || unit === 0x7b) {
-      if (++depth > max) return true
+      if (++depth > max) return at
     } else if (unit === 0x5d || unit === 0x7d) depth--
   }
-  return false
+  return null
 }
 
 /** How often a character occurs, counted up to one more than `enough`. */

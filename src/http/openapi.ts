@@ -120,14 +120,17 @@ function pathParameters({ params, example }: RouteRow): z.ZodObject {
   return z.object(Object.fromEntries(described))
 }
 
+/** The value that the text of a parameter stands for. */
+function exampleOf(given: string): string | number | boolean {
+  if (given === 'true' || given === 'false') return given === 'true'
+  return /^\d+$/.test(given) ? Number(given) : given
+}
+
 function queryParameters({ query, example }: RouteRow): z.ZodObject {
   const examples = new URLSearchParams(example.query)
   const described = Object.entries<z.core.$ZodType>(query.shape).map(([name, schema]) => {
     const given = examples.get(name)
-    return [
-      name,
-      given === null ? givenOrNot(schema) : givenOrNot(schema).meta({ param: { example: /^\d+$/.test(given) ? Number(given) : given } }),
-    ]
+    return [name, given === null ? givenOrNot(schema) : givenOrNot(schema).meta({ param: { example: exampleOf(given) } })]
   })
   return z.object(Object.fromEntries(described))
 }

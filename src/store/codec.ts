@@ -1,6 +1,5 @@
 import type { Selectable } from 'kysely'
-import type { Job } from '../domain/admin/job.ts'
-import type { ReplayCursor } from '../domain/delivery/delivery-list.ts'
+import type { Job, JobPlace } from '../domain/admin/job.ts'
 import type { Endpoint } from '../domain/delivery/endpoint.ts'
 import type { EndpointHealth } from '../domain/delivery/endpoint-health.ts'
 import type { SealedKeys } from '../domain/delivery/endpoint-keys.ts'
@@ -255,11 +254,11 @@ export function decodeJob(row: Selectable<Tables['job']>): Job {
   }
 }
 
-export function encodePlace(place: ReplayCursor | null): string | null {
+export function encodePlace(place: JobPlace | null): string | null {
   return place === null ? null : JSON.stringify(place)
 }
 
-export function decodePlace(place: string | null): ReplayCursor | null {
+export function decodePlace(place: string | null): JobPlace | null {
   // Only `encodePlace` writes it.
-  return place === null ? null : (JSON.parse(place) as ReplayCursor)
+  return place === null ? null : (JSON.parse(place) as JobPlace)
 }

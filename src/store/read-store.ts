@@ -12,8 +12,9 @@ import { lastFailures, listFailures } from './delivery/failures.ts'
 import { readFeed } from './delivery/read-feed.ts'
 import { findParcel } from './history/find-parcel.ts'
 import { listStatuses } from './history/parcel-statuses.ts'
+import { countHeld } from './ingest/held-pushes.ts'
 import { countQuarantined } from './ingest/inbox.ts'
-import { findPush, listInbox } from './ingest/inbox-lists.ts'
+import { inspectPush, listInbox } from './ingest/inbox-lists.ts'
 import type { ReadEngine } from './read-engine.ts'
 import { statement } from './statement.ts'
 
@@ -60,7 +61,8 @@ export function createReadStore(engine: ReadEngine): ReadSide {
     countBacklog: (endpointId) => countBacklog(session, Number(endpointId)),
     listDeliveries: (query) => engine.snapshot((of) => listDeliveries(of, query)),
     listInbox: (query) => engine.snapshot((of) => listInbox(of, query)),
-    findPush: (inboxId) => findPush(session, inboxId),
+    inspectPush: (inboxId) => engine.snapshot((of) => inspectPush(of, inboxId)),
+    countHeld: (state) => engine.snapshot((of) => countHeld(of, state)),
     findDelivery: (id) => engine.snapshot((of) => findDelivery(of, id)),
     countReplayable: ({ selection, limit, untilMs }) => engine.snapshot((of) => countReplayable(of, selection, limit, untilMs)),
     listJobs: (query) => listJobs(session, query),

@@ -27,6 +27,8 @@ export interface Dialect {
   joined(column: Expression<string>): RawBuilder<string | null>
   /** Bytes as lower-case hexadecimal. */
   hex(column: Expression<Uint8Array>): RawBuilder<string>
+  /** Whether bytes contain any of these texts. */
+  containsAny(column: Expression<Uint8Array | null>, texts: readonly string[]): RawBuilder<boolean>
   /** A column in a form for which the planner uses no index. */
   unindexed<Value>(column: Expression<Value>): RawBuilder<Value>
   /** The version of the parcel in a query of `parcel`; 0 where one process writes the store. */

@@ -25,6 +25,7 @@ import type { Session } from './engine.ts'
 import type { Contents } from './history/contents.ts'
 import { markRefused, pollableAgainAtMs, pollableIdentifiers, pollableParcels } from './history/parcels.ts'
 import { loadSightingsOf } from './history/sightings.ts'
+import { dismissPush, listHeld } from './ingest/held-pushes.ts'
 import { findPush } from './ingest/inbox-lists.ts'
 import { findAskable, findDuePolls } from './polling/due-polls.ts'
 import { dropExpectedPushes, duePushes } from './polling/expected-pushes.ts'
@@ -180,6 +181,8 @@ function deliveryVerbs({ session }: WriteParts) {
 function adminVerbs({ session }: WriteParts) {
   return {
     findPush: (inboxId) => findPush(session, inboxId),
+    listHeld: (request) => listHeld(session, request),
+    dismissPush: (inboxId) => dismissPush(session, inboxId),
     insertJob: (task, by, nowMs) => insertJob(session, task, by, nowMs),
     listUnendedJobs: (limit) => listUnendedJobs(session, limit),
     saveJob: (job, nowMs) => saveJob(session, job, nowMs),

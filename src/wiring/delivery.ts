@@ -4,6 +4,7 @@ import type { Config } from '../config/config.ts'
 import { deliveryRules } from '../config/delivery-rules.ts'
 import { endpointOf, type Role } from '../domain/admin/replica.ts'
 import type { DeliverySigner } from '../domain/delivery/delivery-request.ts'
+import type { BatchReport } from '../domain/history/recording.ts'
 import { createManageJobs, type ManageJobs } from '../flow/admin/manage-jobs.ts'
 import type { Membership } from '../flow/admin/membership.ts'
 import { createEndpointSigners } from '../flow/delivery/dispatching/endpoint-signers.ts'
@@ -41,6 +42,8 @@ export interface DeliveryPorts {
     | 'findJob'
   >
   readonly vault: Vault
+  /** Receives what a job has recorded. */
+  readonly onReprocessed: (report: BatchReport) => void
   readonly meter: Pick<Meter, 'deliveryAttempted'>
   readonly clock: Clock
   readonly log: Log

@@ -91,6 +91,7 @@ export function openInternalApi(config: Config, ports: InternalApiPorts) {
       reads,
       clock,
       onCommitted: (report) => commitSignal.committed('pushes', commitStatsOf(report)),
+      work: delivery.reviewAll,
     }),
     manageJobs: delivery.manageJobs,
     moves: ports.moves,

@@ -1,3 +1,4 @@
+import type { BatchReport } from '../domain/history/recording.ts'
 import type { Membership } from '../flow/admin/membership.ts'
 import { REPLAY_BATCH_SIZE } from '../flow/delivery/replays.ts'
 import type { Clock, Log } from '../flow/ports.ts'
@@ -17,10 +18,12 @@ export interface JanitorPorts {
   readonly onQueued: () => void
   /** Call when the order of waiting deliveries may have changed. */
   readonly onReordered: () => void
+  /** Receives what a batch of pushes recorded that were reprocessed. */
+  readonly onReprocessed: (report: BatchReport) => void
 }
 
-/** The long work of delivery, done a batch at a time while this replica is the janitor. */
-export function startJanitor({ write, replicas, clock, log, inTurn, onQueued, onReordered }: JanitorPorts) {
+/** The long work of delivery and of the inbox, done a batch at a time while this replica is the janitor. */
+export function startJanitor({ write, replicas, clock, log, inTurn, onQueued, onReordered, onReprocessed }: JanitorPorts) {
   const holds = () => replicas.holds('janitor')
   const feedReplay = startRetryingWorker(
     async () => {
@@ -36,7 +39,8 @@ export function startJanitor({ write, replicas, clock, log, inTurn, onQueued, on
       if (!holds()) return 'idle'
       // Before jobs, because a job may replay what is to be cancelled.
       if (!(await inTurn(() => write.cancelRemoved({ limit: REPLAY_BATCH_SIZE }))).isDone) return 'busy'
-      const { hasWorked, isDone } = await inTurn(() => write.workOnJobs({ limit: REPLAY_BATCH_SIZE, nowMs: clock.now() }))
+      const { hasWorked, isDone, report } = await inTurn(() => write.workOnJobs({ limit: REPLAY_BATCH_SIZE, nowMs: clock.now() }))
+      if (report !== null) onReprocessed(report)
       if (hasWorked) onReordered()
       return isDone ? 'idle' : 'busy'
     },

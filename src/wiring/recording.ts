@@ -1,4 +1,5 @@
 import type { Config } from '../config/config.ts'
+import type { BatchReport } from '../domain/history/recording.ts'
 import { type CommitStats, commitStatsOf } from '../flow/history/commit-stats.ts'
 import { refuseInTrouble } from '../runtime/disk-watch.ts'
 import { boundsOf, createGroupCommit } from '../runtime/group-commit.ts'
@@ -48,5 +49,7 @@ export function openRecording(config: Config, { writer, disk }: Pick<Storage, 'w
   )
   const recorder = refuseInTrouble(groupCommit, disk)
   closing.add(() => recorder.drained())
-  return { recorder, commitSignal }
+  /** Receives what pushes of the inbox recorded that were reprocessed. */
+  const reprocessed = (report: BatchReport) => commitSignal.committed('pushes', commitStatsOf(report))
+  return { recorder, commitSignal, reprocessed }
 }

@@ -4,7 +4,7 @@ import { deliveryRules } from '../config/delivery-rules.ts'
 import type { RecordRules } from '../domain/history/record-rules.ts'
 import type { BatchReport, Incoming } from '../domain/history/recording.ts'
 import { createJobs } from '../flow/admin/jobs.tx.ts'
-import { createReprocess } from '../flow/admin/reprocess.tx.ts'
+import { createReprocess, createReprocessBatches } from '../flow/admin/reprocess.tx.ts'
 import { createTellOperators } from '../flow/admin/tell-operators.tx.ts'
 import { createDispatchRound, type DispatchRoundOptions } from '../flow/delivery/dispatching/settle.tx.ts'
 import { createReplayFeed } from '../flow/delivery/replay-feed.tx.ts'
@@ -98,6 +98,7 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
   const notes = createNotePollOutcome(polling, options.record)
   let rules = options.deliver
   const record = createRecord(ports, options.record)
+  const batches = createReprocessBatches(ports, options.record)
   const settleMissedPushes = createSettleMissedPushes(store)
   const reschedulePolls = createReschedulePolls(ports, options.record)
   return {
@@ -110,10 +111,10 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
       await notes.notePollFailure(failure)
     },
     ...createWatchParcels(polling, options.record),
-    ...createReprocess(ports, options.record),
+    ...createReprocess(ports, options.record, batches),
     ...createCarrierMemory(store),
     ...createReplayFeed(store),
-    ...createJobs(store),
+    ...createJobs(batches),
     ...createRetryNow(store),
     ...createTellOperators(store),
     ...createDispatchRound(

@@ -54,6 +54,8 @@ async function useStore(engine: Engine, place: string): Promise<void> {
     tx.saveSettlements([], skipped.length > 0 ? skipped : [{ deliveryId: 1, endpointId: '2' }], NOW)
     const due = await tx.duePolls({ nowMs: NOW, limit: 5, after: null })
     await tx.pollCandidates({ nowMs: NOW, parcelIds: due.map(({ parcelId }) => parcelId) })
+    for (const reason of [null, 'schema']) await tx.listHeld({ state: 'quarantined', reason, after: 0, upTo: 9, limit: 5 })
+    await tx.dismissPush(3)
     await tx.queueFeed({ composed: [], deliveries: [{ endpointId: '2', parcelId: 7, sequence: 1_000_000, inboxId: null, nowMs: NOW }] })
   })
   await store.transaction(async (tx) => {
@@ -72,6 +74,13 @@ async function useStore(engine: Engine, place: string): Promise<void> {
   await reads.countBacklog('2')
   const page = { before: null, limit: 5 }
   await reads.listActions(page)
+  for (const state of [null, 'recorded', 'quarantined', 'expired', 'dismissed'] as const) {
+    for (const reason of [null, 'schema']) {
+      for (const parcel of [null, trackingIdOf(1)]) await reads.listInbox({ ...page, state, reason, parcel })
+    }
+  }
+  await reads.inspectPush(3)
+  for (const state of ['quarantined', 'expired'] as const) await reads.countHeld(state)
   await reads.listFailures({ endpointId: '2', sinceMs: 0 })
   await reads.lastFailures(['1', '2'])
   const list = { ...page, endpointId: null, parcelId: null, state: null }

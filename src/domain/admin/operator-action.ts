@@ -9,7 +9,7 @@ export interface Actor {
 
 /** What an order is about. */
 export interface ActionTarget {
-  readonly kind: 'endpoint' | 'delivery' | 'push' | 'parcel' | 'job' | 'store'
+  readonly kind: 'endpoint' | 'delivery' | 'push' | 'inbox' | 'parcel' | 'job' | 'store'
   readonly id: string
 }
 
@@ -26,6 +26,8 @@ export type ActionName =
   | 'delivery.retried'
   | 'delivery.skipped'
   | 'push.reprocessed'
+  | 'push.dismissed'
+  | 'inbox.reprocessed'
   | 'parcel.watched'
   | 'parcel.unwatched'
   | 'parcel.refreshed'

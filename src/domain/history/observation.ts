@@ -1,16 +1,19 @@
 import type { Sighting } from './status-entry.ts'
 
 /** Why a verified body is no event (DOMAIN 5.3, 1.6; FAULTS 2). */
-export type QuarantineReason =
-  | 'content_encoding'
-  | 'utf8'
-  | 'json_syntax'
-  | 'too_deep'
-  | 'schema'
-  | 'tracking_id'
-  | 'event_time'
-  | 'parcel_full'
-  | 'failed'
+export type QuarantineReason = (typeof QUARANTINE_REASONS)[number]
+
+export const QUARANTINE_REASONS = [
+  'content_encoding',
+  'utf8',
+  'json_syntax',
+  'too_deep',
+  'schema',
+  'tracking_id',
+  'event_time',
+  'parcel_full',
+  'failed',
+] as const
 
 /** A parsed push: one event and the ids it names. */
 export interface PushObservation {

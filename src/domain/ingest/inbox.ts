@@ -1,4 +1,5 @@
 import type { PushObservation, QuarantineReason } from '../history/observation.ts'
+import type { BodyPlace } from './place-in-body.ts'
 
 /** A push with a valid signature, as it arrived. Exactly the bytes of `body` are stored. */
 export interface ReceivedPush {
@@ -27,8 +28,8 @@ export interface IncomingPush extends ReceivedPush {
 /** A push in the inbox and its outcome, as operators see it. */
 export interface InboxPush {
   readonly inboxId: number
-  readonly state: InboxEntry['state']
-  /** Why it is quarantined; null: it is not. */
+  readonly state: InboxState
+  /** Why it is, or was, quarantined; null: it never was. */
   readonly reason: string | null
   readonly receivedAtMs: number
   readonly keyIndex: number
@@ -37,12 +38,28 @@ export interface InboxPush {
   readonly duplicates: number
   /** Null: the bytes are no longer kept. */
   readonly bodyBytes: number | null
+  /** The identifiers of its parcel, tracking numbers first; of a push that was not recorded those that its body names. */
+  readonly identifiers: readonly string[]
+  /** The status of its event; null: its body tells none, or is too long to be read for a list. */
+  readonly status: string | null
+  /** Where its body is wrong; null: that is not known, or its body is too long to be read for a list. */
+  readonly place: BodyPlace | null
 }
+
+/**
+ * What became of a push. `dismissed`: it was quarantined, and an operator decided that it stays unrecorded. It can still be reprocessed, which opens the case
+ * again.
+ */
+export type InboxState = InboxEntry['state'] | 'dismissed'
 
 /** Selects a page of the inbox. */
 export interface InboxQuery {
   /** Null: any. */
-  readonly state: InboxEntry['state'] | null
+  readonly state: InboxState | null
+  /** Only pushes that are, or were, quarantined for it; null or absent: any. */
+  readonly reason?: string | null
+  /** An identifier of the parcel; null or absent: any. A push that was not recorded counts if its body names the parcel. */
+  readonly parcel?: string | null
   /** Pushes with ids below this; null: from the newest. */
   readonly before: number | null
   readonly limit: number
@@ -58,6 +75,48 @@ export interface InboxPage {
 /** A push with its bytes; null: they are no longer kept. */
 export interface InspectedPush extends InboxPush {
   readonly body: Uint8Array | null
+}
+
+/** A push that is to be reprocessed. */
+export interface HeldPush extends Pick<InboxPush, 'state' | 'receivedAtMs' | 'keyIndex' | 'contentEncoding'> {
+  /** Null: the bytes are no longer kept. */
+  readonly body: Uint8Array | null
+}
+
+/** Selects pushes that were not recorded. */
+export interface HeldSelection {
+  readonly state: 'quarantined' | 'expired'
+  /** Null: any. */
+  readonly reason: string | null
+}
+
+/** Which of them, by inbox ids: those behind `after` and up to `upTo`, at most `limit`. */
+export interface HeldPlace {
+  readonly after: number
+  readonly upTo: number
+  readonly limit: number
+}
+
+/** Pushes of a selection with their bytes. There may be fewer than asked for, because bodies may be long. */
+export interface HeldPage {
+  readonly pushes: readonly (HeldPush & { readonly inboxId: number })[]
+  /** The id of the last one; null: there are no more. */
+  readonly next: number | null
+}
+
+/** Pushes that were not recorded, for one reason. */
+export interface HeldGroup {
+  /** Null: they are expired. */
+  readonly reason: string | null
+  readonly count: number
+  readonly first: HeldEnd
+  readonly last: HeldEnd
+}
+
+/** The oldest or the newest of a group. */
+export interface HeldEnd {
+  readonly inboxId: number
+  readonly receivedAtMs: number
 }
 
 /** A push as it is stored: its bytes and its outcome. */

@@ -1,14 +1,11 @@
 import { encodeContent } from '../history/content.ts'
 import type { Sighting, Texts } from '../history/status-entry.ts'
-import { parseIdentifier } from '../identifiers.ts'
+import { parseIdentifier, TRACKING_IDS_MAX } from '../identifiers.ts'
 import { parseInstant } from '../instant.ts'
 import { isObject, member, readJson } from '../json-body.ts'
 import { parseLanguageTag } from '../languages.ts'
 import { derivedText } from '../text.ts'
 import type { IncomingPush, ParsedEvent, ReceivedPush } from './inbox.ts'
-
-/** The maximum of identifiers in one push (DOMAIN 5.3). */
-const TRACKING_IDS_MAX = 100
 
 /**
  * Parses a verified body as one event (spec, "Webhook event payload"; DOMAIN 5.3). It must have a non-empty `status` and `detailedStatus`,

@@ -1,8 +1,9 @@
-import type { ReplayJobTask, UnendedJob } from '../../domain/admin/job.ts'
+import type { ReplayJobTask, ReprocessJobTask, UnendedJob } from '../../domain/admin/job.ts'
 import type { ReplayedBatch, ReplayRequest } from '../../domain/delivery/delivery-list.ts'
 import { audit } from '../audit.tx.ts'
 import type { WriteSide } from '../write-side.ts'
-import type { WriteStore, WriteTx } from '../write-store.ts'
+import type { WriteTx } from '../write-store.ts'
+import type { ReprocessBatches, ReprocessedHeld, ReprocessIn } from './reprocess.tx.ts'
 
 export type Jobs = Pick<WriteSide, 'replayDeliveries' | 'cancelRemoved' | 'startJob' | 'workOnJobs' | 'noteMove' | 'cancelJob'>
 
@@ -13,7 +14,8 @@ const UNENDED_MAX = 100
  * Long work, done a batch at a time so that pushes need not wait for it. A job is saved with its progress in the transaction of each batch,
  * so a restart continues exactly there. One job runs at a time, the oldest.
  */
-export function createJobs(store: WriteStore): Jobs {
+export function createJobs(batches: ReprocessBatches): Jobs {
+  const { store } = batches
   return {
     replayDeliveries: ({ action, ...request }) =>
       store.transaction(
@@ -35,18 +37,24 @@ export function createJobs(store: WriteStore): Jobs {
         },
         { announced: true },
       ),
-    workOnJobs: ({ limit, nowMs }) =>
-      store.transaction(
-        async (tx) => {
-          // One of them may be a move, which runs by itself.
-          const [job, ...others] = (await tx.listUnendedJobs(3)).filter(isReplay)
-          if (job === undefined) return { hasWorked: false, isDone: true }
-          const after = await workOn(tx, job, limit, nowMs)
-          await tx.saveJob(after, nowMs)
-          return { hasWorked: true, isDone: after.endedAtMs !== null && others.length === 0 }
-        },
-        { ofRole: 'janitor', announced: ({ hasWorked }) => hasWorked },
-      ),
+    async workOnJobs({ limit, nowMs }) {
+      const { done, report, ...worked } = await batches.run((reprocess) =>
+        store.transaction(
+          async (tx) => {
+            // One of them may be a move, which runs by itself.
+            const [job, ...others] = (await tx.listUnendedJobs(3)).filter(isOfStore)
+            if (job === undefined) return { hasWorked: false, isDone: true, done: null }
+            const { after, done } = isReplay(job)
+              ? { after: await workOn(tx, job, limit, nowMs), done: null }
+              : await reprocessFor(job, nowMs, (place) => reprocess(tx, { ...place, limit, nowMs }))
+            await tx.saveJob(after, nowMs)
+            return { hasWorked: true, isDone: after.endedAtMs !== null && others.length === 0, done }
+          },
+          { ofRole: 'janitor', announced: ({ hasWorked }) => hasWorked },
+        ),
+      )
+      return { ...worked, report: done === null ? null : report }
+    },
     noteMove: ({ jobId, done, nowMs }) =>
       store.transaction(async (tx) => {
         const job = (await tx.listUnendedJobs(UNENDED_MAX)).find((one) => one.jobId === jobId)
@@ -66,17 +74,33 @@ export function createJobs(store: WriteStore): Jobs {
   }
 }
 
-interface UnendedReplay extends UnendedJob {
-  readonly task: ReplayJobTask
-}
+type UnendedOf<Task> = UnendedJob & { readonly task: Task }
 
-function isReplay(job: UnendedJob): job is UnendedReplay {
+function isReplay(job: UnendedJob): job is UnendedOf<ReplayJobTask> {
   return job.task.kind === 'replay'
 }
 
-async function workOn(tx: WriteTx, job: UnendedReplay, limit: number, nowMs: number): Promise<UnendedJob> {
+function isOfStore(job: UnendedJob): job is UnendedOf<ReplayJobTask> | UnendedOf<ReprocessJobTask> {
+  return job.task.kind !== 'move'
+}
+
+async function reprocessFor(
+  job: UnendedOf<ReprocessJobTask>,
+  nowMs: number,
+  reprocess: (place: Omit<Parameters<ReprocessIn>[1], 'limit' | 'nowMs'>) => Promise<ReprocessedHeld>,
+): Promise<{ readonly after: UnendedJob; readonly done: ReprocessedHeld }> {
+  const { selection, upTo } = job.task
+  const after = job.place !== null && 'inboxId' in job.place ? job.place.inboxId : 0
+  const done = await reprocess({ selection, after, upTo })
+  const saved = { ...job, done: job.done + done.recorded.length }
+  if (done.next === null) return { after: { ...saved, state: 'done', endedAtMs: nowMs }, done }
+  return { after: { ...saved, state: 'running', place: { inboxId: done.next } }, done }
+}
+
+async function workOn(tx: WriteTx, job: UnendedOf<ReplayJobTask>, limit: number, nowMs: number): Promise<UnendedJob> {
   const { selection, to, untilMs } = job.task
-  const batch = await replayBatch(tx, { selection, to, untilMs, after: job.place, limit, nowMs })
+  const after = job.place !== null && 'inboxId' in job.place ? null : job.place
+  const batch = await replayBatch(tx, { selection, to, untilMs, after, limit, nowMs })
   if (batch === null) return { ...job, state: 'failed', failure: 'The endpoint was removed.', endedAtMs: nowMs }
   const done = job.done + batch.count
   if (batch.next === null) return { ...job, state: 'done', done, endedAtMs: nowMs }

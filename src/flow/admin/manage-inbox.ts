@@ -1,52 +1,85 @@
+import type { Job } from '../../domain/admin/job.ts'
 import type { Actor } from '../../domain/admin/operator-action.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { BatchReport, RecordOutcome, Reprocessed } from '../../domain/history/recording.ts'
-import type { InboxEntry, InboxPush, InspectedPush } from '../../domain/ingest/inbox.ts'
+import type { HeldGroup, HeldSelection, InboxPush, InboxState, InspectedPush } from '../../domain/ingest/inbox.ts'
 import type { Clock } from '../ports.ts'
+import { readIdentifier } from '../read-identifier.ts'
 import type { ReadSide } from '../read-side.ts'
 import type { WriteSide } from '../write-side.ts'
 
-export const INBOX_STATES = ['recorded', 'quarantined', 'expired'] as const satisfies readonly InboxEntry['state'][]
+export const INBOX_STATES = ['recorded', 'quarantined', 'expired', 'dismissed'] as const satisfies readonly InboxState[]
+/** The states in which pushes can be reprocessed together. */
+export const HELD_STATES = ['quarantined', 'expired'] as const satisfies readonly HeldSelection['state'][]
+
+/** How many are reprocessed while the asker waits; more become a job. */
+const AT_ONCE_MAX = 100
 
 export interface ManageInboxPorts {
-  readonly write: Pick<WriteSide, 'reprocess'>
-  readonly reads: Pick<ReadSide, 'listInbox' | 'findPush'>
+  readonly write: Pick<WriteSide, 'reprocess' | 'reprocessHeld' | 'dismissPush' | 'startJob'>
+  readonly reads: Pick<ReadSide, 'listInbox' | 'inspectPush' | 'countHeld'>
   readonly clock: Clock
   /** Receives the report of the commit, as after any other commit. */
   readonly onCommitted: (report: BatchReport) => void
+  /** Call when a job was queued. */
+  readonly work: () => void
 }
 
 /**
- * How operators view and reprocess received pushes (CONTRACT, `/relay/inbox`). Ids are raw path text and throw `not_found` if there is no
+ * How operators view, reprocess and dismiss received pushes (CONTRACT, `/relay/inbox`). Ids are raw path text and throw `not_found` if there is no
  * such push.
  */
 export interface ManageInbox {
-  /** Lists pushes, the newest first. Null: any state, from the newest on. */
+  /** Lists pushes, the newest first. Null: any state, reason and parcel, from the newest on. Throws `bad_tracking_number`. */
   list(query: {
-    readonly state: InboxEntry['state'] | null
+    readonly state: InboxState | null
+    readonly reason: string | null
+    /** Raw text: an identifier. */
+    readonly parcel: string | null
     readonly cursor: number | null
     readonly limit: number
   }): Promise<{ readonly pushes: readonly InboxPush[]; readonly next: string | null }>
   find(id: string): Promise<InspectedPush>
+  /** How many pushes are in quarantine, by reason, that of the newest first. */
+  quarantined(): Promise<readonly HeldGroup[]>
   /** Reprocesses a push that was not recorded. Throws `not_reprocessable`. */
   reprocess(id: string, by: Actor): Promise<RecordOutcome>
+  /**
+   * Reprocesses all pushes of a state and a reason that came until now, the oldest first; null: for any reason. With `dryRun` it only counts them. More than
+   * a hundred become a job. Throws `too_many_jobs`.
+   */
+  reprocessAll(order: HeldSelection & { readonly dryRun: boolean }, by: Actor): Promise<ReprocessAnswer>
+  /** Decides that a quarantined push stays unrecorded: it is not reprocessed with others any more. Throws `not_dismissable`. */
+  dismiss(id: string, by: Actor): Promise<InspectedPush>
 }
+
+/** The result of reprocessing many: counted only, done, or queued as a job. */
+export type ReprocessAnswer =
+  | { readonly kind: 'counted'; readonly count: number; readonly groups: readonly HeldGroup[] }
+  | { readonly kind: 'reprocessed'; readonly count: number; readonly outcomes: Readonly<Record<RecordOutcome['kind'], number>> }
+  | { readonly kind: 'job'; readonly job: Job }
 
 const REPROCESS_REFUSALS: Readonly<Record<Exclude<Reprocessed['kind'], 'done' | 'unknown'>, string>> = {
   settled: 'This push is recorded already.',
   body_gone: 'The bytes of this push are no longer kept (retention.raw).',
 }
 
-export function createManageInbox({ write, reads, clock, onCommitted }: ManageInboxPorts): ManageInbox {
+export function createManageInbox(ports: ManageInboxPorts): ManageInbox {
+  const { write, reads, clock, onCommitted } = ports
+
+  async function find(text: string): Promise<InspectedPush> {
+    const id = readId(text)
+    return (id === null ? null : await reads.inspectPush(id)) ?? unknown()
+  }
+
   return {
-    async list({ state, cursor, limit }) {
-      const { pushes, next } = await reads.listInbox({ state, before: cursor, limit })
+    async list({ state, reason, parcel, cursor, limit }) {
+      const identifier = parcel === null ? null : readIdentifier(parcel)
+      const { pushes, next } = await reads.listInbox({ state, reason, parcel: identifier, before: cursor, limit })
       return { pushes, next: next === null ? null : String(next) }
     },
-    async find(text) {
-      const id = readId(text)
-      return (id === null ? null : await reads.findPush(id)) ?? unknown()
-    },
+    find,
+    quarantined: () => reads.countHeld('quarantined'),
     async reprocess(text, by) {
       const inboxId = readId(text) ?? unknown()
       const nowMs = clock.now()
@@ -58,6 +91,47 @@ export function createManageInbox({ write, reads, clock, onCommitted }: ManageIn
       const [outcome] = done.report.outcomes
       if (outcome === undefined) throw new Error('reprocessing a push returned no outcome')
       return outcome
+    },
+    async reprocessAll({ state, reason, dryRun }, by) {
+      const groups = (await reads.countHeld(state)).filter((group) => reason === null || group.reason === reason)
+      const count = groups.reduce((sum, group) => sum + group.count, 0)
+      if (dryRun) return { kind: 'counted', count, groups }
+      const selection = { state, reason }
+      const upTo = Math.max(0, ...groups.map(({ last }) => last.inboxId))
+      const nowMs = clock.now()
+      const action = {
+        atMs: nowMs,
+        by,
+        action: 'inbox.reprocessed',
+        target: { kind: 'inbox', id: state },
+        detail: { reason, count },
+      } as const
+      if (count > AT_ONCE_MAX) {
+        const job = await write.startJob({ task: { kind: 'reprocess', selection, upTo }, by: by.name, nowMs, action })
+        if (job === null) throw new AppError('too_many_jobs', 'A hundred jobs have not ended yet. Cancel one, or ask again later.')
+        ports.work()
+        return { kind: 'job', job }
+      }
+      const outcomes = { recorded: 0, duplicate: 0, quarantined: 0, expired: 0 }
+      for (let after: number | null = count === 0 ? null : 0; after !== null; ) {
+        const order: { readonly action?: typeof action } = after === 0 ? { action } : {}
+        const batch = await write.reprocessHeld({ selection, after, upTo, limit: AT_ONCE_MAX, nowMs: clock.now(), ...order })
+        onCommitted(batch.report)
+        for (const outcome of batch.report.outcomes) outcomes[outcome.kind] += 1
+        after = batch.next
+      }
+      return { kind: 'reprocessed', count: Object.values(outcomes).reduce((sum, each) => sum + each, 0), outcomes }
+    },
+    async dismiss(text, by) {
+      const { inboxId, state } = await find(text)
+      const target = { kind: 'push', id: String(inboxId) } as const
+      const action = { atMs: clock.now(), by, action: 'push.dismissed', target, detail: {} } as const
+      const done = await write.dismissPush({ inboxId, action })
+      if (done === 'unknown') return unknown()
+      if (done === 'settled' && state !== 'dismissed') {
+        throw new AppError('not_dismissable', 'Only a push in quarantine can be dismissed; this one is not, or not any more.')
+      }
+      return await find(text)
     },
   }
 }

@@ -4,6 +4,7 @@ import type { InspectedParcel, ParcelPage, ParcelQuery, StoreCounts } from '../.
 import type { Assignment, Replica, Role, RoleChange } from '../../domain/admin/replica.ts'
 import type { QuarantineCount, Trouble, TroubleBegun, TroubleEnded } from '../../domain/admin/trouble.ts'
 import type { OperatorEvent, OperatorEventQuery, ToldEvent } from '../../domain/delivery/operator-event.ts'
+import type { BatchReport } from '../../domain/history/recording.ts'
 
 /** The verbs of admin that write; see `WriteSide`. Times are epoch milliseconds. */
 export interface AdminWrites {
@@ -12,10 +13,12 @@ export interface AdminWrites {
   /** Queues a job; null: too many have not ended. */
   startJob(request: Audited & { readonly task: JobTask; readonly by: string; readonly nowMs: number }): Promise<Job | null>
   /** Does a batch of the oldest unended job; `isDone`: none is left. Progress is in the store, so a restart continues there. */
-  workOnJobs(request: {
-    readonly limit: number
-    readonly nowMs: number
-  }): Promise<{ readonly hasWorked: boolean; readonly isDone: boolean }>
+  workOnJobs(request: { readonly limit: number; readonly nowMs: number }): Promise<{
+    readonly hasWorked: boolean
+    readonly isDone: boolean
+    /** What a batch of reprocessed pushes recorded; null: the job was another. */
+    readonly report: BatchReport | null
+  }>
   /** Saves how many rows a move has copied. `isWanted` is false when its job was cancelled. */
   noteMove(request: { readonly jobId: number; readonly done: number; readonly nowMs: number }): Promise<{ readonly isWanted: boolean }>
   /** Cancels a job where it is; one that has ended stays as it is. Null: there is no such job. */

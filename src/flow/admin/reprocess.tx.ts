@@ -1,28 +1,35 @@
+import type { ChangeSet } from '../../domain/history/change-set.ts'
 import type { RecordRules } from '../../domain/history/record-rules.ts'
-import type { IncomingPush } from '../../domain/ingest/inbox.ts'
+import type { BatchReport } from '../../domain/history/recording.ts'
+import type { HeldPlace, HeldPush, HeldSelection, IncomingPush } from '../../domain/ingest/inbox.ts'
 import { parsePush } from '../../domain/ingest/parse-push.ts'
 import { notAhead } from '../../domain/put-back.ts'
 import { audit } from '../audit.tx.ts'
 import { failedPush, learn, orQuarantined, type RecordPorts, recordTogether, reportOf } from '../history/record.tx.ts'
 import type { WriteSide } from '../write-side.ts'
+import type { WriteStore, WriteTx } from '../write-store.ts'
 
 type Reprocess = Parameters<WriteSide['reprocess']>[0]
+type Prepare = (push: IncomingPush) => IncomingPush
 
 /**
- * Reprocesses a push of the inbox that was not recorded: a later version may understand it, its parcel may have room, or the clock may have
+ * Reprocesses pushes of the inbox that were not recorded: a later version may understand them, their parcels may have room, or the clock may have
  * been corrected.
  */
-export function createReprocess(ports: RecordPorts, rules: RecordRules): Pick<WriteSide, 'reprocess'> {
+export function createReprocess(
+  ports: RecordPorts,
+  rules: RecordRules,
+  batches: ReprocessBatches,
+): Pick<WriteSide, 'reprocess' | 'reprocessHeld' | 'dismissPush'> {
   const { store, clock } = ports
-  const record = ({ inboxId, nowMs, ...order }: Reprocess, prepared: (push: IncomingPush) => IncomingPush) =>
+  const record = ({ inboxId, nowMs, ...order }: Reprocess, prepared: Prepare) =>
     store.transaction(async (tx) => {
       const held = await tx.findPush(inboxId)
       if (held === null) return 'unknown'
       if (held.state === 'recorded') return 'settled'
-      const { body, contentEncoding, keyIndex } = held
-      if (body === null) return 'body_gone'
-      const push = parsePush({ body, contentEncoding, keyIndex, receivedAtMs: notAhead(held.receivedAtMs, nowMs) })
-      const done = await recordTogether(tx, [{ ...prepared(push), inboxId }], ports, rules)
+      const push = incomingOf(held, inboxId, nowMs)
+      if (push === null) return 'body_gone'
+      const done = await recordTogether(tx, [prepared(push)], ports, rules)
       audit(tx, order, { outcome: done.recorded[0]?.outcome.kind ?? null })
       return done
     })
@@ -38,5 +45,87 @@ export function createReprocess(ports: RecordPorts, rules: RecordRules): Pick<Wr
       learn(done, ports)
       return { kind: 'done', report: reportOf(done.recorded, clock.monotonic() - startedAt) }
     },
+    async reprocessHeld({ action, ...request }) {
+      const { report, done } = await batches.run((reprocess) =>
+        store.transaction(async (tx) => {
+          const done = await reprocess(tx, request)
+          if (action !== undefined) audit(tx, { action })
+          return { done }
+        }),
+      )
+      return { report, next: done.next }
+    },
+    dismissPush: ({ inboxId, ...order }) =>
+      store.transaction(async (tx) => {
+        if (await tx.dismissPush(inboxId)) {
+          audit(tx, order)
+          return 'done'
+        }
+        return (await tx.findPush(inboxId)) === null ? 'unknown' : 'settled'
+      }),
   }
+}
+
+interface HeldBatch extends HeldPlace {
+  readonly selection: HeldSelection
+  readonly nowMs: number
+}
+
+/** What a batch recorded, and how many pushes those were. */
+export interface ReprocessedHeld extends Pick<ChangeSet, 'recorded' | 'scanSamples' | 'foundByPoll'> {
+  /** The id of the last push; null: there are no more. */
+  readonly next: number | null
+}
+
+/** Reprocesses a batch of pushes within a transaction. */
+export type ReprocessIn = (tx: WriteTx, batch: HeldBatch) => Promise<ReprocessedHeld>
+
+/** Transactions that reprocess many pushes. */
+export interface ReprocessBatches {
+  readonly store: WriteStore
+  /**
+   * Runs a transaction that may reprocess a batch (`done`; null: it did not), and learns from it when it is durable. If something in the batch makes the store fail
+   * to apply it, which would be a bug, it runs again with one push alone, and quarantines that if it is the one.
+   */
+  run<Result extends { readonly done: ReprocessedHeld | null }>(
+    work: (reprocess: ReprocessIn) => Promise<Result>,
+  ): Promise<Result & { readonly report: BatchReport }>
+}
+
+export function createReprocessBatches(ports: RecordPorts, rules: RecordRules): ReprocessBatches {
+  const { store, clock } = ports
+  const upTo =
+    (most: number, prepared: Prepare): ReprocessIn =>
+    async (tx, { selection, nowMs, ...place }) => {
+      const { pushes, next } = await tx.listHeld({ ...selection, ...place, limit: Math.min(place.limit, most) })
+      const incoming = pushes.flatMap((push) => incomingOf(push, push.inboxId, nowMs) ?? []).map(prepared)
+      if (incoming.length === 0) return { recorded: [], scanSamples: [], foundByPoll: [], next }
+      return { ...(await recordTogether(tx, incoming, ports, rules)), next }
+    }
+  return {
+    store,
+    async run(work) {
+      const startedAt = clock.monotonic()
+      const asTheyAre: Prepare = (push) => push
+      const result = await orQuarantined(
+        ports,
+        () => work(upTo(Number.MAX_SAFE_INTEGER, asTheyAre)),
+        () =>
+          orQuarantined(
+            ports,
+            () => work(upTo(1, asTheyAre)),
+            () => work(upTo(1, failedPush)),
+          ),
+      )
+      if (result.done !== null) learn(result.done, ports)
+      return { ...result, report: reportOf(result.done?.recorded ?? [], clock.monotonic() - startedAt) }
+    },
+  }
+}
+
+/** Null: its bytes are no longer kept. */
+function incomingOf(held: HeldPush, inboxId: number, nowMs: number): IncomingPush | null {
+  const { body, contentEncoding, keyIndex, receivedAtMs } = held
+  if (body === null) return null
+  return { ...parsePush({ body, contentEncoding, keyIndex, receivedAtMs: notAhead(receivedAtMs, nowMs) }), inboxId }
 }

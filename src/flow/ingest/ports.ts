@@ -1,6 +1,15 @@
 import type { Audited } from '../../domain/admin/operator-action.ts'
-import type { Reprocessed } from '../../domain/history/recording.ts'
-import type { InboxPage, InboxQuery, InspectedPush } from '../../domain/ingest/inbox.ts'
+import type { BatchReport, Reprocessed } from '../../domain/history/recording.ts'
+import type {
+  HeldGroup,
+  HeldPage,
+  HeldPlace,
+  HeldPush,
+  HeldSelection,
+  InboxPage,
+  InboxQuery,
+  InspectedPush,
+} from '../../domain/ingest/inbox.ts'
 
 /** The verbs of ingest that write; see `WriteSide`. */
 export interface IngestWrites {
@@ -9,18 +18,39 @@ export interface IngestWrites {
    * new reason.
    */
   reprocess(request: Audited & { readonly inboxId: number; readonly nowMs: number }): Promise<Reprocessed>
+  /** The same for up to `limit` pushes of a selection, the oldest first. Those before `after` and behind `upTo` are none of it. */
+  reprocessHeld(request: ReprocessRequest): Promise<ReprocessedBatch>
+  /** Decides that a quarantined push stays unrecorded. `settled`: it is not quarantined. */
+  dismissPush(request: Audited & { readonly inboxId: number }): Promise<'done' | 'settled' | 'unknown'>
+}
+
+export interface ReprocessRequest extends Audited, HeldPlace {
+  readonly selection: HeldSelection
+  readonly nowMs: number
+}
+
+export interface ReprocessedBatch {
+  readonly report: BatchReport
+  /** The id of the last one; null: there are no more. */
+  readonly next: number | null
 }
 
 /** What ingest needs of the store inside one transaction; see `WriteTx`. */
 export interface IngestTx {
   /** A push of the inbox with its bytes; null: there is none. */
-  findPush(inboxId: number): Promise<InspectedPush | null>
+  findPush(inboxId: number): Promise<HeldPush | null>
+  /** Pushes that were not recorded, the oldest first. */
+  listHeld(request: HeldSelection & HeldPlace): Promise<HeldPage>
+  /** Dismisses a quarantined push; false: it is not one. */
+  dismissPush(inboxId: number): Promise<boolean>
 }
 
 /** What ingest reads from the store; see `ReadSide`. */
 export interface IngestReads {
   /** A page of the inbox, the newest first. */
   listInbox(query: InboxQuery): Promise<InboxPage>
-  /** A push of the inbox with its bytes; null: there is none. */
-  findPush(inboxId: number): Promise<InspectedPush | null>
+  /** A push of the inbox with its bytes and their place; null: there is none. */
+  inspectPush(inboxId: number): Promise<InspectedPush | null>
+  /** How many pushes were not recorded, by reason, that of the newest first. */
+  countHeld(state: HeldSelection['state']): Promise<readonly HeldGroup[]>
 }

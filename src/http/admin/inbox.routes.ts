@@ -1,41 +1,44 @@
 import { isUtf8 } from 'node:buffer'
 import { z } from 'zod'
-import type { QuarantineReason } from '../../domain/history/observation.ts'
+import { QUARANTINE_REASONS } from '../../domain/history/observation.ts'
 import type { RecordOutcome } from '../../domain/history/recording.ts'
 import type { InboxPush, InspectedPush } from '../../domain/ingest/inbox.ts'
-import { INBOX_STATES, type ManageInbox } from '../../flow/admin/manage-inbox.ts'
-import { idOf, instant, jsonAnswer, named, numberedId, oneOfAll, pageAnswer, wholeNumber } from '../server/answer-schemas.ts'
+import { HELD_STATES, INBOX_STATES, type ManageInbox } from '../../flow/admin/manage-inbox.ts'
+import { idOf, instant, jsonAnswer, location, named, numberedId, oneOfAll, pageAnswer, wholeNumber } from '../server/answer-schemas.ts'
 import { presentInstant, presentJson } from '../server/present.ts'
-import { count, NO_QUERY, oneOf, page, query } from '../server/query.ts'
+import { count, flag, NO_QUERY, oneOf, page, query, text } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
+import { jobSchema, pathOfJob, presentJob } from './jobs.routes.ts'
 
 export interface InboxRoutePorts {
   readonly manageInbox: ManageInbox
 }
 
-const quarantineReason = named('QuarantineReason', () =>
-  oneOfAll<QuarantineReason>({
-    content_encoding: true,
-    utf8: true,
-    json_syntax: true,
-    too_deep: true,
-    schema: true,
-    tracking_id: true,
-    event_time: true,
-    parcel_full: true,
-    failed: true,
-  }),
-)
+const quarantineReason = named('QuarantineReason', () => z.enum(QUARANTINE_REASONS))
 
 const pushMembers = () => ({
   id: numberedId(),
   state: z.enum(INBOX_STATES),
-  reason: quarantineReason().nullable().describe('Why it is quarantined; null: it is not.'),
+  reason: quarantineReason().nullable().describe('Why it is, or was, quarantined; null: it never was.'),
   receivedAt: instant(),
   keyIndex: wholeNumber().describe('The index in `webhook.sharedKeys` of the key that matched.'),
   contentEncoding: z.string().nullable(),
   duplicates: wholeNumber().describe('How often it arrived again.'),
   bodyBytes: wholeNumber().nullable().describe('Null: the bytes are no longer kept.'),
+  parcel: z
+    .strictObject({ identifiers: z.array(z.string()) })
+    .describe('The identifiers of its parcel; of a push that was not recorded those that its body names.'),
+  status: z.string().nullable().describe('The status of its event; null: it tells none, or is too long to be read for a list.'),
+  place: z
+    .strictObject({
+      member: z.string().nullable().describe('Such as `eventTime` or `trackingIds[1]`; null: no single one.'),
+      missing: z.boolean().describe('Whether the member is missing: the place is then the end of the object.'),
+      from: wholeNumber().describe('The first byte, counted from 0.'),
+      to: wholeNumber().describe('The byte behind the last.'),
+      found: z.string().describe('What stands there, at most 60 characters; a byte that is no text in hexadecimal.'),
+    })
+    .nullable()
+    .describe('Where its body is wrong; null: its body is not what is wrong, or is too long to be read for a list.'),
 })
 
 const listedSchema = named('ListedPush', () => z.strictObject(pushMembers()))
@@ -54,13 +57,19 @@ export const INBOX_ROUTES = [
     method: 'get',
     path: '/relay/inbox',
     summary: 'List received pushes',
-    description: 'Newest first.',
+    description: 'Newest first. A page may hold fewer than `limit`, even none, while there is a `next`.',
     scope: 'admin',
     params: {},
-    query: query({ ...page, cursor: count.nullable().default(null), state: oneOf(INBOX_STATES) }),
+    query: query({
+      ...page,
+      cursor: count.nullable().default(null),
+      state: oneOf(INBOX_STATES),
+      reason: oneOf(QUARANTINE_REASONS).describe('Only pushes that are, or were, quarantined for it.'),
+      parcel: text.describe('An identifier. A push that was not recorded counts if its body names the parcel.'),
+    }),
     body: null,
     answers: () => ({ 200: pageAnswer('pushes', listedSchema()) }),
-    problems: [],
+    problems: ['bad_tracking_number'],
     example: { path: {}, query: 'state=quarantined&limit=10' },
     answer:
       ({ manageInbox }: InboxRoutePorts) =>
@@ -113,25 +122,103 @@ export const INBOX_ROUTES = [
         presentJson(ctx, 200, { outcome: outcome.kind, reason: outcome.kind === 'quarantined' ? outcome.reason : null })
       },
   }),
+  apiRoute({
+    method: 'post',
+    path: '/relay/inbox/:id/dismiss',
+    summary: 'Dismiss a push that is in quarantine',
+    description: 'It stays unrecorded, and is not reprocessed with others any more. `reprocess` opens the case again.',
+    scope: 'admin',
+    params: { id: idOf('push') },
+    query: NO_QUERY,
+    body: null,
+    answers: () => ({ 200: jsonAnswer('The push', pushSchema()) }),
+    problems: ['not_found', 'not_dismissable'],
+    example: { path: { id: '2' } },
+    answer:
+      ({ manageInbox }: InboxRoutePorts) =>
+      async (ctx, { by, param }) =>
+        presentJson(ctx, 200, presentInspected(await manageInbox.dismiss(param('id'), by))),
+  }),
+  apiRoute({
+    method: 'post',
+    path: '/relay/inbox/reprocess',
+    summary: 'Reprocess all pushes that were not recorded',
+    description: 'The oldest first, without those that were dismissed. More than 100 become a job.',
+    scope: 'admin',
+    params: {},
+    query: query({
+      state: z.enum(HELD_STATES).default('quarantined'),
+      reason: oneOf(QUARANTINE_REASONS).describe('Only those that are quarantined for it.'),
+      dryRun: flag.describe('Only counts them.'),
+    }),
+    body: null,
+    answers: () => ({
+      200: jsonAnswer(
+        'What became of them; with `dryRun` how many there are',
+        z.union([
+          z.strictObject({
+            count: wholeNumber(),
+            dryRun: z.literal(true),
+            reasons: z.array(
+              z.strictObject({ reason: quarantineReason().nullable(), count: wholeNumber(), first: instant(), last: instant() }),
+            ),
+          }),
+          z.strictObject({
+            count: wholeNumber(),
+            dryRun: z.literal(false),
+            outcomes: z.strictObject({
+              recorded: wholeNumber(),
+              duplicate: wholeNumber(),
+              quarantined: wholeNumber(),
+              expired: wholeNumber(),
+            }),
+          }),
+        ]),
+      ),
+      202: jsonAnswer('A job reprocesses them', jobSchema(), location()),
+    }),
+    problems: ['too_many_jobs'],
+    example: { path: {}, query: 'dryRun=true' },
+    answer:
+      ({ manageInbox }: InboxRoutePorts) =>
+      async (ctx, call) => {
+        const answer = await manageInbox.reprocessAll(call.query, call.by)
+        if (answer.kind === 'job') {
+          ctx.set('Location', pathOfJob(answer.job))
+          presentJson(ctx, 202, presentJob(answer.job))
+        } else if (answer.kind === 'counted') {
+          const reasons = answer.groups.map(({ reason, count: many, first, last }) => ({
+            reason,
+            count: many,
+            first: presentInstant(first.receivedAtMs),
+            last: presentInstant(last.receivedAtMs),
+          }))
+          presentJson(ctx, 200, { count: answer.count, dryRun: true, reasons })
+        } else presentJson(ctx, 200, { count: answer.count, dryRun: false, outcomes: answer.outcomes })
+      },
+  }),
 ]
 
-function presentPush({ inboxId, state, reason, receivedAtMs, keyIndex, contentEncoding, duplicates, bodyBytes }: InboxPush): object {
+function presentPush(push: InboxPush): object {
+  const { inboxId, receivedAtMs, identifiers, place } = push
   return {
     id: String(inboxId),
-    state,
-    reason,
+    state: push.state,
+    reason: push.reason,
     receivedAt: presentInstant(receivedAtMs),
-    /** The index in webhook.sharedKeys of the key that matched. */
-    keyIndex,
-    contentEncoding,
-    duplicates,
-    bodyBytes,
+    keyIndex: push.keyIndex,
+    contentEncoding: push.contentEncoding,
+    duplicates: push.duplicates,
+    bodyBytes: push.bodyBytes,
+    parcel: { identifiers },
+    status: push.status,
+    place: place === null ? null : { member: place.member, missing: place.isMissing, from: place.from, to: place.to, found: place.found },
   }
 }
 
 /** A push with its exact bytes in Base64, and as text if they are UTF-8. */
 function presentInspected({ body, ...push }: InspectedPush): object {
   const bytes = body === null ? null : Buffer.from(body)
-  const text = bytes !== null && isUtf8(bytes) ? bytes.toString() : null
-  return { ...presentPush(push), body: bytes?.toString('base64') ?? null, text }
+  const asText = bytes !== null && isUtf8(bytes) ? bytes.toString() : null
+  return { ...presentPush(push), body: bytes?.toString('base64') ?? null, text: asText }
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod'
-import type { Job, ReplayJobTask } from '../../domain/admin/job.ts'
+import type { Job, JobTask, ReplayJobTask } from '../../domain/admin/job.ts'
 import type { MoveProgress, MoveStep } from '../../domain/admin/store-move.ts'
+import { HELD_STATES } from '../../flow/admin/manage-inbox.ts'
 import type { ManageJobs } from '../../flow/admin/manage-jobs.ts'
 import type { ManageMoves } from '../../flow/admin/manage-moves.ts'
 import { idOf, instant, jsonAnswer, named, numberedId, oneOfAll, pageAnswer, wholeNumber } from '../server/answer-schemas.ts'
@@ -15,7 +16,7 @@ export interface JobsRoutePorts {
 
 const moveStep = () => oneOfAll<MoveStep>({ copying: true, catching_up: true, verifying: true, waiting: true, switching: true })
 
-/** What both kinds of jobs have. */
+/** What all kinds of jobs have. */
 const jobMembers = () => ({
   id: numberedId(),
   state: oneOfAll<Job['state']>({ waiting: true, running: true, done: true, failed: true, cancelled: true }),
@@ -47,6 +48,12 @@ export const jobSchema = named('Job', () =>
     }),
     z.strictObject({
       ...jobMembers(),
+      kind: z.literal('reprocess'),
+      progress: z.strictObject({ done: wholeNumber() }),
+      task: z.strictObject({ state: z.enum(HELD_STATES), reason: z.string().nullable() }).describe('The pushes that are reprocessed.'),
+    }),
+    z.strictObject({
+      ...jobMembers(),
       kind: z.literal('move'),
       progress: z.strictObject({ done: wholeNumber(), step: moveStep().optional(), total: wholeNumber().optional() }),
       task: z.strictObject({ to: z.string() }),
@@ -62,7 +69,7 @@ export const JOBS_ROUTES = [
     method: 'get',
     path: '/relay/jobs',
     summary: 'List jobs',
-    description: 'Long replays and moves of the store, newest first.',
+    description: 'Long replays, pushes that are reprocessed, and moves of the store, newest first.',
     scope: 'admin',
     params: {},
     query: query({ ...page, cursor: count.nullable().default(null) }),
@@ -127,8 +134,13 @@ export function presentJob(job: Job, moving: MoveProgress | null = null): object
     endedAt: presentInstant(endedAtMs),
     result: state === 'done' ? { count: done } : null,
     failure,
-    task: task.kind === 'move' ? { to: task.to } : presentReplay(task),
+    task: presentTask(task),
   }
+}
+
+function presentTask(task: JobTask): object {
+  if (task.kind === 'move') return { to: task.to }
+  return task.kind === 'reprocess' ? task.selection : presentReplay(task)
 }
 
 function presentReplay({ to, selection }: ReplayJobTask): object {

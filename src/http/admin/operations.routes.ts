@@ -21,7 +21,15 @@ const actionSchema = named('AuditedAction', () =>
     action: z.string().describe('What was done, such as `endpoint.changed`.'),
     target: z
       .strictObject({
-        kind: oneOfAll<ActionTarget['kind']>({ endpoint: true, delivery: true, push: true, parcel: true, job: true, store: true }),
+        kind: oneOfAll<ActionTarget['kind']>({
+          endpoint: true,
+          delivery: true,
+          push: true,
+          inbox: true,
+          parcel: true,
+          job: true,
+          store: true,
+        }),
         id: z.string(),
       })
       .nullable(),

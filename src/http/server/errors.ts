@@ -42,6 +42,7 @@ export const PROBLEMS: Readonly<Record<ProblemCode, readonly [status: number, ti
   not_skippable: [409, 'There is nothing to skip'],
   not_rotating: [409, 'No key is being replaced'],
   not_reprocessable: [409, 'This push cannot be reprocessed'],
+  not_dismissable: [409, 'This push cannot be dismissed'],
   stale_form: [409, 'This page is out of date'],
   endpoint_read_only: [409, 'This endpoint is defined in the config file'],
   feed_gone: [410, 'The feed no longer reaches back that far'],

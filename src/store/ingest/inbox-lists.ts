@@ -1,36 +1,27 @@
-import { sql } from 'kysely'
-import type { InboxEntry, InboxPage, InboxPush, InboxQuery, InspectedPush } from '../../domain/ingest/inbox.ts'
+import { type Kysely, sql } from 'kysely'
+import type { HeldPage, HeldPush, InboxPage, InboxPush, InboxQuery, InboxState, InspectedPush } from '../../domain/ingest/inbox.ts'
+import { type BodyGlimpse, findPlace, glimpseBody } from '../../domain/ingest/place-in-body.ts'
 import type { Session } from '../engine.ts'
+import { loadIdentifiersOf } from '../history/parcels.ts'
+import type { Tables } from '../schema.ts'
 import { statement } from '../statement.ts'
 import { INBOX_STATES } from './inbox.ts'
 
-/** How many pushes one page may scan: a state without an index could otherwise require a full scan. */
+/** How many pushes one page may scan: what has no index could otherwise require a full scan. */
 const LOOKED_AT_MAX = 10_000
+/** Bodies up to so many bytes are read for a list: a hundred of them take milliseconds. */
+const READ_BYTES_MAX = 16 * 1024
 
-const COLUMNS = ['id', 'state', 'reason', 'received_at_ms', 'key_index', 'content_encoding', 'duplicates'] as const
+const COLUMNS = ['id', 'state', 'reason', 'received_at_ms', 'key_index', 'content_encoding', 'duplicates', 'parcel_id'] as const
 const bodyBytes = sql<number | null>`length(body)`.as('body_bytes')
+const shortBody = sql<Uint8Array | null>`(case when length(body) <= ${sql.lit(READ_BYTES_MAX)} then body end)`.as('short_body')
 
-const newest = statement()((db) => db.selectFrom('inbox').select('id').orderBy('id', 'desc').limit(1))
+const listed = (db: Kysely<Tables>) => db.selectFrom('inbox').select(COLUMNS).select([bodyBytes, shortBody])
 
-/** These states are rare and have a partial index. */
-const heldPage = (state: number) =>
-  statement<{ before: number; limit: number }>()((db, p) =>
-    db
-      .selectFrom('inbox')
-      .select(COLUMNS)
-      .select(bodyBytes)
-      .where('state', '=', state)
-      .where('id', '<', p.before)
-      .orderBy('id', 'desc')
-      .limit(p.limit),
-  )
-const held = { quarantined: heldPage(INBOX_STATES.quarantined), expired: heldPage(INBOX_STATES.expired) }
+const newest = statement()((db) => db.selectFrom('inbox').select('id').where('id', '>', 0).orderBy('id', 'desc').limit(1))
 
 const stretch = statement<{ from: number; before: number; limit: number; most: number }>()((db, p, { unindexed }) =>
-  db
-    .selectFrom('inbox')
-    .select(COLUMNS)
-    .select(bodyBytes)
+  listed(db)
     .where('id', '>=', p.from)
     .where('id', '<', p.before)
     .where((row) => unindexed(row.ref('state')), '<=', p.most)
@@ -38,8 +29,66 @@ const stretch = statement<{ from: number; before: number; limit: number; most: n
     .limit(p.limit),
 )
 
+// One parcel has few pushes: their ids are read by the index of digests.
+const idsOfParcel = statement<{ parcelId: number }>()((db, p, { unindexed }) =>
+  db
+    .selectFrom('inbox')
+    .select('id')
+    .where('parcel_id', '=', p.parcelId)
+    .where((row) => unindexed(row.ref('state')), '=', sql.lit(INBOX_STATES.recorded)),
+)
+const byIds = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) => listed(db).where('id', 'in', oneOf(p.ids)))
+const namesOf = statement<{ identifier: string }>()((db, p) =>
+  db
+    .selectFrom('identifier')
+    .select(['parcel_id', 'value'])
+    .where('parcel_id', '=', (of) =>
+      of.selectFrom('identifier as named').select('named.parcel_id').where('named.value', '=', p.identifier),
+    ),
+)
+
+type Page = { readonly before: number; readonly limit: number }
+
+/** Pushes in a state that is rare and has a partial index. */
+const heldIn = (state: number) => ({
+  page: statement<Page>()((db, p) => listed(db).where('state', '=', state).where('id', '<', p.before).orderBy('id', 'desc').limit(p.limit)),
+  ofReason: statement<Page & { readonly reason: string }>()((db, p) =>
+    listed(db).where('state', '=', state).where('reason', '=', p.reason).where('id', '<', p.before).orderBy('id', 'desc').limit(p.limit),
+  ),
+  naming: statement<Page & { readonly from: number; readonly reason: string | null; readonly names: readonly string[] }>()(
+    (db, p, { containsAny }) =>
+      listed(db)
+        .where('state', '=', state)
+        .where('id', '>=', p.from)
+        .where('id', '<', p.before)
+        .where((row) => row.or([sql<boolean>`cast(${p.reason} as text) is null`, row('reason', '=', p.reason)]))
+        .where((row) => containsAny(row.ref('body'), p.names))
+        .orderBy('id', 'desc')
+        .limit(p.limit),
+  ),
+  end: statement<{ readonly before: number }>()((db, p) =>
+    db
+      .selectFrom('inbox')
+      .select('id')
+      .where('state', '=', state)
+      .where('id', '<', p.before)
+      .orderBy('id', 'desc')
+      .limit(sql.lit(1))
+      .offset(sql.lit(LOOKED_AT_MAX - 1)),
+  ),
+})
+const HELD = ['quarantined', 'expired', 'dismissed'] as const
+const held = {
+  quarantined: heldIn(INBOX_STATES.quarantined),
+  expired: heldIn(INBOX_STATES.expired),
+  dismissed: heldIn(INBOX_STATES.dismissed),
+}
+
 const one = statement<{ id: number }>()((db, p) =>
-  db.selectFrom('inbox').select(COLUMNS).select(bodyBytes).select('body').where('id', '=', p.id),
+  db.selectFrom('inbox').select(COLUMNS).select([bodyBytes, shortBody]).select('body').where('id', '=', p.id),
+)
+const bytesOf = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
+  db.selectFrom('inbox').select(['id', 'state', 'received_at_ms', 'key_index', 'content_encoding', 'body']).where('id', 'in', oneOf(p.ids)),
 )
 
 interface Row {
@@ -50,44 +99,158 @@ interface Row {
   readonly key_index: number
   readonly content_encoding: string | null
   readonly duplicates: number
+  readonly parcel_id: number
   readonly body_bytes: number | null
+  readonly short_body: Uint8Array | null
+}
+
+/** Rows that were found, newest first, and the lowest id that was looked at; 0: there are no more. */
+interface Found {
+  readonly rows: readonly Row[]
+  readonly downTo: number
 }
 
 /** Lists pushes, newest first. */
-export async function listInbox(session: Session, { state, before, limit }: InboxQuery): Promise<InboxPage> {
-  if (state === 'quarantined' || state === 'expired') {
-    const rows = await session.all(held[state], { before: before ?? Number.MAX_SAFE_INTEGER, limit })
-    return { pushes: rows.map(decodePush), next: rows.length < limit ? null : (rows.at(-1)?.id ?? null) }
-  }
+export async function listInbox(session: Session, query: InboxQuery): Promise<InboxPage> {
+  const { state, reason = null, parcel = null, limit } = query
+  const before = query.before ?? Number.MAX_SAFE_INTEGER
+  const found =
+    parcel !== null
+      ? merge(await findOfParcel(session, { state, reason, limit, parcel, before }), limit)
+      : reason !== null
+        ? merge(await findOfReason(session, { state, limit, reason, before }), limit)
+        : state === null || state === 'recorded'
+          ? await findInStretch(session, state, query)
+          : merge([whole(await session.all(held[state].page, { before, limit }), limit)], limit)
+  return { pushes: await decodePushes(session, found.rows), next: found.downTo > 1 ? found.downTo : null }
+}
+
+async function findInStretch(session: Session, state: 'recorded' | null, { before, limit }: InboxQuery): Promise<Found> {
   const [last] = await session.all(newest, {})
   const end = before ?? (last?.id ?? 0) + 1
   const from = Math.max(1, end - LOOKED_AT_MAX)
-  const most = state === null ? INBOX_STATES.expired : INBOX_STATES.recorded
+  const most = state === null ? INBOX_STATES.dismissed : INBOX_STATES.recorded
   const rows = await session.all(stretch, { from, before: end, limit, most })
-  const lastShown = rows.length < limit ? from : (rows.at(-1)?.id ?? from)
-  return { pushes: rows.map(decodePush), next: lastShown > 1 ? lastShown : null }
+  return { rows, downTo: rows.length < limit ? from : (rows.at(-1)?.id ?? from) }
+}
+
+interface Asked extends Page {
+  readonly state: InboxState | null
+}
+
+async function findOfReason(
+  session: Session,
+  { state, reason, before, limit }: Asked & { readonly reason: string },
+): Promise<readonly Found[]> {
+  const states = (['quarantined', 'dismissed'] as const).filter((one) => state === null || state === one)
+  return await Promise.all(
+    states.map((one) => session.all(held[one].ofReason, { reason, before, limit }).then((rows) => whole(rows, limit))),
+  )
+}
+
+/** What is recorded for a parcel is found by the parcel; what is not names it in its body. */
+async function findOfParcel(
+  session: Session,
+  asked: Asked & { readonly reason: string | null; readonly parcel: string },
+): Promise<readonly Found[]> {
+  const { state, reason, parcel, before, limit } = asked
+  const identifiers = await session.all(namesOf, { identifier: parcel })
+  const names = identifiers.length === 0 ? [parcel] : identifiers.map(({ value }) => value)
+  const parcelId = identifiers[0]?.parcel_id
+  const isRecorded = reason === null && (state === null || state === 'recorded')
+  return await Promise.all([
+    ...(parcelId !== undefined && isRecorded ? [findRecorded(session, { parcelId, before, limit })] : []),
+    ...HELD.filter((one) => state === null || state === one).map((one) => findNaming(session, one, { before, limit, reason, names })),
+  ])
+}
+
+async function findRecorded(session: Session, { parcelId, before, limit }: Page & { readonly parcelId: number }): Promise<Found> {
+  const ids = (await session.all(idsOfParcel, { parcelId })).map(({ id }) => id).filter((id) => id < before)
+  const newestIds = ids.toSorted((a, b) => b - a).slice(0, limit)
+  return whole(newestIds.length === 0 ? [] : await session.all(byIds, { ids: newestIds }), limit)
+}
+
+async function findNaming(
+  session: Session,
+  state: (typeof HELD)[number],
+  asked: Page & { readonly reason: string | null; readonly names: readonly string[] },
+): Promise<Found> {
+  const [end] = await session.all(held[state].end, { before: asked.before })
+  const rows = await session.all(held[state].naming, { ...asked, from: end?.id ?? 1 })
+  return { rows, downTo: rows.length < asked.limit ? (end?.id ?? 0) : (rows.at(-1)?.id ?? 0) }
+}
+
+/** A page that passes over nothing. */
+function whole(rows: readonly Row[], limit: number): Found {
+  return { rows, downTo: rows.length < limit ? 0 : Math.min(...rows.map(({ id }) => id)) }
+}
+
+/** One page of several: none shows what another has not looked at yet. */
+function merge(found: readonly Found[], limit: number): Found {
+  const downTo = Math.max(0, ...found.map((each) => each.downTo))
+  const all = found.flatMap(({ rows }) => rows).toSorted((a, b) => b.id - a.id)
+  const rows = all.filter(({ id }) => id >= downTo).slice(0, limit)
+  return { rows, downTo: rows.length === limit ? (rows.at(-1)?.id ?? 0) : downTo }
 }
 
 /** Loads a push with its bytes; null if there is no such push. */
-export async function findPush(session: Session, inboxId: number): Promise<InspectedPush | null> {
+export async function inspectPush(session: Session, inboxId: number): Promise<InspectedPush | null> {
   const [row] = await session.all(one, { id: inboxId })
-  return row === undefined ? null : { ...decodePush(row), body: row.body }
+  if (row === undefined) return null
+  const [push] = await decodePushes(session, [{ ...row, short_body: row.body }])
+  return push === undefined ? null : { ...push, body: row.body }
 }
 
-function decodePush(row: Row): InboxPush {
+/** Loads what it takes to reprocess a push; null if there is no such push. */
+export async function findPush(session: Session, inboxId: number): Promise<HeldPush | null> {
+  return (await findPushes(session, [inboxId]))[0] ?? null
+}
+
+/** The same for several, in no order. */
+export async function findPushes(session: Session, ids: readonly number[]): Promise<HeldPage['pushes']> {
+  return (await session.all(bytesOf, { ids })).map((row) => ({
+    inboxId: row.id,
+    state: stateOf(row.state),
+    receivedAtMs: row.received_at_ms,
+    keyIndex: row.key_index,
+    contentEncoding: row.content_encoding,
+    body: row.body,
+  }))
+}
+
+async function decodePushes(session: Session, rows: readonly Row[]): Promise<readonly InboxPush[]> {
+  const parcelIds = [...new Set(rows.map((row) => row.parcel_id))].filter((id) => id !== 0)
+  const identifiers = Map.groupBy(parcelIds.length === 0 ? [] : await loadIdentifiersOf(session, parcelIds), (row) => row.parcel_id)
+  return rows.map((row) =>
+    decodePush(
+      row,
+      identifiers.get(row.parcel_id)?.map(({ value }) => value),
+    ),
+  )
+}
+
+const NOTHING: BodyGlimpse = { status: null, identifiers: [] }
+
+function decodePush(row: Row, ofParcel: readonly string[] | undefined): InboxPush {
+  const { short_body: body, content_encoding: contentEncoding } = row
+  const { status, identifiers } = body === null || contentEncoding !== null ? NOTHING : glimpseBody(body)
   return {
     inboxId: row.id,
     state: stateOf(row.state),
     reason: row.reason,
     receivedAtMs: row.received_at_ms,
     keyIndex: row.key_index,
-    contentEncoding: row.content_encoding,
+    contentEncoding,
     duplicates: row.duplicates,
     bodyBytes: row.body_bytes,
+    identifiers: ofParcel ?? identifiers,
+    status,
+    place: body === null ? null : findPlace(body, row.reason),
   }
 }
 
-function stateOf(number: number): InboxEntry['state'] {
+function stateOf(number: number): InboxState {
   if (number === INBOX_STATES.quarantined) return 'quarantined'
+  if (number === INBOX_STATES.dismissed) return 'dismissed'
   return number === INBOX_STATES.expired ? 'expired' : 'recorded'
 }

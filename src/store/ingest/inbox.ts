@@ -1,10 +1,12 @@
 import type { InboxWrite } from '../../domain/history/change-set.ts'
-import type { InboxEntry, KeptPush } from '../../domain/ingest/inbox.ts'
+import type { InboxState, KeptPush } from '../../domain/ingest/inbox.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
 
 /** How each state is stored. */
-export const INBOX_STATES = { recorded: 0, quarantined: 1, expired: 2 } as const satisfies Readonly<Record<InboxEntry['state'], number>>
+export const INBOX_STATES = { recorded: 0, quarantined: 1, expired: 2, dismissed: 3 } as const satisfies Readonly<
+  Record<InboxState, number>
+>
 
 const moveAll = statement<{ ids: readonly number[]; into: number }>()((db, p, { oneOf }) =>
   db.updateTable('inbox').set({ parcel_id: p.into }).where('parcel_id', 'in', oneOf(p.ids)),

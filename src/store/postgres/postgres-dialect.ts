@@ -20,6 +20,8 @@ const postgresDialect: Dialect = {
   least: (one, other) => sql`(case when ${one} <= ${other} then ${one} when ${one} > ${other} then ${other} end)`,
   greatest: (one, other) => sql`(case when ${one} >= ${other} then ${one} when ${one} < ${other} then ${other} end)`,
   joined: (column) => sql`string_agg(${column}, ',')`,
+  containsAny: (column, texts) =>
+    sql`exists (select 1 from unnest(${texts}::text[]) as named (value) where position(convert_to(named.value, 'UTF8') in ${column}) > 0)`,
   hex: (column) => sql`encode(${column}, 'hex')`,
   unindexed: (column) => sql`(${column} + 0)`,
   parcelVersion: sql`parcel.version`,

@@ -19,6 +19,7 @@ const sqliteDialect: Dialect = {
   greatest: (one, other) => sql`max(${one}, ${other})`,
   joined: (column) => sql`group_concat(${column})`,
   hex: (column) => sql`lower(hex(${column}))`,
+  containsAny: (column, texts) => sql`exists (select 1 from json_each(${texts}) where instr(${column}, cast(json_each.value as blob)) > 0)`,
   unindexed: (column) => sql`+${column}`,
   parcelVersion: sql`0`,
   integer: (value) => sql`${value}`,

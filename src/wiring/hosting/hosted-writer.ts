@@ -72,6 +72,8 @@ const VERBS = [
   'removeEndpoint',
   'replayDeliveries',
   'reprocess',
+  'reprocessHeld',
+  'dismissPush',
   'cancelRemoved',
   'startJob',
   'workOnJobs',

@@ -80,7 +80,7 @@ async function startInternal(world: World = {}) {
     serve: { ask, fromCache: world.kept ?? (() => null) },
     followFeed: { follow: () => notAsked, isOver: () => false },
     feedFollowersMax: 1000,
-    manageInbox: { list: notAsked, find: notAsked, reprocess: notAsked },
+    manageInbox: { list: notAsked, find: notAsked, reprocess: notAsked, quarantined: notAsked, reprocessAll: notAsked, dismiss: notAsked },
     manageParcels: { watch: notAsked, unwatch: notAsked, refresh: notAsked },
     lookAtParcels: { list: notAsked, inspect: notAsked },
     watchList: notAsked,

@@ -23,7 +23,7 @@ describe.each(engines)('reprocessing on $name', (engine) => {
     const view = await reads.findParcel('1001')
     // Not in ten years, when it is said to have come.
     expect([view?.entries.length, view?.lastSeenAtMs]).toEqual([1, NOON])
-    expect(await reads.findPush(inboxId)).toMatchObject({ state: 'recorded', body: pushBody() })
+    expect(await reads.inspectPush(inboxId)).toMatchObject({ state: 'recorded', body: pushBody() })
     const inbox = inboxIn(path)
     expect(await inbox.rowOf(pushBody())).toMatchObject({ state: 'recorded', parcelId: view?.parcelId })
     const { items } = await reads.readFeed({ after: 0, limit: 10 })
@@ -57,7 +57,7 @@ describe.each(engines)('reprocessing on $name', (engine) => {
       kind: 'done',
       report: { outcomes: [{ kind: 'expired' }] },
     })
-    expect(await reads.findPush(inboxId)).toMatchObject({ state: 'expired' })
+    expect(await reads.inspectPush(inboxId)).toMatchObject({ state: 'expired' })
     expect(await writes.reprocess({ inboxId: inboxId + 1, nowMs: now() })).toEqual({ kind: 'unknown' })
   })
 
@@ -92,7 +92,7 @@ describe.each(engines)('reprocessing on $name', (engine) => {
     expect(await writes.reprocess({ inboxId, nowMs: now() })).toMatchObject({
       report: { outcomes: [{ kind: 'quarantined', reason: 'parcel_full' }] },
     })
-    expect(await reads.findPush(inboxId)).toMatchObject({ state: 'quarantined', reason: 'parcel_full', body: refused })
+    expect(await reads.inspectPush(inboxId)).toMatchObject({ state: 'quarantined', reason: 'parcel_full', body: refused })
   })
 
   test.each(['recorded', 'quarantined', null] as const)(

@@ -95,8 +95,9 @@ const FILL = [
      select n, 0, 0, 0, 1, 'en', '', '' from ${parcels}`,
   `insert into sighting (parcel_id, at_ms, content_id, listing, asked_at_ms, sequence, ordinal, has_ms)
      select ${parcelOf}, n, n % ${PARCELS}, 0, 0, n, 0, 0 from ${events}`,
-  `insert into inbox (id, parcel_id, received_at_ms, key_index, state, digest, body)
-     select n, ${parcelOf}, n, 0, 0, int8send(n), int8send(n) from ${events}`,
+  `insert into inbox (id, parcel_id, received_at_ms, key_index, state, reason, digest, body)
+     select n, ${parcelOf}, n, 0, case when n % 100 < 3 then 1 + n % 100 else 0 end, case when n % 100 in (0, 2) then 'schema' end, int8send(n), int8send(n)
+     from ${events}`,
   `insert into feed (sequence, parcel_id, entry, kind) select n, ${parcelOf}, n, 0 from ${events}`,
   `insert into composed_event (sequence, body) select n, int8send(n) from ${parcels}`,
   `insert into delivery (endpoint_id, parcel_id, sequence, previous_sequence, inbox_id, queued_at_ms, next_attempt_at_ms, attempts, state)

@@ -1,69 +1,95 @@
-import type { InboxPush } from '../../../domain/ingest/inbox.ts'
-import { INBOX_STATES } from '../../../flow/admin/manage-inbox.ts'
+import type { HeldGroup, InboxPush } from '../../../domain/ingest/inbox.ts'
+import type { INBOX_STATES } from '../../../flow/admin/manage-inbox.ts'
 import { link, withQuery } from '../addresses.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'
 import type { Visit } from '../page-route.ts'
-import { asOfLine, counted, countText, headline, icon, table } from '../parts.ts'
+import { actionButton, asOfLine, counted, countText, headline, icon, table } from '../parts.ts'
+import { receivedText } from '../received-text.ts'
 import { timeInTable } from '../times.ts'
 import { options } from '../webhooks/webhook-names.ts'
-import { pushMark, reasonInTable, STATE_NAMES } from './quarantine-words.ts'
+import { placeInTable, pushMark, REASON_CHOICES, reasonInTable, STATE_NAMES } from './quarantine-words.ts'
 
 /** Which pushes are listed. `all`: in any state. */
 export type Shown = InboxPush['state'] | 'all'
 
+/** What the list is filtered by, as text. */
+export interface InboxFilters {
+  readonly parcel: string
+  readonly reason: string
+}
+
+/** What the page says of pushes that were reprocessed together; null: none were. */
+export type ReprocessSaid =
+  | { readonly kind: 'reprocessed'; readonly count: number; readonly outcomes: Readonly<Record<string, number>> }
+  | { readonly kind: 'job'; readonly jobId: number }
+  | { readonly kind: 'refused'; readonly because: string }
+  | null
+
 export interface InboxListing {
   readonly shown: Shown
+  readonly filters: InboxFilters
+  /** What is wrong with the filters; null: nothing. */
+  readonly mistake: string | null
   readonly isFirst: boolean
   readonly pushes: readonly InboxPush[]
   readonly next: string | null
+  /** All that is in quarantine, whatever is listed. */
+  readonly groups: readonly HeldGroup[]
+  readonly said: ReprocessSaid
 }
 
 /** Received pushes, the newest first. Those in quarantine are also grouped by what is wrong with them. */
 export function inboxPage(visit: Visit, listing: InboxListing): string {
   const { to, nowMs, person } = visit
-  const { shown, isFirst, pushes, next } = listing
-  const isQuarantine = shown === 'quarantined'
-  const hasTrouble = isQuarantine && pushes.length > 0
-  const main = html`${headline({ title: 'Inbox', lead: leadOf(listing), asOf: asOfLine(nowMs, withQuery(to`/inbox`, { state: shown })) })}
-${
-  hasTrouble && isFirst
-    ? html`<p>Usually the carrier has changed its format. Read one of each kind; install a version of the relay that reads it; then reprocess.</p>
-${groupsOf(visit, pushes)}
-<h2>Pushes</h2>`
+  const { shown, filters, isFirst, pushes, next, groups, mistake } = listing
+  const hasTrouble = groups.length > 0
+  const total = groups.reduce((sum, { count }) => sum + count, 0)
+  const here = withQuery(to`/inbox`, { state: shown, ...filters })
+  const actions = hasTrouble ? actionButton(to`/inbox`, `Reprocess all ${countText(total)}`) : null
+  const main = html`${headline({ title: 'Inbox', lead: leadOf(total), actions, asOf: asOfLine(nowMs, here) })}
+${noteOf(listing)}${
+  hasTrouble && isFirst && shown === 'quarantined'
+    ? html`<p>Usually the carrier has changed its format. Read one of each kind; install a version of the relay that reads it; then reprocess. What nobody needs, dismiss.</p>
+${groupsOf(visit, groups)}`
     : null
 }
+<h2>Pushes</h2>
 <form class="filters" role="search" action="${to`/inbox`.path}" aria-label="Inbox">
-<div><label for="s">State</label><select id="s" name="state">${options([...INBOX_STATES.toReversed().map((state) => [state, STATE_NAMES[state]] as const), ['all', 'any']], shown)}</select></div>
+<div><label for="s">State</label><select id="s" name="state">${options([...STATES.map((state) => [state, STATE_NAMES[state]] as const), ['all', 'any']], shown)}</select></div>
+<div><label for="p">Parcel</label><input id="p" name="parcel" value="${filters.parcel}" autocomplete="off" spellcheck="false"></div>
+<div><label for="r">Reason</label><select id="r" name="reason">${options([['', 'any'], ...REASON_CHOICES], filters.reason)}</select></div>
 <div><button class="btn" type="submit">Show</button></div>
 </form>
-${pushes.length > 0 ? rowsOf(visit, listing) : next === null ? nothing(visit, shown) : null}
-${next === null ? null : html`<p class="more"><span>Newest first</span>${link(withQuery(to`/inbox`, { state: shown, cursor: next }), 'Older')}</p>`}`
-  const title = hasTrouble && isFirst ? `${countOf(listing)} in quarantine · Inbox` : 'Inbox'
+${mistake !== null ? html`<p class="error" role="alert">${mistake}</p>` : pushes.length > 0 ? rowsOf(visit, listing) : next === null ? nothing(visit, listing) : html`<p>None on this page; there may be older ones.</p>`}
+${next === null ? null : html`<p class="more"><span>Newest first</span>${link(withQuery(to`/inbox`, { state: shown, ...filters, cursor: next }), 'Older')}</p>`}`
+  const title = hasTrouble ? `${countText(total)} in quarantine · Inbox` : 'Inbox'
   return renderPage(visit, { title, section: 'inbox', person, main })
 }
 
-function countOf({ pushes, next }: InboxListing): string {
-  return next === null ? countText(pushes.length) : `${countText(pushes.length)} or more`
+/** The states as the filter offers them: trouble first. */
+const STATES = ['quarantined', 'recorded', 'expired', 'dismissed'] as const satisfies readonly (typeof INBOX_STATES)[number][]
+
+function leadOf(total: number): Part {
+  if (total === 0) return html`${icon('ok', 'ok')} Nothing is in quarantine.`
+  return html`<span class="warn-text">${counted(total, 'push is', 'pushes are')} in quarantine</span>: signed by the carrier, but not understood. They are kept until somebody decides.`
 }
 
-function leadOf(listing: InboxListing): Part {
-  const { shown, isFirst, pushes, next } = listing
-  if (shown !== 'quarantined')
-    return pushes.length === 0 ? 'None is shown.' : `${counted(pushes.length, 'push', 'pushes')} on this page, the newest first.`
-  if (pushes.length === 0 && next === null && isFirst) return html`${icon('ok', 'ok')} Nothing is in quarantine.`
-  if (!isFirst) return `${counted(pushes.length, 'push', 'pushes')} in quarantine on this page.`
-  const many = next === null && pushes.length === 1 ? '1 push is' : `${countOf(listing)} pushes are`
-  return html`<span class="warn-text">${many} in quarantine</span>: signed by the carrier, but not understood.`
+function noteOf({ said }: InboxListing): Markup | null {
+  if (said === null) return null
+  if (said.kind === 'refused') return html`<div class="note bad" role="alert"><strong>Nothing was done.</strong> ${said.because}</div>`
+  if (said.kind === 'job')
+    return html`<div class="note ok" role="status"><strong>They are many, so job ${said.jobId} reprocesses them</strong> while everything else goes on. The API shows and stops it: <code>/relay/jobs/${said.jobId}</code>.</div>`
+  const { recorded = 0, duplicate = 0, expired = 0 } = said.outcomes
+  const understood = recorded + duplicate
+  const left = said.count - understood - expired
+  if (said.count === 0) return html`<div class="note" role="status"><strong>There are none any more.</strong></div>`
+  return html`<div class="note ${understood > 0 ? 'ok' : 'warn'}" role="status"><strong>${counted(understood, 'push is', 'pushes are')} recorded</strong>${
+    left > 0 ? html`, ${counted(left, 'is', 'are')} still not understood` : null
+  }${expired > 0 ? html`, ${counted(expired, 'is', 'are')} too old to record` : null}.</div>`
 }
 
-/** The reasons, that of the newest push first. */
-function groupsOf({ to, nowMs }: Visit, pushes: readonly InboxPush[]): Markup {
-  const groups = new Map<string, readonly [newest: InboxPush, ...older: InboxPush[]]>()
-  for (const push of pushes) {
-    const group = groups.get(push.reason ?? '')
-    groups.set(push.reason ?? '', group === undefined ? [push] : [...group, push])
-  }
+function groupsOf({ to, nowMs }: Visit, groups: readonly HeldGroup[]): Markup {
   return table({
     label: 'By reason',
     columns: [
@@ -72,44 +98,57 @@ function groupsOf({ to, nowMs }: Visit, pushes: readonly InboxPush[]): Markup {
       { title: 'First', isTime: true },
       { title: 'Last', isTime: true },
       { title: 'Newest' },
+      { title: 'Do', isHidden: true },
     ],
-    rows: [...groups].map(([reason, group]) => [
-      reasonInTable(reason),
-      countText(group.length),
-      timeInTable((group.at(-1) ?? group[0]).receivedAtMs, nowMs),
-      timeInTable(group[0].receivedAtMs, nowMs),
-      link(to`/inbox/${group[0].inboxId}`, `Push ${group[0].inboxId}`),
+    rows: groups.map(({ reason, count, first, last }) => [
+      reasonInTable(reason ?? ''),
+      countText(count),
+      timeInTable(first.receivedAtMs, nowMs),
+      timeInTable(last.receivedAtMs, nowMs),
+      link(to`/inbox/${last.inboxId}`, `Push ${last.inboxId}`),
+      html`<form method="post" action="${to`/inbox`.path}"><input type="hidden" name="reason" value="${reason ?? ''}"><button class="btn small" type="submit" aria-label="Reprocess: ${reasonInTable(reason ?? '')}">Reprocess</button></form>`,
     ]),
   })
 }
 
 function rowsOf({ to, nowMs }: Visit, { shown, pushes }: InboxListing): Markup {
   const isQuarantine = shown === 'quarantined'
+  const parcelOf = ([identifier]: readonly string[], { state }: InboxPush): Part => {
+    if (identifier === undefined) return 'not told'
+    return state === 'recorded' ? link(to`/parcels/${identifier}`, identifier) : html`<span class="id">${receivedText(identifier)}</span>`
+  }
   return table({
     label: isQuarantine ? 'Pushes in quarantine, newest first' : 'Pushes, newest first',
     columns: [
       { title: 'Push' },
       { title: 'Received', isTime: true },
       { title: isQuarantine ? 'What is wrong' : 'State' },
-      { title: 'Came again', isNumber: true },
+      { title: 'The place' },
+      { title: 'Parcel' },
+      { title: 'Status' },
       { title: 'Size', isNumber: true },
     ],
     rows: pushes.map((push) => [
-      link(to`/inbox/${push.inboxId}`, `Push ${push.inboxId}`),
+      html`${link(to`/inbox/${push.inboxId}`, `Push ${push.inboxId}`)}${push.duplicates === 0 ? null : html` <small>came again ${counted(push.duplicates, 'time', 'times')}</small>`}`,
       timeInTable(push.receivedAtMs, nowMs),
       isQuarantine
         ? reasonInTable(push.reason ?? '')
         : html`${pushMark(push)}${push.reason === null ? null : html`<small>${reasonInTable(push.reason)}</small>`}`,
-      push.duplicates === 0 ? 'no' : counted(push.duplicates, 'time', 'times'),
+      push.place === null ? '' : placeInTable(push.place),
+      parcelOf(push.identifiers, push),
+      push.status === null ? 'not told' : receivedText(push.status),
       push.bodyBytes === null ? 'not kept' : `${countText(push.bodyBytes)} B`,
     ]),
   })
 }
 
-function nothing({ to }: Visit, shown: Shown): Markup {
-  if (shown !== 'all') {
-    const title = shown === 'quarantined' ? 'Every push was understood' : 'Nothing found'
-    return html`<div class="empty"><h2>${title}</h2><p>${link(withQuery(to`/inbox`, { state: 'all' }), 'Show all pushes')}</p></div>`
+function nothing({ to }: Visit, { shown, filters, isFirst }: InboxListing): Markup {
+  const isFiltered = filters.parcel !== '' || filters.reason !== ''
+  if (isFiltered || shown !== 'all' || !isFirst) {
+    const title = shown === 'quarantined' && !isFiltered ? 'Every push was understood' : 'Nothing found'
+    return html`<div class="empty"><h2>${title}</h2>${
+      filters.parcel === '' ? null : html`<p>No push in this state names <code>${filters.parcel}</code>.</p>`
+    }<p>${link(withQuery(to`/inbox`, { state: 'all' }), 'Show all pushes')}</p></div>`
   }
   return html`<div class="empty"><h2>No push has come yet</h2><p>The carrier sends pushes to <code>/webhooks/status</code> of the relay’s public address. Each is listed here as it was received.</p></div>`
 }

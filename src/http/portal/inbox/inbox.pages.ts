@@ -1,30 +1,59 @@
-import { AppError } from '../../../domain/errors.ts'
+import { AppError, type ErrorCode } from '../../../domain/errors.ts'
 import { INBOX_STATES, type ManageInbox } from '../../../flow/admin/manage-inbox.ts'
 import type { PageAnswer, PageRoute, Visit } from '../page-route.ts'
-import { inboxPage } from './inbox-list.page.ts'
+import { type InboxFilters, inboxPage, type ReprocessSaid } from './inbox-list.page.ts'
 import { type PushSaid, pushPage } from './push.page.ts'
+import { REASON_CHOICES } from './quarantine-words.ts'
 
 export interface InboxPagesOptions {
   readonly manageInbox: ManageInbox
 }
 
 const LIST_MAX = 100
+/** What the page says instead of another page. */
+const REFUSALS: readonly ErrorCode[] = ['not_reprocessable', 'not_dismissable', 'too_many_jobs']
 
 /** The pages about received pushes: their list, and one with its bytes. */
 export function inboxPages({ manageInbox }: InboxPagesOptions): readonly PageRoute[] {
   return [
-    { method: 'get', path: '/inbox', scope: 'admin', answer: list },
+    { method: 'get', path: '/inbox', scope: 'admin', answer: (visit) => list(visit, null) },
+    { method: 'post', path: '/inbox', scope: 'admin', answer: reprocessAll },
     { method: 'get', path: '/inbox/:id', scope: 'admin', answer: (visit) => show(visit, null) },
     { method: 'get', path: '/inbox/:id/body', scope: 'admin', answer: download },
     { method: 'post', path: '/inbox/:id/reprocess', scope: 'admin', answer: reprocess },
+    { method: 'post', path: '/inbox/:id/dismiss', scope: 'admin', answer: dismiss },
   ]
 
-  async function list(visit: Visit): Promise<PageAnswer> {
+  async function list(visit: Visit, said: ReprocessSaid): Promise<PageAnswer> {
     const [asked, cursor] = [visit.query('state'), visit.query('cursor')]
     if (!/^\d{0,15}$/.test(cursor)) throw new AppError('not_found', 'The list has no such page.')
+    const filters: InboxFilters = { parcel: visit.query('parcel').trim(), reason: readReason(visit.query('reason')) ?? '' }
     const state = asked === 'all' ? null : (INBOX_STATES.find((one) => one === asked) ?? 'quarantined')
-    const found = await manageInbox.list({ state, cursor: cursor === '' ? null : Number(cursor), limit: LIST_MAX })
-    return { page: inboxPage(visit, { ...found, shown: state ?? 'all', isFirst: cursor === '' }) }
+    const question = {
+      state,
+      reason: filters.reason === '' ? null : filters.reason,
+      parcel: filters.parcel === '' ? null : filters.parcel,
+      cursor: cursor === '' ? null : Number(cursor),
+      limit: LIST_MAX,
+    }
+    const listing = { shown: state ?? 'all', filters, isFirst: cursor === '', groups: await manageInbox.quarantined(), said } as const
+    try {
+      const found = await manageInbox.list(question)
+      return { page: inboxPage(visit, { ...listing, ...found, mistake: null }), status: said?.kind === 'refused' ? 409 : 200 }
+    } catch (error) {
+      if (!(error instanceof AppError) || error.code !== 'bad_tracking_number') throw error
+      return { page: inboxPage(visit, { ...listing, pushes: [], next: null, mistake: error.message }), status: 400 }
+    }
+  }
+
+  async function reprocessAll(visit: Visit): Promise<PageAnswer> {
+    const reason = readReason(visit.form.get('reason'))
+    const said = await orRefused(async (): Promise<ReprocessSaid> => {
+      const answer = await manageInbox.reprocessAll({ state: 'quarantined', reason, dryRun: false }, visit.by)
+      if (answer.kind === 'job') return { kind: 'job', jobId: answer.job.jobId }
+      return answer.kind === 'counted' ? null : answer
+    })
+    return await list(visit, said)
   }
 
   async function show(visit: Visit, said: PushSaid): Promise<PageAnswer> {
@@ -40,11 +69,29 @@ export function inboxPages({ manageInbox }: InboxPagesOptions): readonly PageRou
   }
 
   async function reprocess(visit: Visit): Promise<PageAnswer> {
-    try {
-      return await show(visit, await manageInbox.reprocess(visit.param('id'), visit.by))
-    } catch (error) {
-      if (!(error instanceof AppError) || error.code !== 'not_reprocessable') throw error
-      return await show(visit, { kind: 'refused', because: error.message })
-    }
+    return await show(visit, await orRefused(() => manageInbox.reprocess(visit.param('id'), visit.by)))
+  }
+
+  async function dismiss(visit: Visit): Promise<PageAnswer> {
+    const refused = await orRefused(async () => {
+      await manageInbox.dismiss(visit.param('id'), visit.by)
+      return null
+    })
+    return refused === null ? { goTo: visit.to`/inbox/${visit.param('id')}` } : await show(visit, refused)
+  }
+}
+
+/** Null: none that there is. */
+function readReason(text: string): string | null {
+  return REASON_CHOICES.find(([reason]) => reason === text)?.[0] ?? null
+}
+
+/** What was done, or why it could not be. */
+async function orRefused<Done>(work: () => Promise<Done>): Promise<Done | { readonly kind: 'refused'; readonly because: string }> {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof AppError && REFUSALS.includes(error.code)) return { kind: 'refused', because: error.message }
+    throw error
   }
 }

@@ -1,14 +1,15 @@
 import { isUtf8 } from 'node:buffer'
 import type { RecordOutcome } from '../../../domain/history/recording.ts'
 import type { InspectedPush } from '../../../domain/ingest/inbox.ts'
+import type { BodyPlace } from '../../../domain/ingest/place-in-body.ts'
 import { link, withQuery } from '../addresses.ts'
-import { html, type Markup } from '../html.ts'
+import { html, type Markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'
 import type { Visit } from '../page-route.ts'
-import { actionButton, asOfLine, counted, countText, crumbs, facts, headline } from '../parts.ts'
+import { actionButton, asOfLine, counted, countText, crumbs, facts, headline, settingsList } from '../parts.ts'
 import { indentJson, receivedText, SHOWN_MAX } from '../received-text.ts'
 import { fullTime } from '../times.ts'
-import { outcomeText, pushMark, reasonSentence, STATE_NAMES } from './quarantine-words.ts'
+import { outcomeText, placeSentence, pushMark, reasonSentence, STATE_NAMES } from './quarantine-words.ts'
 
 /** What the page says of what was just done; null: nothing was. `refused`: it could not be done. */
 export type PushSaid = RecordOutcome | { readonly kind: 'refused'; readonly because: string } | null
@@ -24,12 +25,15 @@ export function pushPage(visit: Visit, { push, isIndented, said }: OnePush): str
   const { to, nowMs, person } = visit
   const { inboxId, state, reason, body } = push
   const canReprocess = state !== 'recorded' && body !== null
+  const canDismiss = state === 'quarantined'
   const main = html`${crumbs([to`/inbox`, 'Inbox'])}
 ${headline({
   title: `Push ${inboxId}`,
   state: pushMark(push),
   lead: leadOf(push),
-  actions: canReprocess ? actionButton(to`/inbox/${inboxId}/reprocess`, 'Reprocess', 'main') : null,
+  actions: html`${canReprocess ? actionButton(to`/inbox/${inboxId}/reprocess`, 'Reprocess', 'main') : null}${
+    canDismiss ? actionButton(to`/inbox/${inboxId}/dismiss`, 'Dismiss') : null
+  }`,
   asOf: asOfLine(nowMs, to`/inbox/${inboxId}`),
 })}
 ${noteOf(said)}
@@ -39,17 +43,38 @@ ${facts([
   ['Content-Encoding', push.contentEncoding ?? 'none'],
   ['Body', push.bodyBytes === null ? 'no longer kept' : counted(push.bodyBytes, 'byte', 'bytes')],
   ['Came again', push.duplicates === 0 ? 'no' : counted(push.duplicates, 'time', 'times')],
+  ['Names the parcel', parcelOf(visit, push)],
+  ['Status', push.status === null ? 'not told' : receivedText(push.status)],
 ])}
 <h2>Body${body === null ? null : isIndented ? ', indented' : ', as received'}</h2>
 ${body === null ? html`<p>It is no longer kept (retention.raw).</p>` : bodyOf(visit, push, body, isIndented)}
-${canReprocess ? html`<p class="dim">Reprocess reads it again with the version that runs now. If it is understood, its entry is recorded with this time of receipt, and webhooks get it.</p>` : null}`
+${canReprocess ? whatTheyDo(canDismiss) : null}`
   const title = reason === null ? `Push ${inboxId} · Inbox` : `Push ${inboxId}, ${STATE_NAMES[state]} · Inbox`
   return renderPage(visit, { title, section: 'inbox', person, main })
+}
+
+function whatTheyDo(canDismiss: boolean): Markup {
+  return html`<h2>What the ${canDismiss ? 'two buttons do' : 'button does'}</h2>
+${settingsList([
+  [
+    'Reprocess',
+    'Reads it again with the version that runs now. If it is understood, its entry is recorded with this time of receipt, and webhooks get it.',
+  ],
+  ...(canDismiss
+    ? [['Dismiss', 'Closes the case. It stays here as long as its bytes are kept and changes nothing. No webhook gets it.'] as const]
+    : []),
+])}`
+}
+
+function parcelOf({ to }: Visit, { state, identifiers: [identifier] }: InspectedPush): Part {
+  if (identifier === undefined) return 'not told'
+  return state === 'recorded' ? link(to`/parcels/${identifier}`, identifier) : html`<span class="id">${receivedText(identifier)}</span>`
 }
 
 function leadOf({ state, reason }: InspectedPush): string {
   if (state === 'recorded') return 'It was understood, and its event is part of its parcel’s history.'
   if (state === 'expired') return 'Its event is older than retention.history, so it was not recorded.'
+  if (state === 'dismissed') return 'It was not understood, and somebody decided that nobody needs it.'
   return reason === null ? 'It was not understood.' : reasonSentence(reason)
 }
 
@@ -62,14 +87,26 @@ function noteOf(said: PushSaid): Markup | null {
     : html`<div class="note warn" role="status">${outcomeText(said)}</div>`
 }
 
-function bodyOf({ to }: Visit, { inboxId }: InspectedPush, body: Uint8Array, isIndented: boolean): Markup {
+function bodyOf({ to }: Visit, { inboxId, place }: InspectedPush, body: Uint8Array, isIndented: boolean): Markup {
   const bytes = Buffer.from(body)
   const text = bytes.toString()
   const indented = isUtf8(bytes) ? indentJson(text) : null
   const here = to`/inbox/${inboxId}`
-  const shown = isIndented && indented !== null ? indented : text.slice(0, SHOWN_MAX)
+  const shown = isIndented && indented !== null ? receivedText(indented) : markedText(bytes, place)
   const other = isIndented ? link(here, 'As received') : link(withQuery(here, { as: 'indented' }), 'Indented')
-  return html`<pre tabindex="0">${receivedText(shown)}</pre>
-<p class="more">${indented === null ? null : other}${link(to`/inbox/${inboxId}/body`, 'Download the exact bytes')}</p>
-${isUtf8(bytes) ? null : html`<p class="dim">It is not UTF-8: what is no text is shown as <code>�</code>.</p>`}${text.length > SHOWN_MAX ? html`<p class="dim">Only its first ${countText(SHOWN_MAX)} characters are shown.</p>` : null}`
+  return html`<pre tabindex="0">${shown}</pre>
+<p class="more">${place === null ? null : html`<span>${placeSentence(place)}</span>`}${indented === null ? null : other}${link(to`/inbox/${inboxId}/body`, 'Download the exact bytes')}</p>
+${isUtf8(bytes) ? null : html`<p class="dim">It is not UTF-8: what is no text is shown as <code>�</code>.</p>`}${bytes.length > SHOWN_MAX ? html`<p class="dim">Only ${countText(SHOWN_MAX)} of its bytes are shown.</p>` : null}`
+}
+
+/** How much is shown before a place that is far from the start. */
+const BEFORE_PLACE_BYTES = 2000
+
+/** The body as text, its place marked. Of a long body the part around the place is shown. */
+function markedText(bytes: Buffer, place: BodyPlace | null): Markup {
+  if (place === null) return html`${receivedText(bytes.subarray(0, SHOWN_MAX))}`
+  const from = place.to <= SHOWN_MAX ? 0 : Math.max(0, place.from - BEFORE_PLACE_BYTES)
+  const end = Math.min(from + SHOWN_MAX, bytes.length)
+  const text = (start: number, stop: number) => receivedText(bytes.subarray(start, Math.min(stop, end)))
+  return html`${from > 0 ? '…' : null}${text(from, place.from)}<mark>${text(place.from, place.to)}</mark>${text(place.to, end)}`
 }

@@ -1,7 +1,9 @@
 import type { RecordOutcome } from '../../../domain/history/recording.ts'
 import type { InboxPush } from '../../../domain/ingest/inbox.ts'
+import type { BodyPlace } from '../../../domain/ingest/place-in-body.ts'
 import { html, type Markup } from '../html.ts'
-import { type StateKind, stateMark } from '../parts.ts'
+import { countText, type StateKind, stateMark } from '../parts.ts'
+import { receivedText } from '../received-text.ts'
 
 type State = InboxPush['state']
 
@@ -9,6 +11,7 @@ const MARKS: Readonly<Record<State, readonly [kind: StateKind, word: string]>> =
   quarantined: ['warn', 'in quarantine'],
   recorded: ['ok', 'recorded'],
   expired: ['off', 'too old'],
+  dismissed: ['off', 'dismissed'],
 }
 
 /** The states as filters name them. */
@@ -16,6 +19,7 @@ export const STATE_NAMES: Readonly<Record<State, string>> = {
   quarantined: 'in quarantine',
   recorded: 'recorded',
   expired: 'too old to record',
+  dismissed: 'dismissed',
 }
 
 export function pushMark({ state }: InboxPush): Markup {
@@ -41,6 +45,25 @@ const REASONS: ReadonlyMap<string, readonly [short: string, sentence: string]> =
   ['parcel_full', ['its parcel holds 2,000 entries', 'Its parcel holds 2,000 entries already, which is the most a parcel may have.']],
   ['failed', ['recording it failed', 'It is an event, but recording it failed. The log says why.']],
 ])
+
+/** The reasons as a filter offers them. */
+export const REASON_CHOICES: readonly (readonly [reason: string, text: string])[] = [...REASONS].map(([reason, [short]]) => [reason, short])
+
+/** The member that is wrong, or the bytes where there is no single one. */
+export function placeInTable({ member, isMissing, from, found }: BodyPlace): Markup {
+  if (member === null) return html`<span class="answer">${receivedText(found)}</span> <small>byte ${countText(from)}</small>`
+  if (isMissing) return html`<code>${receivedText(member)}</code> is missing`
+  return html`<span class="answer">${receivedText(member)}: ${receivedText(found)}</span>`
+}
+
+/** The same as a sentence. */
+export function placeSentence({ member, isMissing, from, to, found }: BodyPlace): Markup {
+  const bytes = to - from === 1 || isMissing ? `byte ${countText(from)}` : `bytes ${countText(from)} to ${countText(to - 1)}`
+  if (member === null) return found === '' ? html`It ends at ${bytes}.` : html`The place is ${bytes}.`
+  return isMissing
+    ? html`<code>${receivedText(member)}</code> is missing: the object ends at ${bytes}.`
+    : html`The place is <code>${receivedText(member)}</code>, ${bytes}.`
+}
 
 export function reasonInTable(reason: string): string {
   return REASONS.get(reason)?.[0] ?? reason

@@ -1,0 +1,122 @@
+/** A part of a text, by its offsets in UTF-16; `to` is just behind it. */
+export interface Span {
+  readonly from: number
+  readonly to: number
+}
+
+/** Where the parts of a JSON text are. */
+export interface JsonOutline {
+  /** The offset at which it stops being JSON; null: it is JSON. */
+  readonly errorAt: number | null
+  readonly root: Span | null
+  /** The values of the outermost object by name; of a repeated name the last, as `JSON.parse` has it. */
+  readonly members: ReadonlyMap<string, Span>
+  /** The items of those values that are arrays. */
+  readonly items: ReadonlyMap<string, readonly Span[]>
+}
+
+const [QUOTE, BACKSLASH, COMMA, COLON] = [0x22, 0x5c, 0x2c, 0x3a]
+const CLOSERS: ReadonlyMap<string, string> = new Map([
+  ['{', '}'],
+  ['[', ']'],
+])
+const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y
+const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y
+const WORDS = ['true', 'false', 'null']
+
+/** What may come next. `item`: a value, or the end of an empty array; `name`: a name, or the end of an empty object. */
+type Expected = 'value' | 'item' | 'name' | 'next name' | 'colon' | 'comma' | 'end'
+
+/**
+ * Finds the parts of a JSON text, or where it stops being JSON, which `JSON.parse` does not tell. It accepts what `JSON.parse` accepts, reads each character once, and
+ * needs no stack however deep the text nests.
+ */
+export function outlineJson(text: string): JsonOutline {
+  const members = new Map<string, Span>()
+  const items = new Map<string, Span[]>()
+  const open: { readonly closer: string; readonly from: number }[] = []
+  let root: Span | null = null
+  let name = ''
+  let expected: Expected = 'value'
+  let at = skipSpace(text, 0)
+
+  const ended = (from: number, to: number): void => {
+    if (open.length === 0) root = { from, to }
+    else if (open.length === 1 && open[0]?.closer === '}') members.set(name, { from, to })
+    else if (open.length === 2 && open[0]?.closer === '}' && open[1]?.closer === ']') items.get(name)?.push({ from, to })
+    expected = open.length === 0 ? 'end' : 'comma'
+  }
+  /** Returns where what begins here ends; null: nothing may begin here. */
+  const step = (): number | null => {
+    const character = text[at] ?? ''
+    const inner = open.at(-1)
+    const mayClose = expected === 'comma' || expected === 'item' || expected === 'name'
+    if (mayClose && inner !== undefined && character === inner.closer) {
+      open.pop()
+      ended(inner.from, at + 1)
+      return at + 1
+    }
+    if (expected === 'comma') {
+      if (text.charCodeAt(at) !== COMMA) return null
+      expected = inner?.closer === '}' ? 'next name' : 'value'
+      return at + 1
+    }
+    if (expected === 'colon') {
+      expected = 'value'
+      return text.charCodeAt(at) === COLON ? at + 1 : null
+    }
+    if (expected === 'name' || expected === 'next name') {
+      const to = text.charCodeAt(at) === QUOTE ? endOfString(text, at) : null
+      if (to !== null && to > 0 && open.length === 1) name = String(JSON.parse(text.slice(at, to)))
+      expected = 'colon'
+      return to
+    }
+    if (expected === 'end') return null
+    const closer = CLOSERS.get(character)
+    if (closer === undefined) {
+      const to = endOfScalar(text, at)
+      if (to !== null && to > 0) ended(at, to)
+      return to
+    }
+    if (open.length === 1 && open[0]?.closer === '}' && closer === ']') items.set(name, [])
+    open.push({ closer, from: at })
+    expected = closer === '}' ? 'name' : 'item'
+    return at + 1
+  }
+
+  while (at < text.length) {
+    const to = step()
+    if (to === null || to < 0) return { errorAt: to === null ? at : -to, root, members, items }
+    at = skipSpace(text, to)
+  }
+  return { errorAt: root === null ? text.length : null, root, members, items }
+}
+
+function skipSpace(text: string, from: number): number {
+  let at = from
+  while (at < text.length && ' \t\n\r'.includes(text.charAt(at))) at++
+  return at
+}
+
+/** Where a value that is no object and no array ends; null: none begins here. Negative: it is broken there. */
+function endOfScalar(text: string, from: number): number | null {
+  if (text.charCodeAt(from) === QUOTE) return endOfString(text, from)
+  const word = WORDS.find((one) => text.startsWith(one, from))
+  if (word !== undefined) return from + word.length
+  NUMBER.lastIndex = from
+  return NUMBER.test(text) ? NUMBER.lastIndex : null
+}
+
+/** The same for a string. */
+function endOfString(text: string, from: number): number {
+  for (let at = from + 1; at < text.length; at++) {
+    const unit = text.charCodeAt(at)
+    if (unit === QUOTE) return at + 1
+    if (unit < 0x20) return -at
+    if (unit !== BACKSLASH) continue
+    ESCAPE.lastIndex = at
+    if (!ESCAPE.test(text)) return -at
+    at = ESCAPE.lastIndex - 1
+  }
+  return -text.length
+}

@@ -1,0 +1,131 @@
+import type { QuarantineReason } from '../history/observation.ts'
+import { parseIdentifier, TRACKING_IDS_MAX } from '../identifiers.ts'
+import { isObject, member, nestsDeeperAt, readJson } from '../json-body.ts'
+import { type JsonOutline, outlineJson, type Span } from './json-outline.ts'
+
+/** Where a body is wrong. */
+export interface BodyPlace {
+  /** The member, such as `eventTime` or `trackingIds[1]`; null: no single one. */
+  readonly member: string | null
+  /** Whether the member is missing: the place is then where the object ends. */
+  readonly isMissing: boolean
+  /** The first byte of the place, and the one behind it, counted from 0. */
+  readonly from: number
+  readonly to: number
+  /** What stands there, at most 60 characters; a byte that is no text in hexadecimal. Empty: nothing does. */
+  readonly found: string
+}
+
+/** What can be read of a body, whether or not it is a valid event. */
+export interface BodyGlimpse {
+  /** The event's status, if it has one. */
+  readonly status: string | null
+  /** The valid identifiers that it names. */
+  readonly identifiers: readonly string[]
+}
+
+const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+const anyUtf8 = new TextDecoder('utf-8', { ignoreBOM: true })
+const REPLACEMENT = '\u{fffd}'
+const FOUND_MAX = 60
+/** The reasons whose place is found in the text. */
+const OF_TEXT = ['json_syntax', 'too_deep', 'schema', 'tracking_id', 'event_time'] as const satisfies readonly QuarantineReason[]
+
+/** What a body tells, for a list of pushes. */
+export function glimpseBody(body: Uint8Array): BodyGlimpse {
+  const reading = readJson(body)
+  if (!reading.ok || !isObject(reading.value)) return { status: null, identifiers: [] }
+  const [status, ids] = [member(reading.value, 'status'), member(reading.value, 'trackingIds')]
+  const identifiers = (Array.isArray(ids) ? ids.slice(0, TRACKING_IDS_MAX) : []).flatMap((id) => parseIdentifier(id) ?? [])
+  return { status: typeof status === 'string' && status !== '' ? status : null, identifiers }
+}
+
+/**
+ * Finds where a body is wrong for the reason it is in quarantine. Null: the body is not what is wrong, or the version that runs now reads it. It takes time only in
+ * proportion to the body's length, and is computed when somebody looks.
+ */
+export function findPlace(body: Uint8Array, reason: string | null): BodyPlace | null {
+  if (reason === 'utf8') return brokenText(body)
+  const kind = OF_TEXT.find((one) => one === reason)
+  if (kind === undefined) return null
+  const text = decode(body)
+  if (text === null) return brokenText(body)
+  const place = placeInText(text, kind)
+  if (place === null) return null
+  const from = Buffer.byteLength(text.slice(0, place.from))
+  const stands = text.slice(place.from, place.to)
+  const found = place.isMissing ? '' : stands.length > FOUND_MAX ? `${stands.slice(0, FOUND_MAX)}…` : stands
+  return { ...place, from, to: from + Buffer.byteLength(stands), found }
+}
+
+/** A place by its offsets in the text. */
+type TextPlace = Omit<BodyPlace, 'found'>
+
+function placeInText(text: string, reason: (typeof OF_TEXT)[number]): TextPlace | null {
+  if (reason === 'too_deep') {
+    const at = nestsDeeperAt(text)
+    return at === null ? null : whole({ from: at, to: at + 1 })
+  }
+  const outline = outlineJson(text)
+  const { errorAt, root } = outline
+  if (errorAt !== null) return reason === 'json_syntax' ? whole({ from: errorAt, to: Math.min(text.length, errorAt + 1) }) : null
+  if (reason === 'json_syntax' || root === null) return null
+  if (text[root.from] !== '{') return whole(root)
+  if (reason === 'event_time') return placeOf(outline, root, 'eventTime')
+  if (reason === 'tracking_id') return placeOfIds(text, outline, root)
+  const name = ['status', 'detailedStatus'].find((one) => !isText(text, outline.members.get(one)))
+  return name === undefined ? null : placeOf(outline, root, name)
+}
+
+function whole(span: Span): TextPlace {
+  return { member: null, isMissing: false, ...span }
+}
+
+function placeOf({ members }: JsonOutline, root: Span, name: string): TextPlace {
+  const span = members.get(name)
+  return span === undefined
+    ? { member: name, isMissing: true, from: root.to - 1, to: root.to }
+    : { member: name, isMissing: false, ...span }
+}
+
+/** The first identifier that is none, or the list if it is none or too long. */
+function placeOfIds(text: string, outline: JsonOutline, root: Span): TextPlace | null {
+  const items = outline.items.get('trackingIds') ?? []
+  if (items.length === 0 || items.length > TRACKING_IDS_MAX) return placeOf(outline, root, 'trackingIds')
+  const at = items.findIndex(({ from, to }) => parseIdentifier(JSON.parse(text.slice(from, to))) === null)
+  const span = items[at]
+  return span === undefined ? null : { member: `trackingIds[${at}]`, isMissing: false, ...span }
+}
+
+function isText(text: string, span: Span | undefined): boolean {
+  return span !== undefined && text[span.from] === '"' && span.to - span.from > 2
+}
+
+function decode(body: Uint8Array): string | null {
+  try {
+    return strictUtf8.decode(body)
+  } catch {
+    return null
+  }
+}
+
+/** The first byte that is no UTF-8, or a byte order mark, or the first NUL. */
+function brokenText(body: Uint8Array): BodyPlace | null {
+  const text = anyUtf8.decode(body)
+  const bytesAt = (from: number, to: number): BodyPlace => ({ ...whole({ from, to }), found: hexOf(body.subarray(from, to)) })
+  if (text.startsWith('\u{feff}')) return bytesAt(0, 3)
+  let byte = 0
+  let behind = 0
+  for (let at = text.indexOf(REPLACEMENT); at !== -1; at = text.indexOf(REPLACEMENT, at + 1)) {
+    byte += Buffer.byteLength(text.slice(behind, at))
+    behind = at
+    // The character itself may have been sent.
+    if (body[byte] !== 0xef || body[byte + 1] !== 0xbf || body[byte + 2] !== 0xbd) return bytesAt(byte, byte + 1)
+  }
+  const nul = body.indexOf(0)
+  return nul === -1 ? null : bytesAt(nul, nul + 1)
+}
+
+function hexOf(bytes: Uint8Array): string {
+  return Array.from(bytes, (byte) => byte.toString(16).toUpperCase().padStart(2, '0')).join(' ')
+}

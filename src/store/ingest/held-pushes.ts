@@ -1,0 +1,97 @@
+import { sql } from 'kysely'
+import { QUARANTINE_REASONS } from '../../domain/history/observation.ts'
+import type { HeldGroup, HeldPage, HeldPlace, HeldSelection } from '../../domain/ingest/inbox.ts'
+import type { Session } from '../engine.ts'
+import { statement } from '../statement.ts'
+import { INBOX_STATES } from './inbox.ts'
+import { findPushes } from './inbox-lists.ts'
+
+/** Bodies of one page: a body may be a megabyte long. */
+const PAGE_BYTES_MAX = 4 * 1024 * 1024
+
+type After = { readonly after: number; readonly upTo: number; readonly limit: number }
+
+const countOf = [sql<number>`count(*)`.as('count'), sql<number | null>`min(id)`.as('first'), sql<number | null>`max(id)`.as('last')]
+
+/** Both states are rare and have partial indexes. */
+const heldIn = (state: number) => ({
+  all: statement()((db) => db.selectFrom('inbox').select(countOf).where('state', '=', state).where('id', '>', 0)),
+  allOfReason: statement<{ readonly reason: string }>()((db, p) =>
+    db.selectFrom('inbox').select(countOf).where('state', '=', state).where('reason', '=', p.reason),
+  ),
+  any: statement<After>()((db, p) =>
+    db
+      .selectFrom('inbox')
+      .select('id')
+      .select(sql<number | null>`length(body)`.as('body_bytes'))
+      .where('state', '=', state)
+      .where('id', '>', p.after)
+      .where('id', '<=', p.upTo)
+      .orderBy('id')
+      .limit(p.limit),
+  ),
+  ofReason: statement<After & { readonly reason: string }>()((db, p) =>
+    db
+      .selectFrom('inbox')
+      .select('id')
+      .select(sql<number | null>`length(body)`.as('body_bytes'))
+      .where('state', '=', state)
+      .where('reason', '=', p.reason)
+      .where('id', '>', p.after)
+      .where('id', '<=', p.upTo)
+      .orderBy('id')
+      .limit(p.limit),
+  ),
+})
+const held = { quarantined: heldIn(INBOX_STATES.quarantined), expired: heldIn(INBOX_STATES.expired) }
+
+const receivedAt = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
+  db.selectFrom('inbox').select(['id', 'received_at_ms']).where('id', 'in', oneOf(p.ids)),
+)
+const dismiss = statement<{ id: number }>()((db, p) =>
+  db
+    .updateTable('inbox')
+    .set({ state: sql.lit(INBOX_STATES.dismissed) })
+    .where('id', '=', p.id)
+    .where('state', '=', sql.lit(INBOX_STATES.quarantined))
+    .returning('id'),
+)
+
+/** Counts pushes that were not recorded by reason, the reason of the newest first. */
+export async function countHeld(session: Session, state: HeldSelection['state']): Promise<readonly HeldGroup[]> {
+  // Each on its part of the index: there are few reasons.
+  const found =
+    state === 'expired'
+      ? [session.all(held.expired.all, {})]
+      : QUARANTINE_REASONS.map((reason) => session.all(held.quarantined.allOfReason, { reason }))
+  const counted = (await Promise.all(found)).flatMap(([row], at) => {
+    const reason = state === 'expired' ? null : (QUARANTINE_REASONS[at] ?? null)
+    return row === undefined || row.first === null || row.last === null ? [] : [{ ...row, reason, first: row.first, last: row.last }]
+  })
+  const ids = counted.flatMap(({ first, last }) => [first, last])
+  const times = new Map((ids.length === 0 ? [] : await session.all(receivedAt, { ids })).map((row) => [row.id, row.received_at_ms]))
+  const end = (inboxId: number) => ({ inboxId, receivedAtMs: times.get(inboxId) ?? 0 })
+  return counted
+    .toSorted((a, b) => b.last - a.last)
+    .map(({ reason, count, first, last }) => ({ reason, count, first: end(first), last: end(last) }))
+}
+
+/** Lists pushes that were not recorded with their bytes, the oldest first. */
+export async function listHeld(session: Session, { state, reason, ...place }: HeldSelection & HeldPlace): Promise<HeldPage> {
+  const rows = reason === null ? await session.all(held[state].any, place) : await session.all(held[state].ofReason, { ...place, reason })
+  let bytes = 0
+  const ids = rows
+    .filter(({ body_bytes: length }, at) => {
+      bytes += length ?? 0
+      return at === 0 || bytes <= PAGE_BYTES_MAX
+    })
+    .map(({ id }) => id)
+  const isLast = ids.length === rows.length && rows.length < place.limit
+  const pushes = ids.length === 0 ? [] : await findPushes(session, ids)
+  return { pushes: pushes.toSorted((a, b) => a.inboxId - b.inboxId), next: isLast ? null : (ids.at(-1) ?? null) }
+}
+
+/** Dismisses a quarantined push; false: it is not one. */
+export async function dismissPush(session: Session, inboxId: number): Promise<boolean> {
+  return (await session.all(dismiss, { id: inboxId })).length > 0
+}

@@ -1,0 +1,10 @@
+import { type Kysely, sql } from 'kysely'
+import type { Migration } from 'kysely/migration'
+
+/** Finds quarantined pushes by their reason, and dismissed ones: see the step of the same name on SQLite. */
+export const inboxByReason: Migration = {
+  async up(db: Kysely<unknown>): Promise<void> {
+    await db.schema.createIndex('inbox_by_reason').on('inbox').columns(['reason', 'id']).where(sql.ref('state'), '=', sql.lit(1)).execute()
+    await db.schema.createIndex('inbox_dismissed').on('inbox').column('id').where(sql.ref('state'), '=', sql.lit(3)).execute()
+  },
+}

@@ -1,0 +1,92 @@
+import { expect, test } from 'vitest'
+import { pushBody } from '../support/builders.ts'
+import { operatorOf } from '../support/manage.ts'
+import { createVisitor } from '../support/portal-visitor.ts'
+import { push } from '../support/relay.ts'
+import { relayOfFile } from '../support/relay-of-file.ts'
+
+const ofFile = relayOfFile('http://127.0.0.1:9')
+
+async function loggedIn() {
+  const visitor = createVisitor(ofFile().internalUrl)
+  expect((await visitor.logIn()).status).toBe(303)
+  return visitor
+}
+
+/** The id of the only push of a list. */
+function idIn(list: object): string {
+  return /"id":"(\d+)"/.exec(JSON.stringify(list))?.[1] ?? expect.fail('no push')
+}
+
+/** Pushes an event whose time is wrong; returns its id. */
+async function pushWrong(trackingId: string): Promise<string> {
+  expect((await push(ofFile().publicUrl, pushBody({ trackingIds: [trackingId], eventTime: 'soon' }))).status).toBe(200)
+  const { body } = await (await operatorOf(ofFile()))('GET', `/relay/inbox?state=quarantined&parcel=${trackingId}`)
+  return idIn(body)
+}
+
+test('a push in quarantine is found by its parcel and reason, with the member and the bytes where it is wrong', async () => {
+  const operator = await operatorOf(ofFile())
+  const id = await pushWrong('70000001')
+  const found = { id, parcel: { identifiers: ['70000001'] }, status: 'TerminalArrived', place: { member: 'eventTime', found: '"soon"' } }
+  expect((await operator('GET', '/relay/inbox?parcel=70000001&reason=event_time')).body).toMatchObject({ pushes: [found], next: null })
+  expect((await operator('GET', '/relay/inbox?parcel=70000001&reason=schema')).body).toMatchObject({ pushes: [] })
+  expect((await operator('GET', '/relay/inbox?parcel=70-000001')).status).toBe(400)
+  expect((await operator('GET', '/relay/inbox?reason=odd')).status).toBe(400)
+  const visitor = await loggedIn()
+  const list = (await visitor.get('/inbox?parcel=70000001&reason=event_time')).text
+  for (const shown of [`Push ${id}`, 'eventTime: &quot;soon&quot;', '70000001', 'Reprocess all']) expect(list).toContain(shown)
+  expect((await visitor.get('/inbox?parcel=70000001&reason=schema')).text).toContain('No push in this state names <code>70000001</code>.')
+  expect((await visitor.get('/inbox?parcel=70-000001')).status).toBe(400)
+  const page = (await visitor.get(`/inbox/${id}`)).text
+  expect(page).toContain('<mark>&quot;soon&quot;</mark>')
+  expect(page).toMatch(/The place is <code>eventTime<\/code>, bytes \d+ to \d+\./)
+})
+
+test('a dismissed push is not reprocessed with the others, and can be opened again', async () => {
+  const operator = await operatorOf(ofFile())
+  const [dismissed, other] = [await pushWrong('70000002'), await pushWrong('70000003')]
+  const visitor = await loggedIn()
+  expect((await visitor.get(`/inbox/${dismissed}`)).text).toContain('>Dismiss<')
+  expect((await visitor.post(`/inbox/${dismissed}/dismiss`)).headers.get('location')).toBe(`/inbox/${dismissed}`)
+  const page = (await visitor.get(`/inbox/${dismissed}`)).text
+  expect([page.includes('>Dismiss<'), page.includes('>Reprocess<')]).toEqual([false, true])
+  expect((await visitor.get('/inbox?state=dismissed')).text).toContain(`Push ${dismissed}`)
+  const counted = (await operator('POST', '/relay/inbox/reprocess?reason=event_time&dryRun=true')).body
+  expect(counted).toMatchObject({ dryRun: true, reasons: [{ reason: 'event_time' }] })
+  const { count } = Object.fromEntries(Object.entries(counted))
+  expect((await visitor.get('/inbox')).text).toMatch(/>Reprocess all \d+</)
+  const done = await operator('POST', '/relay/inbox/reprocess?reason=event_time')
+  expect(done).toMatchObject({ status: 200, body: { count, dryRun: false, outcomes: { quarantined: count, recorded: 0 } } })
+  const again = await visitor.post('/inbox', { reason: 'event_time' })
+  expect([again.status, again.text.includes('still not understood')]).toEqual([200, true])
+  expect((await operator('GET', `/relay/inbox/${dismissed}`)).body).toMatchObject({ state: 'dismissed', reason: 'event_time' })
+  expect((await operator('POST', `/relay/inbox/${dismissed}/reprocess`)).body).toMatchObject({ outcome: 'quarantined' })
+  expect((await operator('GET', `/relay/inbox/${dismissed}`)).body).toMatchObject({ state: 'quarantined' })
+  expect((await operator('POST', `/relay/inbox/${other}/dismiss`)).body).toMatchObject({ state: 'dismissed' })
+  const { body: trail } = await operator('GET', '/relay/audit?limit=10')
+  expect(JSON.stringify(trail)).toMatch(/push\.dismissed.*push\.reprocessed.*inbox\.reprocessed.*inbox\.reprocessed.*push\.dismissed/)
+})
+
+test('what is recorded, or is no push, cannot be dismissed', async () => {
+  const operator = await operatorOf(ofFile())
+  expect((await push(ofFile().publicUrl, pushBody({ trackingIds: ['70000004'] }))).status).toBe(200)
+  const { body } = await operator('GET', '/relay/inbox?parcel=70000004')
+  const id = idIn(body)
+  const refused = await operator('POST', `/relay/inbox/${id}/dismiss`)
+  expect([refused.status, refused.body.type]).toEqual([409, 'urn:parcel-relay:error:not_dismissable'])
+  expect((await operator('POST', '/relay/inbox/999999/dismiss')).status).toBe(404)
+  const shown = await (await loggedIn()).post(`/inbox/${id}/dismiss`)
+  expect([shown.status, shown.text.includes('Only a push in quarantine can be dismissed')]).toEqual([409, true])
+})
+
+test('more than a hundred pushes are reprocessed by a job', async () => {
+  const operator = await operatorOf(ofFile())
+  const bodies = Array.from({ length: 101 }, (_, nth) => `{"nth":${nth}`)
+  expect((await Promise.all(bodies.map((body) => push(ofFile().publicUrl, body)))).every(({ status }) => status === 200)).toBe(true)
+  const started = await operator('POST', '/relay/inbox/reprocess?reason=json_syntax')
+  expect(started).toMatchObject({ status: 202, body: { kind: 'reprocess', task: { state: 'quarantined', reason: 'json_syntax' } } })
+  await expect
+    .poll(async () => (await operator('GET', `/relay/jobs/${String(started.body.id)}`)).body)
+    .toMatchObject({ state: 'done', progress: { done: 101 }, result: { count: 101 } })
+})

@@ -1,0 +1,187 @@
+import { describe, expect, test } from 'vitest'
+import type { InboxQuery } from '../../../src/domain/ingest/inbox.ts'
+import type { Engine } from '../../../src/store/contract.ts'
+import { pushBody } from '../../support/builders.ts'
+import { engines } from '../../support/engines.ts'
+import { changeStoredRows } from '../../support/stored-rows.ts'
+import { incomingPush, openStore } from '../../support/write-side.ts'
+
+const NOON = Date.UTC(2026, 2, 1, 12)
+const DAY_MS = 24 * 3_600_000
+const ADMIN = { kind: 'app', name: 'admin', address: '127.0.0.1' } as const
+
+/** Six pushes: two that are recorded for two parcels, then one whose time is wrong, one that is no JSON, one that is expired, and another whose time is wrong. */
+async function openInbox(engine: Engine) {
+  const store = await openStore(NOON, engine)
+  const bodies = [
+    pushBody({ trackingIds: ['10010001'] }),
+    pushBody({ trackingIds: ['20020002'] }),
+    pushBody({ trackingIds: ['10010001'], eventTime: 'soon' }),
+    Buffer.from('{"status":"A",'),
+    pushBody({ trackingIds: ['10010001'], eventTime: new Date(NOON - 1000 * DAY_MS).toISOString() }),
+    pushBody({ trackingIds: ['20020002'], eventTime: '2026-03-01T10:00:00+01:00' }),
+  ]
+  for (const body of bodies) await store.record(incomingPush(body, store.pass(1000)))
+  const ids = await store.inboxIds()
+  /** The numbers of the pushes, the newest first, over all pages. */
+  const listed = async (query: Partial<InboxQuery>) => {
+    const found: number[] = []
+    let before: number | null = null
+    do {
+      const page: Awaited<ReturnType<typeof store.reads.listInbox>> = await store.reads.listInbox({
+        state: null,
+        before,
+        limit: 2,
+        ...query,
+      })
+      found.push(...page.pushes.map(({ inboxId }) => ids.indexOf(inboxId)))
+      before = page.next
+    } while (before !== null)
+    return found
+  }
+  const idOf = (nth: number) => ids[nth] ?? expect.fail(`no push ${nth}`)
+  const dismiss = (nth: number) => store.writes.dismissPush({ inboxId: idOf(nth) })
+  return { ...store, listed, idOf, dismiss, upTo: Math.max(...ids) }
+}
+
+describe.each(engines)('the inbox on $name', (engine) => {
+  test('is filtered by state, reason and parcel, and each push is on one page', async () => {
+    const { listed, dismiss } = await openInbox(engine)
+    expect(await listed({})).toEqual([5, 4, 3, 2, 1, 0])
+    expect(await listed({ reason: 'event_time' })).toEqual([5, 2])
+    expect(await listed({ state: 'recorded', reason: 'event_time' })).toEqual([])
+    expect(await dismiss(2)).toBe('done')
+    expect(await listed({ state: 'dismissed' })).toEqual([2])
+    expect(await listed({ state: 'quarantined' })).toEqual([5, 3])
+    expect(await listed({ reason: 'event_time' })).toEqual([5, 2])
+    expect(await listed({ state: 'quarantined', reason: 'event_time' })).toEqual([5])
+    expect(await listed({ parcel: '10010001' })).toEqual([4, 2, 0])
+    expect(await listed({ parcel: '10010001', state: 'recorded' })).toEqual([0])
+    expect(await listed({ parcel: '20020002', reason: 'event_time' })).toEqual([5])
+    expect(await listed({ parcel: '30030003' })).toEqual([])
+  })
+
+  test('of a parcel that has a tracking number finds the pushes that name its other identifiers', async () => {
+    const { listed, poll } = await openInbox(engine)
+    await poll({ asked: 'AB123456789SE', trackingIds: ['10010001'] })
+    expect(await listed({ parcel: 'AB123456789SE' })).toEqual([4, 2, 0])
+  })
+
+  test('tells of each push its parcel, its status and where its body is wrong', async () => {
+    const { reads, idOf } = await openInbox(engine)
+    const { pushes } = await reads.listInbox({ state: null, before: null, limit: 10 })
+    const told = pushes.map(({ identifiers, status, place }) => [identifiers.join(), status, place?.member ?? null])
+    expect(told).toEqual([
+      ['20020002', 'TerminalArrived', 'eventTime'],
+      ['10010001', 'TerminalArrived', null],
+      ['', null, null],
+      ['10010001', 'TerminalArrived', 'eventTime'],
+      ['20020002', 'TerminalArrived', null],
+      ['10010001', 'TerminalArrived', null],
+    ])
+    expect((await reads.inspectPush(idOf(3)))?.place).toMatchObject({ member: null, from: 14, to: 14 })
+  })
+
+  test('reads no long body for a list, and shows the place in it when one is looked at', async () => {
+    const { record, reads, now } = await openStore(NOON, engine)
+    const body = Buffer.concat([pushBody(), Buffer.from(' '.repeat(100_000)), Buffer.from('x')])
+    await record(incomingPush(body, now()))
+    const [push] = (await reads.listInbox({ state: 'quarantined', before: null, limit: 1 })).pushes
+    expect(push).toMatchObject({ status: null, place: null, bodyBytes: body.length })
+    expect((await reads.inspectPush(push?.inboxId ?? 0))?.place).toMatchObject({ from: body.length - 1 })
+  })
+
+  test('counts what is in quarantine by reason, that of the newest first', async () => {
+    const { reads, idOf } = await openInbox(engine)
+    const end = (nth: number) => ({ inboxId: idOf(nth), receivedAtMs: NOON + (nth + 1) * 1000 })
+    expect(await reads.countHeld('quarantined')).toEqual([
+      { reason: 'event_time', count: 2, first: end(2), last: end(5) },
+      { reason: 'json_syntax', count: 1, first: end(3), last: end(3) },
+    ])
+    expect(await reads.countHeld('expired')).toMatchObject([{ reason: null, count: 1 }])
+  })
+})
+
+describe.each(engines)('a dismissed push on $name', (engine) => {
+  test('is no trouble any more, stays one when it comes again, and keeps its reason', async () => {
+    const { reads, writes, idOf, dismiss, record, now } = await openInbox(engine)
+    expect([await dismiss(3), await dismiss(0), await writes.dismissPush({ inboxId: 1_000_000 })]).toEqual(['done', 'settled', 'unknown'])
+    expect((await reads.counts(NOON)).quarantined).toBe(2)
+    expect((await record(incomingPush(Buffer.from('{"status":"A",'), now()))).outcomes).toEqual([{ kind: 'duplicate' }])
+    expect(await reads.inspectPush(idOf(3))).toMatchObject({ state: 'dismissed', reason: 'json_syntax', duplicates: 1 })
+  })
+
+  test('is not reprocessed with others, and by itself is open again', async () => {
+    const { reads, writes, idOf, dismiss, upTo, now } = await openInbox(engine)
+    await dismiss(2)
+    const batch = { selection: { state: 'quarantined', reason: null }, after: 0, upTo, limit: 100, nowMs: now() } as const
+    expect((await writes.reprocessHeld(batch)).report.outcomes).toHaveLength(2)
+    expect((await reads.inspectPush(idOf(2)))?.state).toBe('dismissed')
+    await writes.reprocess({ inboxId: idOf(2), nowMs: now() })
+    expect((await reads.inspectPush(idOf(2)))?.state).toBe('quarantined')
+  })
+
+  test('is in the audit trail with who dismissed it', async () => {
+    const { reads, writes, idOf } = await openInbox(engine)
+    const target = { kind: 'push', id: String(idOf(2)) } as const
+    const action = { atMs: NOON, by: ADMIN, action: 'push.dismissed', target, detail: {} } as const
+    for (let times = 0; times < 2; times++) await writes.dismissPush({ inboxId: idOf(2), action })
+    expect(await reads.listActions({ before: null, limit: 5 })).toMatchObject([{ action: 'push.dismissed', by: ADMIN, target }])
+  })
+})
+
+describe.each(engines)('reprocessing by filter on $name', (engine) => {
+  /** As if the version that runs now understood what it did not before. */
+  const hold = (path: string, ids: readonly number[]) =>
+    Promise.all(
+      ids.map((id) => changeStoredRows(path, "update inbox set state = 1, reason = 'event_time', parcel_id = -id where id = ?", id)),
+    )
+
+  test('takes the oldest first, a batch at a time, of one reason and up to the newest when it was ordered', async () => {
+    const { reads, writes, record, now, path, inboxIds } = await openStore(NOON, engine)
+    for (let nth = 0; nth < 5; nth++) await record(incomingPush(Buffer.from(`{"nth":${nth}`), now() + nth))
+    const ids = await inboxIds()
+    await hold(path, ids.slice(0, 4))
+    const selection = { state: 'quarantined', reason: 'event_time' } as const
+    const seen: number[] = []
+    let after: number | null = 0
+    while (after !== null) {
+      const batch: Awaited<ReturnType<typeof writes.reprocessHeld>> = await writes.reprocessHeld({
+        selection,
+        after,
+        upTo: ids[2] ?? 0,
+        limit: 2,
+        nowMs: now(),
+      })
+      seen.push(batch.report.outcomes.length)
+      after = batch.next
+    }
+    expect(seen).toEqual([2, 1])
+    expect(await reads.countHeld('quarantined')).toMatchObject([
+      { reason: 'json_syntax', count: 4 },
+      { reason: 'event_time', count: 1 },
+    ])
+  })
+
+  test('as a job goes on from where it was, records what is understood, and ends', async () => {
+    const { reads, writes, path, now, push, inboxIds } = await openStore(NOON, engine)
+    for (let nth = 0; nth < 5; nth++) await push({ trackingIds: [`6000000${nth}`], eventTime: `2026-03-01T10:00:0${nth}Z` })
+    const ids = await inboxIds()
+    await hold(path, ids)
+    const task = { kind: 'reprocess', selection: { state: 'quarantined', reason: 'event_time' }, upTo: Math.max(...ids) } as const
+    const job = await writes.startJob({ task, by: 'admin', nowMs: now() })
+    const passes: unknown[] = []
+    for (let isDone = false; !isDone; ) {
+      const worked = await writes.workOnJobs({ limit: 2, nowMs: now() })
+      passes.push([worked.report?.outcomes.length, (await reads.findJob(job?.jobId ?? 0))?.done])
+      isDone = worked.isDone
+    }
+    expect(passes).toEqual([
+      [2, 2],
+      [2, 4],
+      [1, 5],
+    ])
+    expect(await reads.findJob(job?.jobId ?? 0)).toMatchObject({ state: 'done', task })
+    expect(await reads.countHeld('quarantined')).toEqual([])
+  })
+})
