@@ -1,130 +1,137 @@
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { pushBody } from '../support/builders.ts'
+import { byForm } from '../support/long-form.ts'
 import { operatorOf } from '../support/manage.ts'
+import { NAUGHTY_STRINGS } from '../support/naughty-strings.ts'
+import { crawl, escaped, foreignIn, formsOn } from '../support/portal-pages.ts'
 import { createVisitor } from '../support/portal-visitor.ts'
-import { push } from '../support/relay.ts'
-import { relayOfFile } from '../support/relay-of-file.ts'
+import { push, startTestRelay } from '../support/relay.ts'
+import { temporaryFolder } from '../support/temporary.ts'
 import { startWebhookReceiver } from '../support/webhook-receiver.ts'
 
-const ofFile = relayOfFile('http://127.0.0.1:9', { delivery: { allowNetworks: ['127.0.0.0/8'] } })
+/** Each string is stored and shown in the long form, and every sixth in `npm test`. */
+const STORED = NAUGHTY_STRINGS.filter((_text, at) => at % byForm(6, 6, 1) === 0)
+/** A password costs a verification. */
+const LOGINS = byForm(30, 30, NAUGHTY_STRINGS.length)
 
-const NAUGHTY = [
-  '<script>alert(1)</script>',
-  '</title><script src=//evil.example></script>',
-  '"><img src=x onerror=alert(1)>',
-  "' onmouseover='alert(1)",
-  '" autofocus onfocus="alert(1)',
-  '</pre></td><iframe srcdoc="<script>alert(1)</script>">',
-  '<svg/onload=alert(1)>',
-  '<a href="javascript:alert(1)">x</a>',
-  '--><!--<b>',
-  '<![CDATA[<i>]]>',
-  '</textarea></select></style><style>*{display:none}</style>',
-  '&lt;b&gt;&amp;&#60;&#x3c;u>',
-  'line\u2028separated\u2029<b>',
-  '\u202egnp.evil\u2066<b>\u200b',
-  `${'W'.repeat(60)}<b>`,
-  '{{7*7}}<%= 7 %>',
-  '\u{feff}<b>Ω≈ç√∫ 田中さん 👩‍👩‍👧 \u{e0001}',
-  "Robert'); DROP TABLE push;--<b>",
-]
+/** A relay of the test's own, with somebody who is logged in. */
+async function start() {
+  const sections = { delivery: { allowNetworks: ['127.0.0.0/8'] }, limits: { failuresPerMinute: 1_000_000 } }
+  const relay = await startTestRelay(temporaryFolder(), 'http://127.0.0.1:9', sections)
+  onTestFinished(() => relay.stop())
+  const visitor = createVisitor(relay.internalUrl)
+  await visitor.logIn()
+  return { ...relay, visitor, operator: await operatorOf(relay) }
+}
 
-/** As a page must hold it. */
-const escaped = (text: string) =>
-  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;').replaceAll("'", '&#39;')
+const foreignOf = (pages: ReadonlyMap<string, string>) =>
+  [...pages].flatMap(([path, page]) => foreignIn(page).map((foreign) => `${path}: ${foreign}`))
 
-/** A tag as pages write it: attributes are in quotes, or have no value. */
-const TAG = /^<(?:!doctype html|\/?([a-z][a-z0-9]*)((?: [a-z][a-z-]*(?:="[^"<>]*")?)*) ?\/?)>/i
-const ELEMENTS = new Set(
-  `a article aside b body br button circle code dd defs details div dl dt em fieldset figure figcaption form g h1 h2 h3 head header hr html i input label
-  legend li line link main meta nav ol option p path pre rect s script section select small span strong summary svg symbol table tbody td text textarea tfoot th
-  thead time title tr ul use wbr`.split(/\s+/),
-)
-
-/** What in a page is no tag of the portal's own. */
-function foreignIn(page: string): readonly string[] {
-  return [...page.matchAll(/</g)].flatMap(({ index }) => {
-    const [tag, element = 'html', attributes = ''] = TAG.exec(page.slice(index)) ?? []
-    if (tag === undefined || !ELEMENTS.has(element.toLowerCase())) return [page.slice(index, index + 80)]
-    const isForeign =
-      / (?:on\w+|style|srcdoc|formaction)\b/i.test(attributes.replaceAll(/="[^"]*"/g, '')) ||
-      / (?:href|src|action)="(?![/#"])/.test(attributes)
-    const isScript = element === 'script' && !tag.startsWith('</') && !/ src="\/assets\/portal\.js"/.test(tag)
-    return isForeign || isScript ? [tag] : []
+/** Where script stands in what is stored. */
+const eventOf = (text: string, nth: number) =>
+  pushBody({
+    status: text,
+    detailedStatus: text,
+    location: text,
+    distributionType: text,
+    texts: { en: text, sv: text },
+    trackingIds: [`NAUGHTY${nth}`],
   })
-}
 
-/** Every page that links lead to from the first one. A download is none. */
-async function crawl(visitor: ReturnType<typeof createVisitor>): Promise<ReadonlyMap<string, string>> {
-  const pages = new Map<string, string>()
-  const waiting = ['/', '/inbox?state=all', '/login', '/webhooks/new']
-  for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
-    if (pages.has(path)) continue
-    const answer = await visitor.get(path)
-    if (!(answer.headers.get('content-type') ?? '').startsWith('text/html')) continue
-    pages.set(path, answer.text)
-    for (const [, to = ''] of answer.text.matchAll(/ href="(\/[^"#]*)/g))
-      if (!/^\/assets\/|\/body$/.test(to)) waiting.push(to.replaceAll('&amp;', '&'))
-  }
-  return pages
-}
+test('there are 515 naughty strings at least, and no two of them are the same', () => {
+  expect(NAUGHTY_STRINGS.length).toBeGreaterThanOrEqual(515)
+  expect(new Set(NAUGHTY_STRINGS).size).toBe(NAUGHTY_STRINGS.length)
+})
 
-test('W1: markup in what was pushed, answered or typed is shown as text on every page', async () => {
+test('W1: markup in what was pushed, answered or named is shown as text on every page', async () => {
   await using receiver = await startWebhookReceiver()
-  receiver.answer((nth) => ({ status: nth % 2 === 0 ? 200 : 422, body: NAUGHTY[nth % NAUGHTY.length] ?? '' }))
-  const { internalUrl, publicUrl } = ofFile()
-  const operator = await operatorOf({ internalUrl })
-  const names = NAUGHTY.map((text) => text.trim())
-  for (const name of names) {
-    const answer = await operator('POST', '/relay/endpoints', { name, url: `${receiver.url}?q=${encodeURIComponent(name)}` })
-    expect([name, answer.status]).toEqual([name, 201])
-  }
-  for (const [nth, text] of NAUGHTY.entries()) {
-    const texts = { en: text, sv: text }
-    const fields = { status: text, detailedStatus: text, location: text, distributionType: text, texts, trackingIds: [`NAUGHTY${nth}`] }
-    expect((await push(publicUrl, pushBody(fields))).status).toBe(200)
+  receiver.answer((nth) => ({ status: nth % 3 === 0 ? 200 : 422, body: STORED[nth % STORED.length] ?? '' }))
+  const { publicUrl, visitor, operator } = await start()
+  await operator('POST', '/relay/endpoints', { name: 'till', url: receiver.url })
+  for (const [nth, text] of STORED.entries()) {
+    expect((await push(publicUrl, eventOf(text, nth))).status).toBe(200)
     // In quarantine, as text that is no JSON.
     expect((await push(publicUrl, text, { 'content-encoding': `${nth}"<b>` })).status).toBe(200)
   }
-  await expect.poll(() => receiver.pushes.length).toBeGreaterThanOrEqual(NAUGHTY.length ** 2)
-  const visitor = createVisitor(internalUrl)
-  await visitor.logIn()
-  const pages = new Map(await crawl(visitor))
-  const { endpoints } = (await operator('GET', '/relay/endpoints')).body
-  const ids = (Array.isArray(endpoints) ? endpoints : []).map(({ id }) => String(id))
-  for (const id of ids) pages.set(`test ${id}`, (await visitor.post(`/webhooks/${id}/test`)).text)
-  for (const text of NAUGHTY) {
-    const query = new URLSearchParams({
-      query: text,
-      parcel: text,
-      state: text,
-      from: text,
-      to: text,
-      endpoint: text,
-      status: text,
-      cursor: '',
-    })
-    for (const path of ['/parcels', '/deliveries', '/inbox', '/webhooks'])
-      pages.set(`${path} ${text}`, (await visitor.get(`${path}?${query.toString()}`)).text)
-    const wrong = {
-      of: text,
-      to: text,
-      state: text,
-      since: text,
-      do: 'count',
-      username: text,
-      password: text,
-      name: text,
-      url: text,
-      rate: text,
-      schedule: text,
-    }
-    for (const path of ['/deliveries', '/login', '/webhooks/new', `/webhooks/${ids[0]}/remove`])
-      pages.set(`post ${path} ${text}`, (await visitor.post(path, wrong)).text)
+  await expect.poll(() => receiver.pushes.length).toBeGreaterThanOrEqual(STORED.length / 2)
+  const named = []
+  for (const [nth, text] of STORED.entries()) {
+    // After the pushes, so that nothing is queued for them. No name holds controls.
+    const answer = await operator('POST', '/relay/endpoints', { name: text, url: `${receiver.url}?q=${encodeURIComponent(`${nth}`)}` })
+    if (answer.status === 201) named.push({ id: String(answer.body.id), text })
   }
-  expect([...pages].flatMap(([path, page]) => foreignIn(page).map((foreign) => `${path}: ${foreign}`))).toEqual([])
+  expect(named.length).toBeGreaterThan(STORED.length / 2)
+  const pages = new Map(await crawl(visitor))
+  for (const { id } of named.slice(0, 20)) pages.set(`test ${id}`, (await visitor.post(`/webhooks/${id}/test`)).text)
+  expect(foreignOf(pages)).toEqual([])
   // They were there to be seen.
   const all = [...pages.values()].join('\n')
-  for (const name of names.filter((text) => !text.includes('\u202e'))) expect(all.split(escaped(name)).length).toBeGreaterThan(20)
-  expect([...pages.keys()].filter((path) => /^\/deliveries\/\d+$/.test(path)).length).toBeGreaterThan(50)
+  const isPlain = (text: string) => /^[ -~]{4,80}$/.test(text) && text === text.trim()
+  for (const { text } of named.filter((one) => isPlain(one.text))) expect([text, all.split(escaped(text)).length > 5]).toEqual([text, true])
+  for (const kind of ['parcels', 'deliveries', 'inbox', 'webhooks'])
+    expect([...pages.keys()].filter((path) => path.startsWith(`/${kind}/`)).length).toBeGreaterThan(STORED.length / 2)
 })
+
+test('W1, W5: every field of every form takes every naughty string, and shows it as text or refuses it', async () => {
+  await using receiver = await startWebhookReceiver()
+  receiver.answer(() => 422)
+  const { publicUrl, visitor, operator } = await start()
+  await operator('POST', '/relay/endpoints', { name: 'till', url: receiver.url })
+  await operator('POST', '/relay/endpoints', { name: 'shop', url: receiver.url })
+  await push(publicUrl, pushBody({ trackingIds: ['1001'] }))
+  await push(publicUrl, 'no JSON')
+  await expect.poll(() => receiver.pushes.length).toBeGreaterThan(1)
+  const found = await crawl(visitor)
+  const sent = new Map(found)
+  sent.set('counted', (await visitor.post('/deliveries', { of: '1', to: '2', do: 'count' })).text)
+  const forms = formsOn(sent)
+  const paths = forms.map(({ path }) => path)
+  for (const path of ['/login', '/parcels', '/deliveries', '/inbox', '/settings', '/webhooks/new', '/webhooks/1/edit', '/webhooks/1/key'])
+    expect(paths).toContain(path)
+  const faults: string[] = []
+  for (const form of forms) {
+    const names = Object.keys(form.fields)
+    const strings = form.path === '/login' ? NAUGHTY_STRINGS.slice(0, LOGINS) : NAUGHTY_STRINGS
+    // In the long form each field gets each string; else each gets its share of them.
+    const requests = byForm(Math.ceil(strings.length / names.length), Math.ceil(strings.length / names.length), strings.length)
+    for (let nth = 0; nth < requests; nth++) {
+      const fields = Object.fromEntries(
+        names.map((name, at) => {
+          // What nobody sees is kept in every second request: with anything else there, most forms look no further.
+          const isKept = nth % 2 === 1 && form.hidden.includes(name)
+          return [name, isKept ? (form.fields[name] ?? '') : (strings[(nth + at * requests) % strings.length] ?? '')]
+        }),
+      )
+      const query = new URLSearchParams(fields).toString()
+      const answer = form.method === 'post' ? await visitor.post(form.path, fields) : await visitor.get(`${form.path}?${query}`)
+      faults.push(...faultsOf(answer).map((fault) => `${form.method} ${form.path}?${query.slice(0, 300)}: ${fault}`))
+    }
+  }
+  expect(faults.slice(0, 10)).toEqual([])
+  expect(foreignOf(await crawl(visitor))).toEqual([])
+})
+
+test('every naughty string as a part of an address is answered with a page that says so', async () => {
+  const { visitor } = await start()
+  const faults: string[] = []
+  for (const text of NAUGHTY_STRINGS.filter((one) => one.isWellFormed() && !/^\.{1,2}$/.test(one))) {
+    for (const path of ['/parcels/', '/webhooks/']) {
+      const answer = await visitor.get(`${path}${encodeURIComponent(text).slice(0, 4000)}`)
+      faults.push(...faultsOf(answer).map((fault) => `${path}${text.slice(0, 80)}: ${fault}`))
+    }
+  }
+  expect(faults.slice(0, 10)).toEqual([])
+})
+
+/** What is wrong with an answer, whatever was asked. */
+function faultsOf({ status, text, headers }: Awaited<ReturnType<ReturnType<typeof createVisitor>['get']>>): readonly string[] {
+  const location = headers.get('location')
+  // An address that is too long is answered before anybody looks at what it names.
+  if (status === 431) return []
+  return [
+    ...(status >= 500 && status !== 503 ? [`status ${status}`] : []),
+    ...(location === null || /^\/(?![/\\])[\w/%.-]*$/.test(location) ? [] : [`leads to ${location}`]),
+    ...headers.getSetCookie().filter((cookie) => !cookie.startsWith('parcel-relay-')),
+    ...(location === null && !(headers.get('content-type') ?? '').startsWith('text/html') ? ['it is no page'] : foreignIn(text)),
+  ]
+}

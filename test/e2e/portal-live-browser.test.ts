@@ -23,6 +23,13 @@ async function logIn() {
   return { page, asked, left }
 }
 
+const HARMFUL = [
+  '"><img src=x onerror=alert(1)>',
+  '</td></tr></table><script>alert(2)</script>',
+  "<svg/onload='alert(3)'>",
+  '<iframe srcdoc="<script>alert(4)</script>">',
+]
+
 const streaming = (page: Page) => page.getByText('Changes show by themselves.').waitFor()
 
 async function addWebhook(): Promise<string> {
@@ -89,6 +96,34 @@ test('a hidden tab closes its stream, and shows what it has missed when it is se
   await hide(page, false)
   await page.getByText('Nothing is sent.').waitFor()
   expect(asked.slice(before)).toEqual(['/live', `/webhooks/${id}`])
+})
+
+test('W1: nothing that was pushed or named runs in a browser, neither when a page opens nor when it changes', async () => {
+  const { page } = await logIn()
+  const ran: string[] = []
+  page.on('dialog', (dialog) => {
+    ran.push(dialog.message())
+    void dialog.dismiss()
+  })
+  // What the policy had to stop would be a fault too.
+  page.on('console', (message) => ran.push(...(message.type() === 'error' ? [message.text()] : [])))
+  page.on('pageerror', (error) => ran.push(error.message))
+  const id = own('1001')
+  const event = (text: string, nth: number) =>
+    pushBody({ trackingIds: [id], status: text, location: text, texts: { en: text }, eventTime: `2026-03-0${nth + 1}T10:00:00Z` })
+  const [first = '', ...later] = HARMFUL
+  await push(ofFile().publicUrl, event(first, 0))
+  await page.goto(`/parcels/${id}`)
+  await streaming(page)
+  const history = page.getByRole('table', { name: 'History, newest first' })
+  expect(await history.textContent()).toContain(first)
+  for (const [nth, text] of later.entries()) {
+    await push(ofFile().publicUrl, event(text, nth + 1))
+    await history.getByText(text, { exact: true }).first().waitFor()
+  }
+  await page.goto(`/parcels?query=${encodeURIComponent(first)}`)
+  expect(await page.getByRole('searchbox', { name: /Tracking number/ }).inputValue()).toBe(first)
+  expect(ran).toEqual([])
 })
 
 test('where no place is free, the page says of when it is', async () => {
