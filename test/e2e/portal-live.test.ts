@@ -1,8 +1,9 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { loadConfig } from '../../src/config/config.ts'
 import { pushBody } from '../support/builders.ts'
+import { cookiesIn, follow } from '../support/live-stream.ts'
 import { createVisitor } from '../support/portal-visitor.ts'
-import { ADMIN, push, type Sections, SHOP, startTestRelay, writeConfig } from '../support/relay.ts'
+import { push, type Sections, SHOP, startTestRelay, writeConfig } from '../support/relay.ts'
 import { idsOfTest, relayOfFile } from '../support/relay-of-file.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
@@ -18,27 +19,6 @@ async function start(sections: Sections = {}) {
   onTestFinished(() => relay.stop())
   const reload = (changed: Sections) => relay.reload(loadConfig(writeConfig(folder, NOBODY, { ...SECTIONS, ...changed }), process.env))
   return { ...relay, reload }
-}
-
-/** A stream of a page, with what it has said so far. It is left after the test. */
-async function follow(url: string, page: string, login: typeof ADMIN | Readonly<Record<string, string>> = ADMIN) {
-  const visitor = createVisitor(url)
-  if ('username' in login) await visitor.logIn({ username: String(login.username), password: String(login.password) })
-  const cookie = [...visitor.jar].map(([name, value]) => `${name}=${value}`).join('; ')
-  const leaving = new AbortController()
-  const headers = 'username' in login ? { cookie } : login
-  const answer = await fetch(`${url}/live?page=${encodeURIComponent(page)}`, { headers, signal: leaving.signal })
-  const said = { text: '', isOver: false }
-  const read = async () => {
-    for await (const chunk of answer.body ?? []) said.text += Buffer.from(chunk).toString()
-  }
-  const ended = read()
-    .catch(() => undefined)
-    .then(() => {
-      said.isOver = true
-    })
-  onTestFinished(() => leaving.abort())
-  return { answer, said, ended, leave: () => leaving.abort(), changes: () => said.text.split('event: changed').length - 1 }
 }
 
 test('a page is told that it has changed, and nothing else', async () => {
@@ -66,7 +46,7 @@ test('a webhook that is disabled, or a push in quarantine, changes every page, w
 })
 
 test('nobody who is not logged in gets a stream', async () => {
-  const { answer } = await follow(ofFile().internalUrl, '/', {})
+  const { answer } = await follow(ofFile().internalUrl, '/', { headers: {} })
   expect([answer.status, answer.headers.get('set-cookie')]).toEqual([401, null])
 })
 
@@ -74,14 +54,14 @@ test('a hundred pages are kept up to date; the next is not, until one of them is
   const { internalUrl } = await start()
   const visitor = createVisitor(internalUrl)
   await visitor.logIn()
-  const cookie = [...visitor.jar].map(([name, value]) => `${name}=${value}`).join('; ')
-  const streams = await Promise.all(Array.from({ length: 100 }, () => follow(internalUrl, '/', { cookie })))
+  const cookie = cookiesIn(visitor.jar)
+  const streams = await Promise.all(Array.from({ length: 100 }, () => follow(internalUrl, '/', { headers: { cookie } })))
   expect(streams.map(({ answer }) => answer.status)).toEqual(streams.map(() => 200))
-  expect((await follow(internalUrl, '/', { cookie })).answer.status).toBe(503)
+  expect((await follow(internalUrl, '/', { headers: { cookie } })).answer.status).toBe(503)
   // Readers of the feed have places of their own.
   expect((await visitor.get('/')).status).toBe(200)
   streams[0]?.leave()
-  await expect.poll(async () => (await follow(internalUrl, '/', { cookie })).answer.status).toBe(200)
+  await expect.poll(async () => (await follow(internalUrl, '/', { headers: { cookie } })).answer.status).toBe(200)
 })
 
 test('a stream ends within a second of the reload that takes its app away, or turns the portal off', async () => {
@@ -98,7 +78,7 @@ test('a stream ends within a second of the reload that takes its app away, or tu
 test('the stream of a person whom a proxy names ends when the header names nobody any more', async () => {
   const listen = { internal: { host: '127.0.0.1', port: 0, trustProxy: ['127.0.0.1'] } }
   const { internalUrl, reload } = await start({ listen, portal: { trustedHeader: 'X-Forwarded-User', admins: ['anna'] } })
-  const { answer, ended } = await follow(internalUrl, '/', { 'x-forwarded-user': 'anna' })
+  const { answer, ended } = await follow(internalUrl, '/', { headers: { 'x-forwarded-user': 'anna' } })
   expect(answer.status).toBe(200)
   await reload({ listen, portal: { trustedHeader: 'X-Forwarded-User', admins: [] } })
   await ended

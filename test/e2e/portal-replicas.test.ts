@@ -1,0 +1,64 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { loadConfig } from '../../src/config/config.ts'
+import { pushBody } from '../support/builders.ts'
+import { cookiesIn, follow } from '../support/live-stream.ts'
+import { onPostgres } from '../support/on-postgres.ts'
+import { createVisitor } from '../support/portal-visitor.ts'
+import { createDatabase } from '../support/postgres-database.ts'
+import { push, type Sections, startTestRelay, writeConfig } from '../support/relay.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+
+const NOBODY = 'http://127.0.0.1:9'
+
+async function startReplica(sections: Sections) {
+  const folder = temporaryFolder()
+  const relay = await startTestRelay(folder, NOBODY, sections)
+  onTestFinished(() => relay.stop())
+  const reload = (changed: Sections) => relay.reload(loadConfig(writeConfig(folder, NOBODY, { ...sections, ...changed }), process.env))
+  return { ...relay, reload }
+}
+
+/** Two replicas of one relay, and somebody who logged in at the first and goes on at the second with the same cookie. */
+async function start() {
+  const sections = { ...(await onPostgres((await createDatabase('nothing')).url)), delivery: { allowNetworks: ['127.0.0.0/8'] } }
+  const [one, other] = [await startReplica(sections), await startReplica(sections)]
+  const atOne = createVisitor(one.internalUrl)
+  await atOne.logIn()
+  const atOther = createVisitor(other.internalUrl)
+  for (const [name, value] of atOne.jar) atOther.jar.set(name, value)
+  return { one, other, atOne, atOther, reader: { headers: { cookie: cookiesIn(atOne.jar) } } }
+}
+
+test('on PostgreSQL a session of one replica is good at the other, which shows what the first has done', async () => {
+  const { one, other, atOne, atOther, reader } = await start()
+  const added = await atOther.post('/webhooks/new', { url: 'http://127.0.0.1:9/hook', name: 'till' })
+  expect(added.status).toBe(201)
+  const id = /\/webhooks\/(\d+)\/test"/.exec(added.text)?.[1] ?? ''
+  expect((await atOne.get(`/webhooks/${id}`)).text).toContain('>till</h1>')
+  // The keys of forms are the same wherever they are sent.
+  const keys = /name="keys" value="([^"]+)"/.exec((await atOne.get(`/webhooks/${id}`)).text)?.[1] ?? ''
+  expect((await atOther.post(`/webhooks/${id}/key`, { keys })).status).toBe(200)
+  expect((await atOne.post(`/webhooks/${id}/key`, { keys })).status).toBe(409)
+
+  await push(other.publicUrl, pushBody({ trackingIds: ['1001'] }))
+  const [webhook, parcel] = [
+    await follow(one.internalUrl, `/webhooks/${id}`, reader),
+    await follow(one.internalUrl, '/parcels/1001', reader),
+  ]
+  await push(other.publicUrl, pushBody({ trackingIds: ['1001'], status: 'DeliveryStarted' }))
+  await expect.poll(() => parcel.changes()).toBeGreaterThan(0)
+  await atOther.post(`/webhooks/${id}/disable`)
+  await expect.poll(() => webhook.changes()).toBeGreaterThan(0)
+  expect((await atOne.get(`/webhooks/${id}`)).text).toContain('disabled')
+})
+
+test('the app that is taken out of the config is gone within a second at both replicas, and so are its streams', async () => {
+  const { one, other, atOne, atOther, reader } = await start()
+  const streams = [await follow(one.internalUrl, '/', reader), await follow(other.internalUrl, '/', reader)]
+  expect([(await atOne.get('/webhooks')).status, (await atOther.get('/webhooks')).status]).toEqual([200, 200])
+  const begun = performance.now()
+  await Promise.all([one, other].map(({ reload }) => reload({ apps: [] })))
+  for (const visitor of [atOne, atOther]) expect((await visitor.get('/webhooks')).headers.get('location')).toBe('/login')
+  await Promise.all(streams.map(({ ended }) => ended))
+  expect(performance.now() - begun).toBeLessThan(2000)
+})
