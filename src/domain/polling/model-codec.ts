@@ -38,6 +38,7 @@ const pushRecord = z.object({
     pushed: count,
     missed: count,
     missedSincePush: count,
+    silence: z.object({ sinceMs: z.number(), noticedAtMs: z.number(), found: count, loss: count }).nullable().default(null),
     pushedSinceSilence: count,
     lastPushAtMs: z.number().nullable(),
     evidenceFromMs: z.number().nullable(),

@@ -1,6 +1,6 @@
 import type { PollObservation } from '../history/observation.ts'
 import type { MissedPushes } from './model-codec.ts'
-import type { PushHealth } from './push-health.ts'
+import type { PushHealth, SilenceEvidence } from './push-health.ts'
 
 /** A parcel that is due to be polled, leased to the caller. */
 export interface DuePoll {
@@ -62,6 +62,8 @@ export interface PushChannelView {
   readonly lastPushAtMs: number | null
   /** The number of entries since then that only polls reported. */
   readonly missedSincePush: number
+  /** What showed the silence, if there is one; null: there is none, or it is not known any more. */
+  readonly silence: SilenceEvidence | null
   readonly missed: MissedPushes
 }
 

@@ -17,8 +17,10 @@ export interface PushChannel {
   readonly pushed: number
   /** Entries that only polls reported, after the grace (DOMAIN 6.6). */
   readonly missed: number
-  /** Missed entries that happened after the last push arrived: no push since then contradicts a silence. */
+  /** Missed entries that happened after the last push arrived: no push since then contradicts a silence. In a silence they are counted on. */
   readonly missedSincePush: number
+  /** What showed the silence, as it was then; null: there is none, or an earlier version noticed it. */
+  readonly silence: SilenceEvidence | null
   /** Pushes since the last silence. */
   readonly pushedSinceSilence: number
   readonly lastPushAtMs: number | null
@@ -30,12 +32,24 @@ export interface PushChannel {
   readonly dayOf: number
 }
 
+/** What showed a silence, when it was noticed. */
+export interface SilenceEvidence {
+  /** When the last push arrived, epoch milliseconds. */
+  readonly sinceMs: number
+  readonly noticedAtMs: number
+  /** How many entries polls had found by then that happened since and that no push had reported. */
+  readonly found: number
+  /** The share of pushes that were lost before, estimated. */
+  readonly loss: number
+}
+
 /** The channel before any push. */
 export const newPushChannel: PushChannel = {
   health: 'unknown',
   pushed: 0,
   missed: 0,
   missedSincePush: 0,
+  silence: null,
   pushedSinceSilence: 0,
   lastPushAtMs: null,
   evidenceFromMs: Number.NEGATIVE_INFINITY,
@@ -107,6 +121,7 @@ export function afterPush(channel: PushChannel, atMs: number, count = 1): PushCh
       ...counted,
       health: wasSilent ? 'lossy' : counted.health,
       missedSincePush: 0,
+      silence: null,
       pushedSinceSilence: wasSilent ? count : counted.pushedSinceSilence + count,
       lastPushAtMs: Math.max(channel.lastPushAtMs ?? atMs, atMs),
       evidenceFromMs: wasSilent ? atMs : channel.evidenceFromMs,
@@ -115,14 +130,15 @@ export function afterPush(channel: PushChannel, atMs: number, count = 1): PushCh
   )
 }
 
-/** The channel after a poll found an entry that no push reported within the grace. */
+/** The channel after a poll found an entry that no push reported within the grace. In a silence it is counted, and says nothing of losses. */
 export function afterMiss(channel: PushChannel, { eventAtMs, nowMs }: { readonly eventAtMs: number; readonly nowMs: number }): PushChannel {
-  if (eventAtMs < channel.evidenceFromMs || channel.health === 'silent') return channel
+  if (eventAtMs < channel.evidenceFromMs) return channel
   const sincePush = channel.lastPushAtMs !== null && eventAtMs > channel.lastPushAtMs
   const missedSincePush = channel.missedSincePush + (sincePush ? 1 : 0)
+  if (channel.health === 'silent') return { ...channel, missedSincePush }
   const weighed = { ...weigh(channel, { pushed: 0, missed: 1 }), missedSincePush }
   return sincePush && isSilence(channel, { found: missedSincePush, overdue: missedSincePush, settledToMs: eventAtMs })
-    ? silenced(weighed)
+    ? silenced(weighed, { found: missedSincePush, nowMs, loss: estimatePushLoss(channel) })
     : assess(weighed, nowMs)
 }
 
@@ -133,6 +149,7 @@ export interface UnpushedEntries {
   readonly overdue: number
   /** Events up to this time should have been pushed by now: one grace ago. */
   readonly settledToMs: number
+  readonly nowMs: number
 }
 
 /**
@@ -140,7 +157,9 @@ export interface UnpushedEntries {
  * but that no pushes arrive at all can be seen now.
  */
 export function afterUnpushedEntries(channel: PushChannel, unpushed: UnpushedEntries): PushChannel {
-  return channel.health !== 'silent' && channel.lastPushAtMs !== null && isSilence(channel, unpushed) ? silenced(channel) : channel
+  return channel.health !== 'silent' && channel.lastPushAtMs !== null && isSilence(channel, unpushed)
+    ? silenced(channel, { ...unpushed, loss: estimatePushLoss(channel) })
+    : channel
 }
 
 /**
@@ -149,7 +168,7 @@ export function afterUnpushedEntries(channel: PushChannel, unpushed: UnpushedEnt
  * less likely. So a busy carrier's silence is noticed within minutes of the grace, a small carrier's after more losses in a row than ever
  * before, and a quiet day, when polls find nothing, is no silence.
  */
-function isSilence(channel: PushChannel, { found, overdue, settledToMs }: UnpushedEntries): boolean {
+function isSilence(channel: PushChannel, { found, overdue, settledToMs }: Omit<UnpushedEntries, 'nowMs'>): boolean {
   if (found < FOUND_MIN) return false
   const loss = Math.min(0.9, Math.max(LOSS_MIN, estimatePushLoss(channel)))
   // At the full cadence polls find everything, on an unusual day too, so only the losses count.
@@ -159,8 +178,13 @@ function isSilence(channel: PushChannel, { found, overdue, settledToMs }: Unpush
 }
 
 /** What was missed in a silence says nothing about losses while pushes arrive. */
-function silenced(channel: PushChannel): PushChannel {
-  return { ...channel, health: 'silent', missed: Math.max(0, channel.missed - channel.missedSincePush), pushedSinceSilence: 0 }
+function silenced(
+  channel: PushChannel,
+  { found, nowMs, loss }: Pick<SilenceEvidence, 'found' | 'loss'> & { readonly nowMs: number },
+): PushChannel {
+  const missed = Math.max(0, channel.missed - channel.missedSincePush)
+  const silence = { sinceMs: channel.lastPushAtMs ?? nowMs, noticedAtMs: nowMs, found, loss }
+  return { ...channel, health: 'silent', missed, silence, pushedSinceSilence: 0 }
 }
 
 /** How many pushes are usual between the last one and `toMs`, by the same hours of earlier days. */

@@ -106,7 +106,7 @@ export function createCarrierModelKeeper(
       const settledToMs = clock.now() - graceMs
       unpushed = unpushed.filter((eventAtMs) => eventAtMs > (channel.lastPushAtMs ?? 0))
       const overdue = unpushed.filter((eventAtMs) => eventAtMs <= settledToMs).length
-      channel = afterUnpushedEntries(channel, { found: unpushed.length, overdue, settledToMs })
+      channel = afterUnpushedEntries(channel, { found: unpushed.length, overdue, settledToMs, nowMs: clock.now() })
     },
     learnt: () => ({ scanRate, channel, silence }),
     replace(model) {

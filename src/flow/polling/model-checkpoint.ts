@@ -110,8 +110,8 @@ export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<
       if (count > 0) missed = { ...missed, count: missed.count + count, lastFoundAtMs: clock.now() }
     },
     view({ channel }) {
-      const { health, missedSincePush } = channel
-      return { health, loss: estimatePushLoss(channel), lastPushAtMs: lastPushOf(channel), missedSincePush, missed }
+      const { health, missedSincePush, silence } = channel
+      return { health, loss: estimatePushLoss(channel), lastPushAtMs: lastPushOf(channel), missedSincePush, silence, missed }
     },
     async keep(learnt, { all } = { all: false }) {
       let eventQueued = false

@@ -17,7 +17,7 @@ export function createUpstream({ carrier, write, version }: UpstreamPorts): Upst
   return {
     async read() {
       const { credentials, refusal, budget, breaker, lastAnswerAtMs, lastFailure } = carrier.state()
-      const { health, loss, lastPushAtMs, missedSincePush, missed } = await write.pushChannel()
+      const { health, loss, lastPushAtMs, missedSincePush, silence, missed } = await write.pushChannel()
       const { restMs, ...state } = breaker
       const { callsToday, callsPerDay, waiting, inFlight } = budget
       return {
@@ -33,6 +33,11 @@ export function createUpstream({ carrier, write, version }: UpstreamPorts): Upst
           lossEstimate: Math.round(loss * 1000) / 1000,
           lastNewAt: presentTime(lastPushAtMs),
           missedSinceLastNew: missedSincePush,
+          silentSince: presentTime(silence?.sinceMs ?? null),
+          silence:
+            silence === null
+              ? null
+              : { noticedAt: presentTime(silence.noticedAtMs), found: silence.found, lossBefore: Math.round(silence.loss * 1000) / 1000 },
           missed: { count: missed.count, since: presentTime(missed.sinceMs), lastFoundAt: presentTime(missed.lastFoundAtMs) },
         },
         lastAnswerAt: presentTime(lastAnswerAtMs),

@@ -62,7 +62,16 @@ const upstreamSchema = named('Upstream', () =>
       silent: z.boolean(),
       lossEstimate: z.number().min(0).max(1).describe('The share of entries whose push is lost, estimated.'),
       lastNewAt: instant().nullable().describe('The last push with news.'),
-      missedSinceLastNew: wholeNumber(),
+      missedSinceLastNew: wholeNumber().describe('Entries since then that only polls found, counted on in a silence.'),
+      silentSince: instant().nullable().describe('While pushes are silent: when the last one came.'),
+      silence: z
+        .strictObject({
+          noticedAt: instant(),
+          found: wholeNumber().describe('How many entries without a push there were by then.'),
+          lossBefore: z.number().describe('The share of pushes that were lost before, estimated.'),
+        })
+        .nullable()
+        .describe('What showed the silence, as it was when it was noticed.'),
       missed: z.strictObject({ count: wholeNumber(), since: instant().nullable(), lastFoundAt: instant().nullable() }),
     }),
     lastAnswerAt: instant().nullable(),

@@ -6,6 +6,7 @@ import {
   estimatePushLoss,
   newPushChannel,
   type PushChannel,
+  type UnpushedEntries,
 } from '../../../src/domain/polling/push-health.ts'
 
 const MINUTE_MS = 60_000
@@ -19,6 +20,9 @@ function audience(story: string, from: PushChannel = newPushChannel, startMs = S
     return sign === '.' ? afterPush(channel, atMs) : afterMiss(channel, { eventAtMs: atMs, nowMs: atMs + 10 * MINUTE_MS })
   }, from)
 }
+/** After a look at what waits for its push. */
+const afterReview = (channel: PushChannel, unpushed: Omit<UnpushedEntries, 'nowMs'>) =>
+  afterUnpushedEntries(channel, { ...unpushed, nowMs: unpushed.settledToMs + 15 * MINUTE_MS })
 const healthy = audience('.'.repeat(100))
 const lossy = audience('..x'.repeat(60))
 
@@ -54,6 +58,27 @@ test('a handful of misses in a row, with no push since, is silence', () => {
   const later = START + 2 * HOUR_MS
   expect(audience('x', healthy, later).health).toBe('healthy')
   expect(audience('xxxxx', healthy, later).health).toBe('silent')
+})
+
+test('what polls find in a silence goes on being counted, and what showed it stays as it was', () => {
+  const later = START + 2 * HOUR_MS
+  const noticed = audience('xxxxx', healthy, later)
+  const evidence = { sinceMs: START + 99 * MINUTE_MS, noticedAtMs: later + 11 * MINUTE_MS, found: 2 }
+  expect(noticed.silence).toEqual({ ...evidence, loss: expect.any(Number) })
+  expect([noticed.missedSincePush, noticed.silence?.loss]).toEqual([5, expect.closeTo(estimatePushLoss(healthy), 1)])
+  const goesOn = audience('x'.repeat(40), noticed, later + HOUR_MS)
+  expect([goesOn.health, goesOn.missedSincePush]).toEqual(['silent', noticed.missedSincePush + 40])
+  expect(goesOn.silence).toEqual(noticed.silence)
+  expect(estimatePushLoss(goesOn)).toBe(estimatePushLoss(noticed))
+  const over = audience('.', goesOn, later + 3 * HOUR_MS)
+  expect([over.health, over.missedSincePush, over.silence]).toEqual(['lossy', 0, null])
+})
+
+test('of a silence that is noticed before anything counts as missed, all that waited is evidence', () => {
+  const nowMs = START + 3 * HOUR_MS
+  const noticed = afterUnpushedEntries(healthy, { found: 9, overdue: 8, settledToMs: nowMs - 15 * MINUTE_MS, nowMs })
+  expect(noticed).toMatchObject({ health: 'silent', missedSincePush: 0, silence: { found: 9, noticedAtMs: nowMs } })
+  expect(audience('x'.repeat(9), noticed, START + 2 * HOUR_MS).missedSincePush).toBe(9)
 })
 
 test('misses among pushes are no silence, however many', () => {
@@ -93,15 +118,15 @@ const MINUTES_AFTER = (minutes: number) => ({ settledToMs: START + 2 * HOUR_MS +
 
 test('entries that wait for their push longer than the grace are silence before they count as missed', () => {
   const unpushed = (overdue: number) => ({ found: overdue, overdue, ...MINUTES_AFTER(0) })
-  expect(afterUnpushedEntries(healthy, unpushed(1)).health).toBe('healthy')
-  expect(afterUnpushedEntries(healthy, unpushed(5)).health).toBe('silent')
-  expect(afterUnpushedEntries(newPushChannel, unpushed(100)).health).toBe('unknown')
+  expect(afterReview(healthy, unpushed(1)).health).toBe('healthy')
+  expect(afterReview(healthy, unpushed(5)).health).toBe('silent')
+  expect(afterReview(newPushChannel, unpushed(100)).health).toBe('unknown')
 })
 
 test('the more pushes are lost while they come, the more losses in a row it takes to call it silence', () => {
   const needed = (channel: PushChannel) =>
     [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12].find(
-      (overdue) => afterUnpushedEntries(channel, { found: overdue, overdue, ...MINUTES_AFTER(0) }).health === 'silent',
+      (overdue) => afterReview(channel, { found: overdue, overdue, ...MINUTES_AFTER(0) }).health === 'silent',
     ) ?? Number.NaN
   const [none, twentieth, fifth] = ['.'.repeat(600), `${'.'.repeat(19)}x`.repeat(30), '....x'.repeat(120)].map((story) => audience(story))
   expect(needed(none ?? healthy)).toBeLessThan(needed(twentieth ?? healthy))
@@ -112,7 +137,7 @@ test('when pushes are usual at the hour and none comes, what polls go on finding
   const yesterday = audience('.'.repeat(300))
   const today = audience('.', yesterday, START + 24 * HOUR_MS)
   const after = (minutes: number, found: number) =>
-    afterUnpushedEntries(today, { found, overdue: 0, settledToMs: START + 24 * HOUR_MS + minutes * MINUTE_MS }).health
+    afterReview(today, { found, overdue: 0, settledToMs: START + 24 * HOUR_MS + minutes * MINUTE_MS }).health
   expect(after(30, 6)).toBe('silent')
   expect(after(2, 6)).not.toBe('silent')
 })
@@ -120,7 +145,7 @@ test('when pushes are usual at the hour and none comes, what polls go on finding
 test('a day on which none of the usual pushes comes is no silence while polls find next to nothing', () => {
   const yesterday = audience('.'.repeat(300))
   const today = audience('.', yesterday, START + 24 * HOUR_MS)
-  expect(afterUnpushedEntries(today, { found: 1, overdue: 1, settledToMs: START + 29 * HOUR_MS }).health).not.toBe('silent')
+  expect(afterReview(today, { found: 1, overdue: 1, settledToMs: START + 29 * HOUR_MS }).health).not.toBe('silent')
 })
 
 test('a night in which polls find what the day lost is not taken for a loss of more', () => {
@@ -134,7 +159,7 @@ test('a night in which polls find what the day lost is not taken for a loss of m
 
 test('while many pushes are lost, what polls find is no silence by the habit of the hour, only by losses in a row', () => {
   const lossyToday = audience('..x'.repeat(100))
-  const after = (overdue: number) => afterUnpushedEntries(lossyToday, { found: 20, overdue, settledToMs: START + 20 * HOUR_MS }).health
+  const after = (overdue: number) => afterReview(lossyToday, { found: 20, overdue, settledToMs: START + 20 * HOUR_MS }).health
   expect(lossyToday.health).toBe('lossy')
   expect(after(2)).toBe('lossy')
   expect(after(12)).toBe('silent')

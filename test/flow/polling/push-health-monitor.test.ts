@@ -20,6 +20,7 @@ test('a change of how pushes fare is logged once, and an operator event that wai
         loss: 0,
         lastPushAtMs: null,
         missedSincePush: 0,
+        silence: null,
         missed: { count: 0, sinceMs: 0, lastFoundAtMs: null },
       }),
       checkpointModel: async () => news.next().value ?? { health: 'unknown', eventQueued: false },

@@ -13,7 +13,14 @@ const fine: Glance = {
     budget: { waiting: 0, inFlight: 0, callsToday: 1, callsPerDay: 100 },
     breaker: { state: 'closed', failures: 0, restMs: 0 },
   },
-  pushes: { health: 'healthy', loss: 0, lastPushAtMs: 1000, missedSincePush: 0, missed: { count: 0, sinceMs: 0, lastFoundAtMs: null } },
+  pushes: {
+    health: 'healthy',
+    loss: 0,
+    lastPushAtMs: 1000,
+    missedSincePush: 0,
+    silence: null,
+    missed: { count: 0, sinceMs: 0, lastFoundAtMs: null },
+  },
   endpoints: [],
   replicas: [],
 }

@@ -4,11 +4,12 @@ import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
 import type { CarrierState } from '../../../domain/polling/carrier-answer.ts'
 import { type CarrierStanding, carrierStanding } from '../../../domain/polling/carrier-standing.ts'
 import type { PushChannelView } from '../../../domain/polling/poll.ts'
+import type { SilenceEvidence } from '../../../domain/polling/push-health.ts'
 import { link } from '../addresses.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'
 import type { Visit } from '../page-route.ts'
-import { asOfLine, countText, headline, type StateKind, settingsList, stateMark, table } from '../parts.ts'
+import { asOfLine, counted, countText, headline, type StateKind, settingsList, stateMark, table } from '../parts.ts'
 import { fullTime, relativeTime, spanText, timeInSentence } from '../times.ts'
 import { failureText, refusalEvidence } from './carrier-words.ts'
 
@@ -61,9 +62,15 @@ ${table({
 <h2 id="pushes">Pushes: the evidence</h2>
 ${settingsList([
   ['Last push', pushes.lastPushAtMs === null ? 'none yet' : html`${fullTime(pushes.lastPushAtMs, nowMs)}, with news`],
+  ...(pushes.silence === null ? [] : [['Noticed', noticedText(pushes.silence, nowMs)] as const]),
   ['Missed since then', countText(pushes.missedSincePush)],
   ['Missed in all', missedText(pushes, nowMs)],
-  ['Lost', `${(pushes.loss * 100).toFixed(1)} % of pushes (estimate)`],
+  ...(pushes.silence === null
+    ? [['Lost', `${percentText(pushes.loss)} of pushes (estimate)`] as const]
+    : [['Lost before that', `${percentText(pushes.silence.loss)} of pushes (estimate)`] as const]),
+  ...(pushes.health === 'silent'
+    ? [['What changes', 'Polls are at their full rate again, until pushes have come for 30 min.'] as const]
+    : []),
 ])}
 <h2 id="due">Due</h2>
 <p>${countText(counts.watched)} parcels are checked, ${countText(counts.overdue)} are due now. ${link(to`/parcels`, 'All parcels, next check first')}</p>
@@ -156,6 +163,14 @@ function breakerEvidence({ breaker }: CarrierState): string {
 
 function budgetMark({ budget: { callsToday, callsPerDay } }: CarrierState): Markup {
   return callsToday >= callsPerDay ? stateMark('bad', 'used up') : stateMark('ok', 'enough')
+}
+
+function noticedText({ noticedAtMs, found }: SilenceEvidence, nowMs: number): Part {
+  return html`${timeInSentence(noticedAtMs, nowMs)}: by then ${counted(found, 'entry', 'entries')} had no push. By chance this happens once in more than 10,000 such pauses.`
+}
+
+function percentText(share: number): string {
+  return `${(share * 100).toFixed(1)} %`
 }
 
 function missedText({ missed }: PushChannelView, nowMs: number): Part {
