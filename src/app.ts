@@ -22,6 +22,7 @@ import { createReload } from './wiring/reloading.ts'
 import { openReporting } from './wiring/reporting.ts'
 import type { RunningRelay, StartOptions } from './wiring/running-relay.ts'
 import { openStorage } from './wiring/storage.ts'
+import { openTallies } from './wiring/tallies.ts'
 import { startTelling } from './wiring/telling.ts'
 import { startTimers } from './wiring/timers.ts'
 
@@ -44,17 +45,18 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
   const storage = await openStorage(config, log, closing, options.threads)
   const { receiver, reads, write } = storage
   const { died: writerDied, drainReplies } = storage.writer
+  const tallies = openTallies(storage, closing, log)
   const dispatch = createDispatchSignal()
   const { keys, keyFile } = atRestKeys(config, storage.path)
   const vault = createVault(keys)
   const password = () => settings.upstream.password.reveal()
-  const { carrier, memory } = await openCarrier(config, { write, clock: storage.clock, log, password, shared: storage.shared, vault })
+  const { carrier, memory } = await openCarrier(config, { storage, log, password, vault, onCall: tallies.callMade })
   const pushes = await openPushHealthMonitor({ write, log, wake: dispatch.wake })
   const recording = openRecording(config, storage, closing)
   const endpointKeys = createEndpointKeys({ vault, reads, log }, { keyFile })
   const certificates = createCertificates({ clock, log })
-  const reporting = openReporting({ storage, recording, carrier, pushes, endpointKeys, certificates, digest, log })
-  const { meter } = reporting.metrics
+  const reporting = openReporting({ storage, recording, carrier, pushes, endpointKeys, certificates, tallies, digest, log })
+  const { meter } = reporting
   const history = openHistory(config, { storage, recording, carrier, meter, log })
   const { authenticate, sessions } = await openAuthentication(config, storage)
 

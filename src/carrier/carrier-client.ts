@@ -1,4 +1,5 @@
 import { Agent, type Dispatcher } from 'undici'
+import type { CallSpender } from '../domain/admin/tally.ts'
 import type { CarrierMemory } from '../domain/polling/carrier-memory.ts'
 import type { SharedCarrier, TokenVault } from '../flow/polling/ports.ts'
 import type { Carrier, Clock, Log } from '../flow/ports.ts'
@@ -34,6 +35,8 @@ export interface CarrierOptions {
   /** Per UTC day. */
   readonly callsPerDay: number
   readonly concurrency: number
+  /** Told of each call when it leaves. */
+  readonly onCall?: (spender: CallSpender) => void
   readonly clock: Clock
   readonly log: Log
   /** What an earlier run saved: the day's calls, pauses the carrier asked for and refused credentials still count. */
@@ -74,7 +77,14 @@ export function createCarrier(options: CarrierOptions): RemoteCarrier {
   const books = openBooks(bookOptions, options.shared, memory, left(memory?.pausedUntilMs ?? null))
   const waiting = { pausePatienceMs: timeoutMs, waitingMax: WAITING_MAX }
   const queue = createCallQueue({ budget: books.budget, clock, startTimer, ...waiting, writeDown: books.reserve })
-  const exchange = createExchange({ agent: connections.current, queue, clock, fairShareMs: timeoutMs * FAIR_SHARE, asking })
+  const exchange = createExchange({
+    agent: connections.current,
+    queue,
+    clock,
+    fairShareMs: timeoutMs * FAIR_SHARE,
+    asking,
+    onCall: options.onCall,
+  })
   const deadlines = createDeadlines(timeoutMs, startTimer)
   const tokens: TokenClient = createTokenClient({
     ...options,
@@ -94,14 +104,14 @@ export function createCarrier(options: CarrierOptions): RemoteCarrier {
   const breaker = createCarrierBreaker(clock, log)
 
   return {
-    async fetchAll({ identifier, language, priority, signal }) {
+    async fetchAll({ identifier, language, priority, spender, signal }) {
       const deadline = deadlines.open(signal)
       // For an app the limit includes the wait in the queue; a scheduled poll may wait as long as it takes.
       if (priority === 'app') deadline.start()
       const giveUpAtMs = priority === 'app' ? clock.monotonic() + timeoutMs : null
       try {
         const outcome = await breaker.guard({ identifier, priority }, async () => {
-          const answered = await askStatus(ports, { identifier, language, priority, giveUpAtMs, deadline })
+          const answered = await askStatus(ports, { identifier, language, priority, spender, giveUpAtMs, deadline })
           // If the caller or our own shutdown ended the call, its failure must neither count for the breaker nor show as the carrier's.
           const isWithdrawn = signal?.aborted === true || deadlines.closed()
           return answered.kind === 'unavailable' && isWithdrawn ? null : answered

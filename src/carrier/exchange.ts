@@ -1,4 +1,5 @@
 import { type Dispatcher, errors, request as sendRequest } from 'undici'
+import type { CallSpender } from '../domain/admin/tally.ts'
 import { systemCode } from '../domain/errors.ts'
 import type { CallPriority, UnavailableReason } from '../domain/polling/carrier-answer.ts'
 import type { Clock } from '../flow/ports.ts'
@@ -24,6 +25,7 @@ export interface CarrierRequest {
   readonly body?: string
   readonly bodyBytesMax: number
   readonly priority: CallPriority
+  readonly spender: CallSpender
   readonly giveUpAtMs: number | null
   /** Started when the request is sent, unless it already runs. */
   readonly deadline: Deadline
@@ -62,6 +64,8 @@ interface ExchangePorts {
   /** How long a request must have run for its cut-off to say something about the carrier, in milliseconds. */
   readonly fairShareMs: number
   readonly asking: Pick<AskingClock, 'stamp'>
+  /** Told of each call when it leaves. */
+  readonly onCall?: ((spender: CallSpender) => void) | undefined
 }
 
 export function createExchange(ports: ExchangePorts): Exchange {
@@ -80,6 +84,7 @@ export function createExchange(ports: ExchangePorts): Exchange {
       }
     }
     deadline.start()
+    ports.onCall?.(request.spender)
     const leftAtMs = clock.monotonic()
     const isFair = () => clock.monotonic() - leftAtMs >= fairShareMs
     try {

@@ -1,4 +1,5 @@
 import pRetry from 'p-retry'
+import type { CallSpender } from '../domain/admin/tally.ts'
 import type { Answered, Failed } from './exchange.ts'
 
 const RETRIES = 2
@@ -24,6 +25,16 @@ export async function withQuickRetries(ask: () => Promise<Answered | Failed>, si
   } catch (error) {
     if (error !== passing && !signal.aborted) throw error
     return last ?? { kind: 'failed', reason: 'timeout', detail: 'did_not_leave', conclusive: false, quick: false }
+  }
+}
+
+/** Who spends the calls of one request: the first is its sender's, the others are repeats. */
+export function spentBy(sender: CallSpender): () => CallSpender {
+  let isFirst = true
+  return () => {
+    const spender = isFirst ? sender : 'repeat'
+    isFirst = false
+    return spender
   }
 }
 

@@ -1,10 +1,11 @@
+import type { CallSpender } from '../domain/admin/tally.ts'
 import { parseAllAnswer } from '../domain/history/pull-response.ts'
 import type { CallPriority, CarrierAnswer, UnavailableReason } from '../domain/polling/carrier-answer.ts'
 import { parseRetryAfter, retryAfterDefaultMs } from '../domain/retry-after.ts'
 import type { Clock } from '../flow/ports.ts'
 import type { Deadline } from '../outbound/deadline.ts'
 import type { Answered, Exchange, Failed } from './exchange.ts'
-import { withQuickRetries } from './quick-retry.ts'
+import { spentBy, withQuickRetries } from './quick-retry.ts'
 import type { TokenClient } from './token-client.ts'
 
 const BODY_BYTES_MAX = 1_048_576
@@ -26,6 +27,7 @@ export interface StatusCall {
   readonly identifier: string
   readonly language: string
   readonly priority: CallPriority
+  readonly spender: CallSpender
   readonly giveUpAtMs: number | null
   readonly deadline: Deadline
 }
@@ -71,15 +73,16 @@ export async function askStatus(ports: StatusPorts, call: StatusCall): Promise<S
   const hopeless = tokens.isRationed() && tokens.current() === outcome.token
   const second = hopeless ? tokens.refuse(outcome.token) : await tokens.renew(outcome.token, signal)
   if (second.kind === 'none') return { ...second, kind: 'unavailable' }
-  const again = await askWith(ports, call, second.token)
+  const again = await askWith(ports, { ...call, spender: 'repeat' }, second.token)
   return again.kind === 'unauthorized' ? { ...tokens.refuse(again.token), kind: 'unavailable' } : again
 }
 
 /** Requests `GET {baseUrl}/v1/status/{identifier}/all` with a bearer token (spec, "Endpoints"). */
 async function askWith(ports: StatusPorts, call: StatusCall, obtained: string): Promise<StatusOutcome | Unauthorized> {
   const { baseUrl, exchange, tokens } = ports
-  const { identifier, language, priority, giveUpAtMs, deadline } = call
+  const { identifier, language, priority, spender, giveUpAtMs, deadline } = call
   let token = obtained
+  const spend = spentBy(spender)
   const ask = (): Promise<Answered | Failed> =>
     exchange({
       method: 'GET',
@@ -91,6 +94,7 @@ async function askWith(ports: StatusPorts, call: StatusCall, obtained: string): 
       },
       bodyBytesMax: BODY_BYTES_MAX,
       priority,
+      spender: spend(),
       giveUpAtMs,
       deadline,
     })

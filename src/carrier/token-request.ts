@@ -3,7 +3,7 @@ import { parseRetryAfter, retryAfterDefaultMs } from '../domain/retry-after.ts'
 import type { Clock } from '../flow/ports.ts'
 import type { Deadline } from '../outbound/deadline.ts'
 import type { Answered, Exchange, Failed } from './exchange.ts'
-import { withQuickRetries } from './quick-retry.ts'
+import { spentBy, withQuickRetries } from './quick-retry.ts'
 import { parseTokenAnswer } from './token-answer.ts'
 
 const BODY_BYTES_MAX = 65_536
@@ -40,6 +40,7 @@ export interface TokenRequestOptions {
 export async function requestToken(options: TokenRequestOptions, password: string): Promise<TokenOutcome> {
   const deadline = options.openDeadline()
   const { authUrl: url, username, exchange, clock } = options
+  const spend = spentBy('token')
   const ask = (): Promise<Answered | Failed> =>
     exchange({
       method: 'POST',
@@ -49,6 +50,7 @@ export async function requestToken(options: TokenRequestOptions, password: strin
       bodyBytesMax: BODY_BYTES_MAX,
       // All calls wait for it.
       priority: 'app',
+      spender: spend(),
       giveUpAtMs: null,
       deadline,
     })

@@ -1,3 +1,4 @@
+import type { CallSpender } from '../domain/admin/tally.ts'
 import type { CallPriority, CarrierAnswer, CarrierState } from '../domain/polling/carrier-answer.ts'
 /** The wall clock for what is stored, the monotonic clock for intervals; both in milliseconds. Injected, so that tests control time. */
 export interface Clock {
@@ -32,8 +33,12 @@ export interface Meter {
   pollEnded(outcome: string): void
   /** Counts a missed push. `latencyMs`: from its event to the poll that found it. */
   missedPush(latencyMs: number): void
-  /** `endpoint`: its name. */
-  deliveryAttempted(endpoint: string, outcome: 'accepted' | 'rejected' | 'failed', durationMs: number): void
+  /** Counts an attempt of a delivery. */
+  deliveryAttempted(
+    endpoint: { readonly id: string; readonly name: string },
+    outcome: 'accepted' | 'rejected' | 'failed',
+    durationMs: number,
+  ): void
   /** Counts observations by result. */
   merged(result: string, count: number): void
   /** Counts an answer to an app by its source. */
@@ -47,6 +52,7 @@ export interface Carrier {
     readonly identifier: string
     readonly language: string
     readonly priority: CallPriority
+    readonly spender: CallSpender
     readonly signal?: AbortSignal
   }): Promise<CarrierAnswer>
   /** The state of the connection to the carrier. */

@@ -74,7 +74,7 @@ export function createMetrics(version: string, { gauges, endpoints, replicas, ce
         missedDelay.observe(latencyMs / 1000)
       },
       deliveryAttempted(endpoint, outcome, durationMs) {
-        attemptedWith(nameOf(endpoint), outcome).inc()
+        attemptedWith(nameOf(endpoint.name), outcome).inc()
         attemptTime.observe(durationMs / 1000)
       },
       merged: (result, count) => merged.inc({ result }, count),

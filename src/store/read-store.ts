@@ -4,6 +4,7 @@ import { findJob, listJobs } from './admin/jobs.ts'
 import { listActions } from './admin/operator-actions.ts'
 import { listOperatorEvents } from './admin/operator-events.ts'
 import { inspectParcel, listParcels } from './admin/parcel-lists.ts'
+import { listTallies } from './admin/tallies.ts'
 import { findDelivery, listDeliveries } from './delivery/delivery-lists.ts'
 import { countReplayable } from './delivery/ended-deliveries.ts'
 import { countBacklog } from './delivery/endpoint-backlogs.ts'
@@ -68,6 +69,7 @@ export function createReadStore(engine: ReadEngine): ReadSide {
     listJobs: (query) => listJobs(session, query),
     findJob: (id) => findJob(session, id),
     listOperatorEvents: (query) => listOperatorEvents(session, query),
+    listTallies: (query) => listTallies(session, query),
     listActions: (query) => listActions(session, query),
     async ping() {
       await session.all(anyParcel, {})

@@ -42,6 +42,8 @@ export interface Tables {
   readonly trouble: { readonly subject: string; readonly since_ms: number; readonly count: Generated<number> }
   /** How many pushes transactions have quarantined, until it is told; a row for each, so that none waits for another. */
   readonly quarantine_count: { readonly id: Generated<number>; readonly at_ms: number; readonly reason: string; readonly count: number }
+  /** What was counted in an hour or a day. `counts`: JSON, numbers by name. */
+  readonly tally: { readonly span: string; readonly kind: string; readonly from_ms: number; readonly counts: string }
 }
 
 /** What operators were told. */

@@ -25,6 +25,8 @@ export interface Dialect {
   greatest<Value extends number | null>(one: Expression<Value>, other: Expression<number>): RawBuilder<Value>
   /** Concatenates a text column over all rows, separated by commas; null if there are no rows. */
   joined(column: Expression<string>): RawBuilder<string | null>
+  /** Joins two texts with JSON objects of numbers; where both have a name, the sum or the smaller number stays. */
+  summed(one: Expression<string>, other: Expression<string>, how: 'sum' | 'min'): RawBuilder<string>
   /** Bytes as lower-case hexadecimal. */
   hex(column: Expression<Uint8Array>): RawBuilder<string>
   /** Whether bytes contain any of these texts. */

@@ -4,6 +4,7 @@ import type { WriteTx } from '../flow/write-store.ts'
 import { cancelJob, insertJob, listUnendedJobs, saveJob, takeEndedJobs } from './admin/jobs.ts'
 import { insertAction, pruneActions } from './admin/operator-actions.ts'
 import { insertOperatorEvent, pruneOperatorEvents } from './admin/operator-events.ts'
+import { addTallies, pruneTallies } from './admin/tallies.ts'
 import {
   beginTrouble,
   countQuarantine,
@@ -204,6 +205,8 @@ function operationVerbs({ session }: WriteParts) {
     saveTrouble: (trouble) => saveTrouble(session, trouble),
     countQuarantine: (reason, count, nowMs) => countQuarantine(session, reason, count, nowMs),
     takeQuarantineCounts: (limit) => takeQuarantineCounts(session, limit),
+    addTallies: (additions) => addTallies(session, additions),
+    pruneTallies: (nowMs, limit) => pruneTallies(session, nowMs, limit),
     async pruneOperations(beforeMs, limit) {
       await pruneTroubles(session, beforeMs)
       const events = await pruneOperatorEvents(session, beforeMs, limit)

@@ -1,27 +1,28 @@
 import { createCarrier, type RemoteCarrier } from '../carrier/carrier-client.ts'
 import type { Config } from '../config/config.ts'
 import { readCertificates } from '../config/named-file.ts'
+import type { CallSpender } from '../domain/admin/tally.ts'
 import type { CarrierMemory } from '../domain/polling/carrier-memory.ts'
-import type { SharedCarrier, TokenVault } from '../flow/polling/ports.ts'
-import type { Clock, Log } from '../flow/ports.ts'
-import type { WriteSide } from '../flow/write-side.ts'
+import type { TokenVault } from '../flow/polling/ports.ts'
+import type { Log } from '../flow/ports.ts'
+import type { Storage } from './opened-storage.ts'
 
 export interface CarrierPorts {
-  readonly write: Pick<WriteSide, 'carrierMemory' | 'rememberCarrier'>
-  readonly clock: Clock
+  /** `shared`: what replicas share; null: this relay is alone, and goes on from the ledger of its last run. */
+  readonly storage: Pick<Storage, 'write' | 'clock' | 'shared'>
   readonly log: Log
   /** The one in the latest config. */
   readonly password: () => string
-  /** What replicas share; null: this relay is alone, and goes on from the ledger of its last run. */
-  readonly shared: SharedCarrier | null
   readonly vault: TokenVault
+  readonly onCall: (spender: CallSpender) => void
 }
 
 /** The carrier's client. */
 export async function openCarrier(
   config: Config,
-  { write, clock, log, password, shared, vault }: CarrierPorts,
+  { storage, log, password, vault, onCall }: CarrierPorts,
 ): Promise<{ readonly carrier: RemoteCarrier; readonly memory: CarrierMemory | null }> {
+  const { write, clock, shared } = storage
   const memory = await write.carrierMemory().catch((err: unknown) => {
     log.warn({ err }, 'cannot read the call ledger of the last run')
     return null
@@ -34,6 +35,7 @@ export async function openCarrier(
     remember: (left) => write.rememberCarrier(left),
     password,
     ...(shared === null ? {} : { shared: { ...shared, vault } }),
+    onCall,
     clock,
     log,
     ca,

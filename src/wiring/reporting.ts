@@ -1,5 +1,6 @@
 import type { RemoteCarrier } from '../carrier/carrier-client.ts'
 import { createReadiness } from '../flow/admin/readiness.ts'
+import type { Tallies } from '../flow/admin/tallies.ts'
 import { readEndpointGauges } from '../flow/delivery/endpoint-gauges.ts'
 import type { EndpointKeys } from '../flow/delivery/endpoint-keys.ts'
 import { createFailureLog } from '../flow/failure-log.ts'
@@ -22,12 +23,13 @@ export interface ReportingPorts {
   readonly pushes: PushHealthMonitor
   readonly endpointKeys: Pick<EndpointKeys, 'lost'>
   readonly certificates: Pick<Certificates, 'gauges'>
+  readonly tallies: Tallies
   readonly digest: LogDigest
   readonly log: Log
 }
 
 /** Assembles what operators see: metrics, readiness, and log lines about pushes and commits. */
-export function openReporting({ storage, recording, carrier, pushes, endpointKeys, certificates, digest, log }: ReportingPorts) {
+export function openReporting({ storage, recording, carrier, pushes, endpointKeys, certificates, tallies, digest, log }: ReportingPorts) {
   const { clock, reads, receiver, disk, replicas } = storage
   const { recorder, commitSignal } = recording
   const failures = createFailureLog({ log, clock })
@@ -46,7 +48,7 @@ export function openReporting({ storage, recording, carrier, pushes, endpointKey
     certificates: certificates.gauges,
     replicas: async () => ({ all: await replicas.list(), id: replicas.id() }),
   })
-  const { meter } = metrics
+  const meter = tallies.over(metrics.meter)
   const readiness = createReadiness({
     reads,
     carrier,
@@ -70,6 +72,7 @@ export function openReporting({ storage, recording, carrier, pushes, endpointKey
   const warnOfExpired = createExpiredPushWarning({ log, monotonic: clock.monotonic })
   return {
     metrics,
+    meter,
     readiness,
     /** Applies a report of the receiver's thread. */
     received({ pushes: counts, commits: committed }: ReceiverNews): void {

@@ -87,7 +87,13 @@ describe('asking the carrier', () => {
     const { url, asked } = await openCarrier({ status: () => null })
     const { carrier, fetchAll } = connect(url)
     const taken = new AbortController()
-    const answer = carrier.fetchAll({ identifier: 'AB123456789SE', language: 'en', priority: 'app', signal: taken.signal })
+    const answer = carrier.fetchAll({
+      identifier: 'AB123456789SE',
+      language: 'en',
+      priority: 'app',
+      spender: 'app:shop',
+      signal: taken.signal,
+    })
     await until(() => asked.status === 1)
     taken.abort()
     expect(await answer).toEqual({ kind: 'unavailable', reason: 'timeout' })
@@ -97,7 +103,9 @@ describe('asking the carrier', () => {
     expect(await hanging).toEqual({ kind: 'unavailable', reason: 'timeout' })
     expect(await fetchAll()).toEqual({ kind: 'unavailable', reason: 'timeout' })
     expect(carrier.state()).toMatchObject({ lastFailure: null, budget: { inFlight: 0, waiting: 0 } })
-    expect(await carrier.fetchAll({ identifier: 'A', language: 'en', priority: 'app', signal: taken.signal })).toMatchObject({
+    expect(
+      await carrier.fetchAll({ identifier: 'A', language: 'en', priority: 'app', spender: 'app:shop', signal: taken.signal }),
+    ).toMatchObject({
       reason: 'timeout',
     })
   })

@@ -139,7 +139,7 @@ export function connect(url: string, options: Partial<CarrierOptions> = {}) {
   })
   opened.push(() => carrier.close())
   const fetchAll = (priority: CallPriority = 'app', identifier = 'AB123456789SE') =>
-    carrier.fetchAll({ identifier, language: 'en', priority })
+    carrier.fetchAll({ identifier, language: 'en', priority, spender: priority === 'app' ? 'app:shop' : 'schedule' })
   return { carrier, fetchAll, move, lines }
 }
 

@@ -63,6 +63,12 @@ async function useStore(engine: Engine, place: string): Promise<void> {
     await tx.takeQuarantineCounts(5)
     for (const trouble of await tx.listTroubles('credentials')) await tx.saveTrouble(trouble)
     await tx.endTrouble('credentials')
+    tx.addTallies([
+      { kind: 'pushes', fromMs: NOW, counts: { recorded: 1 } },
+      { kind: 'disk', fromMs: NOW, counts: { free: 1 } },
+    ])
+    await tx.pruneTallies(NOW, 5)
+    await tx.pruneTallies(NOW + 1000 * 86_400_000, 5)
     await tx.pruneOperations(NOW + 1, 1)
     await tx.pruneOperations(NOW + 1, 500)
   })
@@ -81,6 +87,7 @@ async function useStore(engine: Engine, place: string): Promise<void> {
   }
   await reads.inspectPush(3)
   for (const state of ['quarantined', 'expired'] as const) await reads.countHeld(state)
+  await reads.listTallies({ span: 'hour', kind: 'pushes', fromMs: 0, toMs: NOW })
   await reads.listFailures({ endpointId: '2', sinceMs: 0 })
   await reads.lastFailures(['1', '2'])
   const list = { ...page, endpointId: null, parcelId: null, state: null }

@@ -1,4 +1,5 @@
 import type { KeptAction } from '../../domain/admin/operator-action.ts'
+import type { Tally, TallyKind, TallySpan } from '../../domain/admin/tally.ts'
 import type { OperatorEventQuery, TimeCursor, ToldEvent } from '../../domain/delivery/operator-event.ts'
 import type { ReadSide } from '../read-side.ts'
 
@@ -13,18 +14,26 @@ export interface OperationQueries {
     readonly cursor: TimeCursor | null
     readonly limit: number
   }): Promise<{ readonly actions: readonly KeptAction[]; readonly next: string | null }>
+  /** Lists the tallies of a kind, the oldest first; null: without a limit. At most those that are kept. */
+  tallies(question: {
+    readonly kind: TallyKind
+    readonly span: TallySpan
+    readonly fromMs: number | null
+    readonly toMs: number | null
+  }): Promise<readonly Tally[]>
 }
 
 export function createOperationQueries({
   reads,
 }: {
-  readonly reads: Pick<ReadSide, 'listOperatorEvents' | 'listActions'>
+  readonly reads: Pick<ReadSide, 'listOperatorEvents' | 'listActions' | 'listTallies'>
 }): OperationQueries {
   return {
     async events({ cursor, ...query }) {
       const events = await reads.listOperatorEvents({ ...query, before: cursor })
       return { events, next: nextAfter(events, query.limit) }
     },
+    tallies: ({ fromMs, toMs, ...query }) => reads.listTallies({ ...query, fromMs: fromMs ?? 0, toMs: toMs ?? Number.MAX_SAFE_INTEGER }),
     async actions({ cursor, limit }) {
       const actions = await reads.listActions({ before: cursor, limit })
       return { actions, next: nextAfter(actions, limit) }

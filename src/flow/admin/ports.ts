@@ -2,6 +2,7 @@ import type { Job, JobTask, UnendedJob } from '../../domain/admin/job.ts'
 import type { ActionQuery, Audited, KeptAction, OperatorAction } from '../../domain/admin/operator-action.ts'
 import type { InspectedParcel, ParcelPage, ParcelQuery, StoreCounts } from '../../domain/admin/parcel-list.ts'
 import type { Assignment, Replica, Role, RoleChange } from '../../domain/admin/replica.ts'
+import type { Tally, TallyAddition, TallySpan } from '../../domain/admin/tally.ts'
 import type { QuarantineCount, Trouble, TroubleBegun, TroubleEnded } from '../../domain/admin/trouble.ts'
 import type { OperatorEvent, OperatorEventQuery, ToldEvent } from '../../domain/delivery/operator-event.ts'
 import type { BatchReport } from '../../domain/history/recording.ts'
@@ -33,6 +34,10 @@ export interface AdminWrites {
   tellOperators(request: { readonly nowMs: number }): Promise<number>
   /** Adds an action to the audit trail that no other transaction could write down. */
   recordAction(action: OperatorAction): Promise<void>
+  /** Adds counts to those of their hours and days. */
+  addTallies(additions: readonly TallyAddition[]): Promise<void>
+  /** Deletes up to `limit` tallies that are no longer kept; `isDone`: none is left. */
+  pruneTallies(request: { readonly nowMs: number; readonly limit: number }): Promise<{ readonly isDone: boolean }>
   /** Deletes up to `limit` events and actions from before a time; `isDone`: none is left. */
   pruneOperations(request: { readonly beforeMs: number; readonly limit: number }): Promise<{ readonly isDone: boolean }>
 }
@@ -69,6 +74,9 @@ export interface AdminTx {
   countQuarantine(reason: string, count: number, nowMs: number): void
   /** Takes the oldest of that away. */
   takeQuarantineCounts(limit: number): Promise<readonly QuarantineCount[]>
+  addTallies(additions: readonly TallyAddition[]): void
+  /** Deletes up to `limit` tallies that are no longer kept; returns how many. */
+  pruneTallies(nowMs: number, limit: number): Promise<number>
   /** Deletes up to `limit` events and actions from before a time; returns how many. */
   pruneOperations(beforeMs: number, limit: number): Promise<number>
   /** A stored value by name; null: there is none. */
@@ -97,8 +105,18 @@ export interface AdminReads {
   findJob(jobId: number): Promise<Job | null>
   /** A page of operator events, the newest first. */
   listOperatorEvents(query: OperatorEventQuery): Promise<readonly ToldEvent[]>
+  /** The tallies of a kind from a time on and before another, the oldest first. */
+  listTallies(query: TallyQuery): Promise<readonly Tally[]>
   /** A page of the audit trail, the newest first. */
   listActions(query: ActionQuery): Promise<readonly KeptAction[]>
+}
+
+/** Times are epoch milliseconds. */
+export interface TallyQuery {
+  readonly span: TallySpan
+  readonly kind: string
+  readonly fromMs: number
+  readonly toMs: number
 }
 
 /** What a server said the time was, epoch milliseconds, and when it was asked and answered, monotonic milliseconds. */

@@ -7,7 +7,14 @@ import type { WriteStore, WriteTx } from '../write-store.ts'
 
 export type TellOperators = Pick<
   WriteSide,
-  'recordOperatorEvent' | 'beginTrouble' | 'endTrouble' | 'tellOperators' | 'recordAction' | 'pruneOperations'
+  | 'recordOperatorEvent'
+  | 'beginTrouble'
+  | 'endTrouble'
+  | 'tellOperators'
+  | 'recordAction'
+  | 'addTallies'
+  | 'pruneTallies'
+  | 'pruneOperations'
 >
 
 /** How much of what has happened is told in one transaction. */
@@ -56,6 +63,11 @@ export function createTellOperators(store: WriteStore): TellOperators {
       ),
 
     recordAction: (action) => store.transaction(async (tx) => tx.addAction(action)),
+
+    addTallies: (additions) => store.transaction(async (tx) => tx.addTallies(additions)),
+
+    pruneTallies: ({ nowMs, limit }) =>
+      store.transaction(async (tx) => ({ isDone: (await tx.pruneTallies(nowMs, limit)) < limit }), { ofRole: 'janitor' }),
 
     pruneOperations: ({ beforeMs, limit }) =>
       store.transaction(async (tx) => ({ isDone: (await tx.pruneOperations(beforeMs, limit)) < limit }), { ofRole: 'janitor' }),

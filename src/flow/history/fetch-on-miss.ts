@@ -55,7 +55,7 @@ export function createFetchUnknown(ports: FetchOnMissPorts, options: FetchOnMiss
       throw new AppError('too_many_requests', 'Too many unknown tracking numbers. Ask again later.', { retryAfterMs })
     const language = fetchableLanguage(question.language ?? defaultLanguage, options.languages) ?? defaultLanguage
     const asked: FetchOutcome = options.fetchUnknown
-      ? await carrier.aboutUnknown({ identifier: question.identifier, language })
+      ? await carrier.aboutUnknown({ identifier: question.identifier, language, app: question.app })
       : { kind: 'not_found' }
     const restMs = rests.after(question.identifier, asked)
     if (asked.kind === 'recorded') return null
@@ -109,7 +109,7 @@ export function createFetchKnown(ports: FetchOnMissPorts, options: FetchOnMissOp
   const { pauses, clock, log } = ports
   const rests = createRests(ports)
 
-  return async (view: ParcelView, { identifier }: ParsedQuestion, { language, isMissing, isLacking }: Wanted): Promise<Asked> => {
+  return async (view: ParcelView, { identifier, app }: ParsedQuestion, { language, isMissing, isLacking }: Wanted): Promise<Asked> => {
     const { parcelId } = view
     const key = pauseKey(identifier, language)
     const pause = pauses.get(key)
@@ -118,7 +118,7 @@ export function createFetchKnown(ports: FetchOnMissPorts, options: FetchOnMissOp
     const restMs = rests.left(identifier)
     if (restMs > 0) return { freshness: 'stale', retryAfterMs: restMs }
     try {
-      const asked = await carrier.aboutKnown({ parcelId, identifier, language, isLacking })
+      const asked = await carrier.aboutKnown({ parcelId, identifier, language, app, isLacking })
       const restsMs = rests.after(identifier, asked)
       if (asked.kind === 'recorded')
         return { freshness: isMissing || view.lastSeenAtMs === null ? 'fetched' : 'refreshed', retryAfterMs: 0 }

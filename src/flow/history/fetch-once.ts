@@ -30,15 +30,20 @@ export interface FetchOncePorts {
 /** Makes one carrier call for all who ask meanwhile, and records its answer before anyone gets it. Throws only `storage_unavailable`. */
 export interface FetchOnce {
   /** For an identifier without a parcel: one call across all apps and languages (DOMAIN 1.5). */
-  aboutUnknown(question: { readonly identifier: string; readonly language: string }): Promise<FetchOutcome>
+  aboutUnknown(question: Question): Promise<FetchOutcome>
   /** For a known parcel: one call per language (DOMAIN 4.2). */
   aboutKnown(question: KnownQuestion): Promise<FetchOutcome>
 }
 
-interface KnownQuestion {
-  readonly parcelId: number
+interface Question {
   readonly identifier: string
   readonly language: string
+  /** The app that asks first; the call is counted as its. */
+  readonly app: string
+}
+
+interface KnownQuestion extends Question {
+  readonly parcelId: number
   /** Whether the carrier could still add something to what is known. */
   readonly isLacking: (view: ParcelView) => boolean
 }
@@ -59,8 +64,8 @@ export function createFetchOnce(
 ): FetchOnce {
   const flights = createSingleFlight<FetchOutcome>()
 
-  const ask = async (identifier: string, language: string, known: KnownParcel | null): Promise<FetchOutcome> => {
-    const answer = await carrier.fetchAll({ identifier, language, priority: 'app' })
+  const ask = async ({ identifier, language, app }: Question, known: KnownParcel | null): Promise<FetchOutcome> => {
+    const answer = await carrier.fetchAll({ identifier, language, priority: 'app', spender: `app:${app}` })
     if (answer.kind === 'not_found') return answer
     if (answer.kind === 'unavailable') {
       const { retryAfterMs = null } = answer
@@ -88,20 +93,21 @@ export function createFetchOnce(
     })
 
   return {
-    aboutUnknown: ({ identifier, language }) =>
-      fly(identifier, async () => {
+    aboutUnknown: (question) =>
+      fly(question.identifier, async () => {
         // Another flight may have recorded the parcel since the caller read the store.
-        if ((await reads.findParcel(identifier)) !== null) return { kind: 'recorded' }
-        return ask(identifier, language, null)
+        if ((await reads.findParcel(question.identifier)) !== null) return { kind: 'recorded' }
+        return ask(question, null)
       }),
     // After the flight that has made the parcel known: the language it asked in is noted last.
-    aboutKnown: ({ parcelId, identifier, language, isLacking }) => {
+    aboutKnown: (question) => {
+      const { parcelId, identifier, language, isLacking } = question
       const start = async (): Promise<FetchOutcome> => {
         // Another flight, of this or of another replica, may have brought it since the caller read the store.
         const view = await reads.findParcel(identifier)
         if (view !== null && !isLacking(view)) return { kind: 'recorded' }
         const known = view === null ? { parcelId, knownTo: 0 } : { parcelId: view.parcelId, knownTo: lastSequenceOf(view.entries) }
-        const asked = await ask(identifier, language, known)
+        const asked = await ask(question, known)
         if (asked.kind === 'not_found') await write.noteNotPollable(identifier)
         return asked
       }

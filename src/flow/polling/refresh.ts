@@ -1,3 +1,4 @@
+import type { CallSpender } from '../../domain/admin/tally.ts'
 import { lastSequenceOf } from '../../domain/history/history.ts'
 import type { ParcelView } from '../../domain/history/parcel-state.ts'
 import { isLanguageMissing } from '../../domain/history/pull-response.ts'
@@ -63,7 +64,7 @@ export function createRefresh(ports: RefreshPorts, { languages }: RefreshOptions
       const signal = lapse?.()
       const further = (view: ParcelView) => missingLanguages(view, others)
       try {
-        return await pollOne(ports, due, { language: first, priority: 'schedule', further, signal })
+        return await pollOne(ports, due, { language: first, priority: 'schedule', spender: 'schedule', further, signal })
       } catch (error) {
         // A result that can no longer be saved is not a failure: the replica that polls now asks again.
         if (hasLapsed({ signal })) return 'lapsed'
@@ -76,7 +77,7 @@ export function createRefresh(ports: RefreshPorts, { languages }: RefreshOptions
         // An order that comes later is carried out.
         notFoundForMs: 0,
         start: async () => {
-          const end = await pollOne(ports, due, { language: first, priority: 'app', further: () => others })
+          const end = await pollOne(ports, due, { language: first, priority: 'app', spender: 'operator', further: () => others })
           return end === 'lapsed' ? 'unavailable' : end
         },
         endOf,
@@ -94,6 +95,7 @@ const NOT_RECORDED: Failure = { kind: 'unavailable', reason: 'bad_response' }
 interface Asking {
   readonly language: string
   readonly priority: CallPriority
+  readonly spender: CallSpender
   /** The languages to ask in after the first. */
   readonly further: (view: ParcelView) => readonly string[]
   /** Ends it. */
@@ -123,7 +125,11 @@ async function pollOne(ports: RefreshPorts, due: DuePoll, asking: Asking): Promi
     const view = await ports.reads.findParcel(identifier)
     if (view === null) return 'recorded'
     for (const language of asking.further(view)) {
-      const more = await ask(ports, identifier, { ...asking, language })
+      const more = await ask(ports, identifier, {
+        ...asking,
+        language,
+        spender: asking.spender === 'schedule' ? 'language' : asking.spender,
+      })
       if (more.kind === 'unavailable') return hasLapsed(asking) ? 'lapsed' : endOfFailure(more.reason, asking)
       if (more.kind === 'found') await record(ports, more.observation)
       const listed = more.kind === 'found' ? { language: more.observation.language, askedAtMs: more.observation.askedAtMs } : null
@@ -141,8 +147,8 @@ function hasLapsed({ signal }: Pick<Asking, 'signal'>): boolean {
 }
 
 async function ask({ carrier, meter }: RefreshPorts, identifier: string, asking: Omit<Asking, 'further'>): Promise<CarrierAnswer> {
-  const { language, priority, signal } = asking
-  const answer = await carrier.fetchAll({ identifier, language, priority, ...(signal === undefined ? {} : { signal }) })
+  const { language, priority, spender, signal } = asking
+  const answer = await carrier.fetchAll({ identifier, language, priority, spender, ...(signal === undefined ? {} : { signal }) })
   const result = answer.kind === 'unavailable' ? answer.reason : answer.kind
   // What this replica gave up says nothing about the carrier.
   if (answer.kind !== 'unavailable' || !hasLapsed(asking)) meter.pollEnded(result)

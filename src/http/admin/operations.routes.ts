@@ -1,9 +1,10 @@
 import { z } from 'zod'
 import type { ActionTarget, Actor, KeptAction } from '../../domain/admin/operator-action.ts'
+import { readTallyKind, SPANS } from '../../domain/admin/tally.ts'
 import { OPERATOR_EVENTS, type ToldEvent } from '../../domain/delivery/operator-event.ts'
 import { type OperationQueries, readTimeCursor } from '../../flow/admin/operation-queries.ts'
 import { listedEventSchema } from '../delivery/operator-event-schemas.ts'
-import { instant as instantAnswer, named, numberedId, oneOfAll, pageAnswer } from '../server/answer-schemas.ts'
+import { instant as instantAnswer, jsonAnswer, named, numberedId, oneOfAll, pageAnswer, wholeNumber } from '../server/answer-schemas.ts'
 import { presentInstant, presentJson } from '../server/present.ts'
 import { instant, oneOf, page, query, read } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
@@ -37,6 +38,17 @@ const actionSchema = named('AuditedAction', () =>
   }),
 )
 
+const talliesSchema = named('Tallies', () =>
+  z.strictObject({
+    tallies: z.array(
+      z.strictObject({
+        from: instantAnswer().describe('When the hour or day begins.'),
+        counts: z.record(z.string(), wholeNumber()).describe('By name, such as `recorded` of pushes or `app:shop` of calls.'),
+      }),
+    ),
+  }),
+)
+
 const timed = { ...page, cursor: read(readTimeCursor, 'must be the "next" of the previous page') }
 
 /** What operators were told, and what they ordered. */
@@ -58,6 +70,33 @@ export const OPERATIONS_ROUTES = [
       async (ctx, { query: { from, to, ...asked } }) => {
         const { events, next } = await operations.events({ ...asked, fromMs: from, toMs: to })
         presentJson(ctx, 200, { events: events.map(presentEvent), next })
+      },
+  }),
+  apiRoute({
+    method: 'get',
+    path: '/relay/tallies',
+    summary: 'Count by the hour or the day',
+    description:
+      'What was counted, oldest first: hours of the last 8 days, or days (UTC) of the last 400. The last 10 seconds are not in it.',
+    scope: 'admin',
+    params: {},
+    query: query({
+      kind: read(readTallyKind, 'must be pushes, missed, polls, calls, disk or endpoint:ID').describe(
+        '`pushes` by outcome (if it is left out), `missed` pushes by how late they were found, `polls` by outcome, `calls` to the carrier by who spends them, the fewest free bytes of the `disk`, or the attempts of `endpoint:ID`.',
+      ),
+      span: oneOf(SPANS).describe('`hour` if it is left out.'),
+      from: instant,
+      to: instant,
+    }),
+    body: null,
+    answers: () => ({ 200: jsonAnswer('The tallies', talliesSchema()) }),
+    problems: [],
+    example: { path: {}, query: 'kind=calls&span=day' },
+    answer:
+      ({ operations }: OperationsRoutePorts) =>
+      async (ctx, { query: { kind, span, from, to } }) => {
+        const tallies = await operations.tallies({ kind: kind ?? 'pushes', span: span ?? 'hour', fromMs: from, toMs: to })
+        presentJson(ctx, 200, { tallies: tallies.map(({ fromMs, counts }) => ({ from: presentInstant(fromMs), counts })) })
       },
   }),
   apiRoute({

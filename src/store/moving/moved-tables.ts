@@ -237,6 +237,7 @@ const MOVED: { readonly [Name in MovedName]: MovedTable } = {
     },
   ),
   trouble: moved('trouble', { subject: 'text' }, { since_ms: 'number', count: 'number' }),
+  tally: moved('tally', { span: 'text', kind: 'text', from_ms: 'number' }, { counts: 'text' }),
   quarantine_count: moved('quarantine_count', { id: 'number' }, { at_ms: 'number', reason: 'text', count: 'number' }),
 }
 

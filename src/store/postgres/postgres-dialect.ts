@@ -22,6 +22,8 @@ const postgresDialect: Dialect = {
   joined: (column) => sql`string_agg(${column}, ',')`,
   containsAny: (column, texts) =>
     sql`exists (select 1 from unnest(${texts}::text[]) as named (value) where position(convert_to(named.value, 'UTF8') in ${column}) > 0)`,
+  summed: (one, other, how) =>
+    sql`(select json_object_agg(key, total)::text from (select key, ${sql.raw(how)}(value::numeric) as total from (select key, value from json_each_text(${one}::json) union all select key, value from json_each_text(${other}::json)) as each group by key) as totals)`,
   hex: (column) => sql`encode(${column}, 'hex')`,
   unindexed: (column) => sql`(${column} + 0)`,
   parcelVersion: sql`parcel.version`,

@@ -16,7 +16,11 @@ import { learnt } from './migrations/0014-learnt.ts'
 import { operatorEvents } from './migrations/0015-operator-events.ts'
 import { deliveriesByTime } from './migrations/0017-deliveries-by-time.ts'
 import { operatorsView } from './migrations/0018-operators-view.ts'
+
+import { tallies } from './migrations/0019-tallies.ts'
+
 import { inboxByReason } from './migrations/0020-inbox-by-reason.ts'
+
 import { IDLE_MS_MAX } from './postgres.ts'
 
 /** One step of the schema's history. The schema is the number of steps it has taken; a version of the relay has the schema it was written for. */
@@ -52,6 +56,8 @@ export const STEPS: readonly SchemaStep[] = [
   { servesFrom: 8, up: deliveriesByTime.up },
   // What fails or is disabled by an older version is not told of.
   { servesFrom: 8, up: operatorsView.up },
+  // What older versions do is not counted.
+  { servesFrom: 8, up: tallies.up },
   // Older versions list a dismissed push as recorded, and reprocess none of them.
   { servesFrom: 8, up: inboxByReason.up },
 ]

@@ -18,6 +18,8 @@ const sqliteDialect: Dialect = {
   least: (one, other) => sql`min(${one}, ${other})`,
   greatest: (one, other) => sql`max(${one}, ${other})`,
   joined: (column) => sql`group_concat(${column})`,
+  summed: (one, other, how) =>
+    sql`(select json_group_object(key, total) from (select key, ${sql.raw(how)}(value) as total from (select key, value from json_each(${one}) union all select key, value from json_each(${other})) group by key))`,
   hex: (column) => sql`lower(hex(${column}))`,
   containsAny: (column, texts) => sql`exists (select 1 from json_each(${texts}) where instr(${column}, cast(json_each.value as blob)) > 0)`,
   unindexed: (column) => sql`+${column}`,

@@ -19,6 +19,9 @@ import { learnt } from './migrations/0019-learnt.ts'
 import { operatorEvents } from './migrations/0020-operator-events.ts'
 import { deliveriesByTime } from './migrations/0022-deliveries-by-time.ts'
 import { operatorsView } from './migrations/0023-operators-view.ts'
+
+import { tallies } from './migrations/0024-tallies.ts'
+
 import { inboxByReason } from './migrations/0025-inbox-by-reason.ts'
 
 /** Append only: never change a released migration. */
@@ -41,6 +44,7 @@ const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0020-operator-events': operatorEvents,
   '0022-deliveries-by-time': deliveriesByTime,
   '0023-operators-view': operatorsView,
+  '0024-tallies': tallies,
   '0025-inbox-by-reason': inboxByReason,
 }
 

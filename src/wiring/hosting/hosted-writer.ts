@@ -65,6 +65,8 @@ const VERBS = [
   'tellOperators',
   'recordAction',
   'pruneOperations',
+  'addTallies',
+  'pruneTallies',
   'replayFeed',
   'reserveEndpoint',
   'addEndpoint',

@@ -87,7 +87,7 @@ async function startInternal(world: World = {}) {
     upstream: { read: notAsked },
     manageEndpoints: noEndpoints,
     manageDeliveries: { list: notAsked, find: notAsked, replay: notAsked, retry: notAsked, skip: notAsked, replayMany: notAsked },
-    operations: { events: notAsked, actions: notAsked },
+    operations: { events: notAsked, tallies: notAsked, actions: notAsked },
     addressOf,
     visitorOf: createVisitorOf(world.failuresPerMinute ?? 100_000, addressOf),
     countFailure: createCountFailure(createPerMinute(world.failuresPerMinute ?? 100_000), addressOf),

@@ -44,8 +44,9 @@ test('every status that was the latest of a parcel is known, those of a store fr
   await writes.close()
 
   await changeStoredRows(path, 'drop table parcel_status')
-  for (const index of ['delivery_skipped', 'delivery_by_time', 'job_end_untold']) await changeStoredRows(path, `drop index ${index}`)
-  for (const table of ['operator_event', 'operator_action', 'trouble', 'quarantine_count', 'failure'])
+  for (const index of ['delivery_skipped', 'delivery_by_time', 'job_end_untold', 'inbox_by_reason', 'inbox_dismissed'])
+    await changeStoredRows(path, `drop index ${index}`)
+  for (const table of ['operator_event', 'operator_action', 'trouble', 'quarantine_count', 'failure', 'tally'])
     await changeStoredRows(path, `drop table ${table}`)
   for (const [table, column] of LATER) await changeStoredRows(path, `alter table ${table} drop column ${column}`)
   await changeStoredRows(path, "delete from kysely_migration where name >= '0011'")

@@ -38,6 +38,7 @@ const PLANTED: Readonly<Record<string, string>> = {
   setting: "update setting set value = value || x'00' where name = 'push-channel'",
   sighting: 'update sighting set told = told + 1 where sequence = (select min(sequence) from sighting)',
   sqlite_sequence: "update sqlite_sequence set seq = seq + 1 where name = 'parcel'",
+  tally: "insert into tally values ('hour', 'pushes', 0, '{}')",
   trouble: 'update trouble set since_ms = since_ms + 1',
 }
 

@@ -95,7 +95,7 @@ export function createDeliveryAttempts(ports: DeliveryAttemptsPorts): DeliveryAt
     queues.ended(queue, deliveryId, result)
     underWay -= 1
     const name = queue.state?.endpoint.name ?? 'removed'
-    meter.deliveryAttempted(name, result.kind, result.durationMs)
+    meter.deliveryAttempted({ id: endpointId, name }, result.kind, result.durationMs)
     endpointLog.attempted(name, result)
     beginAll(queue)
     goOn(queue)

@@ -1,3 +1,4 @@
+import { spanStart, type TallyAddition } from '../../../domain/admin/tally.ts'
 import { countAttempt, endsByRefusal, type Settlement, settle } from '../../../domain/delivery/delivery.ts'
 import type { ClaimRef, DeliveryRules, DispatchRound, Settled, SettledAttempt } from '../../../domain/delivery/dispatch-round.ts'
 import {
@@ -96,6 +97,7 @@ async function settleAll(
   const skipped = marked.filter((one) => places.has(one.endpointId) && !isUnderWay(one, request))
   tx.saveSettlements(settled, skipped, request.nowMs)
   tx.noteFailures(groupFailures(settled), request.nowMs)
+  tx.addTallies(tallyGivenUp([...settled.filter(({ settlement }) => settlement.state === 'dead'), ...skipped], request.nowMs))
   for (const [place, state] of states.entries()) {
     const known = before[place]
     if (known?.disabled !== state.disabled || known.keys !== state.keys) await tx.saveEndpoint(state)
@@ -106,6 +108,16 @@ async function settleAll(
   for (const notice of notices.filter((one) => !isOperator(one)))
     await recordOperatorEvent(tx, operatorEvent(notice, request.nowMs), request.nowMs)
   return { states, notices }
+}
+
+/** Counts deliveries that are attempted no more, by their endpoints. */
+function tallyGivenUp(ended: readonly Pick<ClaimRef, 'endpointId'>[], nowMs: number): readonly TallyAddition[] {
+  const fromMs = spanStart('hour', nowMs)
+  return [...Map.groupBy(ended, ({ endpointId }) => endpointId)].map(([id, ofEndpoint]) => ({
+    fromMs,
+    kind: `endpoint:${id}`,
+    counts: { 'given up': ofEndpoint.length },
+  }))
 }
 
 /** The endpoints that this replica delivers to, those included that it is giving up; null: all. */

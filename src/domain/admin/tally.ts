@@ -1,0 +1,76 @@
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+
+/** How long a tally covers: an hour, or a day in UTC. */
+export type TallySpan = 'hour' | 'day'
+
+export const SPANS: readonly TallySpan[] = ['hour', 'day']
+const SPAN_MS: Readonly<Record<TallySpan, number>> = { hour: HOUR_MS, day: DAY_MS }
+
+/** How long tallies are kept: a week of hours besides the one that runs, and a year of days besides the month that runs. */
+export const TALLIES_KEPT_MS: Readonly<Record<TallySpan, number>> = { hour: 8 * DAY_MS, day: 400 * DAY_MS }
+
+/**
+ * What is counted. `pushes`: received, by outcome. `missed`: missed pushes, by how late the poll that found them was. `polls`: by outcome. `calls`: to the
+ * carrier, by who spends them. `disk`: the fewest free bytes seen. `endpoint:ID`: attempts of an endpoint.
+ */
+export type TallyKind = 'pushes' | 'missed' | 'polls' | 'calls' | 'disk' | `endpoint:${string}`
+
+const KIND = /^(?:pushes|missed|polls|calls|disk|endpoint:\d{1,15})$/
+
+/** Parses the name of a kind; null: it is none. */
+export function readTallyKind(text: string): TallyKind | null {
+  return isKind(text) ? text : null
+}
+
+function isKind(text: string): text is TallyKind {
+  return KIND.test(text)
+}
+
+/** Counts by name. */
+export type Counts = Readonly<Record<string, number>>
+
+/** What was counted in one hour or day. */
+export interface Tally {
+  /** When the hour or the day begins, epoch milliseconds. */
+  readonly fromMs: number
+  readonly counts: Counts
+}
+
+/** Counts of one hour that are to be added to what is stored. */
+export interface TallyAddition extends Tally {
+  readonly kind: TallyKind
+}
+
+/** When the hour or the day of a moment begins. */
+export function spanStart(span: TallySpan, atMs: number): number {
+  return Math.floor(atMs / SPAN_MS[span]) * SPAN_MS[span]
+}
+
+/** The limits of the classes of lateness, in milliseconds, each with its name; what is later than the last is `later`. */
+const LATENESS: readonly (readonly [limitMs: number, name: string])[] = [
+  [60_000, '1m'],
+  [5 * 60_000, '5m'],
+  [15 * 60_000, '15m'],
+  [HOUR_MS, '1h'],
+  [4 * HOUR_MS, '4h'],
+  [DAY_MS, '1d'],
+]
+
+/** The names of the classes of lateness, from soon to late. */
+export const LATENESS_CLASSES: readonly string[] = [...LATENESS.map(([, name]) => name), 'later']
+
+/** The class of a missed push by the time from its event to the poll that found it. */
+export function latenessClass(latencyMs: number): string {
+  return LATENESS.find(([limitMs]) => latencyMs <= limitMs)?.[1] ?? 'later'
+}
+
+/** Who spends a call to the carrier. `language`: texts that entries lacked. `repeat`: the same again after a failure or a refused token. */
+export type CallSpender = 'schedule' | 'language' | 'operator' | 'token' | 'repeat' | `app:${string}`
+
+/** The sum of tallies. */
+export function sumOf(tallies: readonly Pick<Tally, 'counts'>[]): Counts {
+  const sum: Record<string, number> = {}
+  for (const { counts } of tallies) for (const [name, count] of Object.entries(counts)) sum[name] = (sum[name] ?? 0) + count
+  return sum
+}

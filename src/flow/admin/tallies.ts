@@ -1,0 +1,97 @@
+import { type CallSpender, latenessClass, spanStart, type TallyAddition, type TallyKind } from '../../domain/admin/tally.ts'
+import type { Clock, Meter } from '../ports.ts'
+import type { WriteSide } from '../write-side.ts'
+
+/** Counts by the hour what the meter counts since the start, so that a past is left of it. */
+export interface Tallies {
+  /** A meter that counts what it is told, and tells the other one. */
+  over(meter: Meter): Meter
+  /** Counts a call to the carrier. */
+  callMade(spender: CallSpender): void
+  /** Adds what was counted since the last time to the store. Rejects if the store fails; the counts are kept for the next time. */
+  flush(): Promise<void>
+}
+
+export interface TalliesPorts {
+  readonly write: Pick<WriteSide, 'addTallies'>
+  /** Free bytes on the disk of the store; infinite: a server looks after it. */
+  readonly freeBytes: () => number
+  readonly clock: Pick<Clock, 'now'>
+}
+
+/** Names of one kind; further ones are counted together. */
+const NAMES_MAX = 100
+const OTHERS = 'others'
+/** Hours kept while the store cannot be written; then the oldest is forgotten. */
+const HOURS_MAX = 48
+
+/** Creates the tallies of a relay. Counting costs two look-ups in memory; nothing is written before `flush`. */
+export function createTallies({ write, freeBytes, clock }: TalliesPorts): Tallies {
+  /** By the hour's beginning, then by kind and name. */
+  let pending = new Map<number, Map<TallyKind, Map<string, number>>>()
+
+  function namesOf(fromMs: number, kind: TallyKind): Map<string, number> {
+    const kinds = pending.get(fromMs) ?? new Map<TallyKind, Map<string, number>>()
+    pending.set(fromMs, kinds)
+    const names = kinds.get(kind) ?? new Map<string, number>()
+    kinds.set(kind, names)
+    return names
+  }
+
+  function add(kind: TallyKind, given: string, count: number, fromMs = spanStart('hour', clock.now())): void {
+    const names = namesOf(fromMs, kind)
+    const name = names.has(given) || names.size < NAMES_MAX ? given : OTHERS
+    names.set(name, (names.get(name) ?? 0) + count)
+  }
+
+  function noteFreeBytes(): void {
+    const free = freeBytes()
+    if (!Number.isFinite(free)) return
+    const names = namesOf(spanStart('hour', clock.now()), 'disk')
+    names.set('free', Math.min(free, names.get('free') ?? free))
+  }
+
+  function putBack(additions: readonly TallyAddition[]): void {
+    for (const { fromMs, kind, counts } of additions) {
+      if (kind !== 'disk') for (const [name, count] of Object.entries(counts)) add(kind, name, count, fromMs)
+    }
+    for (const fromMs of [...pending.keys()].toSorted((a, b) => b - a).slice(HOURS_MAX)) pending.delete(fromMs)
+  }
+
+  return {
+    over: (meter) => ({
+      ...meter,
+      pushReceived(outcome, keyIndex, count = 1) {
+        add('pushes', outcome, count)
+        meter.pushReceived(outcome, keyIndex, count)
+      },
+      pollEnded(outcome) {
+        add('polls', outcome, 1)
+        meter.pollEnded(outcome)
+      },
+      missedPush(latencyMs) {
+        add('missed', latenessClass(latencyMs), 1)
+        meter.missedPush(latencyMs)
+      },
+      deliveryAttempted(endpoint, outcome, durationMs) {
+        add(`endpoint:${endpoint.id}`, outcome === 'accepted' ? 'accepted' : 'failed', 1)
+        meter.deliveryAttempted(endpoint, outcome, durationMs)
+      },
+    }),
+    callMade: (spender) => add('calls', spender, 1),
+    async flush() {
+      noteFreeBytes()
+      const additions = [...pending].flatMap(([fromMs, kinds]) =>
+        [...kinds].map(([kind, names]): TallyAddition => ({ fromMs, kind, counts: Object.fromEntries(names) })),
+      )
+      if (additions.length === 0) return
+      pending = new Map()
+      try {
+        await write.addTallies(additions)
+      } catch (error) {
+        putBack(additions)
+        throw error
+      }
+    },
+  }
+}

@@ -1,0 +1,85 @@
+import { SPANS, spanStart, TALLIES_KEPT_MS, type Tally, type TallyAddition, type TallySpan } from '../../domain/admin/tally.ts'
+import type { Session } from '../engine.ts'
+import { statement } from '../statement.ts'
+import { decodeDetail } from './operator-events.ts'
+
+type Added = { readonly span: string; readonly kind: string; readonly fromMs: number; readonly counts: string }
+
+const add = statement<Added>()((db, p, { summed }) =>
+  db
+    .insertInto('tally')
+    .values({ span: p.span, kind: p.kind, from_ms: p.fromMs, counts: p.counts })
+    .onConflict((conflict) =>
+      conflict
+        .columns(['span', 'kind', 'from_ms'])
+        .doUpdateSet(({ ref }) => ({ counts: summed(ref('tally.counts'), ref('excluded.counts'), 'sum') })),
+    ),
+)
+const lower = statement<Added>()((db, p, { summed }) =>
+  db
+    .insertInto('tally')
+    .values({ span: p.span, kind: p.kind, from_ms: p.fromMs, counts: p.counts })
+    .onConflict((conflict) =>
+      conflict
+        .columns(['span', 'kind', 'from_ms'])
+        .doUpdateSet(({ ref }) => ({ counts: summed(ref('tally.counts'), ref('excluded.counts'), 'min') })),
+    ),
+)
+const list = statement<{ span: string; kind: string; fromMs: number; toMs: number }>()((db, p) =>
+  db
+    .selectFrom('tally')
+    .select(['from_ms', 'counts'])
+    .where('span', '=', p.span)
+    .where('kind', '=', p.kind)
+    .where('from_ms', '>=', p.fromMs)
+    .where('from_ms', '<', p.toMs)
+    .orderBy('from_ms'),
+)
+const old = statement<{ span: string; beforeMs: number; limit: number }>()((db, p) =>
+  db
+    .selectFrom('tally')
+    .select(['kind', 'from_ms'])
+    .where('span', '=', p.span)
+    .where('from_ms', '<', p.beforeMs)
+    .orderBy('from_ms')
+    .limit(p.limit),
+)
+const remove = statement<{ span: string; kind: string; fromMs: number }>()((db, p) =>
+  db.deleteFrom('tally').where('span', '=', p.span).where('kind', '=', p.kind).where('from_ms', '=', p.fromMs),
+)
+
+/** Adds counts to those of their hours and days. Replicas that do so at the same time lock rows in the same order. */
+export function addTallies(session: Session, additions: readonly TallyAddition[]): void {
+  const rows = SPANS.flatMap((span) =>
+    additions.map(({ kind, fromMs, counts }) => ({ span, kind, fromMs: spanStart(span, fromMs), counts })),
+  )
+  const order = ({ span, kind, fromMs }: (typeof rows)[number]) => `${span} ${kind} ${fromMs}`
+  for (const { counts, ...row } of rows.toSorted((a, b) => (order(a) < order(b) ? -1 : 1)))
+    session.enqueueWrite(row.kind === 'disk' ? lower : add, { ...row, counts: JSON.stringify(counts) })
+}
+
+/** The tallies of a kind from a time on and before another, the oldest first. */
+export async function listTallies(
+  session: Session,
+  query: { readonly span: TallySpan; readonly kind: string; readonly fromMs: number; readonly toMs: number },
+): Promise<readonly Tally[]> {
+  const rows = await session.all(list, query)
+  return rows.map(({ from_ms: fromMs, counts }) => ({ fromMs, counts: numbersOf(decodeDetail(counts)) }))
+}
+
+function numbersOf(counts: Readonly<Record<string, unknown>>): Readonly<Record<string, number>> {
+  return Object.fromEntries(Object.entries(counts).map(([name, count]) => [name, Number(count)]))
+}
+
+/** Deletes up to `limit` tallies that are no longer kept; returns how many. */
+export async function pruneTallies(session: Session, nowMs: number, limit: number): Promise<number> {
+  const found = await Promise.all(
+    SPANS.map(async (span) => {
+      const rows = await session.all(old, { span, beforeMs: nowMs - TALLIES_KEPT_MS[span], limit })
+      return rows.map(({ kind, from_ms: fromMs }) => ({ span, kind, fromMs }))
+    }),
+  )
+  const removed = found.flat().slice(0, limit)
+  for (const row of removed) session.enqueueWrite(remove, row)
+  return removed.length
+}

@@ -1,0 +1,18 @@
+import { type Kysely, sql } from 'kysely'
+import type { Migration } from 'kysely/migration'
+
+/** Adds what was counted by the hour and by the day. `counts` is JSON: numbers by name. */
+export const tallies: Migration = {
+  async up(db: Kysely<unknown>): Promise<void> {
+    await db.schema
+      .createTable('tally')
+      .addColumn('span', 'text', (column) => column.notNull())
+      .addColumn('kind', 'text', (column) => column.notNull())
+      .addColumn('from_ms', 'integer', (column) => column.notNull())
+      .addColumn('counts', 'text', (column) => column.notNull())
+      .addPrimaryKeyConstraint('tally_key', ['span', 'kind', 'from_ms'])
+      .modifyEnd(sql`without rowid`)
+      .execute()
+    await db.schema.createIndex('tally_by_time').on('tally').columns(['span', 'from_ms']).execute()
+  },
+}

@@ -1,0 +1,47 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { z } from 'zod'
+import { closeOpened, json, openCarrier } from '../carrier/carrier-double.ts'
+import { fetchDocumented } from '../support/api-document.ts'
+import { pushBody } from '../support/builders.ts'
+import { ADMIN, ask, logIn, push, SHOP, startTestRelay } from '../support/relay.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+
+const shape = z.object({ tallies: z.array(z.object({ from: z.string(), counts: z.record(z.string(), z.number()) })) })
+
+/** The sum over all days of a kind. */
+async function sumOf(url: string, kind: string): Promise<Readonly<Record<string, number>>> {
+  const token = await logIn(url, ADMIN)
+  const answer = await fetchDocumented(`${url}/relay/tallies?span=day&kind=${kind}`, { headers: { authorization: `Bearer ${token}` } })
+  const sum: Record<string, number> = {}
+  for (const { counts } of shape.parse(await answer.json()).tallies)
+    for (const [name, count] of Object.entries(counts)) sum[name] = (sum[name] ?? 0) + count
+  return sum
+}
+
+test('what was counted before a stop is shown after it, and calls say who spent them', async () => {
+  onTestFinished(closeOpened)
+  const carrier = await openCarrier({ status: (_request, response) => json(response, 404, '{}') })
+  const folder = temporaryFolder()
+  const first = await startTestRelay(folder, carrier.url, { poll: { cron: '0 0 1 1 *' } })
+  const body = pushBody({ trackingIds: ['1001'] })
+  for (let at = 0; at < 3; at++) expect((await push(first.publicUrl, body)).status).toBe(200)
+  expect((await push(first.publicUrl, 'not understood')).status).toBe(200)
+  expect((await ask(first.internalUrl, await logIn(first.internalUrl, SHOP), '/v1/status/ZZ999/latest')).status).toBe(404)
+  await first.stop()
+  const second = await startTestRelay(folder, carrier.url, { poll: { cron: '0 0 1 1 *' } })
+  onTestFinished(() => second.stop())
+  expect(await sumOf(second.internalUrl, 'pushes')).toMatchObject({ recorded: 1, duplicate: 2, quarantined: 1 })
+  const calls = await sumOf(second.internalUrl, 'calls')
+  expect(calls[`app:${SHOP.username}`]).toBe(1)
+  expect(calls.token).toBeGreaterThan(0)
+  expect(Object.keys(await sumOf(second.internalUrl, 'disk'))).toEqual(['free'])
+})
+
+test('a kind that there is not, and an app that is no operator, are refused', async () => {
+  const relay = await startTestRelay(temporaryFolder(), 'http://127.0.0.1:9')
+  onTestFinished(() => relay.stop())
+  const admin = await logIn(relay.internalUrl, ADMIN)
+  for (const query of ['kind=everything', 'kind=endpoint:', 'span=week', 'from=yesterday', 'kind=pushes&kind=polls'])
+    expect((await ask(relay.internalUrl, admin, `/relay/tallies?${query}`)).status).toBe(400)
+  expect((await ask(relay.internalUrl, await logIn(relay.internalUrl, SHOP), '/relay/tallies')).status).toBe(403)
+})
