@@ -29,10 +29,11 @@ function describe(parcel: unknown): string {
   const names = listOf(parcel, 'identifiers').map((one) => `${textOf(one, 'value') ?? ''} (${textOf(one, 'kind') ?? ''})`)
   const cadence = memberOf(parcel, 'cadence')
   const next = textOf(cadence, 'nextCheckAt') ?? `never: ${textOf(cadence, 'stopped') ?? 'not watched'}`
+  const because = textOf(cadence, 'nextCheckBecause')
   const entries = listOf(parcel, 'history').map((entry) => {
     const doors = ['learnt', 'confirmed'].map((what) => `${textOf(entry, `${what}By`) ?? ''} ${textOf(entry, `${what}At`) ?? ''}`.trim())
     const words = ['eventTimestamp', 'status', 'detailedStatus', 'location'].map((name) => textOf(entry, name) ?? '')
     return `${words.join('  ').trimEnd()}  [${doors.filter((door) => door !== '').join(', ')}]`
   })
-  return `${[names.join(', '), `next check ${next}`, ...entries].join('\n')}\n`
+  return `${[names.join(', '), `next check ${next}${because === null ? '' : ` (${because})`}`, ...entries].join('\n')}\n`
 }

@@ -98,7 +98,7 @@ export function openInternalApi(config: Config, ports: InternalApiPorts) {
     operations: createOperationQueries({ reads }),
     listReplicas: storage.replicas.list,
     manageParcels: createParcelCommands({ write, refresh: history.refresh, underWay, clock }),
-    lookAtParcels: createParcelQueries({ reads }),
+    lookAtParcels: createParcelQueries({ reads, write, clock }),
     upstream: createUpstream({ carrier, write, version: VERSION }),
     watchList: createImportWatches({ write, clock }),
     addressOf,

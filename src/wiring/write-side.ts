@@ -3,6 +3,7 @@ import type { Config } from '../config/config.ts'
 import { deliveryRules } from '../config/delivery-rules.ts'
 import type { RecordRules } from '../domain/history/record-rules.ts'
 import type { BatchReport, Incoming } from '../domain/history/recording.ts'
+import { nextPoll } from '../domain/polling/cadence.ts'
 import { createJobs } from '../flow/admin/jobs.tx.ts'
 import { createReprocess, createReprocessBatches } from '../flow/admin/reprocess.tx.ts'
 import { createTellOperators } from '../flow/admin/tell-operators.tx.ts'
@@ -154,6 +155,7 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
       await reschedulePolls(nowMs)
       return missed
     },
+    planPoll: async (facts) => nextPoll(facts, model.current(), options.record.cadence),
     pushChannel: async () => checkpoint.view(model.learnt()),
     checkpointModel: () => checkpoint.keep(model.learnt()),
     tokenKey: () => secretOf(store, TOKEN_KEY, TOKEN_KEY_BYTES),

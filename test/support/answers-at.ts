@@ -132,7 +132,7 @@ async function listenerAt(store: StoreAt, authenticate: Authenticate, signal: Fe
     feedFollowersMax: 10,
     manageInbox: createManageInbox({ write: writes, reads, clock, onCommitted: () => {}, work: () => {} }),
     manageParcels: { watch: notAsked, unwatch: notAsked, refresh: notAsked },
-    lookAtParcels: createParcelQueries({ reads }),
+    lookAtParcels: createParcelQueries({ reads, write: writes, clock }),
     watchList: notAsked,
     upstream: { read: notAsked },
     manageEndpoints: noEndpoints,

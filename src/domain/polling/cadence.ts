@@ -1,5 +1,6 @@
 import { bestPollTimeMs, expectedUnknownEntries } from './best-poll-time.ts'
 import { type CarrierSilence, noSilence, silentMs } from './carrier-silence.ts'
+import type { PollReason } from './poll-reason.ts'
 import type { PushHealth } from './push-health.ts'
 import { hourlyRatesAt, hourlyRatesOf, missingBefore, type ScanRate, statusShares } from './scan-rate.ts'
 
@@ -49,7 +50,7 @@ export interface CadenceModel {
 
 /** When to poll a parcel next, epoch milliseconds, or why not to. */
 export type NextPoll =
-  | { readonly kind: 'at'; readonly atMs: number }
+  | { readonly kind: 'at'; readonly atMs: number; readonly why: PollReason }
   | { readonly kind: 'stopped'; readonly reason: 'delivered' | 'stale' | 'unknown' }
 
 /** The status after which no other is expected. */
@@ -77,7 +78,8 @@ export function nextPoll(facts: CadenceFacts, model: CadenceModel, policy: Caden
   if (facts.unpollable) return { kind: 'stopped', reason: 'unknown' }
   if (facts.failures > 0 && facts.checkedAtMs !== null) {
     const retryMs = Math.min(RETRY_MS * 2 ** Math.min(facts.failures - 1, 20), intervalMs(facts, model, policy))
-    return unlessStale(facts, model, policy, facts.checkedAtMs + staggered(retryMs, facts.parcelId))
+    const why = { kind: 'failed', failures: facts.failures, retryMs } as const
+    return unlessStale(facts, model, policy, { atMs: facts.checkedAtMs + staggered(retryMs, facts.parcelId), why })
   }
   return facts.latest?.status === FINISHED ? closingPoll(facts, facts.latest.atMs, model, policy) : regularPoll(facts, model, policy)
 }
@@ -88,15 +90,19 @@ export function nextPoll(facts: CadenceFacts, model: CadenceModel, policy: Caden
  */
 function closingPoll(facts: CadenceFacts, deliveredAtMs: number, model: CadenceModel, policy: CadencePolicy): NextPoll {
   const { checkedAtMs, activatedAtMs, parcelId } = facts
-  const closing = closingMs(model, policy)
+  const all = closingMs(model, policy)
+  const closing = all
     .map((afterMs) => deliveredAtMs + staggered(afterMs, parcelId))
     .filter((atMs) => atMs > (checkedAtMs ?? Number.NEGATIVE_INFINITY))
   const [next] = closing
+  const why = { kind: 'closing', nth: all.length - closing.length + 1, of: all.length } as const
   if (checkedAtMs === null || activatedAtMs <= checkedAtMs || (next !== undefined && model.pushHealth === 'healthy')) {
-    return next === undefined ? { kind: 'stopped', reason: 'delivered' } : { kind: 'at', atMs: next }
+    return next === undefined ? { kind: 'stopped', reason: 'delivered' } : { kind: 'at', atMs: next, why }
   }
   const revivalMs = Math.max(activatedAtMs, checkedAtMs + staggered(intervalMs(facts, model, policy), parcelId))
-  return { kind: 'at', atMs: Math.min(revivalMs, next ?? revivalMs) }
+  return next !== undefined && next < revivalMs
+    ? { kind: 'at', atMs: next, why }
+    : { kind: 'at', atMs: revivalMs, why: { kind: 'revived' } }
 }
 
 /**
@@ -109,30 +115,45 @@ function closingMs({ pushHealth }: CadenceModel, { tailMs, whenPushIsHealthy }: 
 }
 
 function regularPoll(facts: CadenceFacts, model: CadenceModel, policy: CadencePolicy): NextPoll {
-  return unlessStale(facts, model, policy, plannedMs(facts, model, policy))
+  return unlessStale(facts, model, policy, planned(facts, model, policy))
 }
 
 /** A poll at `atMs`, or none if there has been no news for too long by then, whether polls failed or brought nothing. */
-function unlessStale(facts: CadenceFacts, { silence = noSilence }: CadenceModel, { staleAfterMs }: CadencePolicy, atMs: number): NextPoll {
+function unlessStale(
+  facts: CadenceFacts,
+  { silence = noSilence }: CadenceModel,
+  { staleAfterMs }: CadencePolicy,
+  { atMs, why }: Planned,
+): NextPoll {
   const { latest } = facts
   const newestMs = Math.max(latest?.atMs ?? Number.NEGATIVE_INFINITY, facts.activatedAtMs)
   const withoutNewsMs = atMs - newestMs
-  if (withoutNewsMs <= staleAfterMs || withoutNewsMs - silentMs(silence, newestMs, atMs) <= staleAfterMs) return { kind: 'at', atMs }
+  if (withoutNewsMs <= staleAfterMs || withoutNewsMs - silentMs(silence, newestMs, atMs) <= staleAfterMs) return { kind: 'at', atMs, why }
   if (latest === null) return { kind: 'stopped', reason: 'unknown' }
   return { kind: 'stopped', reason: latest.status === FINISHED ? 'delivered' : 'stale' }
 }
 
-function plannedMs(facts: CadenceFacts, model: CadenceModel, policy: CadencePolicy): number {
+interface Planned {
+  readonly atMs: number
+  readonly why: PollReason
+}
+
+function planned(facts: CadenceFacts, model: CadenceModel, policy: CadencePolicy): Planned {
   const { latest, checkedAtMs, parcelId } = facts
   // Nothing is known and nothing was polled yet: wait only for a push that may be on its way.
-  if (latest === null && checkedAtMs === null) return facts.activatedAtMs + Math.min(FIRST_POLL_MS, statusIntervalMs(undefined, policy))
+  if (latest === null && checkedAtMs === null)
+    return { atMs: facts.activatedAtMs + Math.min(FIRST_POLL_MS, statusIntervalMs(undefined, policy)), why: { kind: 'first' } }
+  const everyMs = intervalMs(facts, model, policy)
+  const isRare = model.pushHealth === 'healthy' && policy.whenPushIsHealthy > 1
   const learnt = latest === null ? null : hourlyRatesOf(model.scanRate, latest.status, facts.entryCount)
   const fullMs = statusIntervalMs(latest?.status, policy)
-  if (latest === null || learnt === null)
-    return (checkedAtMs ?? facts.activatedAtMs) + staggered(intervalMs(facts, model, policy), parcelId)
+  if (latest === null || learnt === null) {
+    const atMs = (checkedAtMs ?? facts.activatedAtMs) + staggered(everyMs, parcelId)
+    return { atMs, why: { kind: 'interval', status: latest?.status ?? null, everyMs, isRare } }
+  }
 
   const certainMs = Math.max(latest.atMs, checkedAtMs ?? latest.atMs)
-  const latestMs = Math.max(LATEST_MS, intervalMs(facts, model, policy))
+  const latestMs = Math.max(LATEST_MS, everyMs)
   const lookMs = bestPollTimeMs({
     fromMs: certainMs,
     hourlyRates: learnt,
@@ -143,7 +164,8 @@ function plannedMs(facts: CadenceFacts, model: CadenceModel, policy: CadencePoli
     stepMs: Math.min(fullMs / 8, STEP_MAX_MS),
   })
   const waitMs = Math.min(latestMs, Math.max(lookMs - certainMs, fullMs * SOONEST))
-  return Math.max(certainMs + staggered(waitMs, parcelId), (checkedAtMs ?? 0) + 1)
+  const atMs = Math.max(certainMs + staggered(waitMs, parcelId), (checkedAtMs ?? 0) + 1)
+  return { atMs, why: { kind: 'likely_scan', status: latest.status, everyMs, isRare } }
 }
 
 /**

@@ -3,9 +3,13 @@ import { AppError } from '../../domain/errors.ts'
 import type { ParcelState } from '../../domain/history/parcel-state.ts'
 import { DOCUMENTED_STATUSES } from '../../domain/history/status-entry.ts'
 import { suggestName } from '../../domain/near-name.ts'
+import { cadenceFactsOf } from '../../domain/polling/next-poll.ts'
+import { describePoll, describeStop } from '../../domain/polling/poll-reason.ts'
 import { wrongInput } from '../../domain/read-input.ts'
+import type { Clock } from '../ports.ts'
 import { readIdentifier } from '../read-identifier.ts'
 import type { ReadSide } from '../read-side.ts'
+import type { WriteSide } from '../write-side.ts'
 
 export const STOPPED_REASONS = ['delivered', 'stale', 'unknown', 'unwatched'] as const satisfies readonly ParcelState['stopped'][]
 
@@ -22,7 +26,12 @@ export interface ListQuestion {
 /** How operators view parcels (CONTRACT, `/relay/parcels`). Throws `bad_request`, `bad_tracking_number` and `not_found`. */
 export interface ParcelQueries {
   list(question: ListQuestion): Promise<{ readonly parcels: readonly ListedParcel[]; readonly next: string | null }>
-  inspect(identifier: string): Promise<InspectedParcel>
+  inspect(identifier: string): Promise<ExplainedParcel>
+}
+
+/** A parcel with the reason why it is checked next when it is, or why it is not checked, as a sentence; null: nobody ever watched it. */
+export interface ExplainedParcel extends InspectedParcel {
+  readonly nextPollBecause: string | null
 }
 
 /** With a new status for every parcel, a list of statuses would help nobody. */
@@ -31,9 +40,19 @@ const PREFIX = /^[A-Z0-9]{1,40}$/
 
 export function createParcelQueries({
   reads,
+  write,
+  clock,
 }: {
   readonly reads: Pick<ReadSide, 'listParcels' | 'listStatuses' | 'inspectParcel'>
+  readonly write: Pick<WriteSide, 'planPoll'>
+  readonly clock: Pick<Clock, 'now'>
 }): ParcelQueries {
+  async function explain(state: ParcelState): Promise<string | null> {
+    if (state.nextPollAtMs === null) return state.stopped === null ? null : describeStop(state.stopped)
+    const planned = await write.planPoll(cadenceFactsOf(state, false, clock.now()))
+    return planned.kind === 'at' ? describePoll(planned.why) : describeStop(planned.reason)
+  }
+
   /** The carrier may use any status, but one that never occurred is probably a typing error, which an empty list would hide. */
   async function refuseUnknown(status: string): Promise<void> {
     const known = [...new Set([...DOCUMENTED_STATUSES, ...(await reads.listStatuses())])]
@@ -52,7 +71,7 @@ export function createParcelQueries({
     async inspect(text) {
       const parcel = await reads.inspectParcel(readIdentifier(text))
       if (parcel === null) throw new AppError('not_found', 'No parcel has this identifier.')
-      return parcel
+      return { ...parcel, nextPollBecause: await explain(parcel.state) }
     },
   }
 }

@@ -1,4 +1,5 @@
 import type { Audited } from '../../domain/admin/operator-action.ts'
+import type { CadenceFacts, NextPoll } from '../../domain/polling/cadence.ts'
 import type { CarrierMemory } from '../../domain/polling/carrier-memory.ts'
 import type {
   DueCursor,
@@ -57,6 +58,8 @@ export interface PollingWrites {
   rememberCarrier(memory: CarrierMemory): Promise<void>
   /** The state of the push channel (see `domain/polling/push-health`). */
   pushChannel(): Promise<PushChannelView>
+  /** When a parcel would be polled next by what is learnt now, and why; or why not. */
+  planPoll(facts: CadenceFacts): Promise<NextPoll>
   /** Saves what was learnt about the carrier, when it is time to, and notifies operators when pushes fall silent or are reliable again. */
   checkpointModel(): Promise<PushHealthUpdate>
   /** Decides which polled entries, whose grace has passed, had missed pushes (DOMAIN 6.6). */

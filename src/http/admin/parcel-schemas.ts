@@ -4,7 +4,7 @@ import { STOPPED_REASONS } from '../../flow/admin/parcel-queries.ts'
 import { identifier, instant, named, oneOfAll, wholeNumber } from '../server/answer-schemas.ts'
 
 /** What a list and a single parcel have in common. */
-const parcelMembers = () => ({
+const parcelMembers = (more: z.core.$ZodLooseShape = {}) => ({
   status: z.string().nullable().describe('The latest status; null: no entry is known.'),
   statusAt: instant().nullable(),
   entries: wholeNumber(),
@@ -16,6 +16,7 @@ const parcelMembers = () => ({
     heardAt: instant().nullable().describe('When a push or poll last reported on it.'),
     failures: wholeNumber(),
     stopped: z.enum(STOPPED_REASONS).nullable().describe('Why it is not polled; null: it is.'),
+    ...more,
   }),
 })
 
@@ -62,7 +63,12 @@ export const parcelSchema = named('Parcel', () =>
         carrierRefusedItAt: instant().nullable(),
       }),
     ),
-    ...parcelMembers(),
+    ...parcelMembers({
+      nextCheckBecause: z
+        .string()
+        .nullable()
+        .describe('Why it is checked then, or not any more, as a sentence; null: it was never watched.'),
+    }),
     history: z.array(entrySchema()).describe('Newest first.'),
   }),
 )

@@ -1,7 +1,8 @@
-import type { InspectedIdentifier, InspectedParcel, ListedParcel } from '../../domain/admin/parcel-list.ts'
+import type { InspectedIdentifier, ListedParcel } from '../../domain/admin/parcel-list.ts'
 import type { Entry } from '../../domain/history/history.ts'
 import { learningOf } from '../../domain/history/learning.ts'
 import type { ParcelState } from '../../domain/history/parcel-state.ts'
+import type { ExplainedParcel } from '../../flow/admin/parcel-queries.ts'
 import { presentInstant } from '../server/present.ts'
 
 /** A parcel in a list. */
@@ -9,7 +10,7 @@ export function presentListed({ state, identifiers }: ListedParcel): object {
   return { identifiers: identifiers.map(({ value }) => value), ...presentState(state) }
 }
 
-function presentState(state: ParcelState): object {
+function presentState(state: ParcelState) {
   return {
     status: state.latest?.status ?? null,
     statusAt: presentInstant(state.latest?.atMs ?? null),
@@ -27,8 +28,10 @@ function presentState(state: ParcelState): object {
 }
 
 /** A parcel with its history and where each entry came from. */
-export function presentInspected({ state, identifiers, entries }: InspectedParcel): object {
-  return { identifiers: identifiers.map(presentIdentifier), ...presentState(state), history: entries.map(presentEntry) }
+export function presentInspected({ state, identifiers, entries, nextPollBecause }: ExplainedParcel): object {
+  const shown = presentState(state)
+  const cadence = { ...shown.cadence, nextCheckBecause: nextPollBecause }
+  return { identifiers: identifiers.map(presentIdentifier), ...shown, cadence, history: entries.map(presentEntry) }
 }
 
 function presentIdentifier({ value, isTrackingId, refusedAtMs }: InspectedIdentifier): object {

@@ -52,6 +52,7 @@ const VERBS = [
   'shiftSchedule',
   'carrierMemory',
   'rememberCarrier',
+  'planPoll',
   'pushChannel',
   'checkpointModel',
   'settleMissedPushes',

@@ -1,10 +1,11 @@
-import type { InspectedParcel } from '../../../domain/admin/parcel-list.ts'
 import type { Entry } from '../../../domain/history/history.ts'
+import type { ExplainedParcel } from '../../../flow/admin/parcel-queries.ts'
 import { link, withQuery } from '../addresses.ts'
 import { html, type Markup, markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'
 import type { Visit } from '../page-route.ts'
 import { actionButton, asOfLine, copyable, crumbs, facts, headline, island, stateMark } from '../parts.ts'
+import { receivedText } from '../received-text.ts'
 import { relativeTime, timeInSentence } from '../times.ts'
 import { consumerTable, consumerViews, languageName } from './consumer-view.ts'
 import { mainIdentifier, STOPPED_BECAUSE } from './parcel-list.page.ts'
@@ -21,7 +22,7 @@ const SAID: Readonly<Record<NonNullable<ParcelSaid>, readonly [what: string, the
 /** One parcel with its history, newest first; or what a consumer sees of it in `language`. */
 export function parcelPage(
   visit: Visit,
-  parcel: InspectedParcel,
+  parcel: ExplainedParcel,
   shown: { readonly language: string | null; readonly said: ParcelSaid },
 ): string {
   const { to, nowMs, person } = visit
@@ -70,14 +71,19 @@ function leadOf(latest: Entry | undefined, nowMs: number): Part {
   return html`${latest.detailedStatus === '' ? latest.status : latest.detailedStatus}${place}, ${relativeTime(latest.atMs, nowMs)}.`
 }
 
-function factsOf({ state, identifiers }: InspectedParcel, nowMs: number): readonly (readonly [string, Part])[] {
+function factsOf({ state, identifiers, nextPollBecause }: ExplainedParcel, nowMs: number): readonly (readonly [string, Part])[] {
   const idsOf = (isTrackingId: boolean) =>
     identifiers.filter((one) => one.isTrackingId === isTrackingId).map(({ value }) => html`<span class="id">${value}</span> `)
   const [numbers, trackingIds] = [idsOf(false), idsOf(true)]
   const ended = state.stopped === null ? 'none' : `ended: ${STOPPED_BECAUSE[state.stopped]}`
   return [
     ['The carrier last told us', state.lastSeenAtMs === null ? 'never' : relativeTime(state.lastSeenAtMs, nowMs)],
-    ['Next check', state.nextPollAtMs === null ? ended : relativeTime(state.nextPollAtMs, nowMs)],
+    [
+      'Next check',
+      state.nextPollAtMs === null
+        ? ended
+        : html`${relativeTime(state.nextPollAtMs, nowMs)}${nextPollBecause === null ? null : html` <small>${receivedText(nextPollBecause)}</small>`}`,
+    ],
     ['Last check', state.checkedAtMs === null ? 'none yet' : relativeTime(state.checkedAtMs, nowMs)],
     ['Tracking number', numbers.length === 0 ? 'not known yet' : numbers],
     ...(trackingIds.length === 0 ? [] : [['Tracking ids', trackingIds] as const]),

@@ -1,0 +1,65 @@
+import type { ParcelState } from '../history/parcel-state.ts'
+
+/** Why a parcel is asked about at the time it is. Durations in milliseconds. */
+export type PollReason =
+  /** Nothing is known of it and it was never asked about. */
+  | { readonly kind: 'first' }
+  /** The last polls failed, so many in a row. */
+  | { readonly kind: 'failed'; readonly failures: number; readonly retryMs: number }
+  /** It is delivered: this is one of the checks after that, counted from 1. */
+  | { readonly kind: 'closing'; readonly nth: number; readonly of: number }
+  /** It is delivered, and a push or an app's question came since the last check. */
+  | { readonly kind: 'revived' }
+  /** The interval of its status; null: nothing is known of it. `isRare`: pushes are reliable, so it is longer. */
+  | { readonly kind: 'interval'; readonly status: string | null; readonly everyMs: number; readonly isRare: boolean }
+  /** When a scan is likely by what was learnt of the carrier. `everyMs`: the interval on average. */
+  | { readonly kind: 'likely_scan'; readonly status: string; readonly everyMs: number; readonly isRare: boolean }
+
+const STOPPED: Readonly<Record<NonNullable<ParcelState['stopped']>, string>> = {
+  delivered: 'It is delivered, and all checks after that are done.',
+  stale: 'Nothing new came for so long that it is not checked any more.',
+  unknown: 'The carrier knows none of its identifiers.',
+  unwatched: 'Somebody stopped watching it.',
+}
+
+/** Why a parcel is not asked about any more, as a sentence. */
+export function describeStop(stopped: NonNullable<ParcelState['stopped']>): string {
+  return STOPPED[stopped]
+}
+
+/** Why a parcel is asked about at the time it is, as a sentence. */
+export function describePoll(reason: PollReason): string {
+  switch (reason.kind) {
+    case 'first':
+      return 'Nothing is known of it yet: it is asked about soon, unless a push comes first.'
+    case 'failed':
+      return reason.failures === 1
+        ? `The last check failed: it is tried again after ${length(reason.retryMs)}.`
+        : `The last ${reason.failures} checks failed: it is tried again after ${length(reason.retryMs)}.`
+    case 'closing':
+      return `It is delivered: check ${reason.nth} of ${reason.of} after that.`
+    case 'revived':
+      return 'It is delivered, and a push or a question came since the last check: one more check.'
+    case 'interval':
+      return `${reason.status ?? 'Nothing is known of it yet'}: about every ${length(reason.everyMs)}${rare(reason)}.`
+    case 'likely_scan':
+      return `${reason.status}: when a scan is likely by what was learnt of the carrier, on average about every ${length(reason.everyMs)}${rare(reason)}.`
+  }
+}
+
+function rare({ isRare }: { readonly isRare: boolean }): string {
+  return isRare ? ', because pushes are reliable' : ''
+}
+
+const UNITS = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['min', 60_000],
+  ['s', 1000],
+] as const
+
+/** A length in its largest unit, to one decimal. */
+function length(ms: number): string {
+  const [name, size] = UNITS.find(([, unitMs]) => ms >= unitMs) ?? (['s', 1000] as const)
+  return `${Math.round((ms / size) * 10) / 10} ${name}`
+}
