@@ -3,7 +3,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { browserOfFile } from '../support/browser.ts'
 import { pushBody } from '../support/builders.ts'
 import { barriersOn, LOOKS, logInOn } from '../support/portal-page.ts'
-import { push } from '../support/relay.ts'
+import { ADMIN, push } from '../support/relay.ts'
 import { idsOfTest, relayOfFile } from '../support/relay-of-file.ts'
 import { expectedSignature, startWebhookReceiver } from '../support/webhook-receiver.ts'
 
@@ -28,6 +28,7 @@ async function addWebhook(page: Page, name: string, url: string): Promise<string
   return (await page.locator('#key').textContent()) ?? ''
 }
 
+const goTo = (page: Page, name: string) => page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name, exact: true }).click()
 const heading = (page: Page) => page.getByRole('heading', { level: 1 }).textContent()
 
 describe.each([
@@ -105,6 +106,35 @@ describe.each([
       .toContain('It is sent each new event. Nothing waits.')
   })
 
+  test('a list of parcels is watched, and a parcel of it no more', async () => {
+    const [one, other] = [own('2101'), own('2102')]
+    const page = await logIn({ javaScriptEnabled })
+    await goTo(page, 'Parcels')
+    if (!(await page.getByLabel('Tracking numbers or ids, one a line').isVisible()))
+      await page.getByText('Watch parcels', { exact: true }).click()
+    await page.getByLabel('Tracking numbers or ids, one a line').fill(`${one}\n${other}\n?`)
+    await page.getByRole('button', { name: 'Watch these parcels' }).click()
+    expect(await page.getByRole('alert').textContent()).toMatch(/2 are watched, 2 of them new\. 1 line holds no identifier:\s+Line 3: \?/)
+    await page.getByRole('link', { name: one, exact: true }).click()
+    await page.getByRole('button', { name: 'Stop watching' }).click()
+    expect(await page.getByRole('main').textContent()).toContain('ended: somebody stopped them')
+    await page.getByRole('button', { name: 'Watch', exact: true }).click()
+    expect(await page.getByRole('button', { name: 'Stop watching' }).isVisible()).toBe(true)
+  })
+
+  test('the evidence of the carrier is read, a setting is found, and who changed what', async () => {
+    const page = await logIn({ javaScriptEnabled })
+    await addWebhook(page, own('shop'), 'http://127.0.0.1:9/hook')
+    await goTo(page, 'Carrier')
+    expect(await page.getByRole('main').textContent()).toMatch(/of today’s [\d,]+ calls are used/)
+    await goTo(page, 'Settings')
+    expect(await page.getByRole('main').textContent()).toMatch(/endpoint added.*/)
+    await page.getByLabel('Setting', { exact: true }).fill('callsPerDay')
+    await page.getByRole('button', { name: 'Show' }).click()
+    expect(await page.getByText('upstream.callsPerDay').isVisible()).toBe(true)
+    expect(await page.getByText('upstream.baseUrl').count()).toBe(0)
+  })
+
   test('a test is sent, and its answer is shown', async () => {
     await using receiver = await startWebhookReceiver()
     receiver.answer(() => ({ status: 503, body: '<b>closed</b>' }))
@@ -115,17 +145,43 @@ describe.each([
   })
 })
 
-test('the keyboard alone adds a webhook', async () => {
+/** Presses Tab until what has focus is called so. */
+async function tabTo(page: Page, name: string): Promise<void> {
+  const focused = () => page.evaluate<string>(NAME_OF_FOCUSED)
+  for (let presses = 0; presses < 40 && (await focused()) !== name; presses++) await page.keyboard.press('Tab')
+  expect(await focused()).toBe(name)
+}
+
+const NAME_OF_FOCUSED = `(document.activeElement.labels?.[0] ?? document.activeElement).textContent.trim()`
+
+test('the keyboard alone adds a webhook, from logging in to its key', async () => {
   await using receiver = await startWebhookReceiver()
   const name = own('shop')
-  const page = await logIn()
-  await page.goto('/webhooks/new')
-  await page.getByLabel('URL', { exact: true }).focus()
+  const page = await openPage({ baseURL: ofFile().internalUrl })
+  onTestFinished(() => page.context().close())
+  await page.goto('/')
+  await tabTo(page, 'User name')
+  await page.keyboard.type(ADMIN.username)
+  await tabTo(page, 'Password')
+  await page.keyboard.type(ADMIN.password)
+  await page.keyboard.press('Enter')
+  await page.getByRole('navigation', { name: 'Main' }).waitFor()
+  await tabTo(page, 'Webhooks')
+  await page.keyboard.press('Enter')
+  await page.waitForURL('**/webhooks')
+  await tabTo(page, 'Skip to content')
+  await page.keyboard.press('Enter')
+  await tabTo(page, 'Add webhook')
+  await page.keyboard.press('Enter')
+  await page.waitForURL('**/webhooks/new')
+  await tabTo(page, 'URL')
   await page.keyboard.type(receiver.url)
-  await page.keyboard.press('Tab')
+  await tabTo(page, 'Name')
   await page.keyboard.type(name)
+  await tabTo(page, 'Add webhook')
   await page.keyboard.press('Enter')
   await expect.poll(() => heading(page)).toBe(`${name} is added`)
+  expect(await page.locator('#key').textContent()).toMatch(/^[\w+/]{43}=$/)
 })
 
 test.each(LOOKS)('no page has a serious barrier, %s', async (_look, options) => {
@@ -157,6 +213,9 @@ test.each(LOOKS)('no page has a serious barrier, %s', async (_look, options) => 
     '/parcels',
     '/parcels?query=ZZZZ',
     `/parcels/${id}`,
+    `/parcels/${id}?view=consumer&language=en`,
+    '/settings',
+    '/events',
   ]) {
     await page.goto(path)
     await look()

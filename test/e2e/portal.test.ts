@@ -57,6 +57,33 @@ test('a wrong password is refused on the page, and does not say whether the user
   expect(visitor.jar.size).toBe(0)
 })
 
+test('W3: too many wrong passwords are refused for a while, and lock nobody out who was right before', async () => {
+  const { internalUrl } = await start({ limits: { failuresPerMinute: 5 } })
+  const visitor = createVisitor(internalUrl)
+  expect((await visitor.logIn()).status).toBe(303)
+  const tries = []
+  for (let nth = 0; nth < 8; nth++) tries.push(await visitor.logIn({ username: 'shop', password: `guess ${nth}` }))
+  expect(tries.map(({ status }) => status)).toEqual([401, 401, 401, 401, 401, 429, 429, 429])
+  expect(tries.at(-1)?.text).toContain('Too many wrong passwords from this address.')
+  expect((await visitor.logIn({ username: 'shop', password: SHOP.password })).status).toBe(429)
+  expect((await visitor.logIn()).status).toBe(303)
+})
+
+test('W2: no address of a form does anything when a link leads there', async () => {
+  const visitor = await loggedIn()
+  const paths = [
+    '/logout',
+    '/webhooks/1/remove',
+    '/webhooks/1/retry',
+    '/webhooks/1/key',
+    '/parcels/1001/watch',
+    '/parcels/1001/ask',
+    '/inbox/1/reprocess',
+  ]
+  for (const path of paths) expect([path, [404, 405].includes((await visitor.get(path)).status)]).toEqual([path, true])
+  expect((await visitor.get('/webhooks')).status).toBe(200)
+})
+
 test('the session’s cookie is HttpOnly and Lax, and named after the relay', async () => {
   const visitor = createVisitor(ofFile().internalUrl)
   const cookie = (await visitor.logIn()).headers.get('set-cookie') ?? ''
