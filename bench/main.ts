@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -15,6 +15,7 @@ const SUITES: Readonly<Record<string, () => Promise<Suite>>> = {
   memory: async () => (await import('./suites/memory.ts')).memory,
   postgres: async () => (await import('./suites/postgres.ts')).postgresSuite,
   polling: async () => (await import('./suites/polling.ts')).polling,
+  portal: async () => (await import('./suites/portal.ts')).portal,
   reads: async () => (await import('./suites/reads.ts')).reads,
   relay: async () => (await import('./suites/relay.ts')).relay,
   replicas: async () => (await import('./suites/replicas.ts')).replicas,
@@ -36,8 +37,9 @@ function build(): string {
     cwd: fileURLToPath(new URL('..', import.meta.url)),
     stdio: ['ignore', 'ignore', 'inherit'],
   })
-  // The relay reads its version from the manifest, which lies beside the compiled code as in an installed package.
+  // The relay reads its version from the manifest and shows the manual: both lie beside the compiled code as in an installed package.
   copyFileSync(fileURLToPath(new URL('../package.json', import.meta.url)), join(RESULTS, 'package.json'))
+  cpSync(fileURLToPath(new URL('../docs', import.meta.url)), join(RESULTS, 'docs'), { recursive: true })
   return join(folder, 'main.js')
 }
 

@@ -36,3 +36,6 @@ export function writeRelayConfig(folder: string, { storePath, database, sections
 
 /** Hash of the shop's password. */
 const HASH = '$argon2id$v=19$m=19456,t=2,p=1$QSxfWZSD5ry4M1ntAH8yGQ$zdz3qX8bGwAYEUcHAOfeIYezNJJuU/fl8DdaFQEWTWg'
+
+/** Who may see every page of the portal. Config sections name the app; the shop's hash serves for both. */
+export const OPERATOR = { password: SHOP.password, app: { username: 'operator', passwordHash: HASH, scopes: ['admin'] } }

@@ -8,6 +8,7 @@ export const LAUNCH = { flags: ['--min-semi-space-size=8', '--max-semi-space-siz
 export interface RelayServer extends Server {
   /** Port for reads; `port` is for pushes. */
   readonly internalPort: number
+  readonly internalUrl: string
   readonly storePath: string
   logIn(): Promise<string>
   /** Sends a GET to the internal listener. */
@@ -23,6 +24,7 @@ export async function startRelay(entry: string, folder: string, config: RelayCon
     ...server,
     port: portOf(said.public),
     internalPort: portOf(internalUrl),
+    internalUrl,
     storePath: config.storePath,
     async logIn() {
       const response = await fetch(`${internalUrl}/auth/token`, {
