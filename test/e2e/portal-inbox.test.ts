@@ -90,3 +90,14 @@ test('more than a hundred pushes are reprocessed by a job', async () => {
     .poll(async () => (await operator('GET', `/relay/jobs/${String(started.body.id)}`)).body)
     .toMatchObject({ state: 'done', progress: { done: 101 }, result: { count: 101 } })
 })
+
+test('who sent a push whose signature does not match is shown with how often', async () => {
+  const operator = await operatorOf(ofFile())
+  for (let times = 0; times < 3; times++) {
+    expect(
+      (await push(ofFile().publicUrl, '{}', { 'x-service-hmac-sha256': times === 0 ? 'no signature' : `${'A'.repeat(43)}=` })).status,
+    ).toBe(401)
+  }
+  expect((await operator('GET', '/relay/upstream')).body).toMatchObject({ refusedSignatures: [{ address: '127.0.0.1', count: 3 }] })
+  expect((await (await loggedIn()).get('/inbox')).text).toMatch(/Refused signatures.*<code>127\.0\.0\.1<\/code>/s)
+})

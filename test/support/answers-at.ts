@@ -130,7 +130,7 @@ async function listenerAt(store: StoreAt, authenticate: Authenticate, signal: Fe
     serve: serveAt(store),
     followFeed: createFollowFeed({ tail: createFeedTail({ reads, yieldToOthers: async () => {} }), signal, clock, spread: async () => {} }),
     feedFollowersMax: 10,
-    manageInbox: createManageInbox({ write: writes, reads, clock, onCommitted: () => {}, work: () => {} }),
+    manageInbox: createManageInbox({ write: writes, reads, clock, onCommitted: () => {}, work: () => {}, refusedSenders: async () => [] }),
     manageParcels: { watch: notAsked, unwatch: notAsked, refresh: notAsked },
     lookAtParcels: createParcelQueries({ reads, write: writes, clock }),
     watchList: notAsked,

@@ -21,6 +21,7 @@ export interface ManageInboxPorts {
   readonly clock: Clock
   /** Receives the report of the commit, as after any other commit. */
   readonly onCommitted: (report: BatchReport) => void
+  readonly refusedSenders: ManageInbox['refusedSenders']
   /** Call when a job was queued. */
   readonly work: () => void
 }
@@ -42,6 +43,10 @@ export interface ManageInbox {
   find(id: string): Promise<InspectedPush>
   /** How many pushes are in quarantine, by reason, that of the newest first. */
   quarantined(): Promise<readonly HeldGroup[]>
+  /** Who sent pushes whose signature did not match, the last one first: a sample in memory, of this replica since its start. */
+  refusedSenders(): Promise<
+    readonly { readonly address: string; readonly count: number; readonly firstAtMs: number; readonly lastAtMs: number }[]
+  >
   /** Reprocesses a push that was not recorded. Throws `not_reprocessable`. */
   reprocess(id: string, by: Actor): Promise<RecordOutcome>
   /**
@@ -80,6 +85,7 @@ export function createManageInbox(ports: ManageInboxPorts): ManageInbox {
     },
     find,
     quarantined: () => reads.countHeld('quarantined'),
+    refusedSenders: ports.refusedSenders,
     async reprocess(text, by) {
       const inboxId = readId(text) ?? unknown()
       const nowMs = clock.now()

@@ -6,6 +6,10 @@ export interface UpstreamPorts {
   readonly write: Pick<WriteSide, 'pushChannel'>
   /** The version of the relay. */
   readonly version: string
+  /** Who sent pushes whose signature did not match, the last one first. */
+  readonly refusedSenders: () => Promise<
+    readonly { readonly address: string; readonly count: number; readonly firstAtMs: number; readonly lastAtMs: number }[]
+  >
 }
 
 /** The state of the carrier as operators see it (CONTRACT, `/relay/upstream`). */
@@ -13,7 +17,7 @@ export interface Upstream {
   read(): Promise<object>
 }
 
-export function createUpstream({ carrier, write, version }: UpstreamPorts): Upstream {
+export function createUpstream({ carrier, write, version, refusedSenders }: UpstreamPorts): Upstream {
   return {
     async read() {
       const { credentials, refusal, budget, breaker, lastAnswerAtMs, lastFailure } = carrier.state()
@@ -40,6 +44,12 @@ export function createUpstream({ carrier, write, version }: UpstreamPorts): Upst
               : { noticedAt: presentTime(silence.noticedAtMs), found: silence.found, lossBefore: Math.round(silence.loss * 1000) / 1000 },
           missed: { count: missed.count, since: presentTime(missed.sinceMs), lastFoundAt: presentTime(missed.lastFoundAtMs) },
         },
+        refusedSignatures: (await refusedSenders()).map(({ address, count, firstAtMs, lastAtMs }) => ({
+          address,
+          count,
+          firstAt: presentTime(firstAtMs),
+          lastAt: presentTime(lastAtMs),
+        })),
         lastAnswerAt: presentTime(lastAnswerAtMs),
         lastFailure: lastFailure === null ? null : { reason: lastFailure.reason, at: presentTime(lastFailure.atMs) },
       }

@@ -74,6 +74,11 @@ const upstreamSchema = named('Upstream', () =>
         .describe('What showed the silence, as it was when it was noticed.'),
       missed: z.strictObject({ count: wholeNumber(), since: instant().nullable(), lastFoundAt: instant().nullable() }),
     }),
+    refusedSignatures: z
+      .array(z.strictObject({ address: z.string(), count: wholeNumber(), firstAt: instant(), lastAt: instant() }))
+      .describe(
+        'Who sent pushes whose signature did not match, the last one first: up to 50 addresses, of this replica since its start. Anybody can send such.',
+      ),
     lastAnswerAt: instant().nullable(),
     lastFailure: z.strictObject({ reason: unavailableReason(), at: instant() }).nullable(),
   }),

@@ -32,7 +32,7 @@ export interface HostedReceiver {
   follow(tell: (news: ReceiverNews) => void, log: Log): void
 }
 
-const VERBS = ['listen', 'replaceKeys', 'renewTls', 'news', 'waiting', 'drained', 'stop', 'close'] as const
+const VERBS = ['listen', 'replaceKeys', 'renewTls', 'news', 'waiting', 'refusedSenders', 'drained', 'stop', 'close'] as const
 /** Enough that a push in flight does not survive a scavenge; more makes nothing faster. */
 const YOUNG_MB = 24
 

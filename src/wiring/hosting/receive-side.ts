@@ -3,6 +3,7 @@ import { createVerifier, type Verifier } from '../../domain/ingest/signature.ts'
 import { type CommitStats, commitStatsOf } from '../../flow/history/commit-stats.ts'
 import { type CachedTemplate, createEventTemplateCache } from '../../flow/ingest/event-template-cache.ts'
 import { createReceive } from '../../flow/ingest/receive.ts'
+import { createRefusedSenders, type RefusedSender } from '../../flow/ingest/refused-senders.ts'
 import type { Clock, Log } from '../../flow/ports.ts'
 import { createAddressOf } from '../../http/server/client-address.ts'
 import { createCountFailure } from '../../http/server/failures.ts'
@@ -56,6 +57,8 @@ export interface ReceiveSide {
   news(): Promise<ReceiverNews>
   /** How many pushes wait for their commit. `news` reports everything that happened before this call before it answers. */
   waiting(): Promise<number>
+  /** Who sent pushes whose signature did not match, the last one first: a sample since the start. */
+  refusedSenders(): Promise<readonly RefusedSender[]>
   /** Resolves when everything that was taken so far is on disk. */
   drained(): Promise<void>
   /** Accepts nothing new; resolves when everything in flight is on disk and answered, or the time is over. */
@@ -109,12 +112,18 @@ export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock,
   // Looked up at every push, because a reload replaces it.
   const verifier: Verifier = { verify: (body, signature) => current.verify(body, signature) }
   const parseEvent = createEventTemplateCache(createMemory<CachedTemplate>({ entriesMax: EVENT_FORMS_MAX }))
+  const addressOf = createAddressOf(settings.listen.trustProxy)
+  const countFailure = createCountFailure(createPerMinute(limits.failuresPerMinute), addressOf)
+  const senders = createRefusedSenders(clock)
   const listener = createPublicListener({
     log,
     meter,
     receive: createReceive({ verifier, parseEvent, recorder, meter, clock }),
     path: webhook.path,
-    countFailure: createCountFailure(createPerMinute(limits.failuresPerMinute), createAddressOf(settings.listen.trustProxy)),
+    countFailure(req, failure) {
+      senders.add(addressOf(req))
+      return countFailure(req, failure)
+    },
     bodies: createRawBodies({
       bodyBytesMax: webhook.bodyBytesMax,
       bytesInFlightMax: limits.bodyBytesInFlight,
@@ -140,6 +149,7 @@ export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock,
       report.flush()
       return recorder.pending()
     },
+    refusedSenders: async () => senders.list(),
     drained: () => recorder.drained(),
     async stop(timeoutMs) {
       await listening?.stop(timeoutMs)

@@ -1,5 +1,5 @@
 import type { HeldGroup, InboxPush } from '../../../domain/ingest/inbox.ts'
-import type { INBOX_STATES } from '../../../flow/admin/manage-inbox.ts'
+import type { INBOX_STATES, ManageInbox } from '../../../flow/admin/manage-inbox.ts'
 import { link, withQuery } from '../addresses.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'
@@ -37,6 +37,8 @@ export interface InboxListing {
   /** All that is in quarantine, whatever is listed. */
   readonly groups: readonly HeldGroup[]
   readonly said: ReprocessSaid
+  /** Who sent pushes whose signature did not match, the last one first. */
+  readonly refused: Awaited<ReturnType<ManageInbox['refusedSenders']>>
 }
 
 /** Received pushes, the newest first. Those in quarantine are also grouped by what is wrong with them. */
@@ -62,7 +64,8 @@ ${groupsOf(visit, groups)}`
 <div><button class="btn" type="submit">Show</button></div>
 </form>
 ${mistake !== null ? html`<p class="error" role="alert">${mistake}</p>` : pushes.length > 0 ? rowsOf(visit, listing) : next === null ? nothing(visit, listing) : html`<p>None on this page; there may be older ones.</p>`}
-${next === null ? null : html`<p class="more"><span>Newest first</span>${link(withQuery(to`/inbox`, { state: shown, ...filters, cursor: next }), 'Older')}</p>`}`
+${next === null ? null : html`<p class="more"><span>Newest first</span>${link(withQuery(to`/inbox`, { state: shown, ...filters, cursor: next }), 'Older')}</p>`}
+${refusedSection(visit, listing)}`
   const title = hasTrouble ? `${countText(total)} in quarantine · Inbox` : 'Inbox'
   return renderPage(visit, { title, section: 'inbox', person, main })
 }
@@ -140,6 +143,22 @@ function rowsOf({ to, nowMs }: Visit, { shown, pushes }: InboxListing): Markup {
       push.bodyBytes === null ? 'not kept' : `${countText(push.bodyBytes)} B`,
     ]),
   })
+}
+
+function refusedSection({ nowMs }: Visit, { refused }: InboxListing): Markup | null {
+  if (refused.length === 0) return null
+  return html`<h2 id="refused">Refused signatures</h2>
+<p>Anybody can send these. They are not kept; the relay notes who sent the last ones since it was started.</p>
+${table({
+  label: 'Refused signatures',
+  columns: [{ title: 'From' }, { title: 'Last', isTime: true }, { title: 'First', isTime: true }, { title: 'Times', isNumber: true }],
+  rows: refused.map(({ address, count, firstAtMs, lastAtMs }) => [
+    html`<code>${receivedText(address)}</code>`,
+    timeInTable(lastAtMs, nowMs),
+    timeInTable(firstAtMs, nowMs),
+    countText(count),
+  ]),
+})}`
 }
 
 function nothing({ to }: Visit, { shown, filters, isFirst }: InboxListing): Markup {

@@ -36,7 +36,8 @@ export function inboxPages({ manageInbox }: InboxPagesOptions): readonly PageRou
       cursor: cursor === '' ? null : Number(cursor),
       limit: LIST_MAX,
     }
-    const listing = { shown: state ?? 'all', filters, isFirst: cursor === '', groups: await manageInbox.quarantined(), said } as const
+    const [groups, refused] = await Promise.all([manageInbox.quarantined(), manageInbox.refusedSenders()])
+    const listing = { shown: state ?? 'all', filters, isFirst: cursor === '', groups, refused, said } as const
     try {
       const found = await manageInbox.list(question)
       return { page: inboxPage(visit, { ...listing, ...found, mistake: null }), status: said?.kind === 'refused' ? 409 : 200 }

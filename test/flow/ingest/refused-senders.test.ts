@@ -1,0 +1,26 @@
+import { expect, test } from 'vitest'
+import { createRefusedSenders } from '../../../src/flow/ingest/refused-senders.ts'
+
+function open() {
+  let nowMs = 0
+  const senders = createRefusedSenders({ now: () => ++nowMs })
+  return { ...senders, addresses: () => senders.list().map(({ address }) => address) }
+}
+
+test('the senders of refused pushes are told with how often and when, the last one first', () => {
+  const { add, list } = open()
+  for (const address of ['a', 'b', 'a']) add(address)
+  expect(list()).toEqual([
+    { address: 'a', count: 2, firstAtMs: 1, lastAtMs: 3 },
+    { address: 'b', count: 1, firstAtMs: 2, lastAtMs: 2 },
+  ])
+})
+
+test('of ten thousand senders the last fifty are remembered, and one that goes on sending is not forgotten', () => {
+  const { add, list, addresses } = open()
+  for (let nth = 0; nth < 10_000; nth++) {
+    add(`10.0.${nth}`)
+    if (nth % 40 === 0) add('steady')
+  }
+  expect([list().length, addresses().includes('steady'), addresses()[0]]).toEqual([50, true, '10.0.9999'])
+})
