@@ -4,7 +4,7 @@ import { type Door, type Learning, learningOf, type Telling } from '../../../dom
 import type { Texts } from '../../../domain/history/status-entry.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import { icon, table } from '../parts.ts'
-import { spanText, timeInLine, timeInSentence } from '../times.ts'
+import { spanText, timeInLine } from '../times.ts'
 
 /** What is learnt within this time came at once. */
 const AT_ONCE_MS = 5000
@@ -36,7 +36,7 @@ export function timeline({ entries, state }: InspectedParcel, nowMs: number): Ma
           ? textsOf(entry, ({ consumer }) => consumer)
           : html`<span class="dim">nothing</span><small>not for consumers</small>`,
         learntWhen(first, entry.atMs, nowMs),
-        doors({ first, confirmed }, { isFromBefore: entry.atMs < knownSinceMs, nowMs }),
+        doors({ first, confirmed }, { happenedAtMs: entry.atMs, knownSinceMs, nowMs }),
       ]
     }),
   })
@@ -77,15 +77,16 @@ const OTHER: Readonly<Record<Door, string>> = { push: 'a poll agreed', poll: 'th
 
 function doors(
   { first, confirmed }: Learning,
-  { isFromBefore, nowMs }: { readonly isFromBefore: boolean; readonly nowMs: number },
+  { happenedAtMs, knownSinceMs, nowMs }: { readonly happenedAtMs: number; readonly knownSinceMs: number; readonly nowMs: number },
 ): Markup {
   const { door } = first
-  const isMissed = door === 'poll' && confirmed === null && !isFromBefore
-  return html`<span class="${isMissed ? 'late' : ''}">${icon(door)}</span> ${door}<small>${otherDoor({ first, confirmed }, isFromBefore, nowMs)}</small>`
-}
-
-function otherDoor({ first: { door }, confirmed }: Learning, isFromBefore: boolean, nowMs: number): Part {
-  if (confirmed !== null) return confirmed.atMs === null ? OTHER[door] : html`${OTHER[door]} at ${timeInSentence(confirmed.atMs, nowMs)}`
-  if (door === 'push') return 'no poll has listed it yet'
-  return isFromBefore ? 'from before we knew the parcel' : html`<span class="warn-text">no push came</span>`
+  const told = (isLate: boolean, other: Part) =>
+    html`<span class="${isLate ? 'late' : ''}">${icon(door)}</span> ${door}<small>${other}</small>`
+  if (confirmed !== null) {
+    const { atMs } = confirmed
+    return told(false, atMs === null ? OTHER[door] : html`${OTHER[door]} at ${timeInLine(atMs, happenedAtMs, nowMs)}`)
+  }
+  if (door === 'push') return told(false, 'no poll has listed it yet')
+  if (happenedAtMs < knownSinceMs) return told(false, 'from before we knew the parcel')
+  return told(true, html`<span class="warn-text">no push came</span>`)
 }

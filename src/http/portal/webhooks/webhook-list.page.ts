@@ -72,7 +72,7 @@ function leadOf({ all, endpoints, found }: WebhookListing): Markup {
   const fail = failing === 0 ? 'none is failing' : html`<span class="bad-text">${counted(failing, 'is', 'are')} failing</span>`
   const waiting = endpoints.reduce((sum, { backlog }) => sum + backlog.waiting, 0)
   const isWhole = found === all.length && endpoints.length === all.length
-  return html`${counted(count('delivering'), 'delivers', 'deliver')}, ${fail}, ${countText(disabled)} disabled.${
+  return html`${counted(count('delivering'), 'delivers', 'deliver')}, ${fail}, ${disabled === 0 ? 'none is' : counted(disabled, 'is', 'are')} disabled.${
     isWhole && waiting > 0 ? ` ${counted(waiting, 'event waits', 'events wait')}; none is lost.` : null
   }`
 }
