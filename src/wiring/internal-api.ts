@@ -11,6 +11,7 @@ import { createOperationQueries } from '../flow/admin/operation-queries.ts'
 import { createOverview } from '../flow/admin/overview.ts'
 import { createParcelCommands } from '../flow/admin/parcel-commands.ts'
 import { createParcelQueries } from '../flow/admin/parcel-queries.ts'
+import { createReadTraffic } from '../flow/admin/traffic.ts'
 import { createFeedTail } from '../flow/delivery/feed-tail.ts'
 import { createFollowFeed } from '../flow/delivery/follow-feed.ts'
 import { commitStatsOf } from '../flow/history/commit-stats.ts'
@@ -68,6 +69,7 @@ export function openInternalApi(config: Config, ports: InternalApiPorts) {
     write,
     carrier,
     readiness: reporting.readiness.read,
+    readTraffic: createReadTraffic({ reads, clock }),
     listReplicas: storage.replicas.list,
     clock,
   })

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { closeOpened, json, openCarrier } from '../carrier/carrier-double.ts'
 import { fetchDocumented } from '../support/api-document.ts'
 import { pushBody } from '../support/builders.ts'
+import { createVisitor } from '../support/portal-visitor.ts'
 import { ADMIN, ask, logIn, push, SHOP, startTestRelay } from '../support/relay.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
@@ -35,6 +36,12 @@ test('what was counted before a stop is shown after it, and calls say who spent 
   expect(calls[`app:${SHOP.username}`]).toBe(1)
   expect(calls.token).toBeGreaterThan(0)
   expect(Object.keys(await sumOf(second.internalUrl, 'disk'))).toEqual(['free'])
+  const visitor = createVisitor(second.internalUrl)
+  await visitor.logIn()
+  expect((await visitor.get('/')).text).toContain('aria-label="pushes, last 24 hours: 4"')
+  const page = (await visitor.get('/carrier')).text
+  expect(page).toMatch(/Apps’ questions<\/th><td role="cell" data-l="Calls" class="n">1</)
+  expect(page).toContain('aria-label="Last 24 hours: 4 pushes, 0 missed"')
 })
 
 test('a kind that there is not, and an app that is no operator, are refused', async () => {

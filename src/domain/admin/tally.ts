@@ -11,12 +11,12 @@ const SPAN_MS: Readonly<Record<TallySpan, number>> = { hour: HOUR_MS, day: DAY_M
 export const TALLIES_KEPT_MS: Readonly<Record<TallySpan, number>> = { hour: 8 * DAY_MS, day: 400 * DAY_MS }
 
 /**
- * What is counted. `pushes`: received, by outcome. `missed`: missed pushes, by how late the poll that found them was. `polls`: by outcome. `calls`: to the
+ * What is counted. `pushes`: received, by outcome. `missed`: missed pushes, by how late the poll that found them was. `polls`: by outcome. `attempts`: of all endpoints. `calls`: to the
  * carrier, by who spends them. `disk`: the fewest free bytes seen. `endpoint:ID`: attempts of an endpoint.
  */
-export type TallyKind = 'pushes' | 'missed' | 'polls' | 'calls' | 'disk' | `endpoint:${string}`
+export type TallyKind = 'pushes' | 'missed' | 'polls' | 'attempts' | 'calls' | 'disk' | `endpoint:${string}`
 
-const KIND = /^(?:pushes|missed|polls|calls|disk|endpoint:\d{1,15})$/
+const KIND = /^(?:pushes|missed|polls|attempts|calls|disk|endpoint:\d{1,15})$/
 
 /** Parses the name of a kind; null: it is none. */
 export function readTallyKind(text: string): TallyKind | null {
@@ -67,6 +67,23 @@ export function latenessClass(latencyMs: number): string {
 
 /** Who spends a call to the carrier. `language`: texts that entries lacked. `repeat`: the same again after a failure or a refused token. */
 export type CallSpender = 'schedule' | 'language' | 'operator' | 'token' | 'repeat' | `app:${string}`
+
+/** The tallies of `length` hours or days up to the one that begins at `last`; those that are not stored count nothing. */
+export function seriesOf(
+  stored: readonly Tally[],
+  { span, last, length }: { readonly span: TallySpan; readonly last: number; readonly length: number },
+): readonly Tally[] {
+  const known = new Map(stored.map((tally) => [tally.fromMs, tally]))
+  return Array.from({ length }, (_, at) => {
+    const fromMs = last - (length - 1 - at) * SPAN_MS[span]
+    return known.get(fromMs) ?? { fromMs, counts: {} }
+  })
+}
+
+/** The sum of counts, of all names or of some. */
+export function totalOf(counts: Counts, names: readonly string[] = Object.keys(counts)): number {
+  return names.reduce((sum, name) => sum + (counts[name] ?? 0), 0)
+}
 
 /** The sum of tallies. */
 export function sumOf(tallies: readonly Pick<Tally, 'counts'>[]): Counts {

@@ -6,27 +6,35 @@ import type { Carrier, Clock } from '../ports.ts'
 import type { ReadSide } from '../read-side.ts'
 import type { WriteSide } from '../write-side.ts'
 import type { Readiness } from './readiness.ts'
+import type { Traffic } from './traffic.ts'
 
 export interface OverviewPorts {
   readonly reads: Pick<ReadSide, 'counts' | 'countQuarantined' | 'listEndpoints' | 'countBacklog' | 'lastFailures' | 'listOperatorEvents'>
   readonly write: Pick<WriteSide, 'pushChannel'>
   readonly carrier: Pick<Carrier, 'state'>
   readonly readiness: () => Promise<Readiness>
+  readonly readTraffic: () => Promise<Traffic>
   readonly listReplicas: () => Promise<readonly Replica[]>
   readonly clock: Pick<Clock, 'now'>
+}
+
+/** What has happened, and how much. */
+export interface Past {
+  readonly happened: readonly ToldEvent[]
+  readonly traffic: Traffic
 }
 
 /** What operators see of the relay at a glance. */
 export interface Overview {
   /** What tells whether something is wrong, and no more. */
   glance(): Promise<Glance>
-  read(): Promise<Situation & { readonly happened: readonly ToldEvent[] }>
+  read(): Promise<Situation & Past>
 }
 
 /** Endpoints in trouble whose backlogs are counted, and events that are shown. */
 const SHOWN = { backlogs: 20, events: 10 }
 
-export function createOverview({ reads, write, carrier, readiness, listReplicas, clock }: OverviewPorts): Overview {
+export function createOverview({ reads, write, carrier, readiness, readTraffic, listReplicas, clock }: OverviewPorts): Overview {
   /** All but the counts: what costs little. */
   const look = async (): Promise<Omit<Glance, 'counts'>> => ({
     endpoints: (await reads.listEndpoints()).filter(({ origin }) => origin !== 'operator'),
@@ -48,6 +56,7 @@ export function createOverview({ reads, write, carrier, readiness, listReplicas,
         counts: await reads.counts(clock.now()),
         backlogs,
         failures: await reads.lastFailures(troubled.map(({ endpoint }) => endpoint.id)),
+        traffic: await readTraffic(),
         happened: await reads.listOperatorEvents({ event: null, fromMs: null, toMs: null, before: null, limit: SHOWN.events }),
       }
     },

@@ -74,7 +74,9 @@ export function createTallies({ write, freeBytes, clock }: TalliesPorts): Tallie
         meter.missedPush(latencyMs)
       },
       deliveryAttempted(endpoint, outcome, durationMs) {
-        add(`endpoint:${endpoint.id}`, outcome === 'accepted' ? 'accepted' : 'failed', 1)
+        const ended = outcome === 'accepted' ? 'accepted' : 'failed'
+        add('attempts', ended, 1)
+        add(`endpoint:${endpoint.id}`, ended, 1)
         meter.deliveryAttempted(endpoint, outcome, durationMs)
       },
     }),

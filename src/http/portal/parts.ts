@@ -110,7 +110,7 @@ export interface Table {
   /** Each row has as many parts as there are columns; the first names it. */
   readonly rows: readonly (readonly Part[])[]
   /** `cards`: on narrow screens each row becomes a card. */
-  readonly kind?: 'cards' | 'cards tight' | 'cards tl'
+  readonly kind?: 'cards' | 'cards tight' | 'cards tl' | 'traffic cards'
 }
 
 /** A table whose rows may become cards; its roles keep it a table for screen readers. */

@@ -11,7 +11,7 @@ function clockText(atMs: number): string {
 }
 
 /** The day of an instant as `25 Nov`. */
-function dayText(atMs: number): string {
+export function dayText(atMs: number): string {
   const day = new Date(atMs)
   return `${day.getUTCDate()} ${MONTHS[day.getUTCMonth()] ?? ''}`
 }
@@ -93,3 +93,8 @@ export function fullTime(atMs: number, nowMs: number): Markup {
 
 /** The name of the zone of the times around it. */
 export const zone = html`<span class="zone">UTC</span>`
+
+/** The hour that begins at this moment, in UTC: `14:00`. */
+export function hourText(atMs: number): string {
+  return `${String(new Date(atMs).getUTCHours()).padStart(2, '0')}:00`
+}

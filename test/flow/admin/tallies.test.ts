@@ -61,6 +61,7 @@ test('what the meter is told is counted by kind and hour, and the other meter is
     { fromMs: NOON, kind: 'pushes', counts: { recorded: 3, duplicate: 1 } },
     { fromMs: NOON, kind: 'missed', counts: { '5m': 1 } },
     { fromMs: NOON, kind: 'polls', counts: { found: 1 } },
+    { fromMs: NOON, kind: 'attempts', counts: { failed: 1 } },
     { fromMs: NOON, kind: 'endpoint:7', counts: { failed: 1 } },
     { fromMs: NOON, kind: 'calls', counts: { 'app:shop': 1 } },
     { fromMs: NOON + HOUR_MS, kind: 'pushes', counts: { recorded: 1 } },

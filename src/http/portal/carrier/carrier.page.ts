@@ -5,6 +5,7 @@ import type { CarrierState } from '../../../domain/polling/carrier-answer.ts'
 import { type CarrierStanding, carrierStanding } from '../../../domain/polling/carrier-standing.ts'
 import type { PushChannelView } from '../../../domain/polling/poll.ts'
 import type { SilenceEvidence } from '../../../domain/polling/push-health.ts'
+import type { Past } from '../../../flow/admin/overview.ts'
 import { link } from '../addresses.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'
@@ -12,6 +13,7 @@ import type { Visit } from '../page-route.ts'
 import { asOfLine, counted, countText, headline, type StateKind, settingsList, stateMark, table } from '../parts.ts'
 import { fullTime, relativeTime, spanText, timeInSentence } from '../times.ts'
 import { failureText, refusalEvidence } from './carrier-words.ts'
+import { latenessTable, pushHours, spendingSection } from './spending.ts'
 
 /** The state of the pushes, in a word with its mark. */
 export function pushMark({ health }: PushChannelView): Markup {
@@ -41,7 +43,7 @@ export function leftText({ budget: { callsToday, callsPerDay } }: CarrierState):
 }
 
 /** The connection to the carrier: what it pushes, what it answers, and what calls it costs. */
-export function carrierPage(visit: Visit, { carrier, pushes, replicas, counts, endpoints }: Situation): string {
+export function carrierPage(visit: Visit, { carrier, pushes, replicas, counts, endpoints, traffic }: Situation & Past): string {
   const { nowMs, to, person } = visit
   const main = html`${headline({ title: 'Carrier', lead: leadOf(carrier, pushes, nowMs), asOf: asOfLine(nowMs, to`/carrier`) })}
 ${table({
@@ -59,7 +61,9 @@ ${table({
     ],
   ],
 })}
+${spendingSection(traffic.calls, carrier.budget.callsPerDay, nowMs)}
 <h2 id="pushes">Pushes: the evidence</h2>
+${pushHours(traffic)}
 ${settingsList([
   ['Last push', pushes.lastPushAtMs === null ? 'none yet' : html`${fullTime(pushes.lastPushAtMs, nowMs)}, with news`],
   ...(pushes.silence === null ? [] : [['Noticed', noticedText(pushes.silence, nowMs)] as const]),
@@ -72,6 +76,7 @@ ${settingsList([
     ? [['What changes', 'Polls are at their full rate again, until pushes have come for 30 min.'] as const]
     : []),
 ])}
+${latenessTable(traffic)}
 <h2 id="due">Due</h2>
 <p>${countText(counts.watched)} parcels are checked, ${countText(counts.overdue)} are due now. ${link(to`/parcels`, 'All parcels, next check first')}</p>
 <h2 id="replicas">Replicas</h2>

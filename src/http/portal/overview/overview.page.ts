@@ -1,5 +1,5 @@
 import { doPollsFindAll, isNew, type Problem, problemsOf, type Situation } from '../../../domain/admin/verdict.ts'
-import type { ToldEvent } from '../../../domain/delivery/operator-event.ts'
+import type { Past } from '../../../flow/admin/overview.ts'
 import { buttonLink, link, withQuery } from '../addresses.ts'
 import { answerMark, leftText, pushMark } from '../carrier/carrier.page.ts'
 import { failureText, refusalEvidence } from '../carrier/carrier-words.ts'
@@ -11,9 +11,10 @@ import type { Visit } from '../page-route.ts'
 import { asOfLine, counted, countText, headline, icon, island, stateMark, table } from '../parts.ts'
 import { relativeTime, spanText, timeInSentence } from '../times.ts'
 import { explainFailure, refusesAll } from '../webhooks/failure-words.ts'
+import { trafficSection } from './traffic.ts'
 
 /** The first page: does everything work, and if not, what is wrong, since when, and who must do what. */
-export function overviewPage(visit: Visit, situation: Situation & { readonly happened: readonly ToldEvent[] }): string {
+export function overviewPage(visit: Visit, situation: Situation & Past): string {
   const { nowMs, to, person } = visit
   const problems = problemsOf(situation)
   const title =
@@ -33,6 +34,7 @@ ${island(
   html`<h2>${problems.length === 0 ? 'Checks' : 'What works, and what can wait'}</h2>
 ${checks(visit, situation)}`,
 )}
+${trafficSection(situation.traffic)}
 <h2>What happened</h2>
 ${island('happened', eventTable(situation.happened, nowMs))}
 ${person.scope === 'admin' && situation.happened.length > 0 ? html`<p>${link(to`/events`, 'All that happened')}</p>` : null}`

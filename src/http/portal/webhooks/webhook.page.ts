@@ -1,9 +1,11 @@
+import { sumOf, type Tally } from '../../../domain/admin/tally.ts'
 import { type AttemptResult, FAILING_MAX_MS } from '../../../domain/delivery/delivery.ts'
 import { conditionOf, type EndpointState } from '../../../domain/delivery/endpoint-state.ts'
 import type { FailureGroup } from '../../../domain/delivery/failure-group.ts'
 import { digest } from '../../../domain/digest.ts'
 import type { EndpointView, InspectedEndpoint } from '../../../flow/delivery/endpoint-view.ts'
 import { buttonLink, link, withQuery } from '../addresses.ts'
+import { axis, bars } from '../charts.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'
 import type { Visit } from '../page-route.ts'
@@ -22,7 +24,7 @@ import {
   table,
 } from '../parts.ts'
 import { receivedText } from '../received-text.ts'
-import { fullTime, relativeTime, settingText, spanText, timeInSentence, timeInTable } from '../times.ts'
+import { fullTime, hourText, relativeTime, settingText, spanText, timeInSentence, timeInTable } from '../times.ts'
 import { answerWord, explainFailure, refusesAll } from './failure-words.ts'
 import { disabledBecause, webhookMark } from './webhook-list.page.ts'
 
@@ -30,7 +32,7 @@ import { disabledBecause, webhookMark } from './webhook-list.page.ts'
 export type WebhookSaid = { readonly kind: 'tested'; readonly result: AttemptResult } | { readonly kind: 'unconfirmed' } | null
 
 /** One webhook: how it does, what it is set to, and what can be done with it. */
-export function webhookPage(visit: Visit, view: InspectedEndpoint, said: WebhookSaid): string {
+export function webhookPage(visit: Visit, view: InspectedEndpoint & { readonly attempts: readonly Tally[] }, said: WebhookSaid): string {
   const { to, nowMs, person } = visit
   const { id, name } = view.endpoint
   const word = conditionOf(view)
@@ -47,6 +49,7 @@ ${headline({
 ${noteOf(said, name)}
 ${island('trouble', explanation(view))}
 ${island('facts', facts(factsOf(view, nowMs)))}
+${attemptStrip(view.attempts)}
 <p>${link(withQuery(to`/deliveries`, { endpoint: id }), 'All deliveries')}</p>
 ${island('failures', failureTable(visit, view.failures))}
 <div class="cols"><section aria-labelledby="set"><h2 id="set">Settings</h2>
@@ -57,6 +60,18 @@ ${isManaged ? keySection(visit, view) : null}
 ${isManaged ? stopSection(visit, view) : null}`
   const title = word === 'delivering' ? `${name} · Webhooks` : `${name}, ${word} · Webhooks`
   return renderPage(visit, { title, section: 'webhooks', person, main })
+}
+
+/** The attempts of the last 24 hours, hour by hour. */
+function attemptStrip(attempts: readonly Tally[]): Markup {
+  const of = (name: string) => attempts.map(({ counts }) => counts[name] ?? 0)
+  const [accepted, failed] = [of('accepted'), of('failed')]
+  const sum = sumOf(attempts)
+  const summary = `Last 24 hours: ${countText(sum.accepted ?? 0)} accepted, ${countText(sum.failed ?? 0)} failed`
+  return html`<h2 id="attempts">Attempts</h2>
+<p>${summary}${(sum['given up'] ?? 0) > 0 ? `, ${countText(sum['given up'] ?? 0)} events given up` : ''}. Red: failed.</p>
+${bars({ values: accepted, over: failed, size: 'strip', summary })}
+${axis([...[0, 8, 16].map((at) => hourText(attempts[at]?.fromMs ?? 0)), 'now'])}`
 }
 
 function markExtra(state: EndpointState, nowMs: number): Part {

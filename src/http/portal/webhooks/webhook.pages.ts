@@ -1,5 +1,7 @@
+import { seriesOf, spanStart } from '../../../domain/admin/tally.ts'
 import type { EndpointCondition } from '../../../domain/delivery/endpoint-state.ts'
 import { AppError } from '../../../domain/errors.ts'
+import type { OperationQueries } from '../../../flow/admin/operation-queries.ts'
 import type { ManageEndpoints } from '../../../flow/delivery/manage-endpoints.ts'
 import type { PageAnswer, PageRoute, Visit } from '../page-route.ts'
 import { type WebhookSaid, webhookPage } from './webhook.page.ts'
@@ -7,14 +9,16 @@ import { webhookEditPages } from './webhook-edit.pages.ts'
 import { webhookListPage } from './webhook-list.page.ts'
 
 export interface WebhookPagesOptions {
+  readonly operations: OperationQueries
   readonly manageEndpoints: ManageEndpoints
 }
 
 const LIST_MAX = 100
+const HOUR_MS = 3_600_000
 const CONDITIONS = ['delivering', 'failing', 'disabled'] as const satisfies readonly EndpointCondition[]
 
 /** The pages about webhooks: their list, one, adding, changing, testing, disabling and removing one. */
-export function webhookPages({ manageEndpoints }: WebhookPagesOptions): readonly PageRoute[] {
+export function webhookPages({ manageEndpoints, operations }: WebhookPagesOptions): readonly PageRoute[] {
   return [
     { method: 'get', path: '/webhooks', scope: 'admin', answer: list },
     ...webhookEditPages(manageEndpoints),
@@ -50,7 +54,11 @@ export function webhookPages({ manageEndpoints }: WebhookPagesOptions): readonly
   }
 
   async function show(visit: Visit, said: WebhookSaid = null): Promise<PageAnswer> {
-    return { page: webhookPage(visit, await manageEndpoints.find(visit.param('id')), said) }
+    const view = await manageEndpoints.find(visit.param('id'))
+    const last = spanStart('hour', visit.nowMs)
+    const fromMs = last - 23 * HOUR_MS
+    const stored = await operations.tallies({ kind: `endpoint:${view.endpoint.id}`, span: 'hour', fromMs, toMs: visit.nowMs + 1 })
+    return { page: webhookPage(visit, { ...view, attempts: seriesOf(stored, { span: 'hour', last, length: 24 }) }, said) }
   }
 
   /** Shows the webhook after something was done to it. */

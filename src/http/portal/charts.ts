@@ -1,0 +1,50 @@
+import { html, type Markup, type Part } from './html.ts'
+
+// Small charts that the server draws: numbers in, markup out. No script and no style attributes, one path for each series. The style sheet gives the
+// shown size and the colours.
+
+/** The widths of the bars and of the gaps between them, and the height of the highest, in the units of the drawing. */
+const SIZES = { spark: { width: 4, gap: 1, height: 24 }, strip: { width: 8, gap: 2, height: 40 } } as const
+
+export interface Bars {
+  readonly values: readonly number[]
+  /** A second series on top of the first. */
+  readonly over?: readonly number[]
+  readonly overKind?: 'warn' | 'bad'
+  /** What the chart says, for whoever cannot see it. */
+  readonly summary: string
+  readonly size?: keyof typeof SIZES
+}
+
+/** A row of bars from the bottom. The highest bar is as high as the drawing. */
+export function bars({ values, over = values.map(() => 0), overKind = 'bad', summary, size = 'spark' }: Bars): Markup {
+  const { width, gap, height } = SIZES[size]
+  const highest = Math.max(1, ...values.map((value, at) => value + (over[at] ?? 0)))
+  const high = (value: number) => Math.round((value / highest) * height * 10) / 10
+  const bar = (value: number, from: number, at: number) =>
+    value <= 0 ? '' : `M${at * (width + gap)} ${height - high(from)}v-${Math.max(0.8, high(value))}h${width}V${height - high(from)}z`
+  const all = values.length * (width + gap) - gap
+  const path = values.map((value, at) => bar(value, 0, at)).join('')
+  const onTop = over.map((value, at) => bar(value, values[at] ?? 0, at)).join('')
+  return html`<svg class="${size}" role="img" aria-label="${summary}" viewBox="0 0 ${all} ${height}" preserveAspectRatio="none"><path class="c-base" d="M0 ${height - 0.25}H${all}"/><path class="c-bar" d="${path}"/>${onTop === '' ? null : html`<path class="c-${overKind}" d="${onTop}"/>`}</svg>`
+}
+
+/** Names under a chart, from left to right. */
+export function axis(names: readonly Part[]): Markup {
+  return html`<div class="axis" aria-hidden="true">${names.map((name) => html`<span>${name}</span>`)}</div>`
+}
+
+/** One bar in parts: how much of a whole each of up to five has taken. `share` of the whole has passed. */
+export function budgetBar(
+  parts: readonly number[],
+  { of, share, summary }: { readonly of: number; readonly share: number; readonly summary: string },
+): Markup {
+  const long = (count: number) => Math.round((count / Math.max(1, of)) * 10_000) / 10
+  const from = (part: number) => long(parts.slice(0, part).reduce((sum, count) => sum + count, 0))
+  return html`<svg class="budget" role="img" aria-label="${summary}" viewBox="0 -3 1000 18" preserveAspectRatio="none"><rect class="c-rest" width="1000" height="12"/>${parts.map((count, part) => (count === 0 ? null : html`<rect class="c-p${part}" x="${from(part)}" width="${Math.max(1, long(count))}" height="12"/>`))}<path class="c-mark" d="M${Math.round(share * 1000)} -3V15"/></svg>`
+}
+
+/** The colour of a part, to stand before its name. */
+export function swatch(part: number): Markup {
+  return html`<svg class="sw" viewBox="0 0 10 10" aria-hidden="true"><rect class="c-p${part}" width="10" height="10"/></svg>`
+}

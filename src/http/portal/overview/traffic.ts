@@ -1,0 +1,77 @@
+import { type Counts, totalOf } from '../../../domain/admin/tally.ts'
+import type { Traffic, TrafficSeries } from '../../../flow/admin/traffic.ts'
+import { axis, bars } from '../charts.ts'
+import { html, type Markup, type Part } from '../html.ts'
+import { countText, table } from '../parts.ts'
+import { dayText, hourText } from '../times.ts'
+
+/** Outcomes of pushes that the carrier had signed. */
+export const AUTHENTIC = ['recorded', 'duplicate', 'quarantined', 'expired'] as const
+
+type Count = (counts: Counts) => number
+
+const pushesOf: Count = (counts) => totalOf(counts, AUTHENTIC)
+const acceptedOf: Count = (counts) => counts.accepted ?? 0
+const failedOf: Count = (counts) => counts.failed ?? 0
+
+/** What came, what was found and what was sent: the last 24 hours and 30 days, drawn and in numbers. */
+export function trafficSection({ hours, days }: Traffic): Markup {
+  const row = (name: Part, kind: 'pushes' | 'missed' | 'polls' | 'attempts', count: Count, over?: Count) => {
+    const drawn = (series: TrafficSeries, span: string) =>
+      bars({
+        values: series[kind].map((counts) => count(counts)),
+        ...(over === undefined ? {} : { over: series[kind].map((counts) => over(counts)) }),
+        summary: `${kind}, ${span}: ${countText(sumOf(series[kind], count))}${over === undefined ? '' : `, failed: ${countText(sumOf(series[kind], over))}`}`,
+      })
+    const sum = (series: TrafficSeries) => countText(sumOf(series[kind], count))
+    return [name, drawn(hours, 'last 24 hours'), sum(hours), drawn(days, 'last 30 days'), sum(days)]
+  }
+  const names = ({ fromMs }: TrafficSeries, text: (atMs: number) => string, last: string) =>
+    axis([0, 1, 2].map((third) => text(fromMs[Math.floor((fromMs.length * third) / 3)] ?? 0)).concat(last))
+  return html`<h2 id="traffic">Traffic</h2>
+${table({
+  label: 'Traffic',
+  kind: 'traffic cards',
+  columns: [
+    { title: 'What', isHidden: true },
+    { title: 'Last 24 hours' },
+    { title: 'Sum', isNumber: true },
+    { title: 'Last 30 days' },
+    { title: 'Sum', isNumber: true },
+  ],
+  rows: [
+    row('Pushes received', 'pushes', pushesOf),
+    row(html`Missed pushes <small>found by polls</small>`, 'missed', totalOf),
+    row('Polls', 'polls', totalOf),
+    row(html`Deliveries <small>red: failed attempts</small>`, 'attempts', acceptedOf, failedOf),
+    [html`<span class="hide">Time</span>`, names(hours, hourText, 'now'), '', names(days, dayText, 'today'), ''],
+  ],
+})}
+<details class="plain"><summary>Show the numbers</summary><div class="scroll" tabindex="0" role="region" aria-label="Traffic by hour">${table(
+    {
+      label: 'Traffic by hour',
+      columns: [
+        { title: 'Hour (UTC)' },
+        { title: 'Pushes', isNumber: true },
+        { title: 'Missed', isNumber: true },
+        { title: 'Polls', isNumber: true },
+        { title: 'Delivered', isNumber: true },
+        { title: 'Failed', isNumber: true },
+      ],
+      rows: hours.fromMs.map((fromMs, at) => {
+        const numbers = [
+          pushesOf(hours.pushes[at] ?? {}),
+          totalOf(hours.missed[at] ?? {}),
+          totalOf(hours.polls[at] ?? {}),
+          acceptedOf(hours.attempts[at] ?? {}),
+          failedOf(hours.attempts[at] ?? {}),
+        ]
+        return [hourText(fromMs), ...numbers.map(countText)]
+      }),
+    },
+  )}</div></details>`
+}
+
+function sumOf(series: readonly Counts[], count: Count): number {
+  return series.reduce((sum, counts) => sum + count(counts), 0)
+}
