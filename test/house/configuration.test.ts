@@ -3,10 +3,15 @@ import { expect, test } from 'vitest'
 import { presentReference } from '../../src/cli/config-reference.ts'
 import { presentApiDocument } from '../../src/http/openapi.ts'
 import { VERSION } from '../../src/package-files.ts'
+import { stampOfTypes } from '../http/api-types.ts'
 
 const page = readFileSync('docs/configuration.md', 'utf8')
 
 test('docs/configuration.md is what `npm run docs` makes of the settings', () => expect(page).toBe(presentReference()))
+
+test('docs/openapi.d.ts is made of docs/openapi.json (`npm run docs:types`, which needs the registry)', () => {
+  expect(readFileSync('docs/openapi.d.ts', 'utf8').trimEnd().split('\n').at(-1)).toBe(stampOfTypes())
+})
 
 test('docs/openapi.json is what `npm run docs` makes of the table of routes', () => {
   expect(readFileSync('docs/openapi.json', 'utf8')).toBe(presentApiDocument({ version: VERSION }))

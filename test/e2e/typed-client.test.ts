@@ -1,0 +1,40 @@
+import { expect, onTestFinished, test } from 'vitest'
+import type { paths } from '../../docs/openapi.d.ts'
+import { pushBody } from '../support/builders.ts'
+import { ADMIN, logIn, push, startTestRelay } from '../support/relay.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+
+/** The addresses that answer a GET with JSON, and what that is. */
+type Answers = {
+  [Path in keyof paths as paths[Path] extends { get: { responses: { 200: { content: { 'application/json': unknown } } } } }
+    ? Path
+    : never]: paths[Path] extends {
+    get: { responses: { 200: { content: { 'application/json': infer Answer } } } }
+  }
+    ? Answer
+    : never
+}
+
+/** A client that knows the API by its types alone. */
+function createClient(url: string, token: string) {
+  return async <Path extends keyof Answers>(path: Path, params: Readonly<Record<string, string>> = {}): Promise<Answers[Path]> => {
+    const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name] ?? ''))
+    const answer = await fetch(`${url}${filled}`, { headers: { authorization: `Bearer ${token}` } })
+    expect(answer.status).toBe(200)
+    // The tests that hold answers to the document make this true.
+    return (await answer.json()) as Answers[Path]
+  }
+}
+
+test('a client whose types are made of the document reads a parcel, its list and the tallies', async () => {
+  const relay = await startTestRelay(temporaryFolder(), 'http://127.0.0.1:9')
+  onTestFinished(() => relay.stop())
+  await push(relay.publicUrl, pushBody({ trackingIds: ['AB123456789SE'] }))
+  const get = createClient(relay.internalUrl, await logIn(relay.internalUrl, ADMIN))
+  const parcel = await get('/relay/parcels/{identifier}', { identifier: 'AB123456789SE' })
+  expect([parcel.identifiers.map(({ value }) => value), parcel.entries]).toEqual([['AB123456789SE'], 1])
+  const { parcels } = await get('/relay/parcels')
+  expect(parcels.length).toBe(1)
+  const { tallies } = await get('/relay/tallies')
+  expect(tallies.length).toBeLessThanOrEqual(1)
+})
