@@ -1850,7 +1850,7 @@ export interface components {
                 failures: number;
                 /** @description Why it is not polled; null: it is. */
                 stopped: ("delivered" | "stale" | "unknown" | "unwatched") | null;
-                /** @description Why it is checked then, or not any more, as a sentence; null: it was never watched. */
+                /** @description Why it is checked then, or not any more, as a sentence; null: it was never watched, or that cannot be told now. */
                 nextCheckBecause: string | null;
             };
             /** @description Newest first. */
@@ -4637,4 +4637,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 3cfc4fffef799d5d271c987db8b2bf0e1a0b7842476ed525a468b36e6c99929e
+// Made of docs/openapi.json with the SHA-256 06079093eb9188512ff6445aa921776a5cef3a4347c17004abaaf2a24850c411

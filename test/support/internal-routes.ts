@@ -1,7 +1,8 @@
 import { INTERNAL_ROUTES, ROUTES } from '../../src/http/routes.ts'
 import type { RouteRow } from '../../src/http/server/route.ts'
 
-const READS_ONLY = ['POST /auth/token', 'POST /relay/endpoints/:id/test']
+/** The example of the last one is a dry run. */
+const READS_ONLY = ['POST /auth/token', 'POST /relay/endpoints/:id/test', 'POST /relay/inbox/reprocess']
 /** They ask the carrier about what the relay does not know, and record its answer. */
 const WRITES_TOO = ['GET /v1/status/:identifier/latest', 'GET /v1/status/:identifier/all']
 

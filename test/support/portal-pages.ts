@@ -8,7 +8,7 @@ export const escaped = (text: string) =>
 const TAG = /^<(?:!doctype html|\/?([a-z][a-z0-9]*)((?: [a-z][a-z-]*(?:="[^"<>]*")?)*) ?\/?)>/i
 const ELEMENTS = new Set(
   `a article aside b body br button circle code dd defs details div dl dt em fieldset figure figcaption form g h1 h2 h3 head header hr html i input label
-  legend li line link main meta nav ol option p path pre q rect s script section select small span strong summary svg symbol table tbody td text textarea tfoot th
+  legend li line link main mark meta nav ol option p path pre q rect s script section select small span strong summary svg symbol table tbody td text textarea tfoot th
   thead time title tr ul use wbr`.split(/\s+/),
 )
 

@@ -1,5 +1,5 @@
 import type { InspectedParcel, ListedParcel, ParcelCursor } from '../../domain/admin/parcel-list.ts'
-import { AppError } from '../../domain/errors.ts'
+import { AppError, isStorageFailure } from '../../domain/errors.ts'
 import type { ParcelState } from '../../domain/history/parcel-state.ts'
 import { DOCUMENTED_STATUSES } from '../../domain/history/status-entry.ts'
 import { suggestName } from '../../domain/near-name.ts'
@@ -29,7 +29,7 @@ export interface ParcelQueries {
   inspect(identifier: string): Promise<ExplainedParcel>
 }
 
-/** A parcel with the reason why it is checked next when it is, or why it is not checked, as a sentence; null: nobody ever watched it. */
+/** A parcel with the reason why it is checked next when it is, or why it is not checked, as a sentence; null: nobody ever watched it, or it cannot be told now. */
 export interface ExplainedParcel extends InspectedParcel {
   readonly nextPollBecause: string | null
 }
@@ -49,7 +49,9 @@ export function createParcelQueries({
 }): ParcelQueries {
   async function explain(state: ParcelState): Promise<string | null> {
     if (state.nextPollAtMs === null) return state.stopped === null ? null : describeStop(state.stopped)
-    const planned = await write.planPoll(cadenceFactsOf(state, false, clock.now()))
+    // A parcel is shown though the writer cannot be asked about its cadence.
+    const planned = await write.planPoll(cadenceFactsOf(state, false, clock.now())).catch(nullForStorage)
+    if (planned === null) return null
     return planned.kind === 'at' ? describePoll(planned.why) : describeStop(planned.reason)
   }
 
@@ -74,6 +76,11 @@ export function createParcelQueries({
       return { ...parcel, nextPollBecause: await explain(parcel.state) }
     },
   }
+}
+
+function nullForStorage(error: unknown): null {
+  if (isStorageFailure(error) || (error instanceof AppError && error.code === 'storage_unavailable')) return null
+  throw error
 }
 
 /** Normalizes the beginning of an identifier; null: no identifier can start like this. */

@@ -67,7 +67,7 @@ export const parcelSchema = named('Parcel', () =>
       nextCheckBecause: z
         .string()
         .nullable()
-        .describe('Why it is checked then, or not any more, as a sentence; null: it was never watched.'),
+        .describe('Why it is checked then, or not any more, as a sentence; null: it was never watched, or that cannot be told now.'),
     }),
     history: z.array(entrySchema()).describe('Newest first.'),
   }),
