@@ -40,6 +40,8 @@ test('a mistyped password shows after the start, and a corrected one is not call
   })
   expect((await world.visitor.get('/')).text).toContain('The carrier’s login refused the user name and password')
 
+  // Only a refusal that was told can be told to be over.
+  await vi.waitFor(async () => expect(JSON.stringify(await read('/relay/operator-events'))).toContain('credentials_refused'))
   await world.reload('right')
   await vi.waitFor(async () => expect(await upstream()).toMatchObject({ credentials: 'obtained', refusal: null }))
   const token = await logIn(world.internalUrl)
