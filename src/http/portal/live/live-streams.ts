@@ -107,9 +107,12 @@ export function createLiveStreams({ look, repeat, isOver, log }: LiveStreamsPort
       })
       streams.add(stream)
       beating ??= repeat(beat, BEAT_MS)
-      res.writeHead(200, HEADERS)
-      res.write('retry: 2000\n\n')
+      // Whoever has the answer is told of all that changes from then on.
       await lookForAll()
+      if (!res.headersSent && !res.destroyed) {
+        res.writeHead(200, HEADERS)
+        res.write('retry: 2000\n\n')
+      }
       await closed
       streams.delete(stream)
       if (streams.size > 0) return
