@@ -5,26 +5,20 @@ import { decodeDetail } from './operator-events.ts'
 
 type Added = { readonly span: string; readonly kind: string; readonly fromMs: number; readonly counts: string }
 
-const add = statement<Added>()((db, p, { summed }) =>
-  db
-    .insertInto('tally')
-    .values({ span: p.span, kind: p.kind, from_ms: p.fromMs, counts: p.counts })
-    .onConflict((conflict) =>
-      conflict
-        .columns(['span', 'kind', 'from_ms'])
-        .doUpdateSet(({ ref }) => ({ counts: summed(ref('tally.counts'), ref('excluded.counts'), 'sum') })),
-    ),
-)
-const lower = statement<Added>()((db, p, { summed }) =>
-  db
-    .insertInto('tally')
-    .values({ span: p.span, kind: p.kind, from_ms: p.fromMs, counts: p.counts })
-    .onConflict((conflict) =>
-      conflict
-        .columns(['span', 'kind', 'from_ms'])
-        .doUpdateSet(({ ref }) => ({ counts: summed(ref('tally.counts'), ref('excluded.counts'), 'min') })),
-    ),
-)
+/** Stores counts; `how`: what stays where the hour or the day has some already. */
+const save = (how: 'sum' | 'min') =>
+  statement<Added>()((db, p, { summed }) =>
+    db
+      .insertInto('tally')
+      .values({ span: p.span, kind: p.kind, from_ms: p.fromMs, counts: p.counts })
+      .onConflict((conflict) =>
+        conflict
+          .columns(['span', 'kind', 'from_ms'])
+          .doUpdateSet(({ ref }) => ({ counts: summed(ref('tally.counts'), ref('excluded.counts'), how) })),
+      ),
+  )
+const add = save('sum')
+const lower = save('min')
 const list = statement<{ span: string; kind: string; fromMs: number; toMs: number }>()((db, p) =>
   db
     .selectFrom('tally')
