@@ -8,6 +8,7 @@ import { createLook } from './demo/look.ts'
 import type { Picture } from './demo/picture.ts'
 import { openShop } from './demo/shop.ts'
 import { type Stage, setStage } from './demo/stage.ts'
+import { makeTrouble } from './demo/trouble.ts'
 import type { View } from './demo/view.ts'
 import { fail, withExitCodes } from './exit-codes.ts'
 import { untilSignalled } from './signals.ts'
@@ -26,7 +27,7 @@ const LOOK_EVERY_MS = 500
 /** With --until-complete: the time after the last event within which every history must be complete. */
 const PATIENCE_MS = 60_000
 
-/** `parcel-relay demo`: a relay, a carrier that loses pushes, and a subscriber that receives every event. */
+/** `parcel-relay demo`: a relay, a carrier that loses pushes, a subscriber that receives every event, and trouble to look at in the portal. */
 export function demoCommand(): Command {
   const command = new Command('demo')
     .description(
@@ -41,7 +42,7 @@ export function demoCommand(): Command {
     .option('--seconds <number>', 'time from the first event to the last delivery', whole(1, 3600), 50)
     .option('--seed <number>', 'the same seed gives the same events', whole(0, 1_000_000), 1)
     .option('--loss <fraction>', 'fraction of pushes that the carrier loses', fraction, 0.2)
-    .option('--free-ports', 'use any free ports instead of 8080 to 8082, 8090 and 8091', false)
+    .option('--free-ports', 'use any free ports instead of 8080 to 8082 and 8090 to 8092', false)
     .option('--until-complete', 'end as soon as every history is complete; exit with 1 if that takes too long', false)
     .action(run)
   return withExitCodes(command)
@@ -89,7 +90,7 @@ async function run(flags: Flags): Promise<void> {
 }
 
 async function play(stage: Stage, view: View, flags: Flags, ending: AbortSignal): Promise<void> {
-  const { carrier, replicas, subscriber } = stage
+  const { carrier, replicas, subscriber, troubledApps } = stage
   const shop = await openShop(replicas)
   for (const { trackingNumber } of carrier.world.parcels()) await shop.watch(trackingNumber)
   // Events name a parcel by tracking id; the demo shows tracking numbers.
@@ -99,6 +100,7 @@ async function play(stage: Stage, view: View, flags: Flags, ending: AbortSignal)
   })
   const look = createLook(carrier, shop, subscriber)
   const giveUpAtMs = performance.now() + flags.seconds * 1000 + PATIENCE_MS
+  await makeTrouble(carrier, shop, troubledApps)
   carrier.resume()
 
   let before: Picture | null = null

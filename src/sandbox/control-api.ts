@@ -1,6 +1,6 @@
 import { type Answer, answerOf, type Call, errorAnswer, memberOf } from './answer.ts'
 import type { Sandbox } from './handle.ts'
-import { parseParcelOrder, parseScanOrder } from './runtime-scan.ts'
+import { parseParcelOrder, parsePushOrder, parseScanOrder } from './runtime-scan.ts'
 
 type Route = (sandbox: Sandbox, call: Call) => unknown
 
@@ -25,6 +25,11 @@ export const controlRoutes: readonly { readonly route: string; readonly about: s
   { route: 'POST /sandbox/settle', about: 'wait for pushes under way', run: (sandbox) => sandbox.settle() },
   { route: 'POST /sandbox/parcels', about: 'add a parcel: {"trackingNumber":"AB1...SE","trackingIds":["37..."]}', run: addParcel },
   { route: 'POST /sandbox/scan', about: 'add a scan: {"trackingNumber":"AB1...SE","status":"...","atMs"?:N,"location"?:"..."}', run: scan },
+  {
+    route: 'POST /sandbox/push',
+    about: 'push any text, signed; with another key its signature is wrong: {"body":"...","sharedKey"?:"..."}',
+    run: push,
+  },
   { route: 'POST /sandbox/revoke-tokens', about: 'revoke all tokens issued so far', run: (sandbox) => sandbox.revokeTokens() },
 ]
 
@@ -58,6 +63,10 @@ async function scan(sandbox: Sandbox, call: Call): Promise<void> {
   const trackingNumber = memberOf(body, 'trackingNumber')
   if (typeof trackingNumber !== 'string') throw new RangeError('trackingNumber must be that of a parcel in this sandbox')
   sandbox.scan(trackingNumber, parseScanOrder(body))
+}
+
+async function push(sandbox: Sandbox, call: Call): Promise<unknown> {
+  return { answers: await sandbox.push(parsePushOrder(await call.body())) }
 }
 
 async function objectBody(call: Call): Promise<object> {

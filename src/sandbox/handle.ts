@@ -1,6 +1,6 @@
 import type { Faults } from './faults.ts'
-import type { PushRecord } from './pusher.ts'
-import type { ParcelOrder, ScanOrder } from './runtime-scan.ts'
+import type { PushAttempt, PushRecord } from './pusher.ts'
+import type { ParcelOrder, PushOrder, ScanOrder } from './runtime-scan.ts'
 import type { SandboxStats } from './stats.ts'
 import type { Tally } from './tally.ts'
 import type { ParcelNow } from './world.ts'
@@ -24,6 +24,8 @@ export interface Sandbox {
   setFaults(change: Partial<Faults>): Faults
   setWebhookUrls(urls: readonly string[]): void
   revokeTokens(): void
+  /** Pushes a body as it is, whether or not it is an event, signed with the shared key or another one. Resolves with the receivers' answers. */
+  push(order: PushOrder): Promise<readonly PushAttempt[]>
   /** The simulated time, epoch milliseconds. */
   now(): number
   finished(): boolean

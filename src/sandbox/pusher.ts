@@ -6,7 +6,7 @@ import { signatureOf } from './wire.ts'
 import type { PushEvent } from './world.ts'
 
 /** The result of one attempt to send a push to one receiver. */
-interface PushAttempt {
+export interface PushAttempt {
   readonly url: string
   /** The receiver's status; `null` if there was no answer, and then `error` says why. */
   readonly status: number | null
@@ -44,6 +44,8 @@ export interface PusherOptions {
 
 export interface Pusher {
   publish(event: PushEvent): void
+  /** Posts a body as it is to every receiver, once, signed with this key. It is no event: nothing is recorded of it. */
+  post(body: string, sharedKey: string): Promise<readonly PushAttempt[]>
   /** Sends what the window still holds; resolves when nothing is waiting. */
   settle(): Promise<void>
   records(): readonly PushRecord[]
@@ -139,6 +141,8 @@ export function createPusher(options: PusherOptions): Pusher {
       // A window that never fills up must still release its events.
       else windowTimer ??= setTimeout(release, windowMsMax)
     },
+    post: (body, sharedKey) =>
+      Promise.all(urls().map(async (url) => ({ url, ...(await poster.post(url, body, headersOf(body, sharedKey))) }))),
     settle: async () => {
       release()
       if (waiting > 0) await new Promise<void>((resolve) => (wakeSettled = [...wakeSettled, resolve]))
@@ -166,13 +170,17 @@ async function deliver(
   url: string,
   { sharedKey, retries, retryDelayMs, poster, stopping }: DeliverOptions,
 ): Promise<void> {
-  const headers = { 'Content-Type': 'application/json', 'x-service-hmac-sha256': signatureOf(record.body, sharedKey) }
+  const headers = headersOf(record.body, sharedKey)
   for (let tries = 0; tries <= retries && !stopping.aborted; tries += 1) {
     if (tries > 0) await delay(retryDelayMs, undefined, { signal: stopping }).catch(() => undefined)
     const result = await poster.post(url, record.body, headers)
     record.attempts = [...record.attempts, { url, ...result }]
     if (isAccepted(result.status)) return
   }
+}
+
+function headersOf(body: string, sharedKey: string): Readonly<Record<string, string>> {
+  return { 'Content-Type': 'application/json', 'x-service-hmac-sha256': signatureOf(body, sharedKey) }
 }
 
 function createDelays() {

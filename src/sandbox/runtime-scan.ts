@@ -21,6 +21,13 @@ export interface ParcelOrder {
   readonly numberOnly?: boolean
 }
 
+/** A push requested by a test: anything, which need not be an event. */
+export interface PushOrder {
+  readonly body: string
+  /** Default: the key agreed with the receivers. */
+  readonly sharedKey?: string
+}
+
 function wordFor(order: ScanOrder): Word {
   const detailedStatus = order.detailedStatus ?? order.status
   const shown = Object.values(words).find((word) => word.status === order.status && word.detailedStatus === detailedStatus)
@@ -65,6 +72,15 @@ export function parseScanOrder(body: unknown): ScanOrder {
     ...(typeof location === 'string' ? { location } : {}),
     ...(typeof displayToConsumer === 'boolean' ? { displayToConsumer } : {}),
   }
+}
+
+/** Parses a push request. Throws a RangeError that says what to write. */
+export function parsePushOrder(order: unknown): PushOrder {
+  const [body, sharedKey] = [memberOf(order, 'body'), memberOf(order, 'sharedKey')]
+  if (typeof body !== 'string') throw new RangeError('body must be the text to push')
+  if (sharedKey === undefined) return { body }
+  if (typeof sharedKey !== 'string' || sharedKey === '') throw new RangeError('sharedKey must be a key')
+  return { body, sharedKey }
 }
 
 /** Parses a parcel request. Throws a RangeError that says what to write. */

@@ -100,6 +100,7 @@ function createHandle(parts: Parts, url: string, stop: () => Promise<void>): San
     },
     setWebhookUrls: (urls) => change({ webhookUrls: webhookUrlsOf(urls) }),
     revokeTokens: () => tokens.revoke(),
+    push: ({ body, sharedKey = settings.sharedKey }) => pusher.post(body, sharedKey),
     now: () => timeline.now(),
     finished: () => timeline.finished(),
     resume: () => timeline.start(),

@@ -108,6 +108,29 @@ test('the control plane adds parcels and scans, and says what is wrong with an o
   }
 })
 
+test('a text is pushed as it is over HTTP, signed with the shared key or another one', async () => {
+  await using receiver = await startWebhookReceiver()
+  receiver.answer((nth) => (nth === 0 ? 200 : 401))
+  const sandbox = await started(['--parcels', '0', '--speed', '0', '--webhook-url', receiver.url], { SANDBOX_SHARED_KEY: 'the-right-key' })
+  try {
+    const [right, wrong] = [
+      await control(sandbox.url, 'push', { body: '{"status":' }),
+      await control(sandbox.url, 'push', { body: '{}', sharedKey: 'another-key' }),
+    ]
+    expect([right.answers, wrong.answers]).toMatchObject([[{ url: receiver.url, status: 200 }], [{ status: 401 }]])
+    const keys = ['the-right-key', 'another-key']
+    for (const [nth, { body, headers }] of receiver.pushes.entries())
+      expect(headers['x-service-hmac-sha256']).toBe(expectedSignature(body, keys[nth] ?? ''))
+    expect(receiver.pushes.map(({ body }) => body.toString())).toEqual(['{"status":', '{}'])
+    for (const order of [{}, { body: 1 }, { body: '', sharedKey: '' }]) {
+      const answer = await fetch(`${sandbox.url}/sandbox/push`, { method: 'POST', body: JSON.stringify(order) })
+      expect(answer.status).toBe(400)
+    }
+  } finally {
+    await sandbox.stop('SIGTERM')
+  }
+})
+
 test('the help names every flag and every path of the control plane', () => {
   let help = ''
   sandboxCommand()

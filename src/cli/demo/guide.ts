@@ -1,7 +1,9 @@
+import { madeEvent } from './made-event.ts'
 import type { Picture } from './picture.ts'
 import type { DemoReplica } from './replica.ts'
 import { ADMIN, SHOP } from './shop.ts'
 import type { Stage } from './stage.ts'
+import { ABOUT_TROUBLE } from './trouble.ts'
 
 export interface GuideOptions {
   /** A parcel that the relay knows already. */
@@ -15,7 +17,7 @@ export interface GuideOptions {
 
 /** The demo's introduction: what it shows, the addresses, and commands to paste. */
 export function presentGuide(stage: Stage, options: GuideOptions): string {
-  const { replicas, carrier, subscriber, store, takenPorts } = stage
+  const { replicas, carrier, subscriber, troubledApps, store, takenPorts } = stage
   const lines = [
     '',
     `parcel relay, a demo: ${options.parcels} parcels are delivered in ${options.seconds} seconds.`,
@@ -25,9 +27,12 @@ export function presentGuide(stage: Stage, options: GuideOptions): string {
     'poll brought it.',
     ...(replicas.length > 1 ? ABOUT_REPLICAS : []),
     '',
+    ...ABOUT_TROUBLE,
+    '',
     ...presentRelays(stage),
     `  sandbox carrier  ${carrier.url}   its API, and /sandbox/ to control it`,
     `  subscriber       ${subscriber.url}   the relay pushes here`,
+    `  troubled apps    ${new URL(troubledApps.onCallUrl).origin}   and here: billing, warehouse, old-shop, on-call`,
     `  logins           ${SHOP.username} / ${SHOP.password} (status)`,
     `                   ${ADMIN.username} / ${ADMIN.password} (status and admin)`,
     `  store            ${store} (deleted at the end)`,
@@ -46,8 +51,8 @@ export function presentGuide(stage: Stage, options: GuideOptions): string {
 
 const ABOUT_REPLICAS = [
   'Two replicas of the relay share a PostgreSQL database. Both receive pushes and',
-  'answer apps, behind a load balancer. Polling, keeping house and delivering to the',
-  'subscriber are roles: each is done by one replica at a time.',
+  'answer apps, behind a load balancer. Polling, keeping house and delivering to each',
+  'webhook are roles: each is done by one replica at a time.',
 ]
 
 function presentRelays({ replicas, webhookUrl }: Stage): readonly string[] {
@@ -57,6 +62,7 @@ function presentRelays({ replicas, webhookUrl }: Stage): readonly string[] {
       `  load balancer    ${webhookUrl}`,
       '                   the carrier pushes here; each push goes to the next replica',
       ...replicas.map(({ name, internalUrl, pid }) => `  ${name}        ${internalUrl}   for apps and operators; process ${pid}`),
+      '                   the portal: open either in a browser, log in as admin',
     ]
   return [
     `  relay, public    ${webhookUrl}`,
@@ -69,7 +75,9 @@ function presentRelays({ replicas, webhookUrl }: Stage): readonly string[] {
 function linesToPaste({ replicas, webhookUrl, sharedKey }: Stage, { trackingNumber, nowMs }: GuideOptions): readonly string[] {
   const internalUrl = replicas[0]?.internalUrl ?? ''
   const parcel = `${internalUrl}/v1/status/${trackingNumber}`
+  // A parcel that the carrier does not know, so that it does not spoil the comparison with the carrier's histories.
   const mine = '990000000000000001'
+  const event = madeEvent({ trackingId: mine, eventTime: new Date(nowMs).toISOString(), text: 'Pushed by hand' })
   const bearer = '-H "authorization: Bearer $TOKEN"'
   const login = `-H 'content-type: application/json' -d '${JSON.stringify(SHOP)}'`
   return [
@@ -84,7 +92,7 @@ function linesToPaste({ replicas, webhookUrl, sharedKey }: Stage, { trackingNumb
     ...(replicas.length > 1 ? linesAboutReplicas(internalUrl) : []),
     '# send a push of your own, signed as the carrier signs: 200 means stored.',
     '# Sending it again changes nothing. Then read the entry',
-    `BODY='${eventOf(mine, nowMs)}'`,
+    `BODY='${event}'`,
     `SIGNATURE=$(printf %s "$BODY" | openssl dgst -sha256 -hmac ${sharedKey} -binary | base64)`,
     `curl -s -w '%{http_code}\\n' ${webhookUrl} -H 'content-type: application/json' -H "x-service-hmac-sha256: $SIGNATURE" -d "$BODY"`,
     `curl -s -w '\\n' ${bearer} ${internalUrl}/v1/status/${mine}/latest`,
@@ -109,21 +117,6 @@ function presentKill(replicas: readonly DemoReplica[]): readonly string[] {
     `${commands}. Within six seconds the one that is left does`,
     'everything, and every history still completes.',
   ]
-}
-
-/** An event of a parcel that the carrier does not know, so that it does not spoil the comparison with the carrier's histories. */
-function eventOf(trackingId: string, nowMs: number): string {
-  return JSON.stringify({
-    status: 'TerminalArrived',
-    detailedStatus: 'ArrivedT1',
-    eventTime: new Date(nowMs).toISOString(),
-    location: 'Kiruna',
-    trackingIds: [trackingId],
-    distributionType: 'Mailbox',
-    displayToConsumer: true,
-    consumerDescription: [{ value: 'Pushed by hand', languageCode: 'en' }],
-    detailedStatusDescription: [{ value: 'Pushed by hand from a terminal', languageCode: 'en' }],
-  })
 }
 
 /** Printed once every history is complete. */

@@ -13,6 +13,7 @@ export interface ReplicasOptions {
   readonly internalPorts: readonly number[]
   readonly carrierUrl: string
   readonly subscriberUrl: string
+  readonly onCallUrl: string
   /** Called with the replicas' warnings and errors, and when one has ended. */
   readonly onTrouble: (message: string) => void
 }
@@ -20,13 +21,14 @@ export interface ReplicasOptions {
 /** Replicas, each in a process of its own, on a PostgreSQL server that is made for them, behind a load balancer. */
 export async function startReplicas(config: Config, options: ReplicasOptions): Promise<DemoRelays> {
   const { listen, webhook } = config
-  const { folder, internalPorts, carrierUrl, subscriberUrl, onTrouble } = options
+  const { folder, internalPorts, carrierUrl, subscriberUrl, onCallUrl, onTrouble } = options
   const server = await startPostgres()
   const shared = [
     [['store'], server.url()],
     [['secrets', 'atRestKeys'], [randomBytes(32).toString('base64')]],
     [['upstream', 'baseUrl'], carrierUrl],
     [['endpoints', 0, 'url'], subscriberUrl],
+    [['operator', 'url'], onCallUrl],
     [['listen', 'public', 'port'], 0],
   ] as const
   const replicas = await Promise.all(

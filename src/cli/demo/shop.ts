@@ -19,9 +19,10 @@ export interface ReplicaNews {
   readonly roles: readonly string[]
 }
 
-/** The demo's client of the relays, over HTTP: a shop that watches its parcels and reads their histories. */
+/** The demo's client of the relays, over HTTP: a shop that watches its parcels and reads their histories, and whose operator adds webhooks. */
 export interface Shop {
   watch(trackingNumber: string): Promise<void>
+  addWebhook(name: string, url: string): Promise<void>
   /** The `all` in English of each relay that runs; null: it has none, or failed. */
   histories(trackingNumber: string): Promise<readonly (string | null)[]>
   news(): Promise<readonly ReplicaNews[]>
@@ -42,6 +43,7 @@ export async function openShop(replicas: readonly Asked[]): Promise<Shop> {
       const among = running()
       await among[turn++ % among.length]?.watch(trackingNumber)
     },
+    addWebhook: async (name, url) => await running()[0]?.addWebhook(name, url),
     histories: async (trackingNumber) => await Promise.all(running().map((one) => one.history(trackingNumber))),
     async news() {
       for (const [at, { name, isRunning }] of replicas.entries()) {
@@ -78,6 +80,15 @@ async function openClient({ internalUrl, pid }: Asked) {
     async watch(trackingNumber: string): Promise<void> {
       const response = await ask(`/relay/parcels/${trackingNumber}/watch`, admin, 'PUT')
       if (!response.ok) throw new Error(`the relay did not watch ${trackingNumber}: status ${response.status}`)
+      await response.arrayBuffer()
+    },
+    async addWebhook(name: string, url: string): Promise<void> {
+      const response = await call(`${internalUrl}/relay/endpoints`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${admin}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ name, url }),
+      })
+      if (!response.ok) throw new Error(`the relay did not add the webhook ${name}: status ${response.status}`)
       await response.arrayBuffer()
     },
     history: (trackingNumber: string) => askForHistory(trackingNumber).catch(() => null),

@@ -8,6 +8,7 @@ import { startSandbox } from '../../sandbox/sandbox.ts'
 import { type FoundPort, findPort } from './ports.ts'
 import type { DemoRelays } from './replica.ts'
 import { type Subscriber, startSubscriber } from './subscriber.ts'
+import { startTroubledApps, type TroubledApps } from './troubled-apps.ts'
 
 export interface StageOptions {
   readonly store: 'sqlite' | 'postgres'
@@ -26,6 +27,7 @@ export interface StageOptions {
 export interface Stage extends Pick<DemoRelays, 'replicas' | 'webhookUrl' | 'store'> {
   readonly carrier: Sandbox
   readonly subscriber: Subscriber
+  readonly troubledApps: TroubledApps
   /** Resolves when no relay is left, with the reason. */
   readonly died: Promise<unknown>
   /** The key that signs the carrier's pushes. */
@@ -39,19 +41,22 @@ const HOST = '127.0.0.1'
 const SECOND_REPLICA_PORT = 8082
 const CARRIER_PORT = 8090
 const SUBSCRIBER_PORT = 8091
+const TROUBLED_APPS_PORT = 8092
 /** From the first booking to the last delivery in the sandbox's plan. */
 const PLANNED_SECONDS = 56 * 3600
 
-/** Starts a relay, or two replicas, with a new store, a paused carrier and a subscriber. */
+/** Starts a relay, or two replicas, with a new store, a paused carrier, a subscriber and apps in trouble. */
 export async function setStage(options: StageOptions): Promise<Stage> {
   const settings = loadConfig(DEMO_CONFIG)
   const { listen } = settings
-  const wanted = [listen.public.port, listen.internal.port, CARRIER_PORT, SUBSCRIBER_PORT].concat(
+  const wanted = [listen.public.port, listen.internal.port, CARRIER_PORT, SUBSCRIBER_PORT, TROUBLED_APPS_PORT].concat(
     options.store === 'postgres' ? SECOND_REPLICA_PORT : [],
   )
   const found: FoundPort[] = []
   for (const port of wanted) found.push(await findPort(HOST, options.freePorts ? 0 : port))
-  const [publicPort = 0, internalPort = 0, carrierPort = 0, subscriberPort = 0, secondPort = 0] = found.map(({ port }) => port)
+  const [publicPort = 0, internalPort = 0, carrierPort = 0, subscriberPort = 0, troubledPort = 0, secondPort = 0] = found.map(
+    ({ port }) => port,
+  )
 
   const folder = mkdtempSync(join(tmpdir(), 'parcel-relay-demo-'))
   const removeFolder = () => rmSync(folder, { recursive: true, force: true })
@@ -60,11 +65,13 @@ export async function setStage(options: StageOptions): Promise<Stage> {
   const carrierUrl = `http://${HOST}:${carrierPort}`
   const [endpoint] = settings.endpoints
   const subscriber = await startSubscriber(HOST, subscriberPort, endpoint?.sharedKey.reveal() ?? '')
+  const troubledApps = await startTroubledApps(HOST, troubledPort)
   const config: Config = {
     ...settings,
     listen: { public: { ...listen.public, port: publicPort }, internal: { ...listen.internal, port: internalPort } },
     upstream: { ...settings.upstream, baseUrl: carrierUrl, authUrl: `${carrierUrl}/auth/token` },
     endpoints: endpoint === undefined ? [] : [{ ...endpoint, url: subscriber.url }],
+    operator: settings.operator === null ? null : { ...settings.operator, url: troubledApps.onCallUrl },
     log: { level: 'error' },
   }
   const relays = await startRelays(config, {
@@ -73,12 +80,14 @@ export async function setStage(options: StageOptions): Promise<Stage> {
     internalPorts: [internalPort, secondPort],
     carrierUrl,
     subscriberUrl: subscriber.url,
+    onCallUrl: troubledApps.onCallUrl,
   })
   const carrier = await startCarrier(config, options, carrierPort, relays.webhookUrl)
   return {
     ...relays,
     carrier,
     subscriber,
+    troubledApps,
     died: Promise.all(relays.replicas.map(({ died }) => died)).then(([reason]) => reason),
     sharedKey: sharedKeyOf(config),
     takenPorts: wanted.filter((_, index) => found[index]?.moved === true),
@@ -86,6 +95,7 @@ export async function setStage(options: StageOptions): Promise<Stage> {
       await carrier.stop()
       await relays.stop()
       await subscriber.stop()
+      await troubledApps.stop()
       removeFolder()
     },
   }
@@ -96,6 +106,7 @@ interface RelaysOptions extends Pick<StageOptions, 'store' | 'onTrouble'> {
   readonly internalPorts: readonly number[]
   readonly carrierUrl: string
   readonly subscriberUrl: string
+  readonly onCallUrl: string
 }
 
 /** Each way is loaded only if it is taken. */

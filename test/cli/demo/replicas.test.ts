@@ -32,8 +32,10 @@ test('with --store postgres two replicas share the pushes and the roles, and at 
   expect(said).toMatch(/All 6 histories are complete: .*\n\(asked of replica 1 and replica 2\) is byte for byte/)
   const [one, other] = [lastOf(demo.lines, 'replica 1'), lastOf(demo.lines, 'replica 2')]
   expect(Math.abs(one.pushes - other.pushes)).toBeLessThanOrEqual(3)
-  expect([...one.roles.split(', '), ...other.roles.split(', ')].toSorted()).toEqual(['delivers', 'keeps house', 'polls'])
-  expect(said).not.toMatch(/has ended;|wrong signature/)
+  // Each webhook is delivered to by one of them, and there are several webhooks.
+  const roles = [...one.roles.split(', '), ...other.roles.split(', ')].toSorted()
+  expect(roles.slice(roles.lastIndexOf('delivers'))).toEqual(['delivers', 'keeps house', 'polls'])
+  expect(said).not.toMatch(/has ended;|with a wrong signature/)
   expect(demo.isAlone()).toBe(true)
 })
 
@@ -55,7 +57,7 @@ test('when one of the two is killed, the other takes its roles and every history
 
 test('a demo that is killed leaves nothing running', async () => {
   const demo = startDemo(FLAGS)
-  await demo.said('replica 2')
+  await demo.said('To see one replica take over')
   const pids = [...demo.lines.join('\n').matchAll(/process (\d+)$/gm)].map(([, pid]) => Number(pid))
   expect(pids).toHaveLength(2)
   process.kill(demo.child.pid ?? 0, 'SIGKILL')

@@ -1,0 +1,39 @@
+import type { Sandbox } from '../../sandbox/handle.ts'
+import { madeEvent } from './made-event.ts'
+import type { Shop } from './shop.ts'
+import type { TroubledApps } from './troubled-apps.ts'
+
+/** Watched, and the carrier has no parcel of it. */
+const MISTYPED = 'AB123456798SE'
+/** Unknown to the relay. */
+const OTHER_KEY = 'key-of-the-test-system-of-the-carrier'
+const WRONGLY_SIGNED = 5
+/** How many pushes write their time as the carrier never does. */
+const REFORMATTED = 3
+/** How much is left of the push that is cut off. */
+const CUT_TO = 96
+
+/**
+ * Makes trouble to look at in the portal, in the ways it really comes: apps refuse what their webhooks are sent, the carrier pushes what is no event,
+ * somebody signs with another key, and a number is mistyped. Nothing of it touches the histories of the demo's parcels.
+ */
+export async function makeTrouble(carrier: Sandbox, shop: Shop, { webhooks }: TroubledApps): Promise<void> {
+  for (const { name, url } of webhooks) await shop.addWebhook(name, url)
+  await shop.watch(MISTYPED)
+  const events = carrier.world.parcels().map(({ trackingIds }) => ({ trackingId: trackingIds[0] ?? '', text: 'At a terminal' }))
+  const now = new Date().toISOString()
+  const localTime = now.slice(0, 19).replace('T', ' ')
+  for (const event of events.slice(0, REFORMATTED)) await carrier.push({ body: madeEvent({ ...event, eventTime: localTime }) })
+  for (const event of events.slice(0, 1)) {
+    const body = madeEvent({ ...event, eventTime: now })
+    await carrier.push({ body: body.slice(0, CUT_TO) })
+    for (let nth = 0; nth < WRONGLY_SIGNED; nth++) await carrier.push({ body, sharedKey: OTHER_KEY })
+  }
+}
+
+/** What there is to see of it, and where. */
+export const ABOUT_TROUBLE = [
+  'There is trouble to look at: the webhook billing fails, warehouse refuses some events',
+  'at first, old-shop is gone; pushes are in quarantine, others were signed with a wrong',
+  `key; nobody knows the parcel ${MISTYPED}. Begin with the portal’s Overview.`,
+]

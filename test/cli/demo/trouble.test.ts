@@ -1,0 +1,32 @@
+import { expect, test } from 'vitest'
+import { createVisitor } from '../../support/portal-visitor.ts'
+import { addressOf, startDemo } from './demo-process.ts'
+
+/** What the portal of a demo has to say of its trouble, page by page. */
+const TROUBLE = [
+  [
+    '/',
+    ['billing fails', 'billing-db-2: no space left on device', 'old-shop answered 410 Gone and is disabled', '4 pushes are in quarantine'],
+  ],
+  ['/deliveries?state=retrying', ['billing', '503']],
+  ['/deliveries?state=held', ['old-shop']],
+  ['/inbox', ['eventTime is not a UTC time', 'it is not JSON', 'Refused signatures']],
+  ['/webhooks', ['warehouse', '500']],
+  ['/parcels/AB123456798SE', ['nothing known']],
+] as const
+
+test('the portal of a demo shows the trouble that the demo says there is, and the histories complete', async () => {
+  const demo = startDemo(['--free-ports', '--parcels', '6', '--seconds', '3'])
+  await demo.said('Ctrl-C ends the demo.')
+  expect(demo.lines.join('\n')).toMatch(/There is trouble to look at: the webhook billing fails/)
+  const visitor = createVisitor(addressOf(demo.lines, 'relay, internal'))
+  expect((await visitor.logIn()).status).toBe(303)
+  for (const [path, words] of TROUBLE)
+    await expect
+      .poll(async () => {
+        const { text } = await visitor.get(path)
+        return words.filter((word) => !text.includes(word))
+      })
+      .toEqual([])
+  await demo.said('All 6 histories are complete')
+})
