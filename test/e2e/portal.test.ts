@@ -262,9 +262,10 @@ test('the overview says that nothing was heard yet, and then what is in trouble 
   const { text } = await visitor.get('/')
   expect(text).toContain('1 problem</h1>')
   expect(text).toContain('1 event waits. None is lost.')
-  await expect.poll(async () => (await visitor.get('/')).text).toMatch(/<strong>retired<\/strong> was disabled: gone/)
+  await expect.poll(async () => (await visitor.get('/')).text).toMatch(/<strong>retired<\/strong> answered 410 Gone and was disabled/)
   // An operator who decides that it stays so ends the problem.
   const id = idOf((await visitor.get('/webhooks')).text, 'retired')
+  expect((await visitor.get(`/webhooks/${id}`)).text).toContain('Disable retired')
   await visitor.post(`/webhooks/${id}/disable`)
   expect((await visitor.get('/')).text).toContain('Everything works</h1>')
 })

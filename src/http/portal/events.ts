@@ -1,26 +1,34 @@
 import type { ToldEvent } from '../../domain/delivery/operator-event.ts'
+import { failureText } from './carrier/carrier-words.ts'
 import { html, type Markup, type Part } from './html.ts'
-import { type StateKind, stateMark, table } from './parts.ts'
-import { timeInTable } from './times.ts'
+import { reasonInTable } from './inbox/quarantine-words.ts'
+import { counted, type StateKind, stateMark, table } from './parts.ts'
+import { timeInSentence, timeInTable } from './times.ts'
 
-/** What an operator event tells, as a sentence without its end. `detail`: its members, of which any may be missing in events of other versions. */
+/** What an operator event tells, as a sentence without its end. Any member may be missing in events of other versions. `of`: a member as text, `at`: one that is a time. */
 interface Wording {
   readonly kind: StateKind
   readonly word: string
-  readonly tell: (detail: (name: string) => string) => Part
+  readonly tell: (of: (name: string) => string, at: (name: string) => Part) => Part
 }
+
+const DISABLED_BECAUSE: ReadonlyMap<string, string> = new Map([
+  ['gone', 'answered 410 Gone and was disabled'],
+  ['failing', 'failed for 120 h and was disabled'],
+  ['unnamed', 'is named by no config any more and was disabled'],
+])
 
 const WORDINGS: Readonly<Record<string, Wording>> = {
   endpoint_failing: {
     kind: 'bad',
     word: 'failing',
-    tell: (of) => html`<strong>${of('endpoint')}</strong> fails every attempt since ${of('since')}`,
+    tell: (of, at) => html`<strong>${of('endpoint')}</strong> has failed every attempt since ${at('since')}`,
   },
   endpoint_recovered: { kind: 'ok', word: 'recovered', tell: (of) => html`<strong>${of('endpoint')}</strong> accepts events again` },
   endpoint_disabled: {
     kind: 'off',
     word: 'disabled',
-    tell: (of) => html`<strong>${of('endpoint')}</strong> was disabled: ${of('because')}`,
+    tell: (of) => html`<strong>${of('endpoint')}</strong> ${DISABLED_BECAUSE.get(of('because')) ?? `was disabled: ${of('because')}`}`,
   },
   endpoint_removed: {
     kind: 'off',
@@ -29,7 +37,7 @@ const WORDINGS: Readonly<Record<string, Wording>> = {
   },
   credentials_refused: { kind: 'bad', word: 'refused', tell: () => 'The carrier refuses our password' },
   credentials_accepted: { kind: 'ok', word: 'accepted', tell: () => 'The carrier accepts our password again' },
-  carrier_failing: { kind: 'bad', word: 'failing', tell: (of) => html`The carrier fails: ${of('reason').replaceAll('_', ' ')}` },
+  carrier_failing: { kind: 'bad', word: 'failing', tell: (of) => html`The carrier fails: ${failureText(of('reason'))}` },
   carrier_recovered: { kind: 'ok', word: 'recovered', tell: () => 'The carrier answers again' },
   pushes_silent: {
     kind: 'bad',
@@ -41,7 +49,7 @@ const WORDINGS: Readonly<Record<string, Wording>> = {
   pushes_quarantined: {
     kind: 'warn',
     word: 'quarantined',
-    tell: (of) => html`${of('count')} pushes were not understood: ${of('reason').replaceAll('_', ' ')}`,
+    tell: (of) => html`${counted(Number(of('count')), 'push was', 'pushes were')} not understood: ${reasonInTable(of('reason'))}`,
   },
   disk_low: { kind: 'warn', word: 'disk low', tell: () => 'The store’s disk is nearly full' },
   disk_recovered: { kind: 'ok', word: 'recovered', tell: () => 'The store’s disk has room again' },
@@ -54,7 +62,7 @@ const WORDINGS: Readonly<Record<string, Wording>> = {
   certificate_expiring: {
     kind: 'warn',
     word: 'expiring',
-    tell: (of) => html`The certificate of ${of('listener')} expires at ${of('expiresAt')}`,
+    tell: (of, at) => html`The certificate of ${of('listener')} expires at ${at('expiresAt')}`,
   },
   job_ended: { kind: 'ok', word: 'ended', tell: (of) => html`The job ${of('job')} ended: ${of('state')}` },
 }
@@ -71,7 +79,9 @@ export function eventTable(events: readonly ToldEvent[], nowMs: number): Markup 
         word: event.replaceAll('_', ' '),
         tell: () => event.replaceAll('_', ' '),
       }
-      return [timeInTable(atMs, nowMs), tell((name) => textOf(detail[name])), stateMark(kind, word)]
+      const of = (name: string) => textOf(detail[name])
+      const at = (name: string) => (Number.isNaN(Date.parse(of(name))) ? of(name) : timeInSentence(Date.parse(of(name)), nowMs))
+      return [timeInTable(atMs, nowMs), tell(of, at), stateMark(kind, word)]
     }),
   })
 }

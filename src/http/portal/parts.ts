@@ -109,8 +109,8 @@ export interface Table {
   readonly columns: readonly Column[]
   /** Each row has as many parts as there are columns; the first names it. */
   readonly rows: readonly (readonly Part[])[]
-  /** `cards`: on narrow screens each row becomes a card. */
-  readonly kind?: 'cards' | 'cards tight' | 'cards tl' | 'traffic cards'
+  /** `cards`: on narrow screens each row becomes a card. `slim`: on others its numbers stay near what they are of. */
+  readonly kind?: 'cards' | 'cards tight' | 'cards tight slim' | 'cards tl' | 'traffic cards'
 }
 
 /** A table whose rows may become cards; its roles keep it a table for screen readers. */

@@ -10,9 +10,10 @@ const TROUBLE = [
   ],
   ['/deliveries?state=retrying', ['billing', '503']],
   ['/deliveries?state=held', ['old-shop']],
+  ['/deliveries?state=delivered', ['Operator event']],
   ['/inbox', ['eventTime is not a UTC time', 'it is not JSON', 'Refused signatures']],
   ['/webhooks', ['warehouse', '500']],
-  ['/parcels/AB123456798SE', ['nothing known']],
+  ['/parcels/AB123456798SE', ['nothing known', 'knows nothing of it']],
 ] as const
 
 test('the portal of a demo shows the trouble that the demo says there is, and the histories complete', async () => {

@@ -16,9 +16,11 @@ const FAILURES: Readonly<Record<UnavailableReason, string>> = {
   rejected: 'it rejected the question',
 }
 
-/** Why a call failed, as a part of a sentence. */
-export function failureText(reason: UnavailableReason): string {
-  return FAILURES[reason]
+const TEXTS: ReadonlyMap<string, string> = new Map(Object.entries(FAILURES))
+
+/** Why a call failed, as a part of a sentence. What was told by another version may have another reason. */
+export function failureText(reason: string): string {
+  return TEXTS.get(reason) ?? reason.replaceAll('_', ' ')
 }
 
 /** Who refused the password, when, and when the relay tries again: what an operator needs to correct it. */

@@ -78,7 +78,7 @@ ${settingsList([
 ])}
 ${latenessTable(traffic)}
 <h2 id="due">Due</h2>
-<p>${countText(counts.watched)} parcels are checked, ${countText(counts.overdue)} are due now. ${link(to`/parcels`, 'All parcels, next check first')}</p>
+<p>${counted(counts.watched, 'parcel is checked', 'parcels are checked')}, ${counted(counts.overdue, 'is', 'are')} due now. ${link(to`/parcels`, 'All parcels, next check first')}</p>
 <h2 id="replicas">Replicas</h2>
 ${table({
   label: 'Replicas',
@@ -124,6 +124,8 @@ function leadOf(carrier: CarrierState, pushes: PushChannelView, nowMs: number): 
   }
   if (pushes.health === 'silent') return html`It answers our calls, <span class="bad-text">but pushes nothing${since}</span>.`
   if (standing.kind === 'troubled') return html`The last call failed: ${failureText(standing.reason)}.`
+  if (pushes.health === 'lossy')
+    return html`It answers our calls. <span class="warn-text">Many of its pushes are lost</span>: polls find them.`
   return standing.kind === 'unasked' ? 'It has not been asked yet.' : 'It answers our calls.'
 }
 

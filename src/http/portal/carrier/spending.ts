@@ -76,7 +76,7 @@ export function latenessTable({ days }: Traffic): Markup {
   const late = sumOf(days.missed.map((counts) => ({ counts })))
   return table({
     label: 'How late missed pushes were found, last 30 days',
-    kind: 'cards tight',
+    kind: 'cards tight slim',
     columns: [{ title: 'Found by a poll' }, { title: 'Missed pushes, last 30 days', isNumber: true }],
     rows: LATENESS_CLASSES.map((name) => [LATENESS_NAMES[name] ?? name, countText(late[name] ?? 0)]),
   })

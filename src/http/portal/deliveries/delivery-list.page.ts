@@ -1,3 +1,4 @@
+import { OPERATOR_NAME } from '../../../domain/delivery/operator-event.ts'
 import { DELIVERY_STATES, type ShownDelivery } from '../../../flow/delivery/manage-deliveries.ts'
 import { buttonLink, link, withQuery } from '../addresses.ts'
 import { html, type Markup, type Part } from '../html.ts'
@@ -76,7 +77,7 @@ function withRemoved({ webhooks, deliveries, filters, replay }: DeliveryListing)
   for (const id of [filters.endpoint, replay.of]) if (/^\d{1,15}$/.test(id)) names.set(id, `webhook ${id}`)
   for (const { endpointId, endpointName } of deliveries) names.set(endpointId, endpointName)
   for (const { id } of webhooks) names.delete(id)
-  return [...webhooks, ...[...names].map(([id, name]) => ({ id, name: `${name} (removed)` }))]
+  return [...webhooks, ...[...names].map(([id, name]) => ({ id, name: name === OPERATOR_NAME ? name : `${name} (removed)` }))]
 }
 
 function filterForm({ to }: Visit, filters: DeliveryFilters, webhooks: readonly WebhookName[]): Markup {
@@ -95,7 +96,9 @@ function filterForm({ to }: Visit, filters: DeliveryFilters, webhooks: readonly 
 function rowsOf({ to, nowMs }: Visit, { deliveries, webhooks }: DeliveryListing): Markup {
   const present = new Set(webhooks.map(({ id }) => id))
   const webhookOf = ({ endpointId, endpointName }: ShownDelivery): Part =>
-    present.has(endpointId) ? link(to`/webhooks/${endpointId}`, endpointName) : html`${endpointName}<small class="keep">removed</small>`
+    present.has(endpointId)
+      ? link(to`/webhooks/${endpointId}`, endpointName)
+      : html`${endpointName}${endpointName === OPERATOR_NAME ? null : html`<small class="keep">removed</small>`}`
   return table({
     label: 'Deliveries, newest first',
     kind: 'cards tight',

@@ -1,4 +1,5 @@
 import type { AttemptRecord } from '../../../domain/delivery/delivery-list.ts'
+import { OPERATOR_NAME } from '../../../domain/delivery/operator-event.ts'
 import type { ShownDelivery } from '../../../flow/delivery/manage-deliveries.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import { countText, type StateKind, stateMark } from '../parts.ts'
@@ -36,7 +37,8 @@ export function wordOf({ state }: ShownDelivery): string {
 }
 
 /** What it is about: the event's status, or its number in the feed where that cannot be read any more. */
-export function eventName({ event, sequence }: ShownDelivery): string {
+export function eventName({ event, sequence, endpointName }: ShownDelivery): string {
+  if (endpointName === OPERATOR_NAME) return 'Operator event'
   return event?.status ?? `Event ${countText(sequence)}`
 }
 

@@ -1,4 +1,5 @@
 import type { AttemptRecord } from '../../../domain/delivery/delivery-list.ts'
+import { OPERATOR_NAME } from '../../../domain/delivery/operator-event.ts'
 import type { ShownDelivery, ShownRequest } from '../../../flow/delivery/manage-deliveries.ts'
 import { link } from '../addresses.ts'
 import { html, type Markup, type Part } from '../html.ts'
@@ -102,17 +103,28 @@ ${actionButton(to`/deliveries/${delivery.deliveryId}/skip`, `Skip ${title}`, 'da
 function factsOf({ to, nowMs }: Visit, delivery: ShownDelivery, isRemoved: boolean): readonly (readonly [string, Part])[] {
   const { endpointId, endpointName, identifiers, sequence, previousSequence, nextAttemptAtMs, settledAtMs, event } = delivery
   const word = wordOf(delivery)
+  const isOperator = endpointName === OPERATOR_NAME
   return [
-    ['Parcel', identifiers.slice(0, 3).map((value) => html`<span class="id">${link(to`/parcels/${value}`, value)}</span> `)],
-    ['Webhook', isRemoved ? `${endpointName}, removed` : link(to`/webhooks/${endpointId}`, endpointName)],
+    ...(isOperator
+      ? []
+      : [
+          ['Parcel', identifiers.slice(0, 3).map((value) => html`<span class="id">${link(to`/parcels/${value}`, value)}</span> `)] as const,
+        ]),
+    isOperator
+      ? ['Sent to', 'the address in operator.url']
+      : ['Webhook', isRemoved ? `${endpointName}, removed` : link(to`/webhooks/${endpointId}`, endpointName)],
     ...(event === null ? [] : [['Event', event.detailedStatus] as const]),
     ['Queued', fullTime(delivery.queuedAtMs, nowMs)],
     ...(nextAttemptAtMs === null ? [] : [['Next attempt', fullTime(nextAttemptAtMs, nowMs)] as const]),
     ...(settledAtMs === null ? [] : [[`${word.charAt(0).toUpperCase()}${word.slice(1)}`, fullTime(settledAtMs, nowMs)] as const]),
-    [
-      'Place in the feed',
-      html`${countText(sequence)}<small>${previousSequence === 0 ? 'the first it gets of this parcel' : `after ${countText(previousSequence)} of this parcel`}</small>`,
-    ],
+    ...(isOperator
+      ? []
+      : [
+          [
+            'Place in the feed',
+            html`${countText(sequence)}<small>${previousSequence === 0 ? 'the first it gets of this parcel' : `after ${countText(previousSequence)} of this parcel`}</small>`,
+          ] as const,
+        ]),
   ]
 }
 

@@ -2,7 +2,7 @@ import type { RecordOutcome } from '../../../domain/history/recording.ts'
 import type { InboxPush } from '../../../domain/ingest/inbox.ts'
 import type { BodyPlace } from '../../../domain/ingest/place-in-body.ts'
 import { html, type Markup } from '../html.ts'
-import { countText, type StateKind, stateMark } from '../parts.ts'
+import { counted, countText, type StateKind, stateMark } from '../parts.ts'
 import { receivedText } from '../received-text.ts'
 
 type State = InboxPush['state']
@@ -51,6 +51,7 @@ export const REASON_CHOICES: readonly (readonly [reason: string, text: string])[
 
 /** The member that is wrong, or the bytes where there is no single one. */
 export function placeInTable({ member, isMissing, from, found }: BodyPlace): Markup {
+  if (member === null && found === '') return html`<small>ends after ${counted(from, 'byte', 'bytes')}</small>`
   if (member === null) return html`<span class="answer">${receivedText(found)}</span> <small>byte ${countText(from)}</small>`
   if (isMissing) return html`<code>${receivedText(member)}</code> is missing`
   return html`<span class="answer">${receivedText(member)}: ${receivedText(found)}</span>`
@@ -59,7 +60,7 @@ export function placeInTable({ member, isMissing, from, found }: BodyPlace): Mar
 /** The same as a sentence. */
 export function placeSentence({ member, isMissing, from, to, found }: BodyPlace): Markup {
   const bytes = to - from === 1 || isMissing ? `byte ${countText(from)}` : `bytes ${countText(from)} to ${countText(to - 1)}`
-  if (member === null) return found === '' ? html`It ends at ${bytes}.` : html`The place is ${bytes}.`
+  if (member === null) return found === '' ? html`It ends after ${counted(from, 'byte', 'bytes')}.` : html`The place is ${bytes}.`
   return isMissing
     ? html`<code>${receivedText(member)}</code> is missing: the object ends at ${bytes}.`
     : html`The place is <code>${receivedText(member)}</code>, ${bytes}.`

@@ -186,7 +186,7 @@ function checks({ to, person, nowMs }: Visit, { carrier, pushes, endpoints, coun
       [
         'Parcels',
         stateMark(counts.parcels === 0 ? 'none' : 'ok', `${countText(counts.parcels)} known`),
-        html`${countText(counts.watched)} are checked, ${countText(counts.overdue)} are due now. ${link(to`/parcels`, 'Parcels')}`,
+        html`${counted(counts.watched, 'is', 'are')} checked, ${counted(counts.overdue, 'is', 'are')} due now. ${link(to`/parcels`, 'Parcels')}`,
       ],
       ['Replicas', stateMark('ok', countText(replicas.length)), replicas.map(({ name }) => name).join(', ')],
     ].map((row) => [...row]),

@@ -121,7 +121,12 @@ function nameOf(linkTo: (value: string) => Markup, identifiers: readonly Inspect
   }${hasNumber ? null : html`<small>tracking number not known yet</small>`}`
 }
 
+/** When a check is due. One whose time has come waits for its turn. */
+export function dueText(atMs: number, nowMs: number): Part {
+  return atMs <= nowMs ? 'due now' : relativeTime(atMs, nowMs)
+}
+
 function nextCheck({ nextPollAtMs, stopped }: ParcelState, nowMs: number): Part {
-  if (nextPollAtMs !== null) return relativeTime(nextPollAtMs, nowMs)
+  if (nextPollAtMs !== null) return dueText(nextPollAtMs, nowMs)
   return stopped === null ? 'none' : html`ended<small>${STOPPED_BECAUSE[stopped]}</small>`
 }

@@ -8,7 +8,7 @@ import { actionButton, asOfLine, copyable, crumbs, facts, headline, island, stat
 import { receivedText } from '../received-text.ts'
 import { relativeTime, timeInSentence } from '../times.ts'
 import { consumerTable, consumerViews, languageName } from './consumer-view.ts'
-import { mainIdentifier, STOPPED_BECAUSE } from './parcel-list.page.ts'
+import { dueText, mainIdentifier, STOPPED_BECAUSE } from './parcel-list.page.ts'
 import { timeline } from './timeline.ts'
 
 /** What was asked of the carrier, if it did not answer with the parcel; null: nothing was, or it did. */
@@ -42,7 +42,7 @@ ${headline({
   isIdentifier: true,
   state:
     latest === undefined ? stateMark('none', 'nothing known') : stateMark(state.stopped === 'delivered' ? 'ok' : 'wait', latest.status),
-  lead: leadOf(latest, nowMs),
+  lead: leadOf(latest, state, nowMs),
   actions: html`${isAdmin ? html`${actionButton(to`/parcels/${name}/refresh`, 'Refresh now')}${watching}` : null}<a class="btn" href="#share">Share</a>`,
   asOf: asOfLine(nowMs, to`/parcels/${name}`, true),
   isLive: true,
@@ -65,8 +65,11 @@ function noteOf(said: ParcelSaid): Markup | null {
   return html`<div class="note warn" role="alert"><strong>${what}</strong>${then}</div>`
 }
 
-function leadOf(latest: Entry | undefined, nowMs: number): Part {
-  if (latest === undefined) return 'Nothing is known of it yet.'
+function leadOf(latest: Entry | undefined, { checkedAtMs, failures }: ExplainedParcel['state'], nowMs: number): Part {
+  if (latest === undefined) {
+    if (checkedAtMs === null || failures > 0) return 'Nothing is known of it yet.'
+    return html`The carrier was asked ${relativeTime(checkedAtMs, nowMs)} and knows nothing of it. Is the number right?`
+  }
   const place = latest.location === '' ? '' : `, ${latest.location}`
   return html`${latest.detailedStatus === '' ? latest.status : latest.detailedStatus}${place}, ${relativeTime(latest.atMs, nowMs)}.`
 }
@@ -82,7 +85,7 @@ function factsOf({ state, identifiers, nextPollBecause }: ExplainedParcel, nowMs
       'Next check',
       state.nextPollAtMs === null
         ? ended
-        : html`${relativeTime(state.nextPollAtMs, nowMs)}${nextPollBecause === null ? null : html` <small>${receivedText(nextPollBecause)}</small>`}`,
+        : html`${dueText(state.nextPollAtMs, nowMs)}${nextPollBecause === null ? null : html` <small>${receivedText(nextPollBecause)}</small>`}`,
     ],
     ['Last check', state.checkedAtMs === null ? 'none yet' : relativeTime(state.checkedAtMs, nowMs)],
     ['Tracking number', numbers.length === 0 ? 'not known yet' : numbers],

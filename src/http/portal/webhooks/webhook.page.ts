@@ -1,4 +1,5 @@
 import { sumOf, type Tally } from '../../../domain/admin/tally.ts'
+import { isInTrouble } from '../../../domain/admin/verdict.ts'
 import { type AttemptResult, FAILING_MAX_MS } from '../../../domain/delivery/delivery.ts'
 import { conditionOf, type EndpointState } from '../../../domain/delivery/endpoint-state.ts'
 import type { FailureGroup } from '../../../domain/delivery/failure-group.ts'
@@ -94,9 +95,8 @@ function leadOf({ backlog: { waiting, oldestAtMs }, ...state }: EndpointView, no
 /** What is wrong, in one sentence with its answer, and what to do. */
 function explanation({ lastFailure, ...state }: InspectedEndpoint): Markup | null {
   const { endpoint, health, disabled } = state
-  const isStopped = disabled === 'gone' || disabled === 'failing'
-  if (lastFailure === null || (disabled === null ? health.failingSinceMs === null : !isStopped)) return null
-  const then = disabled === null ? 'when it is mended, press “Retry now”' : 'when it is mended, press “Enable”'
+  if (lastFailure === null || (disabled === null ? health.failingSinceMs === null : !isInTrouble(state))) return null
+  const then = disabled === null ? 'when it is mended, press “Retry now”' : 'then enable it, or disable or remove it for good'
   return html`<div class="note bad"><strong>${explainFailure(lastFailure, endpoint.url, refusesAll(state, lastFailure))}</strong> Tell whoever runs it; ${then}.</div>`
 }
 
@@ -206,7 +206,7 @@ function stopSection({ to }: Visit, state: EndpointView): Markup {
   const { waiting } = state.backlog
   const events = counted(waiting, 'event', 'events')
   return html`<section class="danger-zone" aria-labelledby="dz"><h2 id="dz">Stop</h2>
-${state.disabled === null ? html`<details><summary>Disable</summary><p>Nothing more is sent. Events go on to wait for it, and are sent when you enable it again.</p>${actionButton(to`/webhooks/${id}/disable`, `Disable ${name}`, 'danger')}</details>` : null}
+${state.disabled === null || isInTrouble(state) ? html`<details><summary>Disable</summary><p>${state.disabled === null ? 'Nothing more is sent.' : 'It stays disabled, and is no problem any more.'} Events go on to wait for it, and are sent when you enable it again.</p>${actionButton(to`/webhooks/${id}/disable`, `Disable ${name}`, 'danger')}</details>` : null}
 <details><summary>Remove</summary><form class="form" method="post" action="${to`/webhooks/${id}/remove`.path}"><p>${waiting === 0 ? 'Nothing waits for it.' : html`The ${events} that ${waiting === 1 ? 'waits is' : 'wait are'} cancelled. They stay listed, and can be replayed to another webhook.`} Its key is destroyed.</p>
 <div class="field"><label for="sure">Type ${name} to confirm</label><input id="sure" name="confirm" autocomplete="off" spellcheck="false"></div><p><button class="btn danger sure" type="submit">Remove ${name}${waiting === 0 ? null : ` and cancel ${events}`}</button></p></form></details></section>`
 }

@@ -1,0 +1,32 @@
+import { expect, test } from 'vitest'
+import type { BodyPlace } from '../../../src/domain/ingest/place-in-body.ts'
+import { eventTable } from '../../../src/http/portal/events.ts'
+import { charactersOf } from '../../../src/http/portal/html.ts'
+import { placeInTable, placeSentence } from '../../../src/http/portal/inbox/quarantine-words.ts'
+
+const NOW_MS = Date.UTC(2026, 10, 25, 14, 44)
+const shop = { id: '3', name: 'shop' }
+
+/** What a page tells of an event, without its tags. */
+function told(event: string, detail: Readonly<Record<string, unknown>>): string {
+  const row = charactersOf(eventTable([{ id: 1, atMs: NOW_MS, event, detail }], NOW_MS)).split('<td')[1] ?? ''
+  return row.replaceAll(/^[^>]*>|<[^>]*>/g, '').trim()
+}
+
+test.each([
+  ['endpoint_failing', { endpoint: shop, since: '2026-11-25T10:05:07.286Z' }, 'shop has failed every attempt since 10:05 UTC'],
+  ['endpoint_disabled', { endpoint: shop, because: 'gone' }, 'shop answered 410 Gone and was disabled'],
+  ['endpoint_disabled', { endpoint: shop, because: 'of a later version' }, 'shop was disabled: of a later version'],
+  ['pushes_quarantined', { reason: 'json_syntax', count: 1 }, '1 push was not understood: it is not JSON'],
+  ['pushes_quarantined', { reason: 'event_time', count: 3 }, '3 pushes were not understood: eventTime is not a UTC time'],
+  ['carrier_failing', { reason: 'server_error' }, 'The carrier fails: it failed inside (5xx)'],
+  ['certificate_expiring', { listener: 'public', expiresAt: 'soon' }, 'The certificate of public expires at soon'],
+])('%s is told as a person would say it', (event, detail, sentence) => {
+  expect(told(event, detail)).toBe(sentence)
+})
+
+test('a push that was cut off says after how many bytes it ends', () => {
+  const place: BodyPlace = { member: null, isMissing: false, from: 96, to: 96, found: '' }
+  expect(charactersOf(placeSentence(place))).toBe('It ends after 96 bytes.')
+  expect(charactersOf(placeInTable(place))).toBe('<small>ends after 96 bytes</small>')
+})
