@@ -4,7 +4,7 @@ import type { WriteTx } from '../flow/write-store.ts'
 import { cancelJob, insertJob, listUnendedJobs, saveJob, takeEndedJobs } from './admin/jobs.ts'
 import { insertAction, pruneActions } from './admin/operator-actions.ts'
 import { insertOperatorEvent, pruneOperatorEvents } from './admin/operator-events.ts'
-import { addTallies, pruneTallies } from './admin/tallies.ts'
+import { addTallies, findCounted, noteFlush, pruneTallies } from './admin/tallies.ts'
 import {
   beginTrouble,
   countQuarantine,
@@ -206,7 +206,9 @@ function operationVerbs({ session }: WriteParts) {
     countQuarantine: (reason, count, nowMs) => countQuarantine(session, reason, count, nowMs),
     takeQuarantineCounts: (limit) => takeQuarantineCounts(session, limit),
     addTallies: (additions) => addTallies(session, additions),
-    pruneTallies: (nowMs, limit) => pruneTallies(session, nowMs, limit),
+    noteFlush: (flush) => noteFlush(session, flush),
+    findCounted: (span, newer) => findCounted(session, span, newer),
+    pruneTallies: (span, beforeMs, limit) => pruneTallies(session, span, beforeMs, limit),
     async pruneOperations(beforeMs, limit) {
       await pruneTroubles(session, beforeMs)
       const events = await pruneOperatorEvents(session, beforeMs, limit)

@@ -13,8 +13,6 @@ const LOOK_MS = 1000
 /** How soon operators are told of what transactions have left to be told. */
 const TELL_MS = 5000
 const PRUNE_MS = 3_600_000
-/** How long events and actions are kept. */
-const KEPT_MS = 400 * 24 * 3_600_000
 const PRUNED_AT_ONCE = 500
 
 export interface TellingPorts {
@@ -27,7 +25,7 @@ export interface TellingPorts {
   readonly log: Log
 }
 
-/** Begins to tell operators what happens, and to forget what they were told long ago. */
+/** Begins to tell operators what happens, and to forget what they were told, what they ordered and what was counted long ago. */
 export function startTelling({ limits }: Pick<Config, 'limits'>, ports: TellingPorts): void {
   const { storage, carrier, certificates, wakeDispatcher, closing, log } = ports
   const { write, clock, disk, replicas } = storage
@@ -48,12 +46,11 @@ export function startTelling({ limits }: Pick<Config, 'limits'>, ports: TellingP
     if (replicas.holds('janitor') && (await write.tellOperators({ nowMs: clock.now() })) > 0) wakeDispatcher()
   }
   const prune = async () => {
-    const beforeMs = clock.now() - KEPT_MS
-    while (replicas.holds('janitor') && !(await write.pruneOperations({ beforeMs, limit: PRUNED_AT_ONCE })).isDone);
+    while (replicas.holds('janitor') && !(await write.pruneOperations({ nowMs: clock.now(), limit: PRUNED_AT_ONCE })).isDone);
   }
   const often = (work: () => Promise<void>, everyMs: number) =>
     startRepeating(
-      () => work().catch((err: unknown) => log.debug({ err }, 'operator events cannot be kept now; the relay tries again')),
+      () => work().catch((err: unknown) => log.debug({ err }, 'what operators are shown cannot be kept now; the relay tries again')),
       everyMs,
     )
   for (const repeated of [often(watch, LOOK_MS), often(tell, TELL_MS), often(prune, PRUNE_MS)]) closing.add(() => repeated.stop())

@@ -64,12 +64,14 @@ async function useStore(engine: Engine, place: string): Promise<void> {
     await tx.takeQuarantineCounts(5)
     for (const trouble of await tx.listTroubles('credentials')) await tx.saveTrouble(trouble)
     await tx.endTrouble('credentials')
-    tx.addTallies([
+    const additions = [
       { kind: 'pushes', fromMs: NOW, counts: { recorded: 1 } },
       { kind: 'disk', fromMs: NOW, counts: { free: 1 } },
-    ])
-    await tx.pruneTallies(NOW, 5)
-    await tx.pruneTallies(NOW + 1000 * 86_400_000, 5)
+    ] as const
+    if (await tx.noteFlush({ by: 'relay', number: 1, additions })) tx.addTallies(additions)
+    await tx.findCounted('hour', 191)
+    await tx.pruneTallies('hour', NOW, 5)
+    await tx.pruneTallies('day', NOW + 1, 5)
     await tx.pruneOperations(NOW + 1, 1)
     await tx.pruneOperations(NOW + 1, 500)
   })

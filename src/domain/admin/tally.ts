@@ -7,8 +7,20 @@ export type TallySpan = 'hour' | 'day'
 export const SPANS: readonly TallySpan[] = ['hour', 'day']
 const SPAN_MS: Readonly<Record<TallySpan, number>> = { hour: HOUR_MS, day: DAY_MS }
 
-/** How long tallies are kept: a week of hours besides the one that runs, and a year of days besides the month that runs. */
-export const TALLIES_KEPT_MS: Readonly<Record<TallySpan, number>> = { hour: 8 * DAY_MS, day: 400 * DAY_MS }
+/**
+ * How many hours and days are kept: a week of hours besides the one that runs, and a year of days besides the month that runs. What operators were told, and what
+ * they ordered, is kept for as many days.
+ */
+export const SPANS_KEPT: Readonly<Record<TallySpan, number>> = { hour: 8 * 24, day: 400 }
+
+/**
+ * From when on hours or days are kept. They go by age, but only after the relay has counted in as many later ones: a clock that is set ahead by mistake makes all
+ * that is stored look old, and passes few hours until it is put right.
+ * @param countedFromMs when the last hour or day begins that must be kept of those that anything was counted in; null: there are not so many
+ */
+export function keptFrom(span: TallySpan, nowMs: number, countedFromMs: number | null): number {
+  return countedFromMs === null ? 0 : Math.min(nowMs - SPANS_KEPT[span] * SPAN_MS[span], countedFromMs)
+}
 
 /**
  * What is counted. `pushes`: received, by outcome. `missed`: missed pushes, by how late the poll that found them was. `polls`: by outcome. `attempts`: of all endpoints. `calls`: to the
@@ -40,6 +52,14 @@ export interface Tally {
 /** Counts of one hour that are to be added to what is stored. */
 export interface TallyAddition extends Tally {
   readonly kind: TallyKind
+}
+
+/** What a process adds at once. It adds the same again, under the same number, until it knows that it is stored. */
+export interface TallyFlush {
+  /** The process, by a name that no other has or had. */
+  readonly by: string
+  readonly number: number
+  readonly additions: readonly TallyAddition[]
 }
 
 /** When the hour or the day of a moment begins. */

@@ -2,7 +2,7 @@ import type { Job, JobTask, UnendedJob } from '../../domain/admin/job.ts'
 import type { ActionQuery, Audited, KeptAction, OperatorAction } from '../../domain/admin/operator-action.ts'
 import type { InspectedParcel, ParcelPage, ParcelQuery, StoreCounts } from '../../domain/admin/parcel-list.ts'
 import type { Assignment, Replica, Role, RoleChange } from '../../domain/admin/replica.ts'
-import type { Tally, TallyAddition, TallySpan } from '../../domain/admin/tally.ts'
+import type { Tally, TallyAddition, TallyFlush, TallySpan } from '../../domain/admin/tally.ts'
 import type { QuarantineCount, Trouble, TroubleBegun, TroubleEnded } from '../../domain/admin/trouble.ts'
 import type { OperatorEvent, OperatorEventQuery, ToldEvent } from '../../domain/delivery/operator-event.ts'
 import type { BatchReport } from '../../domain/history/recording.ts'
@@ -34,12 +34,10 @@ export interface AdminWrites {
   tellOperators(request: { readonly nowMs: number }): Promise<number>
   /** Adds an action to the audit trail that no other transaction could write down. */
   recordAction(action: OperatorAction): Promise<void>
-  /** Adds counts to those of their hours and days. */
-  addTallies(additions: readonly TallyAddition[]): Promise<void>
-  /** Deletes up to `limit` tallies that are no longer kept; `isDone`: none is left. */
-  pruneTallies(request: { readonly nowMs: number; readonly limit: number }): Promise<{ readonly isDone: boolean }>
-  /** Deletes up to `limit` events and actions from before a time; `isDone`: none is left. */
-  pruneOperations(request: { readonly beforeMs: number; readonly limit: number }): Promise<{ readonly isDone: boolean }>
+  /** Adds counts to those of their hours and days; a flush that was stored, though its answer was lost, is not added again. */
+  addTallies(flush: TallyFlush): Promise<void>
+  /** Deletes up to `limit` of the tallies, events and actions that are no longer kept; `isDone`: none is left. */
+  pruneOperations(request: { readonly nowMs: number; readonly limit: number }): Promise<{ readonly isDone: boolean }>
 }
 
 /** Only the replica with this role may do it; absent: any. */
@@ -74,9 +72,14 @@ export interface AdminTx {
   countQuarantine(reason: string, count: number, nowMs: number): void
   /** Takes the oldest of that away. */
   takeQuarantineCounts(limit: number): Promise<readonly QuarantineCount[]>
+  /** Adds counts to those of their hours and days. */
   addTallies(additions: readonly TallyAddition[]): void
-  /** Deletes up to `limit` tallies that are no longer kept; returns how many. */
-  pruneTallies(nowMs: number, limit: number): Promise<number>
+  /** Notes that a flush is being stored; false: it is the last flush of its process that was stored. */
+  noteFlush(flush: TallyFlush): Promise<boolean>
+  /** When the hour or day begins before which `newer` others are stored, whatever is counted in them; null: there are not so many. */
+  findCounted(span: TallySpan, newer: number): Promise<number | null>
+  /** Deletes up to `limit` tallies of hours or days from before a time; returns how many. */
+  pruneTallies(span: TallySpan, beforeMs: number, limit: number): Promise<number>
   /** Deletes up to `limit` events and actions from before a time; returns how many. */
   pruneOperations(beforeMs: number, limit: number): Promise<number>
   /** A stored value by name; null: there is none. */

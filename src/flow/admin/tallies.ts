@@ -1,4 +1,11 @@
-import { type CallSpender, latenessClass, spanStart, type TallyAddition, type TallyKind } from '../../domain/admin/tally.ts'
+import {
+  type CallSpender,
+  latenessClass,
+  spanStart,
+  type TallyAddition,
+  type TallyFlush,
+  type TallyKind,
+} from '../../domain/admin/tally.ts'
 import type { Clock, Meter } from '../ports.ts'
 import type { WriteSide } from '../write-side.ts'
 
@@ -14,6 +21,8 @@ export interface Tallies {
 
 export interface TalliesPorts {
   readonly write: Pick<WriteSide, 'addTallies'>
+  /** Names this process, as no other is or was named. */
+  readonly process: string
   /** Free bytes on the disk of the store; infinite: a server looks after it. */
   readonly freeBytes: () => number
   readonly clock: Pick<Clock, 'now'>
@@ -26,9 +35,12 @@ const OTHERS = 'others'
 const HOURS_MAX = 48
 
 /** Creates the tallies of a relay. Counting costs two look-ups in memory; nothing is written before `flush`. */
-export function createTallies({ write, freeBytes, clock }: TalliesPorts): Tallies {
+export function createTallies({ write, process, freeBytes, clock }: TalliesPorts): Tallies {
   /** By the hour's beginning, then by kind and name. */
   let pending = new Map<number, Map<TallyKind, Map<string, number>>>()
+  /** What the store was given last. It stays as it is until the store has answered, because the store may have it. */
+  let flushed: TallyFlush = { by: process, number: 0, additions: [] }
+  let before: Promise<void> = Promise.resolve()
 
   function namesOf(fromMs: number, kind: TallyKind): Map<string, number> {
     const kinds = pending.get(fromMs) ?? new Map<TallyKind, Map<string, number>>()
@@ -51,11 +63,26 @@ export function createTallies({ write, freeBytes, clock }: TalliesPorts): Tallie
     names.set('free', Math.min(free, names.get('free') ?? free))
   }
 
-  function putBack(additions: readonly TallyAddition[]): void {
-    for (const { fromMs, kind, counts } of additions) {
-      if (kind !== 'disk') for (const [name, count] of Object.entries(counts)) add(kind, name, count, fromMs)
-    }
+  function takePending(): readonly TallyAddition[] {
+    const additions = [...pending].flatMap(([fromMs, kinds]) =>
+      [...kinds].map(([kind, names]): TallyAddition => ({ fromMs, kind, counts: Object.fromEntries(names) })),
+    )
+    pending = new Map()
+    return additions
+  }
+
+  async function send(): Promise<void> {
+    if (flushed.additions.length === 0) return
+    await write.addTallies(flushed)
+    flushed = { ...flushed, additions: [] }
+  }
+
+  async function flushNow(): Promise<void> {
+    noteFreeBytes()
     for (const fromMs of [...pending.keys()].toSorted((a, b) => b - a).slice(HOURS_MAX)) pending.delete(fromMs)
+    await send()
+    flushed = { by: process, number: flushed.number + 1, additions: takePending() }
+    await send()
   }
 
   return {
@@ -81,19 +108,10 @@ export function createTallies({ write, freeBytes, clock }: TalliesPorts): Tallie
       },
     }),
     callMade: (spender) => add('calls', spender, 1),
-    async flush() {
-      noteFreeBytes()
-      const additions = [...pending].flatMap(([fromMs, kinds]) =>
-        [...kinds].map(([kind, names]): TallyAddition => ({ fromMs, kind, counts: Object.fromEntries(names) })),
-      )
-      if (additions.length === 0) return
-      pending = new Map()
-      try {
-        await write.addTallies(additions)
-      } catch (error) {
-        putBack(additions)
-        throw error
-      }
+    flush() {
+      const turn = before.catch(() => undefined).then(flushNow)
+      before = turn
+      return turn
     },
   }
 }

@@ -1,4 +1,5 @@
 import type { Job } from '../../domain/admin/job.ts'
+import { keptFrom, SPANS_KEPT, type TallySpan } from '../../domain/admin/tally.ts'
 import { QUARANTINE_SUBJECTS, tellQuarantined } from '../../domain/admin/trouble.ts'
 import type { OperatorEvent } from '../../domain/delivery/operator-event.ts'
 import { recordOperatorEvent } from '../operator-events.tx.ts'
@@ -7,14 +8,7 @@ import type { WriteStore, WriteTx } from '../write-store.ts'
 
 export type TellOperators = Pick<
   WriteSide,
-  | 'recordOperatorEvent'
-  | 'beginTrouble'
-  | 'endTrouble'
-  | 'tellOperators'
-  | 'recordAction'
-  | 'addTallies'
-  | 'pruneTallies'
-  | 'pruneOperations'
+  'recordOperatorEvent' | 'beginTrouble' | 'endTrouble' | 'tellOperators' | 'recordAction' | 'addTallies' | 'pruneOperations'
 >
 
 /** How much of what has happened is told in one transaction. */
@@ -64,14 +58,22 @@ export function createTellOperators(store: WriteStore): TellOperators {
 
     recordAction: (action) => store.transaction(async (tx) => tx.addAction(action)),
 
-    addTallies: (additions) => store.transaction(async (tx) => tx.addTallies(additions)),
+    addTallies: (flush) =>
+      store.transaction(async (tx) => {
+        if (await tx.noteFlush(flush)) tx.addTallies(flush.additions)
+      }),
 
-    pruneTallies: ({ nowMs, limit }) =>
-      store.transaction(async (tx) => ({ isDone: (await tx.pruneTallies(nowMs, limit)) < limit }), { ofRole: 'janitor' }),
-
-    pruneOperations: ({ beforeMs, limit }) =>
-      store.transaction(async (tx) => ({ isDone: (await tx.pruneOperations(beforeMs, limit)) < limit }), { ofRole: 'janitor' }),
+    pruneOperations: ({ nowMs, limit }) =>
+      store.transaction(async (tx) => ({ isDone: (await prune(tx, nowMs, limit)) < limit }), { ofRole: 'janitor' }),
   }
+}
+
+async function prune(tx: WriteTx, nowMs: number, limit: number): Promise<number> {
+  const from = async (span: TallySpan) => keptFrom(span, nowMs, await tx.findCounted(span, SPANS_KEPT[span] - 1))
+  const [hoursFromMs, daysFromMs] = [await from('hour'), await from('day')]
+  let pruned = await tx.pruneTallies('hour', hoursFromMs, limit)
+  pruned += await tx.pruneTallies('day', daysFromMs, limit - pruned)
+  return pruned + (await tx.pruneOperations(daysFromMs, limit - pruned))
 }
 
 async function tellOfQuarantine(tx: WriteTx, nowMs: number): Promise<number> {

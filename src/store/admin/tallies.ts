@@ -1,4 +1,4 @@
-import { SPANS, spanStart, TALLIES_KEPT_MS, type Tally, type TallyAddition, type TallySpan } from '../../domain/admin/tally.ts'
+import { SPANS, spanStart, type Tally, type TallyAddition, type TallyFlush, type TallySpan } from '../../domain/admin/tally.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
 import { decodeDetail } from './operator-events.ts'
@@ -19,6 +19,19 @@ const save = (how: 'sum' | 'min') =>
   )
 const add = save('sum')
 const lower = save('min')
+/** Notes a flush among the tallies of its hour, with which it is forgotten. The row is locked before it is compared, so a commit under way is waited for. */
+const note = statement<Omit<Added, 'span'>>()((db, p) =>
+  db
+    .insertInto('tally')
+    .values({ span: 'hour', kind: p.kind, from_ms: p.fromMs, counts: p.counts })
+    .onConflict((conflict) =>
+      conflict
+        .columns(['span', 'kind', 'from_ms'])
+        .doUpdateSet(({ ref }) => ({ counts: ref('excluded.counts') }))
+        .whereRef('tally.counts', '!=', 'excluded.counts'),
+    )
+    .returning('from_ms'),
+)
 const list = statement<{ span: string; kind: string; fromMs: number; toMs: number }>()((db, p) =>
   db
     .selectFrom('tally')
@@ -38,9 +51,18 @@ const old = statement<{ span: string; beforeMs: number; limit: number }>()((db, 
     .orderBy('from_ms')
     .limit(p.limit),
 )
+const counted = statement<{ span: string; newer: number }>()((db, p) =>
+  db.selectFrom('tally').select('from_ms').distinct().where('span', '=', p.span).orderBy('from_ms', 'desc').limit(1).offset(p.newer),
+)
 const remove = statement<{ span: string; kind: string; fromMs: number }>()((db, p) =>
   db.deleteFrom('tally').where('span', '=', p.span).where('kind', '=', p.kind).where('from_ms', '=', p.fromMs),
 )
+
+/** Notes which flush of a process was the last; false: it is noted already, so its commit was done and the answer lost. */
+export async function noteFlush(session: Session, { by, number, additions }: TallyFlush): Promise<boolean> {
+  const fromMs = Math.max(0, ...additions.map((addition) => addition.fromMs))
+  return (await session.all(note, { kind: `flush:${by}`, fromMs, counts: JSON.stringify({ number }) })).length > 0
+}
 
 /** Adds counts to those of their hours and days. Replicas that do so at the same time lock rows in the same order. */
 export function addTallies(session: Session, additions: readonly TallyAddition[]): void {
@@ -65,15 +87,15 @@ function numbersOf(counts: Readonly<Record<string, unknown>>): Readonly<Record<s
   return Object.fromEntries(Object.entries(counts).map(([name, count]) => [name, Number(count)]))
 }
 
-/** Deletes up to `limit` tallies that are no longer kept; returns how many. */
-export async function pruneTallies(session: Session, nowMs: number, limit: number): Promise<number> {
-  const found = await Promise.all(
-    SPANS.map(async (span) => {
-      const rows = await session.all(old, { span, beforeMs: nowMs - TALLIES_KEPT_MS[span], limit })
-      return rows.map(({ kind, from_ms: fromMs }) => ({ span, kind, fromMs }))
-    }),
-  )
-  const removed = found.flat().slice(0, limit)
-  for (const row of removed) session.enqueueWrite(remove, row)
-  return removed.length
+/** Finds when the hour or day begins before which `newer` others are stored; null: there are not so many. */
+export async function findCounted(session: Session, span: TallySpan, newer: number): Promise<number | null> {
+  const [row] = await session.all(counted, { span, newer })
+  return row?.from_ms ?? null
+}
+
+/** Deletes up to `limit` tallies of hours or days from before a time; returns how many. */
+export async function pruneTallies(session: Session, span: TallySpan, beforeMs: number, limit: number): Promise<number> {
+  const rows = await session.all(old, { span, beforeMs, limit })
+  for (const { kind, from_ms: fromMs } of rows) session.enqueueWrite(remove, { span, kind, fromMs })
+  return rows.length
 }

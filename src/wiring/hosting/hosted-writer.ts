@@ -67,7 +67,6 @@ const VERBS = [
   'recordAction',
   'pruneOperations',
   'addTallies',
-  'pruneTallies',
   'replayFeed',
   'reserveEndpoint',
   'addEndpoint',

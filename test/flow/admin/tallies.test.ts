@@ -10,16 +10,21 @@ const NOON = Date.UTC(2026, 2, 1, 12)
 function start() {
   let nowMs = NOON
   let free = Number.POSITIVE_INFINITY
-  let isDown = false
+  let isDown: boolean | 'after the commit' = false
+  let last = 0
   const stored: TallyAddition[] = []
   const told: unknown[] = []
   const tallies = createTallies({
     write: {
-      addTallies: async (additions) => {
-        if (isDown) throw new Error('the store is down')
-        stored.push(...additions)
+      addTallies: async ({ by, number, additions }) => {
+        expect(by).toBe('relay')
+        if (isDown === true) throw new Error('the store is down')
+        if (number !== last) stored.push(...additions)
+        last = number
+        if (isDown !== false) throw new Error('the answer was lost')
       },
     },
+    process: 'relay',
     freeBytes: () => free,
     clock: { now: () => nowMs },
   })
@@ -37,7 +42,7 @@ function start() {
     meter: tallies.over(silent),
     stored,
     told,
-    set: (now: Partial<{ nowMs: number; free: number; isDown: boolean }>) => {
+    set: (now: Partial<{ nowMs: number; free: number; isDown: boolean | 'after the commit' }>) => {
       nowMs = now.nowMs ?? nowMs
       free = now.free ?? free
       isDown = now.isDown ?? isDown
@@ -95,6 +100,17 @@ test('further names than a hundred of a kind are counted together', async () => 
   expect([Object.keys(counts).length, counts.others, counts['app:3']]).toEqual([101, 50, 2])
 })
 
+test('what is stored though its answer was lost is not given to the store again as something else', async () => {
+  const { meter, flush, stored, set } = start()
+  meter.pollEnded('found')
+  set({ isDown: 'after the commit' })
+  await expect(flush()).rejects.toThrow('lost')
+  meter.pollEnded('found')
+  set({ isDown: false })
+  await Promise.all([flush(), flush()])
+  expect(stored.map(({ counts }) => counts)).toEqual([{ found: 1 }, { found: 1 }])
+})
+
 const step = fc.oneof(
   fc.record({
     kind: fc.constant('count' as const),
@@ -102,7 +118,7 @@ const step = fc.oneof(
     count: fc.nat(5),
   }),
   fc.record({ kind: fc.constant('move' as const), byMs: fc.integer({ min: -2 * HOUR_MS, max: 3 * HOUR_MS }) }),
-  fc.record({ kind: fc.constant('flush' as const), isDown: fc.boolean() }),
+  fc.record({ kind: fc.constant('flush' as const), isDown: fc.constantFrom(false, true, 'after the commit' as const) }),
 )
 
 test('whatever the clock does and the store refuses, each count is stored once, in its hour', async () => {

@@ -7,7 +7,6 @@ import { incomingPush, openStore } from '../../support/write-side.ts'
 const NOON = Date.UTC(2026, 2, 1, 12)
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
-const DAY_MS = 24 * HOUR_MS
 const ANY = { event: null, fromMs: null, toMs: null, before: null, limit: 100 } as const
 
 const refused: OperatorEvent = { event: 'credentials_refused' }
@@ -129,34 +128,6 @@ describe.each(engines)('operator events on $name', (engine) => {
       { event: 'job_ended', job: { kind: 'replay' }, state: 'done', done: 0, failure: null },
       { job: { id: String(gone?.jobId) }, state: 'failed', failure: 'The endpoint was removed.' },
       { job: { id: String(last?.jobId) }, state: 'cancelled' },
-    ])
-  })
-
-  test('events and actions are pruned in batches, and what is younger stays', async () => {
-    const { writes, reads } = await open(engine)
-    const by = { kind: 'app', name: 'admin', address: '10.0.0.1' } as const
-    for (const day of [0, 1, 2, 3]) {
-      await writes.recordOperatorEvent(refused, NOON + day * DAY_MS)
-      await writes.recordAction({
-        atMs: NOON + day * DAY_MS,
-        by,
-        action: 'endpoint.tested',
-        target: { kind: 'endpoint', id: '1' },
-        detail: {},
-      })
-    }
-    const prune = async () => (await writes.pruneOperations({ beforeMs: NOON + 3 * DAY_MS, limit: 4 })).isDone
-    expect([await prune(), await prune()]).toEqual([false, true])
-    expect((await reads.listOperatorEvents(ANY)).map(({ atMs }) => atMs)).toEqual([NOON + 3 * DAY_MS])
-    expect(await reads.listActions({ before: null, limit: 10 })).toEqual([
-      {
-        id: expect.any(Number),
-        atMs: NOON + 3 * DAY_MS,
-        by,
-        action: 'endpoint.tested',
-        target: { kind: 'endpoint', id: '1' },
-        detail: {},
-      },
     ])
   })
 })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type Counts, spanStart, type TallyAddition } from '../../../src/domain/admin/tally.ts'
+import { type Counts, spanStart, type TallyAddition, type TallyFlush } from '../../../src/domain/admin/tally.ts'
 import { engines } from '../../support/engines.ts'
 import { openStore } from '../../support/write-side.ts'
 
@@ -8,13 +8,15 @@ const DAY_MS = 24 * HOUR_MS
 const NOON = Date.UTC(2026, 2, 1, 12)
 
 const pushes = (fromMs: number, counts: Counts): TallyAddition => ({ kind: 'pushes', fromMs, counts })
+let flushes = 0
+const flush = (additions: readonly TallyAddition[]): TallyFlush => ({ by: 'relay', number: ++flushes, additions })
 const ALWAYS = { fromMs: 0, toMs: Number.MAX_SAFE_INTEGER }
 
 describe.each(engines)('tallies on $name', (engine) => {
   test('counts are added to those of their hour and of their day', async () => {
     const { writes, reads } = await openStore(NOON, engine)
-    await writes.addTallies([pushes(NOON, { recorded: 2, duplicate: 1 }), pushes(NOON + HOUR_MS, { recorded: 5 })])
-    await writes.addTallies([pushes(NOON, { recorded: 3, 'odd "name\' ?': 1 })])
+    await writes.addTallies(flush([pushes(NOON, { recorded: 2, duplicate: 1 }), pushes(NOON + HOUR_MS, { recorded: 5 })]))
+    await writes.addTallies(flush([pushes(NOON, { recorded: 3, 'odd "name\' ?': 1 })]))
     expect(await reads.listTallies({ span: 'hour', kind: 'pushes', ...ALWAYS })).toEqual([
       { fromMs: NOON, counts: { recorded: 5, duplicate: 1, 'odd "name\' ?': 1 } },
       { fromMs: NOON + HOUR_MS, counts: { recorded: 5 } },
@@ -29,7 +31,7 @@ describe.each(engines)('tallies on $name', (engine) => {
   test('of free bytes the fewest stay', async () => {
     const { writes, reads } = await openStore(NOON, engine)
     for (const free of [700_000_000_000, 500_000_000_001, 600_000_000_000])
-      await writes.addTallies([{ kind: 'disk', fromMs: NOON, counts: { free } }])
+      await writes.addTallies(flush([{ kind: 'disk', fromMs: NOON, counts: { free } }]))
     expect(await reads.listTallies({ span: 'day', kind: 'disk', ...ALWAYS })).toMatchObject([{ counts: { free: 500_000_000_001 } }])
   })
 
@@ -38,25 +40,67 @@ describe.each(engines)('tallies on $name', (engine) => {
     const kinds = ['pushes', 'polls', 'endpoint:1', 'endpoint:2'] as const
     await Promise.all(
       Array.from({ length: 20 }, (_, at) =>
-        writes.addTallies(
-          (at % 2 === 0 ? kinds : kinds.toReversed()).map((kind) => ({ kind, fromMs: NOON, counts: { [`n${at % 3}`]: 1 } })),
-        ),
+        writes.addTallies({
+          by: `relay ${at}`,
+          number: 1,
+          additions: (at % 2 === 0 ? kinds : kinds.toReversed()).map((kind) => ({ kind, fromMs: NOON, counts: { [`n${at % 3}`]: 1 } })),
+        }),
       ),
     )
     for (const kind of kinds)
       expect(await reads.listTallies({ span: 'day', kind, ...ALWAYS })).toMatchObject([{ counts: { n0: 7, n1: 7, n2: 6 } }])
   })
 
-  test('hours go after 8 days and days after 400, a batch at a time', async () => {
+  test('a flush that is given again because its answer was lost is added once', async () => {
     const { writes, reads } = await openStore(NOON, engine)
-    for (const days of [401, 399, 9, 7, 0]) await writes.addTallies([pushes(NOON - days * DAY_MS, { recorded: 1 })])
-    const prune = () => writes.pruneTallies({ nowMs: NOON, limit: 2 })
-    expect([await prune(), await prune(), await prune()]).toEqual([{ isDone: false }, { isDone: false }, { isDone: true }])
-    const left = async (span: 'hour' | 'day') =>
-      (await reads.listTallies({ span, kind: 'pushes', ...ALWAYS })).map(({ fromMs }) => Math.round((NOON - fromMs) / DAY_MS))
-    expect([await left('hour'), await left('day')]).toEqual([
-      [7, 0],
-      [400, 10, 8, 1],
-    ])
+    const lost = flush([pushes(NOON, { recorded: 2 }), pushes(NOON + HOUR_MS, { recorded: 1 })])
+    for (const again of [lost, lost, { ...lost, by: 'another' }, flush([pushes(NOON, { recorded: 10 })])]) await writes.addTallies(again)
+    expect(await reads.listTallies({ span: 'day', kind: 'pushes', ...ALWAYS })).toMatchObject([{ counts: { recorded: 16 } }])
+  })
+
+  /** Counts something in each hour of the last 8 days and on each of the 400 before, and operates on the first. */
+  async function openLongUsed(operatedDaysAgo: number) {
+    const { writes, reads } = await openStore(NOON, engine)
+    const days = Array.from({ length: 400 }, (_, at) => pushes(NOON - (at + 8) * DAY_MS, { recorded: 1 }))
+    const hours = Array.from({ length: 191 }, (_, at) => pushes(NOON - at * HOUR_MS, { recorded: 1 }))
+    await writes.addTallies(flush([...days, ...hours]))
+    const atMs = NOON - operatedDaysAgo * DAY_MS
+    await writes.recordOperatorEvent({ event: 'credentials_refused' }, atMs)
+    const by = { kind: 'app', name: 'admin', address: null } as const
+    await writes.recordAction({ atMs, by, action: 'endpoint.tested', target: { kind: 'endpoint', id: '1' }, detail: {} })
+    const prune = async (nowMs: number) => {
+      let batches = 1
+      while (!(await writes.pruneOperations({ nowMs, limit: 300 })).isDone) batches++
+      return batches
+    }
+    const firstOf = async (span: 'hour' | 'day') => {
+      const tallies = await reads.listTallies({ span, kind: 'pushes', ...ALWAYS })
+      return Math.round((NOON - (tallies[0]?.fromMs ?? 0)) / DAY_MS)
+    }
+    const operated = async () => [
+      (await reads.listOperatorEvents({ event: null, fromMs: null, toMs: null, before: null, limit: 5 })).length,
+      (await reads.listActions({ before: null, limit: 5 })).length,
+    ]
+    return { count: (fromMs: number) => writes.addTallies(flush([pushes(fromMs, { recorded: 1 })])), prune, firstOf, operated }
+  }
+
+  test('hours go after 8 days and days after 400 with what operators did, a batch at a time', async () => {
+    const { count, prune, firstOf, operated } = await openLongUsed(399)
+    expect([await prune(NOON), await firstOf('hour'), await firstOf('day'), await operated()]).toEqual([2, 8, 400, [1, 1]])
+    for (const days of [1, 2]) await count(NOON + days * DAY_MS)
+    await prune(NOON + 2 * DAY_MS)
+    expect([await firstOf('day'), await operated()]).toEqual([398, [0, 0]])
+  })
+
+  test.each([8, 400])('a clock that is %i days ahead until it is put right deletes nothing that is needed', async (days) => {
+    const { count, prune, firstOf, operated } = await openLongUsed(395)
+    await prune(NOON)
+    for (const hour of [0, 1]) {
+      await count(NOON + days * DAY_MS + hour * HOUR_MS)
+      await prune(NOON + days * DAY_MS + hour * HOUR_MS)
+    }
+    await count(NOON)
+    await prune(NOON)
+    expect([await firstOf('hour'), await firstOf('day'), await operated()]).toEqual([8, 399, [1, 1]])
   })
 })
