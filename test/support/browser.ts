@@ -33,7 +33,8 @@ const TIMEOUT_MS = 120_000
 
 let started: Promise<Browser> | null = null
 
-async function start(): Promise<Browser> {
+/** Starts a browser, which is to be closed. */
+export async function startBrowser(): Promise<Browser> {
   await unpack()
   return await playwright.launch({
     executablePath: join(UNPACKED, 'chromium'),
@@ -50,7 +51,7 @@ export function browserOfFile(): (options?: BrowserContextOptions) => Promise<Pa
     started = null
   })
   return async (options = {}) => {
-    started ??= start()
+    started ??= startBrowser()
     const context = await (await started).newContext(options)
     context.setDefaultTimeout(TIMEOUT_MS)
     return await context.newPage()

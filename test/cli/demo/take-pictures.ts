@@ -1,0 +1,68 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, statSync } from 'node:fs'
+import { createInterface } from 'node:readline'
+import type { Locator, Page } from 'playwright-core'
+import { ADMIN } from '../../../src/cli/demo/shop.ts'
+import { startBrowser } from '../../support/browser.ts'
+import { ownGroup, tieToTest } from '../../support/tied-process.ts'
+
+// The pictures of the portal in the README, of what the demo shows when every history is complete. `npm run pictures` makes them.
+
+const FOLDER = 'docs/images'
+const WIDTH = 1200
+/** Of a history. So many rows have every door among them, and fit the picture. */
+const ROWS = 5
+
+/** Runs the demo until its histories are complete. Returns the address of its portal. */
+async function startDemo() {
+  const demo = tieToTest(spawn(process.execPath, ['src/main.ts', 'demo'], { ...ownGroup, stdio: ['ignore', 'pipe', 'inherit'] }))
+  let url = ''
+  for await (const line of createInterface(demo.stdout)) {
+    url = /relay, internal +(\S+)/.exec(line)?.[1] ?? url
+    if (line.includes('histories are complete')) break
+  }
+  // What it says from here on is of no interest, and must not fill the pipe.
+  demo.stdout.resume()
+  return { url, demo }
+}
+
+/** The first parcel of whose latest entries a push brought some and a poll others. */
+async function findParcelOfBothDoors(page: Page): Promise<string> {
+  await page.goto('/parcels?stopped=delivered')
+  const paths = await page.getByRole('table', { name: 'Parcels' }).getByRole('link').all()
+  for (const path of await Promise.all(paths.map((link) => link.getAttribute('href')))) {
+    await page.goto(path ?? '')
+    const text = (await historyOf(page).getByRole('row').allTextContents()).slice(0, ROWS + 1).join(' ')
+    if (text.includes('no push came') && text.includes('a poll agreed')) return path ?? ''
+  }
+  throw new Error('a poll alone brought no entry of any parcel')
+}
+
+const historyOf = (page: Page) => page.getByRole('table', { name: 'History, newest first' })
+
+/** Takes a picture of a page as far down as `last`. */
+async function take(page: Page, path: string, name: string, last: Locator): Promise<void> {
+  await page.goto(path)
+  await page.getByText('Changes show by themselves').waitFor()
+  const { y = 0, height = 0 } = (await last.boundingBox()) ?? {}
+  await page.setViewportSize({ width: WIDTH, height: Math.ceil(y + height) })
+  const file = `${FOLDER}/${name}.png`
+  await page.screenshot({ path: file })
+  process.stdout.write(`${file}: ${Math.ceil(statSync(file).size / 1024)} kB\n`)
+}
+
+mkdirSync(FOLDER, { recursive: true })
+const { url, demo } = await startDemo()
+const browser = await startBrowser()
+const page = await browser.newPage({ baseURL: url, viewport: { width: WIDTH, height: 900 } })
+await page.goto('/')
+await page.getByLabel('User name').fill(ADMIN.username)
+await page.getByLabel('Password').fill(ADMIN.password)
+await page.getByRole('button', { name: 'Log in' }).click()
+await take(page, '/', 'overview', page.getByRole('table', { name: 'Checks' }))
+await take(page, await findParcelOfBothDoors(page), 'parcel', historyOf(page).getByRole('row').nth(ROWS))
+await browser.close()
+const ended = once(demo, 'exit')
+demo.kill('SIGINT')
+await ended
