@@ -5,6 +5,9 @@ import { defineConfig } from 'vitest/config'
 /** What runs within seconds: `npm run test:unit`. */
 const UNIT = ['test/domain/**/*.test.ts', 'test/flow/**/*.test.ts', 'test/house/**/*.test.ts']
 
+/** What takes long, and says more about what other tests have shown: `npm run test:extended`. */
+const EXTENDED = 'test/**/*.extended.test.ts'
+
 /** What is about load: `npm run test:stress`. */
 const STRESS = 'test/stress/**/*.test.ts'
 
@@ -25,7 +28,7 @@ const BEFORE = ['test/support/compile-once.ts', 'test/support/postgres-once.ts']
 
 const MINUTE_MS = 60_000
 
-/** `npm test` is the projects `unit` and `process`; the others have a command each. */
+/** `npm test` is the projects `unit` and `process`; the others have a command each. The gate is all but `faults`. */
 export default defineConfig({
   test: {
     // Workers are processes, because native addons do not like threads that end. One more than the smallest machine has cores, since tests of processes
@@ -46,7 +49,11 @@ export default defineConfig({
     setupFiles: 'test/support/patience.ts',
     projects: [
       { extends: true, test: { name: 'unit', include: UNIT } },
-      { extends: true, test: { name: 'process', include: ['test/**/*.test.ts'], exclude: [...UNIT, STRESS], globalSetup: BEFORE } },
+      {
+        extends: true,
+        test: { name: 'process', include: ['test/**/*.test.ts'], exclude: [...UNIT, EXTENDED, STRESS], globalSetup: BEFORE },
+      },
+      { extends: true, test: { name: 'extended', include: [EXTENDED], env: { RELAY_FAULTS: 'extended' }, globalSetup: BEFORE } },
       // One file at a time: what is measured has the machine to itself. After the others, where several projects run.
       {
         extends: true,

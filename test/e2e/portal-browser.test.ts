@@ -2,8 +2,9 @@ import type { Page } from 'playwright-core'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { browserOfFile } from '../support/browser.ts'
 import { pushBody } from '../support/builders.ts'
-import { barriersOn, LOOKS, logInOn } from '../support/portal-page.ts'
-import { ADMIN, push } from '../support/relay.ts'
+import { EXTENDED } from '../support/extended.ts'
+import { logInOn } from '../support/portal-page.ts'
+import { push } from '../support/relay.ts'
 import { idsOfTest, relayOfFile } from '../support/relay-of-file.ts'
 import { expectedSignature, startWebhookReceiver } from '../support/webhook-receiver.ts'
 
@@ -31,10 +32,10 @@ async function addWebhook(page: Page, name: string, url: string): Promise<string
 const goTo = (page: Page, name: string) => page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name, exact: true }).click()
 const heading = (page: Page) => page.getByRole('heading', { level: 1 }).textContent()
 
-describe.each([
-  ['with script', true],
-  ['without script', false],
-])('%s', (_form, javaScriptEnabled) => {
+/** A person's browser has a script; `npm test` goes without. */
+const javaScriptEnabled = EXTENDED
+
+describe(`with the script ${javaScriptEnabled ? 'on' : 'off'}`, () => {
   test('a webhook is added, its key is seen once and never again, and its events are signed with it', async () => {
     await using receiver = await startWebhookReceiver()
     const name = own('shop')
@@ -143,82 +144,4 @@ describe.each([
     await page.getByRole('button', { name: 'Send test' }).click()
     expect(await page.getByRole('alert').textContent()).toMatch(/^ The test was refused: 503 after \d+ ms, <b>closed<\/b>\.$/)
   })
-})
-
-/** Presses Tab until what has focus is called so. */
-async function tabTo(page: Page, name: string): Promise<void> {
-  const focused = () => page.evaluate<string>(NAME_OF_FOCUSED)
-  for (let presses = 0; presses < 40 && (await focused()) !== name; presses++) await page.keyboard.press('Tab')
-  expect(await focused()).toBe(name)
-}
-
-const NAME_OF_FOCUSED = `(document.activeElement.labels?.[0] ?? document.activeElement).textContent.trim()`
-
-test('the keyboard alone adds a webhook, from logging in to its key', async () => {
-  await using receiver = await startWebhookReceiver()
-  const name = own('shop')
-  const page = await openPage({ baseURL: ofFile().internalUrl })
-  onTestFinished(() => page.context().close())
-  await page.goto('/')
-  await tabTo(page, 'User name')
-  await page.keyboard.type(ADMIN.username)
-  await tabTo(page, 'Password')
-  await page.keyboard.type(ADMIN.password)
-  await page.keyboard.press('Enter')
-  await page.getByRole('navigation', { name: 'Main' }).waitFor()
-  await tabTo(page, 'Webhooks')
-  await page.keyboard.press('Enter')
-  await page.waitForURL('**/webhooks')
-  await tabTo(page, 'Skip to content')
-  await page.keyboard.press('Enter')
-  await tabTo(page, 'Add webhook')
-  await page.keyboard.press('Enter')
-  await page.waitForURL('**/webhooks/new')
-  await tabTo(page, 'URL')
-  await page.keyboard.type(receiver.url)
-  await tabTo(page, 'Name')
-  await page.keyboard.type(name)
-  await tabTo(page, 'Add webhook')
-  await page.keyboard.press('Enter')
-  await expect.poll(() => heading(page)).toBe(`${name} is added`)
-  expect(await page.locator('#key').textContent()).toMatch(/^[\w+/]{43}=$/)
-})
-
-test.each(LOOKS)('no page has a serious barrier, %s', async (_look, options) => {
-  await using receiver = await startWebhookReceiver()
-  const id = own('1001')
-  await push(ofFile().publicUrl, pushBody({ trackingIds: [id] }))
-  const page = await openPage({ baseURL: ofFile().internalUrl, bypassCSP: true, ...options })
-  onTestFinished(() => page.context().close())
-  await page.goto('/login')
-  const barriers: string[] = []
-  const look = async () => {
-    barriers.push(...(await barriersOn(page)))
-  }
-  await look()
-  await logInOn(page)
-  await page.goto('/webhooks/new')
-  await page.getByLabel('URL', { exact: true }).fill(receiver.url)
-  await page.getByLabel('Name', { exact: true }).fill(own('axe'))
-  await page.getByRole('button', { name: 'Add webhook' }).click()
-  await look()
-  await page.getByRole('button', { name: 'Send test' }).click()
-  await look()
-  for (const path of [
-    '/',
-    '/carrier',
-    '/webhooks',
-    '/webhooks/new',
-    '/webhooks/999',
-    '/parcels',
-    '/parcels?query=ZZZZ',
-    `/parcels/${id}`,
-    `/parcels/${id}?view=consumer&language=en`,
-    '/settings',
-    '/events',
-  ]) {
-    await page.goto(path)
-    await look()
-  }
-  expect(barriers).toEqual([])
 })

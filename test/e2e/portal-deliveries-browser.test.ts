@@ -3,8 +3,9 @@ import type { BrowserContextOptions, Page } from 'playwright-core'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { browserOfFile } from '../support/browser.ts'
 import { pushBody } from '../support/builders.ts'
+import { EXTENDED } from '../support/extended.ts'
 import { operatorOf } from '../support/manage.ts'
-import { barriersOn, LOOKS, logInOn } from '../support/portal-page.ts'
+import { logInOn } from '../support/portal-page.ts'
 import { push } from '../support/relay.ts'
 import { idsOfTest, relayOfFile } from '../support/relay-of-file.ts'
 import { startWebhookReceiver } from '../support/webhook-receiver.ts'
@@ -47,10 +48,10 @@ async function showDeliveries(page: Page, webhook: string, text: string): Promis
     .toContain(text)
 }
 
-describe.each([
-  ['with script', true],
-  ['without script', false],
-])('%s', (_form, javaScriptEnabled) => {
+/** A person's browser has a script; `npm test` goes without. */
+const javaScriptEnabled = EXTENDED
+
+describe(`with the script ${javaScriptEnabled ? 'on' : 'off'}`, () => {
   test('a refused event is found with its answer, and sent again once the webhook accepts it', async () => {
     await using receiver = await startWebhookReceiver()
     receiver.answer(() => ({ status: 422, body: 'unknown <i>kind</i>' }))
@@ -126,40 +127,4 @@ describe.each([
     await page.getByRole('button', { name: 'Dismiss' }).click()
     expect(await page.getByRole('button', { name: 'Dismiss' }).count()).toBe(0)
   })
-})
-
-test.each(LOOKS)('no page about deliveries or the inbox has a serious barrier, %s', async (_look, options) => {
-  await using receiver = await startWebhookReceiver()
-  receiver.answer(() => ({ status: 422, body: 'unknown kind' }))
-  const name = own('axe')
-  await addWebhook(name, receiver.url)
-  await pushEvent(own('1001'))
-  await push(ofFile().publicUrl, `{"of":"${name}"}`)
-  const page = await logIn({ bypassCSP: true, ...options })
-  const barriers: string[] = []
-  const look = async () => void barriers.push(...(await barriersOn(page)))
-  for (const path of [
-    '/deliveries?state=cancelled&from=2020-01-01T00:00',
-    '/deliveries?parcel=NOBODYKNOWS1',
-    '/inbox?state=expired',
-    '/inbox',
-    '/inbox?state=all',
-  ]) {
-    await page.goto(path)
-    await look()
-  }
-  await page.goto('/inbox')
-  await page.getByRole('table', { name: 'By reason' }).getByRole('link').first().click()
-  await look()
-  await page.getByRole('button', { name: 'Reprocess' }).click()
-  await look()
-  await page.goto('/deliveries')
-  await look()
-  await page.getByRole('table').getByRole('link', { name: 'TerminalArrived' }).first().click()
-  await look()
-  await page.goto('/deliveries#replay')
-  await page.getByLabel('and is').selectOption('delivered')
-  await page.getByRole('button', { name: 'Count first' }).click()
-  await look()
-  expect(barriers).toEqual([])
 })

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { CLAIMS_PER_ATTEMPT } from '../../src/domain/delivery/delivery.ts'
 import { type Random, randomFor } from '../../src/sandbox/random.ts'
-import { byForm, SHORT } from '../support/long-form.ts'
+import { byForm, LONG } from '../support/long-form.ts'
 import { type Mood, type MoodyReceiver, startMoodyReceiver } from '../support/moody-receiver.ts'
 import { distinctPushes, startLoad } from '../support/push-load.ts'
 import { writeConfig } from '../support/relay.ts'
@@ -13,7 +13,7 @@ import { changeStoredRows } from '../support/stored-rows.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
 /** Of two hundred in pieces, so that it shows how far it is. */
-const CYCLES = byForm(2, 7, 25)
+const CYCLES = byForm(2, 3, 25)
 const STORES = Array.from({ length: byForm(1, 1, 8) }, (_, at) => at + 1)
 const AT_ONCE = 16
 /** Prime to ten, so that what is refused for ever is spread over all of them. */
@@ -53,7 +53,7 @@ test.each(STORES)(
     expect(failing).toBeGreaterThanOrEqual(acknowledged.filter(isPoison).length)
     expect(others).toEqual({ quick: 0, slow: 0, down: 0 })
     // Some were between being sent and being marked; never more than were handed out.
-    if (!SHORT) expect(repeated).toBeGreaterThan(0)
+    if (LONG) expect(repeated).toBeGreaterThan(0)
     expect(repeated).toBeLessThanOrEqual(CYCLES * PER_ENDPOINT * CLAIMS_PER_ATTEMPT * ledger.length)
   },
 )
@@ -76,7 +76,7 @@ const PLANTS = [
   ],
 ] as const
 
-test.each(PLANTS.slice(0, byForm(1, 2, 4)))('F11: the same check finds %s', async (_what, sql, breach) => {
+test.each(PLANTS.slice(0, byForm(0, 1, 4)))('F11: the same check finds %s', async (_what, sql, breach) => {
   const plant = async (place: string) => expect(await changeStoredRows(place, sql)).toBeGreaterThan(0)
   const { found } = await relayUnderKills(1, 1, always, plant)
   expect(found.length).toBeGreaterThan(0)

@@ -9,6 +9,12 @@ const known = new Set([...rows, ...rules])
 const tests = globSync('test/**/*.test.ts', { exclude: ['test/house/cited-ids.test.ts'] }).map((path) =>
   citedIn(readFileSync(path, 'utf8'), path),
 )
+const ofNpmTest = new Set(
+  tests
+    .flat()
+    .filter(({ path }) => !path.startsWith('test/stress/') && !path.endsWith('.extended.test.ts'))
+    .map(({ id }) => id),
+)
 const sources = globSync('{src,bench}/**/*.ts').map((path) => citedIn(readFileSync(path, 'utf8'), path))
 const cited = new Set(tests.flat().map(({ id }) => id))
 
@@ -28,6 +34,10 @@ test('every rule of the domain is cited by a test', () => expect(rules.filter((i
 test('every row of a fault is cited by a test, or says why not, and never both', () => {
   expect(rows.filter((id) => !cited.has(id) && !excused.has(id))).toEqual([])
   expect([...excused].filter((id) => cited.has(id) || !rows.includes(id))).toEqual([])
+})
+
+test('npm test has a form of every row and rule that a test cites', () => {
+  expect([...rows, ...rules].filter((id) => cited.has(id) && !ofNpmTest.has(id))).toEqual([])
 })
 
 test('citations are seen where they stand, and nothing else is taken for one', () => {

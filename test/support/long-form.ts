@@ -1,4 +1,5 @@
 import type { Engine } from '../../src/store/contract.ts'
+import { EXTENDED } from './extended.ts'
 
 // What of a test depends on the command that runs it. A test that imports this has a long form: `npm run faults` runs it.
 
@@ -7,8 +8,8 @@ const FORM = process.env.RELAY_FAULTS
 /** Whether this is `npm run faults`: as many, as often and for as long as FAULTS has it. */
 export const LONG = FORM === 'long'
 
-/** Whether this is `npm test`: once, and nothing about load. */
-export const SHORT = FORM === undefined
+/** Whether this is `npm test`, or what the gate adds to it: once, and nothing about load. */
+export const SHORT = FORM === undefined || EXTENDED
 
 /** How many, or what else, by the command: `npm test`, `npm run test:stress`, `npm run faults`. */
 export function byForm<Value>(short: Value, stress: Value, long: Value = stress): Value {

@@ -32,15 +32,18 @@ interface Fault {
 }
 
 const FAULTS: readonly Fault[] = [
-  { row: 'S3', calls: 'fsync,fdatasync', error: 'EIO', some: byForm([31], [2, 7, 18, 31]), pushes: (when) => when + 10 },
-  { row: 'S4', calls: 'pwrite64', error: 'EIO', some: byForm([200], [4, 40, 130, 200]), pushes: () => 40 },
+  { row: 'S3', calls: 'fsync,fdatasync', error: 'EIO', some: byForm([31], [7, 31]), pushes: (when) => when + 10 },
+  { row: 'S4', calls: 'pwrite64', error: 'EIO', some: byForm([200], [40, 200]), pushes: () => 40 },
   { row: 'S4', calls: 'pwrite64', error: 'ENOSPC', some: byForm([150], [25, 150]), pushes: () => 40 },
-  { row: 'S13', calls: 'openat', error: 'EMFILE', some: byForm([3], [1, 3, 5]), pushes: () => 20 },
+  { row: 'S13', calls: 'openat', error: 'EMFILE', some: [3], pushes: () => 20 },
 ]
 
 const test = testWith('strace')
 
-for (const fault of FAULTS) {
+for (const fault of byForm(
+  FAULTS.filter(({ calls, error }) => calls !== 'openat' && !(calls === 'pwrite64' && error === 'EIO')),
+  FAULTS,
+)) {
   const { row, calls, error, some } = fault
   const pieces = LONG ? PIECES : [some]
   test.each(pieces.map((whens) => ({ whens, from: whens[0], to: whens.at(-1) })))(

@@ -73,7 +73,7 @@ describe.each(['plain', 'tls'] as const)('on a %s listener', (transport) => {
     ['sends half a body', 'meet', HALF_BODY],
     ['sends nothing of its handshake', 'dial', ''],
     ['sends half a handshake', 'dial', HALF_HANDSHAKE],
-  ] as const)('I16: a connection that %s is closed in time, one that has asked is not', async (_name, how, bytes) => {
+  ] as const)('H15, F7, I16: a connection that %s is closed in time, one that has asked is not', async (_name, how, bytes) => {
     const { dial, meet, passUntilClosed } = await open(transport)
     const control = await meet()
     expect(await answerOf(control)).toContain('200 OK')

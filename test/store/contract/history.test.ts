@@ -6,7 +6,7 @@ import { incomingPush, openStore } from '../../support/write-side.ts'
 
 const NOON = Date.UTC(2026, 2, 1, 12)
 /** Hundreds where they are repeated. */
-const RACES = byForm(20, 100, 200)
+const RACES = byForm(20, 40, 200)
 const timeOf = (at: number) => new Date(NOON - at * 1000).toISOString()
 
 describe.each(engines)('histories on $name', (engine) => {

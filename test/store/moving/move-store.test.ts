@@ -1,25 +1,15 @@
 import { expect, test } from 'vitest'
-import { MOVED_TABLES } from '../../../src/store/moving/moved-tables.ts'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { sqlite } from '../../../src/store/sqlite/sqlite-engine.ts'
 import { copyPlace } from '../../support/engines.ts'
-import { contentsOf, DIRECTIONS, moveStore, placeOf, seededPlace } from '../../support/moving.ts'
+import { moveStore, placeOf } from '../../support/moving.ts'
 import { DAY_MS } from '../../support/policy.ts'
 import { changeStoredRows, storedRows } from '../../support/stored-rows.ts'
 import { openStore } from '../../support/write-side.ts'
 import { copyWrittenBefore, differingFromBefore, openWrittenBefore } from '../../support/written-before.ts'
+import { expectEveryRowMoved } from './every-row-moved.ts'
 
-test.each(DIRECTIONS)('a store moves from $name with every row and every number', async ({ from, to }) => {
-  const [old, next] = [await seededPlace(from), await placeOf(to)]
-  const before = await contentsOf(old)
-  for (const { name } of MOVED_TABLES) expect([name, before.contents.get(name)?.length]).not.toEqual([name, 0])
-  await moveStore(old, next)
-  const after = await contentsOf(next)
-  expect(after.contents).toEqual(before.contents)
-  expect(after.numbers.sequence).toBe(before.numbers.sequence)
-  for (const name of ['parcel', 'inbox', 'endpoint', 'job'] as const)
-    expect(after.numbers[name]).toBeGreaterThanOrEqual(before.numbers[name])
-})
+test('a store moves from sqlite to postgres with every row and every number', () => expectEveryRowMoved(sqlite, postgres))
 
 test('a store gives the same answers after it was moved to PostgreSQL, and after it was moved back, byte for byte', async () => {
   const first = { engine: sqlite, place: copyWrittenBefore().path }

@@ -11,7 +11,7 @@ import { incomingPush, openStore } from '../../support/write-side.ts'
 
 const NOON = Date.UTC(2026, 2, 1, 12)
 /** Hundreds where they are repeated. */
-const RACES = byForm(20, 100, 200)
+const RACES = byForm(20, 40, 200)
 const timeOf = (nth: number) => new Date(NOON - 86_400_000 + nth * 1000).toISOString()
 const pushOf = (trackingIds: readonly string[], nth: number) => incomingPush(pushBody({ trackingIds, eventTime: timeOf(nth) }), NOON)
 

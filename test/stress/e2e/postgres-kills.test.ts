@@ -1,2 +1,47 @@
-// As often as the project of this file has it.
-import '../../e2e/postgres-kills.test.ts'
+import { expect, test, vi } from 'vitest'
+import { textOf } from '../../support/caught-up.ts'
+import { LONG } from '../../support/long-form.ts'
+import { onPostgres } from '../../support/on-postgres.ts'
+import { startOwnServer } from '../../support/postgres-database.ts'
+import { distinctPushes, startLoad } from '../../support/push-load.ts'
+import { ADMIN, logIn, writeConfig } from '../../support/relay.ts'
+import { runRelay } from '../../support/relay-process.ts'
+import { temporaryFolder } from '../../support/temporary.ts'
+
+/** Nobody listens there. */
+const NO_CARRIER = 'http://127.0.0.1:9'
+
+const CYCLES = LONG ? 20 : 1
+/** How much is pushed at once, and how much between what goes wrong. */
+const AT_ONCE = 16
+const SOME = 100
+
+test(`S1, S18: of pushes that were answered 200, kills of the relay and of the server lose none, ${CYCLES} times each`, async () => {
+  await using server = await startOwnServer()
+  const config = writeConfig(temporaryFolder(), NO_CARRIER, await onPostgres(server.url()))
+  const pushes = distinctPushes(10)
+  const acknowledged: string[] = []
+  for (let cycle = 0; cycle <= CYCLES; cycle++) {
+    await using relay = await runRelay(config)
+    const asker = { internalUrl: relay.internalUrl, token: await logIn(relay.internalUrl, ADMIN) }
+    const histories = await Promise.all(pushes.parcels(acknowledged).map((id) => textOf(asker, id, 'all', 'en')))
+    const all = histories.join('\n')
+    expect(acknowledged.map(pushes.entryOf).filter((entry) => !all.includes(entry))).toEqual([])
+    if (cycle === CYCLES) break
+    const load = startLoad(relay.publicUrl, AT_ONCE, pushes.next)
+    await load.untilAnswered(SOME)
+    await server.stop('immediate')
+    await load.untilAnswered(3 * SOME)
+    await server.start()
+    // It takes pushes again without a restart.
+    await vi.waitFor(async () => expect((await fetch(`${relay.internalUrl}/readyz`)).status).toBe(200), { timeout: 60_000 })
+    await load.untilAnswered(load.answered() + 2 * SOME)
+    relay.process.kill('SIGKILL')
+    const answers = await load.stop()
+    await relay.ended
+    expect(answers.filter(({ status }) => ![200, 503, null].includes(status))).toEqual([])
+    const accepted = answers.filter(({ status }) => status === 200)
+    expect(accepted.length).toBeGreaterThan(SOME)
+    acknowledged.push(...accepted.map(({ body }) => body))
+  }
+})

@@ -1,2 +1,56 @@
-// As often as the project of this file has it.
-import '../../faults/moving-kills.test.ts'
+import { expect, test, vi } from 'vitest'
+import { textOf } from '../../support/caught-up.ts'
+import { LONG } from '../../support/long-form.ts'
+import { endedJob, startMove } from '../../support/moves-of-relay.ts'
+import { onPostgres } from '../../support/on-postgres.ts'
+import { createDatabase } from '../../support/postgres-database.ts'
+import { distinctPushes, startLoad } from '../../support/push-load.ts'
+import { ADMIN, ask, logIn, writeConfig } from '../../support/relay.ts'
+import { runRelay } from '../../support/relay-process.ts'
+import { seeded } from '../../support/seeded.ts'
+import { temporaryFolder } from '../../support/temporary.ts'
+
+/** Nobody listens there. */
+const NO_CARRIER = 'http://127.0.0.1:9'
+const KILLS = LONG ? 40 : 2
+/** How many pushes are answered while a store of this size is moved, those that are refused in the switch included. */
+const PUSHES_IN_MOVE = 2000
+
+test(`killed ${KILLS} times at any moment of a move, a relay starts again on the store that is in use, with every push that was answered 200`, async () => {
+  const folder = temporaryFolder()
+  const database = (await createDatabase('nothing')).url
+  const config = writeConfig(folder, NO_CARRIER, { secrets: (await onPostgres(database)).secrets })
+  const random = seeded(20_261_125)
+  // As many parcels as it takes for none to be full.
+  const pushes = distinctPushes(100)
+  const acknowledged: string[] = []
+  let moves = 0
+  for (let kill = 0; kill <= KILLS; kill++) {
+    await using relay = await runRelay(config)
+    const asker = { internalUrl: relay.internalUrl, token: await logIn(relay.internalUrl, ADMIN) }
+    const histories = await Promise.all(pushes.parcels(acknowledged).map((id) => textOf(asker, id, 'all', 'en')))
+    const known = new Set(histories.join('\n').match(/"location":"Place \d+\."/g))
+    expect(acknowledged.map(pushes.entryOf).filter((entry) => !known.has(entry))).toEqual([])
+    // None is left running: it was done, or it failed with the relay.
+    const isDone = await vi.waitFor(
+      async () => {
+        const jobs: unknown = await (await ask(asker.internalUrl, asker.token, '/relay/jobs?limit=1')).json()
+        if (kill > 0) expect(jobs).toMatchObject({ jobs: [{ state: expect.stringMatching(/^(?:done|failed)$/) }] })
+        return JSON.stringify(jobs).includes('"state":"done"')
+      },
+      { timeout: 60_000 },
+    )
+    if (kill > 0 && isDone) moves += 1
+    const to = moves % 2 === 0 ? (moves === 0 ? database : (await createDatabase('nothing')).url) : `sqlite:${folder}/moved-${moves}.db`
+    const load = startLoad(relay.publicUrl, 8, pushes.next, { isPatient: true })
+    await load.untilAnswered(100)
+    const job = await startMove(asker, to)
+    if (kill === KILLS) expect(await endedJob(asker, job)).toMatchObject({ state: 'done' })
+    // The moment of the kill is what is tried.
+    else await load.untilAnswered(100 + Math.floor(random() * PUSHES_IN_MOVE))
+    relay.process.kill('SIGKILL')
+    await relay.ended
+    const answers = await load.stop()
+    acknowledged.push(...answers.filter(({ status }) => status === 200).map(({ body }) => body))
+  }
+})

@@ -1,7 +1,4 @@
 // Races at a store by the hundred; `npm test` runs a few of each.
-import '../../store/contract/delivery-races.test.ts'
-import '../../store/contract/endpoint-races.test.ts'
 import '../../store/contract/history.test.ts'
 import '../../store/contract/polling.test.ts'
-import '../../store/postgres/answers-over-replicas.test.ts'
 import '../../store/postgres/two-replicas.test.ts'

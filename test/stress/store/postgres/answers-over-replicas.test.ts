@@ -1,21 +1,21 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
-import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
-import { openAnswersAt } from '../../support/answers-at.ts'
-import { pushBody } from '../../support/builders.ts'
-import { newPlace } from '../../support/engines.ts'
-import { byForm, casesOf, LONG } from '../../support/long-form.ts'
-import { withClient } from '../../support/postgres-client.ts'
-import { drawWith, seeded } from '../../support/seeded.ts'
-import { seededObservations, trackingIdOf, trackingNumberOf } from '../../support/seeded-observations.ts'
-import { incomingPush, openStore } from '../../support/write-side.ts'
+import { postgres } from '../../../../src/store/postgres/postgres-engine.ts'
+import { openAnswersAt } from '../../../support/answers-at.ts'
+import { pushBody } from '../../../support/builders.ts'
+import { newPlace } from '../../../support/engines.ts'
+import { LONG } from '../../../support/long-form.ts'
+import { withClient } from '../../../support/postgres-client.ts'
+import { drawWith, seeded } from '../../../support/seeded.ts'
+import { seededObservations, trackingIdOf, trackingNumberOf } from '../../../support/seeded-observations.ts'
+import { incomingPush, openStore } from '../../../support/write-side.ts'
 
 const NOON = Date.UTC(2026, 2, 1, 12)
 const LATER = NOON + 30 * 86_400_000
 /** Hundreds where they are repeated. */
-const RACES = byForm(40, 100, 200)
+const RACES = LONG ? 200 : 40
 const HOUR_MS = 3_600_000
-const STEPS = LONG ? 400 : casesOf(100, 40)
+const STEPS = LONG ? 400 : 100
 
 type Store = Awaited<ReturnType<typeof openStore>>
 

@@ -1,17 +1,17 @@
 import { describe, expect, test } from 'vitest'
-import type { DeliverySelection } from '../../../src/domain/delivery/delivery-list.ts'
-import type { Engine } from '../../../src/store/contract.ts'
-import { pushBody } from '../../support/builders.ts'
-import { createCourier } from '../../support/courier.ts'
-import { engines } from '../../support/engines.ts'
-import { byForm } from '../../support/long-form.ts'
-import { addEndpoint } from '../../support/stored-endpoint.ts'
-import { storedNumber } from '../../support/stored-rows.ts'
-import { incomingPush, openStore } from '../../support/write-side.ts'
+import type { DeliverySelection } from '../../../../src/domain/delivery/delivery-list.ts'
+import type { Engine } from '../../../../src/store/contract.ts'
+import { pushBody } from '../../../support/builders.ts'
+import { createCourier } from '../../../support/courier.ts'
+import { engines } from '../../../support/engines.ts'
+import { LONG } from '../../../support/long-form.ts'
+import { addEndpoint } from '../../../support/stored-endpoint.ts'
+import { storedNumber } from '../../../support/stored-rows.ts'
+import { incomingPush, openStore } from '../../../support/write-side.ts'
 
 const NOON = Date.UTC(2026, 2, 1, 12)
 /** Hundreds where they are repeated. */
-const RACES = byForm(20, 100, 200)
+const RACES = LONG ? 200 : 40
 const WAITING = 'select count(*) from delivery where state < 2'
 
 async function openRaced(engine: Engine) {

@@ -1,0 +1,2 @@
+// The same tasks with the script.
+import './portal-browser.test.ts'

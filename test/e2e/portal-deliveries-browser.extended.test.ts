@@ -1,0 +1,2 @@
+// The same tasks with the script.
+import './portal-deliveries-browser.test.ts'

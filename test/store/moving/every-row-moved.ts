@@ -1,0 +1,17 @@
+import { expect } from 'vitest'
+import type { Engine } from '../../../src/store/contract.ts'
+import { MOVED_TABLES } from '../../../src/store/moving/moved-tables.ts'
+import { contentsOf, moveStore, placeOf, seededPlace } from '../../support/moving.ts'
+
+/** That a store of everything there is arrives whole on another engine, or another place of the same. */
+export async function expectEveryRowMoved(from: Engine, to: Engine): Promise<void> {
+  const [old, next] = [await seededPlace(from), await placeOf(to)]
+  const before = await contentsOf(old)
+  for (const { name } of MOVED_TABLES) expect([name, before.contents.get(name)?.length]).not.toEqual([name, 0])
+  await moveStore(old, next)
+  const after = await contentsOf(next)
+  expect(after.contents).toEqual(before.contents)
+  expect(after.numbers.sequence).toBe(before.numbers.sequence)
+  for (const name of ['parcel', 'inbox', 'endpoint', 'job'] as const)
+    expect(after.numbers[name]).toBeGreaterThanOrEqual(before.numbers[name])
+}

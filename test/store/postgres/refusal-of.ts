@@ -1,0 +1,26 @@
+import { inspect } from 'node:util'
+import { expect } from 'vitest'
+import { nameDatabase, openPool } from '../../../src/store/postgres/postgres-pool.ts'
+import { refuseUnsafeServer } from '../../../src/store/postgres/refuse-unsafe-server.ts'
+
+/** A password that no message may show. */
+export const CANARY = 'canary-7f3a'
+
+/** What a start of the relay on a database is refused with; null: it is not. */
+export async function refusalOf(url: string, connectTimeoutMs = 5000): Promise<string | null> {
+  const pool = openPool(url, { connectionsMax: 1, connectTimeoutMs, onConnectionLost: () => undefined })
+  try {
+    await refuseUnsafeServer(pool, nameDatabase(url))
+    return null
+  } catch (error) {
+    expect(inspect(error, { depth: 5 })).not.toContain(CANARY)
+    return error instanceof Error ? error.message : String(error)
+  } finally {
+    await pool.end()
+  }
+}
+
+/** An address with some of its parts changed. */
+export function changed(url: string, parts: Partial<Pick<URL, 'hostname' | 'pathname' | 'username' | 'password' | 'search'>>): string {
+  return Object.assign(new URL(url), parts).href
+}
