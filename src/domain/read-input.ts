@@ -90,6 +90,7 @@ const TYPES: Readonly<Record<string, string>> = {
 function demand(issue: z.core.$ZodRawIssue): string {
   if (issue.code === 'invalid_type') return `must be ${TYPES[String(issue.expected)] ?? 'something else'}`
   if (issue.code === 'invalid_value' && Array.isArray(issue.values)) return demandOneOf(issue.values.map(String), issue.input)
+  if (issue.code === 'too_small' && issue.origin === 'string' && issue.minimum === 1) return 'must not be empty'
   if (issue.code === 'too_small') return `must ${bound(issue.origin, `at least ${issue.minimum}`)}`
   if (issue.code === 'too_big') return `must ${bound(issue.origin, `at most ${issue.maximum}`)}`
   return 'has the wrong format'

@@ -47,6 +47,7 @@ test.each([
     'schedule must be a list of durations from 0s to 365d, such as ["5s", "5m", "30m"].',
   ],
   ['a short key', () => parseEndpointChange({ sharedKey: 'x' }), 'sharedKey must have at least 16 bytes.'],
+  ['an empty name', () => parseEndpointChange({ name: '' }), 'name must not be empty.'],
   ['an order to replay that says not what', () => parseReplayOrder({}), 'The body must say what to replay: since, sequence, parcel or of.'],
   [
     'a state that is near one',

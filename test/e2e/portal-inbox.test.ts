@@ -59,7 +59,7 @@ test('a dismissed push is not reprocessed with the others, and can be opened aga
   const done = await operator('POST', '/relay/inbox/reprocess?reason=event_time')
   expect(done).toMatchObject({ status: 200, body: { count, dryRun: false, outcomes: { quarantined: count, recorded: 0 } } })
   const again = await visitor.post('/inbox', { reason: 'event_time' })
-  expect([again.status, again.text.includes('still not understood')]).toEqual([200, true])
+  expect([again.status, again.text.includes('still not understood</strong> and in quarantine')]).toEqual([200, true])
   expect((await operator('GET', `/relay/inbox/${dismissed}`)).body).toMatchObject({ state: 'dismissed', reason: 'event_time' })
   expect((await operator('POST', `/relay/inbox/${dismissed}/reprocess`)).body).toMatchObject({ outcome: 'quarantined' })
   expect((await operator('GET', `/relay/inbox/${dismissed}`)).body).toMatchObject({ state: 'quarantined' })

@@ -214,7 +214,8 @@ test('what is wrong in a form is said at the field, and what was typed stays, bu
   for (const name of ['name', 'sharedKey', 'rate']) expect(answer.text).toMatch(new RegExp(`id="${name}-error">[^<]+<`))
   expect(answer.text).toContain('value="ftp://x"')
   expect(answer.text).not.toContain('short-canary')
-  expect((await visitor.post('/webhooks/new', { url: 'ftp://x', name: 'ftp' })).text).toContain('url must begin with http:// or https://.')
+  expect((await visitor.post('/webhooks/new', { url: 'ftp://x', name: 'ftp' })).text).toContain('URL must begin with http:// or https://.')
+  expect((await visitor.post('/webhooks/new', { url: 'http://127.0.0.1:9', name: '' })).text).toContain('Name must not be empty.')
 })
 
 test('a form that replaces a key is refused when the key was replaced since its page was made', async () => {

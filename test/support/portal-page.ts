@@ -10,13 +10,15 @@ export async function logInOn(page: Page): Promise<void> {
   await page.getByRole('button', { name: 'Log in' }).click()
 }
 
-/** What on a page is a serious barrier for somebody. The page must be open with `bypassCSP`. */
+/** What on a page is a serious barrier for somebody; so is a page that is wider than its screen. It must be open with `bypassCSP`. */
 export async function barriersOn(page: Page): Promise<readonly string[]> {
   await page.evaluate(AxeBuilder.source)
   const found: unknown = await page.evaluate('axe.run({ resultTypes: ["violations"] }).then(({ violations }) => violations)')
-  return (Array.isArray(found) ? found : [])
+  const surplus = await page.evaluate<number>('document.documentElement.scrollWidth - document.documentElement.clientWidth')
+  const barriers = (Array.isArray(found) ? found : [])
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')
     .map(({ id, nodes }) => `${page.url()} ${id}: ${nodes[0]?.html}`)
+  return surplus > 0 ? [...barriers, `${page.url()} is ${surplus} px wider than the screen`] : barriers
 }
 
 /** How pages are looked at, by name. */

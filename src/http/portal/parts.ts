@@ -29,9 +29,9 @@ export function counted(count: number, one: string, many: string): string {
   return `${countText(count)} ${count === 1 ? one : many}`
 }
 
-/** A long address, which may break after its own marks. */
+/** A long address or word, which may break after its own marks, and before a capital. */
 export function breakable(text: string): Markup {
-  const pieces = text.split(/(?<=[/.?_=&-])(?=[^/])/)
+  const pieces = text.split(/(?<=[/.?_=&-])(?=[^/])|(?<=[a-z])(?=[A-Z])/)
   return html`${pieces.map((piece, at) => (at === 0 ? html`${piece}` : html`<wbr>${piece}`))}`
 }
 

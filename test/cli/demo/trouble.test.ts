@@ -29,5 +29,8 @@ test('the portal of a demo shows the trouble that the demo says there is, and th
         return words.filter((word) => !text.includes(word))
       })
       .toEqual([])
+  const [, told = ''] = /href="(\/deliveries\/\d+)">Operator event/.exec((await visitor.get('/deliveries?state=delivered')).text) ?? []
+  const { text } = await visitor.get(told)
+  expect([text.includes('the address in operator.url'), text.includes('Send to another webhook')]).toEqual([true, false])
   await demo.said('All 6 histories are complete')
 })

@@ -20,10 +20,12 @@ export function spendingSection(calls: Counts, callsPerDay: number, nowMs: numbe
     [
       'Apps’ questions',
       apps.reduce((sum, [, count]) => sum + count, 0),
-      apps
-        .slice(0, APPS_SHOWN)
-        .map(([name, count]) => `${name.slice('app:'.length)} ${countText(count)}`)
-        .join(' · '),
+      apps.length === 0
+        ? 'what the store could not answer'
+        : apps
+            .slice(0, APPS_SHOWN)
+            .map(([name, count]) => `${name.slice('app:'.length)} ${countText(count)}`)
+            .join(' · '),
     ],
     ['Further languages', of('language'), 'texts that entries lacked'],
     ['Operators', of('operator'), 'refresh'],

@@ -7,7 +7,7 @@ import type { Visit } from '../page-route.ts'
 import { asOfLine, counted, countText, headline, table } from '../parts.ts'
 import { timeInTable } from '../times.ts'
 import { options, type WebhookName } from '../webhooks/webhook-names.ts'
-import { deliveryMark, eventName, lastAnswer, STATE_NAMES } from './delivery-words.ts'
+import { deliveryMark, eventName, isOperatorEvent, lastAnswer, STATE_NAMES } from './delivery-words.ts'
 import { type ReplayFields, type ReplaySaid, replayForm } from './replay-form.ts'
 
 /** What is chosen, as text. */
@@ -95,10 +95,10 @@ function filterForm({ to }: Visit, filters: DeliveryFilters, webhooks: readonly 
 
 function rowsOf({ to, nowMs }: Visit, { deliveries, webhooks }: DeliveryListing): Markup {
   const present = new Set(webhooks.map(({ id }) => id))
-  const webhookOf = ({ endpointId, endpointName }: ShownDelivery): Part =>
-    present.has(endpointId)
-      ? link(to`/webhooks/${endpointId}`, endpointName)
-      : html`${endpointName}${endpointName === OPERATOR_NAME ? null : html`<small class="keep">removed</small>`}`
+  const webhookOf = (delivery: ShownDelivery): Part =>
+    present.has(delivery.endpointId)
+      ? link(to`/webhooks/${delivery.endpointId}`, delivery.endpointName)
+      : html`${delivery.endpointName}${isOperatorEvent(delivery) ? null : html`<small class="keep">removed</small>`}`
   return table({
     label: 'Deliveries, newest first',
     kind: 'cards tight',

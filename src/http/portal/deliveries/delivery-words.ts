@@ -37,9 +37,14 @@ export function wordOf({ state }: ShownDelivery): string {
 }
 
 /** What it is about: the event's status, or its number in the feed where that cannot be read any more. */
-export function eventName({ event, sequence, endpointName }: ShownDelivery): string {
-  if (endpointName === OPERATOR_NAME) return 'Operator event'
-  return event?.status ?? `Event ${countText(sequence)}`
+export function eventName(delivery: ShownDelivery): string {
+  if (isOperatorEvent(delivery)) return 'Operator event'
+  return delivery.event?.status ?? `Event ${countText(delivery.sequence)}`
+}
+
+/** Whether it is for operators, and so of no parcel and to no webhook. */
+export function isOperatorEvent({ endpointName }: ShownDelivery): boolean {
+  return endpointName === OPERATOR_NAME
 }
 
 /** Whether it waits behind an earlier event of its parcel. */

@@ -1,5 +1,4 @@
 import type { AttemptRecord } from '../../../domain/delivery/delivery-list.ts'
-import { OPERATOR_NAME } from '../../../domain/delivery/operator-event.ts'
 import type { ShownDelivery, ShownRequest } from '../../../flow/delivery/manage-deliveries.ts'
 import { link } from '../addresses.ts'
 import { html, type Markup, type Part } from '../html.ts'
@@ -9,7 +8,7 @@ import { actionButton, asOfLine, breakable, counted, countText, crumbs, facts, h
 import { receivedText, SHOWN_MAX } from '../received-text.ts'
 import { fullTime, relativeTime, timeInTable } from '../times.ts'
 import { options, type WebhookName } from '../webhooks/webhook-names.ts'
-import { answerName, deliveryMark, eventName, isBehind, tookText, wordOf } from './delivery-words.ts'
+import { answerName, deliveryMark, eventName, isBehind, isOperatorEvent, tookText, wordOf } from './delivery-words.ts'
 
 export interface OneDelivery {
   readonly delivery: ShownDelivery
@@ -22,7 +21,7 @@ export interface OneDelivery {
 export function deliveryPage(visit: Visit, { delivery, attempts, request, webhooks }: OneDelivery): string {
   const { to, nowMs, person } = visit
   const { deliveryId, endpointId, endpointName } = delivery
-  const title = `${eventName(delivery)} to ${endpointName}`
+  const title = isOperatorEvent(delivery) ? eventName(delivery) : `${eventName(delivery)} to ${endpointName}`
   const isRemoved = !webhooks.some(({ id }) => id === endpointId)
   const main = html`${crumbs([to`/deliveries`, 'Deliveries'])}
 ${headline({
@@ -61,7 +60,7 @@ const ENDED_BECAUSE: Readonly<Record<NonNullable<ShownDelivery['reason']>, strin
 
 function leadOf(delivery: ShownDelivery, nowMs: number): Part {
   const { state, reason, nextAttemptAtMs, endpointName } = delivery
-  if (state === 'delivered') return `${endpointName} accepted it.`
+  if (state === 'delivered') return `${isOperatorEvent(delivery) ? 'The address in operator.url' : endpointName} accepted it.`
   if (state === 'dead' || state === 'cancelled') return reason === null ? 'It is not sent any more.' : ENDED_BECAUSE[reason]
   if (reason === 'skipped') return 'Somebody skipped it: it ends when its attempt does.'
   if (state === 'held') return 'It waits because the webhook is disabled, and is sent when that is enabled again.'
@@ -84,7 +83,7 @@ function actionsOf({ to }: Visit, delivery: ShownDelivery, isRemoved: boolean): 
 
 function sendElsewhere({ to }: Visit, delivery: ShownDelivery, webhooks: readonly WebhookName[]): Markup | null {
   const others = webhooks.filter(({ id }) => id !== delivery.endpointId)
-  if (isWaiting(delivery) || others.length === 0) return null
+  if (isWaiting(delivery) || isOperatorEvent(delivery) || others.length === 0) return null
   return html`<details class="plain"><summary>Send to another webhook</summary>
 <form method="post" action="${to`/deliveries/${delivery.deliveryId}/replay`.path}"><input type="hidden" name="queued" value="${delivery.queuedAtMs}">
 <p>It is sent under the same id, and in its parcel’s order there.</p>
@@ -103,7 +102,7 @@ ${actionButton(to`/deliveries/${delivery.deliveryId}/skip`, `Skip ${title}`, 'da
 function factsOf({ to, nowMs }: Visit, delivery: ShownDelivery, isRemoved: boolean): readonly (readonly [string, Part])[] {
   const { endpointId, endpointName, identifiers, sequence, previousSequence, nextAttemptAtMs, settledAtMs, event } = delivery
   const word = wordOf(delivery)
-  const isOperator = endpointName === OPERATOR_NAME
+  const isOperator = isOperatorEvent(delivery)
   return [
     ...(isOperator
       ? []
@@ -113,7 +112,7 @@ function factsOf({ to, nowMs }: Visit, delivery: ShownDelivery, isRemoved: boole
     isOperator
       ? ['Sent to', 'the address in operator.url']
       : ['Webhook', isRemoved ? `${endpointName}, removed` : link(to`/webhooks/${endpointId}`, endpointName)],
-    ...(event === null ? [] : [['Event', event.detailedStatus] as const]),
+    ...(event === null ? [] : [['Event', breakable(event.detailedStatus)] as const]),
     ['Queued', fullTime(delivery.queuedAtMs, nowMs)],
     ...(nextAttemptAtMs === null ? [] : [['Next attempt', fullTime(nextAttemptAtMs, nowMs)] as const]),
     ...(settledAtMs === null ? [] : [[`${word.charAt(0).toUpperCase()}${word.slice(1)}`, fullTime(settledAtMs, nowMs)] as const]),

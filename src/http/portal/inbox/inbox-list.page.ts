@@ -86,6 +86,8 @@ function noteOf({ said }: InboxListing): Markup | null {
   const { recorded = 0, duplicate = 0, expired = 0 } = said.outcomes
   const understood = recorded + duplicate
   const left = said.count - understood - expired
+  if (understood === 0 && left > 0)
+    return html`<div class="note warn" role="status"><strong>${counted(left, 'push is', 'pushes are')} still not understood</strong> and in quarantine.</div>`
   if (said.count === 0) return html`<div class="note" role="status"><strong>There are none any more.</strong></div>`
   return html`<div class="note ${understood > 0 ? 'ok' : 'warn'}" role="status"><strong>${counted(understood, 'push is', 'pushes are')} recorded</strong>${
     left > 0 ? html`, ${counted(left, 'is', 'are')} still not understood` : null
@@ -116,6 +118,8 @@ function groupsOf({ to, nowMs }: Visit, groups: readonly HeldGroup[]): Markup {
 
 function rowsOf({ to, nowMs }: Visit, { shown, pushes }: InboxListing): Markup {
   const isQuarantine = shown === 'quarantined'
+  // What is recorded is in order everywhere.
+  const hasPlaces = pushes.some(({ place }) => place !== null)
   const parcelOf = ([identifier]: readonly string[], { state }: InboxPush): Part => {
     if (identifier === undefined) return 'not told'
     return state === 'recorded' ? link(to`/parcels/${identifier}`, identifier) : html`<span class="id">${receivedText(identifier)}</span>`
@@ -126,7 +130,7 @@ function rowsOf({ to, nowMs }: Visit, { shown, pushes }: InboxListing): Markup {
       { title: 'Push' },
       { title: 'Received', isTime: true },
       { title: isQuarantine ? 'What is wrong' : 'State' },
-      { title: 'The place' },
+      ...(hasPlaces ? [{ title: 'The place' }] : []),
       { title: 'Parcel' },
       { title: 'Status' },
       { title: 'Size', isNumber: true },
@@ -137,7 +141,7 @@ function rowsOf({ to, nowMs }: Visit, { shown, pushes }: InboxListing): Markup {
       isQuarantine
         ? reasonInTable(push.reason ?? '')
         : html`${pushMark(push)}${push.reason === null ? null : html`<small>${reasonInTable(push.reason)}</small>`}`,
-      push.place === null ? '' : placeInTable(push.place),
+      ...(hasPlaces ? [push.place === null ? '' : placeInTable(push.place)] : []),
       parcelOf(push.identifiers, push),
       push.status === null ? 'not told' : receivedText(push.status),
       push.bodyBytes === null ? 'not kept' : `${countText(push.bodyBytes)} B`,

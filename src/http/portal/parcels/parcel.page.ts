@@ -68,7 +68,7 @@ function noteOf(said: ParcelSaid): Markup | null {
 function leadOf(latest: Entry | undefined, { checkedAtMs, failures }: ExplainedParcel['state'], nowMs: number): Part {
   if (latest === undefined) {
     if (checkedAtMs === null || failures > 0) return 'Nothing is known of it yet.'
-    return html`The carrier was asked ${relativeTime(checkedAtMs, nowMs)} and knows nothing of it. Is the number right?`
+    return html`The carrier was asked ${relativeTime(Math.min(checkedAtMs, nowMs), nowMs)} and knows nothing of it. Is the number right?`
   }
   const place = latest.location === '' ? '' : `, ${latest.location}`
   return html`${latest.detailedStatus === '' ? latest.status : latest.detailedStatus}${place}, ${relativeTime(latest.atMs, nowMs)}.`

@@ -125,9 +125,15 @@ export function fieldErrors(error: unknown): FieldErrors | null {
   const named = errors.flatMap((one: object) => {
     const members = new Map<string, unknown>(Object.entries(one))
     const member = /^#\/(?:filters\/)?([^/]+)/.exec(String(members.get('pointer')))?.[1]
-    return member === undefined ? [] : [[member, String(members.get('detail'))] as const]
+    return member === undefined ? [] : [[member, byLabel(member, String(members.get('detail')))] as const]
   })
   return named.length === 0 ? null : Object.fromEntries(named)
+}
+
+/** A sentence that begins with the name of a member, with its field's label there. */
+function byLabel(member: string, sentence: string): string {
+  const label = LABELS[member]
+  return label !== undefined && sentence.startsWith(`${member} `) ? `${label}${sentence.slice(member.length)}` : sentence
 }
 
 const LABELS: Readonly<Record<string, string>> = {

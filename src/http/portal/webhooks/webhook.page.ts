@@ -68,6 +68,7 @@ function attemptStrip(attempts: readonly Tally[]): Markup {
   const of = (name: string) => attempts.map(({ counts }) => counts[name] ?? 0)
   const [accepted, failed] = [of('accepted'), of('failed')]
   const sum = sumOf(attempts)
+  if (Object.values(sum).every((count) => count === 0)) return html`<h2 id="attempts">Attempts</h2><p>None in the last 24 hours.</p>`
   const summary = `Last 24 hours: ${countText(sum.accepted ?? 0)} accepted, ${countText(sum.failed ?? 0)} failed`
   return html`<h2 id="attempts">Attempts</h2>
 <p>${summary}${(sum['given up'] ?? 0) > 0 ? `, ${countText(sum['given up'] ?? 0)} events given up` : ''}. Red: failed.</p>
