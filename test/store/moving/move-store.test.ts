@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { sqlite } from '../../../src/store/sqlite/sqlite-engine.ts'
 import { copyPlace } from '../../support/engines.ts'
-import { moveStore, placeOf } from '../../support/moving.ts'
+import { moveStore, type Place, placeOf } from '../../support/moving.ts'
 import { DAY_MS } from '../../support/policy.ts'
 import { changeStoredRows, storedRows } from '../../support/stored-rows.ts'
 import { openStore } from '../../support/write-side.ts'
@@ -22,6 +22,50 @@ test('a store gives the same answers after it was moved to PostgreSQL, and after
   // A question may start a stopped parcel's polls, so each store is asked once.
   expect(await differingFromBefore(await openWrittenBefore(second.place, postgres))).toEqual([])
   expect(await differingFromBefore(await openWrittenBefore(third.place))).toEqual([])
+})
+
+test('counts, operator events and the audit trail move both ways, and go on where they were', async () => {
+  const [first, second, third] = [await placeOf(sqlite), await placeOf(postgres), await placeOf(sqlite)]
+  const atMs = Date.UTC(2026, 2, 30, 12)
+  const by = { kind: 'app', name: 'Jörg "J"', address: '10.0.0.1' } as const
+  const flush = {
+    by: 'relay',
+    number: 1,
+    additions: [{ kind: 'pushes', fromMs: atMs, counts: { recorded: 2, 'odd "name" ?': 1 } }],
+  } as const
+  const operate = async ({ engine, place }: Place, number: number) => {
+    const { writes, reads } = await openStore(atMs, engine, place)
+    // The answer of the flush before may have been lost in the move.
+    for (const one of [number - 1, number]) if (one > 0) await writes.addTallies({ ...flush, number: one })
+    await writes.recordOperatorEvent({ event: 'credentials_refused' }, atMs + number)
+    await writes.recordAction({
+      atMs: atMs + number,
+      by,
+      action: 'endpoint.tested',
+      target: { kind: 'endpoint', id: '1' },
+      detail: { number },
+    })
+    const span = { kind: 'pushes', fromMs: 0, toMs: atMs * 2 } as const
+    const shown = {
+      hours: await reads.listTallies({ span: 'hour', ...span }),
+      days: await reads.listTallies({ span: 'day', ...span }),
+      events: await reads.listOperatorEvents({ event: null, fromMs: null, toMs: null, before: null, limit: 10 }),
+      actions: await reads.listActions({ before: null, limit: 10 }),
+    }
+    await writes.close()
+    return shown
+  }
+  const before = await operate(first, 1)
+  await moveStore(first, second)
+  const between = await operate(second, 2)
+  await moveStore(second, third)
+  const after = await operate(third, 3)
+  expect([before, between, after].map(({ hours, days }) => [hours[0]?.counts, days[0]?.counts])).toEqual(
+    [1, 2, 3].map((times) => Array.from({ length: 2 }, () => ({ recorded: 2 * times, 'odd "name" ?': times }))),
+  )
+  expect([between.events.slice(1), after.events.slice(1)]).toEqual([before.events, between.events])
+  expect([between.actions.slice(1), after.actions.slice(1)]).toEqual([before.actions, between.actions])
+  expect(after.actions.map(({ detail }) => detail)).toEqual([{ number: 3 }, { number: 2 }, { number: 1 }])
 })
 
 test('the calls that were made today, a pause and refused credentials hold on either engine', async () => {
