@@ -100,7 +100,7 @@ function tell(visit: Visit, situation: Situation, problem: Problem): Told {
       return {
         title: html`No push${pushes.lastPushAtMs === null ? null : html` for ${spanText(nowMs - pushes.lastPushAtMs)} <small>the last one came at ${timeInSentence(pushes.lastPushAtMs, nowMs)}</small>`}`,
         what: html`<p>The carrier scans as usual: polls found ${countText(pushes.missedSincePush)} entries since then that no push brought. Polls run at their full rate: ${leftText(carrier)}.</p>${
-          person.scope === 'admin' ? html`<div class="acts">${buttonLink(to`/carrier`, 'Show the evidence')}</div>` : null
+          person.scope === 'admin' ? html`<div class="acts">${buttonLink(to`/carrier#pushes`, 'Show the evidence')}</div>` : null
         }`,
         todo: html`<ol><li>Ask the webhook’s address from outside your network: the relay answers a GET with 405. After any other answer look at DNS, the proxy and its certificate.</li>
 <li>In the carrier’s portal: is our webhook enabled, with this very URL?</li></ol>`,
