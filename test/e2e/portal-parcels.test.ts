@@ -89,6 +89,51 @@ test('a carrier that does not know the parcel, or cannot be asked, is said on th
   expect(down.text).not.toContain('The store cannot be read')
 })
 
+/** Sends the form to watch parcels, as a browser does. */
+async function watchFile(content: string | Uint8Array<ArrayBuffer>, name: string, fields: Readonly<Record<string, string>> = {}) {
+  const form = new FormData()
+  for (const [field, value] of Object.entries({ identifiers: '', column: '', ...fields })) form.append(field, value)
+  form.append('file', new Blob([content]), name)
+  return await visitor.post('/parcels', form)
+}
+
+test('a file of parcels is watched: CSV with its column, NDJSON, and what a spreadsheet saves', async () => {
+  const csv = await watchFile('order;trackingNumber\r\n1;PP100000008SE\r\n2;="82000008"\r\n', 'orders.csv')
+  expect([csv.status, csv.text.includes('2 are watched, 2 of them new.')]).toEqual([200, true])
+  expect((await watchFile('{"identifier": "82000009"}\n"82000010"\n', 'list.NDJSON')).text).toContain('2 are watched, 2 of them new.')
+  const utf16 = new Uint8Array(Buffer.from('\ufeffnumber\tname\r\n82000011\tBo', 'utf16le'))
+  expect((await watchFile(utf16, 'sheet.txt', { column: 'number' })).text).toContain('1 is watched, 1 of them new.')
+  const typed = await watchFile('', '', { identifiers: '82000012' })
+  expect(typed.text).toContain('1 is watched, 1 of them new.')
+})
+
+test('what is wrong with a file of parcels is said, with its line', async () => {
+  const { text } = await watchFile('trackingNumber,name\n82000013,a\n<b>no number,b\n', '"><b>.csv')
+  expect(text).toContain('1 is watched, 1 of them new.')
+  expect(text).toMatch(/Line 3: .*&lt;b&gt;no number,b/)
+  const unnamed = await watchFile('order,parcel\n1,82000014\n', 'orders.csv')
+  expect([unnamed.status, unnamed.text]).toEqual([
+    400,
+    expect.stringContaining('The first line has &quot;order&quot;, &quot;parcel&quot;.'),
+  ])
+  const both = await watchFile('82000014', 'orders.csv', { identifiers: '82000014' })
+  expect([both.status, both.text]).toEqual([400, expect.stringContaining('Give a list or a file, not both.')])
+  const empty = await watchFile('\n \n', 'orders.csv')
+  expect([empty.status, empty.text]).toEqual([400, expect.stringContaining('the list is empty')])
+  expect((await watchFile('82000014\n'.repeat(500_000), 'orders.csv')).status).toBe(413)
+  const long = await watchFile('82000014\n'.repeat(100_001), 'orders.csv')
+  expect([long.status, long.text]).toEqual([400, expect.stringContaining('at most 100000 lines')])
+  expect((await visitor.get('/parcels/82000014')).status).toBe(404)
+})
+
+test('a form with a file from elsewhere, or at a page that takes none, is refused', async () => {
+  const form = new FormData()
+  form.append('file', new Blob(['82000015']), 'list.csv')
+  expect((await visitor.post('/parcels', form, { 'sec-fetch-site': 'cross-site' })).status).toBe(403)
+  expect((await visitor.post('/parcels/82000001/unwatch', form)).status).toBe(400)
+  expect((await visitor.get('/parcels/82000015')).status).toBe(404)
+})
+
 test('a list of parcels is watched, and what is no identifier is named by its line', async () => {
   const answer = await visitor.post('/parcels', { identifiers: 'PP100000007SE\r\n\r\n  82000007 \r\nno <b>number\r\n' })
   expect(answer.text).toContain('2 are watched, 2 of them new.')

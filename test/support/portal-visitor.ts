@@ -27,9 +27,9 @@ export function createVisitor(url: string, extra: Readonly<Record<string, string
     get: (path: string, headers: Readonly<Record<string, string>> = {}) => send(path, { headers }),
     post: (
       path: string,
-      fields: Readonly<Record<string, string>> = {},
+      fields: Readonly<Record<string, string>> | FormData = {},
       headers: Readonly<Record<string, string>> = { 'sec-fetch-site': 'same-origin' },
-    ) => send(path, { method: 'POST', body: new URLSearchParams(fields), headers }),
+    ) => send(path, { method: 'POST', body: fields instanceof FormData ? fields : new URLSearchParams(fields), headers }),
     logIn: (login: { readonly username: string; readonly password: string } = ADMIN) => visitor.post('/login', { ...login }),
   }
   return visitor

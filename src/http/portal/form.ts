@@ -1,3 +1,4 @@
+import { Writable } from 'node:stream'
 import type { Context } from 'koa'
 import { koaBody } from 'koa-body'
 import { AppError } from '../../domain/errors.ts'
@@ -8,34 +9,94 @@ export interface Form {
   get(name: string): string
   /** Every value of a field. */
   all(name: string): readonly string[]
+  /** The file that was chosen; null: none was. */
+  readonly file: FormFile | null
 }
+
+/** A file as a form sent it. */
+export interface FormFile {
+  /** As the sender calls it. */
+  readonly name: string
+  readonly bytes: Uint8Array
+}
+
+/** Nothing was sent. */
+export const NO_FORM: Form = { get: () => '', all: () => [], file: null }
 
 const BODY_BYTES_MAX = 256 * 1024
 const FIELDS_MAX = 2000
+/** A file is kept in memory while it is read. */
+export const FILE_BYTES_MAX = 4 * 1024 * 1024
+const MULTIPART = 'multipart/form-data'
 
-const readUrlEncoded = koaBody({
+const COMMON = {
   json: false,
   text: false,
-  formLimit: BODY_BYTES_MAX,
   patchNode: false,
-  // Names are taken as they are: no field becomes an object.
-  queryString: { depth: 0, parameterLimit: FIELDS_MAX, arrayLimit: FIELDS_MAX, allowPrototypes: true, plainObjects: true },
-  onError: (error, ctx) => {
+  onError: (error: Error, ctx: Context) => {
     ctx.set('Connection', 'close')
     if ('status' in error && error.status === 413) throw new AppError('body_too_large', `A form may have at most ${BODY_BYTES_MAX} bytes.`)
+    if ('httpCode' in error && error.httpCode === 413)
+      throw new AppError('body_too_large', `A file may have at most ${FILE_BYTES_MAX / (1024 * 1024)} MiB, and a form one file.`)
     throw new AppError('bad_request', 'The form cannot be read.')
   },
+} as const
+const readUrlEncoded = koaBody({
+  ...COMMON,
+  formLimit: BODY_BYTES_MAX,
+  // Names are taken as they are: no field becomes an object.
+  queryString: { depth: 0, parameterLimit: FIELDS_MAX, arrayLimit: FIELDS_MAX, allowPrototypes: true, plainObjects: true },
 })
 
-/** Reads the form that a page sent. Throws `bad_request` for anything that is no such form, and `body_too_large`. */
-export async function readForm(ctx: Context): Promise<Form> {
+/**
+ * Reads the form that a page sent; only where `takesFile` may one come with a file. Throws `bad_request` for anything that is no such form, and
+ * `body_too_large`.
+ */
+export async function readForm(ctx: Context, { takesFile = false } = {}): Promise<Form> {
+  if (takesFile && typeof ctx.is(MULTIPART) === 'string') return await readWithFile(ctx)
   if (ctx.get('Content-Length') !== '0' && ctx.is('application/x-www-form-urlencoded') === false) {
     ctx.set('Connection', 'close')
     throw new AppError('bad_request', 'The portal takes forms alone.')
   }
   await readUrlEncoded(ctx, async () => {})
-  const body: unknown = ctx.request.body
+  return formOf(ctx.request.body, null)
+}
+
+function formOf(body: unknown, file: FormFile | null): Form {
   const fields = new Map<string, unknown>(typeof body === 'object' && body !== null ? Object.entries(body) : [])
   const all = (name: string) => [fields.get(name) ?? []].flat().filter((value) => typeof value === 'string')
-  return { get: (name) => all(name)[0] ?? '', all }
+  return { get: (name) => all(name)[0] ?? '', all, file }
+}
+
+async function readWithFile(ctx: Context): Promise<Form> {
+  const chunks: Uint8Array[] = []
+  let name = ''
+  const read = koaBody({
+    ...COMMON,
+    urlencoded: false,
+    multipart: true,
+    formidable: {
+      maxFiles: 1,
+      maxFileSize: FILE_BYTES_MAX,
+      maxFields: FIELDS_MAX,
+      maxFieldsSize: BODY_BYTES_MAX,
+      // A browser sends an empty file where none was chosen.
+      allowEmptyFiles: true,
+      minFileSize: 0,
+      onFileBegin: (_field, file) => {
+        name = file.originalFilename ?? ''
+      },
+      // Into memory: nothing that was sent is left on the disk.
+      fileWriteStreamHandler: () =>
+        new Writable({
+          write(chunk: Uint8Array, _encoding, done) {
+            chunks.push(chunk)
+            done()
+          },
+        }),
+    },
+  })
+  await read(ctx, async () => {})
+  const bytes = Buffer.concat(chunks)
+  return formOf(ctx.request.body, name === '' && bytes.length === 0 ? null : { name, bytes })
 }

@@ -33,5 +33,7 @@ export interface PageRoute {
   readonly method: 'get' | 'post'
   readonly path: `/${string}`
   readonly scope: Scope
+  /** Its form may come with a file. */
+  readonly takesFile?: true
   readonly answer: (visit: Visit) => Promise<PageAnswer>
 }

@@ -12,7 +12,7 @@ import type { WithParams } from '../server/present.ts'
 import { createAddresses } from './addresses.ts'
 import { carrierPage } from './carrier/carrier.page.ts'
 import { type DeliveryPagesOptions, deliveryPages } from './deliveries/delivery.pages.ts'
-import { type Form, readForm } from './form.ts'
+import { NO_FORM, readForm } from './form.ts'
 import { type InboxPagesOptions, inboxPages } from './inbox/inbox.pages.ts'
 import type { View } from './layout.ts'
 import type { LiveStreams } from './live/live-streams.ts'
@@ -57,7 +57,6 @@ export interface PortalOptions
   readonly log: Log
 }
 
-const NO_FORM: Form = { get: () => '', all: () => [] }
 /** With it the script loads a page again to keep it up to date, which is no use by a person: it renews no session. */
 const LIVE_HEADER = 'Parcel-Relay-Live'
 
@@ -90,7 +89,7 @@ export function createPortal(options: PortalOptions): Router {
       proveConnection(ctx.req)
       if (route.scope === 'admin' && person.scope !== 'admin')
         throw new AppError('forbidden', `This needs the scope admin, which ${person.name} does not have.`)
-      const form = route.method === 'post' ? await readForm(ctx) : NO_FORM
+      const form = route.method === 'post' ? await readForm(ctx, route) : NO_FORM
       const parameters = new URLSearchParams(ctx.querystring)
       const visit = {
         ...view,

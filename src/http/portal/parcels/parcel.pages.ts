@@ -1,11 +1,15 @@
+import { Readable } from 'node:stream'
+import { WATCH_LINE_LENGTH_MAX, type WatchListFormat } from '../../../domain/admin/watch-list.ts'
 import { AppError } from '../../../domain/errors.ts'
 import type { WatchListReport, WatchListRequest } from '../../../flow/admin/import-watches.ts'
 import type { ParcelCommands } from '../../../flow/admin/parcel-commands.ts'
 import { type ParcelQueries, readCursor, readPrefix, STOPPED_REASONS } from '../../../flow/admin/parcel-queries.ts'
+import { readLines } from '../../server/read-lines.ts'
+import type { FormFile } from '../form.ts'
 import type { PageAnswer, PageRoute, Visit } from '../page-route.ts'
 import { type ParcelSaid, parcelPage } from './parcel.page.ts'
 import { parcelListPage } from './parcel-list.page.ts'
-import { type WatchSaid, watchedLines } from './watch-form.ts'
+import { COLUMN_LENGTH_MAX, type WatchSaid } from './watch-form.ts'
 
 export interface ParcelPagesOptions {
   readonly lookAtParcels: ParcelQueries
@@ -14,12 +18,28 @@ export interface ParcelPagesOptions {
 }
 
 const LIST_MAX = 100
-/** Each stands on its own: good ones are watched. */
-const WATCHED_LINES = { format: 'ndjson', column: null, atomic: false } as const
 
-/** What was typed, as a list of JSON values: a line there is an identifier and nothing else. */
-async function* linesOf(given: string): AsyncIterable<string> {
-  for (const line of watchedLines(given)) yield line === '' ? '' : JSON.stringify(line)
+/** A list of parcels that somebody gave. */
+interface GivenList {
+  readonly format: WatchListFormat
+  readonly column: string | null
+  readonly lines: readonly string[]
+  /** The lines as they are read. */
+  readonly read: readonly string[]
+}
+
+/** What was typed, read as JSON values: a line there is an identifier and nothing else. */
+function typedList(text: string): GivenList {
+  const lines = text.split(/\r?\n/).map((line) => line.trim())
+  return { format: 'ndjson', column: null, lines, read: lines.map((line) => (line === '' ? '' : JSON.stringify(line))) }
+}
+
+async function listInFile({ name, bytes }: FormFile, column: string): Promise<GivenList> {
+  const lines: string[] = []
+  const chunks = Readable.from([bytes])
+  for await (const line of readLines(chunks, { bytesMax: bytes.length, lineLengthMax: WATCH_LINE_LENGTH_MAX })) lines.push(line)
+  const format = name.toLowerCase().endsWith('.ndjson') ? 'ndjson' : 'csv'
+  return { format, column: column === '' ? null : column, lines, read: lines }
 }
 
 /** The pages about parcels: their list, and one with its history. */
@@ -27,7 +47,7 @@ export function parcelPages({ lookAtParcels, manageParcels, watchList }: ParcelP
   const { watch, unwatch, refresh } = manageParcels
   return [
     { method: 'get', path: '/parcels', scope: 'status', answer: list },
-    { method: 'post', path: '/parcels', scope: 'admin', answer: watchMany },
+    { method: 'post', path: '/parcels', scope: 'admin', takesFile: true, answer: watchMany },
     { method: 'get', path: '/parcels/:identifier', scope: 'status', answer: (visit) => show(visit, null) },
     { method: 'post', path: '/parcels/:identifier/watch', scope: 'admin', answer: after(watch) },
     { method: 'post', path: '/parcels/:identifier/unwatch', scope: 'admin', answer: after(unwatch) },
@@ -66,9 +86,20 @@ export function parcelPages({ lookAtParcels, manageParcels, watchList }: ParcelP
   }
 
   async function watchMany(visit: Visit): Promise<PageAnswer> {
-    const given = visit.form.get('identifiers')
-    if (given.trim() === '') return await list(visit, { kind: 'empty' })
-    return await list(visit, { kind: 'watched', given, report: await watchList({ ...WATCHED_LINES, lines: linesOf(given), by: visit.by }) })
+    const { file, get } = visit.form
+    const typed = get('identifiers')
+    if (file !== null && typed.trim() !== '') return await list(visit, { kind: 'refused', reason: 'Give a list or a file, not both.' })
+    const { lines, read, ...given } =
+      file === null ? typedList(typed) : await listInFile(file, get('column').trim().slice(0, COLUMN_LENGTH_MAX))
+    if (lines.every((line) => line.trim() === '')) return await list(visit, { kind: 'empty' })
+    try {
+      // Each line stands on its own: good ones are watched.
+      const report = await watchList({ ...given, atomic: false, lines: Readable.from(read), by: visit.by })
+      return await list(visit, { kind: 'watched', lines, report })
+    } catch (error) {
+      if (!(error instanceof AppError) || (error.code !== 'bad_request' && error.code !== 'body_too_large')) throw error
+      return await list(visit, { kind: 'refused', reason: error.message })
+    }
   }
 
   async function list(visit: Visit, said: WatchSaid = null): Promise<PageAnswer> {
@@ -85,6 +116,6 @@ export function parcelPages({ lookAtParcels, manageParcels, watchList }: ParcelP
     const isTheOne = prefix !== null && more.length === 0 && only?.identifiers.some(({ value }) => value === prefix) === true
     return isTheOne
       ? { goTo: visit.to`/parcels/${prefix}` }
-      : { page: parcelListPage(visit, { filters, found, said }), status: said?.kind === 'empty' ? 400 : 200 }
+      : { page: parcelListPage(visit, { filters, found, said }), status: said?.kind === 'empty' || said?.kind === 'refused' ? 400 : 200 }
   }
 }

@@ -1,4 +1,6 @@
+import { WATCH_LINES_MAX } from '../../../domain/admin/watch-list.ts'
 import type { WatchListReport } from '../../../flow/admin/import-watches.ts'
+import { FILE_BYTES_MAX } from '../form.ts'
 import { html, type Markup, markup } from '../html.ts'
 import type { Visit } from '../page-route.ts'
 import { counted, countText, icon } from '../parts.ts'
@@ -6,33 +8,34 @@ import { counted, countText, icon } from '../parts.ts'
 /** What the page says of the list that was given; null: none was. */
 export type WatchSaid =
   | { readonly kind: 'empty' }
-  | { readonly kind: 'watched'; readonly given: string; readonly report: WatchListReport }
+  | { readonly kind: 'refused'; readonly reason: string }
+  | { readonly kind: 'watched'; readonly lines: readonly string[]; readonly report: WatchListReport }
   | null
 
 const WRONG_SHOWN_MAX = 20
 const LINE_CHARS_SHOWN = 80
-
-/** The lines of a list as somebody typed it. */
-export function watchedLines(given: string): readonly string[] {
-  return given.split(/\r?\n/).map((line) => line.trim())
-}
+/** As in the API. */
+export const COLUMN_LENGTH_MAX = 200
 
 /** The form to watch parcels, with what became of the list that it sent. */
 export function watchForm({ to }: Visit, said: WatchSaid, isFirst: boolean): Markup {
   const open = said !== null || isFirst ? markup(' open') : null
   return html`<details class="plain"${open}><summary>Watch parcels</summary>
 ${said === null ? null : saidOf(said)}
-<form class="form" method="post" action="${to`/parcels`.path}">
-<div class="field"><label for="ids">Tracking numbers or ids, one a line</label><textarea class="code" id="ids" name="identifiers" rows="4" spellcheck="false" aria-describedby="ids-hint"></textarea><small id="ids-hint">The relay asks the carrier about each within a minute, and tells webhooks what is new from then on. The API takes longer lists: <code>POST /relay/parcels/watch</code>.</small></div>
+<form class="form" method="post" action="${to`/parcels`.path}" enctype="multipart/form-data">
+<div class="field"><label for="ids">Tracking numbers or ids, one a line</label><textarea class="code" id="ids" name="identifiers" rows="4" spellcheck="false" aria-describedby="ids-hint"></textarea><small id="ids-hint">The relay asks the carrier about each within a minute, and tells webhooks what is new from then on. The API takes larger files: <code>POST /relay/parcels/watch</code>.</small></div>
+<div class="field"><label for="file">Or a file</label><input id="file" name="file" type="file" accept=".csv,.ndjson,.txt" aria-describedby="file-hint"><small id="file-hint">CSV with a column <code>trackingNumber</code>, one identifier a line, or <code>.ndjson</code> with one JSON value a line; at most ${countText(WATCH_LINES_MAX)} lines and ${FILE_BYTES_MAX / (1024 * 1024)} MiB.</small></div>
+<div class="field"><label for="column">Column of the file</label><input id="column" name="column" autocomplete="off" spellcheck="false" maxlength="${COLUMN_LENGTH_MAX}" aria-describedby="column-hint"><small id="column-hint">Its name or number, where none is named <code>identifier</code>, <code>trackingNumber</code> or <code>trackingId</code>.</small></div>
 <p><button class="btn" type="submit">Watch these parcels</button></p>
 </form></details>`
 }
 
 function saidOf(said: NonNullable<WatchSaid>): Markup {
   if (said.kind === 'empty')
-    return html`<div class="note bad" role="alert"><strong>Nothing is watched: the list is empty.</strong> <a href="#ids">Write one identifier a line</a>.</div>`
+    return html`<div class="note bad" role="alert"><strong>Nothing is watched: the list is empty.</strong> <a href="#ids">Write one identifier a line</a>, or choose a file.</div>`
+  if (said.kind === 'refused') return html`<div class="note bad" role="alert"><strong>Nothing is watched.</strong> ${said.reason}</div>`
   const { watched, created, failed, errors } = said.report
-  const lines = watchedLines(said.given)
+  const { lines } = said
   const wrong = errors.slice(0, WRONG_SHOWN_MAX)
   const title =
     watched === 0
