@@ -97,6 +97,14 @@ export function estimatePushLoss({ pushed, missed }: PushChannel): number {
 }
 
 /**
+ * How many entries since the last push only polls reported, for operators. In a silence these are at least those that showed it: until they count as
+ * missed, after the grace, none would be named beside the verdict that they led to.
+ */
+export function unpushedSinceLast({ missedSincePush, silence }: PushChannel): number {
+  return Math.max(missedSincePush, silence?.found ?? 0)
+}
+
+/**
  * The channel as of a clock that may have been put back. With its last push ahead, no entry found by polls would have happened after it, and a silence
  * would stay unnoticed for as long as the jump.
  */

@@ -10,7 +10,7 @@ import {
   resumeChannel,
 } from '../../domain/polling/model-codec.ts'
 import type { PushChannelView, PushHealthUpdate } from '../../domain/polling/poll.ts'
-import { estimatePushLoss, newPushChannel, type PushChannel, type PushHealth } from '../../domain/polling/push-health.ts'
+import { estimatePushLoss, newPushChannel, type PushChannel, type PushHealth, unpushedSinceLast } from '../../domain/polling/push-health.ts'
 import { emptyScanRate, type ScanRate } from '../../domain/polling/scan-rate.ts'
 import { recordOperatorEvent } from '../operator-events.tx.ts'
 import type { Log } from '../ports.ts'
@@ -110,7 +110,8 @@ export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<
       if (count > 0) missed = { ...missed, count: missed.count + count, lastFoundAtMs: clock.now() }
     },
     view({ channel }) {
-      const { health, missedSincePush, silence } = channel
+      const { health, silence } = channel
+      const missedSincePush = unpushedSinceLast(channel)
       return { health, loss: estimatePushLoss(channel), lastPushAtMs: lastPushOf(channel), missedSincePush, silence, missed }
     },
     async keep(learnt, { all } = { all: false }) {

@@ -7,6 +7,7 @@ import {
   newPushChannel,
   type PushChannel,
   type UnpushedEntries,
+  unpushedSinceLast,
 } from '../../../src/domain/polling/push-health.ts'
 
 const MINUTE_MS = 60_000
@@ -79,6 +80,14 @@ test('of a silence that is noticed before anything counts as missed, all that wa
   const noticed = afterUnpushedEntries(healthy, { found: 9, overdue: 8, settledToMs: nowMs - 15 * MINUTE_MS, nowMs })
   expect(noticed).toMatchObject({ health: 'silent', missedSincePush: 0, silence: { found: 9, noticedAtMs: nowMs } })
   expect(audience('x'.repeat(9), noticed, START + 2 * HOUR_MS).missedSincePush).toBe(9)
+})
+
+test('operators are told of all that showed a silence, though it counts as missed only after the grace', () => {
+  const nowMs = START + 3 * HOUR_MS
+  const noticed = afterUnpushedEntries(healthy, { found: 9, overdue: 8, settledToMs: nowMs - 15 * MINUTE_MS, nowMs })
+  expect(unpushedSinceLast(noticed)).toBe(9)
+  expect(unpushedSinceLast(audience('x'.repeat(11), noticed, START + 2 * HOUR_MS))).toBe(11)
+  expect(unpushedSinceLast(audience('.', noticed, nowMs))).toBe(0)
 })
 
 test('misses among pushes are no silence, however many', () => {

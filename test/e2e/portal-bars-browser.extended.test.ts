@@ -1,0 +1,2 @@
+// The same on PostgreSQL.
+import './portal-bars-browser.test.ts'
