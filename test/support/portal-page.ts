@@ -14,6 +14,8 @@ export async function logInOn(page: Page): Promise<void> {
 export async function barriersOn(page: Page): Promise<readonly string[]> {
   await page.evaluate(AxeBuilder.source)
   const found: unknown = await page.evaluate('axe.run({ resultTypes: ["violations"] }).then(({ violations }) => violations)')
+  // Until the style sheet is there, a page may be of any width.
+  await page.waitForLoadState('load')
   const surplus = await page.evaluate<number>('document.documentElement.scrollWidth - document.documentElement.clientWidth')
   const barriers = (Array.isArray(found) ? found : [])
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')

@@ -33,7 +33,8 @@ export async function makeTrouble(carrier: Sandbox, shop: Shop, { webhooks }: Tr
 
 /** What there is to see of it, and where. */
 export const ABOUT_TROUBLE = [
-  'There is trouble to look at: the webhook billing fails, warehouse refuses some events',
-  'at first, old-shop is gone; pushes are in quarantine, others were signed with a wrong',
-  `key; nobody knows the parcel ${MISTYPED}. Begin with the portal’s Overview.`,
+  'There is trouble to look at: the webhook billing fails, warehouse refuses some',
+  'events at first, old-shop is gone; pushes are in quarantine, and others had a',
+  `wrong signature; nobody knows the parcel ${MISTYPED}. Begin with the`,
+  'portal, which says what to do.',
 ]

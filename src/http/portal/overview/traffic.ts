@@ -17,12 +17,16 @@ const failedOf: Count = (counts) => counts.failed ?? 0
 /** What came, what was found and what was sent: the last 24 hours and 30 days, drawn and in numbers. */
 export function trafficSection({ hours, days }: Traffic): Markup {
   const row = (name: Part, kind: 'pushes' | 'missed' | 'polls' | 'attempts', count: Count, over?: Count) => {
-    const drawn = (series: TrafficSeries, span: string) =>
-      bars({
-        values: series[kind].map((counts) => count(counts)),
-        ...(over === undefined ? {} : { over: series[kind].map((counts) => over(counts)) }),
+    const drawn = (series: TrafficSeries, span: string) => {
+      const counts = series[kind].map((one) => count(one))
+      return bars({
+        values: counts,
+        ...(over === undefined ? {} : { over: series[kind].map((one) => over(one)) }),
+        // In the colour that they have on the carrier's page.
+        ...(kind === 'missed' ? { values: counts.map(() => 0), over: counts, overKind: 'warn' as const } : {}),
         summary: `${kind}, ${span}: ${countText(sumOf(series[kind], count))}${over === undefined ? '' : `, failed: ${countText(sumOf(series[kind], over))}`}`,
       })
+    }
     const sum = (series: TrafficSeries) => countText(sumOf(series[kind], count))
     return [name, drawn(hours, 'last 24 hours'), sum(hours), drawn(days, 'last 30 days'), sum(days)]
   }
