@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { inject } from 'vitest'
 import { stringify } from 'yaml'
@@ -84,12 +84,16 @@ export interface RelayProcess {
   readonly ended: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>
 }
 
-/** Starts `parcel-relay serve` as shipped, in its own process with `more` added to its environment; resolves when it is ready. */
-export async function spawnRelay(configPath: string, more: NodeJS.ProcessEnv = {}): Promise<RelayProcess> {
-  const { args, env } = shipped()
+/**
+ * Starts `parcel-relay serve` as shipped, in its own process with `more` added to its environment; resolves when it is ready. `program`: where its
+ * main file lies, if elsewhere; it runs beside it then, where nothing else is.
+ */
+export async function spawnRelay(configPath: string, more: NodeJS.ProcessEnv = {}, program?: string): Promise<RelayProcess> {
+  const { args, env } = shipped(program)
   const child = tieToTest(
     spawn(process.execPath, [...args, 'serve', '--config', configPath], {
       ...ownGroup,
+      ...(program === undefined ? {} : { cwd: dirname(program) }),
       stdio: ['ignore', 'pipe', 'inherit'],
       env: { ...env, ...more },
     }),

@@ -3,9 +3,8 @@ import { inject } from 'vitest'
 import { LAUNCH } from '../../bench/servers/relay.ts'
 
 /** The relay as shipped and started, compiled once for all tests (`compile-once`). */
-export function shipped() {
+export function shipped(program = join(inject('shippedFolder'), 'dist', 'main.js')) {
   const folder = inject('shippedFolder')
-  const program = join(folder, 'dist', 'main.js')
   return {
     folder,
     program,
