@@ -101,6 +101,8 @@ export function createLiveStreams({ look, repeat, isOver, log }: LiveStreamsPort
   return {
     hasPlace: () => streams.size < PLACES,
     async stream(res, page) {
+      // Whoever left while they were recognised does not leave again, so they would keep a place for ever.
+      if (res.closed) return
       const stream: Stream = { ...page, res, stamp: null, quiet: 0 }
       const closed = new Promise<void>((resolve) => {
         res.once('close', resolve)

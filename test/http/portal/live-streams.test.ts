@@ -1,0 +1,49 @@
+import { once } from 'node:events'
+import { createServer, request, type ServerResponse } from 'node:http'
+import { expect, onTestFinished, test } from 'vitest'
+import { createLiveStreams } from '../../../src/http/portal/live/live-streams.ts'
+
+/** More than there are places. */
+const READERS = 101
+
+/** A server that hands out its answers; nothing is repeated. */
+async function start() {
+  const log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
+  const streams = createLiveStreams({
+    look: { stamps: async (shown) => shown.map(() => '') },
+    repeat: () => ({ stop: () => {} }),
+    isOver: () => false,
+    log,
+  })
+  const answers: ServerResponse[] = []
+  const server = createServer((_request, answer) => void answers.push(answer)).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const address = server.address()
+  const port = typeof address === 'object' ? (address?.port ?? 0) : 0
+  /** Asks; resolves with the answer once the reader has left. */
+  const askAndLeave = async () => {
+    const nth = answers.length
+    const asked = request({ port, host: '127.0.0.1' }).on('error', () => undefined)
+    asked.end()
+    await expect.poll(() => answers.length).toBe(nth + 1)
+    const answer = answers[nth] ?? expect.fail('no answer')
+    const left = once(answer, 'close')
+    asked.destroy()
+    await left
+    return answer
+  }
+  return { streams, askAndLeave }
+}
+
+test('a reader who left while they were recognised takes no place', async () => {
+  const { streams, askAndLeave } = await start()
+  for (let nth = 0; nth < READERS; nth++) {
+    const answer = await askAndLeave()
+    void streams.stream(answer, { shown: { kind: 'other' }, isAllowed: () => true })
+  }
+  await expect.poll(() => streams.hasPlace(), { timeout: 1000 }).toBe(true)
+})
