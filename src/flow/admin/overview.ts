@@ -32,7 +32,7 @@ export interface Overview {
 }
 
 /** Endpoints in trouble whose backlogs are counted, and events that are shown. */
-const SHOWN = { backlogs: 20, events: 10 }
+export const SHOWN = { backlogs: 20, events: 10 }
 
 export function createOverview({ reads, write, carrier, readiness, readTraffic, listReplicas, clock }: OverviewPorts): Overview {
   /** All but the counts: what costs little. */

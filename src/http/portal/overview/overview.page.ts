@@ -1,5 +1,5 @@
 import { doPollsFindAll, isNew, type Problem, problemsOf, type Situation } from '../../../domain/admin/verdict.ts'
-import type { Past } from '../../../flow/admin/overview.ts'
+import { type Past, SHOWN } from '../../../flow/admin/overview.ts'
 import { buttonLink, link, withQuery } from '../addresses.ts'
 import { answerMark, leftText, pushMark } from '../carrier/carrier.page.ts'
 import { failureText, refusalEvidence } from '../carrier/carrier-words.ts'
@@ -25,10 +25,7 @@ export function overviewPage(visit: Visit, situation: Situation & Past): string 
         : counted(problems.length, 'problem', 'problems')
   const mark = problems.length > 0 ? icon('bad', 'bad') : isNew(situation) ? icon('none') : icon('ok', 'ok')
   const main = html`${headline({ title: html`${mark}${title}`, lead: leadOf(situation, problems, nowMs), asOf: asOfLine(nowMs, to`/`, true), isLive: true })}
-${island(
-  'problems',
-  problems.map((problem, at) => problemSection(visit, situation, problem, at)),
-)}
+${island('problems', problemSections(visit, situation, problems))}
 ${island(
   'checks',
   html`<h2>${problems.length === 0 ? 'Checks' : 'What works, and what can wait'}</h2>
@@ -61,6 +58,21 @@ interface Told {
   readonly what: Part
   readonly todo: Part
   readonly isWarning?: boolean
+}
+
+/** So many webhooks are explained; of the others there is one line. As many as what waits is counted for. */
+const EXPLAINED = SHOWN.backlogs
+
+function problemSections(visit: Visit, situation: Situation, problems: readonly Problem[]): Markup {
+  const ofWebhooks = problems.filter((problem) => 'state' in problem)
+  const beyond = new Set<Problem>(ofWebhooks.slice(EXPLAINED))
+  const { to, person } = visit
+  const more = `${counted(beyond.size, 'more webhook is', 'more webhooks are')} in trouble.`
+  return html`${problems.filter((problem) => !beyond.has(problem)).map((problem, at) => problemSection(visit, situation, problem, at))}${
+    beyond.size === 0
+      ? null
+      : html`<p>${more}${person.scope === 'admin' ? html` ${link(to`/webhooks`, 'All webhooks, trouble first')}` : null}</p>`
+  }`
 }
 
 function problemSection(visit: Visit, situation: Situation, problem: Problem, at: number): Markup {
