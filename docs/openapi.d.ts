@@ -3686,6 +3686,10 @@ export interface operations {
                 reason?: "content_encoding" | "utf8" | "json_syntax" | "too_deep" | "schema" | "tracking_id" | "event_time" | "parcel_full" | "failed";
                 /** @description An identifier. A push that was not recorded counts if its body names the parcel. */
                 parcel?: string;
+                /** @description Received from then on. */
+                from?: string;
+                /** @description Received before then. */
+                to?: string;
             };
             header?: never;
             path?: never;
@@ -4637,4 +4641,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 06079093eb9188512ff6445aa921776a5cef3a4347c17004abaaf2a24850c411
+// Made of docs/openapi.json with the SHA-256 c349aafaf4d29baa719b0acc2846d06e537606151259c58a767c2c8e8defb8da

@@ -103,6 +103,7 @@ async function pathsOf(ask: Ask): Promise<readonly string[]> {
     '/deliveries?from=2020-01-01T00:00',
     '/inbox',
     '/inbox?state=all',
+    '/inbox?state=all&from=2026-03-01T10:00&to=2026-03-01T11:00',
     '/inbox?reason=schema',
     `/inbox?state=all&parcel=${parcel}`,
   ]

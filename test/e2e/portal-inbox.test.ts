@@ -43,6 +43,26 @@ test('a push in quarantine is found by its parcel and reason, with the member an
   expect(page).toMatch(/The place is <code>eventTime<\/code>, bytes \d+ to \d+\./)
 })
 
+test('pushes are listed by when they came, on the page and in the API', async () => {
+  const operator = await operatorOf(ofFile())
+  const id = await pushWrong('70000011')
+  const { body } = await operator('GET', `/relay/inbox/${id}`)
+  const receivedAt = String(Reflect.get(body, 'receivedAt'))
+  const later = new Date(Date.parse(receivedAt) + 1).toISOString()
+  const idsIn = async (query: string) => JSON.stringify((await operator('GET', `/relay/inbox?parcel=70000011&${query}`)).body)
+  expect(await idsIn(`from=${receivedAt}&to=${later}`)).toContain(`"id":"${id}"`)
+  for (const other of [`from=${later}`, `to=${receivedAt}`]) expect(await idsIn(other)).not.toContain(`"id":"${id}"`)
+  expect((await operator('GET', '/relay/inbox?from=yesterday')).status).toBe(400)
+  const visitor = await loggedIn()
+  const typed = (time: string) => time.slice(0, -1)
+  const found = (await visitor.get(`/inbox?state=all&from=${typed(receivedAt)}&to=${typed(later)}`)).text
+  for (const shown of [`Push ${id}`, `name="from" type="datetime-local" value="${typed(receivedAt)}"`]) expect(found).toContain(shown)
+  const none = (await visitor.get(`/inbox?state=all&from=${typed(later)}`)).text
+  expect([none.includes(`Push ${id}`), none.includes('Nothing found')]).toEqual([false, true])
+  const wrong = await visitor.get('/inbox?to=soon')
+  expect([wrong.status, wrong.text]).toEqual([400, expect.stringContaining('To must be a time such as')])
+})
+
 test('a dismissed push is not reprocessed with the others, and can be opened again', async () => {
   const operator = await operatorOf(ofFile())
   const [dismissed, other] = [await pushWrong('70000002'), await pushWrong('70000003')]

@@ -85,7 +85,10 @@ async function useStore(engine: Engine, place: string): Promise<void> {
   await reads.listActions(page)
   for (const state of [null, 'recorded', 'quarantined', 'expired', 'dismissed'] as const) {
     for (const reason of [null, 'schema']) {
-      for (const parcel of [null, trackingIdOf(1)]) await reads.listInbox({ ...page, state, reason, parcel })
+      for (const parcel of [null, trackingIdOf(1)]) {
+        await reads.listInbox({ ...page, state, reason, parcel })
+        await reads.listInbox({ ...page, state, reason, parcel, fromMs: NOW - 1, toMs: NOW + 1 })
+      }
     }
   }
   await reads.inspectPush(3)

@@ -60,6 +60,10 @@ export interface InboxQuery {
   readonly reason?: string | null
   /** An identifier of the parcel; null or absent: any. A push that was not recorded counts if its body names the parcel. */
   readonly parcel?: string | null
+  /** Received from then on; null or absent: at any time. Pushes are found by the order in which they came. */
+  readonly fromMs?: number | null
+  /** Received before then. */
+  readonly toMs?: number | null
   /** Pushes with ids below this; null: from the newest. */
   readonly before: number | null
   readonly limit: number

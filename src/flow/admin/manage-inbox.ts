@@ -37,6 +37,10 @@ export interface ManageInbox {
     readonly reason: string | null
     /** Raw text: an identifier. */
     readonly parcel: string | null
+    /** Received from then on; null: at any time. */
+    readonly from: number | null
+    /** Received before then. */
+    readonly to: number | null
     readonly cursor: number | null
     readonly limit: number
   }): Promise<{ readonly pushes: readonly InboxPush[]; readonly next: string | null }>
@@ -78,9 +82,9 @@ export function createManageInbox(ports: ManageInboxPorts): ManageInbox {
   }
 
   return {
-    async list({ state, reason, parcel, cursor, limit }) {
+    async list({ state, reason, parcel, from, to, cursor, limit }) {
       const identifier = parcel === null ? null : readIdentifier(parcel)
-      const { pushes, next } = await reads.listInbox({ state, reason, parcel: identifier, before: cursor, limit })
+      const { pushes, next } = await reads.listInbox({ state, reason, parcel: identifier, fromMs: from, toMs: to, before: cursor, limit })
       return { pushes, next: next === null ? null : String(next) }
     },
     find,

@@ -4,9 +4,19 @@ import { QUARANTINE_REASONS } from '../../domain/history/observation.ts'
 import type { RecordOutcome } from '../../domain/history/recording.ts'
 import type { InboxPush, InspectedPush } from '../../domain/ingest/inbox.ts'
 import { HELD_STATES, INBOX_STATES, type ManageInbox } from '../../flow/admin/manage-inbox.ts'
-import { idOf, instant, jsonAnswer, location, named, numberedId, oneOfAll, pageAnswer, wholeNumber } from '../server/answer-schemas.ts'
+import {
+  idOf,
+  instant as instantOf,
+  jsonAnswer,
+  location,
+  named,
+  numberedId,
+  oneOfAll,
+  pageAnswer,
+  wholeNumber,
+} from '../server/answer-schemas.ts'
 import { presentInstant, presentJson } from '../server/present.ts'
-import { count, flag, NO_QUERY, oneOf, page, query, text } from '../server/query.ts'
+import { count, flag, instant, NO_QUERY, oneOf, page, query, text } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
 import { jobSchema, pathOfJob, presentJob } from './jobs.routes.ts'
 
@@ -20,7 +30,7 @@ const pushMembers = () => ({
   id: numberedId(),
   state: z.enum(INBOX_STATES),
   reason: quarantineReason().nullable().describe('Why it is, or was, quarantined; null: it never was.'),
-  receivedAt: instant(),
+  receivedAt: instantOf(),
   keyIndex: wholeNumber().describe('The index in `webhook.sharedKeys` of the key that matched.'),
   contentEncoding: z.string().nullable(),
   duplicates: wholeNumber().describe('How often it arrived again.'),
@@ -66,6 +76,8 @@ export const INBOX_ROUTES = [
       state: oneOf(INBOX_STATES),
       reason: oneOf(QUARANTINE_REASONS).describe('Only pushes that are, or were, quarantined for it.'),
       parcel: text.describe('An identifier. A push that was not recorded counts if its body names the parcel.'),
+      from: instant.describe('Received from then on.'),
+      to: instant.describe('Received before then.'),
     }),
     body: null,
     answers: () => ({ 200: pageAnswer('pushes', listedSchema()) }),
@@ -160,7 +172,7 @@ export const INBOX_ROUTES = [
             count: wholeNumber(),
             dryRun: z.literal(true),
             reasons: z.array(
-              z.strictObject({ reason: quarantineReason().nullable(), count: wholeNumber(), first: instant(), last: instant() }),
+              z.strictObject({ reason: quarantineReason().nullable(), count: wholeNumber(), first: instantOf(), last: instantOf() }),
             ),
           }),
           z.strictObject({

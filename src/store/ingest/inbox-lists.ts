@@ -9,6 +9,8 @@ import { INBOX_STATES } from './inbox.ts'
 
 /** How many pushes one page may scan: what has no index could otherwise require a full scan. */
 const LOOKED_AT_MAX = 10_000
+/** How far pushes that replicas receive at the same time are from the order of their ids. */
+const DISORDER_MS = 60_000
 /** Bodies up to so many bytes are read for a list: a hundred of them take milliseconds. */
 const READ_BYTES_MAX = 16 * 1024
 
@@ -18,10 +20,33 @@ const shortBody = sql<Uint8Array | null>`(case when length(body) <= ${sql.lit(RE
 
 const listed = (db: Kysely<Tables>) => db.selectFrom('inbox').select(COLUMNS).select([bodyBytes, shortBody])
 
+/** Those that were received in a span; which of them are looked at is for an index to say. */
+const receivedIn = (db: Kysely<Tables>, span: Span) =>
+  listed(db).where('received_at_ms', '>=', span.fromMs).where('received_at_ms', '<', span.toMs)
+
 const newest = statement()((db) => db.selectFrom('inbox').select('id').where('id', '>', 0).orderBy('id', 'desc').limit(1))
 
-const stretch = statement<{ from: number; before: number; limit: number; most: number }>()((db, p, { unindexed }) =>
-  listed(db)
+/**
+ * The lowest id whose push came at a time or later, by halving: ids are given in the order in which pushes come, so no index of times is needed, which each push
+ * would have to pay for.
+ */
+const firstFrom = statement<{ atMs: number }>()((db, p, { integer }) => {
+  const middle = sql`(low + high) / 2`
+  const isBefore = sql`(select received_at_ms from inbox where id >= ${middle} order by id limit 1) < ${integer(p.atMs)}`
+  const halving = sql<{ id: number }>`(
+    with recursive halving (low, high) as (
+      select cast(1 as bigint), cast(coalesce((select max(id) from inbox), 0) + 1 as bigint)
+      union all
+      select case when ${isBefore} then ${middle} + 1 else low end, case when ${isBefore} then high else ${middle} end
+      from halving where low < high
+    ) select low as id from halving where low >= high)`
+  return db.selectFrom(halving.as('first')).select('first.id')
+})
+
+type Span = { readonly fromMs: number; readonly toMs: number }
+
+const stretch = statement<Span & { from: number; before: number; limit: number; most: number }>()((db, p, { unindexed }) =>
+  receivedIn(db, p)
     .where('id', '>=', p.from)
     .where('id', '<', p.before)
     .where((row) => unindexed(row.ref('state')), '<=', p.most)
@@ -37,7 +62,7 @@ const idsOfParcel = statement<{ parcelId: number }>()((db, p, { unindexed }) =>
     .where('parcel_id', '=', p.parcelId)
     .where((row) => unindexed(row.ref('state')), '=', sql.lit(INBOX_STATES.recorded)),
 )
-const byIds = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) => listed(db).where('id', 'in', oneOf(p.ids)))
+const byIds = statement<Span & { ids: readonly number[] }>()((db, p, { oneOf }) => receivedIn(db, p).where('id', 'in', oneOf(p.ids)))
 const namesOf = statement<{ identifier: string }>()((db, p) =>
   db
     .selectFrom('identifier')
@@ -47,17 +72,24 @@ const namesOf = statement<{ identifier: string }>()((db, p) =>
     ),
 )
 
-type Page = { readonly before: number; readonly limit: number }
+type Page = Span & { readonly before: number; readonly limit: number }
 
 /** Pushes in a state that is rare and has a partial index. */
 const heldIn = (state: number) => ({
-  page: statement<Page>()((db, p) => listed(db).where('state', '=', state).where('id', '<', p.before).orderBy('id', 'desc').limit(p.limit)),
+  page: statement<Page>()((db, p) =>
+    receivedIn(db, p).where('state', '=', state).where('id', '<', p.before).orderBy('id', 'desc').limit(p.limit),
+  ),
   ofReason: statement<Page & { readonly reason: string }>()((db, p) =>
-    listed(db).where('state', '=', state).where('reason', '=', p.reason).where('id', '<', p.before).orderBy('id', 'desc').limit(p.limit),
+    receivedIn(db, p)
+      .where('state', '=', state)
+      .where('reason', '=', p.reason)
+      .where('id', '<', p.before)
+      .orderBy('id', 'desc')
+      .limit(p.limit),
   ),
   naming: statement<Page & { readonly from: number; readonly reason: string | null; readonly names: readonly string[] }>()(
     (db, p, { containsAny }) =>
-      listed(db)
+      receivedIn(db, p)
         .where('state', '=', state)
         .where('id', '>=', p.from)
         .where('id', '<', p.before)
@@ -112,25 +144,35 @@ interface Found {
 
 /** Lists pushes, newest first. */
 export async function listInbox(session: Session, query: InboxQuery): Promise<InboxPage> {
-  const { state, reason = null, parcel = null, limit } = query
-  const before = query.before ?? Number.MAX_SAFE_INTEGER
+  const { state, reason = null, parcel = null, fromMs = null, toMs = null, limit } = query
+  const ends = await Promise.all([
+    fromMs === null ? 1 : findFirst(session, fromMs - DISORDER_MS),
+    toMs === null ? Number.MAX_SAFE_INTEGER : findFirst(session, toMs + DISORDER_MS),
+  ])
+  const span = { fromMs: fromMs ?? 0, toMs: toMs ?? Number.MAX_SAFE_INTEGER }
+  const page = { limit, ...span, before: Math.min(query.before ?? Number.MAX_SAFE_INTEGER, ends[1]) }
   const found =
     parcel !== null
-      ? merge(await findOfParcel(session, { state, reason, limit, parcel, before }), limit)
+      ? merge(await findOfParcel(session, { ...page, state, reason, parcel }), limit)
       : reason !== null
-        ? merge(await findOfReason(session, { state, limit, reason, before }), limit)
+        ? merge(await findOfReason(session, { ...page, state, reason }), limit)
         : state === null || state === 'recorded'
-          ? await findInStretch(session, state, query)
-          : merge([whole(await session.all(held[state].page, { before, limit }), limit)], limit)
-  return { pushes: await decodePushes(session, found.rows), next: found.downTo > 1 ? found.downTo : null }
+          ? await findInStretch(session, state, page)
+          : merge([whole(await session.all(held[state].page, page), limit)], limit)
+  return { pushes: await decodePushes(session, found.rows), next: found.downTo > ends[0] ? found.downTo : null }
 }
 
-async function findInStretch(session: Session, state: 'recorded' | null, { before, limit }: InboxQuery): Promise<Found> {
+async function findFirst(session: Session, atMs: number): Promise<number> {
+  return (await session.all(firstFrom, { atMs }))[0]?.id ?? 1
+}
+
+async function findInStretch(session: Session, state: 'recorded' | null, { before, ...page }: Page): Promise<Found> {
   const [last] = await session.all(newest, {})
-  const end = before ?? (last?.id ?? 0) + 1
+  const end = Math.min(before, (last?.id ?? 0) + 1)
+  const { limit } = page
   const from = Math.max(1, end - LOOKED_AT_MAX)
   const most = state === null ? INBOX_STATES.dismissed : INBOX_STATES.recorded
-  const rows = await session.all(stretch, { from, before: end, limit, most })
+  const rows = await session.all(stretch, { ...page, from, before: end, most })
   return { rows, downTo: rows.length < limit ? from : (rows.at(-1)?.id ?? from) }
 }
 
@@ -138,14 +180,9 @@ interface Asked extends Page {
   readonly state: InboxState | null
 }
 
-async function findOfReason(
-  session: Session,
-  { state, reason, before, limit }: Asked & { readonly reason: string },
-): Promise<readonly Found[]> {
+async function findOfReason(session: Session, { state, ...page }: Asked & { readonly reason: string }): Promise<readonly Found[]> {
   const states = (['quarantined', 'dismissed'] as const).filter((one) => state === null || state === one)
-  return await Promise.all(
-    states.map((one) => session.all(held[one].ofReason, { reason, before, limit }).then((rows) => whole(rows, limit))),
-  )
+  return await Promise.all(states.map((one) => session.all(held[one].ofReason, page).then((rows) => whole(rows, page.limit))))
 }
 
 /** What is recorded for a parcel is found by the parcel; what is not names it in its body. */
@@ -153,21 +190,22 @@ async function findOfParcel(
   session: Session,
   asked: Asked & { readonly reason: string | null; readonly parcel: string },
 ): Promise<readonly Found[]> {
-  const { state, reason, parcel, before, limit } = asked
+  const { state, parcel, ...page } = asked
   const identifiers = await session.all(namesOf, { identifier: parcel })
   const names = identifiers.length === 0 ? [parcel] : identifiers.map(({ value }) => value)
   const parcelId = identifiers[0]?.parcel_id
-  const isRecorded = reason === null && (state === null || state === 'recorded')
+  const isRecorded = page.reason === null && (state === null || state === 'recorded')
   return await Promise.all([
-    ...(parcelId !== undefined && isRecorded ? [findRecorded(session, { parcelId, before, limit })] : []),
-    ...HELD.filter((one) => state === null || state === one).map((one) => findNaming(session, one, { before, limit, reason, names })),
+    ...(parcelId !== undefined && isRecorded ? [findRecorded(session, { ...page, parcelId })] : []),
+    ...HELD.filter((one) => state === null || state === one).map((one) => findNaming(session, one, { ...page, names })),
   ])
 }
 
-async function findRecorded(session: Session, { parcelId, before, limit }: Page & { readonly parcelId: number }): Promise<Found> {
+async function findRecorded(session: Session, { parcelId, before, limit, ...span }: Page & { readonly parcelId: number }): Promise<Found> {
   const ids = (await session.all(idsOfParcel, { parcelId })).map(({ id }) => id).filter((id) => id < before)
   const newestIds = ids.toSorted((a, b) => b - a).slice(0, limit)
-  return whole(newestIds.length === 0 ? [] : await session.all(byIds, { ids: newestIds }), limit)
+  const rows = newestIds.length === 0 ? [] : await session.all(byIds, { ids: newestIds, ...span })
+  return { rows, downTo: newestIds.length < limit ? 0 : Math.min(...newestIds) }
 }
 
 async function findNaming(

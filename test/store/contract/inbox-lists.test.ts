@@ -7,7 +7,8 @@ import { changeStoredRows } from '../../support/stored-rows.ts'
 import { incomingPush, openStore } from '../../support/write-side.ts'
 
 const NOON = Date.UTC(2026, 2, 1, 12)
-const DAY_MS = 24 * 3_600_000
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
 const ADMIN = { kind: 'app', name: 'admin', address: '127.0.0.1' } as const
 
 /** Six pushes: two that are recorded for two parcels, then one whose time is wrong, one that is no JSON, one that is expired, and another whose time is wrong. */
@@ -59,6 +60,34 @@ describe.each(engines)('the inbox on $name', (engine) => {
     expect(await listed({ parcel: '10010001', state: 'recorded' })).toEqual([0])
     expect(await listed({ parcel: '20020002', reason: 'event_time' })).toEqual([5])
     expect(await listed({ parcel: '30030003' })).toEqual([])
+  })
+
+  test('is filtered by when pushes came, with any other filter', async () => {
+    const { listed, dismiss } = await openInbox(engine)
+    const came = (nth: number) => NOON + (nth + 1) * 1000
+    expect(await listed({ fromMs: came(1), toMs: came(4) })).toEqual([3, 2, 1])
+    expect(await listed({ fromMs: came(4) })).toEqual([5, 4])
+    expect(await listed({ toMs: came(0) + 1, state: 'recorded' })).toEqual([0])
+    expect(await listed({ toMs: came(0) })).toEqual([])
+    expect(await listed({ fromMs: came(5) + 1 })).toEqual([])
+    await dismiss(2)
+    expect(await listed({ fromMs: came(3), reason: 'event_time' })).toEqual([5])
+    expect(await listed({ toMs: came(3), reason: 'event_time' })).toEqual([2])
+    expect(await listed({ fromMs: came(3), toMs: came(5), state: 'quarantined' })).toEqual([3])
+    expect(await listed({ fromMs: came(1), parcel: '10010001' })).toEqual([4, 2])
+    expect(await listed({ toMs: came(1), parcel: '10010001' })).toEqual([0])
+  })
+
+  test('looks at no push of another hour to filter by time, though ids have gaps', async () => {
+    const { reads, record, pass, inboxIds, path } = await openStore(NOON, engine)
+    for (let hour = 0; hour < 20; hour++) await record(incomingPush(pushBody({ trackingIds: [`4004000${hour}`] }), pass(HOUR_MS)))
+    const ids = await inboxIds()
+    await changeStoredRows(path, `delete from inbox where id in (${ids.slice(3, 9).join()})`)
+    for (let hour = 0; hour < 20; hour++) {
+      const fromMs = NOON + (hour + 1) * HOUR_MS
+      const { pushes, next } = await reads.listInbox({ state: null, before: null, limit: 10, fromMs, toMs: fromMs + 1 })
+      expect([pushes.map(({ inboxId }) => inboxId), next]).toEqual([hour < 3 || hour >= 9 ? [ids[hour]] : [], null])
+    }
   })
 
   test('of a parcel that has a tracking number finds the pushes that name its other identifiers', async () => {

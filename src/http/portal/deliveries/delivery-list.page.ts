@@ -5,6 +5,7 @@ import { html, type Markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'
 import type { Visit } from '../page-route.ts'
 import { asOfLine, counted, countText, headline, table } from '../parts.ts'
+import { timeFields } from '../time-filter.ts'
 import { timeInTable } from '../times.ts'
 import { options, type WebhookName } from '../webhooks/webhook-names.ts'
 import { deliveryMark, eventName, isOperatorEvent, lastAnswer, STATE_NAMES } from './delivery-words.ts'
@@ -87,8 +88,7 @@ function filterForm({ to }: Visit, filters: DeliveryFilters, webhooks: readonly 
 <div><label for="e">Webhook</label><select id="e" name="endpoint">${options([['', 'any'], ...ofWebhooks], filters.endpoint)}</select></div>
 <div><label for="p">Parcel</label><input id="p" name="parcel" autocomplete="off" spellcheck="false" autocapitalize="characters" value="${filters.parcel}"></div>
 <div><label for="s">State</label><select id="s" name="state">${options([['', 'any'], ...states], filters.state)}</select></div>
-<div><label for="f">From (UTC)</label><input id="f" name="from" type="datetime-local" value="${filters.from}"></div>
-<div><label for="t">To (UTC)</label><input id="t" name="to" type="datetime-local" value="${filters.to}"></div>
+${timeFields(filters)}
 <div><button class="btn" type="submit">Show</button></div>
 </form>`
 }

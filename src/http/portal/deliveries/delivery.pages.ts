@@ -2,6 +2,7 @@ import { AppError, type ErrorCode } from '../../../domain/errors.ts'
 import { DELIVERY_STATES, type ManageDeliveries, readDeliveryCursor } from '../../../flow/delivery/manage-deliveries.ts'
 import type { ManageEndpoints } from '../../../flow/delivery/manage-endpoints.ts'
 import type { PageAnswer, PageRoute, Visit } from '../page-route.ts'
+import { readTime, readTimes } from '../time-filter.ts'
 import { namesOfWebhooks } from '../webhooks/webhook-names.ts'
 import { deliveryPage } from './delivery.page.ts'
 import { type DeliveryFilters, type DeliveryListing, deliveryListPage } from './delivery-list.page.ts'
@@ -105,16 +106,8 @@ function readFilters({ endpoint, parcel, state, from, to }: DeliveryFilters) {
     endpoint: endpoint === '' ? null : Number(endpoint),
     parcel: parcel === '' ? null : parcel,
     state: DELIVERY_STATES.find((one) => one === state) ?? null,
-    from: from === '' ? null : readTime(from, 'From'),
-    to: to === '' ? null : readTime(to, 'To'),
+    ...readTimes({ from, to }),
   }
-}
-
-/** Reads what a browser sends for a time without its zone, which is UTC here. */
-function readTime(text: string, name: string): number {
-  const atMs = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?$/.test(text) ? Date.parse(`${text}Z`) : Number.NaN
-  if (Number.isNaN(atMs) || atMs < 1) throw new AppError('bad_request', `${name} must be a time such as 2026-03-01T10:00.`)
-  return atMs
 }
 
 /** What was found or done, or what is wrong with the question. */

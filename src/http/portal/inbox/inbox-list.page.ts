@@ -6,6 +6,7 @@ import { renderPage } from '../layout.ts'
 import type { Visit } from '../page-route.ts'
 import { actionButton, asOfLine, counted, countText, headline, icon, table } from '../parts.ts'
 import { receivedText } from '../received-text.ts'
+import { type TimeFilter, timeFields } from '../time-filter.ts'
 import { timeInTable } from '../times.ts'
 import { options } from '../webhooks/webhook-names.ts'
 import { placeInTable, pushMark, REASON_CHOICES, reasonInTable, STATE_NAMES } from './quarantine-words.ts'
@@ -14,7 +15,7 @@ import { placeInTable, pushMark, REASON_CHOICES, reasonInTable, STATE_NAMES } fr
 export type Shown = InboxPush['state'] | 'all'
 
 /** What the list is filtered by, as text. */
-export interface InboxFilters {
+export interface InboxFilters extends TimeFilter {
   readonly parcel: string
   readonly reason: string
 }
@@ -61,6 +62,7 @@ ${groupsOf(visit, groups)}`
 <div><label for="s">State</label><select id="s" name="state">${options([...STATES.map((state) => [state, STATE_NAMES[state]] as const), ['all', 'any']], shown)}</select></div>
 <div><label for="p">Parcel</label><input id="p" name="parcel" value="${filters.parcel}" autocomplete="off" spellcheck="false"></div>
 <div><label for="r">Reason</label><select id="r" name="reason">${options([['', 'any'], ...REASON_CHOICES], filters.reason)}</select></div>
+${timeFields(filters)}
 <div><button class="btn" type="submit">Show</button></div>
 </form>
 ${mistake !== null ? html`<p class="error" role="alert">${mistake}</p>` : pushes.length > 0 ? rowsOf(visit, listing) : next === null ? nothing(visit, listing) : html`<p>None on this page; there may be older ones.</p>`}
@@ -166,7 +168,7 @@ ${table({
 }
 
 function nothing({ to }: Visit, { shown, filters, isFirst }: InboxListing): Markup {
-  const isFiltered = filters.parcel !== '' || filters.reason !== ''
+  const isFiltered = Object.values(filters).some((filter) => filter !== '')
   if (isFiltered || shown !== 'all' || !isFirst) {
     const title = shown === 'quarantined' && !isFiltered ? 'Every push was understood' : 'Nothing found'
     return html`<div class="empty"><h2>${title}</h2>${

@@ -1,6 +1,7 @@
 import { AppError, type ErrorCode } from '../../../domain/errors.ts'
 import { INBOX_STATES, type ManageInbox } from '../../../flow/admin/manage-inbox.ts'
 import type { PageAnswer, PageRoute, Visit } from '../page-route.ts'
+import { readTimes } from '../time-filter.ts'
 import { type InboxFilters, inboxPage, type ReprocessSaid } from './inbox-list.page.ts'
 import { type PushSaid, pushPage } from './push.page.ts'
 import { REASON_CHOICES } from './quarantine-words.ts'
@@ -10,7 +11,9 @@ export interface InboxPagesOptions {
 }
 
 const LIST_MAX = 100
-/** What the page says instead of another page. */
+/** What the page says beside its filters, instead of another page. */
+const MISTAKES: readonly ErrorCode[] = ['bad_request', 'bad_tracking_number']
+/** What it says of an order that was refused. */
 const REFUSALS: readonly ErrorCode[] = ['not_reprocessable', 'not_dismissable', 'too_many_jobs']
 
 /** The pages about received pushes: their list, and one with its bytes. */
@@ -27,7 +30,12 @@ export function inboxPages({ manageInbox }: InboxPagesOptions): readonly PageRou
   async function list(visit: Visit, said: ReprocessSaid): Promise<PageAnswer> {
     const [asked, cursor] = [visit.query('state'), visit.query('cursor')]
     if (!/^\d{0,15}$/.test(cursor)) throw new AppError('not_found', 'The list has no such page.')
-    const filters: InboxFilters = { parcel: visit.query('parcel').trim(), reason: readReason(visit.query('reason')) ?? '' }
+    const filters: InboxFilters = {
+      parcel: visit.query('parcel').trim(),
+      reason: readReason(visit.query('reason')) ?? '',
+      from: visit.query('from'),
+      to: visit.query('to'),
+    }
     const state = asked === 'all' ? null : (INBOX_STATES.find((one) => one === asked) ?? 'quarantined')
     const question = {
       state,
@@ -39,10 +47,10 @@ export function inboxPages({ manageInbox }: InboxPagesOptions): readonly PageRou
     const [groups, refused] = await Promise.all([manageInbox.quarantined(), manageInbox.refusedSenders()])
     const listing = { shown: state ?? 'all', filters, isFirst: cursor === '', groups, refused, said } as const
     try {
-      const found = await manageInbox.list(question)
+      const found = await manageInbox.list({ ...question, ...readTimes(filters) })
       return { page: inboxPage(visit, { ...listing, ...found, mistake: null }), status: said?.kind === 'refused' ? 409 : 200 }
     } catch (error) {
-      if (!(error instanceof AppError) || error.code !== 'bad_tracking_number') throw error
+      if (!(error instanceof AppError) || !MISTAKES.includes(error.code)) throw error
       return { page: inboxPage(visit, { ...listing, pushes: [], next: null, mistake: error.message }), status: 400 }
     }
   }
