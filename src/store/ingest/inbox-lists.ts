@@ -35,7 +35,7 @@ const firstFrom = statement<{ atMs: number }>()((db, p, { integer }) => {
   const isBefore = sql`(select received_at_ms from inbox where id >= ${middle} order by id limit 1) < ${integer(p.atMs)}`
   const halving = sql<{ id: number }>`(
     with recursive halving (low, high) as (
-      select cast(1 as bigint), cast(coalesce((select max(id) from inbox), 0) + 1 as bigint)
+      select cast(1 as bigint), cast(coalesce((select max(id) from inbox where id > 0), 0) + 1 as bigint)
       union all
       select case when ${isBefore} then ${middle} + 1 else low end, case when ${isBefore} then high else ${middle} end
       from halving where low < high
