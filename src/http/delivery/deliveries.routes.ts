@@ -4,6 +4,7 @@ import { replayOrderSchema, replayTargetSchema } from '../../domain/delivery/rep
 import { DELIVERY_STATES, type ManageDeliveries, readDeliveryCursor, type ShownDelivery } from '../../flow/delivery/manage-deliveries.ts'
 import { jobSchema, pathOfJob, presentJob } from '../admin/jobs.routes.ts'
 import { idOf, instant as instantOf, jsonAnswer, location, pageAnswer, wholeNumber } from '../server/answer-schemas.ts'
+import { leavingOf } from '../server/leaving.ts'
 import { presentAnswerStart, presentInstant, presentJson } from '../server/present.ts'
 import { count, instant, NO_QUERY, oneOf, page, query, read, text } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
@@ -152,9 +153,7 @@ export const DELIVERIES_ROUTES = [
     answer:
       ({ manageDeliveries }: DeliveriesRoutePorts) =>
       async (ctx, { by, param, body }) => {
-        const leaving = new AbortController()
-        ctx.res.once('close', () => leaving.abort())
-        const answer = await manageDeliveries.replayMany(param('id'), body, { by, left: leaving.signal })
+        const answer = await manageDeliveries.replayMany(param('id'), body, { by, left: leavingOf(ctx.res).signal })
         if (answer.kind === 'job') {
           ctx.set('Location', pathOfJob(answer.job))
           presentJson(ctx, 202, presentJob(answer.job))

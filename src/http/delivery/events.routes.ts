@@ -7,6 +7,7 @@ import type { Log } from '../../flow/ports.ts'
 import { wholeNumber } from '../server/answer-schemas.ts'
 import type { Authorize, HoldAccess } from '../server/authorize.ts'
 import { headerValues } from '../server/header-values.ts'
+import { leavingOf } from '../server/leaving.ts'
 import { count, durationMs, query, whole } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
 import { streamEvents } from './event-stream.ts'
@@ -71,9 +72,8 @@ function createFeedReader({ followFeed, feedFollowersMax, authorize, holdAccess,
   /** Runs `work` in a follower's place; its signal aborts when the client disconnects, loses the place or may no longer have it. */
   async function following(ctx: Context, app: string, work: (left: AbortSignal) => Promise<void>): Promise<void> {
     const place = places.take(app)
-    const leaving = new AbortController()
+    const leaving = leavingOf(ctx.res)
     const leave = () => leaving.abort()
-    ctx.res.once('close', leave)
     place.revoked.addEventListener('abort', leave)
     let release = () => {}
     try {
@@ -82,7 +82,6 @@ function createFeedReader({ followFeed, feedFollowersMax, authorize, holdAccess,
     } finally {
       release()
       place.release()
-      ctx.res.off('close', leave)
     }
   }
 

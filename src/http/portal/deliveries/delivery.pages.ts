@@ -1,6 +1,7 @@
 import { AppError, type ErrorCode } from '../../../domain/errors.ts'
 import { DELIVERY_STATES, type ManageDeliveries, readDeliveryCursor } from '../../../flow/delivery/manage-deliveries.ts'
 import type { ManageEndpoints } from '../../../flow/delivery/manage-endpoints.ts'
+import { leavingOf } from '../../server/leaving.ts'
 import type { PageAnswer, PageRoute, Visit } from '../page-route.ts'
 import { readTime, readTimes } from '../time-filter.ts'
 import { namesOfWebhooks } from '../webhooks/webhook-names.ts'
@@ -88,13 +89,11 @@ export function deliveryPages({ manageDeliveries, manageEndpoints }: DeliveryPag
   }
 
   async function answerTo({ form, by, ctx }: Visit, fields: ReplayFields): Promise<NonNullable<ReplaySaid>> {
-    const leaving = new AbortController()
-    ctx.res.once('close', () => leaving.abort())
     const since = fields.since === '' ? EVER : new Date(readTime(fields.since, 'The time')).toISOString()
     const order = { of: fields.of, since, ...(fields.state === '' ? {} : { state: fields.state }) }
     const counted = form.get('counted')
     const isReplay = form.get('do') === 'replay' && /^\d{1,15}$/.test(counted)
-    const asker = { by, left: leaving.signal, ...(isReplay ? { untilMs: Number(counted) } : {}) }
+    const asker = { by, left: leavingOf(ctx.res).signal, ...(isReplay ? { untilMs: Number(counted) } : {}) }
     const answer = await manageDeliveries.replayMany(fields.to, { ...order, dryRun: !isReplay }, asker)
     return answer.kind === 'job' ? { kind: 'job', jobId: answer.job.jobId } : answer
   }
