@@ -4,6 +4,10 @@ import type { Log } from '../flow/ports.ts'
 
 export interface DiskState {
   readonly freeBytes: number
+  /** Size of the disk. */
+  readonly diskBytes: number
+  /** Size of the database. */
+  readonly storeBytes: number
   /** Size of the write-ahead log. */
   readonly logBytes: number
   /** Whether the store's lock is another file than at the last look; absent: it is not. */
@@ -60,9 +64,12 @@ export interface DiskWatch {
   trouble(): DiskTrouble | null
 }
 
+/** The disk before a first look, or that of a server. */
+export const UNMEASURED: DiskState = { freeBytes: Number.POSITIVE_INFINITY, diskBytes: 0, storeBytes: 0, logBytes: 0, lost: null }
+
 /** Whether the disk has room and the store has its files, as last measured. */
 export function createDiskWatch({ measure, sign, log }: DiskWatchPorts, { freeBytesMin, logBytesWarn }: DiskWatchOptions): DiskWatch {
-  let state: DiskState = { freeBytes: Number.POSITIVE_INFINITY, logBytes: 0, lost: null }
+  let state: DiskState = UNMEASURED
   let measurable = true
   const isShort = ({ freeBytes }: DiskState) => freeBytes < freeBytesMin
   const isLong = ({ logBytes }: DiskState) => logBytes > logBytesWarn

@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { RemoteCarrier } from '../carrier/carrier-client.ts'
 import type { Config } from '../config/config.ts'
 import { redactedConfig } from '../config/redact.ts'
+import type { DiskRoom } from '../domain/admin/disk-room.ts'
 import type { Authenticate } from '../flow/admin/authenticate.ts'
 import { createImportWatches } from '../flow/admin/import-watches.ts'
 import { createLiveLook } from '../flow/admin/live-look.ts'
@@ -69,6 +70,7 @@ export function openInternalApi(config: Config, ports: InternalApiPorts) {
     write,
     carrier,
     readiness: reporting.readiness.read,
+    disk: () => diskRoomOf(storage, config.limits.freeSpaceBytesMin),
     readTraffic: createReadTraffic({ reads, clock }),
     listReplicas: storage.replicas.list,
     clock,
@@ -138,4 +140,10 @@ function portalSettings({ portal, listen }: Config): PortalSettings {
     prefix: url === null ? '' : url.pathname.replace(/\/+$/, ''),
     isSecure: url === null ? listen.internal.tls !== null : url.protocol === 'https:',
   }
+}
+
+/** Null: a server looks after its disk, or it could not be measured yet. */
+function diskRoomOf({ disk, path }: Pick<Storage, 'disk' | 'path'>, freeBytesMin: number): DiskRoom | null {
+  const { freeBytes, diskBytes, storeBytes, logBytes } = disk.state()
+  return Number.isFinite(freeBytes) ? { freeBytes, freeBytesMin, totalBytes: diskBytes, storeBytes: storeBytes + logBytes, path } : null
 }

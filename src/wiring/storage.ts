@@ -1,6 +1,6 @@
 import type { Config } from '../config/config.ts'
 import type { Log } from '../flow/ports.ts'
-import { createDiskWatch, type DiskWatch, refuseWhenLost, showMoving, troubleOn } from '../runtime/disk-watch.ts'
+import { createDiskWatch, type DiskWatch, refuseWhenLost, showMoving, troubleOn, UNMEASURED } from '../runtime/disk-watch.ts'
 import { systemClock } from '../runtime/system-clock.ts'
 import { nameDatabase } from '../store/postgres/postgres-pool.ts'
 import { createDiskLook } from '../store/sqlite/sqlite-disk.ts'
@@ -102,7 +102,7 @@ function once(work: () => Promise<void>): () => Promise<void> {
 /** The server looks after its own disk. */
 const NO_DISK: DiskWatch = {
   check: async () => undefined,
-  state: () => ({ freeBytes: Number.POSITIVE_INFINITY, logBytes: 0, lost: null }),
+  state: () => UNMEASURED,
   trouble: () => null,
 }
 

@@ -207,6 +207,8 @@ describe(`without script, ${WIDTH} px wide, on ${ENGINE}`, () => {
 
   test('pushes that fall silent are shown with what polls found meanwhile, when it was noticed, and since when', async () => {
     const id = own('1001')
+    // After so many pushes it is no chance that none comes.
+    for (let nth = 0; nth < 10; nth++) await pushEvent({ trackingIds: [own(`200${nth}`)] })
     await pushEvent({ trackingIds: [id] })
     const sinceMs = Date.now()
     const statuses = Array.from({ length: 6 }, (_, nth) => ({

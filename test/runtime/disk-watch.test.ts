@@ -18,7 +18,7 @@ const limits = { freeBytesMin: 256 * MB, logBytesWarn: 256 * MB }
 
 function watch() {
   const { log, lines } = createLogBook()
-  const usual: DiskState = { freeBytes: 512 * MB, logBytes: 0, lost: null }
+  const usual: DiskState = { freeBytes: 512 * MB, diskBytes: 1024 * MB, storeBytes: MB, logBytes: 0, lost: null }
   let measured: () => Promise<DiskState> = async () => usual
   const sign = createDiskSign()
   const disk = createDiskWatch({ measure: () => measured(), sign, log }, limits)

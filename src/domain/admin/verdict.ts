@@ -1,8 +1,10 @@
 import type { EndpointBacklog, EndpointState } from '../delivery/endpoint-state.ts'
 import type { FailureGroup } from '../delivery/failure-group.ts'
+import type { HeldGroup } from '../ingest/inbox.ts'
 import type { CarrierState } from '../polling/carrier-answer.ts'
 import { type CarrierStanding, carrierStanding } from '../polling/carrier-standing.ts'
 import type { PushChannelView } from '../polling/poll.ts'
+import { type DiskRoom, isDiskLow } from './disk-room.ts'
 import type { StoreCounts } from './parcel-list.ts'
 import type { Replica } from './replica.ts'
 
@@ -11,6 +13,8 @@ export interface Glance {
   /** Why it cannot take pushes or answer; empty: it can. */
   readonly notReady: readonly string[]
   readonly counts: Pick<StoreCounts, 'quarantined'>
+  /** Null: a server looks after it, or it could not be measured. */
+  readonly disk: DiskRoom | null
   readonly carrier: CarrierState
   readonly pushes: PushChannelView
   readonly endpoints: readonly EndpointState[]
@@ -20,6 +24,8 @@ export interface Glance {
 /** What the relay knows about itself at one moment. */
 export interface Situation extends Glance {
   readonly counts: StoreCounts
+  /** The pushes in quarantine by reason, that of the newest first. */
+  readonly held: readonly HeldGroup[]
   /** What waits for endpoints in trouble, and how they failed last, by their ids. */
   readonly backlogs: ReadonlyMap<string, EndpointBacklog>
   readonly failures: ReadonlyMap<string, FailureGroup>
@@ -33,6 +39,7 @@ export type Problem =
   | { readonly kind: 'pushes_silent' }
   | { readonly kind: 'endpoint_failing' | 'endpoint_disabled'; readonly state: EndpointState }
   | { readonly kind: 'quarantined'; readonly count: number }
+  | { readonly kind: 'disk_low' }
   | { readonly kind: 'settings_differ' }
 
 /** Whether an endpoint is in trouble: it fails, or it was disabled and no operator has decided what becomes of it. */
@@ -40,8 +47,13 @@ export function isInTrouble({ disabled, health }: EndpointState): boolean {
   return disabled === null ? health.probing !== null : disabled === 'gone' || disabled === 'failing'
 }
 
+/** Whether it can wait until the morning. */
+export function isWarning(kind: Problem['kind']): boolean {
+  return kind === 'quarantined' || kind === 'settings_differ' || kind === 'disk_low'
+}
+
 /** What is wrong, the worst first. Empty: everything works. */
-export function problemsOf({ notReady, counts, carrier, pushes, endpoints, replicas }: Glance): readonly Problem[] {
+export function problemsOf({ notReady, counts, disk, carrier, pushes, endpoints, replicas }: Glance): readonly Problem[] {
   const troubled = endpoints.filter(isInTrouble).map((state): Problem => {
     return { kind: state.disabled === null ? 'endpoint_failing' : 'endpoint_disabled', state }
   })
@@ -50,6 +62,8 @@ export function problemsOf({ notReady, counts, carrier, pushes, endpoints, repli
     ...ofCarrier(carrierStanding(carrier)),
     ...(pushes.health === 'silent' ? [{ kind: 'pushes_silent' } as const] : []),
     ...troubled,
+    // With less still, the relay is not ready, and says so.
+    ...(disk !== null && isDiskLow(disk) && disk.freeBytes >= disk.freeBytesMin ? [{ kind: 'disk_low' } as const] : []),
     ...(counts.quarantined === 0 ? [] : [{ kind: 'quarantined', count: counts.quarantined } as const]),
     ...(new Set(replicas.map(({ configFingerprint }) => configFingerprint)).size > 1 ? [{ kind: 'settings_differ' } as const] : []),
   ]
@@ -59,6 +73,11 @@ export function problemsOf({ notReady, counts, carrier, pushes, endpoints, repli
 export function doPollsFindAll({ carrier, notReady }: Situation): boolean {
   const { kind } = carrierStanding(carrier)
   return notReady.length === 0 && kind !== 'refused' && kind !== 'failing'
+}
+
+/** Whether the pushes that seem silent do come, but are not understood: the newest that the carrier signed is in quarantine. */
+export function areOnlyMisunderstood({ pushes, held }: Pick<Situation, 'pushes' | 'held'>): boolean {
+  return pushes.health === 'silent' && held.some(({ last }) => last.receivedAtMs > (pushes.lastPushAtMs ?? 0))
 }
 
 /** One failed call is no problem: the breaker says when there were enough in a row. */

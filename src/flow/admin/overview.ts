@@ -1,3 +1,4 @@
+import type { DiskRoom } from '../../domain/admin/disk-room.ts'
 import type { Replica } from '../../domain/admin/replica.ts'
 import { type Glance, isInTrouble, type Situation } from '../../domain/admin/verdict.ts'
 import type { EndpointBacklog } from '../../domain/delivery/endpoint-state.ts'
@@ -9,10 +10,14 @@ import type { Readiness } from './readiness.ts'
 import type { Traffic } from './traffic.ts'
 
 export interface OverviewPorts {
-  readonly reads: Pick<ReadSide, 'counts' | 'countQuarantined' | 'listEndpoints' | 'countBacklog' | 'lastFailures' | 'listOperatorEvents'>
+  readonly reads: Pick<
+    ReadSide,
+    'counts' | 'countQuarantined' | 'countHeld' | 'listEndpoints' | 'countBacklog' | 'lastFailures' | 'listOperatorEvents'
+  >
   readonly write: Pick<WriteSide, 'pushChannel'>
   readonly carrier: Pick<Carrier, 'state'>
   readonly readiness: () => Promise<Readiness>
+  readonly disk: () => DiskRoom | null
   readonly readTraffic: () => Promise<Traffic>
   readonly listReplicas: () => Promise<readonly Replica[]>
   readonly clock: Pick<Clock, 'now'>
@@ -34,11 +39,12 @@ export interface Overview {
 /** Endpoints in trouble whose backlogs are counted, and events that are shown. */
 export const SHOWN = { backlogs: 20, events: 10 }
 
-export function createOverview({ reads, write, carrier, readiness, readTraffic, listReplicas, clock }: OverviewPorts): Overview {
+export function createOverview({ reads, write, carrier, readiness, disk, readTraffic, listReplicas, clock }: OverviewPorts): Overview {
   /** All but the counts: what costs little. */
   const look = async (): Promise<Omit<Glance, 'counts'>> => ({
     endpoints: (await reads.listEndpoints()).filter(({ origin }) => origin !== 'operator'),
     notReady: (await readiness()).reasons,
+    disk: disk(),
     carrier: carrier.state(),
     pushes: await write.pushChannel(),
     replicas: await listReplicas(),
@@ -51,9 +57,11 @@ export function createOverview({ reads, write, carrier, readiness, readTraffic, 
       const troubled = seen.endpoints.filter(isInTrouble).slice(0, SHOWN.backlogs)
       const backlogs = new Map<string, EndpointBacklog>()
       for (const { endpoint } of troubled) backlogs.set(endpoint.id, await reads.countBacklog(endpoint.id))
+      const counts = await reads.counts(clock.now())
       return {
         ...seen,
-        counts: await reads.counts(clock.now()),
+        counts,
+        held: counts.quarantined === 0 ? [] : await reads.countHeld('quarantined'),
         backlogs,
         failures: await reads.lastFailures(troubled.map(({ endpoint }) => endpoint.id)),
         traffic: await readTraffic(),

@@ -1,4 +1,4 @@
-import { type Counts, seriesOf, spanStart, type TallyKind, type TallySpan } from '../../domain/admin/tally.ts'
+import { type Counts, seriesOf, spanStart, type Tally, type TallyKind, type TallySpan } from '../../domain/admin/tally.ts'
 import type { Clock } from '../ports.ts'
 import type { ReadSide } from '../read-side.ts'
 
@@ -17,6 +17,8 @@ export interface Traffic {
   readonly days: TrafficSeries
   /** Today's calls to the carrier by who has spent them. */
   readonly calls: Counts
+  /** The fewest free bytes of each hour on the disk of the store, as `free`. */
+  readonly disk: readonly Tally[]
 }
 
 const SHOWN: Readonly<Record<TallySpan, number>> = { hour: 24, day: 30 }
@@ -46,8 +48,8 @@ export function createReadTraffic(ports: TrafficPorts): () => Promise<Traffic> {
     }
   }
   return async () => {
-    const [hours, days, calls] = await Promise.all([traffic('hour'), traffic('day'), read('calls', 'day')])
-    return { hours, days, calls: calls.at(-1)?.counts ?? {} }
+    const [hours, days, calls, disk] = await Promise.all([traffic('hour'), traffic('day'), read('calls', 'day'), read('disk', 'hour')])
+    return { hours, days, calls: calls.at(-1)?.counts ?? {}, disk }
   }
 }
 

@@ -1,3 +1,4 @@
+import { isDiskLow } from '../../domain/admin/disk-room.ts'
 import { CERTIFICATE_SUBJECTS, type TroubleBegun, type TroubleEnded } from '../../domain/admin/trouble.ts'
 import type { CarrierState } from '../../domain/polling/carrier-answer.ts'
 import type { Clock, Log } from '../ports.ts'
@@ -30,8 +31,7 @@ export interface TroubleWatchOptions {
   readonly replica: string
 }
 
-/** Operators are told of a disk that has room for so many times the limit, and that it has room again a little above that. */
-const LOW_AT = 2
+/** Operators are told that a disk has room again when it has a little more than when it is low. */
 const ROOM_AT = 2.5
 /** The carrier has recovered when it has not failed for so long. */
 const RECOVERED_AFTER_MS = 10_000
@@ -117,7 +117,7 @@ function createCarrierLook({ carrier, clock }: Pick<TroubleWatchPorts, 'carrier'
 function lookAtDisk({ freeBytes }: TroubleWatchPorts, { freeBytesMin }: TroubleWatchOptions): Finding {
   const free = freeBytes()
   const hasRoom = free >= ROOM_AT * freeBytesMin && Number.isFinite(free)
-  const standing = free < LOW_AT * freeBytesMin ? 'trouble' : hasRoom ? 'well' : 'unknown'
+  const standing = isDiskLow({ freeBytes: free, freeBytesMin }) ? 'trouble' : hasRoom ? 'well' : 'unknown'
   return {
     subject: 'disk',
     standing,

@@ -1,4 +1,4 @@
-import { type Glance, isInTrouble, problemsOf } from '../../domain/admin/verdict.ts'
+import { type Glance, isInTrouble, isWarning, problemsOf } from '../../domain/admin/verdict.ts'
 import { conditionOf } from '../../domain/delivery/endpoint-state.ts'
 import type { Marks } from './layout.ts'
 import { counted, countText } from './parts.ts'
@@ -7,7 +7,7 @@ import { counted, countText } from './parts.ts'
 export function marksOf(glance: Glance): Marks {
   const { endpoints, counts, carrier, pushes } = glance
   const problems = problemsOf(glance)
-  const isBad = problems.some(({ kind }) => kind !== 'quarantined' && kind !== 'settings_differ')
+  const isBad = problems.some(({ kind }) => !isWarning(kind))
   const failing = endpoints.filter((state) => conditionOf(state) === 'failing').length
   const stopped = endpoints.filter((state) => isInTrouble(state)).length - failing
   return {

@@ -24,6 +24,16 @@ export function countText(count: number): string {
   return String(count).replace(/\B(?=(\d{3})+$)/g, ',')
 }
 
+const SIZES = ['kilobyte', 'megabyte', 'gigabyte', 'terabyte'].map(
+  (unit) => new Intl.NumberFormat('en', { style: 'unit', unit, maximumSignificantDigits: 3 }),
+)
+
+/** A size in the unit that gives it few digits: `612 MB`, `8.2 GB`. A kilobyte has 1,024 bytes, as in the config. */
+export function bytesText(bytes: number): string {
+  const at = Math.min(SIZES.length - 1, Math.max(0, Math.floor(Math.log2(Math.max(1, bytes)) / 10) - 1))
+  return SIZES[at]?.format(bytes / 1024 ** (at + 1)) ?? ''
+}
+
 /** A number with its noun: `1 event waits` of `1`, `event waits` and `events wait`. */
 export function counted(count: number, one: string, many: string): string {
   return `${countText(count)} ${count === 1 ? one : many}`

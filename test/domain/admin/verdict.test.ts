@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { doPollsFindAll, isNew, problemsOf, type Situation } from '../../../src/domain/admin/verdict.ts'
+import { areOnlyMisunderstood, doPollsFindAll, isNew, problemsOf, type Situation } from '../../../src/domain/admin/verdict.ts'
 import { noFilters } from '../../../src/domain/delivery/endpoint.ts'
 import { newHealth } from '../../../src/domain/delivery/endpoint-health.ts'
 import type { EndpointState } from '../../../src/domain/delivery/endpoint-state.ts'
@@ -18,10 +18,13 @@ const fine: Situation = {
     missed: { count: 0, sinceMs: 0, lastFoundAtMs: null },
   },
   endpoints: [],
+  held: [],
+  disk: null,
   backlogs: new Map(),
   failures: new Map(),
   replicas: [],
 }
+const DISK = { freeBytes: 200, freeBytesMin: 100, totalBytes: 1000, storeBytes: 10, path: '/data/relay.db' }
 const failing = { ...newHealth, failingSinceMs: 1, probing: { atMs: 2, failed: 1 } }
 
 function endpoint(change: Partial<EndpointState>): EndpointState {
@@ -51,6 +54,7 @@ describe.each([
   ['silent pushes', { pushes: { ...fine.pushes, health: 'silent' } }, 'pushes_silent'],
   ['a failing endpoint', { endpoints: [endpoint({ health: failing })] }, 'endpoint_failing'],
   ['an endpoint that its 410 disabled', { endpoints: [endpoint({ disabled: 'gone' })] }, 'endpoint_disabled'],
+  ['a disk that is low', { disk: { ...DISK, freeBytes: 199 } }, 'disk_low'],
   ['a push in quarantine', { counts: { ...fine.counts, quarantined: 1 } }, 'quarantined'],
 ] satisfies readonly (readonly [string, Partial<Situation>, string])[])('%s', (_what, change, kind) => {
   test('is the one problem', () => {
@@ -69,4 +73,25 @@ test('polls do not find what the pushes miss while the carrier fails or refuses'
 
 test('a relay without a parcel or a push is new', () => {
   expect(isNew({ ...fine, counts: { ...fine.counts, parcels: 0 }, pushes: { ...fine.pushes, lastPushAtMs: null } })).toBe(true)
+})
+
+test('a disk with room is no problem, nor is one that is so full that the relay is not ready', () => {
+  expect([kinds({ ...fine, disk: DISK }), kinds({ ...fine, disk: { ...DISK, freeBytes: 99 }, notReady: ['disk_nearly_full'] })]).toEqual([
+    [],
+    ['not_ready'],
+  ])
+})
+
+test('pushes that are silent are misunderstood if one came since that is in quarantine', () => {
+  const silent = { ...fine.pushes, health: 'silent' as const, lastPushAtMs: 1000 }
+  const heldAt = (receivedAtMs: number) => [
+    { reason: 'event_time', count: 2, first: { inboxId: 1, receivedAtMs: 0 }, last: { inboxId: 2, receivedAtMs } },
+  ]
+  const judged = [
+    { pushes: silent, held: heldAt(1001) },
+    { pushes: silent, held: heldAt(999) },
+    { pushes: silent, held: [] },
+    { pushes: fine.pushes, held: heldAt(1001) },
+  ].map(areOnlyMisunderstood)
+  expect(judged).toEqual([true, false, false, false])
 })

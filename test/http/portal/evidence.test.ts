@@ -12,6 +12,7 @@ import type { Visit } from '../../../src/http/portal/page-route.ts'
 import { CARRIER } from '../../support/carrier-state.ts'
 
 const NOW = Date.UTC(2026, 2, 1, 12)
+const MB = 1024 ** 2
 const NO_TRAFFIC = { fromMs: [], pushes: [], missed: [], polls: [], attempts: [] }
 const silent: Situation & Past = {
   notReady: [],
@@ -26,11 +27,13 @@ const silent: Situation & Past = {
     missed: { count: 7, sinceMs: 0, lastFoundAtMs: null },
   },
   endpoints: [],
+  held: [],
+  disk: null,
   backlogs: new Map(),
   failures: new Map(),
   replicas: [],
   happened: [],
-  traffic: { hours: NO_TRAFFIC, days: NO_TRAFFIC, calls: {} },
+  traffic: { hours: NO_TRAFFIC, days: NO_TRAFFIC, calls: {}, disk: [] },
 }
 
 function visitAt(prefix: string): Visit {
@@ -55,4 +58,30 @@ function visitAt(prefix: string): Visit {
 test.each(['', '/relay'])('the evidence of a silence is a heading that the overview links to, prefix %o', (prefix) => {
   expect(overviewPage(visitAt(prefix), silent)).toContain(`<a href="${prefix}/carrier#pushes" class="btn">Show the evidence</a>`)
   expect(carrierPage(visitAt(prefix), silent)).toContain('<h2 id="pushes">Pushes: the evidence</h2>')
+})
+
+test('pushes that come and are not understood are no closed way: the overview leads to the inbox', () => {
+  const held = [
+    {
+      reason: 'event_time',
+      count: 14,
+      first: { inboxId: 1, receivedAtMs: NOW - 60_000 },
+      last: { inboxId: 14, receivedAtMs: NOW - 30_000 },
+    },
+  ]
+  const situation = { ...silent, counts: { ...silent.counts, quarantined: 14 }, held }
+  const page = overviewPage(visitAt(''), situation)
+  expect(page).toContain('Pushes come, but none is understood')
+  expect(page).toContain('eventTime is not a UTC time: 14, the last one')
+  expect(page).not.toMatch(/DNS|No push for|#pushes-are-silent/)
+  expect(carrierPage(visitAt(''), situation)).toContain('but the relay understands none of its pushes')
+})
+
+test('a disk that fills says how much room there is, who takes it, and when pushes stop', () => {
+  const disk = { freeBytes: 300 * MB, freeBytesMin: 200 * MB, totalBytes: 40_000 * MB, storeBytes: 1200 * MB, path: '/data/relay.db' }
+  const traffic = { ...silent.traffic, disk: [{ fromMs: NOW - 5 * 3_600_000, counts: { free: 500 * MB } }] }
+  const page = overviewPage(visitAt(''), { ...silent, pushes: { ...silent.pushes, health: 'healthy' }, disk, traffic })
+  expect(page).toMatch(/300 MB are free on the store’s disk <small>pushes stop at about .*14:00/)
+  expect(page).toContain('<code>/data/relay.db</code>: 38.8 GB of 39.1 GB are used, 1.17 GB by the store: something else fills it.')
+  expect(page).toContain('/docs/operating#when-the-disk-is-full')
 })

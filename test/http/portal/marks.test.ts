@@ -5,6 +5,7 @@ import { marksOf } from '../../../src/http/portal/marks.ts'
 const fine: Glance = {
   notReady: [],
   counts: { quarantined: 0 },
+  disk: null,
   carrier: {
     credentials: 'accepted',
     lastAnswerAtMs: 1000,

@@ -1,5 +1,5 @@
 import { endpointOf, type Role } from '../../../domain/admin/replica.ts'
-import type { Situation } from '../../../domain/admin/verdict.ts'
+import { areOnlyMisunderstood, type Situation } from '../../../domain/admin/verdict.ts'
 import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
 import type { CarrierState } from '../../../domain/polling/carrier-answer.ts'
 import { type CarrierStanding, carrierStanding } from '../../../domain/polling/carrier-standing.ts'
@@ -43,14 +43,16 @@ export function leftText({ budget: { callsToday, callsPerDay } }: CarrierState):
 }
 
 /** The connection to the carrier: what it pushes, what it answers, and what calls it costs. */
-export function carrierPage(visit: Visit, { carrier, pushes, replicas, counts, endpoints, traffic }: Situation & Past): string {
+export function carrierPage(visit: Visit, situation: Situation & Past): string {
+  const { carrier, pushes, replicas, counts, endpoints, traffic } = situation
   const { nowMs, to, person } = visit
-  const main = html`${headline({ title: 'Carrier', lead: leadOf(carrier, pushes, nowMs), asOf: asOfLine(nowMs, to`/carrier`) })}
+  const isMisunderstood = areOnlyMisunderstood(situation)
+  const main = html`${headline({ title: 'Carrier', lead: leadOf(carrier, pushes, { isMisunderstood, nowMs }), asOf: asOfLine(nowMs, to`/carrier`) })}
 ${table({
   label: 'Connection',
   columns: [{ title: 'What' }, { title: 'State' }, { title: 'Evidence' }],
   rows: [
-    ['Pushes', pushMark(pushes), pushEvidence(pushes, nowMs)],
+    ['Pushes', isMisunderstood ? stateMark('bad', 'not understood') : pushMark(pushes), pushEvidence(pushes, nowMs)],
     ['Answers', answerMark(carrier), answerEvidence(carrier, nowMs)],
     ['Token', tokenMark(carrier), tokenEvidence(carrier, nowMs)],
     ['Breaker', stateMark(carrier.breaker.state === 'closed' ? 'ok' : 'bad', carrier.breaker.state), breakerEvidence(carrier)],
@@ -113,7 +115,11 @@ function dutiesOf(roles: readonly Role[], endpoints: readonly EndpointState[]): 
   return duties.length === 0 ? 'takes pushes and answers apps' : duties.join('; ')
 }
 
-function leadOf(carrier: CarrierState, pushes: PushChannelView, nowMs: number): Part {
+function leadOf(
+  carrier: CarrierState,
+  pushes: PushChannelView,
+  { isMisunderstood, nowMs }: { readonly isMisunderstood: boolean; readonly nowMs: number },
+): Part {
   const since = pushes.lastPushAtMs === null ? null : html` since ${timeInSentence(pushes.lastPushAtMs, nowMs)}`
   const standing = carrierStanding(carrier)
   if (standing.kind === 'refused') return html`<span class="bad-text">It refuses our password.</span>`
@@ -122,6 +128,8 @@ function leadOf(carrier: CarrierState, pushes: PushChannelView, nowMs: number): 
       ? html`<span class="bad-text">The relay is deaf${since}: the carrier neither answers nor pushes.</span>`
       : html`<span class="bad-text">It fails to answer our calls.</span>`
   }
+  if (isMisunderstood)
+    return html`It answers our calls, <span class="bad-text">but the relay understands none of its pushes${since}</span>.`
   if (pushes.health === 'silent') return html`It answers our calls, <span class="bad-text">but pushes nothing${since}</span>.`
   if (standing.kind === 'troubled') return html`The last call failed: ${failureText(standing.reason)}.`
   if (pushes.health === 'lossy')

@@ -1,4 +1,13 @@
-import { doPollsFindAll, isNew, type Problem, problemsOf, type Situation } from '../../../domain/admin/verdict.ts'
+import { isDiskLow, refusesFromMs } from '../../../domain/admin/disk-room.ts'
+import {
+  areOnlyMisunderstood,
+  doPollsFindAll,
+  isNew,
+  isWarning,
+  type Problem,
+  problemsOf,
+  type Situation,
+} from '../../../domain/admin/verdict.ts'
 import { type Past, SHOWN } from '../../../flow/admin/overview.ts'
 import { buttonLink, link, withQuery } from '../addresses.ts'
 import { answerMark, leftText, pushMark } from '../carrier/carrier.page.ts'
@@ -6,9 +15,10 @@ import { failureText, refusalEvidence } from '../carrier/carrier-words.ts'
 import { runbookLink } from '../docs/runbooks.ts'
 import { eventTable } from '../events.ts'
 import { html, type Markup, type Part } from '../html.ts'
+import { reasonInTable } from '../inbox/quarantine-words.ts'
 import { renderPage } from '../layout.ts'
 import type { Visit } from '../page-route.ts'
-import { asOfLine, counted, countText, headline, icon, island, stateMark, table } from '../parts.ts'
+import { asOfLine, bytesText, counted, countText, headline, icon, island, stateMark, table } from '../parts.ts'
 import { relativeTime, spanText, timeInSentence } from '../times.ts'
 import { explainFailure, refusesAll } from '../webhooks/failure-words.ts'
 import { trafficSection } from './traffic.ts'
@@ -57,13 +67,14 @@ interface Told {
   readonly title: Part
   readonly what: Part
   readonly todo: Part
-  readonly isWarning?: boolean
+  /** The problem whose runbook helps; absent: its own. */
+  readonly runbook?: Problem['kind']
 }
 
 /** So many webhooks are explained; of the others there is one line. As many as what waits is counted for. */
 const EXPLAINED = SHOWN.backlogs
 
-function problemSections(visit: Visit, situation: Situation, problems: readonly Problem[]): Markup {
+function problemSections(visit: Visit, situation: Situation & Past, problems: readonly Problem[]): Markup {
   const ofWebhooks = problems.filter((problem) => 'state' in problem)
   const beyond = new Set<Problem>(ofWebhooks.slice(EXPLAINED))
   const { to, person } = visit
@@ -75,18 +86,18 @@ function problemSections(visit: Visit, situation: Situation, problems: readonly 
   }`
 }
 
-function problemSection(visit: Visit, situation: Situation, problem: Problem, at: number): Markup {
-  const { title, what, todo, isWarning = false } = tell(visit, situation, problem)
-  const kind = isWarning ? 'warn' : 'bad'
-  return html`<section class="problem ${isWarning ? 'warn' : ''}" aria-labelledby="problem-${at}">
+function problemSection(visit: Visit, situation: Situation & Past, problem: Problem, at: number): Markup {
+  const { title, what, todo, runbook = problem.kind } = tell(visit, situation, problem)
+  const kind = isWarning(problem.kind) ? 'warn' : 'bad'
+  return html`<section class="problem ${kind === 'warn' ? 'warn' : ''}" aria-labelledby="problem-${at}">
 <h2 id="problem-${at}">${icon(kind, kind)}${title}</h2>
 <div>${what}</div>
-<div>${todo}${runbookLink(visit.to, problem.kind)}</div>
+<div>${todo}${runbookLink(visit.to, runbook)}</div>
 </section>
 `
 }
 
-function tell(visit: Visit, situation: Situation, problem: Problem): Told {
+function tell(visit: Visit, situation: Situation & Past, problem: Problem): Told {
   const { nowMs, to, person } = visit
   const { pushes, carrier } = situation
   switch (problem.kind) {
@@ -109,12 +120,14 @@ function tell(visit: Visit, situation: Situation, problem: Problem): Told {
         todo: html`<ol><li>Look whether the carrier says that it is down, and whether the way there is open.</li></ol>`,
       }
     case 'pushes_silent':
+      if (areOnlyMisunderstood(situation)) return tellMisunderstood(visit, situation)
       return {
         title: html`No push${pushes.lastPushAtMs === null ? null : html` for ${spanText(nowMs - pushes.lastPushAtMs)} <small>the last one came at ${timeInSentence(pushes.lastPushAtMs, nowMs)}</small>`}`,
         what: html`<p>The carrier scans as usual: polls found ${countText(pushes.missedSincePush)} entries since then that no push brought. Polls run at their full rate: ${leftText(carrier)}.</p>${
           person.scope === 'admin' ? html`<div class="acts">${buttonLink(to`/carrier#pushes`, 'Show the evidence')}</div>` : null
         }`,
         todo: html`<ol><li>Ask the webhook’s address from outside your network: the relay answers a GET with 405. After any other answer look at DNS, the proxy and its certificate.</li>
+<li>Does ${person.scope === 'admin' ? link(to`/inbox`, 'the inbox') : 'the inbox'} show refused signatures since then? Then pushes come, signed with another key than ours.</li>
 <li>In the carrier’s portal: is our webhook enabled, with this very URL?</li></ol>`,
       }
     case 'endpoint_failing':
@@ -123,19 +136,56 @@ function tell(visit: Visit, situation: Situation, problem: Problem): Told {
     case 'quarantined':
       return {
         title: `${counted(problem.count, 'push is', 'pushes are')} in quarantine`,
-        what: html`<p>They are authentic, and the relay does not understand them. They are kept.</p>${
+        what: html`<p>They are authentic, and the relay does not understand them. They are kept.</p>${situation.held.length === 0 ? null : html`<p>${reasonsOf(situation, nowMs)}</p>`}${
           person.scope === 'admin' ? html`<div class="acts">${buttonLink(to`/inbox`, 'Open the inbox, by reason')}</div>` : null
         }`,
         todo: html`<p>Look whether the carrier has changed its format.</p>`,
-        isWarning: true,
       }
+    case 'disk_low':
+      return tellDisk(situation, nowMs)
     case 'settings_differ':
       return {
         title: 'Replicas run with different settings',
         what: html`<p>They share one store, and act differently on it.</p>`,
         todo: html`<ol><li>Give all the same config file, then restart those that differ.</li></ol>`,
-        isWarning: true,
       }
+  }
+}
+
+/** The carrier pushes as before, and the relay understands nothing of it: another matter than a way that is closed. */
+function tellMisunderstood({ nowMs, to, person }: Visit, { pushes, carrier, held }: Situation): Told {
+  const [newest] = held
+  return {
+    title: html`Pushes come, but none is understood${pushes.lastPushAtMs === null ? null : html` <small>since ${timeInSentence(pushes.lastPushAtMs, nowMs)}</small>`}`,
+    what: html`<p>The last one came ${newest === undefined ? null : relativeTime(newest.last.receivedAtMs, nowMs)} and is in quarantine. Polls found ${countText(pushes.missedSincePush)} entries since then that no push brought. They run at their full rate: ${leftText(carrier)}.</p>${
+      person.scope === 'admin'
+        ? html`<div class="acts">${buttonLink(to`/inbox`, 'Open the inbox, by reason')}${buttonLink(to`/carrier#pushes`, 'Show the evidence')}</div>`
+        : null
+    }`,
+    todo: html`<ol><li>Open one of them: the page marks the bytes that are wrong.</li>
+<li>Ask the carrier whether it has changed its format. If it has, the relay needs an update.</li></ol>`,
+    runbook: 'quarantined',
+  }
+}
+
+/** The newest reasons, with how many pushes each has. */
+function reasonsOf({ held }: Situation, nowMs: number): Part {
+  return held.slice(0, 3).map(({ reason, count, last }, at) => {
+    const words = reason === null ? 'expired' : reasonInTable(reason)
+    return html`${at === 0 ? null : ' '}${words}: ${countText(count)}, the last one ${relativeTime(last.receivedAtMs, nowMs)}.`
+  })
+}
+
+function tellDisk({ disk, traffic }: Situation & Past, nowMs: number): Told {
+  if (disk === null) return { title: 'The disk is low', what: null, todo: null }
+  const { freeBytes, freeBytesMin, totalBytes, storeBytes, path } = disk
+  const atMs = refusesFromMs(disk, traffic.disk, nowMs)
+  const usedBytes = totalBytes - freeBytes
+  const others = storeBytes < usedBytes / 2 ? ': something else fills it' : ''
+  return {
+    title: html`${bytesText(freeBytes)} are free on the store’s disk${atMs === null ? null : html` <small>pushes stop at about ${timeInSentence(atMs, nowMs)}, if it goes on like today</small>`}`,
+    what: html`<p>Below ${bytesText(freeBytesMin)} pushes are answered with 503, so the carrier sends them again later. Nothing is lost now.</p>`,
+    todo: html`<ol><li>Make room on the disk of <code>${path}</code>: ${bytesText(usedBytes)} of ${bytesText(totalBytes)} are used, ${bytesText(storeBytes)} by the store${others}.</li></ol>`,
   }
 }
 
@@ -166,7 +216,8 @@ function tellEndpoint(
   }
 }
 
-function checks({ to, person, nowMs }: Visit, { carrier, pushes, endpoints, counts, replicas }: Situation): Markup {
+function checks({ to, person, nowMs }: Visit, situation: Situation): Markup {
+  const { carrier, pushes, endpoints, counts, disk, replicas } = situation
   const isAdmin = person.scope === 'admin'
   const delivering = endpoints.filter(({ disabled, health }) => disabled === null && health.probing === null).length
   const disabled = endpoints.filter((one) => one.disabled !== null).length
@@ -177,7 +228,7 @@ function checks({ to, person, nowMs }: Visit, { carrier, pushes, endpoints, coun
     rows: [
       [
         'Pushes',
-        pushMark(pushes),
+        areOnlyMisunderstood(situation) ? stateMark('bad', 'not understood') : pushMark(pushes),
         pushes.lastPushAtMs === null ? 'None yet.' : html`The last one with news came ${relativeTime(pushes.lastPushAtMs, nowMs)}.`,
       ],
       ['Carrier', answerMark(carrier), html`${leftText(carrier)}.${isAdmin ? html` ${link(to`/carrier`, 'Carrier')}` : null}`],
@@ -200,6 +251,15 @@ function checks({ to, person, nowMs }: Visit, { carrier, pushes, endpoints, coun
         stateMark(counts.parcels === 0 ? 'none' : 'ok', `${countText(counts.parcels)} known`),
         html`${counted(counts.watched, 'is', 'are')} checked, ${counted(counts.overdue, 'is', 'are')} due now. ${link(to`/parcels`, 'Parcels')}`,
       ],
+      ...(disk === null
+        ? []
+        : [
+            [
+              'Disk',
+              isDiskLow(disk) ? stateMark('warn', 'low') : stateMark('ok', 'has room'),
+              `${bytesText(disk.freeBytes)} are free. The store takes ${bytesText(disk.storeBytes)}.`,
+            ],
+          ]),
       ['Replicas', stateMark('ok', countText(replicas.length)), replicas.map(({ name }) => name).join(', ')],
     ].map((row) => [...row]),
   })

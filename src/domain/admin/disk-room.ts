@@ -1,0 +1,39 @@
+import type { Tally } from './tally.ts'
+
+/** The room on the disk of the store, in bytes. */
+export interface DiskRoom {
+  readonly freeBytes: number
+  /** Below this, pushes are refused. */
+  readonly freeBytesMin: number
+  readonly totalBytes: number
+  /** What the store itself takes. */
+  readonly storeBytes: number
+  /** Where the store is. */
+  readonly path: string
+}
+
+/** Operators are told of a disk that has room for only so many times the limit. */
+const LOW_AT = 2
+
+/** Whether somebody should make room before pushes are refused. */
+export function isDiskLow({ freeBytes, freeBytesMin }: Pick<DiskRoom, 'freeBytes' | 'freeBytesMin'>): boolean {
+  return freeBytes < LOW_AT * freeBytesMin
+}
+
+const HOUR_MS = 3_600_000
+const PACE_MS_MIN = HOUR_MS / 2
+const FORESEEN_MS = 30 * 24 * HOUR_MS
+
+/**
+ * When pushes will be refused if the disk goes on filling as it did, epoch milliseconds; null: it does not fill, or too slowly or too briefly to say.
+ * @param hours the fewest free bytes of each past hour, as `free`, the oldest first
+ */
+export function refusesFromMs({ freeBytes, freeBytesMin }: DiskRoom, hours: readonly Tally[], nowMs: number): number | null {
+  const first = hours.find(({ counts }) => counts.free !== undefined)
+  if (first?.counts.free === undefined) return null
+  const overMs = nowMs - (first.fromMs + HOUR_MS)
+  const goneBytes = first.counts.free - freeBytes
+  if (overMs < PACE_MS_MIN || goneBytes <= 0) return null
+  const inMs = (Math.max(0, freeBytes - freeBytesMin) * overMs) / goneBytes
+  return inMs > FORESEEN_MS ? null : nowMs + inMs
+}

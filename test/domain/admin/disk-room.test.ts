@@ -1,0 +1,32 @@
+import { expect, test } from 'vitest'
+import { isDiskLow, refusesFromMs } from '../../../src/domain/admin/disk-room.ts'
+
+const HOUR = 3_600_000
+const MB = 1_000_000
+const NOW = 10 * HOUR
+const room = (freeMb: number) => ({
+  freeBytes: freeMb * MB,
+  freeBytesMin: 100 * MB,
+  totalBytes: 1000 * MB,
+  storeBytes: MB,
+  path: '/data/relay.db',
+})
+const hour = (fromMs: number, freeMb: number | null) => ({ fromMs, counts: freeMb === null ? {} : { free: freeMb * MB } })
+
+test('a disk is low below twice the room that pushes need', () => {
+  expect([isDiskLow(room(200)), isDiskLow(room(199))]).toEqual([false, true])
+})
+
+test('pushes stop when the disk is full at the pace of the hours that are known', () => {
+  // 400 MB went in the eight hours since the first hour ended; 200 are left above the limit.
+  expect(refusesFromMs(room(300), [hour(0, null), hour(HOUR, 700), hour(2 * HOUR, 100)], NOW)).toBe(NOW + 4 * HOUR)
+})
+
+test.each([
+  ['nothing is known', []],
+  ['it grows emptier', [hour(0, 200)]],
+  ['it is only being filled for a quarter of an hour', [hour(NOW - 1.25 * HOUR, 900)]],
+  ['it would take years', [hour(0, 300.001)]],
+])('nothing is foretold where %s', (_what, hours) => {
+  expect(refusesFromMs(room(300), hours, NOW)).toBeNull()
+})
