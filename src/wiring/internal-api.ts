@@ -5,6 +5,7 @@ import { redactedConfig } from '../config/redact.ts'
 import type { DiskRoom } from '../domain/admin/disk-room.ts'
 import type { Authenticate } from '../flow/admin/authenticate.ts'
 import { createImportWatches } from '../flow/admin/import-watches.ts'
+import { createKnownCounts } from '../flow/admin/known-counts.ts'
 import { createLiveLook } from '../flow/admin/live-look.ts'
 import { createManageInbox } from '../flow/admin/manage-inbox.ts'
 import type { ManageMoves } from '../flow/admin/manage-moves.ts'
@@ -67,13 +68,13 @@ export function openInternalApi(config: Config, ports: InternalApiPorts) {
   const tail = createFeedTail({ reads, yieldToOthers: () => nextTurn() })
   const overview = createOverview({
     reads,
+    counts: createKnownCounts({ reads, clock }),
     write,
     carrier,
     readiness: reporting.readiness.read,
     disk: () => diskRoomOf(storage, config.limits.freeSpaceBytesMin),
     readTraffic: createReadTraffic({ reads, clock }),
     listReplicas: storage.replicas.list,
-    clock,
   })
   const look = createLiveLook({ overview, tail, reads, clock })
   const addressOf = createAddressOf(config.listen.internal.trustProxy)

@@ -1,4 +1,5 @@
 import type { RemoteCarrier } from '../carrier/carrier-client.ts'
+import { createKnownCounts } from '../flow/admin/known-counts.ts'
 import { createReadiness } from '../flow/admin/readiness.ts'
 import type { Tallies } from '../flow/admin/tallies.ts'
 import { readEndpointGauges } from '../flow/delivery/endpoint-gauges.ts'
@@ -33,9 +34,10 @@ export function openReporting({ storage, recording, carrier, pushes, endpointKey
   const { clock, reads, receiver, disk, replicas } = storage
   const { recorder, commitSignal } = recording
   const failures = createFailureLog({ log, clock })
+  const counts = createKnownCounts({ reads, clock })
   const metrics = createMetrics(VERSION, {
     gauges: async () => ({
-      ...(await reads.counts(clock.now())),
+      ...(await counts()),
       commitQueue: recorder.pending() + (await receiver.verbs.waiting()),
       carrierQueue: carrier.state().budget.waiting,
       carrierCallsToday: carrier.state().budget.callsToday,

@@ -305,7 +305,7 @@ test('a replay of more than 10,000 is a job that a restart does not end: it says
   }
   const first = await startOne()
   const { body: endpoint } = await first.operate('POST', '/relay/endpoints', { name: 'shop', url: 'http://127.0.0.1:9/', enabled: false })
-  await writeDeliveries(first.relay.databasePath, { endpointId: String(endpoint.id), count: 10_050, state: 3 })
+  await writeDeliveries(first.relay.databasePath, { endpointId: String(endpoint.id), count: 25_000, state: 3 })
   const replay = `/relay/endpoints/${String(endpoint.id)}/replay`
   expect((await first.operate('POST', replay, { since: 0, dryRun: true })).body).toMatchObject({ count: 10_001, more: true, dryRun: true })
   const begun = await first.operate('POST', replay, { since: 0 })
@@ -319,9 +319,9 @@ test('a replay of more than 10,000 is a job that a restart does not end: it says
   await first.relay.stop()
   const again = await startOne()
   const job = async () => (await again.operate('GET', '/relay/jobs/1')).body
-  await vi.waitFor(async () => expect(await job()).toMatchObject({ state: 'done', result: { count: 10_050 } }))
+  await vi.waitFor(async () => expect(await job()).toMatchObject({ state: 'done', result: { count: 25_000 } }))
   expect(await job()).toMatchObject({
-    progress: { done: 10_050 },
+    progress: { done: 25_000 },
     endedAt: expect.any(String),
     task: { endpoint: endpoint.id, states: ['dead', 'cancelled'] },
   })

@@ -83,6 +83,7 @@ test.each(LOOKS)('no page has a serious barrier, %s', async (_look, options) => 
     `/parcels/${id}?view=consumer&language=en`,
     '/settings',
     '/events',
+    '/jobs',
   ]) {
     await page.goto(path)
     await look()

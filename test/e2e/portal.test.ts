@@ -122,7 +122,7 @@ test('with the scope status somebody sees parcels, and no webhook or button', as
   const parcels = await visitor.get('/parcels')
   expect(parcels.status).toBe(200)
   expect(parcels.text).not.toContain('/webhooks')
-  for (const path of ['/carrier', '/settings', '/events', '/webhooks', '/webhooks/new', '/webhooks/1'])
+  for (const path of ['/carrier', '/settings', '/events', '/jobs', '/webhooks', '/webhooks/new', '/webhooks/1'])
     expect((await visitor.get(path)).status).toBe(403)
   for (const path of ['/parcels/1001/watch', '/webhooks/new', '/webhooks/1/remove']) expect((await visitor.post(path)).status).toBe(403)
 })

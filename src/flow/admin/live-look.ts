@@ -7,7 +7,7 @@ import type { Overview } from './overview.ts'
 
 /** What an open page shows, as far as it is kept up to date. `other`: only whether something is wrong, as every page does. */
 export type Shown =
-  | { readonly kind: 'overview' | 'other' }
+  | { readonly kind: 'overview' | 'jobs' | 'other' }
   | { readonly kind: 'endpoint'; readonly id: string }
   | { readonly kind: 'parcel'; readonly identifier: string }
 
@@ -15,7 +15,7 @@ export interface LiveLookPorts {
   readonly overview: Pick<Overview, 'glance'>
   /** The end of the feed, as its followers are given it. */
   readonly tail: { read(request: typeof PAGE & { readonly after: number }): Promise<TailPage> }
-  readonly reads: Pick<ReadSide, 'readFeed'>
+  readonly reads: Pick<ReadSide, 'readFeed' | 'listJobs'>
   readonly clock: Pick<Clock, 'now'>
 }
 
@@ -37,6 +37,8 @@ export interface LiveLook {
 /** Reads of the feed in one look; if more has happened, any parcel may have changed. */
 const PAGES_MAX = 20
 const PAGE = { limit: 500, charsMax: 256 * 1024, inStep: true }
+/** Those that may be running; older ones have ended. */
+const JOBS_MAX = 20
 /** With many pushes, times such as that of the last one change all the time; they are shown as of some seconds ago. */
 const COARSE_MS = 30_000
 
@@ -84,8 +86,14 @@ export function createLiveLook({ overview, tail, reads, clock }: LiveLookPorts):
       const glance = await overview.glance()
       await followParcels(new Set(shown.flatMap((one) => (one.kind === 'parcel' ? [one.identifier] : []))))
       const general = generalStamp(glance)
-      return shown.map((one) => `${general} ${ownStamp(one, glance)}`)
+      const jobs = shown.some(({ kind }) => kind === 'jobs') ? await jobsStamp() : ''
+      return shown.map((one) => `${general} ${one.kind === 'jobs' ? jobs : ownStamp(one, glance)}`)
     },
+  }
+
+  async function jobsStamp(): Promise<string> {
+    const jobs = await reads.listJobs({ before: null, limit: JOBS_MAX })
+    return JSON.stringify(jobs.map(({ jobId, state, done }) => [jobId, state, done]))
   }
 
   function ownStamp(shown: Shown, { pushes, endpoints }: Glance): string {

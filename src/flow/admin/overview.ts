@@ -1,9 +1,10 @@
 import type { DiskRoom } from '../../domain/admin/disk-room.ts'
+import type { StoreCounts } from '../../domain/admin/parcel-list.ts'
 import type { Replica } from '../../domain/admin/replica.ts'
 import { type Glance, isInTrouble, type Situation } from '../../domain/admin/verdict.ts'
 import type { EndpointBacklog } from '../../domain/delivery/endpoint-state.ts'
 import type { ToldEvent } from '../../domain/delivery/operator-event.ts'
-import type { Carrier, Clock } from '../ports.ts'
+import type { Carrier } from '../ports.ts'
 import type { ReadSide } from '../read-side.ts'
 import type { WriteSide } from '../write-side.ts'
 import type { Readiness } from './readiness.ts'
@@ -12,15 +13,15 @@ import type { Traffic } from './traffic.ts'
 export interface OverviewPorts {
   readonly reads: Pick<
     ReadSide,
-    'counts' | 'countQuarantined' | 'countHeld' | 'listEndpoints' | 'countBacklog' | 'lastFailures' | 'listOperatorEvents'
+    'countQuarantined' | 'countHeld' | 'listEndpoints' | 'countBacklog' | 'lastFailures' | 'listOperatorEvents'
   >
+  readonly counts: () => Promise<StoreCounts>
   readonly write: Pick<WriteSide, 'pushChannel'>
   readonly carrier: Pick<Carrier, 'state'>
   readonly readiness: () => Promise<Readiness>
   readonly disk: () => DiskRoom | null
   readonly readTraffic: () => Promise<Traffic>
   readonly listReplicas: () => Promise<readonly Replica[]>
-  readonly clock: Pick<Clock, 'now'>
 }
 
 /** What has happened, and how much. */
@@ -39,7 +40,7 @@ export interface Overview {
 /** Endpoints in trouble whose backlogs are counted, and events that are shown. */
 export const SHOWN = { backlogs: 20, events: 10 }
 
-export function createOverview({ reads, write, carrier, readiness, disk, readTraffic, listReplicas, clock }: OverviewPorts): Overview {
+export function createOverview({ reads, write, carrier, readiness, disk, readTraffic, listReplicas, ...ports }: OverviewPorts): Overview {
   /** All but the counts: what costs little. */
   const look = async (): Promise<Omit<Glance, 'counts'>> => ({
     endpoints: (await reads.listEndpoints()).filter(({ origin }) => origin !== 'operator'),
@@ -57,7 +58,7 @@ export function createOverview({ reads, write, carrier, readiness, disk, readTra
       const troubled = seen.endpoints.filter(isInTrouble).slice(0, SHOWN.backlogs)
       const backlogs = new Map<string, EndpointBacklog>()
       for (const { endpoint } of troubled) backlogs.set(endpoint.id, await reads.countBacklog(endpoint.id))
-      const counts = await reads.counts(clock.now())
+      const counts = await ports.counts()
       return {
         ...seen,
         counts,

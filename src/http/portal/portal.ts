@@ -14,6 +14,7 @@ import { carrierPage } from './carrier/carrier.page.ts'
 import { type DeliveryPagesOptions, deliveryPages } from './deliveries/delivery.pages.ts'
 import { NO_FORM, readForm } from './form.ts'
 import { type InboxPagesOptions, inboxPages } from './inbox/inbox.pages.ts'
+import { type JobPagesOptions, jobPages } from './jobs/jobs.page.ts'
 import type { View } from './layout.ts'
 import type { LiveStreams } from './live/live-streams.ts'
 import { shownOn } from './live/shown-on.ts'
@@ -41,6 +42,7 @@ export interface PortalOptions
     ParcelPagesOptions,
     DeliveryPagesOptions,
     InboxPagesOptions,
+    JobPagesOptions,
     SettingsPagesOptions {
   readonly manageEndpoints: ManageEndpoints
   readonly overview: Overview
@@ -111,7 +113,7 @@ export function createPortal(options: PortalOptions): Router {
     { method: 'get', path: '/', scope: 'status', answer: async (visit) => ({ page: overviewPage(visit, await overview.read()) }) },
     { method: 'get', path: '/carrier', scope: 'admin', answer: async (visit) => ({ page: carrierPage(visit, await overview.read()) }) },
   ]
-  const pages = [parcelPages, webhookPages, deliveryPages, inboxPages, settingsPages].flatMap((pagesOf) => pagesOf(options))
+  const pages = [parcelPages, webhookPages, deliveryPages, inboxPages, jobPages, settingsPages].flatMap((pagesOf) => pagesOf(options))
   for (const route of [...overviews, ...pages]) router[route.method](route.path, serve(route))
 
   addLogin(router, options, viewOf)

@@ -40,7 +40,7 @@ export function deliveryListPage(visit: Visit, listing: DeliveryListing): string
   const main = html`${headline({
     title: 'Deliveries',
     lead: leadOf(listing),
-    actions: html`<a class="btn" href="#replay">Replay deliveries</a>`,
+    actions: html`<a class="btn" href="#replay">Replay deliveries</a>${buttonLink(to`/jobs`, 'Jobs')}`,
     asOf: asOfLine(nowMs, withQuery(to`/deliveries`, { ...filters })),
   })}
 ${said === null ? null : replayForm(visit, { fields: listing.replay, said, sources: known, targets: listing.webhooks })}

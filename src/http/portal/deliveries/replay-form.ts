@@ -1,3 +1,4 @@
+import { link } from '../addresses.ts'
 import { html, type Markup, markup } from '../html.ts'
 import type { Visit } from '../page-route.ts'
 import { actionButton, counted, icon } from '../parts.ts'
@@ -73,7 +74,7 @@ function answerOf(
   const target = nameIn(targets, fields.to)
   if (said.kind === 'refused') return html`<div class="note bad" role="alert"><strong>Nothing was replayed.</strong> ${said.because}</div>`
   if (said.kind === 'job') {
-    return html`<div class="note ok" role="status"><strong>They are many, so job ${said.jobId} replays them to ${target}</strong> while everything else goes on. The API shows and stops it: <code>/relay/jobs/${said.jobId}</code>.</div>`
+    return html`<div class="note ok" role="status"><strong>They are many, so job ${said.jobId} replays them to ${target}</strong> while everything else goes on. ${link(to`/jobs`, 'Jobs')} shows how far it is.</div>`
   }
   if (said.kind === 'replayed') {
     return said.count === 0

@@ -51,7 +51,7 @@ export function inboxPage(visit: Visit, listing: InboxListing): string {
   const here = withQuery(to`/inbox`, { state: shown, ...filters })
   const actions = hasTrouble ? actionButton(to`/inbox`, `Reprocess all ${countText(total)}`) : null
   const main = html`${headline({ title: 'Inbox', lead: leadOf(total), actions, asOf: asOfLine(nowMs, here) })}
-${noteOf(listing)}${
+${noteOf(visit, listing)}${
   hasTrouble && isFirst && shown === 'quarantined'
     ? html`<p>Usually the carrier has changed its format. Read one of each kind; install a version of the relay that reads it; then reprocess. What nobody needs, dismiss.</p>
 ${groupsOf(visit, groups)}`
@@ -80,11 +80,11 @@ function leadOf(total: number): Part {
   return html`<span class="warn-text">${counted(total, 'push is', 'pushes are')} in quarantine</span>: signed by the carrier, but not understood. They are kept until somebody decides.`
 }
 
-function noteOf({ said }: InboxListing): Markup | null {
+function noteOf({ to }: Visit, { said }: InboxListing): Markup | null {
   if (said === null) return null
   if (said.kind === 'refused') return html`<div class="note bad" role="alert"><strong>Nothing was done.</strong> ${said.because}</div>`
   if (said.kind === 'job')
-    return html`<div class="note ok" role="status"><strong>They are many, so job ${said.jobId} reprocesses them</strong> while everything else goes on. The API shows and stops it: <code>/relay/jobs/${said.jobId}</code>.</div>`
+    return html`<div class="note ok" role="status"><strong>They are many, so job ${said.jobId} reprocesses them</strong> while everything else goes on. ${link(to`/jobs`, 'Jobs')} shows how far it is.</div>`
   const { recorded = 0, duplicate = 0, expired = 0 } = said.outcomes
   const understood = recorded + duplicate
   const left = said.count - understood - expired

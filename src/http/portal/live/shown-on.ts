@@ -4,6 +4,7 @@ import type { Person } from '../session.ts'
 /** What is kept up to date on the page at a path. */
 export function shownOn(path: string, { scope }: Pick<Person, 'scope'>): Shown {
   if (path === '/') return { kind: 'overview' }
+  if (path === '/jobs' && scope === 'admin') return { kind: 'jobs' }
   const [, section, id = ''] = /^\/(parcels|webhooks)\/([a-z0-9]{1,40})$/i.exec(path) ?? []
   if (section === 'parcels') return { kind: 'parcel', identifier: id.toUpperCase() }
   if (section === 'webhooks' && scope === 'admin') return { kind: 'endpoint', id }
