@@ -8,7 +8,7 @@ import { push } from '../support/relay.ts'
 import { idsOfTest, relayOfFile } from '../support/relay-of-file.ts'
 import { expectedSignature, startWebhookReceiver } from '../support/webhook-receiver.ts'
 
-const ofFile = relayOfFile('http://127.0.0.1:9', { delivery: { allowNetworks: ['127.0.0.0/8'] } })
+const ofFile = relayOfFile('http://127.0.0.1:9', { delivery: { allowNetworks: ['127.0.0.0/8'], schedule: ['1h'] } })
 const openPage = browserOfFile()
 const own = idsOfTest()
 
