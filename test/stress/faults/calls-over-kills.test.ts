@@ -48,7 +48,7 @@ test('P12: a relay that is killed again and again makes no more calls than the d
       json(response, 404, '{}')
     },
   })
-  const [callsPerDay, concurrency, kills] = [60, 2, 4]
+  const [callsPerDay, concurrency, kills] = [30, 2, 4]
   const path = writeConfig(temporaryFolder(), url, { ...ASLEEP, upstream: { callsPerDay, ratePerSecond: 100, concurrency } })
   for (let run = 0; run < kills; run++) {
     const relay = await startKillable(path)
