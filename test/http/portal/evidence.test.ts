@@ -71,7 +71,7 @@ test('pushes that come and are not understood are no closed way: the overview le
   ]
   const situation = { ...silent, counts: { ...silent.counts, quarantined: 14 }, held }
   const page = overviewPage(visitAt(''), situation)
-  expect(page).toContain('Pushes come, but none is understood')
+  expect(page).toContain('No push is understood')
   expect(page).toContain('eventTime is not a UTC time: 14, the last one')
   expect(page).not.toMatch(/DNS|No push for|#pushes-are-silent/)
   expect(carrierPage(visitAt(''), situation)).toContain('but the relay understands none of its pushes')
@@ -82,6 +82,24 @@ test('a disk that fills says how much room there is, who takes it, and when push
   const traffic = { ...silent.traffic, disk: [{ fromMs: NOW - 5 * 3_600_000, counts: { free: 500 * MB } }] }
   const page = overviewPage(visitAt(''), { ...silent, pushes: { ...silent.pushes, health: 'healthy' }, disk, traffic })
   expect(page).toMatch(/300 MB are free on the store’s disk <small>pushes stop at about .*14:00/)
-  expect(page).toContain('<code>/data/relay.db</code>: 38.8 GB of 39.1 GB are used, 1.17 GB by the store: something else fills it.')
+  expect(page).toContain(
+    'On the disk of <code>/data/relay.db</code> 38.8 GB of 39.1 GB are used, 1.17 GB by the store: something else fills it.',
+  )
   expect(page).toContain('/docs/operating#when-the-disk-is-full')
+})
+
+test('a full disk says that pushes are refused and polls stopped, what is missing, and nothing beside it is green', () => {
+  const disk = { freeBytes: 150 * MB, freeBytesMin: 200 * MB, totalBytes: 40_000 * MB, storeBytes: 39_000 * MB, path: '/data/relay.db' }
+  const page = overviewPage(visitAt(''), {
+    ...silent,
+    pushes: { ...silent.pushes, health: 'healthy' },
+    notReady: ['disk_nearly_full: less than limits.freeSpaceMin is free where the store is'],
+    disk,
+  })
+  expect(page).toContain('The store’s disk is full: pushes are refused')
+  expect(page).toMatch(/150 MB are free; the relay needs 200 MB\..*it does not poll/s)
+  expect(page).toMatch(/free 50 MB or more\. On the disk of <code>\/data\/relay\.db<\/code>.*38\.1 GB by the store\./s)
+  expect(page).toContain('/docs/operating#when-the-disk-is-full')
+  expect(page).not.toMatch(/>arriving<|freeSpaceMin|something else/)
+  for (const mark of ['refused', 'not polled', 'full']) expect(page).toContain(mark)
 })

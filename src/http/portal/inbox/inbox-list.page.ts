@@ -151,8 +151,10 @@ function rowsOf({ to, nowMs }: Visit, { shown, pushes }: InboxListing): Markup {
   })
 }
 
-function refusedSection({ nowMs }: Visit, { refused }: InboxListing): Markup | null {
-  if (refused.length === 0) return null
+function refusedSection({ nowMs }: Visit, { refused }: InboxListing): Markup {
+  if (refused.length === 0)
+    return html`<h2 id="refused">Refused signatures</h2>
+<p class="dim">None since the relay was started.</p>`
   return html`<h2 id="refused">Refused signatures</h2>
 <p>Anybody can send these. They are not kept; the relay notes who sent the last ones since it was started.</p>
 ${table({

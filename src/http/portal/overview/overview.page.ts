@@ -1,4 +1,4 @@
-import { isDiskLow, refusesFromMs } from '../../../domain/admin/disk-room.ts'
+import { type DiskRoom, isDiskLow, refusesFromMs } from '../../../domain/admin/disk-room.ts'
 import {
   areOnlyMisunderstood,
   doPollsFindAll,
@@ -102,6 +102,8 @@ function tell(visit: Visit, situation: Situation & Past, problem: Problem): Told
   const { pushes, carrier } = situation
   switch (problem.kind) {
     case 'not_ready':
+      if (situation.disk !== null && situation.disk.freeBytes < situation.disk.freeBytesMin)
+        return tellFullDisk(situation, situation.disk, nowMs)
       return {
         title: 'The relay is not ready',
         what: html`<p>${problem.reason}</p>`,
@@ -123,12 +125,12 @@ function tell(visit: Visit, situation: Situation & Past, problem: Problem): Told
       if (areOnlyMisunderstood(situation)) return tellMisunderstood(visit, situation)
       return {
         title: html`No push${pushes.lastPushAtMs === null ? null : html` for ${spanText(nowMs - pushes.lastPushAtMs)} <small>the last one came at ${timeInSentence(pushes.lastPushAtMs, nowMs)}</small>`}`,
-        what: html`<p>The carrier scans as usual: polls found ${countText(pushes.missedSincePush)} entries since then that no push brought. Polls run at their full rate: ${leftText(carrier)}.</p>${
+        what: html`<p>The carrier scans as usual: polls found ${countText(pushes.missedSincePush)} entries since then that no push brought${lastFoundOf(pushes, nowMs)}. Polls run at their full rate: ${leftText(carrier)}.</p>${
           person.scope === 'admin' ? html`<div class="acts">${buttonLink(to`/carrier#pushes`, 'Show the evidence')}</div>` : null
         }`,
-        todo: html`<ol><li>Ask the webhook’s address from outside your network: the relay answers a GET with 405. After any other answer look at DNS, the proxy and its certificate.</li>
-<li>Does ${person.scope === 'admin' ? link(to`/inbox`, 'the inbox') : 'the inbox'} show refused signatures since then? Then pushes come, signed with another key than ours.</li>
-<li>In the carrier’s portal: is our webhook enabled, with this very URL?</li></ol>`,
+        todo: html`<ol><li>From outside your network ask the address that the carrier pushes to, such as <code>curl -i https://YOUR-HOST/webhooks/status</code>: the relay answers a GET with 405. After any other answer look at DNS, the proxy and its certificate.</li>
+<li>Does ${person.scope === 'admin' ? link({ path: `${to`/inbox`.path}#refused` }, 'the inbox') : 'the inbox'} show refused signatures since then? Then pushes come, signed with another key than ours.</li>
+<li>In the carrier’s portal: is our webhook enabled, with this address?</li></ol>`,
       }
     case 'endpoint_failing':
     case 'endpoint_disabled':
@@ -156,8 +158,8 @@ function tell(visit: Visit, situation: Situation & Past, problem: Problem): Told
 function tellMisunderstood({ nowMs, to, person }: Visit, { pushes, carrier, held }: Situation): Told {
   const [newest] = held
   return {
-    title: html`Pushes come, but none is understood${pushes.lastPushAtMs === null ? null : html` <small>since ${timeInSentence(pushes.lastPushAtMs, nowMs)}</small>`}`,
-    what: html`<p>The last one came ${newest === undefined ? null : relativeTime(newest.last.receivedAtMs, nowMs)} and is in quarantine. Polls found ${countText(pushes.missedSincePush)} entries since then that no push brought. They run at their full rate: ${leftText(carrier)}.</p>${
+    title: html`No push is understood${pushes.lastPushAtMs === null ? null : html` <small>since ${timeInSentence(pushes.lastPushAtMs, nowMs)}</small>`}`,
+    what: html`<p>The carrier has pushed since then, the last time ${newest === undefined ? null : relativeTime(newest.last.receivedAtMs, nowMs)}, but what came is in quarantine. Polls found ${countText(pushes.missedSincePush)} entries since then that no push brought${lastFoundOf(pushes, nowMs)}. They run at their full rate: ${leftText(carrier)}.</p>${
       person.scope === 'admin'
         ? html`<div class="acts">${buttonLink(to`/inbox`, 'Open the inbox, by reason')}${buttonLink(to`/carrier#pushes`, 'Show the evidence')}</div>`
         : null
@@ -176,16 +178,37 @@ function reasonsOf({ held }: Situation, nowMs: number): Part {
   })
 }
 
-function tellDisk({ disk, traffic }: Situation & Past, nowMs: number): Told {
-  if (disk === null) return { title: 'The disk is low', what: null, todo: null }
-  const { freeBytes, freeBytesMin, totalBytes, storeBytes, path } = disk
-  const atMs = refusesFromMs(disk, traffic.disk, nowMs)
+function lastFoundOf({ missed }: Situation['pushes'], nowMs: number): Part {
+  return missed.lastFoundAtMs === null ? null : html`, the last one ${relativeTime(missed.lastFoundAtMs, nowMs)}`
+}
+
+function tellFullDisk({ pushes }: Situation, disk: DiskRoom, nowMs: number): Told {
+  const missingBytes = disk.freeBytesMin - disk.freeBytes
+  return {
+    title: 'The store’s disk is full: pushes are refused',
+    what: html`<p>${bytesText(disk.freeBytes)} are free; the relay needs ${bytesText(disk.freeBytesMin)}. It answers pushes with 503, so the carrier sends them again for as long as it cares to, and it does not poll. What is not pushed again, polls find once there is room. Apps and webhooks are served.</p>${
+      pushes.lastPushAtMs === null ? null : html`<p>The last push with news was taken ${relativeTime(pushes.lastPushAtMs, nowMs)}.</p>`
+    }`,
+    todo: html`<ol><li>Have whoever runs the machine free ${bytesText(missingBytes)} or more. ${usageOf(disk)}</li><li>The relay then goes on by itself.</li></ol>`,
+    runbook: 'disk_low',
+  }
+}
+
+/** Where the disk is, and who fills it. */
+function usageOf({ freeBytes, totalBytes, storeBytes, path }: DiskRoom): Markup {
   const usedBytes = totalBytes - freeBytes
   const others = storeBytes < usedBytes / 2 ? ': something else fills it' : ''
+  return html`On the disk of <code>${path}</code> ${bytesText(usedBytes)} of ${bytesText(totalBytes)} are used, ${bytesText(storeBytes)} by the store${others}.`
+}
+
+function tellDisk({ disk, traffic }: Situation & Past, nowMs: number): Told {
+  if (disk === null) return { title: 'The disk is low', what: null, todo: null }
+  const { freeBytes, freeBytesMin } = disk
+  const atMs = refusesFromMs(disk, traffic.disk, nowMs)
   return {
     title: html`${bytesText(freeBytes)} are free on the store’s disk${atMs === null ? null : html` <small>pushes stop at about ${timeInSentence(atMs, nowMs)}, if it goes on like today</small>`}`,
     what: html`<p>Below ${bytesText(freeBytesMin)} pushes are answered with 503, so the carrier sends them again later. Nothing is lost now.</p>`,
-    todo: html`<ol><li>Make room on the disk of <code>${path}</code>: ${bytesText(usedBytes)} of ${bytesText(totalBytes)} are used, ${bytesText(storeBytes)} by the store${others}.</li></ol>`,
+    todo: html`<ol><li>Have whoever runs the machine make room. ${usageOf(disk)}</li></ol>`,
   }
 }
 
@@ -218,6 +241,8 @@ function tellEndpoint(
 
 function checks({ to, person, nowMs }: Visit, situation: Situation): Markup {
   const { carrier, pushes, endpoints, counts, disk, replicas } = situation
+  // Nothing that came could be kept.
+  const isDown = situation.notReady.length > 0
   const isAdmin = person.scope === 'admin'
   const delivering = endpoints.filter(({ disabled, health }) => disabled === null && health.probing === null).length
   const disabled = endpoints.filter((one) => one.disabled !== null).length
@@ -228,10 +253,14 @@ function checks({ to, person, nowMs }: Visit, situation: Situation): Markup {
     rows: [
       [
         'Pushes',
-        areOnlyMisunderstood(situation) ? stateMark('bad', 'not understood') : pushMark(pushes),
+        isDown ? stateMark('bad', 'refused') : areOnlyMisunderstood(situation) ? stateMark('bad', 'not understood') : pushMark(pushes),
         pushes.lastPushAtMs === null ? 'None yet.' : html`The last one with news came ${relativeTime(pushes.lastPushAtMs, nowMs)}.`,
       ],
-      ['Carrier', answerMark(carrier), html`${leftText(carrier)}.${isAdmin ? html` ${link(to`/carrier`, 'Carrier')}` : null}`],
+      [
+        'Carrier',
+        isDown ? stateMark('off', 'not polled') : answerMark(carrier),
+        html`${leftText(carrier)}.${isAdmin ? html` ${link(to`/carrier`, 'Carrier')}` : null}`,
+      ],
       [
         'Webhooks',
         failing > 0
@@ -256,7 +285,11 @@ function checks({ to, person, nowMs }: Visit, situation: Situation): Markup {
         : [
             [
               'Disk',
-              isDiskLow(disk) ? stateMark('warn', 'low') : stateMark('ok', 'has room'),
+              disk.freeBytes < disk.freeBytesMin
+                ? stateMark('bad', 'full')
+                : isDiskLow(disk)
+                  ? stateMark('warn', 'low')
+                  : stateMark('ok', 'has room'),
               `${bytesText(disk.freeBytes)} are free. The store takes ${bytesText(disk.storeBytes)}.`,
             ],
           ]),
