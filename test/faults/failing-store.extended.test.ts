@@ -49,12 +49,15 @@ test('every route that writes answers 503 storage_unavailable, never 500, to a s
   for (const code of CODES) {
     writeFileSync(failure, code)
     for (const route of routes) {
-      const answer = await ask(route)
-      expect(answer, `${route} while the store says ${code}; the example of its row says how it is asked`).toEqual({
+      const message = `${route} while the store says ${code}; the example of its row says how it is asked`
+      const owed = {
         status: 503,
         retryAfter: expect.toSatisfy((seconds: number) => seconds > 0),
         problem: expect.objectContaining({ type: 'urn:parcel-relay:error:storage_unavailable' }),
-      })
+      }
+      // A question writes only if the carrier answers in time; otherwise it is served what is known.
+      if (route.startsWith('GET ')) await expect.poll(() => ask(route), { message }).toEqual(owed)
+      else expect(await ask(route), message).toEqual(owed)
     }
     expect((await push(relay.publicUrl, pushBody({ location: code }))).status, code).toBe(503)
     expect((await operator('GET', `/relay/parcels/${PARCEL}`)).status, code).toBe(200)
