@@ -8,6 +8,7 @@ import {
   problemsOf,
   type Situation,
 } from '../../../domain/admin/verdict.ts'
+import { FAILING_MAX_MS } from '../../../domain/delivery/delivery.ts'
 import { type Past, SHOWN } from '../../../flow/admin/overview.ts'
 import { buttonLink, link, withQuery } from '../addresses.ts'
 import { answerMark, leftText, pushMark } from '../carrier/carrier.page.ts'
@@ -225,10 +226,11 @@ function tellEndpoint(
       ? html` <small>since ${timeInSentence(state.health.failingSinceMs, nowMs)}</small>`
       : null
   const waiting = backlog === undefined ? 'Its events wait.' : `${counted(backlog.waiting, 'event waits', 'events wait')}.`
+  const disabledAtMs = nowMs + Math.max(0, FAILING_MAX_MS - state.health.failedForMs)
   const retry = html`<form method="post" action="${to`/webhooks/${id}/retry`.path}"><button class="btn" type="submit" aria-label="Retry now: ${name}">Retry now</button></form>`
   return {
     title: html`${name} ${isFailing ? 'fails' : state.disabled === 'gone' ? 'answered 410 Gone and is disabled' : 'failed for 120 h and is disabled'}${since}`,
-    what: html`${failure === undefined ? null : html`<p>${explainFailure(failure, url, refusesAll(state, failure))}</p>`}<p>${waiting} None is lost${isFailing ? ': they are sent in order once it answers with 2xx' : ''}.</p>${
+    what: html`${failure === undefined ? null : html`<p>${explainFailure(failure, url, refusesAll(state, failure))}</p>`}<p>${waiting} None is lost${isFailing ? html`: they are sent in order once it answers with 2xx. If it only fails until ${timeInSentence(disabledAtMs, nowMs)}, it is disabled, and they go on waiting` : null}.</p>${
       person.scope === 'admin'
         ? html`<div class="acts">${isFailing ? retry : null}${buttonLink(to`/webhooks/${id}`, `Open ${name}`)}${buttonLink(withQuery(to`/deliveries`, { endpoint: id }), 'Its deliveries')}</div>`
         : null
