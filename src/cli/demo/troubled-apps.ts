@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 
-/** Apps whose webhooks are in trouble, and the one that pages whoever is on call. They share a listener; each has a path. */
+/** Apps whose webhooks are in trouble, and one that pages the operator on call. They share a listener; each has its own path. */
 export interface TroubledApps {
   readonly onCallUrl: string
   /** What an operator would add as webhooks. */
@@ -14,7 +14,7 @@ interface Answer {
   readonly body?: string
 }
 
-/** One event in so many is refused once. */
+/** The busy app refuses every fourth event once. */
 const REFUSED_ONCE_EVERY = 4
 
 export async function startTroubledApps(host: string, port: number): Promise<TroubledApps> {

@@ -12,7 +12,15 @@ export interface DiskRoom {
   readonly path: string
 }
 
-/** Operators are told of a disk that has room for only so many times the limit. */
+/** Why a relay is not ready whose disk is full, as `/readyz` says it before the colon. */
+export const DISK_FULL = 'disk_nearly_full'
+
+/** Whether pushes are refused for want of room. */
+export function isDiskFull({ freeBytes, freeBytesMin }: Pick<DiskRoom, 'freeBytes' | 'freeBytesMin'>): boolean {
+  return freeBytes < freeBytesMin
+}
+
+/** A disk is low, and operators are warned, when less than this many times the limit is free. */
 const LOW_AT = 2
 
 /** Whether somebody should make room before pushes are refused. */
@@ -29,10 +37,12 @@ const FORESEEN_MS = 30 * 24 * HOUR_MS
  * @param hours the fewest free bytes of each past hour, as `free`, the oldest first
  */
 export function refusesFromMs({ freeBytes, freeBytesMin }: DiskRoom, hours: readonly Tally[], nowMs: number): number | null {
-  const first = hours.find(({ counts }) => counts.free !== undefined)
-  if (first?.counts.free === undefined) return null
-  const overMs = nowMs - (first.fromMs + HOUR_MS)
-  const goneBytes = first.counts.free - freeBytes
+  const [first] = hours.flatMap(({ fromMs, counts }) =>
+    counts.free === undefined ? [] : [{ endMs: fromMs + HOUR_MS, freeBytes: counts.free }],
+  )
+  if (first === undefined) return null
+  const overMs = nowMs - first.endMs
+  const goneBytes = first.freeBytes - freeBytes
   if (overMs < PACE_MS_MIN || goneBytes <= 0) return null
   const inMs = (Math.max(0, freeBytes - freeBytesMin) * overMs) / goneBytes
   return inMs > FORESEEN_MS ? null : nowMs + inMs

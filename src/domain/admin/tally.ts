@@ -14,9 +14,9 @@ const SPAN_MS: Readonly<Record<TallySpan, number>> = { hour: HOUR_MS, day: DAY_M
 export const SPANS_KEPT: Readonly<Record<TallySpan, number>> = { hour: 8 * 24, day: 400 }
 
 /**
- * From when on hours or days are kept. They go by age, but only after the relay has counted in as many later ones: a clock that is set ahead by mistake makes all
- * that is stored look old, and passes few hours until it is put right.
- * @param countedFromMs when the last hour or day begins that must be kept of those that anything was counted in; null: there are not so many
+ * The time before which hours or days may be deleted. Age alone does not decide: a clock that is set ahead by mistake makes everything look old. So as many
+ * hours or days as are kept must also have been counted since.
+ * @param countedFromMs the beginning of the oldest of the newest `SPANS_KEPT` hours or days with counts; null: there are fewer
  */
 export function keptFrom(span: TallySpan, nowMs: number, countedFromMs: number | null): number {
   return countedFromMs === null ? 0 : Math.min(nowMs - SPANS_KEPT[span] * SPAN_MS[span], countedFromMs)

@@ -4,7 +4,7 @@ import type { HeldGroup } from '../ingest/inbox.ts'
 import type { CarrierState } from '../polling/carrier-answer.ts'
 import { type CarrierStanding, carrierStanding } from '../polling/carrier-standing.ts'
 import type { PushChannelView } from '../polling/poll.ts'
-import { type DiskRoom, isDiskLow } from './disk-room.ts'
+import { DISK_FULL, type DiskRoom, isDiskFull, isDiskLow } from './disk-room.ts'
 import type { StoreCounts } from './parcel-list.ts'
 import type { Replica } from './replica.ts'
 
@@ -39,7 +39,7 @@ export type Problem =
   | { readonly kind: 'pushes_silent' }
   | { readonly kind: 'endpoint_failing' | 'endpoint_disabled'; readonly state: EndpointState }
   | { readonly kind: 'quarantined'; readonly count: number }
-  | { readonly kind: 'disk_low' }
+  | { readonly kind: 'disk_full' | 'disk_low'; readonly disk: DiskRoom }
   | { readonly kind: 'settings_differ' }
 
 /** Whether an endpoint is in trouble: it fails, or it was disabled and no operator has decided what becomes of it. */
@@ -58,12 +58,14 @@ export function problemsOf({ notReady, counts, disk, carrier, pushes, endpoints,
     return { kind: state.disabled === null ? 'endpoint_failing' : 'endpoint_disabled', state }
   })
   return [
-    ...notReady.map((reason): Problem => ({ kind: 'not_ready', reason })),
+    ...ofDisk(disk, 'disk_full'),
+    ...notReady
+      .filter((reason) => disk === null || !reason.startsWith(`${DISK_FULL}:`))
+      .map((reason): Problem => ({ kind: 'not_ready', reason })),
     ...ofCarrier(carrierStanding(carrier)),
     ...(pushes.health === 'silent' ? [{ kind: 'pushes_silent' } as const] : []),
     ...troubled,
-    // With less still, the relay is not ready, and says so.
-    ...(disk !== null && isDiskLow(disk) && disk.freeBytes >= disk.freeBytesMin ? [{ kind: 'disk_low' } as const] : []),
+    ...ofDisk(disk, 'disk_low'),
     ...(counts.quarantined === 0 ? [] : [{ kind: 'quarantined', count: counts.quarantined } as const]),
     ...(new Set(replicas.map(({ configFingerprint }) => configFingerprint)).size > 1 ? [{ kind: 'settings_differ' } as const] : []),
   ]
@@ -78,6 +80,11 @@ export function doPollsFindAll({ carrier, notReady }: Situation): boolean {
 /** Whether the pushes that seem silent do come, but are not understood: the newest that the carrier signed is in quarantine. */
 export function areOnlyMisunderstood({ pushes, held }: Pick<Situation, 'pushes' | 'held'>): boolean {
   return pushes.health === 'silent' && held.some(({ last }) => last.receivedAtMs > (pushes.lastPushAtMs ?? 0))
+}
+
+function ofDisk(disk: DiskRoom | null, kind: 'disk_full' | 'disk_low'): readonly Problem[] {
+  if (disk === null || !isDiskLow(disk)) return []
+  return isDiskFull(disk) === (kind === 'disk_full') ? [{ kind, disk }] : []
 }
 
 /** One failed call is no problem: the breaker says when there were enough in a row. */

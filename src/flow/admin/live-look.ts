@@ -114,7 +114,7 @@ function coarse(atMs: number | null): number | null {
 /** What every page shows in its side bar. */
 function generalStamp(glance: Glance): string {
   const { counts, carrier, pushes, endpoints } = glance
-  const problems = problemsOf(glance).map(({ kind, ...problem }) => [kind, 'state' in problem ? problem.state.endpoint.id : problem])
+  const problems = problemsOf(glance).map((problem) => [problem.kind, 'state' in problem ? problem.state.endpoint.id : null])
   return JSON.stringify([
     problems,
     counts.quarantined,

@@ -76,7 +76,7 @@ export interface AdminTx {
   addTallies(additions: readonly TallyAddition[]): void
   /** Notes that a flush is being stored; false: it is the last flush of its process that was stored. */
   noteFlush(flush: TallyFlush): Promise<boolean>
-  /** When the hour or day begins before which `newer` others are stored, whatever is counted in them; null: there are not so many. */
+  /** The beginning of the hour or day that has exactly `newer` newer ones with counts of any kind; null: there are fewer. */
   findCounted(span: TallySpan, newer: number): Promise<number | null>
   /** Deletes up to `limit` tallies of hours or days from before a time; returns how many. */
   pruneTallies(span: TallySpan, beforeMs: number, limit: number): Promise<number>

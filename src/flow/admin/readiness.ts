@@ -1,3 +1,4 @@
+import { DISK_FULL } from '../../domain/admin/disk-room.ts'
 import type { LostKeys } from '../../domain/delivery/endpoint-keys.ts'
 import { systemCode } from '../../domain/errors.ts'
 import type { UnavailableReason } from '../../domain/polling/carrier-answer.ts'
@@ -56,7 +57,7 @@ export function createReadiness({ reads, carrier, disk, pushHealth, lostKeys, ca
     async read(): Promise<Readiness> {
       const reasons: string[] = []
       await caughtUp()
-      if (disk.trouble() === 'short') reasons.push('disk_nearly_full: less than limits.freeSpaceMin is free where the store is')
+      if (disk.trouble() === 'short') reasons.push(`${DISK_FULL}: less than limits.freeSpaceMin is free where the store is`)
       if (disk.trouble() === 'moving') reasons.push('store_moving: another store is about to take the place of this one')
       if (disk.trouble() === 'lost') reasons.push(describeLost(disk.state().lost))
       for (const [kind, failure] of failures) reasons.push(`storage_unavailable: ${kind} cannot be stored (${failure})`)

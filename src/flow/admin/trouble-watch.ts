@@ -31,7 +31,7 @@ export interface TroubleWatchOptions {
   readonly replica: string
 }
 
-/** Operators are told that a disk has room again when it has a little more than when it is low. */
+/** A disk that was low has room again only above this many times the limit, so that a small change does not report it twice. */
 const ROOM_AT = 2.5
 /** The carrier has recovered when it has not failed for so long. */
 const RECOVERED_AFTER_MS = 10_000

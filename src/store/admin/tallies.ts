@@ -87,7 +87,7 @@ function numbersOf(counts: Readonly<Record<string, unknown>>): Readonly<Record<s
   return Object.fromEntries(Object.entries(counts).map(([name, count]) => [name, Number(count)]))
 }
 
-/** Finds when the hour or day begins before which `newer` others are stored; null: there are not so many. */
+/** Finds the beginning of the hour or day that has exactly `newer` newer ones; null: there are fewer. */
 export async function findCounted(session: Session, span: TallySpan, newer: number): Promise<number | null> {
   const [row] = await session.all(counted, { span, newer })
   return row?.from_ms ?? null

@@ -4,26 +4,9 @@ import { noFilters } from '../../../src/domain/delivery/endpoint.ts'
 import { newHealth } from '../../../src/domain/delivery/endpoint-health.ts'
 import type { EndpointState } from '../../../src/domain/delivery/endpoint-state.ts'
 import { CARRIER } from '../../support/carrier-state.ts'
+import { WELL } from '../../support/situation.ts'
 
-const fine: Situation = {
-  notReady: [],
-  counts: { parcels: 3, watched: 2, overdue: 0, quarantined: 0 },
-  carrier: CARRIER,
-  pushes: {
-    health: 'healthy',
-    loss: 0,
-    lastPushAtMs: 1000,
-    missedSincePush: 0,
-    silence: null,
-    missed: { count: 0, sinceMs: 0, lastFoundAtMs: null },
-  },
-  endpoints: [],
-  held: [],
-  disk: null,
-  backlogs: new Map(),
-  failures: new Map(),
-  replicas: [],
-}
+const fine = WELL
 const DISK = { freeBytes: 200, freeBytesMin: 100, totalBytes: 1000, storeBytes: 10, path: '/data/relay.db' }
 const failing = { ...newHealth, failingSinceMs: 1, probing: { atMs: 2, failed: 1 } }
 
@@ -75,11 +58,17 @@ test('a relay without a parcel or a push is new', () => {
   expect(isNew({ ...fine, counts: { ...fine.counts, parcels: 0 }, pushes: { ...fine.pushes, lastPushAtMs: null } })).toBe(true)
 })
 
-test('a disk with room is no problem, nor is one that is so full that the relay is not ready', () => {
-  expect([kinds({ ...fine, disk: DISK }), kinds({ ...fine, disk: { ...DISK, freeBytes: 99 }, notReady: ['disk_nearly_full'] })]).toEqual([
-    [],
-    ['not_ready'],
-  ])
+test('a disk with room is no problem, and one without is the one that pushes are refused for', () => {
+  const full = { disk: { ...DISK, freeBytes: 99 }, notReady: ['disk_nearly_full: less than it needs'] }
+  expect([
+    kinds({ ...fine, disk: DISK }),
+    kinds({ ...fine, ...full }),
+    kinds({ ...fine, ...full, notReady: [...full.notReady, 'store_lost: relay.db'] }),
+  ]).toEqual([[], ['disk_full'], ['disk_full', 'not_ready']])
+})
+
+test('a store that is not ready for want of room says so where the room could not be measured', () => {
+  expect(kinds({ ...fine, notReady: ['disk_nearly_full: less than it needs'] })).toEqual(['not_ready'])
 })
 
 test('pushes that are silent are misunderstood if one came since that is in quarantine', () => {

@@ -9,29 +9,20 @@ import { carrierPage } from '../../../src/http/portal/carrier/carrier.page.ts'
 import { NO_FORM } from '../../../src/http/portal/form.ts'
 import { overviewPage } from '../../../src/http/portal/overview/overview.page.ts'
 import type { Visit } from '../../../src/http/portal/page-route.ts'
-import { CARRIER } from '../../support/carrier-state.ts'
+import { WELL } from '../../support/situation.ts'
 
 const NOW = Date.UTC(2026, 2, 1, 12)
 const MB = 1024 ** 2
 const NO_TRAFFIC = { fromMs: [], pushes: [], missed: [], polls: [], attempts: [] }
 const silent: Situation & Past = {
-  notReady: [],
-  counts: { parcels: 3, watched: 2, overdue: 0, quarantined: 0 },
-  carrier: CARRIER,
+  ...WELL,
   pushes: {
+    ...WELL.pushes,
     health: 'silent',
-    loss: 0,
     lastPushAtMs: NOW - 3_600_000,
     missedSincePush: 7,
-    silence: null,
     missed: { count: 7, sinceMs: 0, lastFoundAtMs: null },
   },
-  endpoints: [],
-  held: [],
-  disk: null,
-  backlogs: new Map(),
-  failures: new Map(),
-  replicas: [],
   happened: [],
   traffic: { hours: NO_TRAFFIC, days: NO_TRAFFIC, calls: {}, disk: [] },
 }
@@ -73,7 +64,8 @@ test('pushes that come and are not understood are no closed way: the overview le
   const page = overviewPage(visitAt(''), situation)
   expect(page).toContain('No push is understood')
   expect(page).toContain('eventTime is not a UTC time: 14, the last one')
-  expect(page).not.toMatch(/DNS|No push for|#pushes-are-silent/)
+  expect(page).not.toMatch(/DNS|No push for/)
+  expect(page).toMatch(/If nothing more comes.*the pushes have stopped as well.*#pushes-are-silent/s)
   expect(carrierPage(visitAt(''), situation)).toContain('but the relay understands none of its pushes')
 })
 
@@ -90,16 +82,20 @@ test('a disk that fills says how much room there is, who takes it, and when push
 
 test('a full disk says that pushes are refused and polls stopped, what is missing, and nothing beside it is green', () => {
   const disk = { freeBytes: 150 * MB, freeBytesMin: 200 * MB, totalBytes: 40_000 * MB, storeBytes: 39_000 * MB, path: '/data/relay.db' }
-  const page = overviewPage(visitAt(''), {
+  const situation: Situation & Past = {
     ...silent,
     pushes: { ...silent.pushes, health: 'healthy' },
     notReady: ['disk_nearly_full: less than limits.freeSpaceMin is free where the store is'],
     disk,
-  })
+  }
+  const page = overviewPage(visitAt(''), situation)
   expect(page).toContain('The store’s disk is full: pushes are refused')
   expect(page).toMatch(/150 MB are free; the relay needs 200 MB\..*it does not poll/s)
-  expect(page).toMatch(/free 50 MB or more\. On the disk of <code>\/data\/relay\.db<\/code>.*38\.1 GB by the store\./s)
+  expect(page).toMatch(/Free 50 MB or more on that disk.*On the disk of <code>\/data\/relay\.db<\/code>.*38\.1 GB by the store\./s)
   expect(page).toContain('/docs/operating#when-the-disk-is-full')
   expect(page).not.toMatch(/>arriving<|freeSpaceMin|something else/)
   for (const mark of ['refused', 'not polled', 'full']) expect(page).toContain(mark)
+  const carrier = carrierPage(visitAt(''), situation)
+  expect(carrier).toMatch(/refuses pushes and does not poll until it is/)
+  expect(carrier).not.toMatch(/>arriving<|>answers</)
 })

@@ -12,7 +12,7 @@ function told(status: number | null, reason: FailureReason | null, answer = '', 
 
 test.each([
   [503, 'closed', 'It answers 503 "closed": it can be reached, but fails inside.'],
-  [401, '', 'It answers 401: it does not accept the signature; has it the current key?'],
+  [401, '', 'It answers 401: it does not accept the signature. Does it have the current key?'],
   [422, 'unknown\nkind', 'It answers 422 "unknown": it refuses these events.'],
   [410, 'closed', 'It answers 410 "closed": it says that it is gone for good.'],
   [302, '', 'It answers 302: it redirects; name the final URL.'],

@@ -1,30 +1,9 @@
 import { expect, test } from 'vitest'
 import type { Glance } from '../../../src/domain/admin/verdict.ts'
 import { marksOf } from '../../../src/http/portal/marks.ts'
+import { WELL } from '../../support/situation.ts'
 
-const fine: Glance = {
-  notReady: [],
-  counts: { quarantined: 0 },
-  disk: null,
-  carrier: {
-    credentials: 'accepted',
-    lastAnswerAtMs: 1000,
-    lastFailure: null,
-    refusal: null,
-    budget: { waiting: 0, inFlight: 0, callsToday: 1, callsPerDay: 100 },
-    breaker: { state: 'closed', failures: 0, restMs: 0 },
-  },
-  pushes: {
-    health: 'healthy',
-    loss: 0,
-    lastPushAtMs: 1000,
-    missedSincePush: 0,
-    silence: null,
-    missed: { count: 0, sinceMs: 0, lastFoundAtMs: null },
-  },
-  endpoints: [],
-  replicas: [],
-}
+const fine: Glance = WELL
 
 test('nothing stands beside what works', () => {
   expect(marksOf(fine)).toEqual({})

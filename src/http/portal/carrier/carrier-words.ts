@@ -18,7 +18,7 @@ const FAILURES: Readonly<Record<UnavailableReason, string>> = {
 
 const TEXTS: ReadonlyMap<string, string> = new Map(Object.entries(FAILURES))
 
-/** Why a call failed, as a part of a sentence. What was told by another version may have another reason. */
+/** Why a call failed, as a part of a sentence. An event stored by another version may carry a reason that this one does not know. */
 export function failureText(reason: string): string {
   return TEXTS.get(reason) ?? reason.replaceAll('_', ' ')
 }

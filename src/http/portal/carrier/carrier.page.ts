@@ -16,18 +16,21 @@ import { failureText, refusalEvidence } from './carrier-words.ts'
 import { latenessTable, pushHours, spendingSection } from './spending.ts'
 
 /** The state of the pushes, in a word with its mark. */
-export function pushMark({ health }: PushChannelView): Markup {
+export function pushMark(situation: Pick<Situation, 'notReady' | 'pushes' | 'held'>): Markup {
+  if (situation.notReady.length > 0) return stateMark('bad', 'refused')
+  if (areOnlyMisunderstood(situation)) return stateMark('bad', 'not understood')
   const marks: Readonly<Record<PushChannelView['health'], readonly [StateKind, string]>> = {
     unknown: ['none', 'too few to tell'],
     healthy: ['ok', 'arriving'],
     lossy: ['warn', 'arriving, many are lost'],
     silent: ['bad', 'silent'],
   }
-  return stateMark(...marks[health])
+  return stateMark(...marks[situation.pushes.health])
 }
 
 /** Whether the carrier answers, in a word with its mark. */
-export function answerMark(carrier: CarrierState): Markup {
+export function answerMark({ notReady, carrier }: Pick<Situation, 'notReady' | 'carrier'>): Markup {
+  if (notReady.length > 0) return stateMark('off', 'not polled')
   const marks: Readonly<Record<CarrierStanding['kind'], readonly [StateKind, string]>> = {
     refused: ['off', 'none'],
     failing: ['bad', 'failing'],
@@ -46,14 +49,13 @@ export function leftText({ budget: { callsToday, callsPerDay } }: CarrierState):
 export function carrierPage(visit: Visit, situation: Situation & Past): string {
   const { carrier, pushes, replicas, counts, endpoints, traffic } = situation
   const { nowMs, to, person } = visit
-  const isMisunderstood = areOnlyMisunderstood(situation)
-  const main = html`${headline({ title: 'Carrier', lead: leadOf(carrier, pushes, { isMisunderstood, nowMs }), asOf: asOfLine(nowMs, to`/carrier`) })}
+  const main = html`${headline({ title: 'Carrier', lead: leadOf(situation, nowMs), asOf: asOfLine(nowMs, to`/carrier`) })}
 ${table({
   label: 'Connection',
   columns: [{ title: 'What' }, { title: 'State' }, { title: 'Evidence' }],
   rows: [
-    ['Pushes', isMisunderstood ? stateMark('bad', 'not understood') : pushMark(pushes), pushEvidence(pushes, nowMs)],
-    ['Answers', answerMark(carrier), answerEvidence(carrier, nowMs)],
+    ['Pushes', pushMark(situation), pushEvidence(pushes, nowMs)],
+    ['Answers', answerMark(situation), answerEvidence(carrier, nowMs)],
     ['Token', tokenMark(carrier), tokenEvidence(carrier, nowMs)],
     ['Breaker', stateMark(carrier.breaker.state === 'closed' ? 'ok' : 'bad', carrier.breaker.state), breakerEvidence(carrier)],
     [
@@ -115,20 +117,19 @@ function dutiesOf(roles: readonly Role[], endpoints: readonly EndpointState[]): 
   return duties.length === 0 ? 'takes pushes and answers apps' : duties.join('; ')
 }
 
-function leadOf(
-  carrier: CarrierState,
-  pushes: PushChannelView,
-  { isMisunderstood, nowMs }: { readonly isMisunderstood: boolean; readonly nowMs: number },
-): Part {
+function leadOf(situation: Situation, nowMs: number): Part {
+  const { carrier, pushes } = situation
   const since = pushes.lastPushAtMs === null ? null : html` since ${timeInSentence(pushes.lastPushAtMs, nowMs)}`
   const standing = carrierStanding(carrier)
   if (standing.kind === 'refused') return html`<span class="bad-text">It refuses our password.</span>`
+  if (situation.notReady.length > 0)
+    return html`<span class="bad-text">The relay is not ready</span>: it refuses pushes and does not poll until it is.`
   if (standing.kind === 'failing') {
     return pushes.health === 'silent'
       ? html`<span class="bad-text">The relay is deaf${since}: the carrier neither answers nor pushes.</span>`
       : html`<span class="bad-text">It fails to answer our calls.</span>`
   }
-  if (isMisunderstood)
+  if (areOnlyMisunderstood(situation))
     return html`It answers our calls, <span class="bad-text">but the relay understands none of its pushes${since}</span>.`
   if (pushes.health === 'silent') return html`It answers our calls, <span class="bad-text">but pushes nothing${since}</span>.`
   if (standing.kind === 'troubled') return html`The last call failed: ${failureText(standing.reason)}.`

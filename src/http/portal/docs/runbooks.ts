@@ -11,6 +11,7 @@ export const RUNBOOKS: Readonly<Record<Problem['kind'], readonly [page: ManualPa
   pushes_silent: ['operating', 'pushes-are-silent', 'pushes are silent'],
   endpoint_failing: ['operating', 'an-endpoint-is-failing', 'a webhook fails'],
   endpoint_disabled: ['endpoints', 'when-an-endpoint-fails', 'a webhook is disabled'],
+  disk_full: ['operating', 'when-the-disk-is-full', 'the disk is full'],
   disk_low: ['operating', 'when-the-disk-is-full', 'the disk fills'],
   quarantined: ['operating', 'pushes-in-quarantine', 'pushes in quarantine'],
   settings_differ: ['scaling', 'running-replicas', 'running replicas'],

@@ -101,7 +101,7 @@ export function createLiveStreams({ look, repeat, isOver, log }: LiveStreamsPort
   return {
     hasPlace: () => streams.size < PLACES,
     async stream(res, page) {
-      // Whoever left while they were recognised does not leave again, so they would keep a place for ever.
+      // If the reader left while we looked up the session, no close event follows, and the place would never be given back.
       if (res.closed) return
       const stream: Stream = { ...page, res, stamp: null, quiet: 0 }
       const closed = new Promise<void>((resolve) => {

@@ -41,7 +41,7 @@ export function explainFailure(failure: FailureGroup, url: string, isAll: boolea
 
 function meaningOf(status: number, isAll: boolean): string {
   if (status >= 500) return 'it can be reached, but fails inside.'
-  if (status === 401 || status === 403) return 'it does not accept the signature; has it the current key?'
+  if (status === 401 || status === 403) return 'it does not accept the signature. Does it have the current key?'
   if (status === 410) return 'it says that it is gone for good.'
   if (status === 429) return 'it asks the relay to send less for a while.'
   if (status >= 400) return isAll ? 'it refuses these events.' : 'it refuses some events.'

@@ -1,0 +1,191 @@
+import { type DiskRoom, refusesFromMs } from '../../../domain/admin/disk-room.ts'
+import { areOnlyMisunderstood, isWarning, type Problem, type Situation } from '../../../domain/admin/verdict.ts'
+import { FAILING_MAX_MS } from '../../../domain/delivery/delivery.ts'
+import { type Past, SHOWN } from '../../../flow/admin/overview.ts'
+import { buttonLink, link, withQuery } from '../addresses.ts'
+import { leftText } from '../carrier/carrier.page.ts'
+import { failureText, refusalEvidence } from '../carrier/carrier-words.ts'
+import { runbookLink } from '../docs/runbooks.ts'
+import { html, type Markup, type Part } from '../html.ts'
+import { reasonInTable } from '../inbox/quarantine-words.ts'
+import type { Visit } from '../page-route.ts'
+import { bytesText, counted, countText, icon } from '../parts.ts'
+import { relativeTime, spanText, timeInSentence } from '../times.ts'
+import { explainFailure, refusesAll } from '../webhooks/failure-words.ts'
+
+interface Told {
+  readonly title: Part
+  readonly what: Part
+  readonly todo: Part
+  /** The problem whose runbook helps; absent: its own. */
+  readonly runbook?: Problem['kind']
+}
+
+/** So many webhooks are explained; of the others there is one line. As many as what waits is counted for. */
+const EXPLAINED = SHOWN.backlogs
+
+/** What is wrong, a card each, and who must do what. */
+export function problemSections(visit: Visit, situation: Situation & Past, problems: readonly Problem[]): Markup {
+  const ofWebhooks = problems.filter((problem) => 'state' in problem)
+  const beyond = new Set<Problem>(ofWebhooks.slice(EXPLAINED))
+  const { to, person } = visit
+  const more = `${counted(beyond.size, 'more webhook is', 'more webhooks are')} in trouble.`
+  return html`${problems.filter((problem) => !beyond.has(problem)).map((problem, at) => problemSection(visit, situation, problem, at))}${
+    beyond.size === 0
+      ? null
+      : html`<p>${more}${person.scope === 'admin' ? html` ${link(to`/webhooks`, 'All webhooks, trouble first')}` : null}</p>`
+  }`
+}
+
+function problemSection(visit: Visit, situation: Situation & Past, problem: Problem, at: number): Markup {
+  const { title, what, todo, runbook = problem.kind } = tell(visit, situation, problem)
+  const kind = isWarning(problem.kind) ? 'warn' : 'bad'
+  return html`<section class="problem ${kind === 'warn' ? 'warn' : ''}" aria-labelledby="problem-${at}">
+<h2 id="problem-${at}">${icon(kind, kind)}${title}</h2>
+<div>${what}</div>
+<div>${todo}${runbookLink(visit.to, runbook)}</div>
+</section>
+`
+}
+
+function tell(visit: Visit, situation: Situation & Past, problem: Problem): Told {
+  const { nowMs, to, person } = visit
+  const { pushes, carrier } = situation
+  switch (problem.kind) {
+    case 'not_ready':
+      return {
+        title: 'The relay is not ready',
+        what: html`<p>${problem.reason}</p>`,
+        todo: html`<p>The log says more. Mend the cause; the relay goes on by itself.</p>`,
+      }
+    case 'credentials_refused':
+      return {
+        title: 'The carrier refuses our password',
+        what: html`<p>${refusalEvidence(carrier, nowMs)}</p><p>No call is made meanwhile. Pushes still come; apps are answered from the store.</p>`,
+        todo: html`<ol><li>Correct <code>upstream.password</code>, and send SIGHUP.</li></ol>`,
+      }
+    case 'carrier_failing':
+      return {
+        title: 'The carrier fails to answer',
+        what: html`<p>The last failure: ${carrier.lastFailure === null ? 'unknown' : failureText(carrier.lastFailure.reason)}. The relay asks again in ${spanText(carrier.breaker.restMs)}.</p>`,
+        todo: html`<ol><li>Look whether the carrier says that it is down, and whether the way there is open.</li></ol>`,
+      }
+    case 'pushes_silent':
+      if (areOnlyMisunderstood(situation)) return tellMisunderstood(visit, situation)
+      return {
+        title: html`No push${pushes.lastPushAtMs === null ? null : html` for ${spanText(nowMs - pushes.lastPushAtMs)} <small>the last one came at ${timeInSentence(pushes.lastPushAtMs, nowMs)}</small>`}`,
+        what: html`<p>The carrier scans as usual: polls found ${countText(pushes.missedSincePush)} entries since then that no push brought${lastFoundOf(pushes, nowMs)}. Polls run at their full rate: ${leftText(carrier)}.</p>${
+          person.scope === 'admin' ? html`<div class="acts">${buttonLink(to`/carrier#pushes`, 'Show the evidence')}</div>` : null
+        }`,
+        todo: html`<ol><li>From outside your network ask the address that the carrier pushes to, such as <code>curl -i https://YOUR-HOST/webhooks/status</code>: the relay answers a GET with 405. After any other answer look at DNS, the proxy and its certificate.</li>
+<li>Does ${person.scope === 'admin' ? link({ path: `${to`/inbox`.path}#refused` }, 'the inbox') : 'the inbox'} show refused signatures since then? Then pushes come, signed with another key than ours.</li>
+<li>In the carrier’s portal: is our webhook enabled, with this address?</li></ol>`,
+      }
+    case 'endpoint_failing':
+    case 'endpoint_disabled':
+      return tellEndpoint(visit, situation, problem)
+    case 'quarantined':
+      return {
+        title: `${counted(problem.count, 'push is', 'pushes are')} in quarantine`,
+        what: html`<p>They are authentic, and the relay does not understand them. They are kept.</p>${situation.held.length === 0 ? null : html`<p>${reasonsOf(situation, nowMs)}</p>`}${
+          person.scope === 'admin' ? html`<div class="acts">${buttonLink(to`/inbox`, 'Open the inbox, by reason')}</div>` : null
+        }`,
+        todo: html`<p>Look whether the carrier has changed its format.</p>`,
+      }
+    case 'disk_full':
+      return tellFullDisk(problem.disk, situation, nowMs)
+    case 'disk_low':
+      return tellLowDisk(problem.disk, situation, nowMs)
+    case 'settings_differ':
+      return {
+        title: 'Replicas run with different settings',
+        what: html`<p>They share one store, and act differently on it.</p>`,
+        todo: html`<ol><li>Give all the same config file, then restart those that differ.</li></ol>`,
+      }
+  }
+}
+
+/** The carrier pushes as before, and the relay understands nothing of it: another matter than a way that is closed. */
+function tellMisunderstood({ nowMs, to, person }: Visit, { pushes, carrier, held }: Situation): Told {
+  const [newest] = held
+  return {
+    title: html`No push is understood${pushes.lastPushAtMs === null ? null : html` <small>since ${timeInSentence(pushes.lastPushAtMs, nowMs)}</small>`}`,
+    what: html`<p>The carrier has pushed since then, the last time ${newest === undefined ? null : relativeTime(newest.last.receivedAtMs, nowMs)}, but what came is in quarantine. Polls found ${countText(pushes.missedSincePush)} entries since then that no push brought${lastFoundOf(pushes, nowMs)}. They run at their full rate: ${leftText(carrier)}.</p>${
+      person.scope === 'admin'
+        ? html`<div class="acts">${buttonLink(to`/inbox`, 'Open the inbox, by reason')}${buttonLink(to`/carrier#pushes`, 'Show the evidence')}</div>`
+        : null
+    }`,
+    todo: html`<ol><li>Open one of them: the page marks the bytes that are wrong.</li>
+<li>Ask the carrier whether it has changed its format. If it has, the relay needs an update.</li>
+<li>If nothing more comes although polls find entries, the pushes have stopped as well.</li></ol>${runbookLink(to, 'pushes_silent')}`,
+    runbook: 'quarantined',
+  }
+}
+
+/** The newest reasons, with how many pushes each has. */
+function reasonsOf({ held }: Situation, nowMs: number): Part {
+  return held.slice(0, 3).map(({ reason, count, last }, at) => {
+    const words = reason === null ? 'expired' : reasonInTable(reason)
+    return html`${at === 0 ? null : ' '}${words}: ${countText(count)}, the last one ${relativeTime(last.receivedAtMs, nowMs)}.`
+  })
+}
+
+function lastFoundOf({ missed }: Situation['pushes'], nowMs: number): Part {
+  return missed.lastFoundAtMs === null ? null : html`, the last one ${relativeTime(missed.lastFoundAtMs, nowMs)}`
+}
+
+function tellFullDisk(disk: DiskRoom, { pushes }: Situation, nowMs: number): Told {
+  const missingBytes = disk.freeBytesMin - disk.freeBytes
+  return {
+    title: 'The store’s disk is full: pushes are refused',
+    what: html`<p>${bytesText(disk.freeBytes)} are free; the relay needs ${bytesText(disk.freeBytesMin)}. It answers pushes with 503, so the carrier sends them again, and it does not poll. Once there is room, polls find what was not sent again. Apps and webhooks are served.</p>${
+      pushes.lastPushAtMs === null ? null : html`<p>The last push with news was taken ${relativeTime(pushes.lastPushAtMs, nowMs)}.</p>`
+    }`,
+    todo: html`<ol><li>Free ${bytesText(missingBytes)} or more on that disk, or ask the people who run the machine to. ${usageOf(disk)}</li><li>The relay then goes on by itself.</li></ol>`,
+  }
+}
+
+/** Where the disk is, and who fills it. */
+function usageOf({ freeBytes, totalBytes, storeBytes, path }: DiskRoom): Markup {
+  const usedBytes = totalBytes - freeBytes
+  const others = storeBytes < usedBytes / 2 ? ': something else fills it' : ''
+  return html`On the disk of <code>${path}</code> ${bytesText(usedBytes)} of ${bytesText(totalBytes)} are used, ${bytesText(storeBytes)} by the store${others}.`
+}
+
+function tellLowDisk(disk: DiskRoom, { traffic }: Past, nowMs: number): Told {
+  const { freeBytes, freeBytesMin } = disk
+  const atMs = refusesFromMs(disk, traffic.disk, nowMs)
+  return {
+    title: html`${bytesText(freeBytes)} are free on the store’s disk${atMs === null ? null : html` <small>pushes stop at about ${timeInSentence(atMs, nowMs)}, if it goes on like today</small>`}`,
+    what: html`<p>Below ${bytesText(freeBytesMin)} pushes are answered with 503, so the carrier sends them again later. Nothing is lost now.</p>`,
+    todo: html`<ol><li>Make room, or ask the people who run the machine to. ${usageOf(disk)}</li></ol>`,
+  }
+}
+
+function tellEndpoint(
+  { nowMs, to, person }: Visit,
+  { backlogs, failures }: Situation,
+  { kind, state }: Extract<Problem, { kind: 'endpoint_failing' | 'endpoint_disabled' }>,
+): Told {
+  const { id, name, url } = state.endpoint
+  const [backlog, failure] = [backlogs.get(id), failures.get(id)]
+  const isFailing = kind === 'endpoint_failing'
+  const since =
+    isFailing && state.health.failingSinceMs !== null
+      ? html` <small>since ${timeInSentence(state.health.failingSinceMs, nowMs)}</small>`
+      : null
+  const waiting = backlog === undefined ? 'Its events wait.' : `${counted(backlog.waiting, 'event waits', 'events wait')}.`
+  const disabledAtMs = nowMs + Math.max(0, FAILING_MAX_MS - state.health.failedForMs)
+  const retry = html`<form method="post" action="${to`/webhooks/${id}/retry`.path}"><button class="btn" type="submit" aria-label="Retry now: ${name}">Retry now</button></form>`
+  return {
+    title: html`${name} ${isFailing ? 'fails' : state.disabled === 'gone' ? 'answered 410 Gone and is disabled' : 'failed for 120 h and is disabled'}${since}`,
+    what: html`${failure === undefined ? null : html`<p>${explainFailure(failure, url, refusesAll(state, failure))}</p>`}<p>${waiting} None is lost${isFailing ? html`: they are sent in order once it answers with 2xx. If it only fails until ${timeInSentence(disabledAtMs, nowMs)}, it is disabled, and they go on waiting` : null}.</p>${
+      person.scope === 'admin'
+        ? html`<div class="acts">${isFailing ? retry : null}${buttonLink(to`/webhooks/${id}`, `Open ${name}`)}${buttonLink(withQuery(to`/deliveries`, { endpoint: id }), 'Its deliveries')}</div>`
+        : null
+    }`,
+    todo: isFailing
+      ? html`<ol><li>Give its answer to the people who run ${name}.</li><li>When it is mended, press “Retry now”.</li></ol>`
+      : html`<ol><li>Decide: enable it when it is mended, or disable or remove it for good.</li></ol>`,
+  }
+}
