@@ -100,7 +100,6 @@ async function play(stage: Stage, view: View, flags: Flags, ending: AbortSignal)
   })
   const look = createLook(carrier, shop, subscriber)
   const giveUpAtMs = performance.now() + flags.seconds * 1000 + PATIENCE_MS
-  await makeTrouble(carrier, shop, troubledApps)
   carrier.resume()
 
   let before: Picture | null = null
@@ -113,6 +112,8 @@ async function play(stage: Stage, view: View, flags: Flags, ending: AbortSignal)
       // The guide waits until it can name a parcel that the relay knows.
       view.note(presentGuide(stage, { ...flags, trackingNumber: known.trackingNumber, nowMs: Date.now() }))
       guided = true
+      // What the relay then warns of was announced.
+      await makeTrouble(carrier, shop, troubledApps)
     }
     if (guided) {
       view.show(now, [...happeningsBetween(before, now), ...subscriber.takeNews().map(byTrackingNumber)])
