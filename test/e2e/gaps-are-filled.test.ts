@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import type { SandboxParcel } from '../../src/sandbox/handle.ts'
 import type { PushRecord } from '../../src/sandbox/pusher.ts'
 import { type Asker, knownByPush, textOf, untilCaughtUp } from '../support/caught-up.ts'
-import { byForm } from '../support/long-form.ts'
+import { byForm, onlyLong } from '../support/long-form.ts'
 import { ADMIN, logIn, startTestRelay } from '../support/relay.ts'
 import { inSeconds, metricOf } from '../support/relay-process.ts'
 import { type SandboxProcess, spawnSandbox, type World } from '../support/sandbox-process.ts'
@@ -186,7 +186,7 @@ test('asked to ask again, every history is the carrier’s own in both languages
   expect(before.filter((answer) => !answer.endsWith(' sv'))).toEqual([])
 })
 
-test('a restart on the same store changes no byte of any answer', async () => {
+onlyLong(test)('a restart on the same store changes no byte of any answer', async () => {
   // Of a copy, so that it is nobody else's relay that stops; asked about until nothing is left to learn.
   const copy = temporaryFolder()
   await copyStore(join(folder, 'relay.db'), join(copy, 'relay.db'))

@@ -1,2 +1,130 @@
-// The same tasks with the script.
-import './portal-deliveries-browser.test.ts'
+import { readFile } from 'node:fs/promises'
+import type { BrowserContextOptions, Page } from 'playwright-core'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { browserOfFile } from '../support/browser.ts'
+import { pushBody } from '../support/builders.ts'
+import { LONG } from '../support/long-form.ts'
+import { operatorOf } from '../support/manage.ts'
+import { logInOn } from '../support/portal-page.ts'
+import { push } from '../support/relay.ts'
+import { idsOfTest, relayOfFile } from '../support/relay-of-file.ts'
+import { startWebhookReceiver } from '../support/webhook-receiver.ts'
+
+const ofFile = relayOfFile('http://127.0.0.1:9', { delivery: { allowNetworks: ['127.0.0.0/8'], schedule: ['1h'] } })
+const openPage = browserOfFile()
+const own = idsOfTest()
+
+async function logIn(options: BrowserContextOptions = {}): Promise<Page> {
+  const page = await openPage({ baseURL: ofFile().internalUrl, ...options })
+  onTestFinished(() => page.context().close())
+  await logInOn(page)
+  return page
+}
+
+/** A webhook that is removed after the test. */
+async function addWebhook(name: string, url: string): Promise<void> {
+  const operator = await operatorOf(ofFile())
+  const { id } = (await operator('POST', '/relay/endpoints', { name, url })).body
+  onTestFinished(async () => {
+    await operator('DELETE', `/relay/endpoints/${String(id)}`)
+  })
+}
+
+const pushEvent = (id: string) => push(ofFile().publicUrl, pushBody({ trackingIds: [id] }))
+const goTo = (page: Page, name: string) => page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name, exact: true }).click()
+const heading = (page: Page) => page.getByRole('heading', { level: 1 }).textContent()
+
+/** Shows what was sent to a webhook, as often as it takes until a text is there. */
+async function showDeliveries(page: Page, webhook: string, text: string): Promise<void> {
+  await goTo(page, 'Deliveries')
+  await page.getByLabel('Webhook', { exact: true }).selectOption(webhook)
+  await page.getByRole('button', { name: 'Show' }).click()
+  const table = page.getByRole('table', { name: 'Deliveries, newest first' })
+  await expect
+    .poll(async () => {
+      await page.reload()
+      return (await table.count()) === 0 ? '' : await table.textContent()
+    })
+    .toContain(text)
+}
+
+/** A person's browser has a script; `npm run faults` goes without. */
+const javaScriptEnabled = !LONG
+
+describe(`with the script ${javaScriptEnabled ? 'on' : 'off'}`, () => {
+  test('a refused event is found with its answer, and sent again once the webhook accepts it', async () => {
+    await using receiver = await startWebhookReceiver()
+    receiver.answer(() => ({ status: 422, body: 'unknown <i>kind</i>' }))
+    const name = own('warehouse')
+    await addWebhook(name, receiver.url)
+    await pushEvent(own('1001'))
+    const page = await logIn({ javaScriptEnabled })
+    await showDeliveries(page, name, 'unknown <i>kind</i>')
+    await page.getByRole('table').getByRole('link', { name: 'TerminalArrived' }).click()
+    expect(await heading(page)).toBe(`TerminalArrived to ${name}`)
+    expect(await page.getByRole('region', { name: 'What came back' }).textContent()).toContain('unknown <i>kind</i>')
+    receiver.answer(() => 200)
+    await page.getByRole('button', { name: 'Send now' }).click()
+    await expect
+      .poll(async () => {
+        await page.reload()
+        return await page.getByRole('main').textContent()
+      })
+      .toContain(`${name} accepted it.`)
+    const before = receiver.pushes.length
+    await page.getByRole('button', { name: 'Send again' }).click()
+    await expect.poll(() => receiver.pushes.length).toBe(before + 1)
+  })
+
+  test('a replay is counted first, and replays once though its page is loaded again', async () => {
+    await using receiver = await startWebhookReceiver()
+    const name = own('shop')
+    await addWebhook(name, receiver.url)
+    for (const id of ['1001', '1002']) await pushEvent(own(id))
+    const page = await logIn({ javaScriptEnabled })
+    await showDeliveries(page, name, 'delivered')
+    await expect.poll(() => receiver.pushes.length).toBe(2)
+    await page.getByRole('link', { name: 'Replay deliveries' }).click()
+    const count = async () => {
+      await page.getByLabel('and is').selectOption('delivered')
+      await page.getByRole('button', { name: 'Count first' }).click()
+      return await page.getByRole('status').textContent()
+    }
+    await expect.poll(count).toContain('2 deliveries of 2 parcels')
+    await page.getByRole('button', { name: `Replay 2 deliveries to ${name}` }).click()
+    expect(await page.getByRole('status').textContent()).toContain('2 deliveries are queued again')
+    await expect.poll(() => receiver.pushes.length).toBe(4)
+    await page.reload()
+    expect(await page.getByRole('status').textContent()).toContain('Nothing was replayed.')
+    expect(receiver.pushes).toHaveLength(4)
+  })
+
+  test('a push in quarantine is read, saved as it came, and reprocessed', async () => {
+    const body = `{"status":"${own('strange')}","detailedStatus":"x","eventTime":"soon","trackingIds":["1001"]}`
+    await push(ofFile().publicUrl, body)
+    const page = await logIn({ javaScriptEnabled })
+    await goTo(page, 'Inbox')
+    expect(await page.getByRole('table', { name: 'By reason' }).textContent()).toContain('eventTime is not a UTC time')
+    await page.getByRole('table', { name: 'Pushes in quarantine, newest first' }).getByRole('link').first().click()
+    expect(await heading(page)).toMatch(/^Push \d+$/)
+    expect(await page.locator('pre').textContent()).toBe(body)
+    expect(await page.locator('mark').textContent()).toBe('"soon"')
+    await page.getByRole('link', { name: 'Indented' }).click()
+    expect(await page.locator('pre').textContent()).toContain('\n  "eventTime": "soon",\n')
+    const saving = page.waitForEvent('download')
+    await page.getByRole('link', { name: 'Download the exact bytes' }).click()
+    const saved = await saving
+    expect(saved.suggestedFilename()).toMatch(/^push-\d+\.bin$/)
+    expect(await readFile(await saved.path(), 'utf8')).toBe(body)
+    await page.getByRole('button', { name: 'Reprocess' }).click()
+    expect(await page.getByRole('status').textContent()).toContain('It is still not understood.')
+    await goTo(page, 'Inbox')
+    await page.getByRole('button', { name: 'Reprocess: eventTime is not a UTC time' }).click()
+    expect(await page.getByRole('status').textContent()).toContain('still not understood')
+    await page.getByLabel('Reason', { exact: true }).selectOption({ label: 'eventTime is not a UTC time' })
+    await page.getByRole('button', { name: 'Show' }).click()
+    await page.getByRole('table', { name: 'Pushes in quarantine, newest first' }).getByRole('link').first().click()
+    await page.getByRole('button', { name: 'Dismiss' }).click()
+    expect(await page.getByRole('button', { name: 'Dismiss' }).count()).toBe(0)
+  })
+})

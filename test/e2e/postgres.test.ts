@@ -2,14 +2,12 @@ import { expect, onTestFinished, test } from 'vitest'
 import { knownByPush, textOf, untilCaughtUp, untilSent } from '../support/caught-up.ts'
 import { byForm } from '../support/long-form.ts'
 import { onPostgres } from '../support/on-postgres.ts'
-import { ADMIN, ask, logIn, type Sections, startTestRelay, writeConfig } from '../support/relay.ts'
-import { inSeconds, runRelay } from '../support/relay-process.ts'
+import { ADMIN, logIn, type Sections, startTestRelay } from '../support/relay.ts'
+import { inSeconds } from '../support/relay-process.ts'
 import { spawnSandbox } from '../support/sandbox-process.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 import { startWebhookReceiver, type WebhookReceiver } from '../support/webhook-receiver.ts'
 
-/** Nobody listens there. */
-const NO_CARRIER = 'http://127.0.0.1:9'
 const KEY = 'the-key-of-the-endpoint'
 const PARCELS = byForm(10, 20)
 
@@ -71,17 +69,4 @@ test('a relay on PostgreSQL answers and relays what one on SQLite does, byte for
     await untilSent(asker)
     expect(countInOrder(receiver)).toBeGreaterThan(3 * PARCELS)
   }
-})
-
-test('a relay that was killed and is started again on its machine does not wait for the lease of the one before', async () => {
-  const folder = temporaryFolder()
-  const shared = await onPostgres()
-  const killed = await runRelay(writeConfig(folder, NO_CARRIER, shared))
-  killed.process.kill('SIGKILL')
-  await killed.ended
-  const relay = await startTestRelay(folder, NO_CARRIER, shared)
-  onTestFinished(() => relay.stop())
-  const token = await logIn(relay.internalUrl, ADMIN)
-  const replicas = await (await ask(relay.internalUrl, token, '/relay/replicas')).json()
-  expect(replicas).toEqual({ replicas: [expect.objectContaining({ name: expect.stringMatching(new RegExp(`/${process.pid}$`)) })] })
 })

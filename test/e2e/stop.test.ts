@@ -1,9 +1,6 @@
-import { spawn } from 'node:child_process'
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { byForm } from '../support/long-form.ts'
 import { distinctPushes, startLoad } from '../support/push-load.ts'
 import { writeConfig } from '../support/relay.ts'
@@ -11,7 +8,6 @@ import { runRelay } from '../support/relay-process.ts'
 import { startSlowPush } from '../support/slow-request.ts'
 import { storedBodies } from '../support/stored-rows.ts'
 import { temporaryFolder } from '../support/temporary.ts'
-import { ownGroup, tieToTest } from '../support/tied-process.ts'
 
 /** Nobody listens there: nothing in these tests is about polls. */
 const NO_CARRIER = 'http://127.0.0.1:9'
@@ -95,28 +91,4 @@ test('X2: signals go on doing no harm for a second; the first one after it ends 
   clearInterval(impatient)
   expect(ended).toEqual({ code: 1, signal: null })
   expect(performance.now() - firstAtMs).toBeGreaterThan(900)
-})
-
-test('npm start leaves no shell between npm and the relay: a signal to npm alone stops the relay, one to the group leaves nothing', async () => {
-  const manifest: unknown = JSON.parse(readFileSync('package.json', 'utf8'))
-  expect(manifest).toMatchObject({ scripts: { start: expect.stringMatching(/^exec env \S+ node /) } })
-  for (const whom of byForm(['npm'] as const, ['npm', 'group'] as const)) {
-    const npm = tieToTest(
-      spawn('npm', ['start', '--', '--config', configIn(temporaryFolder())], {
-        ...ownGroup,
-        stdio: ['ignore', 'pipe', 'ignore'],
-      }),
-    )
-    const ended = new Promise((resolve) => npm.once('close', resolve))
-    const lines: string[] = []
-    createInterface({ input: npm.stdout }).on('line', (line) => lines.push(line))
-    const { pid } = npm
-    if (pid === undefined) throw new Error('npm did not start')
-    await vi.waitFor(() => expect(lines.join('\n')).toContain('"msg":"relay ready"'))
-    process.kill(whom === 'npm' ? pid : -pid, 'SIGTERM')
-    await ended
-    expect(lines.at(-1)).toContain('"msg":"relay stopped"')
-    // Signal 0 asks whether there is anybody left in the group.
-    expect(() => process.kill(-pid, 0)).toThrow('ESRCH')
-  }
 })

@@ -38,7 +38,7 @@ const FAULTS = [
   ['receiver', 'throws', 'the relay cannot go on; it exits so that its supervisor restarts it'],
 ] as const
 
-test.each(FAULTS.slice(0, byForm(2, FAULTS.length)))(
+test.each(FAULTS.slice(0, byForm(1, FAULTS.length)))(
   'X3: when code on the thread "%s" %s and nobody catches it, the log says so, the relay ends with 1 and nothing acknowledged is lost',
   async (whom, how, message) => {
     const folder = temporaryFolder()

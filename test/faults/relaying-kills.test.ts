@@ -13,7 +13,7 @@ import { changeStoredRows } from '../support/stored-rows.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
 /** Of two hundred in pieces, so that it shows how far it is. */
-const CYCLES = byForm(2, 3, 25)
+const CYCLES = byForm(1, 3, 25)
 const STORES = Array.from({ length: byForm(1, 1, 8) }, (_, at) => at + 1)
 const AT_ONCE = 16
 /** Prime to ten, so that what is refused for ever is spread over all of them. */

@@ -17,6 +17,9 @@ export function byForm<Value>(short: Value, stress: Value, long: Value = stress)
   return LONG ? long : stress
 }
 
+/** Registers a test for `npm run faults` alone: one that shows in another way what a shorter test has shown. */
+export const onlyLong = (test: (title: string, run: () => Promise<void>) => void) => (LONG ? test : () => undefined)
+
 /** On how many cases a law is tried: a few in `npm test`, all where it is repeated. The first cases are the same. */
 export const casesOf = (all: number, few: number): number => (SHORT ? few : all)
 

@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
-import { byForm, LONG } from '../../support/long-form.ts'
+import { byForm, LONG, onlyLong } from '../../support/long-form.ts'
 import { distinctPushes, pushPipelined } from '../../support/pipelined-pushes.ts'
 import { seeded } from '../../support/seeded.ts'
 import { createDisk, LOSSES, readStore } from '../../support/simulated-disk.ts'
@@ -26,13 +26,13 @@ test('S2: whatever a power cut leaves of what was not synced, nothing acknowledg
   expect({ lost, damaged }).toEqual({ lost: [], damaged: [] })
 })
 
-test('S2: the same images show the loss of a store that does not sync each commit', async () => {
+onlyLong(test)('S2: the same images show the loss of a store that does not sync each commit', async () => {
   const { folder, calls, bodies } = await record({ ...CHECKPOINT, synchronous: 'NORMAL' })
   const { images, lost } = cutPower(folder, calls, bodies)
   expect(lost.length).toBeGreaterThan(images / 10)
 })
 
-test('S3: what a failed sync left in memory only is not believed after a restart', async () => {
+onlyLong(test)('S3: what a failed sync left in memory only is not believed after a restart', async () => {
   const folder = temporaryFolder()
   const bodies = distinctPushes(12, 'unsynced')
   // The relay is killed at once after the sync failed, as by an operator who restarts what answers 503; the carrier then pushes again.

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { expect } from 'vitest'
+import { onlyLong } from '../../support/long-form.ts'
 import { distinctPushes, pushPipelined } from '../../support/pipelined-pushes.ts'
 import { dataOf, readTrace, STORE_AND_SOCKET_CALLS, type SystemCall, spawnTraced } from '../../support/strace.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
@@ -15,7 +16,7 @@ test('F2: every 200 for a new push comes after a sync that came after its bytes 
   expect(violations(calls, bodies)).toEqual([])
 })
 
-test('F2: the same check finds fault with a store that does not sync each commit', async () => {
+onlyLong(test)('F2: the same check finds fault with a store that does not sync each commit', async () => {
   const { calls, bodies } = await traceOf({ synchronous: 'NORMAL' })
   expect(violations(calls, bodies).length).toBeGreaterThan(PUSHES / 2)
 })

@@ -1,5 +1,9 @@
-import { test } from 'vitest'
-import { DIRECTIONS } from '../../support/moving.ts'
+import { expect, test } from 'vitest'
+import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
+import { sqlite } from '../../../src/store/sqlite/sqlite-engine.ts'
+import { copyPlace } from '../../support/engines.ts'
+import { DIRECTIONS, moveStore, placeOf } from '../../support/moving.ts'
+import { copyWrittenBefore, differingFromBefore, openWrittenBefore } from '../../support/written-before.ts'
 import { expectEveryRowMoved } from './every-row-moved.ts'
 
 // The one from SQLite to PostgreSQL is in npm test.
@@ -7,3 +11,16 @@ test.each(DIRECTIONS.filter(({ from, to }) => from.name !== 'sqlite' || to.name 
   'a store moves from $name with every row and every number',
   ({ from, to }) => expectEveryRowMoved(from, to),
 )
+
+test('a store gives the same answers after it was moved to PostgreSQL, and after it was moved back, byte for byte', async () => {
+  const first = { engine: sqlite, place: copyWrittenBefore().path }
+  // It is brought to the schema of this version.
+  await (await openWrittenBefore(first.place)).close()
+  const second = await placeOf(postgres)
+  await moveStore(first, second)
+  const third = await placeOf(sqlite)
+  await moveStore({ engine: postgres, place: await copyPlace(postgres, second.place) }, third)
+  // A question may start a stopped parcel's polls, so each store is asked once.
+  expect(await differingFromBefore(await openWrittenBefore(second.place, postgres))).toEqual([])
+  expect(await differingFromBefore(await openWrittenBefore(third.place))).toEqual([])
+})

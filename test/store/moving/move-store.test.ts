@@ -1,28 +1,13 @@
 import { expect, test } from 'vitest'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { sqlite } from '../../../src/store/sqlite/sqlite-engine.ts'
-import { copyPlace } from '../../support/engines.ts'
 import { moveStore, type Place, placeOf } from '../../support/moving.ts'
 import { DAY_MS } from '../../support/policy.ts'
 import { changeStoredRows, storedRows } from '../../support/stored-rows.ts'
 import { openStore } from '../../support/write-side.ts'
-import { copyWrittenBefore, differingFromBefore, openWrittenBefore } from '../../support/written-before.ts'
 import { expectEveryRowMoved } from './every-row-moved.ts'
 
 test('a store moves from sqlite to postgres with every row and every number', () => expectEveryRowMoved(sqlite, postgres))
-
-test('a store gives the same answers after it was moved to PostgreSQL, and after it was moved back, byte for byte', async () => {
-  const first = { engine: sqlite, place: copyWrittenBefore().path }
-  // It is brought to the schema of this version.
-  await (await openWrittenBefore(first.place)).close()
-  const second = await placeOf(postgres)
-  await moveStore(first, second)
-  const third = await placeOf(sqlite)
-  await moveStore({ engine: postgres, place: await copyPlace(postgres, second.place) }, third)
-  // A question may start a stopped parcel's polls, so each store is asked once.
-  expect(await differingFromBefore(await openWrittenBefore(second.place, postgres))).toEqual([])
-  expect(await differingFromBefore(await openWrittenBefore(third.place))).toEqual([])
-})
 
 test('counts, operator events and the audit trail move both ways, and go on where they were', async () => {
   const [first, second, third] = [await placeOf(sqlite), await placeOf(postgres), await placeOf(sqlite)]

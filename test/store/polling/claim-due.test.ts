@@ -3,7 +3,6 @@ import { createRefresh } from '../../../src/flow/polling/refresh.ts'
 import { openWriteSide } from '../../../src/wiring/write-side.ts'
 import { aPoll, pushBody } from '../../support/builders.ts'
 import { engines } from '../../support/engines.ts'
-import { casesOf } from '../../support/long-form.ts'
 import { deliverOptions, recordOptions } from '../../support/policy.ts'
 import { changeStoredRows } from '../../support/stored-rows.ts'
 import { incomingPush, openStore } from '../../support/write-side.ts'
@@ -86,34 +85,6 @@ describe.each(engines)('claims of due polls on $name', (engine) => {
     const again = await openWriteSide({ sqlitePath: path, engine, record: recordOptions, deliver: deliverOptions }, clock, console)
     expect(await again.claimDuePolls(claim)).toHaveLength(1)
     await again.close()
-  })
-
-  test('6.4: of a backlog larger than is weighed at once, the worthiest come first within a minute or two, and then the others', async () => {
-    const { writes, path, poll, pass, now, parcelIdOf } = await openStore(NOW, engine)
-    const backlog = casesOf(2600, 1300)
-    await writes.watchMany({ identifiers: Array.from({ length: backlog }, (_, at) => named(at)), nowMs: NOW })
-    // All delivered and checked, so that nothing is expected of them, and due for hours.
-    await changeStoredRows(
-      path,
-      `UPDATE parcel SET latest_status = 'DeliverySucceeded', latest_at_ms = ?, checked_at_ms = ?, next_poll_at_ms = ? + ${APART}`,
-      NOW - HOUR_MS,
-      NOW,
-      NOW,
-    )
-    await poll({ asked: 'ONTHEWAY1SE', trackingIds: ['1'], statuses: [{ eventTimestamp: iso(NOW - HOUR_MS) }] })
-    await changeStoredRows(path, 'UPDATE parcel SET next_poll_at_ms = ? WHERE id = ?', NOW + 2 * MINUTE_MS, await parcelIdOf('ONTHEWAY1SE'))
-    pass(HOUR_MS)
-    const claim = async () =>
-      (await writes.claimDuePolls({ nowMs: now(), limit: 4, leaseMs: HOUR_MS })).map(({ identifiers }) => identifiers[0])
-    const claimed = await claim()
-    for (let turns = 0; !claimed.includes('ONTHEWAY1SE') && turns < 10; turns++) {
-      pass(15_000)
-      claimed.push(...(await claim()))
-    }
-    expect(claimed.length).toBeLessThan(40)
-    expect(claimed).toContain('ONTHEWAY1SE')
-    for (let some = await claim(); some.length > 0; some = await claim()) claimed.push(...some)
-    expect([claimed.length, new Set(claimed).size]).toEqual([backlog + 1, backlog + 1])
   })
 
   test('a parcel whose answers are quarantined is asked about at its interval, not every time a lease lapses', async () => {

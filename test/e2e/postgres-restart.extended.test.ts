@@ -1,0 +1,21 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { onPostgres } from '../support/on-postgres.ts'
+import { ADMIN, ask, logIn, startTestRelay, writeConfig } from '../support/relay.ts'
+import { runRelay } from '../support/relay-process.ts'
+import { temporaryFolder } from '../support/temporary.ts'
+
+/** Nobody listens there. */
+const NO_CARRIER = 'http://127.0.0.1:9'
+
+test('a relay that was killed and is started again on its machine does not wait for the lease of the one before', async () => {
+  const folder = temporaryFolder()
+  const shared = await onPostgres()
+  const killed = await runRelay(writeConfig(folder, NO_CARRIER, shared))
+  killed.process.kill('SIGKILL')
+  await killed.ended
+  const relay = await startTestRelay(folder, NO_CARRIER, shared)
+  onTestFinished(() => relay.stop())
+  const token = await logIn(relay.internalUrl, ADMIN)
+  const replicas = await (await ask(relay.internalUrl, token, '/relay/replicas')).json()
+  expect(replicas).toEqual({ replicas: [expect.objectContaining({ name: expect.stringMatching(new RegExp(`/${process.pid}$`)) })] })
+})
