@@ -8,6 +8,9 @@ const UNIT = ['test/domain/**/*.test.ts', 'test/flow/**/*.test.ts', 'test/house/
 /** What takes long, and says more about what other tests have shown: `npm run test:extended`. */
 const EXTENDED = 'test/**/*.extended.test.ts'
 
+/** What repeats at length what shorter tests have shown: `npm run faults`. */
+const LONG = 'test/**/*.long.test.ts'
+
 /** What is about load: `npm run test:stress`. */
 const STRESS = 'test/stress/**/*.test.ts'
 
@@ -51,7 +54,7 @@ export default defineConfig({
       { extends: true, test: { name: 'unit', include: UNIT } },
       {
         extends: true,
-        test: { name: 'process', include: ['test/**/*.test.ts'], exclude: [...UNIT, EXTENDED, STRESS], globalSetup: BEFORE },
+        test: { name: 'process', include: ['test/**/*.test.ts'], exclude: [...UNIT, EXTENDED, LONG, STRESS], globalSetup: BEFORE },
       },
       { extends: true, test: { name: 'extended', include: [EXTENDED], env: { RELAY_FAULTS: 'extended' }, globalSetup: BEFORE } },
       // One file at a time: what is measured has the machine to itself. After the others, where several projects run.
@@ -71,7 +74,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'faults',
-          include: [STRESS, ...LONG_FORMS],
+          include: [STRESS, LONG, ...LONG_FORMS],
           env: { RELAY_FAULTS: 'long' },
           globalSetup: BEFORE,
           fileParallelism: false,

@@ -2,6 +2,7 @@ import type { Page } from 'playwright-core'
 import { expect, onTestFinished, test } from 'vitest'
 import { browserOfFile } from '../support/browser.ts'
 import { pushBody } from '../support/builders.ts'
+import { byForm } from '../support/long-form.ts'
 import { operatorOf } from '../support/manage.ts'
 import { barriersOn, LOOKS, logInOn } from '../support/portal-page.ts'
 import { ADMIN, push } from '../support/relay.ts'
@@ -51,7 +52,7 @@ test('the keyboard alone adds a webhook, from logging in to its key', async () =
   expect(await page.locator('#key').textContent()).toMatch(/^[\w+/]{43}=$/)
 })
 
-test.each(LOOKS)('no page has a serious barrier, %s', async (_look, options) => {
+test.each(LOOKS.slice(0, byForm(1, 1, LOOKS.length)))('no page has a serious barrier, %s', async (_look, options) => {
   await using receiver = await startWebhookReceiver()
   const id = own('1001')
   await push(ofFile().publicUrl, pushBody({ trackingIds: [id] }))
@@ -91,42 +92,45 @@ test.each(LOOKS)('no page has a serious barrier, %s', async (_look, options) => 
   expect(barriers).toEqual([])
 })
 
-test.each(LOOKS)('no page about deliveries or the inbox has a serious barrier, %s', async (_look, options) => {
-  await using receiver = await startWebhookReceiver()
-  receiver.answer(() => ({ status: 422, body: 'unknown kind' }))
-  const name = own('axe')
-  const operator = await operatorOf(ofFile())
-  const { id } = (await operator('POST', '/relay/endpoints', { name, url: receiver.url })).body
-  onTestFinished(async () => void (await operator('DELETE', `/relay/endpoints/${String(id)}`)))
-  await push(ofFile().publicUrl, pushBody({ trackingIds: [own('1001')] }))
-  await push(ofFile().publicUrl, `{"of":"${name}"}`)
-  const page = await openPage({ baseURL: ofFile().internalUrl, bypassCSP: true, ...options })
-  onTestFinished(() => page.context().close())
-  await logInOn(page)
-  const barriers: string[] = []
-  const look = async () => void barriers.push(...(await barriersOn(page)))
-  for (const path of [
-    '/deliveries?state=cancelled&from=2020-01-01T00:00',
-    '/deliveries?parcel=NOBODYKNOWS1',
-    '/inbox?state=expired',
-    '/inbox',
-    '/inbox?state=all',
-  ]) {
-    await page.goto(path)
+test.each(LOOKS.slice(0, byForm(1, 1, LOOKS.length)))(
+  'no page about deliveries or the inbox has a serious barrier, %s',
+  async (_look, options) => {
+    await using receiver = await startWebhookReceiver()
+    receiver.answer(() => ({ status: 422, body: 'unknown kind' }))
+    const name = own('axe')
+    const operator = await operatorOf(ofFile())
+    const { id } = (await operator('POST', '/relay/endpoints', { name, url: receiver.url })).body
+    onTestFinished(async () => void (await operator('DELETE', `/relay/endpoints/${String(id)}`)))
+    await push(ofFile().publicUrl, pushBody({ trackingIds: [own('1001')] }))
+    await push(ofFile().publicUrl, `{"of":"${name}"}`)
+    const page = await openPage({ baseURL: ofFile().internalUrl, bypassCSP: true, ...options })
+    onTestFinished(() => page.context().close())
+    await logInOn(page)
+    const barriers: string[] = []
+    const look = async () => void barriers.push(...(await barriersOn(page)))
+    for (const path of [
+      '/deliveries?state=cancelled&from=2020-01-01T00:00',
+      '/deliveries?parcel=NOBODYKNOWS1',
+      '/inbox?state=expired',
+      '/inbox',
+      '/inbox?state=all',
+    ]) {
+      await page.goto(path)
+      await look()
+    }
+    await page.goto('/inbox')
+    await page.getByRole('table', { name: 'By reason' }).getByRole('link').first().click()
     await look()
-  }
-  await page.goto('/inbox')
-  await page.getByRole('table', { name: 'By reason' }).getByRole('link').first().click()
-  await look()
-  await page.getByRole('button', { name: 'Reprocess' }).click()
-  await look()
-  await page.goto('/deliveries')
-  await look()
-  await page.getByRole('table').getByRole('link', { name: 'TerminalArrived' }).first().click()
-  await look()
-  await page.goto('/deliveries#replay')
-  await page.getByLabel('and is').selectOption('delivered')
-  await page.getByRole('button', { name: 'Count first' }).click()
-  await look()
-  expect(barriers).toEqual([])
-})
+    await page.getByRole('button', { name: 'Reprocess' }).click()
+    await look()
+    await page.goto('/deliveries')
+    await look()
+    await page.getByRole('table').getByRole('link', { name: 'TerminalArrived' }).first().click()
+    await look()
+    await page.goto('/deliveries#replay')
+    await page.getByLabel('and is').selectOption('delivered')
+    await page.getByRole('button', { name: 'Count first' }).click()
+    await look()
+    expect(barriers).toEqual([])
+  },
+)

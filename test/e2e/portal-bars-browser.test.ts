@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { startWorld, type World } from '../faults/world.ts'
 import { browserOfFile } from '../support/browser.ts'
 import { answerBody, pushBody } from '../support/builders.ts'
-import { EXTENDED } from '../support/extended.ts'
+import { LONG } from '../support/long-form.ts'
 import { operatorOf } from '../support/manage.ts'
 import { onPostgres } from '../support/on-postgres.ts'
 import { logInOn } from '../support/portal-page.ts'
@@ -28,7 +28,7 @@ const SECTIONS = {
 const openPage = browserOfFile()
 const own = idsOfTest()
 
-const [ENGINE, sectionsOf]: readonly [name: string, sections: () => Promise<Sections>] = EXTENDED
+const [ENGINE, sectionsOf]: readonly [name: string, sections: () => Promise<Sections>] = LONG
   ? ['PostgreSQL', async () => onPostgres(await createLastingDatabase())]
   : ['SQLite', async () => ({})]
 

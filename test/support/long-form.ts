@@ -1,5 +1,4 @@
 import type { Engine } from '../../src/store/contract.ts'
-import { EXTENDED } from './extended.ts'
 
 // What of a test depends on the command that runs it. A test that imports this has a long form: `npm run faults` runs it.
 
@@ -9,7 +8,7 @@ const FORM = process.env.RELAY_FAULTS
 export const LONG = FORM === 'long'
 
 /** Whether this is `npm test`, or what the gate adds to it: once, and nothing about load. */
-export const SHORT = FORM === undefined || EXTENDED
+export const SHORT = FORM === undefined || FORM === 'extended'
 
 /** How many, or what else, by the command: `npm test`, `npm run test:stress`, `npm run faults`. */
 export function byForm<Value>(short: Value, stress: Value, long: Value = stress): Value {

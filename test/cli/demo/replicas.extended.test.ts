@@ -3,7 +3,7 @@ import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
-import { byForm } from '../../support/long-form.ts'
+import { byForm, onlyLong } from '../../support/long-form.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
 import { startDemo } from './demo-process.ts'
 
@@ -39,7 +39,7 @@ test('with --store postgres two replicas share the pushes and the roles, and at 
   expect(demo.isAlone()).toBe(true)
 })
 
-test('when one of the two is killed, the other takes its roles and every history completes', async () => {
+onlyLong(test)('when one of the two is killed, the other takes its roles and every history completes', async () => {
   const demo = startDemo(FLAGS)
   await demo.said('delivers')
   const delivering = /(replica \d): .*delivers/.exec(demo.lines.findLast((line) => line.includes('delivers')) ?? '')?.[1] ?? ''
@@ -56,7 +56,7 @@ test('when one of the two is killed, the other takes its roles and every history
   expect(demo.isAlone()).toBe(true)
 })
 
-test('a demo that is killed leaves nothing running', async () => {
+onlyLong(test)('a demo that is killed leaves nothing running', async () => {
   const demo = startDemo(FLAGS)
   await demo.said('To see one replica take over')
   const pids = [...demo.lines.join('\n').matchAll(/process (\d+)$/gm)].map(([, pid]) => Number(pid))

@@ -1,2 +1,0 @@
-// The same on PostgreSQL.
-import './portal-bars-browser.test.ts'
