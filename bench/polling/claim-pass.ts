@@ -61,7 +61,7 @@ function answerOf(asked: string, askedAtMs: number): Incoming {
 function prefill(sqlitePath: string, parcels: number): void {
   const db = new Database(sqlitePath)
   const parcel = db.prepare(
-    `INSERT INTO parcel (id, watched_at_ms, revived_at_ms, entry_count, latest_status, latest_at_ms, checked_at_ms, failures, next_poll_at_ms, is_full)
+    `INSERT INTO parcel (id, watched_at_ms, activated_at_ms, entry_count, latest_status, latest_at_ms, checked_at_ms, failures, next_poll_at_ms, is_full)
      VALUES (?, ${NOW}, ${NOW}, 3, 'TerminalArrived', ${NOW}, ${NOW}, 0, ?, 0)`,
   )
   const identifier = db.prepare('INSERT INTO identifier (value, parcel_id, is_tracking_id) VALUES (?, ?, 0)')

@@ -12,20 +12,6 @@ import type { ParcelState } from '../domain/history/parcel-state.ts'
 import type { RawMembers } from '../domain/json-body.ts'
 import type { Tables } from './schema.ts'
 
-/*
- * Fields were renamed, but their columns keep the name they were created with:
- *
- * | column                     | field                                        |
- * |----------------------------|----------------------------------------------|
- * | parcel.heard_at_ms         | lastSeenAtMs                                 |
- * | parcel.revived_at_ms       | activatedAtMs                                |
- * | sighting.told              | audience                                     |
- * | sighting.has_ms            | how the time is written (`instant-codec`)    |
- * | feed.told_before           | payloadRef.earlierAudience                   |
- * | feed.carries               | payloadRef                                   |
- * | identifier.refused_at_ms   | not pollable until REFUSAL_HOLDS_MS after it |
- */
-
 /** Nearly every sighting has no unknown members, so it stores null. */
 export function encodeExtra(extra: RawMembers): string | null {
   return extra.length === 0 ? null : JSON.stringify(extra)
@@ -62,12 +48,12 @@ export function encodeParcel(state: ParcelState): Selectable<Tables['parcel']> {
     id: state.parcelId,
     watched_at_ms: state.watchedAtMs,
     first_pushed_at_ms: state.firstPushedAtMs,
-    revived_at_ms: state.activatedAtMs,
+    activated_at_ms: state.activatedAtMs,
     entry_count: state.entryCount,
     latest_status: state.latest?.status ?? null,
     latest_at_ms: state.latest?.atMs ?? null,
     latest_learnt_at_ms: state.latest?.learntAtMs ?? null,
-    heard_at_ms: state.lastSeenAtMs,
+    last_seen_at_ms: state.lastSeenAtMs,
     checked_at_ms: state.checkedAtMs,
     failures: state.failures,
     next_poll_at_ms: state.nextPollAtMs,
@@ -81,10 +67,10 @@ export function decodeParcel(row: Selectable<Tables['parcel']>): ParcelState {
     parcelId: row.id,
     watchedAtMs: row.watched_at_ms,
     firstPushedAtMs: row.first_pushed_at_ms,
-    activatedAtMs: row.revived_at_ms,
+    activatedAtMs: row.activated_at_ms,
     entryCount: row.entry_count,
     latest: decodeLatest(row),
-    lastSeenAtMs: row.heard_at_ms,
+    lastSeenAtMs: row.last_seen_at_ms,
     checkedAtMs: row.checked_at_ms,
     failures: row.failures,
     nextPollAtMs: row.next_poll_at_ms,
@@ -110,31 +96,31 @@ const COMPOSED = 0
 const COMPOSED_BACKFILL = -1
 
 /** A push is stored as its inbox id, which is always above 0. */
-export function encodePayloadRef(carries: PayloadRef | null): number | null {
-  if (carries === null) return null
-  if (carries.kind === 'push') return carries.inboxId
-  return carries.backfill ? COMPOSED_BACKFILL : COMPOSED
+export function encodePayloadRef(ref: PayloadRef | null): number | null {
+  if (ref === null) return null
+  if (ref.kind === 'push') return ref.inboxId
+  return ref.backfill ? COMPOSED_BACKFILL : COMPOSED
 }
 
-export function decodePayloadRef(carries: number): PayloadRef {
-  if (carries > 0) return { kind: 'push', inboxId: carries }
-  return { kind: 'composed', backfill: carries === COMPOSED_BACKFILL }
+export function decodePayloadRef(ref: number): PayloadRef {
+  if (ref > 0) return { kind: 'push', inboxId: ref }
+  return { kind: 'composed', backfill: ref === COMPOSED_BACKFILL }
 }
 
 const NOBODY = 0
 const ALL = 1
 
 /** Backfill is stored as its negated sequence, `rest` as its sequence plus 1. The two common cases, 0 and 1, take no space in a SQLite row. */
-export function encodeAudience(told: Audience): number {
-  if (told.kind === 'backfill') return -told.at
-  if (told.kind === 'rest') return told.at + 1
-  return told.kind === 'all' ? ALL : NOBODY
+export function encodeAudience(audience: Audience): number {
+  if (audience.kind === 'backfill') return -audience.at
+  if (audience.kind === 'rest') return audience.at + 1
+  return audience.kind === 'all' ? ALL : NOBODY
 }
 
-export function decodeAudience(told: number): Audience {
-  if (told === NOBODY) return noAudience
-  if (told === ALL) return fullAudience
-  return told < 0 ? { kind: 'backfill', at: -told } : { kind: 'rest', at: told - 1 }
+export function decodeAudience(audience: number): Audience {
+  if (audience === NOBODY) return noAudience
+  if (audience === ALL) return fullAudience
+  return audience < 0 ? { kind: 'backfill', at: -audience } : { kind: 'rest', at: audience - 1 }
 }
 
 /** Reads from an audit record the identifiers of a parcel that was joined to another. */

@@ -1,7 +1,7 @@
 import type { Instant } from '../domain/instant.ts'
 
 /**
- * The column `has_ms` says how a time is written, so that it is served as it came:
+ * The column `time_form` says how a time is written, so that it is served as it came:
  *
  *   0          2026-03-01T10:00:00Z
  *   1          2026-03-01T10:00:00.250Z
@@ -19,8 +19,8 @@ const SECOND_CHARS = 'YYYY-MM-DDTHH:MM:SS'.length
 const MILLISECOND_CHARS = 'YYYY-MM-DDTHH:MM:SS.mmm'.length
 
 /** Encodes a time as it was written; its length tells the form, because `parseInstant` has accepted it. */
-export function encodeInstant({ atMs, text }: Instant): { readonly at_ms: number; readonly has_ms: number } {
-  return { at_ms: atMs, has_ms: formOf(text) }
+export function encodeInstant({ atMs, text }: Instant): { readonly at_ms: number; readonly time_form: number } {
+  return { at_ms: atMs, time_form: formOf(text) }
 }
 
 function formOf(text: string): number {

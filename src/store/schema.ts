@@ -74,13 +74,13 @@ interface ParcelTable {
   readonly id: Generated<number>
   readonly watched_at_ms: number | null
   readonly first_pushed_at_ms: number | null
-  readonly revived_at_ms: number
+  readonly activated_at_ms: number
   readonly entry_count: number
   readonly latest_status: string | null
   readonly latest_at_ms: number | null
   /** When the relay learnt of it; null: not before `latest_at_ms`. */
   readonly latest_learnt_at_ms: number | null
-  readonly heard_at_ms: number | null
+  readonly last_seen_at_ms: number | null
   readonly checked_at_ms: number | null
   readonly failures: number
   readonly next_poll_at_ms: number | null
@@ -101,7 +101,7 @@ interface SightingTable {
   readonly parcel_id: number
   readonly at_ms: number
   /** How the carrier wrote the timestamp, as `encodeInstant` stores it. */
-  readonly has_ms: number
+  readonly time_form: number
   readonly content_id: number
   readonly listing: number
   readonly ordinal: number
@@ -110,7 +110,7 @@ interface SightingTable {
   /** When the relay first learnt of it; null: before it kept that. */
   readonly learnt_at_ms: number | null
   /** Which subscribers were sent it, as `encodeAudience` stores it. */
-  readonly told: number
+  readonly audience: number
   /** JSON: unknown members as a list of name and JSON text; null: none. */
   readonly extra: string | null
 }
@@ -150,9 +150,9 @@ interface FeedTable {
   readonly parcel_id: number
   readonly entry: number
   /** What endpoints are sent: an inbox id or, for a composed event, a number of `encodePayloadRef`; null: nothing. */
-  readonly carries: number | null
-  /** Which subscribers were sent the entry before, stored like `sighting.told`. They are not sent it again. */
-  readonly told_before: Generated<number>
+  readonly payload_ref: number | null
+  /** Which subscribers were sent the entry before, stored like `sighting.audience`. They are not sent it again. */
+  readonly earlier_audience: Generated<number>
 }
 
 interface ExpectedPushTable {

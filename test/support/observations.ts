@@ -25,7 +25,7 @@ const second = fc.constantFrom('2026-03-01T10:00:00', '2026-03-01T10:00:00', '20
 const fraction = fc.constantFrom('', '.000', '.250', '.750')
 const shorterOrLonger = fc.constantFrom('.25', '.2500001', '.75', '.0', '.000999999')
 const timeWith = (fractions: fc.Arbitrary<string>) => fc.tuple(second, fractions).map((parts) => `${parts.join('')}Z`)
-const anyTime = fc.oneof(timeWith(fraction), timeWith(shorterOrLonger), fc.constant('2026-03-01T10:00Z'))
+const time = fc.oneof(timeWith(fraction), timeWith(shorterOrLonger), fc.constant('2026-03-01T10:00Z'))
 const location = fc.constantFrom('', '', 'Lund', 'Umeå')
 const statuses = fc.constantFrom(['TerminalArrived', 'ArrivedT2'], ['TerminalArrived', 'ArrivedT2'], ['DeliveryStarted', 'DeliveryStarted'])
 const text = fc.constantFrom('', 'Arrived', 'Framme')
@@ -33,36 +33,36 @@ const languages = fc.constantFrom('en', 'sv')
 const pushedTags = fc.constantFrom('en', 'sv', 'sv', 'sv_SE', 'sv-SE')
 const ids = fc.uniqueArray(fc.constantFrom('1001', '1002', '2001', '2002'), { minLength: 1, maxLength: 2 })
 
-const pushAt = (time: fc.Arbitrary<string>): fc.Arbitrary<Seen> =>
-  fc
-    .record({
-      time,
-      location: fc.option(location),
-      statuses,
-      text,
-      tag: pushedTags,
-      ids,
-      shown: fc.boolean(),
-      type: fc.constantFrom('', 'Mailbox', 'Home'),
-    })
-    .map((one) =>
-      seenPush({
-        status: one.statuses[0] ?? '',
-        detailedStatus: one.statuses[1] ?? '',
-        eventTime: one.time,
-        location: one.location,
-        texts: { [one.tag]: one.text },
-        trackingIds: one.ids,
-        displayToConsumer: one.shown,
-        distributionType: one.type,
-      }),
-    )
+const pushed: fc.Arbitrary<Seen> = fc
+  .record({
+    time,
+    location: fc.option(location),
+    statuses,
+    text,
+    tag: pushedTags,
+    ids,
+    shown: fc.boolean(),
+    type: fc.constantFrom('', 'Mailbox', 'Home'),
+  })
+  .map((one) =>
+    seenPush({
+      status: one.statuses[0] ?? '',
+      detailedStatus: one.statuses[1] ?? '',
+      eventTime: one.time,
+      location: one.location,
+      texts: { [one.tag]: one.text },
+      trackingIds: one.ids,
+      displayToConsumer: one.shown,
+      distributionType: one.type,
+    }),
+  )
 
 /** Members that the specification does not define: some never change, some change at every poll. */
 const unknownMembers = fc.constantFrom<Readonly<Record<string, unknown>>>({}, {}, { weight: 12 }, { ageSeconds: 1 }, { ageSeconds: 2 })
 
-const polledEntryAt = (time: fc.Arbitrary<string>): fc.Arbitrary<PolledEntry> =>
-  fc.record({ time, location, statuses, text, consumer: fc.option(text), shown: fc.boolean(), unknown: unknownMembers }).map((one) => ({
+const polledEntry: fc.Arbitrary<PolledEntry> = fc
+  .record({ time, location, statuses, text, consumer: fc.option(text), shown: fc.boolean(), unknown: unknownMembers })
+  .map((one) => ({
     status: one.statuses[0] ?? '',
     detailedStatus: one.statuses[1] ?? '',
     eventTimestamp: one.time,
@@ -73,31 +73,30 @@ const polledEntryAt = (time: fc.Arbitrary<string>): fc.Arbitrary<PolledEntry> =>
     ...one.unknown,
   }))
 
-const pollAt = (time: fc.Arbitrary<string>): fc.Arbitrary<Seen> =>
-  fc
-    .record({
-      entries: fc.array(polledEntryAt(time), { maxLength: 4 }),
-      repeats: fc.integer({ min: 1, max: 3 }),
-      bad: fc.integer({ min: 0, max: 9 }),
-      language: languages,
-      asked: fc.constantFrom('AB123456789SE', 'CD123456789SE', '1001'),
-      askedAtMs: fc.constantFrom(1, 2, 3).map((hour) => Date.UTC(2026, 2, 1, 10 + hour)),
-      ids,
-      type: fc.constantFrom('', 'Mailbox', 'Home', null),
-      extra: unknownMembers,
+const polled: fc.Arbitrary<Seen> = fc
+  .record({
+    entries: fc.array(polledEntry, { maxLength: 4 }),
+    repeats: fc.integer({ min: 1, max: 3 }),
+    bad: fc.integer({ min: 0, max: 9 }),
+    language: languages,
+    asked: fc.constantFrom('AB123456789SE', 'CD123456789SE', '1001'),
+    askedAtMs: fc.constantFrom(1, 2, 3).map((hour) => Date.UTC(2026, 2, 1, 10 + hour)),
+    ids,
+    type: fc.constantFrom('', 'Mailbox', 'Home', null),
+    extra: unknownMembers,
+  })
+  .map(({ entries, repeats, bad, language, asked, askedAtMs, ids, type, extra }) => {
+    const [first, ...rest] = entries
+    const statuses = first === undefined ? [] : [...Array.from({ length: repeats }, () => first), ...rest]
+    return seenPoll({
+      statuses: bad === 0 ? [{ eventTimestamp: 'never' }, ...statuses] : statuses,
+      language,
+      asked,
+      askedAtMs,
+      trackingIds: ids,
+      extra: { distributionType: type, ...extra },
     })
-    .map(({ entries, repeats, bad, language, asked, askedAtMs, ids, type, extra }) => {
-      const [first, ...rest] = entries
-      const statuses = first === undefined ? [] : [...Array.from({ length: repeats }, () => first), ...rest]
-      return seenPoll({
-        statuses: bad === 0 ? [{ eventTimestamp: 'never' }, ...statuses] : statuses,
-        language,
-        asked,
-        askedAtMs,
-        trackingIds: ids,
-        extra: { distributionType: type, ...extra },
-      })
-    })
+  })
 
 /** The same answer at another poll, with changed unknown members. */
 function aged({ observation, body }: Seen, ageSeconds: number, laterMs: number): readonly Seen[] {
@@ -112,19 +111,14 @@ function aged({ observation, body }: Seen, ageSeconds: number, laterMs: number):
   return [{ observation: reading.observation, body: answer }]
 }
 
-const seenOnceOrTwice = (time: fc.Arbitrary<string>) =>
-  fc
-    .tuple(fc.oneof(pushAt(time), pollAt(time)), fc.option(fc.tuple(fc.nat(3), fc.constantFrom(0, 3_600_000))))
-    .map(([seen, again]) => [seen, ...(again === null ? [] : aged(seen, ...again))])
-
-const observationsAt = (time: fc.Arbitrary<string>): fc.Arbitrary<readonly Seen[]> =>
-  fc.array(seenOnceOrTwice(time), { minLength: 1, maxLength: 7 }).map((all) => all.flat())
+const seenOnceOrTwice = fc
+  .tuple(fc.oneof(pushed, polled), fc.option(fc.tuple(fc.nat(3), fc.constantFrom(0, 3_600_000))))
+  .map(([seen, again]) => [seen, ...(again === null ? [] : aged(seen, ...again))])
 
 /** Observations of one to three parcels, some of which turn out to be the same parcel. */
-export const observations = observationsAt(anyTime)
-
-/** The same, with times only as the first versions accepted them: to the second, or with three digits. */
-export const observationsOfFirstVersions = observationsAt(timeWith(fraction))
+export const observations: fc.Arbitrary<readonly Seen[]> = fc
+  .array(seenOnceOrTwice, { minLength: 1, maxLength: 7 })
+  .map((all) => all.flat())
 
 /** The same observations in another order, some repeated. */
 export function rearranged(of: readonly Seen[]): fc.Arbitrary<readonly Seen[]> {

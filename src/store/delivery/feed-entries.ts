@@ -7,7 +7,7 @@ import type { Tables } from '../schema.ts'
 
 /** An event of the feed, and what it was read with. */
 export interface FeedRow {
-  readonly row: Pick<Selectable<Tables['feed']>, 'sequence' | 'entry' | 'carries' | 'told_before'>
+  readonly row: Pick<Selectable<Tables['feed']>, 'sequence' | 'entry' | 'payload_ref' | 'earlier_audience'>
   /** The parcel that holds its history now; null: it was erased. */
   readonly parcel: FeedParcel | null
   /** Whether the bytes of the push that brought it are still kept. */
@@ -18,16 +18,16 @@ export interface FeedRow {
 export function feedEntriesOf(rows: readonly FeedRow[]): readonly FeedEntry[] {
   return rows.flatMap(({ row, parcel, hasBody }) => {
     const entry = parcel?.entries.find(({ members }) => members.some(({ sequence }) => sequence === row.entry))
-    if (row.carries === null || parcel === null || entry === undefined) return []
-    const carries = decodePayloadRef(row.carries)
+    if (row.payload_ref === null || parcel === null || entry === undefined) return []
+    const ref = decodePayloadRef(row.payload_ref)
     return {
       sequence: row.sequence,
       parcelId: parcel.parcelId,
       entry,
       // If retention has deleted the bytes, endpoints get a composed event.
-      payload: carries.kind === 'push' && hasBody ? pushed(carries.inboxId, entry, parcel) : composed(parcel),
-      backfill: carries.kind === 'composed' && carries.backfill,
-      earlierAudience: decodeAudience(row.told_before),
+      payload: ref.kind === 'push' && hasBody ? pushed(ref.inboxId, entry, parcel) : composed(parcel),
+      backfill: ref.kind === 'composed' && ref.backfill,
+      earlierAudience: decodeAudience(row.earlier_audience),
     }
   })
 }

@@ -12,7 +12,7 @@ const insertEvent = statement<{
   kind: number
   parcelId: number
   entry: number
-  carries: number | null
+  payload_ref: number | null
   earlierAudience: number
 }>()((db, p) =>
   db.insertInto('feed').values({
@@ -20,8 +20,8 @@ const insertEvent = statement<{
     kind: p.kind,
     parcel_id: p.parcelId,
     entry: p.entry,
-    carries: p.carries,
-    told_before: p.earlierAudience,
+    payload_ref: p.payload_ref,
+    earlier_audience: p.earlierAudience,
   }),
 )
 
@@ -31,7 +31,7 @@ export function appendFeed(session: Session, { sequence, kind, parcelId, entry, 
     kind: encodeFeedKind(kind),
     parcelId,
     entry,
-    carries: encodePayloadRef(payloadRef),
+    payload_ref: encodePayloadRef(payloadRef),
     earlierAudience: encodeAudience(payloadRef?.earlierAudience ?? noAudience),
   })
 }

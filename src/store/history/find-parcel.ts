@@ -16,7 +16,7 @@ const findHead = statement<{ identifier: string }>()((db, p, { joined, parcelVer
     .selectFrom('parcel')
     .select((of) => [
       'id',
-      'heard_at_ms',
+      'last_seen_at_ms',
       'next_poll_at_ms',
       'checked_at_ms',
       'failures',
@@ -48,9 +48,9 @@ export async function findParcel(session: Session, contents: Contents, identifie
     parcelId,
     version: head.version,
     ...source,
-    lastSeenAtMs: head.heard_at_ms,
+    lastSeenAtMs: head.last_seen_at_ms,
     watched: head.next_poll_at_ms !== null,
-    unknownToCarrier: head.heard_at_ms === null && head.checked_at_ms !== null && head.failures === 0,
+    unknownToCarrier: head.last_seen_at_ms === null && head.checked_at_ms !== null && head.failures === 0,
     languagesAsked: head.was_asked ? await languagesAsked(session, parcelId, source.entries) : [],
   }
 }

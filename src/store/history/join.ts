@@ -63,9 +63,9 @@ type Held = readonly [key: string, askedAtMs: number, sequence: number, audience
 async function heldBy(contents: Contents, { sightings }: JoinedParcel): Promise<readonly Held[]> {
   const held: { readonly key: readonly number[]; readonly facts: readonly [number, number, number, number | null] }[] = []
   for (const { sighting, content, listing, ordinal, askedAtMs, sequence, audience, learntAtMs } of sightings) {
-    const { at_ms, has_ms } = encodeInstant(sighting.instant)
+    const { at_ms, time_form } = encodeInstant(sighting.instant)
     const contentId = contents.recall(content) ?? (await contents.idOf(content))
-    held.push({ key: [at_ms, has_ms, contentId, listing, ordinal], facts: [askedAtMs, sequence, encodeAudience(audience), learntAtMs] })
+    held.push({ key: [at_ms, time_form, contentId, listing, ordinal], facts: [askedAtMs, sequence, encodeAudience(audience), learntAtMs] })
   }
   return held.sort((a, b) => compareKeys(a.key, b.key)).map(({ key, facts }): Held => [key.join('/'), ...facts])
 }

@@ -6,7 +6,7 @@ import type { Tables } from '../schema.ts'
 import { statement } from '../statement.ts'
 
 const insertNew = statement<{ nowMs: number }>()((db, p) =>
-  db.insertInto('parcel').values({ revived_at_ms: p.nowMs, entry_count: 0, failures: 0, is_full: 0 }).returningAll(),
+  db.insertInto('parcel').values({ activated_at_ms: p.nowMs, entry_count: 0, failures: 0, is_full: 0 }).returningAll(),
 )
 const selectParcel = statement<{ id: number }>()((db, p) => db.selectFrom('parcel').selectAll().where('id', '=', p.id))
 const selectParcels = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
@@ -34,12 +34,12 @@ function factsOf(p: ParcelRow) {
   return {
     watched_at_ms: p.watched_at_ms,
     first_pushed_at_ms: p.first_pushed_at_ms,
-    revived_at_ms: p.revived_at_ms,
+    activated_at_ms: p.activated_at_ms,
     entry_count: p.entry_count,
     latest_status: p.latest_status,
     latest_at_ms: p.latest_at_ms,
     latest_learnt_at_ms: p.latest_learnt_at_ms,
-    heard_at_ms: p.heard_at_ms,
+    last_seen_at_ms: p.last_seen_at_ms,
     checked_at_ms: p.checked_at_ms,
     failures: p.failures,
     is_full: p.is_full,

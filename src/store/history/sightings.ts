@@ -16,14 +16,14 @@ const ofSecond = statement<{ parcelId: number; fromMs: number; toMs: number }>()
 const upsert = statement<{
   parcel_id: number
   at_ms: number
-  has_ms: number
+  time_form: number
   content_id: number
   listing: number
   ordinal: number
   asked_at_ms: number
   sequence: number
   learnt_at_ms: number | null
-  told: number
+  audience: number
   extra: string | null
 }>()((db, p) =>
   db
@@ -31,20 +31,24 @@ const upsert = statement<{
     .values({
       parcel_id: p.parcel_id,
       at_ms: p.at_ms,
-      has_ms: p.has_ms,
+      time_form: p.time_form,
       content_id: p.content_id,
       listing: p.listing,
       ordinal: p.ordinal,
       asked_at_ms: p.asked_at_ms,
       sequence: p.sequence,
       learnt_at_ms: p.learnt_at_ms,
-      told: p.told,
+      audience: p.audience,
       extra: p.extra,
     })
     .onConflict((conflict) =>
-      conflict
-        .columns(['parcel_id', 'at_ms', 'has_ms', 'content_id', 'listing', 'ordinal'])
-        .doUpdateSet({ asked_at_ms: p.asked_at_ms, sequence: p.sequence, learnt_at_ms: p.learnt_at_ms, told: p.told, extra: p.extra }),
+      conflict.columns(['parcel_id', 'at_ms', 'time_form', 'content_id', 'listing', 'ordinal']).doUpdateSet({
+        asked_at_ms: p.asked_at_ms,
+        sequence: p.sequence,
+        learnt_at_ms: p.learnt_at_ms,
+        audience: p.audience,
+        extra: p.extra,
+      }),
     ),
 )
 
@@ -52,8 +56,8 @@ const ofParcels = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db.selectFrom('sighting').selectAll().where('parcel_id', 'in', oneOf(p.ids)),
 )
 
-const KEY = ['at_ms', 'has_ms', 'content_id', 'listing', 'ordinal'] as const
-const FACTS = [...KEY, 'asked_at_ms', 'sequence', 'learnt_at_ms', 'told', 'extra'] as const
+const KEY = ['at_ms', 'time_form', 'content_id', 'listing', 'ordinal'] as const
+const FACTS = [...KEY, 'asked_at_ms', 'sequence', 'learnt_at_ms', 'audience', 'extra'] as const
 
 /** Copies sightings to another parcel. If several parcels hold the same sighting, the parcel with the lowest id wins. */
 const copyInto = statement<{ ids: readonly number[]; into: number }>()((db, p, { oneOf, integer }) =>
@@ -121,14 +125,14 @@ export async function loadSightingsOf(
 
 export function decodeSighting(row: Tables['sighting'], { content, json }: StoredContent): KeptSighting {
   return {
-    sighting: { ...content, instant: decodeInstant(row.at_ms, row.has_ms), extra: decodeExtra(row.extra) },
+    sighting: { ...content, instant: decodeInstant(row.at_ms, row.time_form), extra: decodeExtra(row.extra) },
     content: json,
     listing: row.listing,
     ordinal: row.ordinal,
     askedAtMs: row.asked_at_ms,
     sequence: row.sequence,
     learntAtMs: row.learnt_at_ms,
-    audience: decodeAudience(row.told),
+    audience: decodeAudience(row.audience),
   }
 }
 
@@ -146,7 +150,7 @@ export function saveSighting(session: Session, parcelId: number, contentId: numb
     asked_at_ms: kept.askedAtMs,
     sequence: kept.sequence,
     learnt_at_ms: kept.learntAtMs,
-    told: encodeAudience(kept.audience),
+    audience: encodeAudience(kept.audience),
     extra: encodeExtra(kept.sighting.extra),
   })
 }

@@ -77,12 +77,12 @@ const MOVED: { readonly [Name in MovedName]: MovedTable } = {
     {
       watched_at_ms: 'number',
       first_pushed_at_ms: 'number',
-      revived_at_ms: 'number',
+      activated_at_ms: 'number',
       entry_count: 'number',
       latest_status: 'text',
       latest_at_ms: 'number',
       latest_learnt_at_ms: 'number',
-      heard_at_ms: 'number',
+      last_seen_at_ms: 'number',
       checked_at_ms: 'number',
       failures: 'number',
       next_poll_at_ms: 'number',
@@ -95,8 +95,8 @@ const MOVED: { readonly [Name in MovedName]: MovedTable } = {
   content: moved('content', { id: 'number' }, { digest: 'bytes', json: 'text' }, { columns: ['digest'] }),
   sighting: moved(
     'sighting',
-    { parcel_id: 'number', at_ms: 'number', has_ms: 'number', content_id: 'number', listing: 'number', ordinal: 'number' },
-    { asked_at_ms: 'number', sequence: 'number', learnt_at_ms: 'number', told: 'number', extra: 'text' },
+    { parcel_id: 'number', at_ms: 'number', time_form: 'number', content_id: 'number', listing: 'number', ordinal: 'number' },
+    { asked_at_ms: 'number', sequence: 'number', learnt_at_ms: 'number', audience: 'number', extra: 'text' },
   ),
   answer: moved(
     'answer',
@@ -122,7 +122,7 @@ const MOVED: { readonly [Name in MovedName]: MovedTable } = {
   feed: moved(
     'feed',
     { sequence: 'number' },
-    { kind: 'number', parcel_id: 'number', entry: 'number', carries: 'number', told_before: 'number' },
+    { kind: 'number', parcel_id: 'number', entry: 'number', payload_ref: 'number', earlier_audience: 'number' },
   ),
   expected_push: moved(
     'expected_push',

@@ -26,7 +26,14 @@ const askable = statement<{ ids: readonly number[]; nowMs: number; refusedBefore
         .onRef('identifier.parcel_id', '=', 'parcel.id')
         .on((row) => row.or([row('identifier.refused_at_ms', 'is', null), row('identifier.refused_at_ms', '<=', p.refusedBeforeMs)])),
     )
-    .select(['parcel.id', 'parcel.heard_at_ms', 'parcel.checked_at_ms', 'parcel.failures', 'identifier.value', 'identifier.is_tracking_id'])
+    .select([
+      'parcel.id',
+      'parcel.last_seen_at_ms',
+      'parcel.checked_at_ms',
+      'parcel.failures',
+      'identifier.value',
+      'identifier.is_tracking_id',
+    ])
     .where('parcel.next_poll_at_ms', '<=', p.nowMs),
 )
 
@@ -62,7 +69,7 @@ export async function findAskable(
     if (first === undefined) return []
     const inOrder = others.length === 0 ? [first] : [first, ...others].sort((a, b) => (a.is_tracking_id ?? 0) - (b.is_tracking_id ?? 0))
     const identifiers = inOrder.map(({ value }) => value).filter((value) => value !== null)
-    const pushedSince = (first.heard_at_ms ?? 0) > (first.checked_at_ms ?? 0)
+    const pushedSince = (first.last_seen_at_ms ?? 0) > (first.checked_at_ms ?? 0)
     return [{ parcelId, identifiers, pushedSince, lastAnswered: first.checked_at_ms !== null && first.failures === 0 }]
   })
 }

@@ -16,9 +16,9 @@ const shift = statement<{ afterParcelId: number; lastId: number; byMs: number; n
       next_poll_at_ms: row('next_poll_at_ms', '-', p.byMs),
       // What happened cannot be ahead of the clock: it would delay everything computed from it (`notAhead`, DOMAIN 6.1).
       watched_at_ms: least(row.ref('watched_at_ms'), row.val(p.nowMs)),
-      heard_at_ms: least(row.ref('heard_at_ms'), row.val(p.nowMs)),
+      last_seen_at_ms: least(row.ref('last_seen_at_ms'), row.val(p.nowMs)),
       checked_at_ms: least(row.ref('checked_at_ms'), row.val(p.nowMs)),
-      revived_at_ms: least(row.ref('revived_at_ms'), row.val(p.nowMs)),
+      activated_at_ms: least(row.ref('activated_at_ms'), row.val(p.nowMs)),
     }))
     .where('id', '>', p.afterParcelId)
     .where('id', '<=', p.lastId),

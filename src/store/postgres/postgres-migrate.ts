@@ -2,25 +2,8 @@ import { Kysely, PostgresDialect, sql, type Transaction } from 'kysely'
 import type { Migration } from 'kysely/migration'
 import type { Pool } from 'pg'
 import { systemCode } from '../../domain/errors.ts'
-import { initial } from './migrations/0001-initial.ts'
-import { replicas } from './migrations/0002-replicas.ts'
-import { lessons } from './migrations/0003-lessons.ts'
-import { parcelVersion } from './migrations/0004-parcel-version.ts'
-import { carrier } from './migrations/0005-carrier.ts'
-import { tokenTrouble } from './migrations/0006-token-trouble.ts'
-import { configuredAt } from './migrations/0007-configured-at.ts'
-import { carrierTimes } from './migrations/0009-carrier-times.ts'
-import { refusals } from './migrations/0012-refusals.ts'
-import { skipped } from './migrations/0013-skipped.ts'
-import { learnt } from './migrations/0014-learnt.ts'
-import { operatorEvents } from './migrations/0015-operator-events.ts'
-import { deliveriesByTime } from './migrations/0017-deliveries-by-time.ts'
-import { operatorsView } from './migrations/0018-operators-view.ts'
-
-import { tallies } from './migrations/0019-tallies.ts'
-
-import { inboxByReason } from './migrations/0020-inbox-by-reason.ts'
-
+import { MADE_UNRELEASED } from '../unreleased.ts'
+import { schema } from './migrations/0001-schema.ts'
 import { IDLE_MS_MAX } from './postgres.ts'
 
 /** One step of the schema's history. The schema is the number of steps it has taken; a version of the relay has the schema it was written for. */
@@ -34,33 +17,8 @@ export interface SchemaStep {
   readonly up: Migration['up']
 }
 
-/** Append only: what has been released is never changed. */
-export const STEPS: readonly SchemaStep[] = [
-  { servesFrom: 1, up: initial.up },
-  { servesFrom: 2, up: replicas.up },
-  { servesFrom: 2, up: lessons.up },
-  // Older versions do not raise it, and newer ones beside them would take their changes for none.
-  { servesFrom: 4, up: parcelVersion.up },
-  { servesFrom: 5, up: carrier.up },
-  { servesFrom: 5, up: tokenTrouble.up },
-  { servesFrom: 5, up: configuredAt.up },
-  // Older versions would read times of the new forms back as others, and would not find them again at a join.
-  { servesFrom: 8, up: carrierTimes.up },
-  { servesFrom: 8, up: refusals.up },
-  // Older versions go on sending what is to be skipped, as if nobody had asked for it.
-  { servesFrom: 8, up: skipped.up },
-  // What older versions record or join beside newer ones has no time, as what was there before.
-  { servesFrom: 8, up: learnt.up },
-  // Older versions post operator events and store none; what operators order there leaves no trace.
-  { servesFrom: 8, up: operatorEvents.up },
-  { servesFrom: 8, up: deliveriesByTime.up },
-  // What fails or is disabled by an older version is not told of.
-  { servesFrom: 8, up: operatorsView.up },
-  // What older versions do is not counted.
-  { servesFrom: 8, up: tallies.up },
-  // Older versions list a dismissed push as recorded, and reprocess none of them.
-  { servesFrom: 8, up: inboxByReason.up },
-]
+/** From the first release on, append only: a released step never changes (decision 0004). */
+export const STEPS: readonly SchemaStep[] = [{ servesFrom: 1, up: schema.up }]
 
 /** Of replicas that make the table of versions at the same time all but one fail, and find it made when they look again. */
 const LOOKS_MAX = 5
@@ -82,7 +40,7 @@ export async function migratePostgres(pool: Pool, place: string, steps: readonly
   const db = new Kysely<Versions>({ dialect: new PostgresDialect({ pool }) })
   for (let look = 1; ; look++) {
     try {
-      if (isUpToDate(await readVersion(db), steps.length, place)) return
+      if (isUpToDate(await readVersion(db, place), steps.length, place)) return
       return await db
         .transaction()
         .setIsolationLevel('read committed')
@@ -100,10 +58,18 @@ interface Version {
   readonly serves_from: number
 }
 
+/** No released version has had this column. */
+const isUnreleased = sql<boolean>`exists (
+  select from information_schema.columns where table_schema = current_schema() and table_name = 'sighting' and column_name = 'told')`.as(
+  'unreleased',
+)
+
 /** Null: nothing was made yet. */
-async function readVersion(db: Kysely<Versions>): Promise<Version | null> {
+async function readVersion(db: Kysely<Versions>, place: string): Promise<Version | null> {
   try {
-    return (await db.selectFrom('schema_version').select(['version', 'serves_from']).executeTakeFirst()) ?? null
+    const found = await db.selectFrom('schema_version').select(['version', 'serves_from', isUnreleased]).executeTakeFirst()
+    if (found?.unreleased === true) throw new Error(`store: ${place} cannot be used: ${MADE_UNRELEASED}`)
+    return found ?? null
   } catch (error) {
     if (systemCode(error) === UNDEFINED_TABLE) return null
     throw error

@@ -24,10 +24,10 @@ export async function readFeedEntries(
   const parcels = new Map<number, FeedParcel | null>()
   const read: FeedRow[] = []
   for (const row of rows) {
-    if (row.carries === null) continue
+    if (row.payload_ref === null) continue
     const parcel = parcels.get(row.holder) ?? (await feedParcel(session, contents, row.holder))
     parcels.set(row.holder, parcel)
-    const inboxId = inboxIdOf(row.carries)
+    const inboxId = inboxIdOf(row.payload_ref)
     const hasBody = inboxId !== null && (await session.all(keptBody, { id: inboxId })).length > 0
     read.push({ row, parcel, hasBody })
   }
@@ -35,7 +35,7 @@ export async function readFeedEntries(
 }
 
 /** The push whose bytes are sent; null: none. */
-function inboxIdOf(carries: number): number | null {
-  const payload = decodePayloadRef(carries)
+function inboxIdOf(ref: number): number | null {
+  const payload = decodePayloadRef(ref)
   return payload.kind === 'push' ? payload.inboxId : null
 }

@@ -39,6 +39,18 @@ test('S14: a store that a newer relay has migrated is refused with the reason, a
   expect(tables(path)).toEqual([...before, 'CREATE TABLE later (id INTEGER)'].toSorted())
 })
 
+test('a store of a version from before the first release is refused with what to do, and left as it is', async () => {
+  const path = join(temporaryFolder(), 'relay.db')
+  const before = await schemaOf(path)
+  const db = new Database(path)
+  db.prepare("UPDATE kysely_migration SET name = '0001-initial'").run()
+  db.close()
+  await expect(openSqliteWriter(path)).rejects.toThrow(
+    new RegExp(`${path}.*made by a version from before the first release.*Start on a new store`),
+  )
+  expect(tables(path)).toEqual(before)
+})
+
 async function trial(parent: string, calls: string, when: number, whole: readonly string[]): Promise<'killed' | 'started'> {
   const folder = join(parent, `${calls}-${when}`)
   mkdirSync(folder)

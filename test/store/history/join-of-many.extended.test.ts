@@ -24,7 +24,7 @@ const NOON = Date.UTC(2026, 2, 1, 12)
 const clock = { now: () => NOON, monotonic: () => performance.now() }
 const open = (engine: Engine, path: string) =>
   openWriteSide({ sqlitePath: path, engine, record: recordOptions, deliver: deliverOptions }, clock, strictLog)
-const KEY = ['at_ms', 'has_ms', 'content_id', 'listing', 'ordinal']
+const KEY = ['at_ms', 'time_form', 'content_id', 'listing', 'ordinal']
 
 /** Observations of two to eight parcels that nothing joins: what is said of one is said of others too. */
 const parcels = observations
@@ -136,7 +136,7 @@ describe.each(engines)('a join of many on $name', (engine) => {
             ([parcelId, rows]) =>
               [
                 parcelId,
-                rows.map((row) => [KEY.map((name) => row[name]).join('/'), row.asked_at_ms, row.sequence, row.told, row.learnt_at_ms]),
+                rows.map((row) => [KEY.map((name) => row[name]).join('/'), row.asked_at_ms, row.sequence, row.audience, row.learnt_at_ms]),
               ] as const,
           )
           const byValue = 'select parcel_id, value from identifier order by value'

@@ -75,7 +75,7 @@ describe.each(engines)('entries that prove to be two on $name', (engine) => {
           for (const one of all) await writes.record([incomingOf(one, clock.now())])
           const taken = [await backfill.take(), await plain.take()].map((deliveries) => new Set(deliveries.map(({ sequence }) => sequence)))
           await writes.close()
-          const inFeed = 'select sequence, entry from feed where carries is not null'
+          const inFeed = 'select sequence, entry from feed where payload_ref is not null'
           const told = await storedRows<{ sequence: number; entry: number }>(path, inFeed)
           const sightings = taken.map((by) => told.filter(({ sequence }) => by.has(sequence)).map(({ entry }) => entry))
           for (const of of sightings) expect(new Set(of).size).toBe(of.length)

@@ -27,7 +27,7 @@ async function tablesOf(pool: Pool): Promise<readonly string[]> {
   return rows.map(({ name }) => name)
 }
 
-test('a new database gets the tables, columns and indexes that SQLite has after its migrations', async () => {
+test('a new database gets the tables, columns and indexes that SQLite has', async () => {
   const db = new Database(join(temporaryFolder(), 'relay.db'))
   await migrate(db)
   const expected = db
@@ -64,7 +64,7 @@ test('texts are compared by their bytes, and times, ids and sequences have 64 bi
      where table_schema = 'public' and table_name != 'schema_version'`,
   )
   expect(rows.filter(({ type, collation }) => type === 'text' && collation !== 'C')).toEqual([])
-  const wide = rows.filter(({ name }) => /(?:_ms|^id|_id|sequence|^told|^entry|^carries)$/.test(name) && !/^(?:has|is)_/.test(name))
+  const wide = rows.filter(({ name }) => /(?:_ms|^id|_id|sequence|audience|^entry|^payload_ref)$/.test(name) && !/^(?:has|is)_/.test(name))
   expect(wide.length).toBeGreaterThan(50)
   expect(wide.filter(({ type }) => type !== 'bigint')).toEqual([])
   await pool.query("insert into identifier (value, parcel_id, is_tracking_id) values ('a', 1, 0), ('B', 1, 0), ('~', 1, 0), ('é', 1, 0)")
@@ -74,9 +74,9 @@ test('texts are compared by their bytes, and times, ids and sequences have 64 bi
 
 test('an observation that leaves the schedule of a parcel alone writes none of its indexes', async () => {
   const pool = openTestPool((await createDatabase()).url, 1)
-  await pool.query('insert into parcel (id, revived_at_ms, entry_count, failures, next_poll_at_ms, is_full) values (7, 0, 0, 0, 5, 0)')
+  await pool.query('insert into parcel (id, activated_at_ms, entry_count, failures, next_poll_at_ms, is_full) values (7, 0, 0, 0, 5, 0)')
   await pool.query('begin')
-  await pool.query("update parcel set entry_count = 1, latest_status = 'x', latest_at_ms = 9, heard_at_ms = 9 where id = 7")
+  await pool.query("update parcel set entry_count = 1, latest_status = 'x', latest_at_ms = 9, last_seen_at_ms = 9 where id = 7")
   const { rows } = await pool.query("select pg_stat_get_xact_tuples_hot_updated('parcel'::regclass) as hot")
   await pool.query('rollback')
   expect(rows).toEqual([{ hot: 1 }])
@@ -183,22 +183,14 @@ test('a database whose transactions are strict or only read unless they say othe
   expect(await versionOf(pool)).toEqual([CURRENT])
 })
 
-test('P12: calls that a relay made before the budget was shared still count', async () => {
+test('a database of a version from before the first release is refused with what to do', async () => {
   const pool = await openEmpty()
-  await migratePostgres(pool, PLACE, STEPS.slice(0, 4))
-  const memory = { atMs: 0, days: [{ day: 20_513, calls: 7 }], pausedUntilMs: null, tokenPausedUntilMs: null, refusal: null }
-  await pool.query("insert into setting (name, value) values ('carrier-memory', $1)", [Buffer.from(JSON.stringify(memory))])
-  await migratePostgres(pool, PLACE, STEPS.slice(0, 5))
-  expect((await pool.query('select days from carrier_budget')).rows).toEqual([{ days: { '20513': 7 } }])
-})
-
-test('a database from before skips were marked is brought up to date, and older versions start on it', async () => {
-  const pool = await openEmpty()
-  const before = STEPS.slice(0, STEPS.length - 1)
-  await migratePostgres(pool, PLACE, before)
-  await migratePostgres(pool, PLACE)
-  const { rows } = await pool.query("select indexname as name from pg_indexes where indexname = 'delivery_skipped'")
-  expect(rows).toHaveLength(1)
-  await migratePostgres(pool, PLACE, before)
-  expect(await versionOf(pool)).toEqual([CURRENT])
+  await pool.query('create table schema_version (id integer primary key, version integer not null, serves_from integer not null)')
+  await pool.query('insert into schema_version values (1, 16, 8)')
+  await pool.query('create table sighting (parcel_id bigint not null, told bigint not null)')
+  const tables = await tablesOf(pool)
+  await expect(migratePostgres(pool, PLACE)).rejects.toThrow(
+    'store: postgres://relay@db:5432/relay cannot be used: it was made by a version from before the first release, which this one does not read. Nothing was changed. Start on a new store: ',
+  )
+  expect(await tablesOf(pool)).toEqual(tables)
 })

@@ -87,13 +87,13 @@ const isLast = `n % ${EVENTS_EACH} = 0`
 
 /** A store that has run for a while: of a tenth of the parcels deliveries wait. */
 const FILL = [
-  `insert into parcel (id, revived_at_ms, entry_count, failures, is_full, next_poll_at_ms, heard_at_ms)
+  `insert into parcel (id, activated_at_ms, entry_count, failures, is_full, next_poll_at_ms, last_seen_at_ms)
      select n, n, 7, 0, 0, case when n % 4 = 0 then null else n end, n from ${parcels}`,
   `insert into identifier (value, parcel_id, is_tracking_id) select 'T' || n, n, 1 from ${parcels}`,
   `insert into content (digest, json) select decode(md5(n::text), 'hex'), '{}' from ${parcels}`,
   `insert into answer (parcel_id, asked_at_ms, entry_count, is_flawed, decides_order, language, digest, head)
      select n, 0, 0, 0, 1, 'en', '', '' from ${parcels}`,
-  `insert into sighting (parcel_id, at_ms, content_id, listing, asked_at_ms, sequence, ordinal, has_ms)
+  `insert into sighting (parcel_id, at_ms, content_id, listing, asked_at_ms, sequence, ordinal, time_form)
      select ${parcelOf}, n, n % ${PARCELS}, 0, 0, n, 0, 0 from ${events}`,
   `insert into inbox (id, parcel_id, received_at_ms, key_index, state, reason, digest, body)
      select n, ${parcelOf}, n, 0, case when n % 100 < 3 then 1 + n % 100 else 0 end, case when n % 100 in (0, 2) then 'schema' end, int8send(n), int8send(n)

@@ -29,7 +29,7 @@ async function openAfterOutage(path: string): Promise<void> {
   await changeStoredRows(
     path,
     `${nth}
-     insert into parcel (id, watched_at_ms, revived_at_ms, entry_count, latest_status, latest_at_ms, heard_at_ms, checked_at_ms, failures, next_poll_at_ms, is_full)
+     insert into parcel (id, watched_at_ms, activated_at_ms, entry_count, latest_status, latest_at_ms, last_seen_at_ms, checked_at_ms, failures, next_poll_at_ms, is_full)
      select n, ${seen}, ${seen}, 0, null, null, ${seen}, ${seen}, 0, ${dueAtMs}, 0 from nth`,
   )
   await changeStoredRows(path, `${nth} insert into identifier (value, parcel_id, is_tracking_id) select printf('CU%07d', n), n, 0 from nth`)

@@ -11,7 +11,7 @@ import { metAnother } from '../conflicts.ts'
 import { type BatchSource, readAnswers, readOrders, readWhole } from '../history/read-batch.ts'
 import { rawStatement } from '../raw-statement.ts'
 
-type HeldRow = Pick<Selectable<Tables['feed']>, 'sequence' | 'entry' | 'carries' | 'told_before'> & {
+type HeldRow = Pick<Selectable<Tables['feed']>, 'sequence' | 'entry' | 'payload_ref' | 'earlier_audience'> & {
   /** The parcel that holds its history now, found over joins; null: endpoints are sent nothing for it. */
   readonly holder: number | null
   readonly has_body: boolean
@@ -19,9 +19,9 @@ type HeldRow = Pick<Selectable<Tables['feed']>, 'sequence' | 'entry' | 'carries'
 
 const eventsBetween = rawStatement<{ after: number; upTo: number; limit: number }>()(
   (p) => sql<HeldRow>`
-    select sequence, entry, carries, told_before,
-      case when carries is not null then ${survivorOf(sql.ref('feed.parcel_id'), sql.ref('feed.sequence'))} end as holder,
-      exists (select 1 from inbox where inbox.id = feed.carries and inbox.body is not null) as has_body
+    select sequence, entry, payload_ref, earlier_audience,
+      case when payload_ref is not null then ${survivorOf(sql.ref('feed.parcel_id'), sql.ref('feed.sequence'))} end as holder,
+      exists (select 1 from inbox where inbox.id = feed.payload_ref and inbox.body is not null) as has_body
     from feed where sequence > ${p.after} and sequence <= ${p.upTo} order by sequence limit ${p.limit}`,
 )
 const lockParcels = rawStatement<{ ids: readonly number[] }>()(

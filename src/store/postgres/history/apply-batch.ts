@@ -123,8 +123,8 @@ function applyNumbered({ session, contents }: ApplySource, set: WriteSet): void 
       kinds: feed.map(({ kind }) => encodeFeedKind(kind)),
       parcelIds: feed.map(({ parcelId }) => parcelId),
       entries: feed.map(({ entry }) => entry),
-      carries: feed.map(({ payloadRef }) => encodePayloadRef(payloadRef)),
-      toldBefore: feed.map(({ payloadRef }) => encodeAudience(payloadRef?.earlierAudience ?? noAudience)),
+      payloadRefs: feed.map(({ payloadRef }) => encodePayloadRef(payloadRef)),
+      earlierAudiences: feed.map(({ payloadRef }) => encodeAudience(payloadRef?.earlierAudience ?? noAudience)),
     })
   }
   enqueueComposed(session, composed)
@@ -147,14 +147,14 @@ function enqueueSightings(session: Session, contents: TransactionContents, sight
   for (const write of sightings) {
     const { content, listing, ordinal, sighting } = write.kept
     const instant = encodeInstant(sighting.instant)
-    rows.set([write.parcelId, instant.at_ms, instant.has_ms, listing, ordinal, content].join('/'), { ...write, ...instant })
+    rows.set([write.parcelId, instant.at_ms, instant.time_form, listing, ordinal, content].join('/'), { ...write, ...instant })
   }
   const all = [...rows.values()]
   const ids = all.map(({ kept }) => contents.recall(kept.content) ?? null)
   session.enqueueWrite(saveSightings, {
     parcelIds: all.map(({ parcelId }) => parcelId),
     atMs: all.map((row) => row.at_ms),
-    hasMs: all.map((row) => row.has_ms),
+    timeForms: all.map((row) => row.time_form),
     contentIds: ids,
     digests: all.map(({ kept }, at) => (ids[at] === null ? digestOf(kept.content) : null)),
     listings: all.map(({ kept }) => kept.listing),
@@ -162,7 +162,7 @@ function enqueueSightings(session: Session, contents: TransactionContents, sight
     askedAtMs: all.map(({ kept }) => kept.askedAtMs),
     sequences: all.map(({ kept }) => kept.sequence),
     learntAtMs: all.map(({ kept }) => kept.learntAtMs),
-    told: all.map(({ kept }) => encodeAudience(kept.audience)),
+    audiences: all.map(({ kept }) => encodeAudience(kept.audience)),
     extras: all.map(({ kept }) => encodeExtra(kept.sighting.extra)),
   })
 }
@@ -170,7 +170,7 @@ function enqueueSightings(session: Session, contents: TransactionContents, sight
 const saveSightings = rawStatement<{
   parcelIds: readonly number[]
   atMs: readonly number[]
-  hasMs: readonly number[]
+  timeForms: readonly number[]
   contentIds: readonly (number | null)[]
   digests: readonly (Uint8Array | null)[]
   listings: readonly number[]
@@ -178,19 +178,19 @@ const saveSightings = rawStatement<{
   askedAtMs: readonly number[]
   sequences: readonly number[]
   learntAtMs: readonly (number | null)[]
-  told: readonly number[]
+  audiences: readonly number[]
   extras: readonly (string | null)[]
 }>()(
   (p) => sql`
-    insert into sighting (parcel_id, at_ms, has_ms, content_id, listing, ordinal, asked_at_ms, sequence, learnt_at_ms, told, extra)
-    select u.parcel_id, u.at_ms, u.has_ms, coalesce(u.content_id, (select id from content where content.digest = u.digest)), u.listing, u.ordinal,
-      u.asked_at_ms, ${real(sql.ref('u.sequence'))}, u.learnt_at_ms, ${realAudience(sql.ref('u.told'))}, u.extra
-    from unnest(${p.parcelIds}::bigint[], ${p.atMs}::bigint[], ${p.hasMs}::integer[], ${p.contentIds}::bigint[], ${p.digests}::bytea[],
+    insert into sighting (parcel_id, at_ms, time_form, content_id, listing, ordinal, asked_at_ms, sequence, learnt_at_ms, audience, extra)
+    select u.parcel_id, u.at_ms, u.time_form, coalesce(u.content_id, (select id from content where content.digest = u.digest)), u.listing, u.ordinal,
+      u.asked_at_ms, ${real(sql.ref('u.sequence'))}, u.learnt_at_ms, ${realAudience(sql.ref('u.audience'))}, u.extra
+    from unnest(${p.parcelIds}::bigint[], ${p.atMs}::bigint[], ${p.timeForms}::integer[], ${p.contentIds}::bigint[], ${p.digests}::bytea[],
       ${p.listings}::bigint[], ${p.ordinals}::integer[], ${p.askedAtMs}::bigint[], ${p.sequences}::bigint[], ${p.learntAtMs}::bigint[],
-      ${p.told}::bigint[], ${p.extras}::text[])
-      as u (parcel_id, at_ms, has_ms, content_id, digest, listing, ordinal, asked_at_ms, sequence, learnt_at_ms, told, extra)
-    on conflict (parcel_id, at_ms, has_ms, content_id, listing, ordinal) do update set
-      asked_at_ms = excluded.asked_at_ms, sequence = excluded.sequence, learnt_at_ms = excluded.learnt_at_ms, told = excluded.told,
+      ${p.audiences}::bigint[], ${p.extras}::text[])
+      as u (parcel_id, at_ms, time_form, content_id, digest, listing, ordinal, asked_at_ms, sequence, learnt_at_ms, audience, extra)
+    on conflict (parcel_id, at_ms, time_form, content_id, listing, ordinal) do update set
+      asked_at_ms = excluded.asked_at_ms, sequence = excluded.sequence, learnt_at_ms = excluded.learnt_at_ms, audience = excluded.audience,
       extra = excluded.extra`,
 )
 const insertFeed = rawStatement<{
@@ -198,14 +198,14 @@ const insertFeed = rawStatement<{
   kinds: readonly number[]
   parcelIds: readonly number[]
   entries: readonly number[]
-  carries: readonly (number | null)[]
-  toldBefore: readonly number[]
+  payloadRefs: readonly (number | null)[]
+  earlierAudiences: readonly number[]
 }>()(
   (p) => sql`
-    insert into feed (sequence, kind, parcel_id, entry, carries, told_before)
-    select ${real(sql.ref('u.sequence'))}, u.kind, u.parcel_id, ${real(sql.ref('u.entry'))}, u.carries, ${realAudience(sql.ref('u.told_before'))}
-    from unnest(${p.sequences}::bigint[], ${p.kinds}::smallint[], ${p.parcelIds}::bigint[], ${p.entries}::bigint[], ${p.carries}::bigint[],
-      ${p.toldBefore}::bigint[]) as u (sequence, kind, parcel_id, entry, carries, told_before)`,
+    insert into feed (sequence, kind, parcel_id, entry, payload_ref, earlier_audience)
+    select ${real(sql.ref('u.sequence'))}, u.kind, u.parcel_id, ${real(sql.ref('u.entry'))}, u.payload_ref, ${realAudience(sql.ref('u.earlier_audience'))}
+    from unnest(${p.sequences}::bigint[], ${p.kinds}::smallint[], ${p.parcelIds}::bigint[], ${p.entries}::bigint[], ${p.payloadRefs}::bigint[],
+      ${p.earlierAudiences}::bigint[]) as u (sequence, kind, parcel_id, entry, payload_ref, earlier_audience)`,
 )
 const insertExpected = rawStatement<{
   entries: readonly number[]

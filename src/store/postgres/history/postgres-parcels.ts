@@ -34,7 +34,7 @@ const nextVersion = sql`greatest(parcel.version + 1, ${firstVersion})`
 
 const insertNew = rawStatement<{ ids: readonly number[]; nowMs: number }>()(
   (p) => sql`
-    insert into parcel (id, revived_at_ms, entry_count, failures, is_full, version)
+    insert into parcel (id, activated_at_ms, entry_count, failures, is_full, version)
     select id, ${p.nowMs}::bigint, 0, 0, 0, ${firstVersion} from unnest(${p.ids}::bigint[]) as u (id)`,
 )
 /**
@@ -95,15 +95,15 @@ type ParcelColumns = { readonly [Column in keyof ReturnType<typeof encodeParcel>
 
 const saveAll = rawStatement<ParcelColumns>()(
   (p) => sql`
-    insert into parcel (id, watched_at_ms, first_pushed_at_ms, revived_at_ms, entry_count, latest_status, latest_at_ms, latest_learnt_at_ms,
-      heard_at_ms, checked_at_ms, failures, next_poll_at_ms, stopped, is_full, version)
-    select u.*, ${firstVersion} from unnest(${p.id}::bigint[], ${p.watched_at_ms}::bigint[], ${p.first_pushed_at_ms}::bigint[], ${p.revived_at_ms}::bigint[],
-      ${p.entry_count}::integer[], ${p.latest_status}::text[], ${p.latest_at_ms}::bigint[], ${p.latest_learnt_at_ms}::bigint[], ${p.heard_at_ms}::bigint[],
+    insert into parcel (id, watched_at_ms, first_pushed_at_ms, activated_at_ms, entry_count, latest_status, latest_at_ms, latest_learnt_at_ms,
+      last_seen_at_ms, checked_at_ms, failures, next_poll_at_ms, stopped, is_full, version)
+    select u.*, ${firstVersion} from unnest(${p.id}::bigint[], ${p.watched_at_ms}::bigint[], ${p.first_pushed_at_ms}::bigint[], ${p.activated_at_ms}::bigint[],
+      ${p.entry_count}::integer[], ${p.latest_status}::text[], ${p.latest_at_ms}::bigint[], ${p.latest_learnt_at_ms}::bigint[], ${p.last_seen_at_ms}::bigint[],
       ${p.checked_at_ms}::bigint[],
       ${p.failures}::integer[], ${p.next_poll_at_ms}::bigint[], ${p.stopped}::text[], ${p.is_full}::smallint[]) as u
     on conflict (id) do update set watched_at_ms = excluded.watched_at_ms, first_pushed_at_ms = excluded.first_pushed_at_ms,
-      revived_at_ms = excluded.revived_at_ms, entry_count = excluded.entry_count, latest_status = excluded.latest_status,
-      latest_at_ms = excluded.latest_at_ms, latest_learnt_at_ms = excluded.latest_learnt_at_ms, heard_at_ms = excluded.heard_at_ms, checked_at_ms = excluded.checked_at_ms,
+      activated_at_ms = excluded.activated_at_ms, entry_count = excluded.entry_count, latest_status = excluded.latest_status,
+      latest_at_ms = excluded.latest_at_ms, latest_learnt_at_ms = excluded.latest_learnt_at_ms, last_seen_at_ms = excluded.last_seen_at_ms, checked_at_ms = excluded.checked_at_ms,
       failures = excluded.failures, next_poll_at_ms = excluded.next_poll_at_ms, stopped = excluded.stopped, is_full = excluded.is_full,
       version = ${nextVersion}`,
 )
@@ -117,12 +117,12 @@ export function enqueueParcels(session: Session, states: readonly ParcelState[])
     id: column('id'),
     watched_at_ms: column('watched_at_ms'),
     first_pushed_at_ms: column('first_pushed_at_ms'),
-    revived_at_ms: column('revived_at_ms'),
+    activated_at_ms: column('activated_at_ms'),
     entry_count: column('entry_count'),
     latest_status: column('latest_status'),
     latest_at_ms: column('latest_at_ms'),
     latest_learnt_at_ms: column('latest_learnt_at_ms'),
-    heard_at_ms: column('heard_at_ms'),
+    last_seen_at_ms: column('last_seen_at_ms'),
     checked_at_ms: column('checked_at_ms'),
     failures: column('failures'),
     next_poll_at_ms: column('next_poll_at_ms'),

@@ -15,9 +15,9 @@ export function real(number: RawBuilder<unknown>): RawBuilder<number> {
 }
 
 /** The same for an encoded audience, which holds a number below 0 or a number and one. */
-export function realAudience(told: RawBuilder<unknown>): RawBuilder<number> {
-  return sql`(case when ${told} > ${sql.lit(PROVISIONAL)} then ${told} - ${sql.lit(PROVISIONAL)} + ${base}
-    when ${told} < ${sql.lit(-PROVISIONAL)} then ${told} + ${sql.lit(PROVISIONAL)} - ${base} else ${told} end)`
+export function realAudience(audience: RawBuilder<unknown>): RawBuilder<number> {
+  return sql`(case when ${audience} > ${sql.lit(PROVISIONAL)} then ${audience} - ${sql.lit(PROVISIONAL)} + ${base}
+    when ${audience} < ${sql.lit(-PROVISIONAL)} then ${audience} + ${sql.lit(PROVISIONAL)} - ${base} else ${audience} end)`
 }
 
 const base = sql`(select base from counter where name = 'sequence')`

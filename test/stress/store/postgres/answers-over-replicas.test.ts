@@ -52,7 +52,7 @@ const GUARD = `
     for each row execute function guard();
   create function guard_parcel() returns trigger language plpgsql as $$ begin raise exception 'a parcel changed and not its version'; end $$;
   create trigger guarded after update on parcel for each row when (new.version <= old.version and
-    (new.heard_at_ms is distinct from old.heard_at_ms or (new.next_poll_at_ms is null) <> (old.next_poll_at_ms is null)))
+    (new.last_seen_at_ms is distinct from old.last_seen_at_ms or (new.next_poll_at_ms is null) <> (old.next_poll_at_ms is null)))
     execute function guard_parcel();`
 
 /** Two replicas on one database, each with what it answers from its cache, and what is answered without one. */
