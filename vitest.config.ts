@@ -63,6 +63,7 @@ export default defineConfig({
         test: {
           name: 'stress',
           include: [STRESS],
+          exclude: [LONG],
           env: { RELAY_FAULTS: 'stress' },
           globalSetup: BEFORE,
           fileParallelism: false,

@@ -10,7 +10,7 @@ import { damageOf, storedBodies } from '../support/stored-rows.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
 /** On one store; then another store is begun. */
-const CYCLES = byForm(1, 10, 25)
+const CYCLES = byForm(1, 5, 25)
 const STORES = Array.from({ length: byForm(1, 1, 40) }, (_, at) => at + 1)
 const AT_ONCE = 24
 const PARCELS = 10

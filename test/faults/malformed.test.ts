@@ -8,10 +8,10 @@ import { memoryOf, runRelay } from '../support/relay-process.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 import { rawRequest, signed } from './world.ts'
 
-const INPUTS = byForm(300, 3000, 100_000)
+const INPUTS = byForm(300, 300, 100_000)
 const AT_ONCE = 128
 /** After so many pushes and a pause a relay is idle. */
-const WARM_UP = byForm(50, 10_000)
+const WARM_UP = byForm(50, 50, 10_000)
 const MB = 1024 * 1024
 const DRIFT_MAX = 50 * MB
 /** For a request that is whole, to be answered. */

@@ -13,7 +13,7 @@ import { changeStoredRows } from '../support/stored-rows.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
 /** Of two hundred in pieces, so that it shows how far it is. */
-const CYCLES = byForm(1, 3, 25)
+const CYCLES = byForm(1, 1, 25)
 const STORES = Array.from({ length: byForm(1, 1, 8) }, (_, at) => at + 1)
 const AT_ONCE = 16
 /** Prime to ten, so that what is refused for ever is spread over all of them. */
@@ -76,7 +76,7 @@ const PLANTS = [
   ],
 ] as const
 
-test.each(PLANTS.slice(0, byForm(0, 1, 4)))('F11: the same check finds %s', async (_what, sql, breach) => {
+test.each(PLANTS.slice(0, byForm(0, 0, 4)))('F11: the same check finds %s', async (_what, sql, breach) => {
   const plant = async (place: string) => expect(await changeStoredRows(place, sql)).toBeGreaterThan(0)
   const { found } = await relayUnderKills(1, 1, always, plant)
   expect(found.length).toBeGreaterThan(0)

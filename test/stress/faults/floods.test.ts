@@ -76,7 +76,7 @@ const FLOODS: readonly Sent[] = [
     times: 3,
     reads: true,
     comesAgain: true,
-    inGate: true,
+    inGate: false,
   },
   {
     name: '64 KB of pipelined unsigned pushes on each of 2,000 connections that come again when they are closed',

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { expectNothingLost, RECOVERY_MS, recovery, startOn } from '../../faults/postgres-world.ts'
-import { LONG } from '../../support/long-form.ts'
+import { LONG, onlyLong } from '../../support/long-form.ts'
 import { withClient } from '../../support/postgres-client.ts'
 import { createDatabase, startOwnServer } from '../../support/postgres-database.ts'
 import { distinctPushes, startLoad } from '../../support/push-load.ts'
@@ -39,29 +39,32 @@ test(`S18: of backends that are ended at random under load, ${KILLS} times, each
   expect(relay.process.exitCode).toBeNull()
 })
 
-test('a server that is only busy makes nothing fail: in a flood of pushes each of them, and each read, is answered 200', async () => {
-  const { relay, asker } = await startOn((await createDatabase('nothing')).url)
-  const parcels = 500
-  const load = startLoad(relay.publicUrl, SENDERS, distinctPushes(parcels).next)
-  await load.untilAnswered(2 * parcels)
-  const longestMs = await Promise.all(
-    Array.from({ length: 64 }, async (_, reader) => {
-      let longest = 0
-      for (let nth = 0; nth < READS; nth++) {
-        const begunMs = performance.now()
-        const { status } = await ask(asker.internalUrl, asker.token, `/v1/status/88000${(reader * READS + nth) % parcels}/all`)
-        expect(status).toBe(200)
-        longest = Math.max(longest, performance.now() - begunMs)
-      }
-      return longest
-    }),
-  )
-  const pushes = await load.stop()
-  expect(pushes.filter(({ status }) => status !== 200)).toEqual([])
-  console.log(
-    `the longest of ${64 * READS} reads took ${Math.round(Math.max(...longestMs))} ms, of ${pushes.length} pushes ${Math.round(Math.max(...pushes.map(({ tookMs }) => tookMs)))} ms`,
-  )
-})
+onlyLong(test)(
+  'a server that is only busy makes nothing fail: in a flood of pushes each of them, and each read, is answered 200',
+  async () => {
+    const { relay, asker } = await startOn((await createDatabase('nothing')).url)
+    const parcels = 500
+    const load = startLoad(relay.publicUrl, SENDERS, distinctPushes(parcels).next)
+    await load.untilAnswered(2 * parcels)
+    const longestMs = await Promise.all(
+      Array.from({ length: 64 }, async (_, reader) => {
+        let longest = 0
+        for (let nth = 0; nth < READS; nth++) {
+          const begunMs = performance.now()
+          const { status } = await ask(asker.internalUrl, asker.token, `/v1/status/88000${(reader * READS + nth) % parcels}/all`)
+          expect(status).toBe(200)
+          longest = Math.max(longest, performance.now() - begunMs)
+        }
+        return longest
+      }),
+    )
+    const pushes = await load.stop()
+    expect(pushes.filter(({ status }) => status !== 200)).toEqual([])
+    console.log(
+      `the longest of ${64 * READS} reads took ${Math.round(Math.max(...longestMs))} ms, of ${pushes.length} pushes ${Math.round(Math.max(...pushes.map(({ tookMs }) => tookMs)))} ms`,
+    )
+  },
+)
 
 const RESTARTS = LONG ? 10 : 1
 /** Pushes to each restart. */

@@ -1,2 +1,0 @@
-// As often as the project of this file has it.
-import '../../faults/slow-readers.test.ts'
