@@ -1,21 +1,18 @@
 import type { Incoming } from '../../domain/history/recording.ts'
-import type { CommitQueue, CommitReport } from '../commit-queue.ts'
+import type { CommitQueue, CommitReport, Committed } from '../commit-queue.ts'
 import type { CommitThrottle } from './commit-throttle.ts'
-import { decodeReport, type EncodedReport, encodeReport } from './outcomes-codec.ts'
 import { openConsumer, openProducer, type RingBuffer, type RingConsumer } from './ring-buffer.ts'
 import { asError } from './thread.ts'
 
 /** What the writer's thread offers to the others: observations come through a ring buffer, and their outcomes go back as messages. */
 export interface RingVerbs {
   /** Records what is in the ring when its turn comes. */
-  commit(): Promise<RingCommit>
+  commit(): Promise<Committed>
   /** Delivers an observation that has only its place in the ring. */
   bring(incoming: Incoming): Promise<void>
 }
 
 export const RING_VERBS = ['commit', 'bring'] as const
-
-type RingCommit = { readonly taken: number; readonly encoded: EncodedReport } | { readonly taken: number; readonly error: unknown }
 
 export interface WriterQueueOptions {
   /** Larger bodies go by message, because an entry must fit into half of the ring. */
@@ -41,9 +38,7 @@ export function queueOnWriter(ring: RingBuffer, verbs: RingVerbs, { bodyBytesMax
     async commit() {
       readsAwaited = (readsAwaited + 1) | 0
       try {
-        const committed = await verbs.commit()
-        if ('error' in committed) return committed
-        return { taken: committed.taken, report: decodeReport(committed.encoded) }
+        return await verbs.commit()
       } catch (error) {
         // The call failed, so none of the requested commits may come.
         readsAwaited = producer.reads()
@@ -77,7 +72,7 @@ export function createRingService({ record, throttle, batchMax }: RingServicePor
         const batch = consumer.take(batchMax)
         throttle.begins(batch.length)
         try {
-          return { taken: batch.length, encoded: encodeReport(await record(batch)) }
+          return { taken: batch.length, report: await record(batch) }
         } catch (error) {
           return { taken: batch.length, error: asError(error) }
         }

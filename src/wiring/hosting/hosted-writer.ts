@@ -1,11 +1,12 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { Config } from '../../config/config.ts'
+import type { DispatchRound } from '../../domain/delivery/dispatch-round.ts'
 import type { WriteSide } from '../../flow/write-side.ts'
 import type { CommitQueue } from '../../runtime/commit-queue.ts'
 import type { ChangeTable } from '../../runtime/threads/change-table.ts'
+import { createReportReceiver, type SentReport, withoutViews } from '../../runtime/threads/known-endpoints.ts'
 import { createRingBuffer, type RingBuffer } from '../../runtime/threads/ring-buffer.ts'
 import { queueOnWriter, RING_VERBS, type RingVerbs } from '../../runtime/threads/ring-recorder.ts'
-import { createReportDecoder, type EncodedReport, type EncodedRound, encodeRound } from '../../runtime/threads/round-codec.ts'
 import { type Hosted, hostOnThread } from '../../runtime/threads/thread.ts'
 import { type WriteSideOptions, writeRulesOf } from '../write-side.ts'
 
@@ -23,9 +24,9 @@ export interface WriterData {
   readonly changes: ChangeTable
 }
 
-/** The write side as its thread offers it; large or frequent data is encoded. */
+/** The write side as its thread offers it. */
 interface OnThread extends Omit<WriteSide, 'record' | 'dispatchRound'>, RingVerbs {
-  dispatchRound(turn: EncodedRound): Promise<EncodedReport>
+  dispatchRound(round: DispatchRound): Promise<SentReport>
 }
 
 export interface HostedWriter extends Pick<Hosted<unknown>, 'died' | 'drainReplies'> {
@@ -111,9 +112,9 @@ export async function hostWriter(
     { name: 'writer', data, ends: [receiver.port], youngMb: YOUNG_MB },
     VERBS,
   )
-  const unpackReport = createReportDecoder()
+  const received = createReportReceiver()
   return {
-    verbs: { ...verbs, dispatchRound: async (turn) => unpackReport(await verbs.dispatchRound(encodeRound(turn))) },
+    verbs: { ...verbs, dispatchRound: async (round) => received(await verbs.dispatchRound(withoutViews(round))) },
     queue: queueOnWriter(ring, verbs, { bodyBytesMax: 0, drainReplies }),
     died,
     drainReplies,

@@ -1,11 +1,12 @@
 import { parentPort, workerData } from 'node:worker_threads'
+import type { DispatchRound } from '../../domain/delivery/dispatch-round.ts'
 import type { Incoming } from '../../domain/history/recording.ts'
 import { createLog } from '../../ops/log.ts'
 import { systemClock } from '../../runtime/system-clock.ts'
 import { tellChanged } from '../../runtime/threads/change-table.ts'
 import { createCommitThrottle } from '../../runtime/threads/commit-throttle.ts'
+import { createReportSender } from '../../runtime/threads/known-endpoints.ts'
 import { createRingService } from '../../runtime/threads/ring-recorder.ts'
-import { createReportEncoder, decodeRound, type EncodedRound } from '../../runtime/threads/round-codec.ts'
 import { serveVerbs } from '../../runtime/threads/thread.ts'
 import { openWriteSide } from '../write-side.ts'
 import type { WriterData } from './hosted-writer.ts'
@@ -16,7 +17,7 @@ if (parentPort === null) throw new Error('this file runs only as the writer thre
 const { options, logLevel, batchMax, ring, receiver, changes } = workerData as WriterData
 const tell = (parcelIds: readonly number[]) => tellChanged(changes, parcelIds)
 const verbs = await openWriteSide(options, systemClock, createLog({ level: logLevel }), tell)
-const packReport = createReportEncoder()
+const sendReport = createReportSender()
 /** Somewhat longer than a commit takes, and the number of pushes that arrive meanwhile at full load. */
 const throttle = createCommitThrottle({ everyMs: 1.6, many: 12 }, systemClock.monotonic)
 const serveRing = createRingService({
@@ -37,8 +38,7 @@ serveVerbs(parentPort, {
     if (done.kind === 'done') tell(done.report.touchedParcels)
     return done
   },
-  async dispatchRound(packed: EncodedRound) {
-    const report = await verbs.dispatchRound(decodeRound(packed))
-    return packReport({ ...report, isBusy: throttle.isBusy() })
+  async dispatchRound(round: DispatchRound) {
+    return sendReport({ ...(await verbs.dispatchRound(round)), isBusy: throttle.isBusy() })
   },
 })
