@@ -79,7 +79,7 @@ export interface WriteParts {
 }
 
 /** Each engine implements recording itself, because it loads and applies in sets, and what gives numbers or reads while others commit. */
-type OfEngine = 'loadSnapshot' | 'loadNeeds' | 'applyChanges' | 'readFeedEntries' | 'queueComposed' | 'queueFeed' | 'saveQueuedTo'
+type OfEngine = 'beginBatch' | 'loadNeeds' | 'applyChanges' | 'readFeedEntries' | 'queueComposed' | 'queueFeed' | 'saveQueuedTo'
 
 /** All verbs of a transaction except those of an engine. */
 export function createWriteVerbs(parts: WriteParts): Omit<WriteTx, OfEngine> {

@@ -11,7 +11,8 @@ const SOURCES = fileURLToPath(new URL('../../src/', import.meta.url))
  */
 const EXCEPTED: Readonly<Record<string, string>> = {
   'flow/history/record.tx.ts: orQuarantined': 'observations of a batch that could not be recorded, each in a transaction of its own',
-  'flow/history/record.tx.ts: tx.loadNeeds': 'rounds, at most NEEDS_MAX, each of which loads all that the batch lacks',
+  'flow/history/record.tx.ts: loadNeeds': 'rounds, at most NEEDS_MAX, each of which loads all that the batch lacks',
+  'flow/history/load-batch.tx.ts: tx.loadNeeds': 'stretches of parcels to be joined, up to what fits into one parcel',
   'flow/polling/claim-polls.tx.ts: ports.store.transaction': 'each turn is a transaction of its own, which holds nothing of the one before',
   'flow/polling/reschedule-polls.tx.ts: ports.store.transaction': 'each turn is a transaction of its own',
   'flow/polling/poll-priority.tx.ts: look': 'looks, at most LOOKS_MAX, each of which reads a page of parcels',
@@ -43,9 +44,7 @@ const EXCEPTED: Readonly<Record<string, string>> = {
   'store/postgres/history/apply-batch.ts: joinParcels':
     'joins of a batch, each of which takes what the one before has left; decision 0018 excepts them',
   'store/postgres/history/apply-batch.ts: counted': 'one answer, which all joins of a batch share',
-  'store/postgres/history/load-batch.ts: loadInStretches': 'joins too large to be read at once',
-  'store/postgres/history/load-batch.ts: readJoined': 'stretches of such a join, up to what fits into one parcel',
-  'store/postgres/history/read-batch.ts: listPushes': 'pages of the pushes of one parcel',
+  'store/history/parcel-facts.ts: listPushes': 'pages of the pushes of one parcel',
 }
 
 /** Folders of the store in which nothing is done to rows on a server that others use. */

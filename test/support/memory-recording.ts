@@ -1,6 +1,6 @@
+import { certainNeeds, firstNeeds } from '../../src/domain/history/batch-needs.ts'
 import type { ChangeSet, WriteSet } from '../../src/domain/history/change-set.ts'
 import { decide } from '../../src/domain/history/decide.ts'
-import { identifiersOf } from '../../src/domain/history/observation.ts'
 import { answerId, type KeptAnswer, keepAnswers, type ParcelRecord } from '../../src/domain/history/parcel-record.ts'
 import type { IdentifierState, ParcelState } from '../../src/domain/history/parcel-state.ts'
 import { parseAllAnswer } from '../../src/domain/history/pull-response.ts'
@@ -8,8 +8,19 @@ import { type RecordBatch, recordBatch } from '../../src/domain/history/record-b
 import type { RecordRules } from '../../src/domain/history/record-rules.ts'
 import type { Incoming } from '../../src/domain/history/recording.ts'
 import { type KeptSighting, sightingId, sightingsOf } from '../../src/domain/history/sightings.ts'
-import type { KeptBody, KnownParcel, Needs, NextNumbers, Snapshot, Subscriber } from '../../src/domain/history/snapshot.ts'
-import { pushKey } from '../../src/domain/history/snapshot.ts'
+import {
+  addLoaded,
+  type BatchNeeds,
+  type KeptBody,
+  type Loaded,
+  type Needs,
+  type NextNumbers,
+  onlyNeeds,
+  pushKey,
+  type Snapshot,
+  type Subscriber,
+  startSnapshot,
+} from '../../src/domain/history/snapshot.ts'
 import type { CadenceModel } from '../../src/domain/polling/cadence.ts'
 
 interface HeldParcel {
@@ -19,12 +30,17 @@ interface HeldParcel {
   readonly bodies: readonly KeptBody[]
 }
 
+/**
+ * What is loaded before `decide` asks for more. `whole`: all there is of the parcels of a batch; `first`: its first needs; `certain`: those that are
+ * certain; `asked`: only the states of the parcels.
+ */
+export type Loads = 'whole' | 'first' | 'certain' | 'asked'
+
 interface Given {
   readonly rules: RecordRules
   readonly model: CadenceModel
   readonly endpoints: readonly Subscriber[]
-  /** `whole`: loads every parcel of a batch at once; `asked`: loads nothing until `decide` asks for it. */
-  readonly loads: 'whole' | 'asked'
+  readonly loads: Loads
 }
 
 /** The answer that decides the order at equal instants, and the sightings it lists. */
@@ -66,45 +82,50 @@ export function createMemoryRecording({ rules, model, endpoints, loads }: Given)
     return { answer: order, sightingIds: sightingsOf(reading.observation).map(sightingId) }
   }
 
-  function known({ state, sightings, answers, bodies }: HeldParcel): KnownParcel {
-    if (loads === 'asked') return { state, seconds: new Map(), whole: false, answers: null, order: null, pollable: null, bodies: null }
-    const order = orderOf(answers)?.sightingIds ?? []
-    return { state, seconds: bySecond(sightings), whole: true, answers, order, pollable: true, bodies }
+  function found(parcelIds: readonly number[]): readonly (readonly [number, HeldParcel])[] {
+    return parcelIds.map((parcelId) => {
+      const held = parcels.get(parcelId)
+      if (held === undefined) throw new Error(`parcel ${parcelId} is asked for, and there is none`)
+      return [parcelId, held]
+    })
   }
 
-  function load({ observations }: RecordBatch): Snapshot {
-    const named = new Set(observations.flatMap(namesOf).map((value) => identifiers.get(value)?.parcelId))
+  function look(needs: Needs): Loaded {
+    const sightingsOf = ([parcelId, { sightings }]: readonly [number, HeldParcel]) => [parcelId, [...sightings.values()]] as const
+    const asked = new Set(needs.pushes.map(({ parcelId, digest }) => pushKey(parcelId, digest)))
+    const held = [...pushes.values()].map(({ inboxId, parcelId, digest }) => [pushKey(parcelId, digest), inboxId] as const)
     return {
-      next,
-      identifiers,
-      parcels: new Map([...parcels].filter(([parcelId]) => named.has(parcelId)).map(([parcelId, held]) => [parcelId, known(held)])),
-      pushes: new Map([...pushes.values()].map(({ inboxId, parcelId, digest }) => [pushKey(parcelId, digest), inboxId])),
-      unrecorded: new Set([...pushes.values()].map(({ digest }) => digest)),
-      overfull: new Set(),
-      endpoints,
-      model,
+      needs,
+      parcels: found(needs.parcels).map(([, { state }]) => state),
+      pushes: new Map(held.filter(([key]) => asked.has(key))),
+      seconds: new Map(found(needs.seconds.map(({ parcelId }) => parcelId)).map(sightingsOf)),
+      whole: new Map(found(needs.whole).map(sightingsOf)),
+      answers: new Map(found(needs.answers).map(([parcelId, { answers }]) => [parcelId, answers])),
+      orders: new Map(found(needs.orders).map(([parcelId, { answers }]) => [parcelId, orderOf(answers)?.sightingIds ?? []])),
+      pollable: new Set(needs.pollable),
+      bodies: new Map(found(needs.bodies).map(([parcelId, { bodies }]) => [parcelId, bodies])),
     }
   }
 
-  function loadMore(snapshot: Snapshot, needs: Needs): Snapshot {
-    const loaded = new Map(snapshot.parcels)
-    const add = (parcelId: number, pick: (held: HeldParcel) => Partial<KnownParcel>) => {
-      const [before, held] = [loaded.get(parcelId), parcels.get(parcelId)]
-      if (before === undefined || held === undefined) throw new Error(`parcel ${parcelId} is asked for, and there is none`)
-      loaded.set(parcelId, { ...before, ...pick(held) })
+  /** Loads parcels to be joined as well, at once. */
+  function loadMore(snapshot: Snapshot, { joins, ...needs }: BatchNeeds): Snapshot {
+    const whole = [...new Set([...needs.whole, ...joins.flat()])]
+    const loaded = look({ ...needs, whole, answers: [...new Set([...needs.answers, ...joins.flat()])] })
+    return { ...addLoaded(snapshot, loaded), model }
+  }
+
+  function load(batch: RecordBatch): Snapshot {
+    const first = firstNeeds(batch, identifiers)
+    const { parcels: named, pushes: twins } = first
+    const start = { ...startSnapshot({ next, identifiers, endpoints }), model }
+    if (loads === 'first') return loadMore(start, first)
+    if (loads === 'asked') return loadMore(start, { ...onlyNeeds({ parcels: named, pushes: twins }), joins: [] })
+    if (loads === 'certain') {
+      const seen = look(onlyNeeds({ parcels: named, pushes: twins }))
+      return loadMore(start, { ...certainNeeds(first, seen.parcels, seen.pushes), joins: first.joins })
     }
-    const whole = ({ sightings }: HeldParcel) => ({ seconds: bySecond(sightings), whole: true })
-    for (const [parcelId, second] of needs.seconds) {
-      add(parcelId, ({ sightings }) => ({
-        seconds: new Map(loaded.get(parcelId)?.seconds).set(second, bySecond(sightings).get(second) ?? []),
-      }))
-    }
-    for (const parcelId of [...needs.whole, ...needs.joins.flat()]) add(parcelId, whole)
-    for (const parcelId of [...needs.answers, ...needs.joins.flat()]) add(parcelId, ({ answers }) => ({ answers }))
-    for (const parcelId of needs.orders) add(parcelId, ({ answers }) => ({ order: orderOf(answers)?.sightingIds ?? [] }))
-    for (const parcelId of needs.pollable) add(parcelId, () => ({ pollable: true }))
-    for (const parcelId of needs.bodies) add(parcelId, ({ bodies }) => ({ bodies }))
-    return { ...snapshot, parcels: loaded, unrecorded: new Set([...snapshot.unrecorded, ...needs.unrecorded]) }
+    const all = { whole: named, answers: named, orders: named, pollable: named, bodies: named }
+    return loadMore(start, { ...onlyNeeds({ parcels: named, pushes: twins, ...all }), joins: [] })
   }
 
   function decideWhole(batch: RecordBatch): ChangeSet {
@@ -180,13 +201,4 @@ export function createMemoryRecording({ rules, model, endpoints, loads }: Given)
         }
       }),
   }
-}
-
-function namesOf(incoming: Incoming): readonly string[] {
-  if (incoming.kind === 'poll') return identifiersOf(incoming.observation)
-  return incoming.reading.ok ? identifiersOf(incoming.reading.observation) : []
-}
-
-function bySecond(sightings: ReadonlyMap<string, KeptSighting>): Map<number, KeptSighting[]> {
-  return Map.groupBy(sightings.values(), ({ sighting }) => Math.floor(sighting.instant.atMs / 1000))
 }

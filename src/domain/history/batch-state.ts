@@ -4,7 +4,7 @@ import type { PollObservation } from './observation.ts'
 import type { KeptAnswer } from './parcel-record.ts'
 import { type IdentifierState, newParcel, type ParcelState } from './parcel-state.ts'
 import { type KeptSighting, sightingId, sightingsOf } from './sightings.ts'
-import type { KeptBody, Needs, NextNumbers, Snapshot } from './snapshot.ts'
+import { type BatchNeeds, type KeptBody, type NextNumbers, NO_PARCEL, type SecondNeed, type Snapshot, secondOf } from './snapshot.ts'
 
 /** A parcel as the observations of the batch decided so far leave it. */
 export interface ParcelDraft {
@@ -30,9 +30,9 @@ export interface ParcelDraft {
   readonly bodies: readonly KeptBody[]
 }
 
-/** What the decision needs and the snapshot does not hold; `needsOf` turns it into `Needs`. */
+/** What the decision needs and the snapshot does not hold; `needsOf` turns it into `BatchNeeds`. */
 export interface Missing {
-  readonly seconds: Map<string, readonly [number, number]>
+  readonly seconds: Map<string, SecondNeed>
   readonly joins: Map<string, readonly number[]>
   readonly whole: Set<number>
   readonly answers: Set<number>
@@ -97,10 +97,12 @@ export function startBatch(snapshot: Snapshot, nowMs: number): BatchState {
 }
 
 /** What has to be loaded before the batch can be decided; null: nothing. */
-export function needsOf({ missing }: BatchState): Needs | null {
+export function needsOf({ missing }: BatchState): BatchNeeds | null {
   const isComplete = Object.values(missing).every((one: { readonly size: number }) => one.size === 0)
   if (isComplete) return null
   return {
+    parcels: [],
+    pushes: [...missing.unrecorded].map((digest) => ({ parcelId: NO_PARCEL, digest })),
     seconds: [...missing.seconds.values()],
     joins: [...missing.joins.values()],
     whole: [...missing.whole],
@@ -108,7 +110,6 @@ export function needsOf({ missing }: BatchState): Needs | null {
     orders: [...missing.orders],
     pollable: [...missing.pollable],
     bodies: [...missing.bodies],
-    unrecorded: [...missing.unrecorded],
   }
 }
 
@@ -181,18 +182,13 @@ export function newDraft(parcelId: number, nowMs: number): ParcelDraft {
   }
 }
 
-/** The second since the epoch that an instant (epoch milliseconds) falls in. */
-export function secondOf(atMs: number): number {
-  return Math.floor(atMs / 1000)
-}
-
 /** The sightings of a parcel in one second. Notes the second as missing if it was not loaded, and then returns none. */
 export function sightingsInSecond({ missing }: BatchState, draft: ParcelDraft, second: number): readonly KeptSighting[] {
   const known = draft.seconds.get(second)
   if (known !== undefined) return known
   if (!draft.whole && second <= draft.storedTo) {
     const { parcelId } = draft.state
-    missing.seconds.set(`${parcelId}/${second}`, [parcelId, second])
+    missing.seconds.set(`${parcelId}/${second}`, { parcelId, second, digests: [] })
   }
   return []
 }

@@ -22,7 +22,7 @@ import type { IdentifierState } from './parcel-state.ts'
 import type { RecordBatch } from './record-batch.ts'
 import type { RecordRules } from './record-rules.ts'
 import type { Incoming, IncomingPoll } from './recording.ts'
-import type { Needs, Snapshot } from './snapshot.ts'
+import type { BatchNeeds, Snapshot } from './snapshot.ts'
 
 /**
  * Decides what a batch of observations changes, as data: pure and without a clock. Each observation sees what earlier ones created or
@@ -33,7 +33,7 @@ export function decide(
   snapshot: Snapshot,
   { observations, digests, nowMs }: RecordBatch,
   rules: RecordRules,
-): ChangeSet | { readonly needs: Needs } {
+): ChangeSet | { readonly needs: BatchNeeds } {
   const batch = startBatch(snapshot, nowMs)
   const recorded: Recorded[] = []
   const failures: unknown[] = []

@@ -1,12 +1,12 @@
 import type { FeedEvent } from '../delivery/feed-entry.ts'
-import { allSightings, answersOf, type BatchState, draftOf, nextSequence, type ParcelDraft, secondOf } from './batch-state.ts'
+import { allSightings, answersOf, type BatchState, draftOf, nextSequence, type ParcelDraft } from './batch-state.ts'
 import { deriveEntries } from './history.ts'
 import type { PollObservation, PushObservation } from './observation.ts'
 import { answerId, type KeptAnswer, keepAnswers } from './parcel-record.ts'
 import { countsFromMs, type LatestEntry, type ParcelJoin, type ParcelState } from './parcel-state.ts'
 import { ENTRIES_MAX } from './pull-response.ts'
 import { mergeSightings, sightingsOf, uniteSightings } from './sightings.ts'
-import { joinKey } from './snapshot.ts'
+import { joinKey, secondOf } from './snapshot.ts'
 
 /** The join of several parcels, before the observation that proved it is added. */
 export interface DraftJoin {

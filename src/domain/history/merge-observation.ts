@@ -12,7 +12,6 @@ import {
   nextSequence,
   orderOf,
   type ParcelDraft,
-  secondOf,
   sightingsInSecond,
 } from './batch-state.ts'
 import type { AnswerWrite } from './change-set.ts'
@@ -23,7 +22,7 @@ import { type IdentifierState, latestEntry, type ParcelState } from './parcel-st
 import { ENTRIES_MAX } from './pull-response.ts'
 import type { RecordRules } from './record-rules.ts'
 import { type KeptSighting, mergeSightings, sightingsOf } from './sightings.ts'
-import type { KeptBody } from './snapshot.ts'
+import { type KeptBody, secondOf } from './snapshot.ts'
 
 /** The parcel that an observation is about, and how the observation changes it apart from its history. */
 export interface Subject {

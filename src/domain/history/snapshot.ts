@@ -65,6 +65,9 @@ export interface Snapshot {
 /** The part of a snapshot that comes from the store. */
 export type StoredSnapshot = Omit<Snapshot, 'model'>
 
+/** The part of it that every batch begins with; of the identifiers those that its observations name. */
+export type BatchStart = Pick<Snapshot, 'next' | 'identifiers' | 'endpoints'>
+
 /** The parcel id of pushes that are not recorded: they belong to no parcel, so they are no duplicates once they are recorded. */
 export const NO_PARCEL = 0
 
@@ -78,17 +81,101 @@ export function joinKey(parcelIds: readonly number[]): string {
   return parcelIds.join()
 }
 
-/** What a decision needs and only the loaded data shows. Parcels are named by id. */
+/** The parts of a snapshot that an engine loads at a time. Parcels are named by id. */
 export interface Needs {
-  /** Sightings to load: pairs of a parcel's id and a second since the epoch. */
-  readonly seconds: readonly (readonly [number, number])[]
-  /** Sets of parcels to load completely, because they are to be joined. */
-  readonly joins: readonly (readonly number[])[]
+  /** The states of parcels. Parts of a parcel are loaded with its state, or after it. */
+  readonly parcels: readonly number[]
+  /** Pushes to look for in the inbox. */
+  readonly pushes: readonly { readonly parcelId: number; readonly digest: string }[]
+  /** Sightings of one second, each second of a parcel once. */
+  readonly seconds: readonly SecondNeed[]
+  /** All sightings of parcels. */
   readonly whole: readonly number[]
   readonly answers: readonly number[]
   readonly orders: readonly number[]
   readonly pollable: readonly number[]
   readonly bodies: readonly number[]
-  /** Digests to look up among pushes without a parcel. */
-  readonly unrecorded: readonly string[]
+}
+
+export interface SecondNeed {
+  readonly parcelId: number
+  /** Seconds since the epoch. */
+  readonly second: number
+  /** The pushes that need it. */
+  readonly digests: readonly string[]
+}
+
+/** All that a batch needs. */
+export interface BatchNeeds extends Needs {
+  /** Sets of parcels, the ids in ascending order, to load completely because they are to be joined; see `startJoins`. */
+  readonly joins: readonly (readonly number[])[]
+}
+
+/** What an engine loaded. What a map or set has no entry for was looked for, and there is none. */
+export interface Loaded {
+  /** What it looked for, which may be less than it was asked for (see `certainNeeds`). */
+  readonly needs: Needs
+  readonly parcels: readonly ParcelState[]
+  /** Inbox ids, by `pushKey`. */
+  readonly pushes: ReadonlyMap<string, number>
+  /** By parcel. */
+  readonly seconds: ReadonlyMap<number, readonly KeptSighting[]>
+  /** By parcel. */
+  readonly whole: ReadonlyMap<number, readonly KeptSighting[]>
+  readonly answers: ReadonlyMap<number, readonly KeptAnswer[]>
+  readonly orders: ReadonlyMap<number, readonly string[]>
+  readonly pollable: ReadonlySet<number>
+  readonly bodies: ReadonlyMap<number, readonly KeptBody[]>
+}
+
+const NOTHING_NEEDED: Needs = { parcels: [], pushes: [], seconds: [], whole: [], answers: [], orders: [], pollable: [], bodies: [] }
+
+/** Needs of which all but the given ones are empty. */
+export function onlyNeeds(needs: Partial<Needs>): Needs {
+  return { ...NOTHING_NEEDED, ...needs }
+}
+
+/** A snapshot of which nothing but the start of the batch is loaded. */
+export function startSnapshot(start: BatchStart): StoredSnapshot {
+  return { ...start, parcels: new Map(), pushes: new Map(), unrecorded: new Set(), overfull: new Set() }
+}
+
+/** Adds to a snapshot what an engine loaded. */
+export function addLoaded(snapshot: StoredSnapshot, loaded: Loaded): StoredSnapshot {
+  const { needs } = loaded
+  const parcels = new Map(snapshot.parcels)
+  const change = (parcelId: number, part: Partial<KnownParcel>) => {
+    const parcel = parcels.get(parcelId)
+    if (parcel !== undefined) parcels.set(parcelId, { ...parcel, ...part })
+  }
+  for (const state of loaded.parcels) parcels.set(state.parcelId, { ...UNLOADED, state })
+  for (const [parcelId, asked] of Map.groupBy(needs.seconds, (need) => need.parcelId)) {
+    const seconds = new Map(parcels.get(parcelId)?.seconds)
+    const found = bySecond(loaded.seconds.get(parcelId) ?? [])
+    for (const { second } of asked) seconds.set(second, found.get(second) ?? [])
+    change(parcelId, { seconds })
+  }
+  for (const parcelId of needs.whole) change(parcelId, { seconds: bySecond(loaded.whole.get(parcelId) ?? []), whole: true })
+  for (const parcelId of needs.answers) change(parcelId, { answers: loaded.answers.get(parcelId) ?? [] })
+  for (const parcelId of needs.orders) change(parcelId, { order: loaded.orders.get(parcelId) ?? [] })
+  for (const parcelId of needs.pollable) change(parcelId, { pollable: loaded.pollable.has(parcelId) })
+  for (const parcelId of needs.bodies) change(parcelId, { bodies: loaded.bodies.get(parcelId) ?? [] })
+  const unrecorded = needs.pushes.filter(({ parcelId }) => parcelId === NO_PARCEL).map(({ digest }) => digest)
+  return {
+    ...snapshot,
+    parcels,
+    pushes: new Map([...snapshot.pushes, ...loaded.pushes]),
+    unrecorded: new Set([...snapshot.unrecorded, ...unrecorded]),
+  }
+}
+
+const UNLOADED: Omit<KnownParcel, 'state'> = { seconds: new Map(), whole: false, answers: null, order: null, pollable: null, bodies: null }
+
+function bySecond(sightings: readonly KeptSighting[]): ReadonlyMap<number, readonly KeptSighting[]> {
+  return Map.groupBy(sightings, ({ sighting }) => secondOf(sighting.instant.atMs))
+}
+
+/** The second since the epoch that an instant (epoch milliseconds) falls in. */
+export function secondOf(atMs: number): number {
+  return Math.floor(atMs / 1000)
 }

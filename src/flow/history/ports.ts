@@ -1,9 +1,8 @@
 import type { ChangeSet } from '../../domain/history/change-set.ts'
 import type { IdentifierState, ParcelState, ParcelView } from '../../domain/history/parcel-state.ts'
-import type { RecordBatch } from '../../domain/history/record-batch.ts'
 import type { BatchReport, Incoming, RecordOutcome } from '../../domain/history/recording.ts'
 import type { KeptSighting } from '../../domain/history/sightings.ts'
-import type { Needs, StoredSnapshot } from '../../domain/history/snapshot.ts'
+import type { BatchStart, Loaded, Needs } from '../../domain/history/snapshot.ts'
 import type { FlightEnd } from '../../domain/polling/shared-budget.ts'
 
 /** An encoded answer, cached until something changes about its parcel: what is known of it, or whether it is polled. */
@@ -69,10 +68,10 @@ export interface HistoryTx {
   saveParcels(states: readonly ParcelState[]): void
   /** All sightings of parcels, by parcel; one without any may be absent. */
   loadSightings(parcelIds: readonly number[]): Promise<ReadonlyMap<number, readonly KeptSighting[]>>
-  /** Loads what a batch is about in two round trips: what its observations name, then the parcels found by that. */
-  loadSnapshot(batch: RecordBatch): Promise<StoredSnapshot>
-  /** Adds what a decision needed and the snapshot lacked. */
-  loadNeeds(snapshot: StoredSnapshot, needs: Needs, nowMs: number): Promise<StoredSnapshot>
+  /** Begins a batch of `size` observations that name these identifiers. */
+  beginBatch(names: readonly string[], size: number): Promise<BatchStart>
+  /** Loads parts of a snapshot, on PostgreSQL all of them in one round trip. Parcels whose states are loaded stay as they are until the transaction ends. */
+  loadNeeds(needs: Needs, nowMs: number): Promise<Loaded>
   /** Writes everything that a batch changes. PostgreSQL replaces the numbers from `Snapshot.next` on by real ones; on SQLite they are real. */
   applyChanges(changes: ChangeSet): Promise<void>
 }

@@ -9,6 +9,7 @@ import type { CadenceModel } from '../../domain/polling/cadence.ts'
 import type { ScanSample } from '../../domain/polling/scan-rate.ts'
 import type { Log } from '../ports.ts'
 import type { WriteStore, WriteTx } from '../write-store.ts'
+import { loadBatch, loadNeeds } from './load-batch.tx.ts'
 
 export interface RecordPorts {
   readonly store: WriteStore
@@ -76,10 +77,10 @@ export async function recordTogether(
   rules: RecordRules,
 ): Promise<Done> {
   const batch = recordBatch(observations, ports.clock.now())
-  let snapshot: Snapshot = { ...(await tx.loadSnapshot(batch)), model: ports.model() }
+  let snapshot: Snapshot = { ...(await loadBatch(tx, batch)), model: ports.model() }
   let decided = decide(snapshot, batch, rules)
   for (let needs = 0; 'needs' in decided && needs < NEEDS_MAX; needs++) {
-    snapshot = { ...snapshot, ...(await tx.loadNeeds(snapshot, decided.needs, batch.nowMs)) }
+    snapshot = { ...(await loadNeeds(tx, snapshot, decided.needs, batch.nowMs)), model: snapshot.model }
     decided = decide(snapshot, batch, rules)
   }
   if ('needs' in decided) throw new Error(`a batch still needs data after loading it twice: ${JSON.stringify(decided.needs)}`)

@@ -113,6 +113,16 @@ export async function loadAnswersOf(session: Session, parcelIds: readonly number
   return rows.map((row) => ({ parcelId: row.parcel_id, decidesOrder: row.decides_order === 1, answer: decodeAnswer(row) }))
 }
 
+/** The same by parcel; one without any is absent. */
+export async function loadAnswersByParcel(
+  session: Session,
+  parcelIds: readonly number[],
+): Promise<ReadonlyMap<number, readonly KeptAnswer[]>> {
+  if (parcelIds.length === 0) return new Map()
+  const byParcel = Map.groupBy(await session.all(ofParcels, { ids: parcelIds }), (row) => row.parcel_id)
+  return new Map([...byParcel].map(([parcelId, rows]) => [parcelId, rows.map(decodeAnswer)]))
+}
+
 /** Moves the answers of several parcels to one of them and drops those above the limit for one parcel. */
 export async function moveAnswers(session: Session, held: readonly HeldAnswer[], into: number): Promise<void> {
   if (held.every(({ parcelId }) => parcelId === into)) return

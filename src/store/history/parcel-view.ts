@@ -5,7 +5,7 @@ import type { Session } from '../engine.ts'
 import { loadAnswers } from './answers.ts'
 import type { Contents } from './contents.ts'
 import { loadIdentifiers } from './parcels.ts'
-import { loadOrder, loadSightings } from './sightings.ts'
+import { loadOrders, loadSightings } from './sightings.ts'
 
 /** Loads a parcel as apps see it, with all its identifiers. */
 export async function viewParcel(
@@ -33,6 +33,9 @@ export async function loadAnswerSource(
   { parcelId, trackingIds, wasPolled }: Known,
 ): Promise<AnswerSource> {
   const entries = deriveEntries(await loadSightings(session, contents, parcelId, null))
-  const ordered = orderHistory(entries, wasPolled && instantsTie(entries) ? await loadOrder(session, parcelId) : [])
+  const ordered = orderHistory(
+    entries,
+    wasPolled && instantsTie(entries) ? ((await loadOrders(session, [parcelId])).get(parcelId) ?? []) : [],
+  )
   return presentParcel(ordered, wasPolled ? await loadAnswers(session, parcelId) : [], trackingIds)
 }

@@ -99,6 +99,14 @@ const identifiersOf = statement<{ parcelId: number }>()((db, p) =>
 const identifiersOfAll = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db.selectFrom('identifier').selectAll().where('parcel_id', 'in', oneOf(p.ids)),
 )
+const pollableOf = statement<{ ids: readonly number[]; refusedToMs: number }>()((db, p, { oneOf }) =>
+  db
+    .selectFrom('identifier')
+    .select('parcel_id')
+    .distinct()
+    .where('parcel_id', 'in', oneOf(p.ids))
+    .where((row) => row.or([row('refused_at_ms', 'is', null), row('refused_at_ms', '<=', p.refusedToMs)])),
+)
 const upsertIdentifier = statement<{ value: string; parcelId: number; isTrackingId: number }>()((db, p) =>
   db
     .insertInto('identifier')
@@ -161,8 +169,8 @@ function compare<Value extends string | number>(one: Value, other: Value): numbe
 /** Returns the parcels with an identifier that may be polled now. */
 export async function pollableParcels(session: Session, parcelIds: readonly number[], nowMs: number): Promise<ReadonlySet<number>> {
   if (parcelIds.length === 0) return new Set()
-  const rows = await session.all(identifiersOfAll, { ids: parcelIds })
-  return new Set(rows.filter((row) => mayBePolled(row, nowMs)).map((row) => row.parcel_id))
+  const rows = await session.all(pollableOf, { ids: parcelIds, refusedToMs: nowMs - REFUSAL_HOLDS_MS })
+  return new Set(rows.map((row) => row.parcel_id))
 }
 
 function mayBePolled({ refused_at_ms: refusedAtMs }: Tables['identifier'], nowMs: number): boolean {

@@ -113,6 +113,7 @@ export async function loadSightingsOf(
   parcelIds: readonly number[],
 ): Promise<ReadonlyMap<number, readonly KeptSighting[]>> {
   const byParcel = new Map<number, KeptSighting[]>()
+  if (parcelIds.length === 0) return byParcel
   const rows = await session.all(ofParcels, { ids: parcelIds })
   for (const [at, kept] of (await decodeSightings(session, contents, rows)).entries()) {
     const parcelId = rows[at]?.parcel_id ?? 0
@@ -161,14 +162,21 @@ export async function moveSightings(session: Session, from: readonly number[], i
   await session.run(deleteOfParcels, { ids: from })
 }
 
-const orderAnswer = statement<{ parcelId: number }>()((db, p) =>
-  db.selectFrom('answer').select(['language', 'body', 'asked_at_ms']).where('parcel_id', '=', p.parcelId).where('decides_order', '=', 1),
+const orderAnswers = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
+  db
+    .selectFrom('answer')
+    .select(['parcel_id', 'language', 'body', 'asked_at_ms'])
+    .where('parcel_id', 'in', oneOf(p.ids))
+    .where('decides_order', '=', 1),
 )
 
-/** Returns the sighting ids of the order answer, in its order. It parses the stored bytes, because only ties need them. */
-export async function loadOrder(session: Session, parcelId: number): Promise<readonly string[]> {
-  const [row] = await session.all(orderAnswer, { parcelId })
-  if (row === undefined || row.body === null) return []
-  const reading = parseAllAnswer(row.body, { asked: '', language: row.language, contentLanguage: null, askedAtMs: row.asked_at_ms })
-  return reading.ok ? sightingsOf(reading.observation).map(sightingId) : []
+/** Returns the sighting ids of order answers, in their order. It parses the stored bytes, because only ties need them. */
+export async function loadOrders(session: Session, parcelIds: readonly number[]): Promise<ReadonlyMap<number, readonly string[]>> {
+  const orders = new Map<number, readonly string[]>()
+  if (parcelIds.length === 0) return orders
+  for (const { parcel_id: parcelId, language, body, asked_at_ms: askedAtMs } of await session.all(orderAnswers, { ids: parcelIds })) {
+    const reading = body === null ? null : parseAllAnswer(body, { asked: '', language, contentLanguage: null, askedAtMs })
+    if (reading?.ok === true) orders.set(parcelId, sightingsOf(reading.observation).map(sightingId))
+  }
+  return orders
 }

@@ -1,10 +1,8 @@
 import { sql } from 'kysely'
 import { StorageFailure } from '../../domain/errors.ts'
-import type { StoredSnapshot } from '../../domain/history/snapshot.ts'
 import type { WriteStore, WriteTx } from '../../flow/write-store.ts'
 import { listUnendedJobs } from '../admin/jobs.ts'
 import { replayDeliveries } from '../delivery/replays.ts'
-import { namesOf } from '../history/batch-names.ts'
 import { decodeIdentifier } from '../history/parcels.ts'
 import { findDuePolls } from '../polling/due-polls.ts'
 import { createLeases, createTransactionLeases, type Leases, type TransactionLeases } from '../polling/leases.ts'
@@ -22,7 +20,7 @@ import { readSubscribers, type Subscribers } from './delivery/subscribers.ts'
 import { createTransactionEndpoints, endpointVerbs, type TransactionEndpoints } from './delivery/transaction-endpoints.ts'
 import { applyBatch } from './history/apply-batch.ts'
 import { createInboxNumbers, type InboxNumbers } from './history/inbox-numbers.ts'
-import { loadBatch, loadNeeded } from './history/load-batch.ts'
+import { loadNeeds, readWhole } from './history/load-needs.ts'
 import {
   createKnownContents,
   createTransactionContents,
@@ -31,7 +29,6 @@ import {
 } from './history/postgres-contents.ts'
 import { createPostgresParcels, lockIdentifiers, takeParcelNumbers } from './history/postgres-parcels.ts'
 import { PROVISIONAL } from './history/provisional.ts'
-import { readWhole } from './history/read-batch.ts'
 import { isStorageFailure, type PostgresWriter } from './postgres.ts'
 import type { PostgresSession } from './postgres-session.ts'
 import { rawStatement } from './raw-statement.ts'
@@ -248,14 +245,13 @@ function recordingVerbs(parts: Parts) {
   /** Of the endpoints that the batch is decided with. */
   let endpointsVersion = 0
   return {
-    async loadSnapshot(batch): Promise<StoredSnapshot> {
-      const names = namesOf(batch.observations)
+    async beginBatch(names, size) {
       const isBack = memory.watch.asking()
       const [found, [parcelNumbers], subscribers, inboxId] = await Promise.all([
         names.length === 0 ? [] : session.all(lockIdentifiers, { values: names }),
         session.all(takeParcelNumbers, {}),
         readSubscribers(session, kept.subscribers),
-        kept.numbers.take(session, batch.observations.length),
+        kept.numbers.take(session, size),
       ])
       if (isBack(subscribers.standing)) memory.kept = nothingKept()
       // What was remembered until now, here or by another batch meanwhile, is of another server, or of commits that it has lost.
@@ -264,10 +260,10 @@ function recordingVerbs(parts: Parts) {
       endpointsVersion = subscribers.version
       const identifiers = new Map(found.map((row) => [row.value, decodeIdentifier(row)]))
       const next = { parcelId: parcelNumbers?.first ?? 0, sequence: PROVISIONAL + 1, inboxId }
-      return { ...(await loadBatch(source, batch, identifiers)), identifiers, endpoints: subscribers.endpoints, next }
+      return { next, identifiers, endpoints: subscribers.endpoints }
     },
     loadSightings: (parcelIds) => readWhole(source, parcelIds),
-    loadNeeds: async (snapshot, needs, nowMs) => ({ ...snapshot, ...(await loadNeeded(source, snapshot, needs, nowMs)) }),
+    loadNeeds: (needs, nowMs) => loadNeeds(source, needs, nowMs),
     async applyChanges(changes) {
       await applyBatch({ session, contents, leases: parts.leases, endpointsVersion, statuses: kept.statuses }, changes)
       for (const { statuses, parcels } of changes.writes) {

@@ -7,9 +7,9 @@ import { saveSighting } from '../history/sightings.ts'
 import { countDuplicate, deleteInbox, insertPush, updateInboxState } from '../ingest/inbox.ts'
 import { expectPush } from '../polling/expected-pushes.ts'
 import type { Leases } from '../polling/leases.ts'
-import type { SnapshotSource } from './load-snapshot.ts'
+import type { BatchSource } from './load-needs.ts'
 
-interface ApplySource extends SnapshotSource {
+interface ApplySource extends BatchSource {
   readonly leases: Pick<Leases, 'release'>
 }
 
@@ -25,7 +25,7 @@ export async function applyChanges(source: ApplySource, writes: readonly WriteSe
   }
 }
 
-async function applyJoin({ session, contents, known }: SnapshotSource, { join }: WriteSet): Promise<void> {
+async function applyJoin({ session, contents, known }: BatchSource, { join }: WriteSet): Promise<void> {
   if (join === null) return
   const identifiers = await joinParcels(session, contents, join)
   known.forgetJoined(
@@ -34,7 +34,7 @@ async function applyJoin({ session, contents, known }: SnapshotSource, { join }:
   )
 }
 
-function applyParcels({ known }: SnapshotSource, { parcels, created, identifiers, statuses }: WriteSet): void {
+function applyParcels({ known }: BatchSource, { parcels, created, identifiers, statuses }: WriteSet): void {
   for (const status of statuses) known.noteStatus(status)
   for (const state of parcels.values()) {
     if (created.has(state.parcelId)) known.insert(state)
@@ -43,7 +43,7 @@ function applyParcels({ known }: SnapshotSource, { parcels, created, identifiers
   for (const identifier of identifiers) known.saveIdentifier(identifier)
 }
 
-function applyInbox({ session }: SnapshotSource, { inbox, dropped, duplicates }: WriteSet): void {
+function applyInbox({ session }: BatchSource, { inbox, dropped, duplicates }: WriteSet): void {
   for (const push of inbox) {
     if (push.push.inboxId === undefined) insertPush(session, push)
     else updateInboxState(session, push)
@@ -52,7 +52,7 @@ function applyInbox({ session }: SnapshotSource, { inbox, dropped, duplicates }:
   for (const inboxId of duplicates) countDuplicate(session, inboxId)
 }
 
-async function applyHistory({ session, contents }: SnapshotSource, { sightings, answers }: WriteSet): Promise<void> {
+async function applyHistory({ session, contents }: BatchSource, { sightings, answers }: WriteSet): Promise<void> {
   for (const { parcelId, kept } of sightings) {
     const contentId = contents.recall(kept.content) ?? (await contents.idOf(kept.content))
     saveSighting(session, parcelId, contentId, kept)
@@ -63,7 +63,7 @@ async function applyHistory({ session, contents }: SnapshotSource, { sightings, 
   }
 }
 
-async function applyFeed({ session }: SnapshotSource, { feed, composed, deliveries, expected }: WriteSet): Promise<void> {
+async function applyFeed({ session }: BatchSource, { feed, composed, deliveries, expected }: WriteSet): Promise<void> {
   for (const event of feed) appendFeed(session, event)
   for (const { sequence, body } of composed) await saveComposedEvent(session, sequence, body)
   for (const delivery of deliveries) await queueDelivery(session, delivery)

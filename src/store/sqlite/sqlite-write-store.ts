@@ -11,7 +11,7 @@ import { createWriteVerbs, type WriteParts } from '../write-verbs.ts'
 import { applyChanges } from './apply-changes.ts'
 import { readFeedEntries } from './feed-row-by-row.ts'
 import { createKnownParcels, type KnownParcels } from './known-parcels.ts'
-import { loadNeeds, loadSnapshot } from './load-snapshot.ts'
+import { loadNeeds } from './load-needs.ts'
 
 /** Values cached between transactions; null: not read yet, or possibly stale. */
 interface Memory {
@@ -118,14 +118,13 @@ function recordingVerbs(parts: Parts) {
   const { session, parcels, memory, endpoints } = parts
   const source = { session, contents: parts.contents, known: parcels, leases: parts.leases }
   return {
-    async loadSnapshot(batch) {
+    async beginBatch(names) {
       const lastInbox = memory.inboxId ?? (await lastInboxId(session))
       const next = { parcelId: (await parcels.lastId()) + 1, sequence: (memory.sequence ?? 0) + 1, inboxId: lastInbox + 1 }
-      return { ...(await loadSnapshot(source, batch)), endpoints: await endpoints.list(), next }
+      const identifiers = new Map((await parcels.findIdentifiers(names)).map((identifier) => [identifier.value, identifier]))
+      return { next, identifiers, endpoints: await endpoints.list() }
     },
-    async loadNeeds(snapshot, needs, nowMs) {
-      return { ...snapshot, ...(await loadNeeds(source, snapshot, needs, nowMs)) }
-    },
+    loadNeeds: (needs, nowMs) => loadNeeds(source, needs, nowMs),
     async applyChanges({ writes, next }) {
       await applyChanges(source, writes)
       memory.sequence = next.sequence - 1

@@ -6,7 +6,7 @@ import { parsePush } from '../../../src/domain/ingest/parse-push.ts'
 import { createCarrierModelKeeper } from '../../../src/flow/polling/carrier-model.ts'
 import { pushBody } from '../../support/builders.ts'
 import { casesOf, LONG } from '../../support/long-form.ts'
-import { createMemoryRecording } from '../../support/memory-recording.ts'
+import { createMemoryRecording, type Loads } from '../../support/memory-recording.ts'
 import { answers, recordAll } from '../../support/model.ts'
 import { copiesAroundAnother, everyOrder, observations, rearranged, type Seen } from '../../support/observations.ts'
 import { recordOptions } from '../../support/policy.ts'
@@ -17,7 +17,7 @@ const RUNS = LONG ? 10_000 : casesOf(1000, 120)
 const NOON = Date.UTC(2026, 2, 1, 12)
 const model = createCarrierModelKeeper({ now: () => NOON }).current()
 const endpoints = [{ endpoint: { ...endpointSettings, id: '1', backfill: true }, queuedTo: null, backfilled: null }]
-const recording = (loads: 'whole' | 'asked') => createMemoryRecording({ rules: recordOptions, model, endpoints, loads })
+const recording = (loads: Loads) => createMemoryRecording({ rules: recordOptions, model, endpoints, loads })
 
 function incoming({ observation, body }: Seen): Incoming {
   return observation.kind === 'poll' ? { kind: 'poll', observation, watch: true } : push(body)
@@ -70,11 +70,15 @@ test('P8: copies of a listing, and another that could join between them, give th
   }
 })
 
-test('a batch is decided alike whether all was loaded at once or only what deciding asks for', () => {
+test('a batch is decided alike whatever is loaded before deciding asks for more', () => {
   fc.assert(
     fc.property(cases, ([[, again], sizes]) => {
-      const [whole, asked] = [recording('whole'), recording('asked')]
-      for (const batch of inBatches(again, sizes)) expect(asked.record(batch, NOON)).toEqual(whole.record(batch, NOON))
+      const whole = recording('whole')
+      const others = [recording('first'), recording('certain'), recording('asked')]
+      for (const batch of inBatches(again, sizes)) {
+        const decided = whole.record(batch, NOON)
+        for (const other of others) expect(other.record(batch, NOON)).toEqual(decided)
+      }
     }),
     { numRuns: casesOf(500, 60), seed: 20261125 },
   )
@@ -90,7 +94,7 @@ test('what is decided is data: it can be printed, and read again as the same', (
 test('an observation that breaks what decides is refused alone, and takes no number', () => {
   const broken = {
     ...push(pushBody({ trackingIds: ['2001'] })),
-    reading: { ok: true, observation: { kind: 'push' } },
+    reading: { ok: true, observation: { kind: 'push', trackingIds: ['2001'] } },
   } as unknown as Incoming
   const [one, other] = [recording('whole'), recording('whole')]
   const beside = one.record([push(pushBody()), broken, push(pushBody({ trackingIds: ['3001'] }))], NOON)

@@ -5,10 +5,12 @@ import { deriveEntries, instantsTie, orderHistory } from '../../../domain/histor
 import { presentParcel } from '../../../domain/history/parcel-record.ts'
 import { feedEntriesOf } from '../../delivery/feed-entries.ts'
 import { survivorOf } from '../../delivery/survivors.ts'
+import { loadAnswersByParcel } from '../../history/answers.ts'
 import { loadIdentifiersOf } from '../../history/parcels.ts'
+import { loadOrders } from '../../history/sightings.ts'
 import type { Tables } from '../../schema.ts'
 import { metAnother } from '../conflicts.ts'
-import { type BatchSource, readAnswers, readOrders, readWhole } from '../history/read-batch.ts'
+import { type BatchSource, readWhole } from '../history/load-needs.ts'
 import { rawStatement } from '../raw-statement.ts'
 
 type HeldRow = Pick<Selectable<Tables['feed']>, 'sequence' | 'entry' | 'payload_ref' | 'earlier_audience'> & {
@@ -59,13 +61,13 @@ async function readParcels(source: BatchSource, ids: readonly number[]): Promise
   const { session } = source
   const [sightings, answers, identifiers] = await Promise.all([
     readWhole(source, ids),
-    readAnswers(session, ids),
+    loadAnswersByParcel(session, ids),
     loadIdentifiersOf(session, ids),
   ])
   const named = Map.groupBy(identifiers, (row) => row.parcel_id)
   const entries = new Map(ids.map((id) => [id, deriveEntries(sightings.get(id) ?? [])]))
   const tied = ids.filter((id) => answers.has(id) && instantsTie(entries.get(id) ?? []))
-  const orders = await readOrders(session, tied)
+  const orders = await loadOrders(session, tied)
   return new Map(
     ids.map((parcelId) => {
       const names = named.get(parcelId) ?? []

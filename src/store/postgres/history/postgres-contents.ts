@@ -54,7 +54,7 @@ export function createTransactionContents(session: Session, known: KnownContents
       own.set(json, id)
       return id
     },
-    // Words are read with their ids here (`read-batch`).
+    // Words are read with their ids here (`load-needs`).
     recallContent: () => undefined,
     async read(through, ids) {
       const read = await plain.read(through, ids)

@@ -1,0 +1,141 @@
+import { identifiersOf, type PollObservation, type PushObservation } from './observation.ts'
+import type { IdentifierState, ParcelState } from './parcel-state.ts'
+import type { RecordBatch } from './record-batch.ts'
+import type { Incoming } from './recording.ts'
+import { type BatchNeeds, type Needs, NO_PARCEL, pushKey, type SecondNeed, secondOf } from './snapshot.ts'
+
+/** Returns every identifier that the observations name, without duplicates. */
+export function namesOf(observations: readonly Incoming[]): readonly string[] {
+  const values = new Set<string>()
+  for (const incoming of observations) {
+    const observation = observationOf(incoming)
+    if (observation !== null) for (const value of identifiersOf(observation)) values.add(value)
+  }
+  return [...values]
+}
+
+/** Null: a push that is not a valid event. */
+function observationOf(incoming: Incoming): PushObservation | PollObservation | null {
+  if (incoming.kind === 'poll') return incoming.observation
+  return incoming.reading.ok ? incoming.reading.observation : null
+}
+
+/**
+ * States all that deciding a batch is likely to need, as far as the identifiers show it: loading too much costs less than a second round trip. The
+ * parcels need not be known yet.
+ */
+export function firstNeeds({ observations, digests }: RecordBatch, identifiers: ReadonlyMap<string, IdentifierState>): BatchNeeds {
+  const pushes: BatchNeeds['pushes'][number][] = []
+  for (const [at, incoming] of observations.entries()) {
+    if (incoming.kind === 'poll') continue
+    const parcelId = incoming.reading.ok ? parcelNamed(incoming.reading.observation, identifiers) : NO_PARCEL
+    if (parcelId !== null) pushes.push({ parcelId, digest: digests[at] ?? '' })
+  }
+  const parcels: number[] = []
+  const [joins, single, whole]: [(readonly number[])[], number[], number[]] = [[], [], []]
+  const seconds: SecondNeed[] = []
+  for (const component of componentsOf(observations, identifiers)) {
+    const [only] = component.parcels
+    if (only === undefined) continue
+    parcels.push(...component.parcels)
+    if (component.parcels.size > 1) {
+      joins.push([...component.parcels].sort((a, b) => a - b))
+      continue
+    }
+    single.push(only)
+    if (component.hasPoll) whole.push(only)
+    else seconds.push(...secondsOf(only, component.members, observations, digests))
+  }
+  return { parcels, pushes, seconds, whole, joins, answers: single, pollable: parcels, orders: [], bodies: [] }
+}
+
+/** Returns the only parcel that can hold a duplicate of the push; null if its identifiers are unknown or belong to several parcels. */
+function parcelNamed({ trackingIds }: PushObservation, identifiers: ReadonlyMap<string, IdentifierState>): number | null {
+  const parcelId = identifiers.get(trackingIds[0] ?? '')?.parcelId
+  return parcelId !== undefined && trackingIds.every((value) => identifiers.get(value)?.parcelId === parcelId) ? parcelId : null
+}
+
+function secondsOf(
+  parcelId: number,
+  members: readonly number[],
+  observations: RecordBatch['observations'],
+  digests: RecordBatch['digests'],
+): Iterable<SecondNeed> {
+  const needs = new Map<number, SecondNeed & { readonly digests: string[] }>()
+  for (const at of members) {
+    const incoming = observations[at]
+    if (incoming?.kind !== 'push' || !incoming.reading.ok) continue
+    const second = secondOf(incoming.reading.observation.sighting.instant.atMs)
+    const need = needs.get(second)
+    if (need === undefined) needs.set(second, { parcelId, second, digests: [digests[at] ?? ''] })
+    else need.digests.push(digests[at] ?? '')
+  }
+  return needs.values()
+}
+
+/**
+ * Leaves of the first needs of a batch what is certainly needed, now that its parcels and pushes are known. `decide` asks for the rest, which pays where
+ * asking costs less than reading.
+ */
+export function certainNeeds(needs: Needs, parcels: readonly ParcelState[], pushes: ReadonlyMap<string, number>): Needs {
+  const states = new Map(parcels.map((state) => [state.parcelId, state]))
+  return {
+    ...needs,
+    seconds: needs.seconds.filter(({ parcelId, second, digests }) => {
+      const latest = states.get(parcelId)?.latest ?? null
+      // Nothing is stored after the latest entry, and duplicates change nothing.
+      return latest !== null && second <= secondOf(latest.atMs) && digests.some((digest) => !pushes.has(pushKey(parcelId, digest)))
+    }),
+    answers: needs.whole,
+    // Whether the carrier may be asked matters only if it did not know the parcel.
+    pollable: needs.pollable.filter((parcelId) => states.get(parcelId)?.stopped === 'unknown'),
+  }
+}
+
+/** Observations of a batch that are, or may prove to be, about one parcel. */
+interface Component {
+  /** The ids of stored parcels that have one of the identifiers they name. */
+  readonly parcels: Set<number>
+  /** Indexes into the batch. */
+  readonly members: number[]
+  /** What leads to it: the id of a stored parcel, or an identifier that no parcel has yet. */
+  readonly keys: (string | number)[]
+  hasPoll: boolean
+}
+
+/** Groups a batch by the identifiers its observations name. Two groups never share a parcel, whatever is decided. */
+function componentsOf(observations: readonly Incoming[], identifiers: ReadonlyMap<string, IdentifierState>): Iterable<Component> {
+  const byKey = new Map<string | number, Component>()
+  for (const [at, incoming] of observations.entries()) {
+    const observation = observationOf(incoming)
+    if (observation === null) continue
+    let component: Component | undefined
+    for (const value of identifiersOf(observation)) {
+      const parcelId = identifiers.get(value)?.parcelId
+      const key = parcelId ?? value
+      const found = byKey.get(key) ?? {
+        parcels: new Set(parcelId === undefined ? [] : [parcelId]),
+        members: [],
+        keys: [key],
+        hasPoll: false,
+      }
+      if (component === undefined || component === found) component = found
+      else absorb(component, found, byKey)
+      byKey.set(key, component)
+    }
+    if (component === undefined) continue
+    component.members.push(at)
+    if (observation.kind === 'poll') component.hasPoll = true
+  }
+  return new Set(byKey.values())
+}
+
+function absorb(into: Component, from: Component, byKey: Map<string | number, Component>): void {
+  for (const parcelId of from.parcels) into.parcels.add(parcelId)
+  for (const key of from.keys) {
+    byKey.set(key, into)
+    into.keys.push(key)
+  }
+  into.members.push(...from.members)
+  into.hasPoll ||= from.hasPoll
+}

@@ -1,0 +1,70 @@
+import { createEntryCount, type EntryCount } from './count-entries.ts'
+import type { ParcelState } from './parcel-state.ts'
+import { ENTRIES_MAX } from './pull-response.ts'
+import { joinKey, type Needs, onlyNeeds, type StoredSnapshot } from './snapshot.ts'
+
+/** Parcels to be joined, of which some are still to be loaded. */
+export interface JoinLoad {
+  readonly key: string
+  /** What is left to load, in order. The parcels of a stretch are loaded together; its last one may push their entries above the limit. */
+  readonly stretches: readonly (readonly number[])[]
+  /** The maximum of entries of the joined parcel. */
+  readonly entriesMax: number
+  /** Null: all fits into one stretch, so it is loaded without counting. */
+  readonly count: EntryCount | null
+}
+
+/** The loads of sets of parcels whose states are known. */
+export function startJoins(joins: readonly (readonly number[])[], { parcels }: StoredSnapshot): readonly JoinLoad[] {
+  return joins.map((parcelIds) => {
+    const states = parcelIds.flatMap((parcelId) => parcels.get(parcelId)?.state ?? [])
+    const entriesMax = states.reduce((most, { entryCount }) => Math.max(most, entryCount), ENTRIES_MAX)
+    const stretches = stretchesOf(states, entriesMax)
+    return { key: joinKey(parcelIds), stretches, entriesMax, count: stretches.length > 1 ? createEntryCount() : null }
+  })
+}
+
+function stretchesOf(states: readonly ParcelState[], entriesMax: number): readonly (readonly number[])[] {
+  const stretches: number[][] = []
+  let room = 0
+  for (const { parcelId, entryCount } of states) {
+    const stretch = stretches.at(-1)
+    if (stretch === undefined || room < 0) {
+      stretches.push([parcelId])
+      room = entriesMax
+    } else stretch.push(parcelId)
+    room -= entryCount
+  }
+  return stretches
+}
+
+/** What to load next: a stretch of each. */
+export function joinNeeds(joins: readonly JoinLoad[], { parcels }: StoredSnapshot): Needs {
+  const next = joins.flatMap(({ stretches }) => stretches[0] ?? [])
+  return onlyNeeds({ whole: next.filter((parcelId) => parcels.get(parcelId)?.whole === false), answers: next })
+}
+
+/**
+ * The loads that are left after what `joinNeeds` stated was loaded, and the snapshot in which sets that already have too many entries for one parcel are
+ * marked as overfull. The rest of them is not loaded.
+ */
+export function continueJoins(
+  joins: readonly JoinLoad[],
+  snapshot: StoredSnapshot,
+): { readonly joins: readonly JoinLoad[]; readonly snapshot: StoredSnapshot } {
+  const overfull = new Set(snapshot.overfull)
+  const left: JoinLoad[] = []
+  for (const { key, stretches, entriesMax, count } of joins) {
+    const [loaded = [], ...rest] = stretches
+    if (count !== null) countEntries(count, loaded, snapshot)
+    if (count !== null && count.atLeast() > entriesMax) overfull.add(key)
+    else if (rest.length > 0) left.push({ key, stretches: rest, entriesMax, count })
+  }
+  return { joins: left, snapshot: { ...snapshot, overfull } }
+}
+
+function countEntries(count: EntryCount, parcelIds: readonly number[], { parcels }: StoredSnapshot): void {
+  for (const parcelId of parcelIds) {
+    for (const held of parcels.get(parcelId)?.seconds.values() ?? []) for (const { sighting } of held) count.add(sighting)
+  }
+}

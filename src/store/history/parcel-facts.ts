@@ -1,0 +1,35 @@
+import type { KeptBody, Loaded, Needs } from '../../domain/history/snapshot.ts'
+import type { Session } from '../engine.ts'
+import { listPushes } from '../ingest/inbox.ts'
+import { loadAnswersByParcel } from './answers.ts'
+import { pollableParcels } from './parcels.ts'
+import { loadOrders } from './sightings.ts'
+
+/** Loads the needs of a batch that both engines load alike: what is kept of parcels besides their sightings. */
+export async function loadParcelFacts(
+  session: Session,
+  needs: Needs,
+  nowMs: number,
+): Promise<Pick<Loaded, 'answers' | 'orders' | 'pollable' | 'bodies'>> {
+  const [answers, orders, pollable, bodies] = await Promise.all([
+    loadAnswersByParcel(session, needs.answers),
+    loadOrders(session, needs.orders),
+    pollableParcels(session, needs.pollable, nowMs),
+    Promise.all(needs.bodies.map(async (parcelId) => [parcelId, await loadBodies(session, parcelId)] as const)),
+  ])
+  return { answers, orders, pollable, bodies: new Map(bodies) }
+}
+
+/** How many pushes one read returns. */
+const PUSHES_PER_READ = 100
+
+async function loadBodies(session: Session, parcelId: number): Promise<readonly KeptBody[]> {
+  const bodies: KeptBody[] = []
+  let after: Uint8Array | null = new Uint8Array()
+  while (after !== null) {
+    const kept: Awaited<ReturnType<typeof listPushes>> = await listPushes(session, { parcelId, after, limit: PUSHES_PER_READ })
+    for (const { inboxId, body } of kept) bodies.push({ inboxId, body })
+    after = kept.length < PUSHES_PER_READ ? null : (kept.at(-1)?.digest ?? null)
+  }
+  return bodies
+}

@@ -1,0 +1,177 @@
+import { describe, expect, test } from 'vitest'
+import { noAudience } from '../../../src/domain/history/audience.ts'
+import { certainNeeds, firstNeeds, namesOf } from '../../../src/domain/history/batch-needs.ts'
+import { continueJoins, joinNeeds, startJoins } from '../../../src/domain/history/join-loads.ts'
+import { newParcel } from '../../../src/domain/history/parcel-state.ts'
+import { ENTRIES_MAX } from '../../../src/domain/history/pull-response.ts'
+import { recordBatch } from '../../../src/domain/history/record-batch.ts'
+import type { Incoming } from '../../../src/domain/history/recording.ts'
+import { type KeptSighting, sightingsOf } from '../../../src/domain/history/sightings.ts'
+import { addLoaded, joinKey, NO_PARCEL, onlyNeeds, pushKey, startSnapshot } from '../../../src/domain/history/snapshot.ts'
+import { parsePush } from '../../../src/domain/ingest/parse-push.ts'
+import { aPoll, aPush, type PollFields, type PushFields, pushBody } from '../../support/builders.ts'
+
+const NOON = Date.UTC(2026, 2, 1, 12)
+/** The second of an event of `aPush`. */
+const TEN = Date.UTC(2026, 2, 1, 10) / 1000
+
+const incoming = (body: Uint8Array): Incoming => parsePush({ body, contentEncoding: null, receivedAtMs: NOON, keyIndex: 0 })
+const push = (fields: PushFields = {}) => incoming(pushBody(fields))
+const poll = (fields: PollFields): Incoming => ({ kind: 'poll', observation: aPoll(fields), watch: false })
+
+/** The first needs of a batch, with the digests of its pushes. */
+function needsOf(known: Readonly<Record<string, number>>, ...observations: readonly Incoming[]) {
+  const identifiers = new Map(Object.entries(known).map(([value, parcelId]) => [value, { value, parcelId, isTrackingId: true }]))
+  const batch = recordBatch(observations, NOON)
+  return { needs: firstNeeds(batch, identifiers), digests: batch.digests }
+}
+
+test('names every identifier of a batch once, and none of a push that is no event', () => {
+  const named = namesOf([
+    push({ trackingIds: ['1001', '1002'] }),
+    incoming(Buffer.from('{')),
+    poll({ asked: '1002', trackingIds: ['1003'] }),
+  ])
+  expect(named).toEqual(['1001', '1002', '1003'])
+})
+
+describe('the first needs of a batch', () => {
+  test('are nothing for a parcel that nobody knows', () => {
+    expect(needsOf({}, push()).needs).toEqual({ ...onlyNeeds({}), joins: [] })
+  })
+
+  test('are, for pushes of one parcel, whether they are kept and the seconds they touch', () => {
+    const later = { eventTime: '2026-03-01T10:00:00.900Z', location: 'Malmö' }
+    const { needs, digests } = needsOf({ 1001: 7 }, push(), push(later), push({ eventTime: '2026-03-01T10:00:01Z' }))
+    const [one = '', two = '', three = ''] = digests
+    expect(needs).toEqual({
+      ...onlyNeeds({
+        parcels: [7],
+        pushes: digests.map((digest) => ({ parcelId: 7, digest })),
+        seconds: [
+          { parcelId: 7, second: TEN, digests: [one, two] },
+          { parcelId: 7, second: TEN + 1, digests: [three] },
+        ],
+        answers: [7],
+        pollable: [7],
+      }),
+      joins: [],
+    })
+  })
+
+  test('are the whole parcel once one of its observations is a poll', () => {
+    const { needs } = needsOf({ 1001: 7 }, push(), poll({ asked: '1001' }))
+    expect(needs).toMatchObject({ parcels: [7], whole: [7], seconds: [], answers: [7], joins: [] })
+  })
+
+  test('are the parcels to be joined if observations lead from one to the other, the oldest first', () => {
+    const { needs } = needsOf({ 1001: 9, 1003: 7 }, push({ trackingIds: ['1001', '1002'] }), push({ trackingIds: ['1002', '1003'] }))
+    expect(needs).toMatchObject({ joins: [[7, 9]], whole: [], seconds: [], answers: [] })
+    expect(new Set(needs.parcels)).toEqual(new Set([7, 9]))
+  })
+
+  test('are no duplicate of a push whose identifiers belong to several parcels or to none', () => {
+    expect(
+      needsOf({ 1001: 9, 1003: 7 }, push({ trackingIds: ['1001', '1003'] }), push({ trackingIds: ['1001', '1004'] })).needs.pushes,
+    ).toEqual([])
+  })
+
+  test('are whether a push that is no event is kept without a parcel', () => {
+    const { needs, digests } = needsOf({}, incoming(Buffer.from('{')))
+    expect(needs).toEqual({ ...onlyNeeds({ pushes: [{ parcelId: NO_PARCEL, digest: digests[0] ?? '' }] }), joins: [] })
+  })
+})
+
+describe('the certain needs', () => {
+  const state = { ...newParcel(7, NOON), latest: { status: 'TerminalArrived', atMs: TEN * 1000 + 250 } }
+  const { needs, digests } = needsOf({ 1001: 7 }, push(), push({ eventTime: '2026-03-01T10:00:01Z' }))
+
+  test('leave out seconds after the latest entry', () => {
+    expect(certainNeeds(needs, [state], new Map()).seconds.map(({ second }) => second)).toEqual([TEN])
+    expect(certainNeeds(needs, [newParcel(7, NOON)], new Map()).seconds).toEqual([])
+  })
+
+  test('leave out seconds of duplicates alone', () => {
+    const kept = new Map([[pushKey(7, digests[0] ?? ''), 1]])
+    expect(certainNeeds(needs, [state], kept).seconds).toEqual([])
+    const beside = needsOf({ 1001: 7 }, push(), push({ location: 'Malmö' }))
+    expect(certainNeeds(beside.needs, [state], kept).seconds).toHaveLength(1)
+  })
+
+  test('are answers only of a parcel that was polled', () => {
+    expect(certainNeeds(needs, [state], new Map()).answers).toEqual([])
+    expect(certainNeeds(needsOf({ 1001: 7 }, poll({ asked: '1001' })).needs, [state], new Map()).answers).toEqual([7])
+  })
+
+  test('ask whether the carrier may be asked only about a parcel it did not know', () => {
+    expect(certainNeeds(needs, [state], new Map()).pollable).toEqual([])
+    expect(certainNeeds(needs, [{ ...state, stopped: 'unknown' }], new Map()).pollable).toEqual([7])
+  })
+})
+
+describe('parcels to be joined', () => {
+  const nothing = { next: { parcelId: 1, sequence: 1, inboxId: 1 }, identifiers: new Map(), endpoints: [] }
+  /** So many entries that differ, as a parcel keeps them. */
+  const sightings = (count: number, from = 0): readonly KeptSighting[] =>
+    Array.from({ length: count }, (_, nth) =>
+      sightingsOf(aPush({ location: `Place ${from + nth}` })).map((one) => ({
+        ...one,
+        sequence: nth,
+        learntAtMs: null,
+        audience: noAudience,
+      })),
+    ).flat()
+
+  /** Loads a join whose parcels hold these sightings: what was asked for in each turn, and the last snapshot. */
+  function load(...held: readonly (readonly KeptSighting[])[]) {
+    const ids = held.map((_, at) => at + 1)
+    const parcels = held.map(({ length }, at) => ({ ...newParcel(at + 1, NOON), entryCount: length }))
+    const found = {
+      pushes: new Map(),
+      seconds: new Map(),
+      answers: new Map(),
+      orders: new Map(),
+      pollable: new Set<number>(),
+      bodies: new Map(),
+    }
+    const loaded = (needs: ReturnType<typeof onlyNeeds>) => ({
+      ...found,
+      needs,
+      parcels: needs.parcels.length === 0 ? [] : parcels,
+      whole: new Map(needs.whole.map((id) => [id, held[id - 1] ?? []])),
+    })
+    let snapshot = addLoaded(startSnapshot(nothing), loaded(onlyNeeds({ parcels: ids })))
+    const turns: (readonly number[])[] = []
+    let joins = startJoins([ids], snapshot)
+    while (joins.length > 0) {
+      const needs = joinNeeds(joins, snapshot)
+      turns.push(needs.whole)
+      ;({ joins, snapshot } = continueJoins(joins, addLoaded(snapshot, loaded(needs))))
+    }
+    return { turns, snapshot }
+  }
+
+  test('are loaded together if they fit into one', () => {
+    const { turns, snapshot } = load(sightings(2), sightings(3, 2), sightings(4, 5))
+    expect(turns).toEqual([[1, 2, 3]])
+    expect([...snapshot.parcels.values()].map(({ whole, answers }) => ({ whole, answers }))).toEqual(
+      Array.from({ length: 3 }, () => ({ whole: true, answers: [] })),
+    )
+    expect(snapshot.overfull.size).toBe(0)
+  })
+
+  test('are loaded no further once their entries exceed the limit', () => {
+    const half = ENTRIES_MAX / 2 + 1
+    const { turns, snapshot } = load(sightings(half), sightings(half, half), sightings(half, 2 * half), sightings(half, 3 * half))
+    expect(turns).toEqual([[1, 2]])
+    expect([...snapshot.overfull]).toEqual([joinKey([1, 2, 3, 4])])
+    expect(snapshot.parcels.get(3)?.whole).toBe(false)
+  })
+
+  test('are loaded to the end if they hold the same entries', () => {
+    const same = sightings(ENTRIES_MAX / 2 + 1)
+    const { turns, snapshot } = load(same, same, same)
+    expect(turns).toEqual([[1, 2], [3]])
+    expect(snapshot.overfull.size).toBe(0)
+  })
+})
