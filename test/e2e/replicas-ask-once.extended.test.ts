@@ -48,9 +48,14 @@ const bodyOf = (url: string) => goodBody.replace('370000000000000001', /AB(\d+)S
 
 const callsAbout = (number: string) => asked.urls.filter((url) => url.includes(number))
 
+/** A question that was kept waiting too long is a 503, and an app asks again. */
 async function askOne({ internalUrl, token }: Relay, path: string, method: string) {
-  const answer = await fetchDocumented(`${internalUrl}${path}`, { method, headers: { authorization: `Bearer ${token}` } })
-  return { status: answer.status, body: await answer.text() }
+  for (let time = 1; ; time++) {
+    const answer = await fetchDocumented(`${internalUrl}${path}`, { method, headers: { authorization: `Bearer ${token}` } })
+    const body = await answer.text()
+    if (answer.status !== 503 || time === 20) return { status: answer.status, body }
+    await pause(500)
+  }
 }
 
 /** As many answers of each relay, all asked for at once. */
