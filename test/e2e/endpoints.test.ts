@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { fetchDocumented } from '../support/api-document.ts'
 import { pushBody } from '../support/builders.ts'
+import { onlyLong } from '../support/long-form.ts'
 import { operatorOf } from '../support/manage.ts'
 import { startMoodyReceiver } from '../support/moody-receiver.ts'
 import { push, type Sections, startTestRelay } from '../support/relay.ts'
@@ -153,7 +154,7 @@ test('O16: what comes for a disabled endpoint waits until it is enabled; a remov
   await vi.waitFor(() => expect(bodiesOf(removed)).toEqual([at(3).toString()]))
 })
 
-test('O16: what waits for a slow endpoint when it is removed is never sent', async () => {
+onlyLong(test)('O16: what waits for a slow endpoint when it is removed is never sent', async () => {
   await using slow = await startMoodyReceiver(GIVEN, () => ({ status: 200, afterMs: 5_000 }))
   const other = await startReceiver()
   const { operate, publicUrl, stop } = await start()

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { pushBody } from '../support/builders.ts'
+import { onlyLong } from '../support/long-form.ts'
 import { writeConfig } from '../support/relay.ts'
 import { shipped } from '../support/shipped.ts'
 import { whileLocked, withoutTable } from '../support/stored-rows.ts'
@@ -154,14 +155,14 @@ log: { level: loud }
     expect(err).not.toContain(secret)
   })
 
-  test('C2: a config that is not there ends with 1 and names it', async () => {
+  onlyLong(test)('C2: a config that is not there ends with 1 and names it', async () => {
     const config = join(temporaryFolder(), 'nowhere.yaml')
     const { code, out, err } = await serve(config)
     expect([code, out]).toEqual([1, ''])
     expect(err).toContain(config)
   })
 
-  test('C2: an address that is taken ends with 1, and names the setting and the address', async () => {
+  onlyLong(test)('C2: an address that is taken ends with 1, and names the setting and the address', async () => {
     const taken = createServer()
     await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve))
     const address = taken.address()

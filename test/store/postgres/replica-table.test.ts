@@ -5,6 +5,7 @@ import { StorageFailure } from '../../../src/domain/errors.ts'
 import type { TransactionKind } from '../../../src/flow/write-store.ts'
 import { openReplicaTable } from '../../../src/store/postgres/admin/replica-table.ts'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
+import { onlyLong } from '../../support/long-form.ts'
 import { withClient } from '../../support/postgres-client.ts'
 import { createDatabase } from '../../support/postgres-database.ts'
 
@@ -309,7 +310,7 @@ test('a renewal needs no lock on roles: it is made while somebody changes them',
   await client.query('rollback')
 })
 
-test('renewals that meet a lock on their row leave no connection that waits for it, and go on once it is gone', async () => {
+onlyLong(test)('renewals that meet a lock on their row leave no connection that waits for it, and go on once it is gone', async () => {
   const { url, openTable, join, query } = await open()
   const table = openReplicaTable(url, { answerTimeoutMs: 1500 })
   onTestFinished(() => table.close())
