@@ -29,7 +29,7 @@ test('O5: what was sent and not marked when the relay was killed is sent again u
     endpoints: [{ name: 'shop', url: receiver.url, sharedKey: KEY }],
     delivery: { schedule: ['50ms'], jitter: 0, timeout: '5s', perEndpoint: PER_ENDPOINT, allowNetworks: ['127.0.0.0/8'] },
   })
-  const bodies = parcels(8)
+  const bodies = parcels(12)
   receiver.setDown(true)
   {
     await using relay = await runRelay(config)
@@ -46,7 +46,7 @@ test('O5: what was sent and not marked when the relay was killed is sent again u
 
   await using again = await runRelay(config)
   const operate = await operatorOf(again)
-  await vi.waitFor(async () => expect((await operate('GET', '/relay/deliveries?state=delivered')).body.deliveries).toHaveLength(8), {
+  await vi.waitFor(async () => expect((await operate('GET', '/relay/deliveries?state=delivered')).body.deliveries).toHaveLength(12), {
     timeout: 60_000,
     interval: 100,
   })
