@@ -12,8 +12,6 @@ export interface RingVerbs {
   bring(incoming: Incoming): Promise<void>
 }
 
-export const RING_VERBS = ['commit', 'bring'] as const
-
 export interface WriterQueueOptions {
   /** Larger bodies go by message, because an entry must fit into half of the ring. */
   readonly bodyBytesMax: number

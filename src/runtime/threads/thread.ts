@@ -64,14 +64,10 @@ export async function endThreads(): Promise<void> {
 }
 
 /**
- * Hosts verbs on a new thread: `file` is a module that calls `serveVerbs`. Resolves when the thread is ready. Every verb of `names` becomes a
- * message; replies come in the order in which the thread finishes.
+ * Hosts verbs on a new thread: `file` is a module that calls `serveVerbs<V>`. Resolves when the thread is ready and has named its verbs. Each call becomes
+ * a message; replies come in the order in which the thread finishes.
  */
-export async function hostOnThread<V extends Verbs<V>>(
-  file: URL,
-  { name, data, ends = [], youngMb }: ThreadOptions,
-  names: readonly (keyof V & string)[],
-): Promise<Hosted<V>> {
+export async function hostOnThread<V extends Verbs<V>>(file: URL, { name, data, ends = [], youngMb }: ThreadOptions): Promise<Hosted<V>> {
   const worker = new Worker(file, {
     name,
     workerData: data,
@@ -84,7 +80,8 @@ export async function hostOnThread<V extends Verbs<V>>(
     worker.once('error', resolve)
     worker.once('exit', (code) => resolve(new Error(`the thread "${name}" ended with code ${code}`)))
   })
-  await Promise.race([isReady(worker), died.then((error) => Promise.reject(error instanceof Error ? error : new Error(String(error))))])
+  const failed = died.then<never>((error) => Promise.reject(error instanceof Error ? error : new Error(String(error))))
+  const names = await Promise.race([namesFrom(worker), failed])
   const { verbs, drainReplies, fail } = openCalls<V>(worker, names)
   void died.then(fail)
   return { verbs, died, drainReplies, end: () => worker.terminate() }
@@ -96,9 +93,9 @@ export interface CalledThere<V> extends Pick<Hosted<V>, 'verbs' | 'drainReplies'
 }
 
 /** The same for verbs served at the other end of a channel, by a thread hosted elsewhere. */
-export async function callThere<V extends Verbs<V>>(port: MessagePort, names: readonly (keyof V & string)[]): Promise<CalledThere<V>> {
+export async function callThere<V extends Verbs<V>>(port: MessagePort): Promise<CalledThere<V>> {
   const gone = new Promise<Error>((resolve) => port.once('close', () => resolve(new Error('the thread on the other end is gone'))))
-  await Promise.race([isReady(port), gone.then((error) => Promise.reject(error))])
+  const names = await Promise.race([namesFrom(port), gone.then<never>((error) => Promise.reject(error))])
   const { verbs, drainReplies, fail, close } = openCalls<V>(port, names)
   void gone.then(fail)
   return {
@@ -111,12 +108,13 @@ export async function callThere<V extends Verbs<V>>(port: MessagePort, names: re
   }
 }
 
-function isReady(end: Worker | MessagePort): Promise<unknown> {
+/** The names of the verbs that the other end serves: its first message. */
+function namesFrom(end: Worker | MessagePort): Promise<readonly string[]> {
   return new Promise((resolve) => end.once('message', resolve))
 }
 
 /** The caller's end. `fail` rejects all calls in flight. */
-function openCalls<V extends Verbs<V>>(there: Worker | MessagePort, names: readonly (keyof V & string)[]) {
+function openCalls<V extends Verbs<V>>(there: Worker | MessagePort, names: readonly string[]) {
   const pending = new Map<number, Pending>()
   let calls = 0
   const { port1, port2 } = new MessageChannel()
@@ -164,11 +162,12 @@ function buffersOf(value: unknown): readonly ArrayBuffer[] {
  * The thread's end. A verb named `close` ends the thread after its reply. Calls begin at the end of a turn of the event loop; otherwise Node
  * would empty one channel before it looks at the next, and a busy channel would starve the others.
  */
-export function serveVerbs(port: MessagePort, verbs: Readonly<Record<string, (...args: never[]) => Promise<unknown>>>): void {
+export function serveVerbs<V extends Verbs<V>>(port: MessagePort, verbs: V): void {
+  const byName = new Map<string, (...args: never[]) => Promise<unknown>>(Object.entries(verbs))
   port.once('message', (line: Line) => port.on('message', (call: Call) => setImmediate(serve, call, line)))
 
   function serve({ id, verb, args }: Call, line: Line): void {
-    const run = verbs[verb]
+    const run = byName.get(verb)
     const answer = (reply: Reply) => {
       Atomics.add(line.answered, 0, 1)
       line.port.postMessage(reply)
@@ -182,7 +181,7 @@ export function serveVerbs(port: MessagePort, verbs: Readonly<Record<string, (..
       (error: unknown) => answer({ id, error: asError(error), code: systemCode(error) }),
     )
   }
-  port.postMessage('ready')
+  port.postMessage([...byName.keys()])
 }
 
 /** Makes an error ready for sending. Its code, which distinguishes a full disk from a bug, also goes into the message for those who only print that. */

@@ -18,13 +18,13 @@ export interface ReceiverData {
   readonly diskSign: DiskSign
 }
 
-interface OnThread extends ReceiveSide {
+export interface ReceiverOnThread extends ReceiveSide {
   /** Ends the thread. */
   close(): Promise<void>
 }
 
 export interface HostedReceiver {
-  readonly verbs: Omit<OnThread, 'news'>
+  readonly verbs: Omit<ReceiverOnThread, 'news'>
   readonly died: Hosted<unknown>['died']
   /** Shows the thread whether there is trouble with the disk. */
   readonly diskSign: DiskSign
@@ -32,7 +32,6 @@ export interface HostedReceiver {
   follow(tell: (news: ReceiverNews) => void, log: Log): void
 }
 
-const VERBS = ['listen', 'replaceKeys', 'renewTls', 'news', 'waiting', 'refusedSenders', 'drained', 'stop', 'close'] as const
 /** Enough that a push in flight does not survive a scavenge; more makes nothing faster. */
 const YOUNG_MB = 24
 
@@ -49,11 +48,12 @@ export async function hostReceiver(config: Config, writer: ReceiverData['writer'
   }
   // The extension of this file, because sources run as `.ts` in development and as `.js` from `dist`.
   const file = new URL(`./receiver-thread${import.meta.url.slice(-3)}`, import.meta.url)
-  const { verbs, died } = await hostOnThread<OnThread>(
-    file,
-    { name: 'receiver', data, ends: [lines.port1, writer.port], youngMb: YOUNG_MB },
-    VERBS,
-  )
+  const { verbs, died } = await hostOnThread<ReceiverOnThread>(file, {
+    name: 'receiver',
+    data,
+    ends: [lines.port1, writer.port],
+    youngMb: YOUNG_MB,
+  })
   const hand = async (tell: (news: ReceiverNews) => void) => {
     for (;;) {
       // A failing call means that the thread has ended, which `died` reports.

@@ -6,7 +6,7 @@ import type { CommitQueue } from '../../runtime/commit-queue.ts'
 import type { ChangeTable } from '../../runtime/threads/change-table.ts'
 import { createReportReceiver, type SentReport, withoutViews } from '../../runtime/threads/known-endpoints.ts'
 import { createRingBuffer, type RingBuffer } from '../../runtime/threads/ring-buffer.ts'
-import { queueOnWriter, RING_VERBS, type RingVerbs } from '../../runtime/threads/ring-recorder.ts'
+import { queueOnWriter, type RingVerbs } from '../../runtime/threads/ring-recorder.ts'
 import { type Hosted, hostOnThread } from '../../runtime/threads/thread.ts'
 import { type WriteSideOptions, writeRulesOf } from '../write-side.ts'
 
@@ -25,7 +25,7 @@ export interface WriterData {
 }
 
 /** The write side as its thread offers it. */
-interface OnThread extends Omit<WriteSide, 'record' | 'dispatchRound'>, RingVerbs {
+export interface WriterOnThread extends Omit<WriteSide, 'record' | 'dispatchRound'>, RingVerbs {
   dispatchRound(round: DispatchRound): Promise<SentReport>
 }
 
@@ -39,56 +39,6 @@ export interface HostedWriter extends Pick<Hosted<unknown>, 'died' | 'drainRepli
 const RING_BYTES = 64 * 1024
 /** The thread's objects live for one message, so more room would only take memory. */
 const YOUNG_MB = 16
-
-const VERBS = [
-  ...RING_VERBS,
-  'claimDuePolls',
-  'claimPoll',
-  'notePollFailure',
-  'noteNotPollable',
-  'noteLanguageAsked',
-  'watch',
-  'watchMany',
-  'unwatch',
-  'shiftSchedule',
-  'carrierMemory',
-  'rememberCarrier',
-  'planPoll',
-  'pushChannel',
-  'checkpointModel',
-  'settleMissedPushes',
-  'dispatchRound',
-  'adjustDelivery',
-  'syncEndpoints',
-  'removeUnnamedEndpoints',
-  'recordOperatorEvent',
-  'beginTrouble',
-  'endTrouble',
-  'tellOperators',
-  'recordAction',
-  'pruneOperations',
-  'addTallies',
-  'replayFeed',
-  'reserveEndpoint',
-  'addEndpoint',
-  'changeEndpoint',
-  'removeEndpoint',
-  'replayDeliveries',
-  'reprocess',
-  'reprocessHeld',
-  'dismissPush',
-  'cancelRemoved',
-  'startJob',
-  'workOnJobs',
-  'noteMove',
-  'cancelJob',
-  'retryEndpoint',
-  'retryDelivery',
-  'skipDelivery',
-  'relayId',
-  'tokenKey',
-  'close',
-] as const
 
 /** Hosts SQLite's one writer on a thread, so that no sync to disk blocks an event loop that answers requests. */
 export async function hostWriter(
@@ -107,11 +57,12 @@ export async function hostWriter(
   }
   // The extension of this file, because sources run as `.ts` in development and as `.js` from `dist`.
   const file = new URL(`./writer-thread${import.meta.url.slice(-3)}`, import.meta.url)
-  const { verbs, died, drainReplies } = await hostOnThread<OnThread>(
-    file,
-    { name: 'writer', data, ends: [receiver.port], youngMb: YOUNG_MB },
-    VERBS,
-  )
+  const { verbs, died, drainReplies } = await hostOnThread<WriterOnThread>(file, {
+    name: 'writer',
+    data,
+    ends: [receiver.port],
+    youngMb: YOUNG_MB,
+  })
   const received = createReportReceiver()
   return {
     verbs: { ...verbs, dispatchRound: async (round) => received(await verbs.dispatchRound(withoutViews(round))) },

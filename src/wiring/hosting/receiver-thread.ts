@@ -2,9 +2,9 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { createForwardedLog } from '../../ops/log.ts'
 import { troubleOn } from '../../runtime/disk-watch.ts'
 import { systemClock } from '../../runtime/system-clock.ts'
-import { queueOnWriter, RING_VERBS, type RingVerbs } from '../../runtime/threads/ring-recorder.ts'
+import { queueOnWriter, type RingVerbs } from '../../runtime/threads/ring-recorder.ts'
 import { callThere, serveVerbs } from '../../runtime/threads/thread.ts'
-import type { ReceiverData } from './hosted-receiver.ts'
+import type { ReceiverData, ReceiverOnThread } from './hosted-receiver.ts'
 import { openReceiveSide } from './receive-side.ts'
 
 /** The thread that receives pushes, so that a flood of them does not delay answers to apps. */
@@ -13,14 +13,14 @@ if (parentPort === null) throw new Error('this file runs only as the receiver th
 const { settings, logLevel, writer, logPort, diskSign } = workerData as ReceiverData
 /** Larger bodies go by message, because an entry of the ring must fit into half of it. */
 const RING_BODY_BYTES_MAX = 256 * 1024
-const { verbs, drainReplies, close } = await callThere<RingVerbs>(writer.port, RING_VERBS)
+const { verbs, drainReplies, close } = await callThere<RingVerbs>(writer.port)
 const side = openReceiveSide(settings, {
   queue: queueOnWriter(writer.ring, verbs, { bodyBytesMax: RING_BODY_BYTES_MAX, drainReplies }),
   disk: { trouble: () => troubleOn(diskSign) },
   clock: systemClock,
   log: createForwardedLog(logLevel, (line) => logPort.postMessage(line)),
 })
-serveVerbs(parentPort, {
+serveVerbs<ReceiverOnThread>(parentPort, {
   ...side,
   async close() {
     close()

@@ -6,10 +6,10 @@ import { systemClock } from '../../runtime/system-clock.ts'
 import { tellChanged } from '../../runtime/threads/change-table.ts'
 import { createCommitThrottle } from '../../runtime/threads/commit-throttle.ts'
 import { createReportSender } from '../../runtime/threads/known-endpoints.ts'
-import { createRingService } from '../../runtime/threads/ring-recorder.ts'
+import { createRingService, type RingVerbs } from '../../runtime/threads/ring-recorder.ts'
 import { serveVerbs } from '../../runtime/threads/thread.ts'
 import { openWriteSide } from '../write-side.ts'
-import type { WriterData } from './hosted-writer.ts'
+import type { WriterData, WriterOnThread } from './hosted-writer.ts'
 
 /** The thread that writes, so that no sync to disk and no lock blocks an event loop that answers requests. */
 if (parentPort === null) throw new Error('this file runs only as the writer thread')
@@ -29,8 +29,8 @@ const serveRing = createRingService({
   throttle,
   batchMax,
 })
-serveVerbs(receiver.port, { ...serveRing(receiver.ring) })
-serveVerbs(parentPort, {
+serveVerbs<RingVerbs>(receiver.port, { ...serveRing(receiver.ring) })
+serveVerbs<WriterOnThread>(parentPort, {
   ...verbs,
   ...serveRing(ring),
   async reprocess(request: Parameters<typeof verbs.reprocess>[0]) {

@@ -21,7 +21,6 @@ export interface MoverVerbs extends Omit<Mover, 'to'> {
   openTarget(): Promise<void>
 }
 
-const VERBS = ['openSource', 'openTarget', 'advance', 'pause', 'switchOver', 'abandon', 'close'] as const
 const RETRY_AFTER_MS = 5000
 /** Pages of some megabytes live for one batch. */
 const YOUNG_MB = 32
@@ -40,7 +39,7 @@ export interface MoverPorts {
 export async function hostMover(data: MoverData, { check, signal }: MoverPorts): Promise<Mover> {
   // The extension of this file, because sources run as `.ts` in development and as `.js` from `dist`.
   const file = new URL(`./mover-thread${import.meta.url.slice(-3)}`, import.meta.url)
-  const { verbs, end } = await hostOnThread<MoverVerbs>(file, { name: 'mover', data, youngMb: YOUNG_MB }, VERBS)
+  const { verbs, end } = await hostOnThread<MoverVerbs>(file, { name: 'mover', data, youngMb: YOUNG_MB })
   let closed: Promise<void> | null = null
   const closeAll = async () => {
     try {

@@ -11,17 +11,17 @@ interface Echo {
   end(): Promise<string>
 }
 
-const host = () =>
-  hostOnThread<Echo>(new URL('../../support/echo-thread.ts', import.meta.url), { name: 'echo', data: null, youngMb: 16 }, [
-    'echo',
-    'fail',
-    'close',
-    'end',
-  ])
+const host = () => hostOnThread<Echo>(new URL('../../support/echo-thread.ts', import.meta.url), { name: 'echo', data: null, youngMb: 16 })
 
 test('each call gets its own answer', async () => {
   const { verbs } = await host()
   expect(await Promise.all([verbs.echo('a'), verbs.fail('b').catch(String), verbs.echo('c')])).toEqual(['a', 'Error: b', 'c'])
+  await verbs.close()
+})
+
+test('what a thread serves can be called, without a list of names beside it', async () => {
+  const { verbs } = await host()
+  expect(Object.keys(verbs)).toEqual(['echo', 'fail', 'never', 'end', 'close'])
   await verbs.close()
 })
 
@@ -54,8 +54,8 @@ test('verbs are served on another channel as well, whose callers learn when the 
   const { port1, port2 } = new MessageChannel()
   const file = new URL('../../support/echo-thread.ts', import.meta.url)
   const [host, line] = await Promise.all([
-    hostOnThread<Echo>(file, { name: 'echo', data: port1, ends: [port1], youngMb: 16 }, ['echo', 'fail', 'end']),
-    callThere<Pick<Echo, 'echo' | 'never'>>(port2, ['echo', 'never']),
+    hostOnThread<Echo>(file, { name: 'echo', data: port1, ends: [port1], youngMb: 16 }),
+    callThere<Pick<Echo, 'echo' | 'never'>>(port2),
   ])
   expect(await Promise.all([line.verbs.echo('a'), host.verbs.echo('b')])).toEqual(['a', 'b'])
   const failedOutcome = line.verbs.never().catch(String)
@@ -65,7 +65,7 @@ test('verbs are served on another channel as well, whose callers learn when the 
 
 test('a line to a thread that was never there is an error, not a wait', async () => {
   const { port1, port2 } = new MessageChannel()
-  const called = callThere<Pick<Echo, 'echo'>>(port2, ['echo']).catch(String)
+  const called = callThere<Pick<Echo, 'echo'>>(port2).catch(String)
   port1.close()
   expect(await called).toBe('Error: the thread on the other end is gone')
 })
@@ -74,8 +74,8 @@ test('a channel with requests always waiting does not starve another', async () 
   const AHEAD = 100
   const served: string[] = []
   const [one, other] = [new MessageChannel(), new MessageChannel()]
-  const ahead = callThere<{ ask(): Promise<void> }>(one.port1, ['ask'])
-  const patient = callThere<{ ask(): Promise<void> }>(other.port1, ['ask'])
+  const ahead = callThere<{ ask(): Promise<void> }>(one.port1)
+  const patient = callThere<{ ask(): Promise<void> }>(other.port1)
   const asked: Promise<void>[] = []
   const ask = async (line: typeof ahead) => void asked.push((await line).verbs.ask())
   serveVerbs(one.port2, {
