@@ -71,8 +71,8 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
   const { commitSignal } = recording
   const moves = openMoves(config, { storage, endpointKeys, keyFile, handOver: options.handOver ?? null, log, closing })
   const portal = { sessions, settings: () => settings, relayId: delivery.relayId }
-  const seen = { carrier, history, authenticate, underWay, delivery, reporting, portal, log }
-  const api = openInternalApi(config, { ...seen, storage, commitSignal, moves: moves.manage })
+  const parts = { carrier, history, authenticate, underWay, delivery, reporting, portal, log }
+  const api = openInternalApi(config, { ...parts, storage, commitSignal, moves: moves.manage })
   const { removeAfterMs } = config.delivery
   beginDuties({
     ...moves,

@@ -1,3 +1,4 @@
+import { createTidyReplicas } from '../flow/admin/tidy-replicas.ts'
 import type { PushHealthMonitor } from '../flow/polling/push-health-monitor.ts'
 import type { Log } from '../flow/ports.ts'
 import { startRepeating } from '../runtime/repeating.ts'
@@ -48,7 +49,7 @@ export function beginDuties(ports: DutiesPorts): void {
     committed: (_source, { joined, queued }) => (joined ? delivery.review() : queued ? delivery.wake() : undefined),
     failed: () => undefined,
   })
-  const tidy = createTidy({ ...storage, delivery, log })
+  const tidy = createTidyReplicas({ ...storage, delivery, log })
   const watching = startRepeating(
     () =>
       delivery.removeUnnamed().catch((err: unknown) => log.warn({ err }, 'cannot look at the endpoints of configs; the relay tries again')),
@@ -60,7 +61,7 @@ export function beginDuties(ports: DutiesPorts): void {
     {
       taken(roles) {
         if (roles.includes('poller')) polling.taken()
-        if (roles.includes('janitor')) tidy()
+        if (roles.includes('janitor')) void tidy()
         delivery.reviewAll()
       },
       giveUp: (role) => (role === 'poller' ? polling.giveUp() : delivery.drained(role)),
@@ -73,7 +74,7 @@ export function beginDuties(ports: DutiesPorts): void {
       },
       reordered: delivery.reviewAll,
       replicasChanged() {
-        tidy()
+        void tidy()
         // What was skipped of an endpoint that nobody delivers to any more is to be ended.
         delivery.review()
       },
@@ -101,32 +102,4 @@ function shareModel(model: SharedModel, { storage: { replicas }, pushes, closing
   ]
   for (const timer of timers) closing.add(() => timer.stop())
   closing.add(leave)
-}
-
-type TidyPorts = Pick<DutiesPorts, 'log' | 'delivery'> & Omit<DutiesPorts['storage'], 'model'>
-
-/** Pauses endpoints that no config names any more, restores those of this one, and warns of replicas whose configs differ. */
-function createTidy({ replicas, delivery, log, clearMoves }: TidyPorts): () => void {
-  let warnedOf = ''
-  let joinedAs = replicas.id()
-  const look = async () => {
-    const id = replicas.id()
-    if (id !== joinedAs) {
-      // While this replica seemed dead nobody may have named them.
-      await delivery.restore()
-      joinedAs = id
-    }
-    const fingerprints = new Map((await replicas.list()).map(({ name, configFingerprint }) => [name, configFingerprint]))
-    const seen = [...new Set(fingerprints.values())].sort().join()
-    if (seen.includes(',') && seen !== warnedOf) {
-      log.warn({ replicas: Object.fromEntries(fingerprints) }, 'replicas run with different configs; give all of them the same')
-    }
-    warnedOf = seen
-    await delivery.removeUnnamed()
-    if (!replicas.holds('janitor')) return
-    await clearMoves()
-  }
-  return () => {
-    look().catch((err: unknown) => log.warn({ err }, 'cannot look at the other replicas; the relay tries again when one changes'))
-  }
 }

@@ -5,7 +5,6 @@ import { redactedConfig } from '../config/redact.ts'
 import type { DiskRoom } from '../domain/admin/disk-room.ts'
 import type { Authenticate } from '../flow/admin/authenticate.ts'
 import { createImportWatches } from '../flow/admin/import-watches.ts'
-import { createKnownCounts } from '../flow/admin/known-counts.ts'
 import { createLiveLook } from '../flow/admin/live-look.ts'
 import { createManageInbox } from '../flow/admin/manage-inbox.ts'
 import type { ManageMoves } from '../flow/admin/manage-moves.ts'
@@ -68,7 +67,7 @@ export function openInternalApi(config: Config, ports: InternalApiPorts) {
   const tail = createFeedTail({ reads, yieldToOthers: () => nextTurn() })
   const overview = createOverview({
     reads,
-    counts: createKnownCounts({ reads, clock }),
+    counts: reporting.counts,
     write,
     carrier,
     readiness: reporting.readiness.read,

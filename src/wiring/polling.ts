@@ -4,8 +4,8 @@ import { callsAllowedNow } from '../domain/polling/breaker.ts'
 import type { CarrierMemory } from '../domain/polling/carrier-memory.ts'
 import { isQuiet } from '../domain/polling/quiet-hours.ts'
 import { createFailureLog } from '../flow/failure-log.ts'
-import { type ClockRollbackPorts, createClockRollback } from '../flow/polling/clock-rollback.ts'
 import { createPoller } from '../flow/polling/poller.ts'
+import { createPollerPass } from '../flow/polling/poller-pass.ts'
 import { createPollsUnderWay, type PollsUnderWay } from '../flow/polling/polls-under-way.ts'
 import type { PushHealthMonitor } from '../flow/polling/push-health-monitor.ts'
 import type { Log } from '../flow/ports.ts'
@@ -34,10 +34,10 @@ export function openPolling(config: Config, ports: PollingPorts) {
   const { storage, carrier, log, closing } = ports
   const { clock, disk, replicas, model } = storage
   const underWay = createPollsUnderWay()
-  const { pass, takeover, followClock } = createPass(config, ports, underWay)
+  const pass = openPass(config, ports, underWay)
   // A pass that fails because this replica does not hold the role any more is no failure.
   const failures = createFailureLog({ log, clock })
-  const poller = startWorker(pass, (error) => {
+  const poller = startWorker(pass.pass, (error) => {
     const message = 'a pass of the poller failed; the poller continues when it is next woken'
     if (replicas.holds('poller')) failures.add('error', { err: error }, message)
     else log.debug({ err: error }, message)
@@ -61,7 +61,7 @@ export function openPolling(config: Config, ports: PollingPorts) {
     },
     /** Call when this replica has become the poller. */
     taken(): void {
-      takeover.begin()
+      pass.begin()
       poller.wake()
     },
     /** Resolves when nothing is under way and the next poller can go on. */
@@ -76,76 +76,37 @@ export function openPolling(config: Config, ports: PollingPorts) {
     },
     async lookAtClock(): Promise<void> {
       if (disk.trouble() === 'lost' || !replicas.holds('poller')) return
-      await followClock
-        .follow()
+      await pass
+        .followClock()
         .then(keepMemory)
         .catch((err: unknown) => log.debug({ err }, 'cannot adjust the schedule to the clock; the relay retries'))
     },
   }
 }
 
-/** One pass of the poller, and what surrounds it. */
-function createPass(config: Config, ports: PollingPorts, underWay: PollsUnderWay) {
+/** What one pass of the poller needs. */
+function openPass(config: Config, ports: PollingPorts, underWay: PollsUnderWay) {
   const { storage, history, carrier, memory, pushes, wakeDispatcher, log } = ports
   const { clock, write, disk, replicas, model } = storage
   const { quietHours } = config.poll
-  const clockShifted = () => {
-    wakeDispatcher()
-    // Saved waits are relative to the old clock.
-    void carrier.keep()
-  }
-  const followClock = createFollowClock({ write, clock, log, onShifted: clockShifted }, memory?.atMs ?? null)
+  const { concurrency } = config.upstream
+  const isPoller = () => replicas.holds('poller')
   const poll = createPoller(
     {
       ...history.ports,
       underWay,
       refresh: history.refresh,
-      callsAllowed: () => (replicas.holds('poller') ? callsAllowedNow(carrier.state().breaker, config.upstream.concurrency) : 0),
+      callsAllowed: () => (isPoller() ? callsAllowedNow(carrier.state().breaker, concurrency) : 0),
       isProbe: () => carrier.state().breaker.state === 'open',
       isQuiet: (nowMs) => quietHours !== null && isQuiet(nowMs, quietHours),
     },
-    { concurrency: config.upstream.concurrency },
+    { concurrency },
   )
-  const takeover = createTakeover(async () => {
-    // What the clock did until now, the poller before has followed.
-    followClock.restart()
-    await model?.follow({ resume: true })
-  })
-  const pass = async () => {
-    // Without a working store a poll would waste the carrier's budget.
-    if (disk.trouble() === 'lost' || !replicas.holds('poller')) return 'idle'
-    await takeover.finish()
-    await followClock.follow()
-    await model?.fold()
-    const result = disk.trouble() === null ? await poll() : 'idle'
-    await pushes.follow()
-    return result
+  const onShifted = () => {
+    wakeDispatcher()
+    // Saved waits are relative to the old clock.
+    void carrier.keep()
   }
-  return { pass, takeover, followClock }
-}
-
-/** What must be done once before the first pass of a replica that has become the poller; after a failure it is tried again. */
-function createTakeover(work: () => Promise<void>) {
-  let isDue = false
-  return {
-    begin(): void {
-      isDue = true
-    },
-    async finish(): Promise<void> {
-      if (!isDue) return
-      await work()
-      isDue = false
-    },
-  }
-}
-
-/** Follows the clock from when the relay starts, and from when it becomes the poller. */
-function createFollowClock(ports: ClockRollbackPorts, lastSeenMs: number | null) {
-  let follow = createClockRollback(ports, lastSeenMs)
-  return {
-    follow: () => follow(),
-    restart(): void {
-      follow = createClockRollback(ports, null)
-    },
-  }
+  const passPorts = { write, clock, poll, isPoller, storeTrouble: disk.trouble, model, lookAtPushes: pushes.follow, onShifted, log }
+  return createPollerPass(passPorts, memory?.atMs ?? null)
 }

@@ -4,9 +4,9 @@ import type { Config } from '../config/config.ts'
 import { revealAll } from '../config/secret.ts'
 import { OPERATOR_NAME } from '../domain/delivery/operator-event.ts'
 import { systemCode } from '../domain/errors.ts'
-import { type Elsewhere, tellElsewhere } from '../flow/admin/elsewhere.ts'
-import { type DrivenMembership, type Duties, joinReplicas, type Membership } from '../flow/admin/membership.ts'
-import type { ReplicaConfig, TimeSample, Watermarks } from '../flow/admin/ports.ts'
+import { type Duties, joinReplicas, type Membership } from '../flow/admin/membership.ts'
+import type { ReplicaConfig, TimeSample } from '../flow/admin/ports.ts'
+import { createReplicaChanges, type ReplicaChangeListener } from '../flow/admin/replica-changes.ts'
 import { createSoleMembership } from '../flow/admin/sole-membership.ts'
 import type { LessonTable } from '../flow/polling/ports.ts'
 import type { Clock, Log } from '../flow/ports.ts'
@@ -31,8 +31,8 @@ const ANSWER_TIMEOUT_MS = 1500
 
 /** This relay among those that share its store. */
 export interface Replicas extends Membership {
-  /** Begins to take roles and to follow the others. */
-  begin(duties: Duties, elsewhere: Elsewhere): void
+  /** Begins to take roles, and to call the listener when replicas have changed something. */
+  begin(duties: Duties, listener: ReplicaChangeListener): void
   /** Whether the others count on this relay: until it has left or its lease has run out, the store cannot be moved without it. */
   isLive(): boolean
   leave(): Promise<void>
@@ -95,11 +95,11 @@ export async function openReplicas(url: string, shared: SharedWithStore, config:
     lessons: table.lessons,
     replicas: {
       ...membership,
-      begin(duties, elsewhere) {
+      begin(duties, listener) {
         membership.start(duties)
-        looking.push(startRepeating(follow({ table, membership, elsewhere }), LOOK_EVERY_MS))
+        looking.push(startRepeating(createReplicaChanges({ table, membership, listener }), LOOK_EVERY_MS))
         // What is kept of replicas that were declared dead ends without a word.
-        looking.push(startRepeating(async () => elsewhere.replicasChanged(), TIDY_EVERY_MS))
+        looking.push(startRepeating(async () => listener.replicasChanged(), TIDY_EVERY_MS))
       },
       isLive: () => !hasLeft && membership.isValid(),
       async leave() {
@@ -132,31 +132,6 @@ function isRunning(pid: number): boolean {
     return process.kill(pid, 0)
   } catch (error) {
     return systemCode(error) !== 'ESRCH'
-  }
-}
-
-interface Followed {
-  readonly table: ReturnType<typeof openReplicaTable>
-  readonly membership: DrivenMembership
-  readonly elsewhere: Elsewhere
-}
-
-/** Looks at what has changed since the last look. Roles are shared meanwhile, because that may wait for another replica. */
-function follow({ table, membership, elsewhere }: Followed): () => Promise<void> {
-  let before: Watermarks | null = null
-  let isSharing = false
-  const shareOnce = async (seen: Watermarks | null) => {
-    if (isSharing) return
-    isSharing = true
-    await membership.share(seen)
-    isSharing = false
-  }
-  return async () => {
-    const seen = await table.look().catch(() => null)
-    void shareOnce(seen)
-    if (seen === null) return
-    tellElsewhere(before, seen, elsewhere)
-    before = seen
   }
 }
 

@@ -73,6 +73,8 @@ export function openReporting({ storage, recording, carrier, pushes, endpointKey
   const logPushes = createPushLog(digest)
   const warnOfExpired = createExpiredPushWarning({ log, monotonic: clock.monotonic })
   return {
+    /** What the store holds. */
+    counts,
     metrics,
     meter,
     readiness,

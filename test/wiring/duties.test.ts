@@ -1,12 +1,12 @@
 import { expect, onTestFinished, test } from 'vitest'
-import type { Elsewhere } from '../../src/flow/admin/elsewhere.ts'
+import type { ReplicaChangeListener } from '../../src/flow/admin/replica-changes.ts'
 import { createClosing } from '../../src/wiring/closing.ts'
 import { beginDuties } from '../../src/wiring/duties.ts'
 import { createLogBook } from '../support/log-book.ts'
 
 /** What this replica does about the others, as the test tells it of them. */
 function begin() {
-  const told: Elsewhere[] = []
+  const listeners: ReplicaChangeListener[] = []
   let reviews = 0
   const nothing = () => undefined
   const soon = async () => undefined
@@ -16,7 +16,7 @@ function begin() {
     storage: {
       model: null,
       clearMoves: soon,
-      replicas: { id: () => 1, holds: () => false, list: async () => [], begin: (_duties, elsewhere) => void told.push(elsewhere) },
+      replicas: { id: () => 1, holds: () => false, list: async () => [], begin: (_duties, listener) => void listeners.push(listener) },
     },
     commitSignal: { follow: nothing },
     delivery: {
@@ -39,11 +39,11 @@ function begin() {
     forgetFeed: nothing,
     log: createLogBook().log,
   })
-  return { elsewhere: told[0], reviews: () => reviews }
+  return { listener: listeners[0], reviews: () => reviews }
 }
 
 test("when replicas change what waits is looked at, since an endpoint may have become nobody's", () => {
-  const { elsewhere, reviews } = begin()
-  elsewhere?.replicasChanged()
+  const { listener, reviews } = begin()
+  listener?.replicasChanged()
   expect(reviews()).toBe(1)
 })

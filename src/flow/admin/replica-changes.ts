@@ -1,0 +1,60 @@
+import type { DrivenMembership } from './membership.ts'
+import type { ReplicaTable, Watermarks } from './ports.ts'
+
+/** Called when the replicas that share a store, this one included, have changed something in it. */
+export interface ReplicaChangeListener {
+  /** The feed has grown. */
+  committed(): void
+  /** What waits for endpoints, or the endpoints themselves, have changed. */
+  reordered(): void
+  /** A replica has come or gone, or its config has changed. */
+  replicasChanged(): void
+  /** Another replica is moving the store. */
+  moving(): void
+  /** The server may have lost what was read from it. */
+  setBack(): void
+}
+
+export interface ReplicaChangesPorts {
+  readonly table: Pick<ReplicaTable, 'look'>
+  readonly membership: Pick<DrivenMembership, 'share'>
+  readonly listener: ReplicaChangeListener
+}
+
+/**
+ * Creates a look at the store, to be repeated: it calls the listener with what has changed since the last look. It does not wait for roles to be shared,
+ * since that may wait for another replica.
+ */
+export function createReplicaChanges({ table, membership, listener }: ReplicaChangesPorts): () => Promise<void> {
+  let before: Watermarks | null = null
+  let isSharing = false
+  const shareOnce = async (seen: Watermarks | null) => {
+    if (isSharing) return
+    isSharing = true
+    await membership.share(seen)
+    isSharing = false
+  }
+  return async () => {
+    const seen = await table.look().catch(() => null)
+    void shareOnce(seen)
+    if (seen === null) return
+    notify(before, seen, listener)
+    before = seen
+  }
+}
+
+/** `before` null: this is the first look. */
+function notify(before: Watermarks | null, seen: Watermarks, listener: ReplicaChangeListener): void {
+  if (seen.isMoving && before?.isMoving !== true) listener.moving()
+  if (before === null) return
+  // If a number is lower than before, it says nothing about what has changed: everything is looked at.
+  const isSetBack = seen.server !== before.server || isLower(seen, before)
+  if (isSetBack) listener.setBack()
+  if (isSetBack || seen.sequence > before.sequence) listener.committed()
+  if (isSetBack || seen.orders > before.orders || seen.endpoints > before.endpoints) listener.reordered()
+  if (isSetBack || seen.roles > before.roles) listener.replicasChanged()
+}
+
+function isLower(seen: Watermarks, before: Watermarks): boolean {
+  return seen.sequence < before.sequence || seen.orders < before.orders || seen.endpoints < before.endpoints || seen.roles < before.roles
+}

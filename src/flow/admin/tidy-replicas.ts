@@ -1,0 +1,39 @@
+import type { Replica } from '../../domain/admin/replica.ts'
+import type { Log } from '../ports.ts'
+import type { Membership } from './membership.ts'
+
+export interface TidyReplicasPorts {
+  readonly replicas: Pick<Membership, 'holds' | 'id'> & { list(): Promise<readonly Pick<Replica, 'name' | 'configFingerprint'>[]> }
+  /** `restore`: takes the endpoints of this config back. `removeUnnamed`: pauses or removes those that no config names. */
+  readonly delivery: { restore(): Promise<unknown>; removeUnnamed(): Promise<unknown> }
+  /** Ends what a move that was killed has left in the store. */
+  readonly clearMoves: () => Promise<void>
+  readonly log: Pick<Log, 'warn'>
+}
+
+/**
+ * Creates what a replica does when replicas have come or gone: it restores the endpoints of its config, pauses those that no config names any more, and
+ * warns of replicas whose configs differ. A failure is logged, and the next change is another try.
+ */
+export function createTidyReplicas({ replicas, delivery, clearMoves, log }: TidyReplicasPorts): () => Promise<void> {
+  let warnedOf = ''
+  let joinedAs = replicas.id()
+  const tidy = async () => {
+    const id = replicas.id()
+    if (id !== joinedAs) {
+      // This replica was declared dead and has joined again. Its endpoints may have been paused meanwhile.
+      await delivery.restore()
+      joinedAs = id
+    }
+    const fingerprints = new Map((await replicas.list()).map(({ name, configFingerprint }) => [name, configFingerprint]))
+    const seen = [...new Set(fingerprints.values())].sort().join()
+    if (seen.includes(',') && seen !== warnedOf) {
+      log.warn({ replicas: Object.fromEntries(fingerprints) }, 'replicas run with different configs; give all of them the same')
+    }
+    warnedOf = seen
+    await delivery.removeUnnamed()
+    if (replicas.holds('janitor')) await clearMoves()
+  }
+  return () =>
+    tidy().catch((err: unknown) => log.warn({ err }, 'cannot look at the other replicas; the relay tries again when one changes'))
+}
