@@ -7,33 +7,31 @@ import { statement } from '../statement.ts'
 
 const PRUNED_TO = 'feed-pruned-to'
 
-const insertEvent = statement<{
-  sequence: number
-  kind: number
-  parcelId: number
-  entry: number
-  payload_ref: number | null
-  earlierAudience: number
-}>()((db, p) =>
+const insertEvent = statement<ReturnType<typeof feedRow>>()((db, p) =>
   db.insertInto('feed').values({
     sequence: p.sequence,
     kind: p.kind,
     parcel_id: p.parcelId,
     entry: p.entry,
-    payload_ref: p.payload_ref,
+    payload_ref: p.payloadRef,
     earlier_audience: p.earlierAudience,
   }),
 )
 
-export function appendFeed(session: Session, { sequence, kind, parcelId, entry, payloadRef }: FeedEvent): void {
-  session.enqueueWrite(insertEvent, {
+export function appendFeed(session: Session, event: FeedEvent): void {
+  session.enqueueWrite(insertEvent, feedRow(event))
+}
+
+/** An event of the feed as it is stored. */
+export function feedRow({ sequence, kind, parcelId, entry, payloadRef }: FeedEvent) {
+  return {
     sequence,
     kind: encodeFeedKind(kind),
     parcelId,
     entry,
-    payload_ref: encodePayloadRef(payloadRef),
+    payloadRef: encodePayloadRef(payloadRef),
     earlierAudience: encodeAudience(payloadRef?.earlierAudience ?? noAudience),
-  })
+  }
 }
 
 /** Returns the sequence up to which the feed was pruned. */

@@ -107,7 +107,7 @@ const pollableOf = statement<{ ids: readonly number[]; refusedToMs: number }>()(
     .where('parcel_id', 'in', oneOf(p.ids))
     .where((row) => row.or([row('refused_at_ms', 'is', null), row('refused_at_ms', '<=', p.refusedToMs)])),
 )
-const upsertIdentifier = statement<{ value: string; parcelId: number; isTrackingId: number }>()((db, p) =>
+const upsertIdentifier = statement<ReturnType<typeof identifierRow>>()((db, p) =>
   db
     .insertInto('identifier')
     .values({ value: p.value, parcel_id: p.parcelId, is_tracking_id: p.isTrackingId })
@@ -134,8 +134,13 @@ export function decodeIdentifier(row: Pick<Tables['identifier'], 'value' | 'parc
   return { value: row.value, parcelId: row.parcel_id, isTrackingId: row.is_tracking_id === 1 }
 }
 
-export function saveIdentifier(session: Session, { value, parcelId, isTrackingId }: IdentifierState): void {
-  session.enqueueWrite(upsertIdentifier, { value, parcelId, isTrackingId: isTrackingId ? 1 : 0 })
+export function saveIdentifier(session: Session, identifier: IdentifierState): void {
+  session.enqueueWrite(upsertIdentifier, identifierRow(identifier))
+}
+
+/** An identifier as it is stored. */
+export function identifierRow({ value, parcelId, isTrackingId }: IdentifierState) {
+  return { value, parcelId, isTrackingId: isTrackingId ? 1 : 0 }
 }
 
 export async function moveIdentifiers(session: Session, from: readonly number[], into: number): Promise<void> {

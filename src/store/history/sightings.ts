@@ -13,19 +13,7 @@ const ofSecond = statement<{ parcelId: number; fromMs: number; toMs: number }>()
   db.selectFrom('sighting').selectAll().where('parcel_id', '=', p.parcelId).where('at_ms', '>=', p.fromMs).where('at_ms', '<', p.toMs),
 )
 
-const upsert = statement<{
-  parcel_id: number
-  at_ms: number
-  time_form: number
-  content_id: number
-  listing: number
-  ordinal: number
-  asked_at_ms: number
-  sequence: number
-  learnt_at_ms: number | null
-  audience: number
-  extra: string | null
-}>()((db, p) =>
+const upsert = statement<ReturnType<typeof sightingRow<number>>>()((db, p) =>
   db
     .insertInto('sighting')
     .values({
@@ -142,7 +130,12 @@ export function decodeSighting(row: Tables['sighting'], { content, json }: Store
  * learnt of.
  */
 export function saveSighting(session: Session, parcelId: number, contentId: number, kept: KeptSighting): void {
-  session.enqueueWrite(upsert, {
+  session.enqueueWrite(upsert, sightingRow(parcelId, contentId, kept))
+}
+
+/** A sighting as it is stored. */
+export function sightingRow<ContentId extends number | null>(parcelId: number, contentId: ContentId, kept: KeptSighting) {
+  return {
     parcel_id: parcelId,
     ...encodeInstant(kept.sighting.instant),
     content_id: contentId,
@@ -153,7 +146,7 @@ export function saveSighting(session: Session, parcelId: number, contentId: numb
     learnt_at_ms: kept.learntAtMs,
     audience: encodeAudience(kept.audience),
     extra: encodeExtra(kept.sighting.extra),
-  })
+  }
 }
 
 /** Moves sightings to another parcel. The caller saves those that several parcels shared afterwards. */

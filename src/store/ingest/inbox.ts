@@ -12,17 +12,7 @@ const moveAll = statement<{ ids: readonly number[]; into: number }>()((db, p, { 
   db.updateTable('inbox').set({ parcel_id: p.into }).where('parcel_id', 'in', oneOf(p.ids)),
 )
 
-const insertNew = statement<{
-  id: number
-  digest: Uint8Array
-  receivedAtMs: number
-  keyIndex: number
-  contentEncoding: string | null
-  state: number
-  reason: string | null
-  parcelId: number
-  body: Uint8Array
-}>()((db, p) =>
+const insertNew = statement<ReturnType<typeof inboxRow>>()((db, p) =>
   db.insertInto('inbox').values({
     id: p.id,
     digest: p.digest,
@@ -55,10 +45,15 @@ export async function moveInbox(session: Session, from: readonly number[], into:
 }
 
 /** Stores a push. The unique index starts with the parcel id, so pushes of new parcels append to it instead of touching random pages. */
-export function insertPush(session: Session, { inboxId, push, digest, state, reason, parcelId }: InboxWrite): void {
-  session.enqueueWrite(insertNew, {
+export function insertPush(session: Session, write: InboxWrite): void {
+  session.enqueueWrite(insertNew, inboxRow(write))
+}
+
+/** A push as it is stored. */
+export function inboxRow({ inboxId, push, digest, state, reason, parcelId }: InboxWrite) {
+  return {
     id: inboxId,
-    digest: bytesOf(digest),
+    digest: digestBytes(digest),
     receivedAtMs: push.receivedAtMs,
     keyIndex: push.keyIndex,
     contentEncoding: push.contentEncoding,
@@ -66,7 +61,7 @@ export function insertPush(session: Session, { inboxId, push, digest, state, rea
     reason,
     parcelId,
     body: push.body,
-  })
+  }
 }
 
 /** Counts a duplicate of a stored push. */
@@ -74,7 +69,8 @@ export function countDuplicate(session: Session, inboxId: number): void {
   session.enqueueWrite(addDuplicate, { id: inboxId })
 }
 
-function bytesOf(digest: string): Uint8Array {
+/** A push's digest as it is stored. */
+export function digestBytes(digest: string): Uint8Array {
   return Buffer.from(digest, 'binary')
 }
 
@@ -106,7 +102,7 @@ export function updateInboxState(session: Session, { inboxId, state, reason, par
 
 /** Returns the inbox id of the parcel's push with the same digest; null if there is none. */
 export async function findTwin(session: Session, parcelId: number, digest: string): Promise<number | null> {
-  const [row] = await session.all(twin, { parcelId, digest: bytesOf(digest) })
+  const [row] = await session.all(twin, { parcelId, digest: digestBytes(digest) })
   return row?.id ?? null
 }
 

@@ -2,7 +2,7 @@ import type { ExpectedPush } from '../../domain/polling/poll.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
 
-const insertExpected = statement<{ entry: number; parcelId: number; eventAtMs: number; foundAtMs: number; dueAtMs: number }>()((db, p) =>
+const insertExpected = statement<ReturnType<typeof expectedRow>>()((db, p) =>
   db
     .insertInto('expected_push')
     .values({ entry: p.entry, parcel_id: p.parcelId, event_at_ms: p.eventAtMs, found_at_ms: p.foundAtMs, due_at_ms: p.dueAtMs }),
@@ -17,9 +17,15 @@ const moveExpected = statement<{ ids: readonly number[]; into: number }>()((db, 
   db.updateTable('expected_push').set({ parcel_id: p.into }).where('parcel_id', 'in', oneOf(p.ids)),
 )
 
-export async function expectPush(session: Session, expected: ExpectedPush & { readonly dueAtMs: number }): Promise<void> {
-  const { entry, parcelId, eventAtMs, foundAtMs, dueAtMs } = expected
-  await session.run(insertExpected, { entry, parcelId, eventAtMs, foundAtMs, dueAtMs })
+type Expected = ExpectedPush & { readonly dueAtMs: number }
+
+export async function expectPush(session: Session, expected: Expected): Promise<void> {
+  await session.run(insertExpected, expectedRow(expected))
+}
+
+/** An expected push as it is stored. */
+export function expectedRow({ entry, parcelId, eventAtMs, foundAtMs, dueAtMs }: Expected) {
+  return { entry, parcelId, eventAtMs, foundAtMs, dueAtMs }
 }
 
 export async function duePushes(session: Session, nowMs: number, limit: number): Promise<readonly ExpectedPush[]> {

@@ -1,8 +1,24 @@
 import type { RawBuilder } from 'kysely'
-import { type Params, type Statement, statement } from '../statement.ts'
+import type { Session } from '../engine.ts'
+import { type Params, type SqlValue, type Statement, statement } from '../statement.ts'
 
 /** A statement written in PostgreSQL's own words: sets come as arrays, a column each, and are read with `unnest`. */
 export function rawStatement<P extends Params>() {
   return <R>(build: (params: P) => RawBuilder<R>): Statement<P, R> =>
     statement<P>()((db, params) => ({ compile: () => build(params).compile(db) }))
+}
+
+/** A row of a set: each of its members is a column. */
+type Row = Readonly<Record<string, Exclude<SqlValue, readonly unknown[]>>>
+
+/** The parameters of a statement about rows. */
+export type Columns<R extends Row> = { readonly [Name in keyof R]: readonly R[Name][] }
+
+/** Enqueues a write of rows, if there are any. */
+export function enqueueRows<R extends Row>(session: Session, write: Statement<Columns<R>, unknown>, rows: readonly R[]): void {
+  const [first] = rows
+  if (first === undefined) return
+  const columns: { [Name in keyof R]?: readonly R[Name][] } = {}
+  for (const name of Object.keys(first) as (keyof R)[]) columns[name] = rows.map((row) => row[name])
+  session.enqueueWrite(write, columns as Columns<R>)
 }

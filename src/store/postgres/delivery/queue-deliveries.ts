@@ -4,15 +4,13 @@ import { hasEnded, isPlainlyAccepted, saveAttempted } from '../../delivery/settl
 import { endSkipped } from '../../delivery/skips.ts'
 import type { Session } from '../../engine.ts'
 import { real } from '../history/provisional.ts'
-import { rawStatement } from '../raw-statement.ts'
+import { type Columns, enqueueRows, rawStatement } from '../raw-statement.ts'
 
-const insertAll = rawStatement<{
-  endpointIds: readonly number[]
-  parcelIds: readonly number[]
-  sequences: readonly number[]
-  inboxIds: readonly (number | null)[]
-  nowMs: readonly number[]
-}>()(
+function queuedRow({ endpointId, parcelId, sequence, inboxId, nowMs }: QueuedDelivery) {
+  return { endpointId: Number(endpointId), parcelId, sequence, inboxId, nowMs }
+}
+
+const insertAll = rawStatement<Columns<ReturnType<typeof queuedRow>>>()(
   (p) => sql`
     insert into delivery (endpoint_id, parcel_id, sequence, previous_sequence, inbox_id, state, attempts, queued_at_ms, next_attempt_at_ms)
     select endpoint_id, parcel_id, sequence,
@@ -24,7 +22,7 @@ const insertAll = rawStatement<{
       0, now_ms, now_ms
     from (
       select u.endpoint_id, u.parcel_id, ${real(sql.ref('u.sequence'))} as sequence, u.inbox_id, u.now_ms
-      from unnest(${p.endpointIds}::bigint[], ${p.parcelIds}::bigint[], ${p.sequences}::bigint[], ${p.inboxIds}::bigint[], ${p.nowMs}::bigint[])
+      from unnest(${p.endpointId}::bigint[], ${p.parcelId}::bigint[], ${p.sequence}::bigint[], ${p.inboxId}::bigint[], ${p.nowMs}::bigint[])
         as u (endpoint_id, parcel_id, sequence, inbox_id, now_ms)
     ) as queued
     window in_order as (partition by endpoint_id, parcel_id order by sequence)`,
@@ -35,30 +33,19 @@ const insertAll = rawStatement<{
  * Their parcels are locked. Whether anything waits is looked up per row: an `exists` may be planned as one read of all that waits, while that is little.
  */
 export function enqueueDeliveries(session: Session, deliveries: readonly QueuedDelivery[]): void {
-  if (deliveries.length === 0) return
-  session.enqueueWrite(insertAll, {
-    endpointIds: deliveries.map(({ endpointId }) => Number(endpointId)),
-    parcelIds: deliveries.map(({ parcelId }) => parcelId),
-    sequences: deliveries.map(({ sequence }) => sequence),
-    inboxIds: deliveries.map(({ inboxId }) => inboxId),
-    nowMs: deliveries.map(({ nowMs }) => nowMs),
-  })
+  enqueueRows(session, insertAll, deliveries.map(queuedRow))
 }
 
-const insertComposed = rawStatement<{ sequences: readonly number[]; bodies: readonly Uint8Array[] }>()(
+const insertComposed = rawStatement<Columns<{ sequence: number; body: Uint8Array }>>()(
   (p) => sql`
     insert into composed_event (sequence, body)
-    select ${real(sql.ref('u.sequence'))}, u.body from unnest(${p.sequences}::bigint[], ${p.bodies}::bytea[]) as u (sequence, body)
+    select ${real(sql.ref('u.sequence'))}, u.body from unnest(${p.sequence}::bigint[], ${p.body}::bytea[]) as u (sequence, body)
     on conflict (sequence) do nothing`,
 )
 
 /** Saves the bytes of events that no push reported. */
 export function enqueueComposed(session: Session, composed: readonly { readonly sequence: number; readonly body: Uint8Array }[]): void {
-  if (composed.length === 0) return
-  session.enqueueWrite(insertComposed, {
-    sequences: composed.map(({ sequence }) => sequence),
-    bodies: composed.map(({ body }) => body),
-  })
+  enqueueRows(session, insertComposed, composed)
 }
 
 const lockParcelsOf = rawStatement<{ ids: readonly number[] }>()(

@@ -1,16 +1,16 @@
 import { sql } from 'kysely'
-import { noAudience } from '../../../domain/history/audience.ts'
 import type { ChangeSet, SightingWrite, WriteSet } from '../../../domain/history/change-set.ts'
-import { encodeAudience, encodeExtra, encodeFeedKind, encodePayloadRef } from '../../codec.ts'
+import { feedRow } from '../../delivery/feed.ts'
 import type { Session } from '../../engine.ts'
 import { dropAnswers, saveAnswer } from '../../history/answers.ts'
 import { joinParcels } from '../../history/join.ts'
-import { deleteInbox, INBOX_STATES, updateInboxState } from '../../ingest/inbox.ts'
-import { encodeInstant } from '../../instant-codec.ts'
+import { sightingRow } from '../../history/sightings.ts'
+import { deleteInbox, inboxRow, updateInboxState } from '../../ingest/inbox.ts'
+import { expectedRow } from '../../polling/expected-pushes.ts'
 import type { Leases } from '../../polling/leases.ts'
 import { advanceCounter, announceOrder } from '../counter.ts'
 import { enqueueComposed, enqueueDeliveries } from '../delivery/queue-deliveries.ts'
-import { rawStatement } from '../raw-statement.ts'
+import { type Columns, enqueueRows, rawStatement } from '../raw-statement.ts'
 import { digestOf, type TransactionContents } from './postgres-contents.ts'
 import { enqueueIdentifiers, enqueueParcels } from './postgres-parcels.ts'
 import { PROVISIONAL, real, realAudience, realJoin } from './provisional.ts'
@@ -74,39 +74,17 @@ const insertStatuses = rawStatement<{ statuses: readonly string[] }>()(
 
 function applyInbox(session: Session, { inbox, dropped, duplicates }: WriteSet): void {
   const fresh = inbox.filter(({ push }) => push.inboxId === undefined)
-  if (fresh.length > 0) {
-    session.enqueueWrite(insertPushes, {
-      ids: fresh.map(({ inboxId }) => inboxId),
-      digests: fresh.map(({ digest }) => Buffer.from(digest, 'binary')),
-      receivedAtMs: fresh.map(({ push }) => push.receivedAtMs),
-      keyIndexes: fresh.map(({ push }) => push.keyIndex),
-      contentEncodings: fresh.map(({ push }) => push.contentEncoding),
-      states: fresh.map(({ state }) => INBOX_STATES[state]),
-      reasons: fresh.map(({ reason }) => reason),
-      parcelIds: fresh.map(({ parcelId }) => parcelId),
-      bodies: fresh.map(({ push }) => push.body),
-    })
-  }
+  enqueueRows(session, insertPushes, fresh.map(inboxRow))
   for (const push of inbox) if (push.push.inboxId !== undefined) updateInboxState(session, push)
   for (const inboxId of dropped) deleteInbox(session, inboxId)
   if (duplicates.length > 0) session.enqueueWrite(countDuplicates, { ids: duplicates })
 }
 
-const insertPushes = rawStatement<{
-  ids: readonly number[]
-  digests: readonly Uint8Array[]
-  receivedAtMs: readonly number[]
-  keyIndexes: readonly number[]
-  contentEncodings: readonly (string | null)[]
-  states: readonly number[]
-  reasons: readonly (string | null)[]
-  parcelIds: readonly number[]
-  bodies: readonly Uint8Array[]
-}>()(
+const insertPushes = rawStatement<Columns<ReturnType<typeof inboxRow>>>()(
   (p) => sql`
     insert into inbox (id, digest, received_at_ms, key_index, content_encoding, state, reason, parcel_id, body)
-    select * from unnest(${p.ids}::bigint[], ${p.digests}::bytea[], ${p.receivedAtMs}::bigint[], ${p.keyIndexes}::integer[],
-      ${p.contentEncodings}::text[], ${p.states}::smallint[], ${p.reasons}::text[], ${p.parcelIds}::bigint[], ${p.bodies}::bytea[])`,
+    select * from unnest(${p.id}::bigint[], ${p.digest}::bytea[], ${p.receivedAtMs}::bigint[], ${p.keyIndex}::integer[],
+      ${p.contentEncoding}::text[], ${p.state}::smallint[], ${p.reason}::text[], ${p.parcelId}::bigint[], ${p.body}::bytea[])`,
 )
 const countDuplicates = rawStatement<{ ids: readonly number[] }>()(
   (p) => sql`
@@ -117,106 +95,50 @@ const countDuplicates = rawStatement<{ ids: readonly number[] }>()(
 function applyNumbered({ session, contents }: ApplySource, set: WriteSet): void {
   enqueueSightings(session, contents, set.sightings)
   const { feed, composed, deliveries, expected } = set
-  if (feed.length > 0) {
-    session.enqueueWrite(insertFeed, {
-      sequences: feed.map(({ sequence }) => sequence),
-      kinds: feed.map(({ kind }) => encodeFeedKind(kind)),
-      parcelIds: feed.map(({ parcelId }) => parcelId),
-      entries: feed.map(({ entry }) => entry),
-      payloadRefs: feed.map(({ payloadRef }) => encodePayloadRef(payloadRef)),
-      earlierAudiences: feed.map(({ payloadRef }) => encodeAudience(payloadRef?.earlierAudience ?? noAudience)),
-    })
-  }
+  enqueueRows(session, insertFeed, feed.map(feedRow))
   enqueueComposed(session, composed)
   enqueueDeliveries(session, deliveries)
-  if (expected.length > 0) {
-    session.enqueueWrite(insertExpected, {
-      entries: expected.map(({ entry }) => entry),
-      parcelIds: expected.map(({ parcelId }) => parcelId),
-      eventAtMs: expected.map(({ eventAtMs }) => eventAtMs),
-      foundAtMs: expected.map(({ foundAtMs }) => foundAtMs),
-      dueAtMs: expected.map(({ dueAtMs }) => dueAtMs),
-    })
-  }
+  enqueueRows(session, insertExpected, expected.map(expectedRow))
 }
 
-/** The last that is written of one sighting counts. */
+/** Writes sightings; if one is written several times, the last time counts. */
 function enqueueSightings(session: Session, contents: TransactionContents, sightings: readonly SightingWrite[]): void {
-  if (sightings.length === 0) return
-  const rows = new Map<string, SightingWrite & ReturnType<typeof encodeInstant>>()
-  for (const write of sightings) {
-    const { content, listing, ordinal, sighting } = write.kept
-    const instant = encodeInstant(sighting.instant)
-    rows.set([write.parcelId, instant.at_ms, instant.time_form, listing, ordinal, content].join('/'), { ...write, ...instant })
+  const rows = new Map<string, StoredSighting>()
+  for (const { parcelId, kept } of sightings) {
+    const row = sightingRow(parcelId, contents.recall(kept.content) ?? null, kept)
+    const key = [parcelId, row.at_ms, row.time_form, kept.listing, kept.ordinal, kept.content].join('/')
+    rows.set(key, { ...row, digest: row.content_id === null ? digestOf(kept.content) : null })
   }
-  const all = [...rows.values()]
-  const ids = all.map(({ kept }) => contents.recall(kept.content) ?? null)
-  session.enqueueWrite(saveSightings, {
-    parcelIds: all.map(({ parcelId }) => parcelId),
-    atMs: all.map((row) => row.at_ms),
-    timeForms: all.map((row) => row.time_form),
-    contentIds: ids,
-    digests: all.map(({ kept }, at) => (ids[at] === null ? digestOf(kept.content) : null)),
-    listings: all.map(({ kept }) => kept.listing),
-    ordinals: all.map(({ kept }) => kept.ordinal),
-    askedAtMs: all.map(({ kept }) => kept.askedAtMs),
-    sequences: all.map(({ kept }) => kept.sequence),
-    learntAtMs: all.map(({ kept }) => kept.learntAtMs),
-    audiences: all.map(({ kept }) => encodeAudience(kept.audience)),
-    extras: all.map(({ kept }) => encodeExtra(kept.sighting.extra)),
-  })
+  enqueueRows(session, saveSightings, [...rows.values()])
 }
 
-const saveSightings = rawStatement<{
-  parcelIds: readonly number[]
-  atMs: readonly number[]
-  timeForms: readonly number[]
-  contentIds: readonly (number | null)[]
-  digests: readonly (Uint8Array | null)[]
-  listings: readonly number[]
-  ordinals: readonly number[]
-  askedAtMs: readonly number[]
-  sequences: readonly number[]
-  learntAtMs: readonly (number | null)[]
-  audiences: readonly number[]
-  extras: readonly (string | null)[]
-}>()(
+/** `digest`: of a content whose id is not known yet. */
+type StoredSighting = ReturnType<typeof sightingRow<number | null>> & { readonly digest: Uint8Array | null }
+
+const saveSightings = rawStatement<Columns<StoredSighting>>()(
   (p) => sql`
     insert into sighting (parcel_id, at_ms, time_form, content_id, listing, ordinal, asked_at_ms, sequence, learnt_at_ms, audience, extra)
     select u.parcel_id, u.at_ms, u.time_form, coalesce(u.content_id, (select id from content where content.digest = u.digest)), u.listing, u.ordinal,
       u.asked_at_ms, ${real(sql.ref('u.sequence'))}, u.learnt_at_ms, ${realAudience(sql.ref('u.audience'))}, u.extra
-    from unnest(${p.parcelIds}::bigint[], ${p.atMs}::bigint[], ${p.timeForms}::integer[], ${p.contentIds}::bigint[], ${p.digests}::bytea[],
-      ${p.listings}::bigint[], ${p.ordinals}::integer[], ${p.askedAtMs}::bigint[], ${p.sequences}::bigint[], ${p.learntAtMs}::bigint[],
-      ${p.audiences}::bigint[], ${p.extras}::text[])
+    from unnest(${p.parcel_id}::bigint[], ${p.at_ms}::bigint[], ${p.time_form}::integer[], ${p.content_id}::bigint[], ${p.digest}::bytea[],
+      ${p.listing}::bigint[], ${p.ordinal}::integer[], ${p.asked_at_ms}::bigint[], ${p.sequence}::bigint[], ${p.learnt_at_ms}::bigint[],
+      ${p.audience}::bigint[], ${p.extra}::text[])
       as u (parcel_id, at_ms, time_form, content_id, digest, listing, ordinal, asked_at_ms, sequence, learnt_at_ms, audience, extra)
     on conflict (parcel_id, at_ms, time_form, content_id, listing, ordinal) do update set
       asked_at_ms = excluded.asked_at_ms, sequence = excluded.sequence, learnt_at_ms = excluded.learnt_at_ms, audience = excluded.audience,
       extra = excluded.extra`,
 )
-const insertFeed = rawStatement<{
-  sequences: readonly number[]
-  kinds: readonly number[]
-  parcelIds: readonly number[]
-  entries: readonly number[]
-  payloadRefs: readonly (number | null)[]
-  earlierAudiences: readonly number[]
-}>()(
+const insertFeed = rawStatement<Columns<ReturnType<typeof feedRow>>>()(
   (p) => sql`
     insert into feed (sequence, kind, parcel_id, entry, payload_ref, earlier_audience)
     select ${real(sql.ref('u.sequence'))}, u.kind, u.parcel_id, ${real(sql.ref('u.entry'))}, u.payload_ref, ${realAudience(sql.ref('u.earlier_audience'))}
-    from unnest(${p.sequences}::bigint[], ${p.kinds}::smallint[], ${p.parcelIds}::bigint[], ${p.entries}::bigint[], ${p.payloadRefs}::bigint[],
-      ${p.earlierAudiences}::bigint[]) as u (sequence, kind, parcel_id, entry, payload_ref, earlier_audience)`,
+    from unnest(${p.sequence}::bigint[], ${p.kind}::smallint[], ${p.parcelId}::bigint[], ${p.entry}::bigint[], ${p.payloadRef}::bigint[],
+      ${p.earlierAudience}::bigint[]) as u (sequence, kind, parcel_id, entry, payload_ref, earlier_audience)`,
 )
-const insertExpected = rawStatement<{
-  entries: readonly number[]
-  parcelIds: readonly number[]
-  eventAtMs: readonly number[]
-  foundAtMs: readonly number[]
-  dueAtMs: readonly number[]
-}>()(
+const insertExpected = rawStatement<Columns<ReturnType<typeof expectedRow>>>()(
   (p) => sql`
     insert into expected_push (entry, parcel_id, event_at_ms, found_at_ms, due_at_ms)
     select ${real(sql.ref('u.entry'))}, u.parcel_id, u.event_at_ms, u.found_at_ms, u.due_at_ms
-    from unnest(${p.entries}::bigint[], ${p.parcelIds}::bigint[], ${p.eventAtMs}::bigint[], ${p.foundAtMs}::bigint[], ${p.dueAtMs}::bigint[])
+    from unnest(${p.entry}::bigint[], ${p.parcelId}::bigint[], ${p.eventAtMs}::bigint[], ${p.foundAtMs}::bigint[], ${p.dueAtMs}::bigint[])
       as u (entry, parcel_id, event_at_ms, found_at_ms, due_at_ms)`,
 )

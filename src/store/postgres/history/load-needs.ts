@@ -4,6 +4,7 @@ import { type Loaded, type Needs, pushKey } from '../../../domain/history/snapsh
 import type { Session } from '../../engine.ts'
 import { loadParcelFacts } from '../../history/parcel-facts.ts'
 import { decodeSighting } from '../../history/sightings.ts'
+import { digestBytes } from '../../ingest/inbox.ts'
 import type { Tables } from '../../schema.ts'
 import { rawStatement } from '../raw-statement.ts'
 import type { TransactionContents } from './postgres-contents.ts'
@@ -36,7 +37,7 @@ const twins = rawStatement<{ parcelIds: readonly number[]; digests: readonly Uin
 
 async function findTwins(session: Session, pushes: Needs['pushes']): Promise<ReadonlyMap<string, number>> {
   if (pushes.length === 0) return new Map()
-  const digests = pushes.map(({ digest }) => Buffer.from(digest, 'binary'))
+  const digests = pushes.map(({ digest }) => digestBytes(digest))
   const found = await session.all(twins, { parcelIds: pushes.map(({ parcelId }) => parcelId), digests })
   return new Map(found.map(({ id, parcel_id: parcelId, nth }) => [pushKey(parcelId, pushes[nth - 1]?.digest ?? ''), id]))
 }

@@ -1,11 +1,11 @@
 import { sql } from 'kysely'
-import type { ParcelState } from '../../../domain/history/parcel-state.ts'
+import type { IdentifierState, ParcelState } from '../../../domain/history/parcel-state.ts'
 import { decodeParcel, encodeParcel } from '../../codec.ts'
 import type { Session } from '../../engine.ts'
-import { decodeIdentifier } from '../../history/parcels.ts'
+import { decodeIdentifier, identifierRow } from '../../history/parcels.ts'
 import { statement } from '../../statement.ts'
 import type { Parcels } from '../../write-verbs.ts'
-import { rawStatement } from '../raw-statement.ts'
+import { type Columns, enqueueRows, rawStatement } from '../raw-statement.ts'
 
 /**
  * The first of a run of numbers that nothing has, longer than any batch: the sequence goes in steps of 10,000. Each run is above all that were taken before,
@@ -40,29 +40,18 @@ const insertNew = rawStatement<{ ids: readonly number[]; nowMs: number }>()(
 /**
  * Another transaction may have given an identifier to another parcel since it was looked for; then dividing by nothing fails this one, which is begun again.
  */
-const saveIdentifiers = rawStatement<{ values: readonly string[]; parcelIds: readonly number[]; flags: readonly number[] }>()(
+const saveIdentifiers = rawStatement<Columns<ReturnType<typeof identifierRow>>>()(
   (p) => sql`
     insert into identifier (value, parcel_id, is_tracking_id)
-    select * from unnest(${p.values}::text[], ${p.parcelIds}::bigint[], ${p.flags}::smallint[]) as u (value, parcel_id, is_tracking_id) order by value collate "C"
+    select * from unnest(${p.value}::text[], ${p.parcelId}::bigint[], ${p.isTrackingId}::smallint[]) as u (value, parcel_id, is_tracking_id) order by value collate "C"
     on conflict (value) do update set
       is_tracking_id = excluded.is_tracking_id / (case when identifier.parcel_id = excluded.parcel_id then 1 else 0 end)`,
 )
 
-export interface NamedIdentifier {
-  readonly value: string
-  readonly parcelId: number
-  readonly isTrackingId: boolean
-}
-
-/** The last of those that name one value counts. */
-export function enqueueIdentifiers(session: Session, identifiers: readonly NamedIdentifier[]): void {
-  if (identifiers.length === 0) return
-  const rows = [...new Map(identifiers.map((one) => [one.value, one])).values()]
-  session.enqueueWrite(saveIdentifiers, {
-    values: rows.map(({ value }) => value),
-    parcelIds: rows.map(({ parcelId }) => parcelId),
-    flags: rows.map(({ isTrackingId }) => (isTrackingId ? 1 : 0)),
-  })
+/** Saves identifiers; if several have one value, the last of them. */
+export function enqueueIdentifiers(session: Session, identifiers: readonly IdentifierState[]): void {
+  const rows = new Map(identifiers.map((one) => [one.value, identifierRow(one)]))
+  enqueueRows(session, saveIdentifiers, [...rows.values()])
 }
 
 /** Parcels within one transaction. What is read is locked until it ends: identifiers first, then parcels. */
@@ -91,9 +80,7 @@ export async function findParcels(session: Session, ids: readonly number[]): Pro
   return (await session.all(lockParcels, { ids })).map(decodeParcel)
 }
 
-type ParcelColumns = { readonly [Column in keyof ReturnType<typeof encodeParcel>]: readonly ReturnType<typeof encodeParcel>[Column][] }
-
-const saveAll = rawStatement<ParcelColumns>()(
+const saveAll = rawStatement<Columns<ReturnType<typeof encodeParcel>>>()(
   (p) => sql`
     insert into parcel (id, watched_at_ms, first_pushed_at_ms, activated_at_ms, entry_count, latest_status, latest_at_ms, latest_learnt_at_ms,
       last_seen_at_ms, checked_at_ms, failures, next_poll_at_ms, stopped, is_full, version)
@@ -110,23 +97,5 @@ const saveAll = rawStatement<ParcelColumns>()(
 
 /** Saves parcels and raises their versions. A transaction that changes what is served about a parcel also saves the parcel. */
 export function enqueueParcels(session: Session, states: readonly ParcelState[]): void {
-  if (states.length === 0) return
-  const rows = states.map(encodeParcel)
-  const column = <Name extends keyof ParcelColumns>(name: Name) => rows.map((row) => row[name])
-  session.enqueueWrite(saveAll, {
-    id: column('id'),
-    watched_at_ms: column('watched_at_ms'),
-    first_pushed_at_ms: column('first_pushed_at_ms'),
-    activated_at_ms: column('activated_at_ms'),
-    entry_count: column('entry_count'),
-    latest_status: column('latest_status'),
-    latest_at_ms: column('latest_at_ms'),
-    latest_learnt_at_ms: column('latest_learnt_at_ms'),
-    last_seen_at_ms: column('last_seen_at_ms'),
-    checked_at_ms: column('checked_at_ms'),
-    failures: column('failures'),
-    next_poll_at_ms: column('next_poll_at_ms'),
-    stopped: column('stopped'),
-    is_full: column('is_full'),
-  })
+  enqueueRows(session, saveAll, states.map(encodeParcel))
 }
