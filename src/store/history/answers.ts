@@ -53,7 +53,7 @@ const deleteOne = statement<{ parcelId: number; language: string; digest: Uint8A
 const ofParcels = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db
     .selectFrom('answer')
-    .select(['parcel_id', 'decides_order', ...COLUMNS])
+    .select(['parcel_id', ...COLUMNS])
     .where('parcel_id', 'in', oneOf(p.ids))
     .orderBy('parcel_id'),
 )
@@ -101,33 +101,21 @@ export function saveAnswer(session: Session, { parcelId, answer, body, decidesOr
   })
 }
 
-export interface HeldAnswer {
-  readonly parcelId: number
-  readonly decidesOrder: boolean
-  readonly answer: KeptAnswer
-}
-
-/** Loads the answers of several parcels, ordered by parcel id. */
-export async function loadAnswersOf(session: Session, parcelIds: readonly number[]): Promise<readonly HeldAnswer[]> {
-  const rows = await session.all(ofParcels, { ids: parcelIds })
-  return rows.map((row) => ({ parcelId: row.parcel_id, decidesOrder: row.decides_order === 1, answer: decodeAnswer(row) }))
-}
-
-/** The same by parcel; one without any is absent. */
-export async function loadAnswersByParcel(
-  session: Session,
-  parcelIds: readonly number[],
-): Promise<ReadonlyMap<number, readonly KeptAnswer[]>> {
+/** Loads the answers of several parcels: by parcel id, in ascending order. A parcel without any is absent. */
+export async function loadAnswersOf(session: Session, parcelIds: readonly number[]): Promise<AnswersByParcel> {
   if (parcelIds.length === 0) return new Map()
   const byParcel = Map.groupBy(await session.all(ofParcels, { ids: parcelIds }), (row) => row.parcel_id)
   return new Map([...byParcel].map(([parcelId, rows]) => [parcelId, rows.map(decodeAnswer)]))
 }
 
+type AnswersByParcel = ReadonlyMap<number, readonly KeptAnswer[]>
+
 /** Moves the answers of several parcels to one of them and drops those above the limit for one parcel. */
-export async function moveAnswers(session: Session, held: readonly HeldAnswer[], into: number): Promise<void> {
-  if (held.every(({ parcelId }) => parcelId === into)) return
+export async function moveAnswers(session: Session, answers: AnswersByParcel, into: number): Promise<void> {
+  const ids = [...answers.keys()]
+  if (ids.every((parcelId) => parcelId === into)) return
+  const held = [...answers].flatMap(([parcelId, own]) => own.map((answer) => ({ parcelId, answer })))
   const { kept, order } = keepAnswers(held.map(({ answer }) => answer))
-  const ids = [...new Set(held.map(({ parcelId }) => parcelId))]
   // Of answers with equal bytes the first wins, because later map entries overwrite earlier ones.
   const rows = new Map(held.toReversed().map((one) => [answerId(one.answer), one]))
   if (kept.length < held.length) {

@@ -32,9 +32,7 @@ export async function joinParcels(session: Session, contents: Contents, join: Pa
       into: auditNamesOf(join.survivor.state),
       identifiers: (identifiers.get(state.parcelId) ?? []).map(({ value }) => value),
       sightings: await heldBy(contents, other),
-      answers: answers.flatMap(({ parcelId, answer: { language, digest, askedAtMs } }) =>
-        parcelId === state.parcelId ? [[language, digest, askedAtMs]] : [],
-      ),
+      answers: (answers.get(state.parcelId) ?? []).map(({ language, digest, askedAtMs }) => [language, digest, askedAtMs]),
       // Only the first record of a join lists what the survivor held; the others refer to that record.
       ...(other === first ? { stayed } : { after: first?.sequence }),
     }

@@ -1,7 +1,7 @@
 import type { KeptBody, Loaded, Needs } from '../../domain/history/snapshot.ts'
 import type { Session } from '../engine.ts'
 import { listPushes } from '../ingest/inbox.ts'
-import { loadAnswersByParcel } from './answers.ts'
+import { loadAnswersOf } from './answers.ts'
 import { pollableParcels } from './parcels.ts'
 import { loadOrders } from './sightings.ts'
 
@@ -12,7 +12,7 @@ export async function loadParcelFacts(
   nowMs: number,
 ): Promise<Pick<Loaded, 'answers' | 'orders' | 'pollable' | 'bodies'>> {
   const [answers, orders, pollable, bodies] = await Promise.all([
-    loadAnswersByParcel(session, needs.answers),
+    loadAnswersOf(session, needs.answers),
     loadOrders(session, needs.orders),
     pollableParcels(session, needs.pollable, nowMs),
     Promise.all(needs.bodies.map(async (parcelId) => [parcelId, await loadBodies(session, parcelId)] as const)),

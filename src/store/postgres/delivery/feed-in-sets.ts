@@ -5,7 +5,7 @@ import { deriveEntries, instantsTie, orderHistory } from '../../../domain/histor
 import { presentParcel } from '../../../domain/history/parcel-record.ts'
 import { feedEntriesOf } from '../../delivery/feed-entries.ts'
 import { survivorOf } from '../../delivery/survivors.ts'
-import { loadAnswersByParcel } from '../../history/answers.ts'
+import { loadAnswersOf } from '../../history/answers.ts'
 import { loadIdentifiersOf } from '../../history/parcels.ts'
 import { loadOrders } from '../../history/sightings.ts'
 import type { Tables } from '../../schema.ts'
@@ -61,7 +61,7 @@ async function readParcels(source: BatchSource, ids: readonly number[]): Promise
   const { session } = source
   const [sightings, answers, identifiers] = await Promise.all([
     readWhole(source, ids),
-    loadAnswersByParcel(session, ids),
+    loadAnswersOf(session, ids),
     loadIdentifiersOf(session, ids),
   ])
   const named = Map.groupBy(identifiers, (row) => row.parcel_id)
