@@ -31,8 +31,8 @@ interface HeldParcel {
 }
 
 /**
- * What is loaded before `decide` asks for more. `whole`: all there is of the parcels of a batch; `first`: its first needs; `certain`: those that are
- * certain; `asked`: only the states of the parcels.
+ * How much is loaded before `decide` asks for more. `whole`: everything about the parcels of a batch; `first`: its first needs; `certain`: its certain
+ * needs; `asked`: only the states of the parcels.
  */
 export type Loads = 'whole' | 'first' | 'certain' | 'asked'
 

@@ -21,8 +21,8 @@ function observationOf(incoming: Incoming): PushObservation | PollObservation | 
 }
 
 /**
- * States all that deciding a batch is likely to need, as far as the identifiers show it: loading too much costs less than a second round trip. The
- * parcels need not be known yet.
+ * States what deciding a batch is likely to need. Only its identifiers are known yet, so it may state too much: a database on the network answers one
+ * long question sooner than two short ones.
  */
 export function firstNeeds({ observations, digests }: RecordBatch, identifiers: ReadonlyMap<string, IdentifierState>): BatchNeeds {
   const pushes: BatchNeeds['pushes'][number][] = []
@@ -74,8 +74,8 @@ function secondsOf(
 }
 
 /**
- * Leaves of the first needs of a batch what is certainly needed, now that its parcels and pushes are known. `decide` asks for the rest, which pays where
- * asking costs less than reading.
+ * Keeps only the needs that the parcels and pushes, once they are loaded, show to be certain. It spares reads where a second question costs little:
+ * `decide` asks for anything else that it needs.
  */
 export function certainNeeds(needs: Needs, parcels: readonly ParcelState[], pushes: ReadonlyMap<string, number>): Needs {
   const states = new Map(parcels.map((state) => [state.parcelId, state]))
@@ -98,7 +98,7 @@ interface Component {
   readonly parcels: Set<number>
   /** Indexes into the batch. */
   readonly members: number[]
-  /** What leads to it: the id of a stored parcel, or an identifier that no parcel has yet. */
+  /** The ids of stored parcels, and the identifiers that no parcel has yet, by which another observation joins it. */
   readonly keys: (string | number)[]
   hasPoll: boolean
 }

@@ -3,10 +3,10 @@ import type { ParcelState } from './parcel-state.ts'
 import { ENTRIES_MAX } from './pull-response.ts'
 import { joinKey, type Needs, onlyNeeds, type StoredSnapshot } from './snapshot.ts'
 
-/** Parcels to be joined, of which some are still to be loaded. */
+/** A set of parcels to be joined that is being loaded. */
 export interface JoinLoad {
   readonly key: string
-  /** What is left to load, in order. The parcels of a stretch are loaded together; its last one may push their entries above the limit. */
+  /** The stretches left to load, in order. A stretch is loaded together; its last parcel may push the entries above the limit. */
   readonly stretches: readonly (readonly number[])[]
   /** The maximum of entries of the joined parcel. */
   readonly entriesMax: number
@@ -14,7 +14,7 @@ export interface JoinLoad {
   readonly count: EntryCount | null
 }
 
-/** The loads of sets of parcels whose states are known. */
+/** Begins to load sets of parcels whose states are loaded. */
 export function startJoins(joins: readonly (readonly number[])[], { parcels }: StoredSnapshot): readonly JoinLoad[] {
   return joins.map((parcelIds) => {
     const states = parcelIds.flatMap((parcelId) => parcels.get(parcelId)?.state ?? [])
@@ -38,15 +38,15 @@ function stretchesOf(states: readonly ParcelState[], entriesMax: number): readon
   return stretches
 }
 
-/** What to load next: a stretch of each. */
+/** States the next stretch of each join. */
 export function joinNeeds(joins: readonly JoinLoad[], { parcels }: StoredSnapshot): Needs {
   const next = joins.flatMap(({ stretches }) => stretches[0] ?? [])
   return onlyNeeds({ whole: next.filter((parcelId) => parcels.get(parcelId)?.whole === false), answers: next })
 }
 
 /**
- * The loads that are left after what `joinNeeds` stated was loaded, and the snapshot in which sets that already have too many entries for one parcel are
- * marked as overfull. The rest of them is not loaded.
+ * Goes on after the needs of `joinNeeds` were loaded. A set whose loaded parcels already have too many entries for one parcel is marked as overfull, and
+ * the rest of it is not loaded.
  */
 export function continueJoins(
   joins: readonly JoinLoad[],

@@ -65,7 +65,7 @@ export interface Snapshot {
 /** The part of a snapshot that comes from the store. */
 export type StoredSnapshot = Omit<Snapshot, 'model'>
 
-/** The part of it that every batch begins with; of the identifiers those that its observations name. */
+/** The part of it that every batch begins with, and the identifiers that its observations name. */
 export type BatchStart = Pick<Snapshot, 'next' | 'identifiers' | 'endpoints'>
 
 /** The parcel id of pushes that are not recorded: they belong to no parcel, so they are no duplicates once they are recorded. */
@@ -105,15 +105,15 @@ export interface SecondNeed {
   readonly digests: readonly string[]
 }
 
-/** All that a batch needs. */
+/** The needs of a batch. */
 export interface BatchNeeds extends Needs {
   /** Sets of parcels, the ids in ascending order, to load completely because they are to be joined; see `startJoins`. */
   readonly joins: readonly (readonly number[])[]
 }
 
-/** What an engine loaded. What a map or set has no entry for was looked for, and there is none. */
+/** The parts that an engine loaded. If a map or set lacks an entry that `needs` names, the store has none. */
 export interface Loaded {
-  /** What it looked for, which may be less than it was asked for (see `certainNeeds`). */
+  /** The needs that it looked for; it may leave out some that it was asked for (see `certainNeeds`). */
   readonly needs: Needs
   readonly parcels: readonly ParcelState[]
   /** Inbox ids, by `pushKey`. */

@@ -6,7 +6,7 @@ import type { HistoryTx } from './ports.ts'
 
 type LoadTx = Pick<HistoryTx, 'beginBatch' | 'loadNeeds'>
 
-/** Loads what a batch is likely to need: first what its observations name, then the parcels found by that, then those to be joined. */
+/** Loads what a batch is likely to need: first the identifiers it names, then their parcels, then the parcels to be joined. */
 export async function loadBatch(tx: LoadTx, batch: RecordBatch): Promise<StoredSnapshot> {
   const start = await tx.beginBatch(namesOf(batch.observations), batch.observations.length)
   return await loadNeeds(tx, startSnapshot(start), firstNeeds(batch, start.identifiers), batch.nowMs)

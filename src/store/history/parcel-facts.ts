@@ -5,7 +5,7 @@ import { loadAnswersOf } from './answers.ts'
 import { pollableParcels } from './parcels.ts'
 import { loadOrders } from './sightings.ts'
 
-/** Loads the needs of a batch that both engines load alike: what is kept of parcels besides their sightings. */
+/** Loads the needs of a batch that both engines load alike: all about parcels but their states and sightings. */
 export async function loadParcelFacts(
   session: Session,
   needs: Needs,

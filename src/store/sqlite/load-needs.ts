@@ -15,7 +15,7 @@ export interface BatchSource {
   readonly known: KnownParcels
 }
 
-/** See `HistoryTx.loadNeeds`. Parcels are mostly cached, so they and the pushes come first and show which of the reads are spared. */
+/** See `HistoryTx.loadNeeds`. Parcels are mostly cached, so they and the pushes come first, to show which reads can be spared. */
 export async function loadNeeds({ session, contents, known }: BatchSource, asked: Needs, nowMs: number): Promise<Loaded> {
   const parcels = await known.findMany(asked.parcels)
   const pushes = new Map<string, number>()

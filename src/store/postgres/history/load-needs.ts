@@ -16,7 +16,7 @@ export interface BatchSource {
   readonly contents: TransactionContents
 }
 
-/** See `HistoryTx.loadNeeds`. The parcels are locked first, so that what is read of them stays true. */
+/** See `HistoryTx.loadNeeds`. It locks the parcels first, so that nobody changes them after they are read. */
 export async function loadNeeds(source: BatchSource, needs: Needs, nowMs: number): Promise<Loaded> {
   const { session } = source
   const [parcels, pushes, seconds, whole, facts] = await Promise.all([
