@@ -62,6 +62,10 @@ describe('the first needs of a batch', () => {
   test('are the whole parcel once one of its observations is a poll', () => {
     const { needs } = needsOf({ 1001: 7 }, push(), poll({ asked: '1001' }))
     expect(needs).toMatchObject({ parcels: [7], whole: [7], seconds: [], answers: [7], joins: [] })
+    expect(needsOf({ 1001: 7 }, poll({ asked: '1001' }), push({ trackingIds: ['1002', '1001'] })).needs).toMatchObject({
+      whole: [7],
+      seconds: [],
+    })
   })
 
   test('are the parcels to be joined if observations lead from one to the other, the oldest first', () => {
@@ -109,8 +113,35 @@ describe('the certain needs', () => {
   })
 })
 
+const nothing = { next: { parcelId: 1, sequence: 1, inboxId: 1 }, identifiers: new Map(), endpoints: [] }
+const nothingFound = {
+  parcels: [],
+  pushes: new Map(),
+  seconds: new Map(),
+  whole: new Map(),
+  answers: new Map(),
+  orders: new Map(),
+  pollable: new Set<number>(),
+  bodies: new Map(),
+}
+
+test('a load keeps all that was loaded before it', () => {
+  const loads = [
+    {
+      ...nothingFound,
+      needs: onlyNeeds({ parcels: [7], pushes: [{ parcelId: NO_PARCEL, digest: 'one' }] }),
+      parcels: [newParcel(7, NOON)],
+      pushes: new Map([['0/one', 1]]),
+    },
+    { ...nothingFound, needs: onlyNeeds({ answers: [7], pushes: [{ parcelId: NO_PARCEL, digest: 'two' }] }) },
+  ]
+  let snapshot = startSnapshot(nothing)
+  for (const loaded of loads) snapshot = addLoaded(snapshot, loaded)
+  expect(snapshot.parcels.get(7)).toMatchObject({ state: { parcelId: 7 }, whole: false, answers: [], order: null })
+  expect([[...snapshot.pushes.keys()], [...snapshot.unrecorded]]).toEqual([['0/one'], ['one', 'two']])
+})
+
 describe('parcels to be joined', () => {
-  const nothing = { next: { parcelId: 1, sequence: 1, inboxId: 1 }, identifiers: new Map(), endpoints: [] }
   /** So many entries that differ, as a parcel keeps them. */
   const sightings = (count: number, from = 0): readonly KeptSighting[] =>
     Array.from({ length: count }, (_, nth) =>
@@ -126,16 +157,8 @@ describe('parcels to be joined', () => {
   function load(...held: readonly (readonly KeptSighting[])[]) {
     const ids = held.map((_, at) => at + 1)
     const parcels = held.map(({ length }, at) => ({ ...newParcel(at + 1, NOON), entryCount: length }))
-    const found = {
-      pushes: new Map(),
-      seconds: new Map(),
-      answers: new Map(),
-      orders: new Map(),
-      pollable: new Set<number>(),
-      bodies: new Map(),
-    }
     const loaded = (needs: ReturnType<typeof onlyNeeds>) => ({
-      ...found,
+      ...nothingFound,
       needs,
       parcels: needs.parcels.length === 0 ? [] : parcels,
       whole: new Map(needs.whole.map((id) => [id, held[id - 1] ?? []])),
