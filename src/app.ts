@@ -37,6 +37,7 @@ export async function startRelay(config: Config, log: Log, options: StartOptions
   }
 }
 
+// oxlint-disable-next-line max-lines-per-function -- what is made from what is clearer in one list
 async function assembleRelay(config: Config, log: Log, options: StartOptions, closing: Closing): Promise<RunningRelay> {
   let settings = config
   let stopTimeoutMs = config.shutdownTimeoutMs

@@ -58,6 +58,7 @@ export interface EarlierTokens {
   readonly pausedForMs: number
 }
 
+// oxlint-disable-next-line max-lines-per-function -- its verbs share one state of the credentials
 export function openCredentials(options: CredentialOptions): Credentials {
   const { clock, log, username } = options
   const standing = createCredentialStanding(options.earlier?.refusal ?? null)

@@ -123,6 +123,7 @@ function isValidAt({ issuedAtMs, expiresAtMs }: VerifiedToken, nowMs: number): b
 }
 
 /** Creates what authenticates apps and operators. */
+// oxlint-disable-next-line max-lines-per-function -- its verbs share what is remembered of passwords and tokens
 export function createAuthenticate(
   { tokens, verifyPassword, digestPassword, rightPasswords, verified, clock }: AuthenticatePorts,
   options: AuthenticateOptions,

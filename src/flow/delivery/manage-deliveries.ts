@@ -131,6 +131,7 @@ const RETRY_REFUSALS = {
   disabled: 'Its endpoint is disabled: enable it, and everything that waits is sent.',
 } as const
 
+// oxlint-disable-next-line max-lines-per-function -- one verb after the other, each short
 export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId }: ManageDeliveriesOptions): ManageDeliveries {
   const { write, reads, clock } = ports
   const { endpointExists, replayAll, settleRemoved } = createReplays(ports)

@@ -1,0 +1,33 @@
+import { globSync, readFileSync } from 'node:fs'
+import { posix } from 'node:path'
+import { expect, test } from 'vitest'
+import { readModules } from './source-module.ts'
+
+// How long functions and files may be is the linter's business (.oxlintrc.json).
+
+const CAPABILITIES = ['ingest', 'history', 'polling', 'delivery', 'admin']
+/** The imports between the flows of two capabilities, each with its reason. */
+const CROSSINGS = [
+  // A push from the inbox is recorded as any push is.
+  'admin/reprocess.tx.ts -> history/record.tx.ts',
+]
+
+test('flows of one capability import those of another only where it is named', () => {
+  const crossings = readModules('src/flow').flatMap(({ path, imports }) =>
+    imports.flatMap(({ specifier }) => {
+      const target = specifier?.startsWith('.') ? posix.join(posix.dirname(path), specifier) : ''
+      const [from = '', to = ''] = [path.split('/')[0], target.split('/')[0]]
+      return from !== to && CAPABILITIES.includes(from) && CAPABILITIES.includes(to) ? [`${path} -> ${target}`] : []
+    }),
+  )
+  expect(crossings.toSorted()).toEqual(CROSSINGS)
+})
+
+test('a push passes at most 34 files, and each that docs/architecture.md lists is one', () => {
+  const [paragraph = ''] = readFileSync('docs/architecture.md', 'utf8').match(/^Files it passes before its 200(?:.|\n)*?(?=\n\n)/m) ?? []
+  const listed = [...paragraph.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name)
+  const paths = globSync('src/**/*.ts')
+  expect(listed.length).toBeGreaterThan(10)
+  expect(listed.length).toBeLessThanOrEqual(34)
+  expect(listed.filter((name) => !paths.some((path) => path.endsWith(`/${name}.ts`)))).toEqual([])
+})
