@@ -3,10 +3,9 @@ import { createCallBudget } from '../../src/carrier/call-budget.ts'
 import { createCallQueue } from '../../src/carrier/call-queue.ts'
 import { createCarrierLedger, remainingWaitMs } from '../../src/carrier/carrier-ledger.ts'
 import type { CarrierMemory } from '../../src/domain/polling/carrier-memory.ts'
+import { DAY_MS, HOUR_MS } from '../support/constants.ts'
 import { createTimeline } from './timeline.ts'
 
-const DAY_MS = 86_400_000
-const HOUR_MS = 3_600_000
 const WRITE_MS = 5
 /** Shortly before midnight, so that the day turns in the middle of a run. */
 const START_MS = Date.parse('2026-03-01T23:55:00Z')

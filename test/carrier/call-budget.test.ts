@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type CallBudgetOptions, createCallBudget, type EarlierCalls, type SlotResult } from '../../src/carrier/call-budget.ts'
+import { DAY_MS } from '../support/constants.ts'
 
 const noon = Date.parse('2026-03-01T12:00:00Z')
-const DAY_MS = 86_400_000
 
 /** A budget whose calls are written down whenever that is needed. */
 function aBudget(options: Partial<CallBudgetOptions> = {}) {

@@ -2,12 +2,11 @@ import { expect, test } from 'vitest'
 import { createCallQueue } from '../../src/carrier/call-queue.ts'
 import { createSharedCalls } from '../../src/carrier/shared-budget.ts'
 import { createBudgetRow } from '../support/budget-row.ts'
+import { DAY_MS, HOUR_MS } from '../support/constants.ts'
 import { casesOf } from '../support/long-form.ts'
 import { seeded } from '../support/seeded.ts'
 import { createTimeline } from './timeline.ts'
 
-const DAY_MS = 86_400_000
-const HOUR_MS = 3_600_000
 const TIMEOUT_MS = 10_000
 /** Shortly before midnight, so that the day turns in the middle of a run. */
 const START_MS = Date.parse('2026-03-01T23:55:00Z')

@@ -6,6 +6,7 @@ import { expect, test } from 'vitest'
 import { createProgressLine } from '../../src/cli/progress-line.ts'
 import { sqlite } from '../../src/store/sqlite/sqlite-engine.ts'
 import { pushBody } from '../support/builders.ts'
+import { NO_CARRIER } from '../support/constants.ts'
 import { moveStore as moveWithoutRelay } from '../support/moving.ts'
 import { onPostgres } from '../support/on-postgres.ts'
 import { createDatabase } from '../support/postgres-database.ts'
@@ -15,7 +16,6 @@ import { shipped } from '../support/shipped.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
 const run = promisify(execFile)
-const NO_CARRIER = 'http://127.0.0.1:9'
 
 async function moveStore(args: readonly string[], env: NodeJS.ProcessEnv = {}) {
   const { args: relay, env: shippedEnv } = shipped()

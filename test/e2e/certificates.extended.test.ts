@@ -6,12 +6,11 @@ import { expect, onTestFinished, test } from 'vitest'
 import { loadConfig } from '../../src/config/config.ts'
 import { needsRestart } from '../../src/config/needs-restart.ts'
 import { fetchDocumented } from '../support/api-document.ts'
+import { NO_CARRIER } from '../support/constants.ts'
 import { operatorOf } from '../support/manage.ts'
 import { createAuthority } from '../support/private-authority.ts'
 import { ask, logIn, type Sections, startTestRelay, writeConfig } from '../support/relay.ts'
 import { temporaryFolder } from '../support/temporary.ts'
-
-const NOBODY = 'http://127.0.0.1:9'
 
 /** The serial number of the certificate that a listener shows. */
 function shownBy(url: string): Promise<string> {
@@ -45,7 +44,7 @@ test('a reload takes a renewed certificate on both listeners, and one that does 
       internal: { host: '127.0.0.1', port: 0, tls: files('public') },
     },
   })
-  const relay = await start(folder, NOBODY, sections('public'))
+  const relay = await start(folder, NO_CARRIER, sections('public'))
   const shown = async () => [await shownBy(relay.publicUrl), await shownBy(relay.internalUrl)]
   const first = await shown()
   expect(first[0]).toBe(first[1])
@@ -64,7 +63,7 @@ test('a reload takes a renewed certificate on both listeners, and one that does 
   expect(JSON.stringify(relay.lines)).toContain('does not fit')
 
   // Other files need no restart either.
-  const [before, after] = ['public', 'moved'].map((name) => loadConfig(writeConfig(folder, NOBODY, sections(name))))
+  const [before, after] = ['public', 'moved'].map((name) => loadConfig(writeConfig(folder, NO_CARRIER, sections(name))))
   if (before === undefined || after === undefined) throw new Error('there are two')
   expect(needsRestart(before, after)).toEqual([])
   await relay.reload(sections('moved'))
@@ -81,7 +80,7 @@ test('the metrics say for how many days the certificate of a listener is valid',
   writeFileSync(keyFile, pair.key)
   const host = '127.0.0.1'
   const listen = { public: { host, port: 0, tls: { certFile, keyFile } }, internal: { host, port: 0 } }
-  const relay = await start(folder, NOBODY, { listen })
+  const relay = await start(folder, NO_CARRIER, { listen })
   const metrics = await (await fetchDocumented(`${relay.internalUrl}/metrics`)).text()
   const [, listener, days] = /^relay_certificate_days_left\{listener="(\w+)"\} (\S+)$/m.exec(metrics) ?? []
   // It was made for two days.

@@ -6,10 +6,9 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { startSandbox } from '../../src/sandbox/sandbox.ts'
 import { pushBody } from '../support/builders.ts'
+import { NO_CARRIER } from '../support/constants.ts'
 import { ADMIN, ask, CARRIER_LOGIN, logIn, push, SHARED_KEY, startTestRelay } from '../support/relay.ts'
 import { storedRows } from '../support/stored-rows.ts'
-
-const NOBODY = 'http://127.0.0.1:9'
 
 /** A port nobody has yet: the three must be told of each other before any of them runs. */
 async function freePort(): Promise<number> {
@@ -35,7 +34,7 @@ async function startCircle(carrierOfA: string) {
       const folder = join(root, name)
       mkdirSync(folder)
       const next = ports[(nth + 1) % names.length] ?? 0
-      const relay = await startTestRelay(folder, nth === 0 ? carrierOfA : NOBODY, {
+      const relay = await startTestRelay(folder, nth === 0 ? carrierOfA : NO_CARRIER, {
         listen: { public: { host: '127.0.0.1', port: ports[nth] }, internal: { host: '127.0.0.1', port: 0 } },
         serve: { fetchUnknown: nth === 0, fetchMissingLanguage: nth === 0 },
         endpoints: [{ name: 'next', url: `http://127.0.0.1:${next}/webhooks/status`, sharedKey: SHARED_KEY, backfill: true }],

@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { pushBody } from '../support/builders.ts'
+import { NO_CARRIER } from '../support/constants.ts'
 import { operatorOf } from '../support/manage.ts'
 import { writeDeliveries } from '../support/many-deliveries.ts'
 import { startMoodyReceiver } from '../support/moody-receiver.ts'
@@ -9,9 +10,8 @@ import { changeStoredRows, storedNumber } from '../support/stored-rows.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 import { startWebhookReceiver, type WebhookReceiver } from '../support/webhook-receiver.ts'
 
-const NOBODY = 'http://127.0.0.1:9'
 const SECTIONS = { delivery: { schedule: ['100ms', '200ms'], jitter: 0, allowNetworks: ['127.0.0.0/8'] } }
-const ofFile = relayOfFile(NOBODY, SECTIONS)
+const ofFile = relayOfFile(NO_CARRIER, SECTIONS)
 
 const own = idsOfTest()
 
@@ -275,7 +275,7 @@ test('a relay that is stopped interrupts what it is sending, and begins nothing 
   await using receiver = await startMoodyReceiver(key, () => ({ status: 200, afterMs }))
   const folder = temporaryFolder()
   const startOne = async () => {
-    const relay = await startTestRelay(folder, NOBODY, {
+    const relay = await startTestRelay(folder, NO_CARRIER, {
       endpoints: [{ name: 'slow', url: receiver.url, sharedKey: key, concurrency: 2 }],
       delivery: { allowNetworks: ['127.0.0.0/8'] },
     })
@@ -297,7 +297,7 @@ test('a relay that is stopped interrupts what it is sending, and begins nothing 
 })
 
 test('7.4: what waits for an endpoint when it is removed is written down as cancelled by a relay that starts later, too', async () => {
-  const relay = await startTestRelay(temporaryFolder(), NOBODY, SECTIONS)
+  const relay = await startTestRelay(temporaryFolder(), NO_CARRIER, SECTIONS)
   onTestFinished(() => relay.stop())
   const world = await start(relay)
   const id = await world.add('shop')

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { fetchDocumented } from '../support/api-document.ts'
 import { pushBody } from '../support/builders.ts'
+import { NO_CARRIER } from '../support/constants.ts'
 import { onlyLong } from '../support/long-form.ts'
 import { operatorOf } from '../support/manage.ts'
 import { startMoodyReceiver } from '../support/moody-receiver.ts'
@@ -20,9 +21,8 @@ async function startReceiver(): Promise<WebhookReceiver> {
   return receiver
 }
 
-const NOBODY = 'http://127.0.0.1:9'
 const SECTIONS = { delivery: { schedule: ['100ms', '200ms'], jitter: 0, allowNetworks: ['127.0.0.0/8'] } }
-const ofFile = relayOfFile(NOBODY, SECTIONS)
+const ofFile = relayOfFile(NO_CARRIER, SECTIONS)
 const own = idsOfTest()
 
 /** The relay of the file; what endpoints are added to it are removed after the test. */
@@ -36,7 +36,7 @@ async function share() {
 }
 
 async function start(folder = temporaryFolder(), sections: Sections = {}) {
-  const relay = await startTestRelay(folder, NOBODY, { ...SECTIONS, ...sections })
+  const relay = await startTestRelay(folder, NO_CARRIER, { ...SECTIONS, ...sections })
   let stopped = false
   const stop = async () => {
     if (!stopped) await relay.stop()

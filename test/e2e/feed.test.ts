@@ -3,6 +3,7 @@ import { loadConfig } from '../../src/config/config.ts'
 import { startSandbox } from '../../src/sandbox/sandbox.ts'
 import { fetchDocumented } from '../support/api-document.ts'
 import { pushBody } from '../support/builders.ts'
+import { NO_CARRIER } from '../support/constants.ts'
 import { createFeedConsumer, replayFeed } from '../support/feed-consumer.ts'
 import { byForm } from '../support/long-form.ts'
 import { ADMIN, ask, CARRIER_LOGIN, logIn, push, type Sections, SHARED_KEY, startTestRelay, writeConfig } from '../support/relay.ts'
@@ -10,14 +11,13 @@ import { idsOfTest, relayOfFile } from '../support/relay-of-file.ts'
 import { pruneStoredFeed } from '../support/stored-rows.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
-const NOBODY = 'http://127.0.0.1:9'
-const ofFile = relayOfFile(NOBODY, { serve: { fetchUnknown: false } })
+const ofFile = relayOfFile(NO_CARRIER, { serve: { fetchUnknown: false } })
 const own = idsOfTest()
 const PARCELS = byForm(16, 40)
 /** Asked for at each step. */
 const SOME = byForm(3, 6)
 
-async function startRelay(carrierUrl = NOBODY, sections: Sections = {}) {
+async function startRelay(carrierUrl = NO_CARRIER, sections: Sections = {}) {
   const relay = await startTestRelay(temporaryFolder(), carrierUrl, { serve: { fetchUnknown: false }, ...sections })
   let stopping: Promise<void> | null = null
   const stop = () => {
@@ -229,7 +229,7 @@ test('a relay that stops ends its streams and answers those who wait', async () 
 })
 
 test('streams that take every place turn no plain page into a 503, and one app makes room for another', async () => {
-  const relay = await startRelay(NOBODY, { limits: { feedFollowers: 8 } })
+  const relay = await startRelay(NO_CARRIER, { limits: { feedFollowers: 8 } })
   const admin = { ...relay, token: await logIn(relay.internalUrl, ADMIN) }
   await push(relay.publicUrl, at(1))
   const streams: Awaited<ReturnType<typeof openStream>>[] = []
@@ -320,7 +320,7 @@ test('a reader ahead of the end, as after a restored backup, is told where the f
 
 test('R3: a stream and a long poll of an app end when a reload removes the app or its scope', async () => {
   const folder = temporaryFolder()
-  const relay = await startTestRelay(folder, NOBODY, { serve: { fetchUnknown: false } })
+  const relay = await startTestRelay(folder, NO_CARRIER, { serve: { fetchUnknown: false } })
   onTestFinished(() => relay.stop())
   const [token, admin] = [await logIn(relay.internalUrl), await logIn(relay.internalUrl, ADMIN)]
   const follow = async (by: string) => {
@@ -332,7 +332,7 @@ test('R3: a stream and a long poll of an app end when a reload removes the app o
   const [shop, operator] = [await follow(token), await follow(admin)]
   // The long polls have their places, too.
   await vi.waitFor(async () => expect(await ask(relay.internalUrl, token, '/relay/events').then(({ status }) => status)).toBe(200))
-  const config = loadConfig(writeConfig(folder, NOBODY))
+  const config = loadConfig(writeConfig(folder, NO_CARRIER))
   await relay.reload({ ...config, apps: config.apps.filter(({ username }) => username === ADMIN.username) })
   // Long before their 50 s are over, and before what comes next.
   expect(await shop.status).toBe(401)

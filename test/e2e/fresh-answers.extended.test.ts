@@ -1,14 +1,14 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { fetchDocumented } from '../support/api-document.ts'
 import { pushBody } from '../support/builders.ts'
+import { NO_CARRIER } from '../support/constants.ts'
 import { ask, logIn, push, startTestRelay } from '../support/relay.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
-const NOBODY = 'http://127.0.0.1:9'
 const PARCELS = ['1001', '1002', '1003', '1004']
 
 test('an answer that is kept is no longer given once a push that changes it was answered, each time', async () => {
-  const relay = await startTestRelay(temporaryFolder(), NOBODY, { serve: { fetchUnknown: false, fetchMissingLanguage: false } })
+  const relay = await startTestRelay(temporaryFolder(), NO_CARRIER, { serve: { fetchUnknown: false, fetchMissingLanguage: false } })
   onTestFinished(() => relay.stop())
   const token = await logIn(relay.internalUrl)
   const entriesOf = async (parcel: string): Promise<number> => {

@@ -1,15 +1,14 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { NO_CARRIER } from '../support/constants.ts'
 import { operatorOf } from '../support/manage.ts'
 import { writeDeliveries } from '../support/many-deliveries.ts'
 import { startTestRelay } from '../support/relay.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
-const NOBODY = 'http://127.0.0.1:9'
-
 test('a replay of more than 10,000 is a job that a restart does not end: it says who asked and how far it is, and can be cancelled', async () => {
   const folder = temporaryFolder()
   const startOne = async () => {
-    const relay = await startTestRelay(folder, NOBODY, { delivery: { allowNetworks: ['127.0.0.0/8'] } })
+    const relay = await startTestRelay(folder, NO_CARRIER, { delivery: { allowNetworks: ['127.0.0.0/8'] } })
     onTestFinished(() => relay.stop())
     return { relay, operate: await operatorOf(relay) }
   }

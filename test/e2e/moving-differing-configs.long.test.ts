@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { pushBody } from '../support/builders.ts'
+import { NO_CARRIER } from '../support/constants.ts'
 import { byForm } from '../support/long-form.ts'
 import { type Answer, operatorOf } from '../support/manage.ts'
 import { endedJob, startMove, startReceiver } from '../support/moves-of-relay.ts'
@@ -9,8 +10,6 @@ import { push, writeConfig } from '../support/relay.ts'
 import { startReplica } from '../support/replica-processes.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
-/** Nobody listens there. */
-const NO_CARRIER = 'http://127.0.0.1:9'
 /** Only a hang takes longer. */
 const LATE = { timeout: 60_000, interval: 100 }
 const BACKLOG = 20

@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { postgres } from '../../src/store/postgres/postgres-engine.ts'
+import { NO_CARRIER } from '../support/constants.ts'
 import { byForm } from '../support/long-form.ts'
 import { endedJob, expectInOrder, longestPauseMs, postJson, startMove, startReceiver } from '../support/moves-of-relay.ts'
 import { onPostgres } from '../support/on-postgres.ts'
@@ -11,9 +12,6 @@ import { inSeconds, type RunningProcess, runRelay } from '../support/relay-proce
 import { startReplica } from '../support/replica-processes.ts'
 import { storedBodies } from '../support/stored-rows.ts'
 import { temporaryFolder } from '../support/temporary.ts'
-
-/** Nobody listens there. */
-const NO_CARRIER = 'http://127.0.0.1:9'
 
 /** How much is pushed before the move and after it, and how fast. */
 const SOME = byForm(10, 60)

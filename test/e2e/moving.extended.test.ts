@@ -5,6 +5,7 @@ import { loadConfig } from '../../src/config/config.ts'
 import { postgres } from '../../src/store/postgres/postgres-engine.ts'
 import { sqlite } from '../../src/store/sqlite/sqlite-engine.ts'
 import { undoMove } from '../../src/wiring/moving/undo-move.ts'
+import { NO_CARRIER } from '../support/constants.ts'
 import { byForm } from '../support/long-form.ts'
 import { endedJob, expectInOrder, longestPauseMs, postJson, startMove, startReceiver } from '../support/moves-of-relay.ts'
 import { onPostgres } from '../support/on-postgres.ts'
@@ -15,9 +16,6 @@ import { ADMIN, ask, logIn, writeConfig } from '../support/relay.ts'
 import { inSeconds, runRelay } from '../support/relay-process.ts'
 import { storedBodies } from '../support/stored-rows.ts'
 import { temporaryFolder } from '../support/temporary.ts'
-
-/** Nobody listens there. */
-const NO_CARRIER = 'http://127.0.0.1:9'
 
 /** How much is pushed between the moves, and how much at once. */
 const SOME = byForm(40, 200)

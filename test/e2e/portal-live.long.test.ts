@@ -1,23 +1,23 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { loadConfig } from '../../src/config/config.ts'
 import { pushBody } from '../support/builders.ts'
+import { NO_CARRIER } from '../support/constants.ts'
 import { cookiesIn, follow } from '../support/live-stream.ts'
 import { createVisitor } from '../support/portal-visitor.ts'
 import { push, type Sections, SHOP, startTestRelay, writeConfig } from '../support/relay.ts'
 import { idsOfTest, relayOfFile } from '../support/relay-of-file.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
-const NOBODY = 'http://127.0.0.1:9'
 const SECTIONS = { delivery: { allowNetworks: ['127.0.0.0/8'] } }
-const ofFile = relayOfFile(NOBODY, SECTIONS)
+const ofFile = relayOfFile(NO_CARRIER, SECTIONS)
 const own = idsOfTest()
 
 /** A relay of the test's own. */
 async function start(sections: Sections = {}) {
   const folder = temporaryFolder()
-  const relay = await startTestRelay(folder, NOBODY, { ...SECTIONS, ...sections })
+  const relay = await startTestRelay(folder, NO_CARRIER, { ...SECTIONS, ...sections })
   onTestFinished(() => relay.stop())
-  const reload = (changed: Sections) => relay.reload(loadConfig(writeConfig(folder, NOBODY, { ...SECTIONS, ...changed }), process.env))
+  const reload = (changed: Sections) => relay.reload(loadConfig(writeConfig(folder, NO_CARRIER, { ...SECTIONS, ...changed }), process.env))
   return { ...relay, reload }
 }
 

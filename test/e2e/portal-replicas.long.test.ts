@@ -1,6 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { loadConfig } from '../../src/config/config.ts'
 import { pushBody } from '../support/builders.ts'
+import { NO_CARRIER } from '../support/constants.ts'
 import { cookiesIn, follow } from '../support/live-stream.ts'
 import { onPostgres } from '../support/on-postgres.ts'
 import { createVisitor } from '../support/portal-visitor.ts'
@@ -8,13 +9,11 @@ import { createDatabase } from '../support/postgres-database.ts'
 import { push, type Sections, startTestRelay, writeConfig } from '../support/relay.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
-const NOBODY = 'http://127.0.0.1:9'
-
 async function startReplica(sections: Sections) {
   const folder = temporaryFolder()
-  const relay = await startTestRelay(folder, NOBODY, sections)
+  const relay = await startTestRelay(folder, NO_CARRIER, sections)
   onTestFinished(() => relay.stop())
-  const reload = (changed: Sections) => relay.reload(loadConfig(writeConfig(folder, NOBODY, { ...sections, ...changed }), process.env))
+  const reload = (changed: Sections) => relay.reload(loadConfig(writeConfig(folder, NO_CARRIER, { ...sections, ...changed }), process.env))
   return { ...relay, reload }
 }
 

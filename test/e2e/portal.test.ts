@@ -3,22 +3,22 @@ import { get } from 'node:http'
 import { expect, onTestFinished, test } from 'vitest'
 import { loadConfig } from '../../src/config/config.ts'
 import { pushBody } from '../support/builders.ts'
+import { NO_CARRIER } from '../support/constants.ts'
 import { createVisitor } from '../support/portal-visitor.ts'
 import { ADMIN, ask, CARRIER_LOGIN, logIn, push, type Sections, SHARED_KEY, SHOP, startTestRelay, writeConfig } from '../support/relay.ts'
 import { relayOfFile } from '../support/relay-of-file.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 import { startWebhookReceiver } from '../support/webhook-receiver.ts'
 
-const NOBODY = 'http://127.0.0.1:9'
 const SECTIONS = { delivery: { allowNetworks: ['127.0.0.0/8'] } }
-const ofFile = relayOfFile(NOBODY, SECTIONS)
+const ofFile = relayOfFile(NO_CARRIER, SECTIONS)
 
 /** A relay of the test's own. */
 async function start(sections: Sections) {
   const folder = temporaryFolder()
-  const relay = await startTestRelay(folder, NOBODY, { ...SECTIONS, ...sections })
+  const relay = await startTestRelay(folder, NO_CARRIER, { ...SECTIONS, ...sections })
   onTestFinished(() => relay.stop())
-  const reload = (changed: Sections) => relay.reload(loadConfig(writeConfig(folder, NOBODY, { ...SECTIONS, ...changed }), process.env))
+  const reload = (changed: Sections) => relay.reload(loadConfig(writeConfig(folder, NO_CARRIER, { ...SECTIONS, ...changed }), process.env))
   return { ...relay, reload }
 }
 

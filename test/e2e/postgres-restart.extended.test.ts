@@ -1,11 +1,9 @@
 import { expect, onTestFinished, test } from 'vitest'
+import { NO_CARRIER } from '../support/constants.ts'
 import { onPostgres } from '../support/on-postgres.ts'
 import { ADMIN, ask, logIn, startTestRelay, writeConfig } from '../support/relay.ts'
 import { runRelay } from '../support/relay-process.ts'
 import { temporaryFolder } from '../support/temporary.ts'
-
-/** Nobody listens there. */
-const NO_CARRIER = 'http://127.0.0.1:9'
 
 test('a relay that was killed and is started again on its machine does not wait for the lease of the one before', async () => {
   const folder = temporaryFolder()

@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { type PushFields, pushBody } from '../support/builders.ts'
+import { NO_CARRIER } from '../support/constants.ts'
 import { operatorOf } from '../support/manage.ts'
 import { ADMIN, ask, logIn, push, SHARED_KEY, startTestRelay } from '../support/relay.ts'
 import { idsOfTest, relayOfFile } from '../support/relay-of-file.ts'
@@ -7,7 +8,6 @@ import { temporaryFolder } from '../support/temporary.ts'
 import { expectedSignature, startWebhookReceiver, type WebhookReceiver } from '../support/webhook-receiver.ts'
 
 const KEY = 'the-key-of-the-endpoint'
-const NOBODY = 'http://127.0.0.1:9'
 const SCHEDULE = ['100ms', '200ms', '300ms']
 
 async function startReceiver(): Promise<WebhookReceiver> {
@@ -17,7 +17,7 @@ async function startReceiver(): Promise<WebhookReceiver> {
 }
 
 async function startWithEndpoints(endpoints: readonly object[], folder = temporaryFolder(), schedule = SCHEDULE) {
-  const relay = await startTestRelay(folder, NOBODY, {
+  const relay = await startTestRelay(folder, NO_CARRIER, {
     endpoints: endpoints.map((endpoint) => ({ sharedKey: KEY, ...endpoint })),
     delivery: { schedule, allowNetworks: ['127.0.0.0/8'] },
   })
@@ -30,7 +30,7 @@ async function startWithEndpoints(endpoints: readonly object[], folder = tempora
   return { ...relay, stop }
 }
 
-const ofFile = relayOfFile(NOBODY, { delivery: { schedule: SCHEDULE, allowNetworks: ['127.0.0.0/8'] } })
+const ofFile = relayOfFile(NO_CARRIER, { delivery: { schedule: SCHEDULE, allowNetworks: ['127.0.0.0/8'] } })
 const own = idsOfTest()
 
 /** Adds endpoints to the relay of the file until the test is over. */

@@ -2,6 +2,7 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { loadConfig } from '../../src/config/config.ts'
 import { signBody } from '../../src/domain/ingest/signature.ts'
 import { pushBody } from '../support/builders.ts'
+import { NO_CARRIER } from '../support/constants.ts'
 import { operatorOf } from '../support/manage.ts'
 import { ask, logIn, push, type Sections, SHARED_KEY, SHOP, spawnRelay, startTestRelay, writeConfig } from '../support/relay.ts'
 import { temporaryFolder } from '../support/temporary.ts'
@@ -11,22 +12,21 @@ const OTHER_KEY = 'another-shared-key-for-tests'
 /** Ten times the second that is owed. */
 const SOON = { timeout: 10_000, interval: 20 }
 
-const NOBODY = 'http://127.0.0.1:9'
 const BASE = { delivery: { allowNetworks: ['127.0.0.0/8'] }, log: { level: 'info' } }
 
 /** A relay that is handed what was read again. */
 async function startHere(sections: Sections = {}) {
   const folder = temporaryFolder()
-  const relay = await startTestRelay(folder, NOBODY, { ...BASE, ...sections })
+  const relay = await startTestRelay(folder, NO_CARRIER, { ...BASE, ...sections })
   onTestFinished(() => relay.stop())
-  const reload = (changed: Sections) => relay.reload(loadConfig(writeConfig(folder, NOBODY, { ...BASE, ...changed }), process.env))
+  const reload = (changed: Sections) => relay.reload(loadConfig(writeConfig(folder, NO_CARRIER, { ...BASE, ...changed }), process.env))
   return { ...relay, reload }
 }
 
 /** A relay process, which reads its config again on SIGHUP. */
 async function start(sections: Sections = {}) {
   const folder = temporaryFolder()
-  const write = (changed: Sections) => writeConfig(folder, NOBODY, { ...BASE, ...changed })
+  const write = (changed: Sections) => writeConfig(folder, NO_CARRIER, { ...BASE, ...changed })
   const relay = await spawnRelay(write(sections))
   let said = ''
   relay.process.stdout?.on('data', (chunk) => {

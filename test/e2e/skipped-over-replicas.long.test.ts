@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { pushBody } from '../support/builders.ts'
+import { NO_CARRIER } from '../support/constants.ts'
 import { startHangingReceiver } from '../support/hanging-receiver.ts'
 import { operatorOf } from '../support/manage.ts'
 import { onPostgres } from '../support/on-postgres.ts'
@@ -7,8 +8,6 @@ import { push, startTestRelay } from '../support/relay.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
 const PATIENCE = { timeout: 60_000, interval: 50 }
-/** Nobody listens there. */
-const NO_CARRIER = 'http://127.0.0.1:9'
 const QUEUED = ['queued', null]
 const MARKED = ['queued', 'skipped']
 

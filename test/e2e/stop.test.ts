@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
+import { NO_CARRIER } from '../support/constants.ts'
 import { byForm } from '../support/long-form.ts'
 import { distinctPushes, startLoad } from '../support/push-load.ts'
 import { writeConfig } from '../support/relay.ts'
@@ -9,8 +10,6 @@ import { startSlowPush } from '../support/slow-request.ts'
 import { storedBodies } from '../support/stored-rows.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
-/** Nobody listens there: nothing in these tests is about polls. */
-const NO_CARRIER = 'http://127.0.0.1:9'
 const STOPPING = 'stopping: finishing what is in flight'
 
 function configIn(folder: string, shutdownTimeout = '10s'): string {

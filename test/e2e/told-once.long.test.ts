@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { pushBody } from '../support/builders.ts'
+import { NO_CARRIER } from '../support/constants.ts'
 import { byForm } from '../support/long-form.ts'
 import { operatorOf } from '../support/manage.ts'
 import { onPostgres } from '../support/on-postgres.ts'
@@ -13,7 +14,6 @@ import { push, type Sections, spawnRelay, startTestRelay, writeConfig } from '..
 import { temporaryFolder } from '../support/temporary.ts'
 import { startWebhookReceiver, type WebhookReceiver } from '../support/webhook-receiver.ts'
 
-const NOBODY = 'http://127.0.0.1:9'
 const DELIVERY = { delivery: { schedule: ['100ms'], allowNetworks: ['127.0.0.0/8'] } }
 const SOON = { timeout: 60_000, interval: 100 }
 
@@ -31,7 +31,7 @@ const eventsOf = async (relay: { readonly internalUrl: string }, query = ''): Pr
 }
 const namesOf = async (relay: { readonly internalUrl: string }) => (await eventsOf(relay)).map(({ event }) => event)
 
-async function start(sections: Sections, carrierUrl = NOBODY, folder = temporaryFolder()) {
+async function start(sections: Sections, carrierUrl = NO_CARRIER, folder = temporaryFolder()) {
   const relay = await startTestRelay(folder, carrierUrl, { ...DELIVERY, ...sections })
   onTestFinished(() => relay.stop())
   return { ...relay, operate: await operatorOf(relay) }
@@ -98,11 +98,11 @@ test('a disk that runs low is told before pushes are refused, once over a restar
   const folder = temporaryFolder()
   const { bavail, bsize } = statfsSync(folder)
   const sections = { limits: { freeSpaceMin: `${Math.floor((bavail * bsize) / 1024 ** 2 / 1.5)}MB` } }
-  const relay = await start(sections, NOBODY, folder)
+  const relay = await start(sections, NO_CARRIER, folder)
   await vi.waitFor(async () => expect(await namesOf(relay)).toEqual(['disk_low']), SOON)
   expect((await push(relay.publicUrl, pushBody())).status).toBe(200)
   await relay.stop()
-  const again = await start(sections, NOBODY, folder)
+  const again = await start(sections, NO_CARRIER, folder)
   // What is told of it comes after a look at the disk.
   await push(again.publicUrl, 'not JSON')
   await vi.waitFor(async () => expect(await namesOf(again)).toEqual(['disk_low', 'pushes_quarantined']), SOON)
@@ -111,7 +111,7 @@ test('a disk that runs low is told before pushes are refused, once over a restar
 /** A relay process, which reads its config again on SIGHUP. */
 async function startProcess(sections: Sections) {
   const folder = temporaryFolder()
-  const path = writeConfig(folder, NOBODY, sections)
+  const path = writeConfig(folder, NO_CARRIER, sections)
   const relay = await spawnRelay(path)
   onTestFinished(async () => {
     relay.process.kill('SIGTERM')
@@ -121,11 +121,11 @@ async function startProcess(sections: Sections) {
     write()
     relay.process.kill('SIGHUP')
   }
-  return { ...relay, path, reload, writeSections: (changed: Sections) => void writeConfig(folder, NOBODY, changed) }
+  return { ...relay, path, reload, writeSections: (changed: Sections) => void writeConfig(folder, NO_CARRIER, changed) }
 }
 
 test('a reload is told with what it changed and what needs a restart, and is in the audit trail', async () => {
-  const shop = { name: 'shop', url: NOBODY, sharedKey: 'the-key-of-the-shop', enabled: false }
+  const shop = { name: 'shop', url: NO_CARRIER, sharedKey: 'the-key-of-the-shop', enabled: false }
   const relay = await startProcess({ endpoints: [shop, { ...shop, name: 'old' }] })
   relay.reload(() =>
     relay.writeSections({
@@ -159,7 +159,7 @@ test('a certificate that expires within 14 days is told once for each listener',
   const [certFile, keyFile] = [join(folder, 'shown.pem'), join(folder, 'shown.key')]
   writeFileSync(certFile, cert)
   writeFileSync(keyFile, key)
-  const relay = await start({ listen: { public: { host: '127.0.0.1', port: 0, tls: { certFile, keyFile } } } }, NOBODY, folder)
+  const relay = await start({ listen: { public: { host: '127.0.0.1', port: 0, tls: { certFile, keyFile } } } }, NO_CARRIER, folder)
   await vi.waitFor(async () => expect(await eventsOf(relay)).toMatchObject([{ event: 'certificate_expiring', listener: 'public' }]), SOON)
 })
 
@@ -183,7 +183,7 @@ const KILLS = byForm(4, 40)
 test(`${KILLS} kills around a 410 neither lose nor double the event with its transition`, async () => {
   const shop = await startReceiver()
   shop.answer(() => 410)
-  const config = writeConfig(temporaryFolder(), NOBODY, { ...DELIVERY, endpoints: [] })
+  const config = writeConfig(temporaryFolder(), NO_CARRIER, { ...DELIVERY, endpoints: [] })
   let expected = 0
   for (let kill = 0; kill < KILLS; kill++) {
     const relay = await spawnRelay(config)

@@ -1,12 +1,11 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { pushBody } from '../support/builders.ts'
+import { NO_CARRIER } from '../support/constants.ts'
 import { operatorOf } from '../support/manage.ts'
 import { push, type Sections, startTestRelay } from '../support/relay.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 import { startWebhookReceiver } from '../support/webhook-receiver.ts'
 
-/** Nobody listens there. */
-const NO_CARRIER = 'http://127.0.0.1:9'
 /** Only a hang takes longer. */
 const LATE = { timeout: 60_000, interval: 50 }
 

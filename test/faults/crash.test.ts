@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { randomFor } from '../../src/sandbox/random.ts'
 import { textOf } from '../support/caught-up.ts'
+import { NO_CARRIER } from '../support/constants.ts'
 import { byForm } from '../support/long-form.ts'
 import { distinctPushes, startLoad } from '../support/push-load.ts'
 import { logIn, writeConfig } from '../support/relay.ts'
@@ -14,8 +15,6 @@ const CYCLES = byForm(1, 5, 25)
 const STORES = Array.from({ length: byForm(1, 1, 40) }, (_, at) => at + 1)
 const AT_ONCE = 24
 const PARCELS = 10
-/** Nobody listens there: nothing in this test is about polls. */
-const NO_CARRIER = 'http://127.0.0.1:9'
 
 test.each(STORES)(
   `S1, F1: of pushes that were answered 200, kill -9 under load loses none, ${CYCLES} times over on one store (%i)`,

@@ -2,13 +2,12 @@ import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { pushBody } from '../support/builders.ts'
+import { NO_CARRIER } from '../support/constants.ts'
 import { startForgetful } from '../support/forgetful-server.ts'
 import { onPostgres } from '../support/on-postgres.ts'
 import { ADMIN, ask, logIn, push, startTestRelay } from '../support/relay.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
-/** Nobody listens there. */
-const NO_CARRIER = 'http://127.0.0.1:9'
 /** Only a hang takes longer. */
 const LATE = { timeout: 60_000, interval: 50 }
 

@@ -2,12 +2,11 @@ import { renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { lockStore } from '../../src/store/sqlite/sqlite-lock.ts'
+import { NO_CARRIER } from '../support/constants.ts'
 import { writeConfig } from '../support/relay.ts'
 import { runRelay } from '../support/relay-process.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
-/** Nobody listens there. */
-const NO_CARRIER = 'http://127.0.0.1:9'
 const RELOCKED = 'the lock file of the store was deleted or replaced: the relay locks the new one, or ends if another relay holds it'
 
 test('S11: a relay whose lock file is deleted locks a new one, so that a second relay still cannot start', async () => {

@@ -1,4 +1,5 @@
 import { expect, test, vi } from 'vitest'
+import { NO_CARRIER } from '../support/constants.ts'
 import { byForm, LONG } from '../support/long-form.ts'
 import { endedJob, startMove } from '../support/moves-of-relay.ts'
 import { onPostgres } from '../support/on-postgres.ts'
@@ -13,8 +14,6 @@ import { temporaryFolder } from '../support/temporary.ts'
 
 /** Goes on while it is refused; in `npm test` it waits most of the time, because a switch takes long and it is not about load. */
 const LOAD = { restMs: byForm(150, 0), isPatient: true }
-/** Nobody listens there. */
-const NO_CARRIER = 'http://127.0.0.1:9'
 
 test('when the replica that moves a database is killed in its switch, the others go on with the old one, and can move it themselves', async () => {
   const [from, to] = [(await createDatabase('nothing')).url, (await createDatabase('nothing')).url]

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { NO_CARRIER } from '../support/constants.ts'
 import { byForm } from '../support/long-form.ts'
 import { postJson } from '../support/moves-of-relay.ts'
 import { makePipe } from '../support/named-pipe.ts'
@@ -10,9 +11,6 @@ import { runRelay } from '../support/relay-process.ts'
 import { shipped } from '../support/shipped.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 import { ownGroup, tieToTest } from '../support/tied-process.ts'
-
-/** Nobody listens there. */
-const NO_CARRIER = 'http://127.0.0.1:9'
 
 /** Runs `serve` until it ends by itself. */
 async function serve(config: string): Promise<{ readonly code: number | null; readonly said: string }> {

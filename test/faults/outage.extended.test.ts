@@ -7,6 +7,7 @@ import { createPoller } from '../../src/flow/polling/poller.ts'
 import { createPollsUnderWay } from '../../src/flow/polling/polls-under-way.ts'
 import { closeOpened, openCarrier } from '../carrier/carrier-double.ts'
 import { answerBody } from '../support/builders.ts'
+import { HOUR_MS, NOON } from '../support/constants.ts'
 import { createLogBook } from '../support/log-book.ts'
 import { byForm } from '../support/long-form.ts'
 import { ADMIN, ask, logIn, startTestRelay } from '../support/relay.ts'
@@ -14,13 +15,11 @@ import { temporaryFolder } from '../support/temporary.ts'
 import { openStore } from '../support/write-side.ts'
 import { eventually, startWorld } from './world.ts'
 
-const HOUR_MS = 3_600_000
-const START_MS = Date.UTC(2026, 2, 1, 12)
 const { log } = createLogBook()
 
 /** A store with watched parcels and a poller whose carrier answers at once, as fast as the budget lets it. */
 async function openPoller(parcels: number, ratePerSecond: number) {
-  const store = await openStore(START_MS)
+  const store = await openStore(NOON)
   const polled: { readonly parcelId: number; readonly atMs: number }[] = []
   let monotonicMs = 0
   const clock = { now: store.now, monotonic: () => monotonicMs }
@@ -41,7 +40,7 @@ async function openPoller(parcels: number, ratePerSecond: number) {
     await store.poll({
       asked,
       trackingIds: [`9${asked.slice(2)}`],
-      statuses: [{ eventTimestamp: new Date(START_MS - HOUR_MS).toISOString() }],
+      statuses: [{ eventTimestamp: new Date(NOON - HOUR_MS).toISOString() }],
     })
     budget.release()
     return 'recorded' as const
@@ -61,7 +60,7 @@ async function openPoller(parcels: number, ratePerSecond: number) {
   )
   await store.writes.watchMany({
     identifiers: Array.from({ length: parcels }, (_, at) => `PO${String(at).padStart(6, '0')}`),
-    nowMs: START_MS,
+    nowMs: NOON,
   })
   return {
     ...store,
@@ -144,9 +143,9 @@ test('P13: a clock that was put back while the relay was down is seen at the nex
     shifts.push(byMs)
     return null
   }
-  const clock = { now: () => START_MS, monotonic: () => 5 }
-  await createClockRollback({ write: { shiftSchedule }, clock, log, onShifted: () => undefined }, START_MS + HOUR_MS)()
-  await createClockRollback({ write: { shiftSchedule }, clock, log, onShifted: () => undefined }, START_MS - HOUR_MS)()
+  const clock = { now: () => NOON, monotonic: () => 5 }
+  await createClockRollback({ write: { shiftSchedule }, clock, log, onShifted: () => undefined }, NOON + HOUR_MS)()
+  await createClockRollback({ write: { shiftSchedule }, clock, log, onShifted: () => undefined }, NOON - HOUR_MS)()
   expect(shifts).toEqual([HOUR_MS])
 })
 
@@ -169,8 +168,8 @@ test('P13: who looks at the clock while the schedule is being put back puts it b
     shifts.push(byMs)
     return await turn.promise
   }
-  const clock = { now: () => START_MS, monotonic: () => 5 }
-  const follow = createClockRollback({ write: { shiftSchedule }, clock, log, onShifted: () => undefined }, START_MS + HOUR_MS)
+  const clock = { now: () => NOON, monotonic: () => 5 }
+  const follow = createClockRollback({ write: { shiftSchedule }, clock, log, onShifted: () => undefined }, NOON + HOUR_MS)
   const followed = Promise.all([follow(), follow()])
   turn.resolve(null)
   await followed

@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { expect, test } from 'vitest'
+import { NO_CARRIER } from '../support/constants.ts'
 import { byForm } from '../support/long-form.ts'
 import { distinctPushes, startLoad } from '../support/push-load.ts'
 import { writeConfig } from '../support/relay.ts'
@@ -9,8 +10,6 @@ import { runRelay } from '../support/relay-process.ts'
 import { damageOf, storedBodies } from '../support/stored-rows.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
-/** Nobody listens there: nothing in these tests is about polls. */
-const NO_CARRIER = 'http://127.0.0.1:9'
 const SECRET = 'canary-0123456789-canary'
 
 /** Loaded by every thread before the relay's own code; fails on the one whose name the file `fail` comes to hold, and nobody waits for it. */

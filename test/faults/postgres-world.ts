@@ -1,5 +1,6 @@
 import { expect, onTestFinished } from 'vitest'
 import { textOf } from '../support/caught-up.ts'
+import { NO_CARRIER } from '../support/constants.ts'
 import { onPostgres } from '../support/on-postgres.ts'
 import { createDatabase } from '../support/postgres-database.ts'
 import { type Answered, distinctPushes } from '../support/push-load.ts'
@@ -9,8 +10,6 @@ import { type RunningProcess, runRelay } from '../support/relay-process.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
-/** Nobody listens there. */
-const NO_CARRIER = 'http://127.0.0.1:9'
 /** How soon all is well after an outage. */
 export const RECOVERY_MS = withinOwed(5000)
 

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { CLAIMS_PER_ATTEMPT } from '../../src/domain/delivery/delivery.ts'
 import { type Random, randomFor } from '../../src/sandbox/random.ts'
+import { NO_CARRIER } from '../support/constants.ts'
 import { byForm, LONG } from '../support/long-form.ts'
 import { type Mood, type MoodyReceiver, startMoodyReceiver } from '../support/moody-receiver.ts'
 import { distinctPushes, startLoad } from '../support/push-load.ts'
@@ -20,8 +21,6 @@ const AT_ONCE = 16
 const PARCELS = 19
 const PER_ENDPOINT = 4
 const KEY = 'the-key-of-these-endpoints'
-/** Nobody listens there: nothing in this test is about polls. */
-const NO_CARRIER = 'http://127.0.0.1:9'
 /** Of the pushed events, those that one endpoint never takes. */
 const isPoison = (body: string): boolean => body.includes('7."')
 

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { pushBody } from '../support/builders.ts'
+import { NO_CARRIER } from '../support/constants.ts'
 import { operatorOf } from '../support/manage.ts'
 import { type Mood, startMoodyReceiver } from '../support/moody-receiver.ts'
 import { push, startTestRelay, writeConfig } from '../support/relay.ts'
@@ -9,8 +10,6 @@ import { runRelay } from '../support/relay-process.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
 const KEY = 'the-key-of-these-endpoints'
-/** Nobody listens there: nothing in these tests is about polls. */
-const NO_CARRIER = 'http://127.0.0.1:9'
 const PER_ENDPOINT = 4
 
 const parcels = (count: number): readonly Buffer[] =>

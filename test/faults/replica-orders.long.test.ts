@@ -1,6 +1,7 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { pushBody } from '../support/builders.ts'
 import { untilCaughtUp } from '../support/caught-up.ts'
+import { NO_CARRIER } from '../support/constants.ts'
 import { type Answer, operatorOf } from '../support/manage.ts'
 import { onPostgres } from '../support/on-postgres.ts'
 import { withClient } from '../support/postgres-client.ts'
@@ -15,8 +16,6 @@ import { temporaryFolder } from '../support/temporary.ts'
 import { startWebhookReceiver } from '../support/webhook-receiver.ts'
 
 const KEY = 'the-key-of-these-endpoints'
-/** Nobody listens there. */
-const NO_CARRIER = 'http://127.0.0.1:9'
 /** A second is owed. */
 const SOON = { timeout: withinOwed(1000), interval: 10 }
 /** Only a hang takes longer. */

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { CLAIMS_PER_ATTEMPT_ON_SERVER } from '../../src/domain/delivery/delivery.ts'
 import { textOf, untilSent } from '../support/caught-up.ts'
+import { NO_CARRIER } from '../support/constants.ts'
 import { byForm, LONG } from '../support/long-form.ts'
 import { type MoodyReceiver, startMoodyReceiver } from '../support/moody-receiver.ts'
 import { onPostgres } from '../support/on-postgres.ts'
@@ -28,8 +29,6 @@ const PARCELS = 19
 const REST_MS = byForm(150, 20)
 const PER_ENDPOINT = 4
 const KEY = 'the-key-of-these-endpoints'
-/** Nobody listens there. */
-const NO_CARRIER = 'http://127.0.0.1:9'
 const LAPSED = 'the lease of this replica has run out: it stops everything that only one replica may do'
 const NAMES = ['first', 'second', 'third', 'fourth']
 

@@ -1,6 +1,7 @@
 import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
+import { NO_CARRIER } from '../support/constants.ts'
 import { postJson } from '../support/moves-of-relay.ts'
 import { onPostgres } from '../support/on-postgres.ts'
 import { createDatabase } from '../support/postgres-database.ts'
@@ -9,8 +10,6 @@ import { runRelay } from '../support/relay-process.ts'
 import { startSilentAfterGreeting } from '../support/silent-after-greeting.ts'
 import { temporaryFolder } from '../support/temporary.ts'
 
-/** Nobody listens there. */
-const NO_CARRIER = 'http://127.0.0.1:9'
 /** Only a hang takes longer. */
 const LATE = { timeout: 60_000, interval: 20 }
 const STOPPING = { status: 409, body: { detail: 'the relay is stopping' } }

@@ -1,8 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { createServerClock } from '../../src/runtime/server-clock.ts'
-
-const NOON = Date.UTC(2026, 2, 1, 12)
+import { NOON } from '../support/constants.ts'
 
 /** A server whose clock is `aheadMs` ahead of the monotonic clock of this machine, asked over a network that takes its time both ways. */
 function openServer(aheadMs: number) {

@@ -1,14 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { parseAllAnswer } from '../../src/domain/history/pull-response.ts'
 import { answerBody, pushBody } from '../support/builders.ts'
+import { DAY_MS, HOUR_MS, NOON } from '../support/constants.ts'
 import { engines } from '../support/engines.ts'
 import { inboxIn } from '../support/inbox.ts'
-import { DAY_MS, recordOptions } from '../support/policy.ts'
+import { recordOptions } from '../support/policy.ts'
 import { storedNumber, storedRows } from '../support/stored-rows.ts'
 import { incomingPush, openStore } from '../support/write-side.ts'
 
-const HOUR_MS = 3_600_000
-const NOON = Date.UTC(2026, 2, 1, 12)
 const GRACE_MS = recordOptions.missedPushGraceMs
 
 describe.each(engines)('the write side on $name', (engine) => {

@@ -1,6 +1,6 @@
 import type { BudgetAnswer, BudgetHold, BudgetRequest, SharedLimits } from '../../src/domain/polling/shared-budget.ts'
+import { DAY_MS } from './constants.ts'
 
-const DAY_MS = 86_400_000
 const DAYS_MAX = 8
 const LOOK_MS = 150
 const GRACE_MS = 500

@@ -1,20 +1,19 @@
 import type { ClaimedDelivery, SettledAttempt } from '../../src/domain/delivery/dispatch-round.ts'
 import type { Engine } from '../../src/store/contract.ts'
 import { openWriteSide } from '../../src/wiring/write-side.ts'
+import { MINUTE_MS, NOON } from './constants.ts'
 import { strictLog } from './observed.ts'
 import { deliverOptions, recordOptions } from './policy.ts'
 import { drawWith, seeded } from './seeded.ts'
 import { seededObservations, trackingIdOf, trackingNumberOf } from './seeded-observations.ts'
 import { addEndpoint } from './stored-endpoint.ts'
 
-const START_MS = Date.UTC(2026, 2, 1, 12)
 const PARCELS = 12
-const MINUTE_MS = 60_000
 
 /** A store to which something different happens each time: pushes, polls, joins, deliveries, commands. The same in every run with the same seed. */
 export async function openBusyStore(engine: Engine, place: string, seed: number) {
-  let nowMs = START_MS
-  const clock = { now: () => nowMs, monotonic: () => nowMs - START_MS }
+  let nowMs = NOON
+  const clock = { now: () => nowMs, monotonic: () => nowMs - NOON }
   const options = { sqlitePath: place, engine, record: recordOptions, deliver: deliverOptions }
   const writes = await openWriteSide(options, clock, strictLog)
   const random = seeded(seed)

@@ -11,14 +11,12 @@ import { createChangeTable, tellChanged } from '../../src/runtime/threads/change
 import type { Engine } from '../../src/store/contract.ts'
 import { openWriteSide } from '../../src/wiring/write-side.ts'
 import { aPoll, pushBody } from './builders.ts'
+import { HOUR_MS, MINUTE_MS, NOON } from './constants.ts'
 import { newPlace } from './engines.ts'
 import { strictLog } from './observed.ts'
 import { deliverOptions, recordOptions } from './policy.ts'
 import { incomingPush } from './write-side.ts'
 
-const MINUTE_MS = 60_000
-const HOUR_MS = 60 * MINUTE_MS
-const START_MS = Date.UTC(2026, 2, 1, 12)
 const LANGUAGES = ['en', 'sv'] as const
 
 /** One step of a run. `parcel`: from 0. */
@@ -44,8 +42,8 @@ const trackingId = (parcel: number) => String(1000 + parcel)
 
 /** A relay's answers over a real store in simulated time, with a cache of so many bytes. Each step returns all that can be seen of it. */
 export async function openCacheModel(engine: Engine, cacheBytes: number, options: Partial<ServeOptions> = {}) {
-  let nowMs = START_MS
-  const clock = { now: () => nowMs, monotonic: () => nowMs - START_MS }
+  let nowMs = NOON
+  const clock = { now: () => nowMs, monotonic: () => nowMs - NOON }
   const changes = createChangeTable()
   const place = await newPlace(engine)
   const changed = (parcelIds: readonly number[]) => tellChanged(changes, parcelIds)
@@ -68,7 +66,7 @@ export async function openCacheModel(engine: Engine, cacheBytes: number, options
     if (outcome === undefined) throw new Error('a batch without an outcome')
     return outcome
   }
-  const eventTime = (parcel: number, at: number) => new Date(START_MS - HOUR_MS + at * MINUTE_MS + parcel).toISOString()
+  const eventTime = (parcel: number, at: number) => new Date(NOON - HOUR_MS + at * MINUTE_MS + parcel).toISOString()
   const push = async (parcel: number) => {
     const at = pushed.get(parcel) ?? 0
     pushed.set(parcel, at + 1)

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import type { PollObservation, PushObservation } from '../../src/domain/history/observation.ts'
 import { parseAllAnswer } from '../../src/domain/history/pull-response.ts'
 import { aPoll, aPush, type PolledEntry, type PollFields, type PushFields, pushBody } from './builders.ts'
+import { HOUR_MS } from './constants.ts'
 
 export type Observation = PushObservation | PollObservation
 
@@ -133,7 +134,6 @@ export function everyOrder(all: readonly Seen[]): readonly (readonly Seen[])[] {
   return all.flatMap((first) => everyOrder(all.filter((one) => one !== first)).map((rest) => [first, ...rest]))
 }
 
-const HOUR_MS = 3_600_000
 const answerOfHour = (hour: number, statuses: readonly PolledEntry[]) =>
   seenPoll({ language: 'sv', askedAtMs: Date.UTC(2026, 2, 1, 12) + hour * HOUR_MS, statuses })
 const unplaced = (text: string, unknown: Readonly<Record<string, unknown>> = {}): PolledEntry => ({

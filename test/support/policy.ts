@@ -2,9 +2,7 @@ import { CLAIMS_PER_ATTEMPT } from '../../src/domain/delivery/delivery.ts'
 import type { RecordRules } from '../../src/domain/history/record-rules.ts'
 import type { CadencePolicy } from '../../src/domain/polling/cadence.ts'
 import type { DispatchRoundOptions } from '../../src/flow/delivery/dispatching/settle.tx.ts'
-
-const HOUR_MS = 3_600_000
-export const DAY_MS = 24 * HOUR_MS
+import { DAY_MS, HOUR_MS } from './constants.ts'
 
 export const cadence: CadencePolicy = {
   byStatusMs: { Created: 2 * HOUR_MS, DeliveryStarted: HOUR_MS / 4 },

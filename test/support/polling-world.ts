@@ -10,6 +10,7 @@ import { startWorker } from '../../src/runtime/worker.ts'
 import type { Engine } from '../../src/store/contract.ts'
 import { openWriteSide } from '../../src/wiring/write-side.ts'
 import { aPoll, pushBody } from './builders.ts'
+import { NOON } from './constants.ts'
 import { newPlace } from './engines.ts'
 import { SHORT } from './long-form.ts'
 import { deliverOptions, recordOptions } from './policy.ts'
@@ -17,7 +18,6 @@ import { seeded } from './seeded.ts'
 import { incomingPush } from './write-side.ts'
 
 export const MINUTE_MS = 60_000
-const START_MS = Date.UTC(2026, 2, 1, 12)
 export const CONCURRENCY = 4
 /** How often the poller looks for what is due. */
 export const WAKE_MS = SHORT ? 5 * MINUTE_MS : MINUTE_MS
@@ -49,7 +49,7 @@ export async function openPollingWorld(engine: Engine, seed: number, parcels: nu
   let elapsedMs = 0
   let offsetMs = 0
   let runs = 0
-  const clock = { now: () => START_MS + elapsedMs + offsetMs, monotonic: () => elapsedMs }
+  const clock = { now: () => NOON + elapsedMs + offsetMs, monotonic: () => elapsedMs }
   /** Verbs of the store that have not answered yet. */
   let asked = 0
   const counted = <Verbs extends object>(verbs: Verbs): Verbs =>
@@ -67,7 +67,7 @@ export async function openPollingWorld(engine: Engine, seed: number, parcels: nu
   const happen = (parcel: number) => {
     entries[parcel] = (entries[parcel] ?? 0) + 1
   }
-  const timeOf = (parcel: number, at: number) => new Date(START_MS - 3_600_000 + parcel * 1000 + at * 61_000).toISOString()
+  const timeOf = (parcel: number, at: number) => new Date(NOON - 3_600_000 + parcel * 1000 + at * 61_000).toISOString()
   const statusOf = (parcel: number, at: number) => STATUSES[(parcel + at) % STATUSES.length] ?? 'Created'
 
   function answerTo({ identifier, language }: CarrierQuestion, askedAtMs: number): CarrierAnswer {

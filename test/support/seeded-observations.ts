@@ -1,9 +1,9 @@
 import type { Incoming } from '../../src/domain/history/recording.ts'
 import { parsePush } from '../../src/domain/ingest/parse-push.ts'
 import { aPoll, type PolledEntry, type PushFields, pushBody } from './builders.ts'
+import { HOUR_MS } from './constants.ts'
 import { drawWith, seeded } from './seeded.ts'
 
-const HOUR_MS = 3_600_000
 const STATUSES = [
   { status: 'Created', detailedStatus: 'Created' },
   { status: 'TerminalArrived', detailedStatus: 'ArrivedT2' },

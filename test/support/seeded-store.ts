@@ -3,13 +3,13 @@ import type { EndpointSettings } from '../../src/domain/delivery/endpoint.ts'
 import type { WriteSide } from '../../src/flow/write-side.ts'
 import type { Engine } from '../../src/store/contract.ts'
 import { openWriteSide } from '../../src/wiring/write-side.ts'
+import { NOON } from './constants.ts'
 import { strictLog } from './observed.ts'
 import { deliverOptions, recordOptions } from './policy.ts'
 import { seeded } from './seeded.ts'
 import { seededObservations, trackingIdOf, trackingNumberOf } from './seeded-observations.ts'
 import { addEndpoint, endpointSettings } from './stored-endpoint.ts'
 
-const START_MS = Date.UTC(2026, 2, 1, 12)
 const BATCH_MS = 20 * 60_000
 const PARCELS = 24
 const BATCHES = 14
@@ -33,8 +33,8 @@ function answered(delivery: ClaimedDelivery, atMs: number, random: () => number,
  * polls, requests for languages, watches and jobs. Everything is deterministic, so it creates no token key and no relay id.
  */
 export async function writeSeededStore(sqlitePath: string, engine?: Engine): Promise<void> {
-  let nowMs = START_MS
-  const clock = { now: () => nowMs, monotonic: () => nowMs - START_MS }
+  let nowMs = NOON
+  const clock = { now: () => nowMs, monotonic: () => nowMs - NOON }
   const writes = await openWriteSide(
     { sqlitePath, ...(engine === undefined ? {} : { engine }), record: recordOptions, deliver: deliverOptions },
     clock,

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { json, openCarrier } from '../carrier/carrier-double.ts'
 import { answerBody } from './builders.ts'
+import { DAY_MS } from './constants.ts'
 
 /** A question that the carrier got. Times are monotonic milliseconds. */
 export interface Ask {
@@ -15,7 +16,6 @@ export interface Ask {
   answeredAtMs: number | null
 }
 
-const DAY_MS = 86_400_000
 const startOfDay = (nowMs: number) => nowMs - (nowMs % DAY_MS)
 /** Questions of every replica come by an address of its own: `/{replica}/v1/status/{parcel}/all`. */
 const QUESTION = /^\/(\w+)\/v1\/status\/(\w+)\/all$/

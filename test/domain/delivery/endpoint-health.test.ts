@@ -12,9 +12,9 @@ import {
   startProbing,
   wakeWaiting,
 } from '../../../src/domain/delivery/endpoint-health.ts'
+import { HOUR_MS } from '../../support/constants.ts'
 
 const NOW = Date.parse('2026-03-01T12:00:00Z')
-const HOUR_MS = 3_600_000
 const accepted: AttemptOutcome = { kind: 'accepted', status: 200 }
 const refused: AttemptOutcome = { kind: 'rejected', status: 500, retryAfterMs: null }
 const interrupted: AttemptOutcome = { kind: 'failed', reason: 'interrupted', detail: '' }

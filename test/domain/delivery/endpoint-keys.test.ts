@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { endOverlap, keysAfterUse, keysAt, keysChangeAtMs, onlyKey, rotateKeys } from '../../../src/domain/delivery/endpoint-keys.ts'
+import { DAY_MS } from '../../support/constants.ts'
 
 const NOW = 1_000_000
-const DAY_MS = 86_400_000
 const rotating = rotateKeys(onlyKey('old'), 'new', NOW)
 
 test('O9: for 24 h the old key stays the current one, then the next one takes over', () => {

@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest'
 import type { AttemptResult } from '../../../src/domain/delivery/delivery.ts'
 import { groupFailures } from '../../../src/domain/delivery/failure-group.ts'
-
-const NOON = Date.UTC(2026, 2, 1, 12)
+import { NOON } from '../../support/constants.ts'
 
 function answered(status: number, text: string): AttemptResult {
   const kept = { durationMs: 1, answerStart: Buffer.from(text) }

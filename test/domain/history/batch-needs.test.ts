@@ -10,8 +10,8 @@ import { type KeptSighting, sightingsOf } from '../../../src/domain/history/sigh
 import { addLoaded, joinKey, NO_PARCEL, onlyNeeds, pushKey, startSnapshot } from '../../../src/domain/history/snapshot.ts'
 import { parsePush } from '../../../src/domain/ingest/parse-push.ts'
 import { aPoll, aPush, type PollFields, type PushFields, pushBody } from '../../support/builders.ts'
+import { NOON } from '../../support/constants.ts'
 
-const NOON = Date.UTC(2026, 2, 1, 12)
 /** The second of an event of `aPush`. */
 const TEN = Date.UTC(2026, 2, 1, 10) / 1000
 

@@ -5,6 +5,7 @@ import type { Incoming } from '../../../src/domain/history/recording.ts'
 import { parsePush } from '../../../src/domain/ingest/parse-push.ts'
 import { createCarrierModelKeeper } from '../../../src/flow/polling/carrier-model.ts'
 import { pushBody } from '../../support/builders.ts'
+import { NOON } from '../../support/constants.ts'
 import { casesOf, LONG } from '../../support/long-form.ts'
 import { createMemoryRecording, type Loads } from '../../support/memory-recording.ts'
 import { answers, recordAll } from '../../support/model.ts'
@@ -14,7 +15,6 @@ import { endpointSettings } from '../../support/stored-endpoint.ts'
 
 /** `npm run faults` takes its time. */
 const RUNS = LONG ? 10_000 : casesOf(1000, 120)
-const NOON = Date.UTC(2026, 2, 1, 12)
 const model = createCarrierModelKeeper({ now: () => NOON }).current()
 const endpoints = [{ endpoint: { ...endpointSettings, id: '1', backfill: true }, queuedTo: null, backfilled: null }]
 const recording = (loads: Loads) => createMemoryRecording({ rules: recordOptions, model, endpoints, loads })

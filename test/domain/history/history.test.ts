@@ -8,11 +8,10 @@ import { encodeAll, encodeLatest, parseAllAnswer } from '../../../src/domain/his
 import { type KeptSighting, sightingsOf } from '../../../src/domain/history/sightings.ts'
 import { joinedKey, keyOf, keysFit, precisionRank, type SightingKey } from '../../../src/domain/history/status-entry.ts'
 import { answerBody, aPoll, aPush, readBack } from '../../support/builders.ts'
+import { HOUR_MS, NOON } from '../../support/constants.ts'
 import { casesOf } from '../../support/long-form.ts'
 import { type Observation, observations } from '../../support/observations.ts'
 
-const HOUR_MS = 3_600_000
-const NOON = Date.UTC(2026, 2, 1, 12)
 const present = (...observations: readonly Observation[]) => presentRecord(observations.reduce(observe, emptyParcel))
 const entriesOf = (...observations: readonly Observation[]) => present(...observations).entries
 

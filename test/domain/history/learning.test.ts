@@ -8,13 +8,13 @@ import { type KeptSighting, sightingId, sightingsOf, uniteSightings } from '../.
 import { parsePush } from '../../../src/domain/ingest/parse-push.ts'
 import { createCarrierModelKeeper } from '../../../src/flow/polling/carrier-model.ts'
 import { aPoll, aPush } from '../../support/builders.ts'
+import { NOON } from '../../support/constants.ts'
 import { casesOf } from '../../support/long-form.ts'
 import { createMemoryRecording } from '../../support/memory-recording.ts'
 import { observations, rearranged, type Seen } from '../../support/observations.ts'
 import { recordOptions } from '../../support/policy.ts'
 
 const RUNS = casesOf(1000, 150)
-const NOON = Date.UTC(2026, 2, 1, 12)
 const model = createCarrierModelKeeper({ now: () => NOON }).current()
 
 /** Records one after the other, each a second after the one before. */

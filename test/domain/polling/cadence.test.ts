@@ -2,17 +2,16 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { type CadenceFacts, type CadenceModel, nextPoll, pollValue } from '../../../src/domain/polling/cadence.ts'
 import { emptyScanRate } from '../../../src/domain/polling/scan-rate.ts'
-import { cadence, DAY_MS } from '../../support/policy.ts'
+import { DAY_MS, HOUR_MS, NOON } from '../../support/constants.ts'
+import { cadence } from '../../support/policy.ts'
 
-const HOUR_MS = 3_600_000
-const NOW = Date.UTC(2026, 2, 1, 12)
 const facts = (change: Partial<CadenceFacts> = {}): CadenceFacts => ({
   parcelId: 0,
-  latest: { status: 'TerminalArrived', atMs: NOW },
+  latest: { status: 'TerminalArrived', atMs: NOON },
   entryCount: 3,
-  watchedAtMs: NOW - DAY_MS,
-  activatedAtMs: NOW,
-  checkedAtMs: NOW,
+  watchedAtMs: NOON - DAY_MS,
+  activatedAtMs: NOON,
+  checkedAtMs: NOON,
   failures: 0,
   unpollable: false,
   ...change,
@@ -25,21 +24,21 @@ const nothingLearnt = (change: Partial<CadenceModel> = {}): CadenceModel => ({
 })
 const dueInHours = (change: Partial<CadenceFacts>, model: Partial<CadenceModel> = {}) => {
   const next = nextPoll(facts(change), nothingLearnt(model), cadence)
-  return next.kind === 'at' ? (next.atMs - NOW) / HOUR_MS : next.reason
+  return next.kind === 'at' ? (next.atMs - NOON) / HOUR_MS : next.reason
 }
 
 test('6.1: a parcel is asked about as often as its latest status says', () => {
   expect(dueInHours({})).toBe(1)
-  expect(dueInHours({ latest: { status: 'Created', atMs: NOW } })).toBe(2)
-  expect(dueInHours({ latest: { status: 'DeliveryStarted', atMs: NOW } })).toBe(0.25)
-  expect(dueInHours({ latest: { status: 'constructor', atMs: NOW } })).toBe(1)
+  expect(dueInHours({ latest: { status: 'Created', atMs: NOON } })).toBe(2)
+  expect(dueInHours({ latest: { status: 'DeliveryStarted', atMs: NOON } })).toBe(0.25)
+  expect(dueInHours({ latest: { status: 'constructor', atMs: NOON } })).toBe(1)
 })
 
 test('a parcel of which nothing is known is asked about after a minute, or its interval where that is shorter', () => {
   const unknown = { latest: null, checkedAtMs: null }
   const first = (defaultMs: number) => nextPoll(facts(unknown), nothingLearnt(), { ...cadence, defaultMs })
-  expect(first(HOUR_MS)).toMatchObject({ kind: 'at', atMs: NOW + 60_000 })
-  expect(first(2000)).toMatchObject({ kind: 'at', atMs: NOW + 2000 })
+  expect(first(HOUR_MS)).toMatchObject({ kind: 'at', atMs: NOON + 60_000 })
+  expect(first(2000)).toMatchObject({ kind: 'at', atMs: NOON + 2000 })
 })
 
 test('6.1: the cadence is full before any push, and rarer only while pushes are healthy', () => {
@@ -50,24 +49,24 @@ test('6.1: the cadence is full before any push, and rarer only while pushes are 
 })
 
 test('6.1: a delivered parcel gets a closing check, a tail, then no more', () => {
-  const delivered = { status: 'DeliverySucceeded', atMs: NOW }
+  const delivered = { status: 'DeliverySucceeded', atMs: NOON }
   const checks: (number | string)[] = []
-  let checkedAtMs = NOW - HOUR_MS
+  let checkedAtMs = NOON - HOUR_MS
   for (;;) {
     const next = dueInHours({ latest: delivered, checkedAtMs })
     checks.push(next)
     if (typeof next === 'string') break
-    checkedAtMs = NOW + next * HOUR_MS
+    checkedAtMs = NOON + next * HOUR_MS
   }
   expect(checks).toEqual([0, 1, 24, 72, 'delivered'])
 })
 
 test('6.1: while pushes are healthy the first of the tail is the closing check, and only the last follows', () => {
-  const latest = { status: 'DeliverySucceeded', atMs: NOW }
+  const latest = { status: 'DeliverySucceeded', atMs: NOON }
   const healthy = { pushHealth: 'healthy' } as const
   expect(dueInHours({ latest, checkedAtMs: null }, healthy)).toBe(1)
-  expect(dueInHours({ latest, checkedAtMs: NOW + HOUR_MS }, healthy)).toBe(72)
-  expect(dueInHours({ latest, checkedAtMs: NOW + 72 * HOUR_MS }, healthy)).toBe('delivered')
+  expect(dueInHours({ latest, checkedAtMs: NOON + HOUR_MS }, healthy)).toBe(72)
+  expect(dueInHours({ latest, checkedAtMs: NOON + 72 * HOUR_MS }, healthy)).toBe('delivered')
 })
 
 test('6.1: a parcel of which nothing is known is asked about at once, but for a push that may be on its way', () => {
@@ -76,35 +75,35 @@ test('6.1: a parcel of which nothing is known is asked about at once, but for a 
 })
 
 test('6.1: a delivery learnt of late is checked once and is then over', () => {
-  const latest = { status: 'DeliverySucceeded', atMs: NOW - 10 * DAY_MS }
+  const latest = { status: 'DeliverySucceeded', atMs: NOON - 10 * DAY_MS }
   expect(dueInHours({ latest, checkedAtMs: null })).toBeLessThan(0)
-  expect(dueInHours({ latest, checkedAtMs: NOW })).toBe('delivered')
+  expect(dueInHours({ latest, checkedAtMs: NOON })).toBe('delivered')
 })
 
 test('6.1: a parcel without news for long is stale, and one that never had any is unknown', () => {
-  const old = NOW - 30 * DAY_MS
+  const old = NOON - 30 * DAY_MS
   expect(dueInHours({ latest: { status: 'Ingested', atMs: old }, activatedAtMs: old })).toBe('stale')
   expect(dueInHours({ latest: null, activatedAtMs: old })).toBe('unknown')
 })
 
 test('6.1: a push or a question revives what was stale', () => {
-  expect(dueInHours({ latest: { status: 'Ingested', atMs: NOW - 40 * DAY_MS }, activatedAtMs: NOW })).toBe(1)
+  expect(dueInHours({ latest: { status: 'Ingested', atMs: NOON - 40 * DAY_MS }, activatedAtMs: NOON })).toBe(1)
 })
 
 test('6.1: a push or a question revives what was delivered, for one check no sooner than its interval after the last', () => {
-  const latest = { status: 'DeliverySucceeded', atMs: NOW - 10 * DAY_MS }
-  const revived = (checkedAtMs: number) => dueInHours({ latest, checkedAtMs, activatedAtMs: NOW })
-  expect(revived(NOW - 5 * DAY_MS)).toBe(0)
-  expect(revived(NOW - HOUR_MS / 4)).toBe(0.75)
-  expect(revived(NOW)).toBe('delivered')
+  const latest = { status: 'DeliverySucceeded', atMs: NOON - 10 * DAY_MS }
+  const revived = (checkedAtMs: number) => dueInHours({ latest, checkedAtMs, activatedAtMs: NOON })
+  expect(revived(NOON - 5 * DAY_MS)).toBe(0)
+  expect(revived(NOON - HOUR_MS / 4)).toBe(0.75)
+  expect(revived(NOON)).toBe('delivered')
 })
 
 test('6.1: a delivery that a push tells of later than the last check was made is checked, tail or no tail', () => {
-  const late = facts({ latest: { status: 'DeliverySucceeded', atMs: NOW - 2000 }, checkedAtMs: NOW - 1000, activatedAtMs: NOW })
-  expect(nextPoll(late, nothingLearnt(), { ...cadence, tailMs: [] })).toMatchObject({ kind: 'at', atMs: NOW - 1000 + HOUR_MS })
-  expect(nextPoll({ ...late, checkedAtMs: NOW - HOUR_MS }, nothingLearnt(), { ...cadence, tailMs: [] })).toMatchObject({
+  const late = facts({ latest: { status: 'DeliverySucceeded', atMs: NOON - 2000 }, checkedAtMs: NOON - 1000, activatedAtMs: NOON })
+  expect(nextPoll(late, nothingLearnt(), { ...cadence, tailMs: [] })).toMatchObject({ kind: 'at', atMs: NOON - 1000 + HOUR_MS })
+  expect(nextPoll({ ...late, checkedAtMs: NOON - HOUR_MS }, nothingLearnt(), { ...cadence, tailMs: [] })).toMatchObject({
     kind: 'at',
-    atMs: NOW - 2000,
+    atMs: NOON - 2000,
   })
 })
 
@@ -125,7 +124,7 @@ test('parcels that came together do not fall due together, and none more than a 
 })
 
 test('no check is ever due before the last one', () => {
-  const time = fc.integer({ min: NOW - 90 * DAY_MS, max: NOW })
+  const time = fc.integer({ min: NOON - 90 * DAY_MS, max: NOON })
   const latest = fc.option(fc.record({ status: fc.constantFrom('Created', 'DeliverySucceeded', 'Other'), atMs: time }))
   fc.assert(
     fc.property(latest, time, time, fc.nat(9), fc.nat(), (seen, activatedAtMs, checkedAtMs, failures, parcelId) => {
@@ -136,15 +135,15 @@ test('no check is ever due before the last one', () => {
 })
 
 test('6.4: what has been unknown for longer is worth more, a delivered parcel least', () => {
-  const worth = (change: Partial<CadenceFacts>) => pollValue(facts(change), nothingLearnt(), cadence, NOW + 6 * HOUR_MS)
-  expect(worth({ checkedAtMs: NOW - DAY_MS, latest: { status: 'Created', atMs: NOW - DAY_MS } })).toBeGreaterThan(worth({}))
+  const worth = (change: Partial<CadenceFacts>) => pollValue(facts(change), nothingLearnt(), cadence, NOON + 6 * HOUR_MS)
+  expect(worth({ checkedAtMs: NOON - DAY_MS, latest: { status: 'Created', atMs: NOON - DAY_MS } })).toBeGreaterThan(worth({}))
   expect(worth({ latest: null, checkedAtMs: null })).toBeGreaterThan(worth({ latest: null }))
-  expect(worth({ latest: { status: 'DeliverySucceeded', atMs: NOW - HOUR_MS } })).toBe(Number.NEGATIVE_INFINITY)
+  expect(worth({ latest: { status: 'DeliverySucceeded', atMs: NOON - HOUR_MS } })).toBe(Number.NEGATIVE_INFINITY)
 })
 
 test('an interval of years is waited for, and is no more to work out than one of weeks', () => {
   const never = 365 * DAY_MS
   const rare = { ...cadence, byStatusMs: {}, defaultMs: never, staleAfterMs: 10 * never }
   const next = nextPoll(facts(), nothingLearnt(), rare)
-  expect(next.kind === 'at' && next.atMs - NOW).toBeGreaterThanOrEqual(never)
+  expect(next.kind === 'at' && next.atMs - NOON).toBeGreaterThanOrEqual(never)
 })

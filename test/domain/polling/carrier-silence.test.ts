@@ -10,9 +10,9 @@ import {
   silentMs,
 } from '../../../src/domain/polling/carrier-silence.ts'
 import { emptyScanRate } from '../../../src/domain/polling/scan-rate.ts'
-import { cadence, DAY_MS } from '../../support/policy.ts'
+import { DAY_MS, HOUR_MS } from '../../support/constants.ts'
+import { cadence } from '../../support/policy.ts'
 
-const HOUR_MS = 3_600_000
 const START = Date.UTC(2026, 2, 1, 12)
 
 const facts = (fields: Partial<CadenceFacts>): CadenceFacts => ({

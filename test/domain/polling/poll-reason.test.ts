@@ -2,22 +2,21 @@ import { expect, test } from 'vitest'
 import { type CadenceFacts, type CadenceModel, nextPoll } from '../../../src/domain/polling/cadence.ts'
 import { describePoll, describeStop } from '../../../src/domain/polling/poll-reason.ts'
 import { emptyScanRate, learnScanRate } from '../../../src/domain/polling/scan-rate.ts'
-import { cadence, DAY_MS } from '../../support/policy.ts'
+import { DAY_MS, HOUR_MS, NOON } from '../../support/constants.ts'
+import { cadence } from '../../support/policy.ts'
 
-const HOUR_MS = 3_600_000
-const NOW = Date.UTC(2026, 2, 1, 12)
-const delivered = { status: 'DeliverySucceeded', atMs: NOW }
+const delivered = { status: 'DeliverySucceeded', atMs: NOON }
 
 function why(change: Partial<CadenceFacts>, model: Partial<CadenceModel> = {}): string {
   const facts = {
     parcelId: 0,
-    latest: { status: 'DeliveryStarted', atMs: NOW },
+    latest: { status: 'DeliveryStarted', atMs: NOON },
     entryCount: 3,
-    watchedAtMs: NOW - DAY_MS,
-    activatedAtMs: NOW,
+    watchedAtMs: NOON - DAY_MS,
+    activatedAtMs: NOON,
   }
   const next = nextPoll(
-    { ...facts, checkedAtMs: NOW, failures: 0, unpollable: false, ...change },
+    { ...facts, checkedAtMs: NOON, failures: 0, unpollable: false, ...change },
     { pushHealth: 'unknown', pushLoss: 0.05, scanRate: emptyScanRate, ...model },
     cadence,
   )
@@ -35,13 +34,13 @@ test('the reason of the next poll is a sentence that names what decided its time
 
 test('the reason of a check after the delivery tells which of them it is', () => {
   const of = cadence.tailMs.length + 1
-  expect(why({ latest: delivered, checkedAtMs: NOW - HOUR_MS, activatedAtMs: NOW - DAY_MS })).toBe(
+  expect(why({ latest: delivered, checkedAtMs: NOON - HOUR_MS, activatedAtMs: NOON - DAY_MS })).toBe(
     `It is delivered: check 1 of ${of} after that.`,
   )
-  expect(why({ latest: delivered, checkedAtMs: NOW + 1, activatedAtMs: NOW })).toBe(`It is delivered: check 2 of ${of} after that.`)
-  const late = { latest: { ...delivered, atMs: NOW - 5 * DAY_MS }, checkedAtMs: NOW - HOUR_MS }
+  expect(why({ latest: delivered, checkedAtMs: NOON + 1, activatedAtMs: NOON })).toBe(`It is delivered: check 2 of ${of} after that.`)
+  const late = { latest: { ...delivered, atMs: NOON - 5 * DAY_MS }, checkedAtMs: NOON - HOUR_MS }
   expect(why(late)).toBe('It is delivered, and a push or a question came since the last check: one more check.')
-  expect(why({ ...late, activatedAtMs: NOW - 5 * DAY_MS })).toBe('It is delivered, and all checks after that are done.')
+  expect(why({ ...late, activatedAtMs: NOON - 5 * DAY_MS })).toBe('It is delivered, and all checks after that are done.')
 })
 
 test('where scans were learnt, the reason is that one is likely', () => {
@@ -49,14 +48,14 @@ test('where scans were learnt, the reason is that one is likely', () => {
     kind: 'wait',
     status: 'DeliveryStarted',
     entryCount: 3,
-    fromMs: NOW - 2 * HOUR_MS,
-    toMs: NOW - HOUR_MS,
+    fromMs: NOON - 2 * HOUR_MS,
+    toMs: NOON - HOUR_MS,
     scanned: true,
   } as const
   const scanRate = learnScanRate(
     emptyScanRate,
     Array.from({ length: 500 }, () => wait),
-    NOW,
+    NOON,
   )
   expect(why({}, { scanRate })).toBe(
     'DeliveryStarted: when a scan is likely by what was learnt of the carrier, on average about every 15 min.',

@@ -9,9 +9,8 @@ import {
   type UnpushedEntries,
   unpushedSinceLast,
 } from '../../../src/domain/polling/push-health.ts'
+import { HOUR_MS, MINUTE_MS } from '../../support/constants.ts'
 
-const MINUTE_MS = 60_000
-const HOUR_MS = 60 * MINUTE_MS
 const START = Date.UTC(2026, 2, 2, 8)
 
 /** Entries a minute apart; `.` was pushed, `x` was missed and found ten minutes later. */

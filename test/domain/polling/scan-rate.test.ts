@@ -9,9 +9,9 @@ import {
   type ScanRate,
   type ScanSample,
 } from '../../../src/domain/polling/scan-rate.ts'
-import { cadence, DAY_MS } from '../../support/policy.ts'
+import { DAY_MS, HOUR_MS } from '../../support/constants.ts'
+import { cadence } from '../../support/policy.ts'
 
-const HOUR_MS = 3_600_000
 /** A Monday. */
 const MONDAY = Date.UTC(2026, 2, 2)
 const at = (day: number, hour: number) => MONDAY + day * DAY_MS + hour * HOUR_MS

@@ -6,61 +6,60 @@ import { cadenceFactsOf, scheduleNextPoll } from '../../../src/domain/polling/ne
 import { emptyScanRate, learnScanRate, type ScanSample } from '../../../src/domain/polling/scan-rate.ts'
 import { scanSamplesOf } from '../../../src/domain/polling/scan-samples.ts'
 import { aPoll } from '../../support/builders.ts'
-import { cadence, DAY_MS } from '../../support/policy.ts'
+import { DAY_MS, HOUR_MS, NOON } from '../../support/constants.ts'
+import { cadence } from '../../support/policy.ts'
 
-const HOUR_MS = 3_600_000
-const NOW = Date.UTC(2026, 2, 1, 12)
 const CREATED = { status: 'Created', detailedStatus: 'Created' }
 const iso = (atMs: number) => new Date(atMs).toISOString()
 
 test('6.1, B11: an entry dated two hours ahead teaches the wait that ended when it was learnt of', () => {
   const poll = aPoll({
-    askedAtMs: NOW,
-    statuses: [{ eventTimestamp: iso(NOW + 2 * HOUR_MS) }, { ...CREATED, eventTimestamp: iso(NOW - HOUR_MS) }],
+    askedAtMs: NOON,
+    statuses: [{ eventTimestamp: iso(NOON + 2 * HOUR_MS) }, { ...CREATED, eventTimestamp: iso(NOON - HOUR_MS) }],
   })
   let sequence = 7
   const entries = deriveEntries(mergeSightings([], sightingsOf(poll), () => sequence++, null).kept)
   const before = { latest: null, entryCount: 0, checkedAtMs: null, lastSeenAtMs: null }
-  const samples = scanSamplesOf(before, poll, entries, { nowMs: NOW, knownTo: 6 })
+  const samples = scanSamplesOf(before, poll, entries, { nowMs: NOON, knownTo: 6 })
   const waits = samples.filter((sample) => sample.kind === 'wait')
   expect(waits).toMatchObject([
-    { status: 'Created', fromMs: NOW - HOUR_MS, toMs: NOW, scanned: true },
-    { status: 'TerminalArrived', fromMs: NOW, toMs: NOW, scanned: false },
+    { status: 'Created', fromMs: NOON - HOUR_MS, toMs: NOON, scanned: true },
+    { status: 'TerminalArrived', fromMs: NOON, toMs: NOON, scanned: false },
   ])
 })
 
 test('6.1, B11: an entry dated ahead teaches its place once, not at every poll until its time comes', () => {
-  const poll = aPoll({ askedAtMs: NOW, statuses: [{ eventTimestamp: iso(NOW + 2 * HOUR_MS) }] })
+  const poll = aPoll({ askedAtMs: NOON, statuses: [{ eventTimestamp: iso(NOON + 2 * HOUR_MS) }] })
   let sequence = 7
   const entries = deriveEntries(mergeSightings([], sightingsOf(poll), () => sequence++, null).kept)
   const places = (checkedAtMs: number | null, knownTo: number) =>
-    scanSamplesOf({ latest: null, entryCount: 0, checkedAtMs, lastSeenAtMs: checkedAtMs }, poll, entries, { nowMs: NOW, knownTo }).filter(
+    scanSamplesOf({ latest: null, entryCount: 0, checkedAtMs, lastSeenAtMs: checkedAtMs }, poll, entries, { nowMs: NOON, knownTo }).filter(
       ({ kind }) => kind === 'place',
     ).length
-  expect([places(null, 6), places(NOW - HOUR_MS, 7)]).toEqual([1, 0])
+  expect([places(null, 6), places(NOON - HOUR_MS, 7)]).toEqual([1, 0])
 })
 
 test('6.1, B11: once a scan rate is learnt, an entry dated ten years ahead ends no polling', () => {
   const waits = Array.from({ length: 400 }, (_, at): ScanSample => {
-    const fromMs = NOW - (at % 14) * 12 * HOUR_MS
+    const fromMs = NOON - (at % 14) * 12 * HOUR_MS
     return { kind: 'wait', status: 'Created', entryCount: 1, fromMs, toMs: fromMs + 9 * HOUR_MS, scanned: true }
   })
-  const model = { pushHealth: 'lossy', pushLoss: 0.05, scanRate: learnScanRate(emptyScanRate, waits, NOW) } as const
-  const parcel = { ...newParcel(7, NOW), watchedAtMs: NOW, entryCount: 1, checkedAtMs: NOW, lastSeenAtMs: NOW }
+  const model = { pushHealth: 'lossy', pushLoss: 0.05, scanRate: learnScanRate(emptyScanRate, waits, NOON) } as const
+  const parcel = { ...newParcel(7, NOON), watchedAtMs: NOON, entryCount: 1, checkedAtMs: NOON, lastSeenAtMs: NOON }
   const next = (latest: { readonly status: string; readonly atMs: number; readonly learntAtMs?: number }) =>
-    scheduleNextPoll({ ...parcel, latest }, () => true, model, cadence, NOW).nextPollAtMs
-  const right = next({ status: 'Created', atMs: NOW })
-  expect(right).toBeLessThan(NOW + DAY_MS)
-  expect(next({ status: 'Created', atMs: NOW + 3650 * DAY_MS, learntAtMs: NOW })).toBe(right)
+    scheduleNextPoll({ ...parcel, latest }, () => true, model, cadence, NOON).nextPollAtMs
+  const right = next({ status: 'Created', atMs: NOON })
+  expect(right).toBeLessThan(NOON + DAY_MS)
+  expect(next({ status: 'Created', atMs: NOON + 3650 * DAY_MS, learntAtMs: NOON })).toBe(right)
 })
 
 test('P13: what happened counts as now for the cadence while our clock, put back, is behind it', () => {
-  const laterMs = NOW + DAY_MS
+  const laterMs = NOON + DAY_MS
   const parcel = { ...newParcel(7, laterMs), watchedAtMs: laterMs, checkedAtMs: laterMs, latest: { status: 'Created', atMs: laterMs } }
-  expect(cadenceFactsOf(parcel, false, NOW)).toMatchObject({
-    activatedAtMs: NOW,
-    watchedAtMs: NOW,
-    checkedAtMs: NOW,
-    latest: { status: 'Created', atMs: NOW },
+  expect(cadenceFactsOf(parcel, false, NOON)).toMatchObject({
+    activatedAtMs: NOON,
+    watchedAtMs: NOON,
+    checkedAtMs: NOON,
+    latest: { status: 'Created', atMs: NOON },
   })
 })

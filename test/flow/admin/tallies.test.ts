@@ -3,9 +3,7 @@ import { expect, test } from 'vitest'
 import { spanStart, type TallyAddition } from '../../../src/domain/admin/tally.ts'
 import { createTallies } from '../../../src/flow/admin/tallies.ts'
 import type { Meter } from '../../../src/flow/ports.ts'
-
-const HOUR_MS = 3_600_000
-const NOON = Date.UTC(2026, 2, 1, 12)
+import { HOUR_MS, NOON } from '../../support/constants.ts'
 
 function start() {
   let nowMs = NOON

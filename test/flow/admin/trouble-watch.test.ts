@@ -3,10 +3,9 @@ import type { OperatorEvent } from '../../../src/domain/delivery/operator-event.
 import type { CarrierState } from '../../../src/domain/polling/carrier-answer.ts'
 import { createTroubleWatch } from '../../../src/flow/admin/trouble-watch.ts'
 import { CARRIER } from '../../support/carrier-state.ts'
+import { DAY_MS, NOON } from '../../support/constants.ts'
 import { createLogBook } from '../../support/log-book.ts'
 
-const NOON = Date.UTC(2026, 2, 1, 12)
-const DAY_MS = 24 * 3_600_000
 const MB = 1024 * 1024
 
 const well: CarrierState = { ...CARRIER, lastAnswerAtMs: NOON }

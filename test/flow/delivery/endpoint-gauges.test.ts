@@ -2,9 +2,8 @@ import { expect, test } from 'vitest'
 import { newHealth } from '../../../src/domain/delivery/endpoint-health.ts'
 import type { EndpointBacklog, EndpointState } from '../../../src/domain/delivery/endpoint-state.ts'
 import { readEndpointGauges } from '../../../src/flow/delivery/endpoint-gauges.ts'
+import { NOON } from '../../support/constants.ts'
 import { endpointSettings } from '../../support/stored-endpoint.ts'
-
-const NOW = Date.UTC(2026, 2, 1, 12)
 
 function stateOf(id: string, change: Partial<EndpointState> = {}): EndpointState {
   const endpoint = { ...endpointSettings, id, name: `shop-${id}` }
@@ -16,17 +15,17 @@ function gaugesOf(states: readonly EndpointState[], backlogs: Readonly<Record<st
     listEndpoints: async () => states,
     countBacklog: async (id: string) => backlogs[id] ?? { waiting: 0, oldestAtMs: null, dead: 0 },
   }
-  return readEndpointGauges({ reads, clock: { now: () => NOW } }, { max: 2, others: 'others' })
+  return readEndpointGauges({ reads, clock: { now: () => NOON } }, { max: 2, others: 'others' })
 }
 
-const probing = { ...newHealth, probing: { atMs: NOW, failed: 0 } }
+const probing = { ...newHealth, probing: { atMs: NOON, failed: 0 } }
 
 test('what waits for endpoints without gauges of their own is the sum under others', async () => {
   const states = [stateOf('1'), stateOf('2', { health: probing }), stateOf('3', { health: probing }), stateOf('4', { disabled: 'gone' })]
   const gauges = await gaugesOf([...states, stateOf('5', { health: probing })], {
-    1: { waiting: 1, oldestAtMs: NOW - 9000, dead: 0 },
-    3: { waiting: 20, oldestAtMs: NOW - 1000, dead: 3 },
-    5: { waiting: 300, oldestAtMs: NOW - 4000, dead: 40 },
+    1: { waiting: 1, oldestAtMs: NOON - 9000, dead: 0 },
+    3: { waiting: 20, oldestAtMs: NOON - 1000, dead: 3 },
+    5: { waiting: 300, oldestAtMs: NOON - 4000, dead: 40 },
   })
   expect(gauges).toEqual([
     { name: 'shop-1', waiting: 1, oldestWaitingSeconds: 9, dead: 0, failing: 0, disabled: 0 },

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import type { CarrierAnswer, UnavailableReason } from '../../../src/domain/polling/carrier-answer.ts'
 import { aPoll } from '../../support/builders.ts'
+import { MINUTE_MS } from '../../support/constants.ts'
 import { anEntry, aView, createWorld, found, NUMBER } from './serve-world.ts'
 
-const MINUTE_MS = 60_000
 const text = (served: { readonly body: Buffer }) => served.body.toString()
 const unavailable: CarrierAnswer = { kind: 'unavailable', reason: 'network', retryAfterMs: 42_000 }
 const refusal = (reason: UnavailableReason): CarrierAnswer => ({ kind: 'unavailable', reason })

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import { silentMs } from '../../../src/domain/polling/carrier-silence.ts'
 import { emptyScanRate, type ScanSample } from '../../../src/domain/polling/scan-rate.ts'
 import { createCarrierModelKeeper } from '../../../src/flow/polling/carrier-model.ts'
+import { DAY_MS, HOUR_MS } from '../../support/constants.ts'
 
-const HOUR_MS = 3_600_000
 const START_MS = Date.UTC(2026, 2, 2, 8)
 const wait: ScanSample = {
   kind: 'wait',
@@ -49,7 +49,6 @@ function overHour(jumpMs: number) {
   return { keeper, putBack, wait, now: () => nowMs }
 }
 const GRACE_MS = 10 * 60_000
-const DAY_MS = 24 * HOUR_MS
 
 test.each([0, DAY_MS])('6.1: pushes that fall silent are noticed though the clock was put back by %i ms', (jumpMs) => {
   const { keeper, putBack, wait: pass, now } = overHour(jumpMs)

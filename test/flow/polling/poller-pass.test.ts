@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest'
 import { createPollerPass } from '../../../src/flow/polling/poller-pass.ts'
+import { HOUR_MS } from '../../support/constants.ts'
 import { createLogBook } from '../../support/log-book.ts'
-
-const HOUR_MS = 3_600_000
 
 function start() {
   const done: string[] = []

@@ -9,9 +9,9 @@ import { carrierPage } from '../../../src/http/portal/carrier/carrier.page.ts'
 import { NO_FORM } from '../../../src/http/portal/form.ts'
 import { overviewPage } from '../../../src/http/portal/overview/overview.page.ts'
 import type { Visit } from '../../../src/http/portal/page-route.ts'
+import { NOON } from '../../support/constants.ts'
 import { WELL } from '../../support/situation.ts'
 
-const NOW = Date.UTC(2026, 2, 1, 12)
 const MB = 1024 ** 2
 const NO_TRAFFIC = { fromMs: [], pushes: [], missed: [], polls: [], attempts: [] }
 const silent: Situation & Past = {
@@ -19,7 +19,7 @@ const silent: Situation & Past = {
   pushes: {
     ...WELL.pushes,
     health: 'silent',
-    lastPushAtMs: NOW - 3_600_000,
+    lastPushAtMs: NOON - 3_600_000,
     missedSincePush: 7,
     missed: { count: 7, sinceMs: 0, lastFoundAtMs: null },
   },
@@ -32,7 +32,7 @@ function visitAt(prefix: string): Visit {
   return {
     ctx: new Koa().createContext(req, new ServerResponse(req)),
     to: createAddresses(prefix),
-    nowMs: NOW,
+    nowMs: NOON,
     host: 'relay',
     version: '1',
     publicOrigin: null,
@@ -56,8 +56,8 @@ test('pushes that come and are not understood are no closed way: the overview le
     {
       reason: 'event_time',
       count: 14,
-      first: { inboxId: 1, receivedAtMs: NOW - 60_000 },
-      last: { inboxId: 14, receivedAtMs: NOW - 30_000 },
+      first: { inboxId: 1, receivedAtMs: NOON - 60_000 },
+      last: { inboxId: 14, receivedAtMs: NOON - 30_000 },
     },
   ]
   const situation = { ...silent, counts: { ...silent.counts, quarantined: 14 }, held }
@@ -71,7 +71,7 @@ test('pushes that come and are not understood are no closed way: the overview le
 
 test('a disk that fills says how much room there is, who takes it, and when pushes stop', () => {
   const disk = { freeBytes: 300 * MB, freeBytesMin: 200 * MB, totalBytes: 40_000 * MB, storeBytes: 1200 * MB, path: '/data/relay.db' }
-  const traffic = { ...silent.traffic, disk: [{ fromMs: NOW - 5 * 3_600_000, counts: { free: 500 * MB } }] }
+  const traffic = { ...silent.traffic, disk: [{ fromMs: NOON - 5 * 3_600_000, counts: { free: 500 * MB } }] }
   const page = overviewPage(visitAt(''), { ...silent, pushes: { ...silent.pushes, health: 'healthy' }, disk, traffic })
   expect(page).toMatch(/300 MB are free on the store’s disk <small>pushes stop at about .*14:00/)
   expect(page).toContain(

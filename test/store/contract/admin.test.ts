@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import type { ParcelCursor } from '../../../src/domain/admin/parcel-list.ts'
+import { NOON } from '../../support/constants.ts'
 import { engines } from '../../support/engines.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { openStore } from '../../support/write-side.ts'
 
-const NOON = Date.UTC(2026, 2, 1, 12)
 const task = {
   kind: 'replay',
   selection: { endpointId: '1', states: ['dead'], fromSequence: 0, fromMs: 0, deliveryId: null, sequence: null, parcelId: null },

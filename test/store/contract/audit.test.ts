@@ -1,11 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import type { ActionName, OperatorAction } from '../../../src/domain/admin/operator-action.ts'
+import { NOON } from '../../support/constants.ts'
 import { engines } from '../../support/engines.ts'
 import { OPERATOR } from '../../support/operator.ts'
 import { addEndpoint, endpointSettings } from '../../support/stored-endpoint.ts'
 import { incomingPush, openStore } from '../../support/write-side.ts'
-
-const NOON = Date.UTC(2026, 2, 1, 12)
 
 const order = (action: ActionName): OperatorAction => ({ atMs: NOON, by: OPERATOR, action, target: null, detail: {} })
 const replayOf = (endpointId: string) =>

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { pushBody } from '../../support/builders.ts'
+import { NOON } from '../../support/constants.ts'
 import { engines } from '../../support/engines.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { incomingPush, openStore } from '../../support/write-side.ts'
 
-const NOON = Date.UTC(2026, 2, 1, 12)
 const timeOf = (at: number) => new Date(NOON + at * 1000).toISOString()
 const claim = { settled: [], inFlight: {}, allowance: {}, claimsMax: 100, nowMs: NOON }
 

@@ -2,10 +2,9 @@ import { describe, expect, test } from 'vitest'
 import type { FailureNote } from '../../../src/domain/delivery/failure-group.ts'
 import { FAILURE_GROUPS_MAX, FAILURES_COUNT_FOR_MS } from '../../../src/domain/delivery/failure-group.ts'
 import type { Engine } from '../../../src/store/contract.ts'
+import { NOON } from '../../support/constants.ts'
 import { openDeliveryWorld } from '../../support/delivery-world.ts'
 import { engines, openBareStore } from '../../support/engines.ts'
-
-const NOON = Date.UTC(2026, 2, 1, 12)
 
 async function openFailures(engine: Engine) {
   const { store, reads } = await openBareStore(engine)

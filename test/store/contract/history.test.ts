@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { aPoll, pushBody } from '../../support/builders.ts'
+import { NOON } from '../../support/constants.ts'
 import { engines } from '../../support/engines.ts'
 import { byForm } from '../../support/long-form.ts'
 import { incomingPush, openStore } from '../../support/write-side.ts'
 
-const NOON = Date.UTC(2026, 2, 1, 12)
 /** Hundreds where they are repeated. */
 const RACES = byForm(20, 40, 200)
 const timeOf = (at: number) => new Date(NOON - at * 1000).toISOString()

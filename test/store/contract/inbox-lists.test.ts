@@ -2,13 +2,11 @@ import { describe, expect, test } from 'vitest'
 import type { InboxQuery } from '../../../src/domain/ingest/inbox.ts'
 import type { Engine } from '../../../src/store/contract.ts'
 import { pushBody } from '../../support/builders.ts'
+import { DAY_MS, HOUR_MS, NOON } from '../../support/constants.ts'
 import { engines } from '../../support/engines.ts'
 import { changeStoredRows } from '../../support/stored-rows.ts'
 import { incomingPush, openStore } from '../../support/write-side.ts'
 
-const NOON = Date.UTC(2026, 2, 1, 12)
-const HOUR_MS = 3_600_000
-const DAY_MS = 24 * HOUR_MS
 const ADMIN = { kind: 'app', name: 'admin', address: '127.0.0.1' } as const
 
 /** Six pushes: two that are recorded for two parcels, then one whose time is wrong, one that is no JSON, one that is expired, and another whose time is wrong. */

@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { pushBody } from '../../support/builders.ts'
+import { NOON } from '../../support/constants.ts'
 import { engines } from '../../support/engines.ts'
 import { incomingPush, openStore } from '../../support/write-side.ts'
-
-const NOON = Date.UTC(2026, 2, 1, 12)
 
 describe.each(engines)('the inbox on $name', (engine) => {
   test('keeps the bytes of a push as they came, a byte of zero among them', async () => {

@@ -2,13 +2,12 @@ import { describe, expect, test } from 'vitest'
 import type { Entry } from '../../../src/domain/history/history.ts'
 import { learningOf } from '../../../src/domain/history/learning.ts'
 import type { Engine } from '../../../src/store/contract.ts'
+import { MINUTE_MS, NOON } from '../../support/constants.ts'
 import { engines } from '../../support/engines.ts'
 import { DIRECTIONS, moveStore, placeOf } from '../../support/moving.ts'
 import { changeStoredRows } from '../../support/stored-rows.ts'
 import { openStore } from '../../support/write-side.ts'
 
-const NOON = Date.UTC(2026, 2, 1, 12)
-const MINUTE_MS = 60_000
 const PUSHED = { eventTime: '2026-03-01T10:00:00.250Z' }
 const POLLED = { asked: '1001', statuses: [{ eventTimestamp: '2026-03-01T10:00:00Z' }] }
 

@@ -2,12 +2,12 @@ import { describe, expect, test } from 'vitest'
 import type { DeliveryPlace, DeliveryQuery } from '../../../src/domain/delivery/delivery-list.ts'
 import { EVENT_READ_MAX } from '../../../src/domain/delivery/delivery-list.ts'
 import type { Engine } from '../../../src/store/contract.ts'
+import { NOON } from '../../support/constants.ts'
 import { openDeliveryWorld } from '../../support/delivery-world.ts'
 import { engines } from '../../support/engines.ts'
 import { writeDeliveries } from '../../support/many-deliveries.ts'
 import { changeStoredRows } from '../../support/stored-rows.ts'
 
-const NOON = Date.UTC(2026, 2, 1, 12)
 const [DELIVERED, DEAD] = [2, 3]
 
 async function openLists(engine: Engine, statusOf: () => number = () => 200) {

@@ -1,12 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import type { OperatorEvent } from '../../../src/domain/delivery/operator-event.ts'
+import { HOUR_MS, MINUTE_MS, NOON } from '../../support/constants.ts'
 import { engines } from '../../support/engines.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { incomingPush, openStore } from '../../support/write-side.ts'
 
-const NOON = Date.UTC(2026, 2, 1, 12)
-const MINUTE_MS = 60_000
-const HOUR_MS = 60 * MINUTE_MS
 const ANY = { event: null, fromMs: null, toMs: null, before: null, limit: 100 } as const
 
 const refused: OperatorEvent = { event: 'credentials_refused' }

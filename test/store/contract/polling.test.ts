@@ -1,11 +1,10 @@
 import { describe, expect, test } from 'vitest'
+import { DAY_MS, NOON } from '../../support/constants.ts'
 import { engines } from '../../support/engines.ts'
 import { casesOf } from '../../support/long-form.ts'
 import { changeStoredRows } from '../../support/stored-rows.ts'
 import { openStore } from '../../support/write-side.ts'
 
-const NOON = Date.UTC(2026, 2, 1, 12)
-const DAY_MS = 86_400_000
 const identifiers = Array.from({ length: 10 }, (_, at) => `AB12345678${at}SE`)
 
 describe.each(engines)('the schedule of polls on $name', (engine) => {

@@ -2,12 +2,11 @@ import { describe, expect, test } from 'vitest'
 import type { AttemptResult } from '../../../src/domain/delivery/delivery.ts'
 import type { ClaimedDelivery, DispatchRound, SettledAttempt } from '../../../src/domain/delivery/dispatch-round.ts'
 import type { Engine } from '../../../src/store/contract.ts'
+import { HOUR_MS, NOON } from '../../support/constants.ts'
 import { engines } from '../../support/engines.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { openStore } from '../../support/write-side.ts'
 
-const NOON = Date.UTC(2026, 2, 1, 12)
-const HOUR_MS = 3_600_000
 const unread = { durationMs: 1, answerStart: new Uint8Array() }
 const REFUSED: AttemptResult = { kind: 'rejected', status: 500, retryAfterMs: null, ...unread }
 const TAKEN: AttemptResult = { kind: 'accepted', status: 200, ...unread }

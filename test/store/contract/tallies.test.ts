@@ -1,11 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { type Counts, spanStart, type TallyAddition, type TallyFlush } from '../../../src/domain/admin/tally.ts'
+import { DAY_MS, HOUR_MS, NOON } from '../../support/constants.ts'
 import { engines } from '../../support/engines.ts'
 import { openStore } from '../../support/write-side.ts'
-
-const HOUR_MS = 3_600_000
-const DAY_MS = 24 * HOUR_MS
-const NOON = Date.UTC(2026, 2, 1, 12)
 
 const pushes = (fromMs: number, counts: Counts): TallyAddition => ({ kind: 'pushes', fromMs, counts })
 let flushes = 0

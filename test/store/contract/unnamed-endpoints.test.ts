@@ -1,12 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import type { Engine } from '../../../src/store/contract.ts'
+import { MINUTE_MS, NOON } from '../../support/constants.ts'
 import { createCourier } from '../../support/courier.ts'
 import { engines } from '../../support/engines.ts'
 import { endpointNamed } from '../../support/unnamed.ts'
 import { openStore } from '../../support/write-side.ts'
 
-const NOON = Date.UTC(2026, 2, 1, 12)
-const MINUTE_MS = 60_000
 const REMOVE_AFTER_MS = 15 * MINUTE_MS
 
 async function openNamed(engine: Engine) {

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { aPoll, pushBody } from '../../support/builders.ts'
+import { NOON } from '../../support/constants.ts'
 import { engines } from '../../support/engines.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { incomingPush, openStore } from '../../support/write-side.ts'
 
-const NOON = Date.UTC(2026, 2, 1, 12)
 const OLD = '2026-03-01T08:00:00Z'
 
 const pushOf = (id: string, eventTime: string) =>

@@ -8,13 +8,13 @@ import type { Engine } from '../../../src/store/contract.ts'
 import { closeOpened, openHttp } from '../../carrier/carrier-double.ts'
 import { openSender } from '../../outbound/sender-world.ts'
 import { pushBody } from '../../support/builders.ts'
+import { NOON } from '../../support/constants.ts'
 import { engines } from '../../support/engines.ts'
 import { allEndpoints } from '../../support/held-endpoints.ts'
 import { definedHmac } from '../../support/independent-hmac.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { openStore } from '../../support/write-side.ts'
 
-const START_MS = Date.parse('2026-03-01T12:00:00Z')
 const BODY = pushBody({})
 const openVault: Vault = { seal: async (key) => key, open: async (sealed) => sealed }
 const log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
@@ -28,7 +28,7 @@ interface Arrived {
 
 /** A dispatcher with the real sender. Its connections are held back until the test lets them through. */
 async function openRelay(engine: Engine) {
-  const store = await openStore(START_MS, engine)
+  const store = await openStore(NOON, engine)
   const arrived: Arrived[] = []
   const server = new URL(
     await openHttp((request, response) => {
@@ -42,7 +42,7 @@ async function openRelay(engine: Engine) {
   })
   onTestFinished(() => world[Symbol.asyncDispose]())
   const urlOf = (path: string) => `http://shop.internal:${server.port}${path}`
-  const { id } = await addEndpoint(store.writes, START_MS, { url: urlOf('/first') })
+  const { id } = await addEndpoint(store.writes, NOON, { url: urlOf('/first') })
   let posts = 0
   let ends = 0
   const relay = createDispatcher(

@@ -4,20 +4,20 @@ import type { ClaimedDelivery, DispatchRound, SettledAttempt } from '../../../sr
 import type { EndpointSettings } from '../../../src/domain/delivery/endpoint.ts'
 import { createDispatcher } from '../../../src/flow/delivery/dispatching/dispatcher.ts'
 import type { Engine } from '../../../src/store/contract.ts'
+import { NOON } from '../../support/constants.ts'
 import { engines } from '../../support/engines.ts'
 import { allEndpoints } from '../../support/held-endpoints.ts'
 import { deliverOptions } from '../../support/policy.ts'
 import { addEndpoint, endpointSettings } from '../../support/stored-endpoint.ts'
 import { openStore } from '../../support/write-side.ts'
 
-const START_MS = Date.parse('2026-03-01T12:00:00Z')
 const CONCURRENCY = 2
 const kept = { durationMs: 1, answerStart: new Uint8Array() }
 
 /** A relay on a store of its own, with an endpoint that answers when the test says so; no network is in it. */
 async function openRelay(engine: Engine, settings: Partial<EndpointSettings> = {}) {
-  const store = await openStore(START_MS, engine)
-  const { id } = await addEndpoint(store.writes, START_MS, { concurrency: CONCURRENCY, ...settings })
+  const store = await openStore(NOON, engine)
+  const { id } = await addEndpoint(store.writes, NOON, { concurrency: CONCURRENCY, ...settings })
   const underWay: ((result?: AttemptResult) => void)[] = []
   const sent: string[] = []
   const turns: DispatchRound[] = []
@@ -121,8 +121,8 @@ const settled = () => new Promise((resolve) => setImmediate(resolve))
 
 /** The write side alone, asked for turns by the test. */
 async function openTurns(engine: Engine) {
-  const store = await openStore(START_MS, engine)
-  const { id } = await addEndpoint(store.writes, START_MS, endpointSettings)
+  const store = await openStore(NOON, engine)
+  const { id } = await addEndpoint(store.writes, NOON, endpointSettings)
   const turn = (rest: Partial<DispatchRound> = {}) =>
     store.writes.dispatchRound({ settled: [], inFlight: {}, allowance: {}, claimsMax: 100, nowMs: store.now(), ...rest })
   const settle = ({ body: _body, previousSequence: _previous, ...delivery }: ClaimedDelivery): SettledAttempt => {

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
+import { NOON } from '../../support/constants.ts'
 import { engines } from '../../support/engines.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { changeStoredRows } from '../../support/stored-rows.ts'
 import { openStore } from '../../support/write-side.ts'
 
-const NOW = Date.UTC(2026, 2, 1, 12)
 /** More than are counted in one go, of one parcel and of many. */
 const DELIVERIES = 45_000
 const OF_ONE_PARCEL = 25_000
@@ -15,20 +15,20 @@ async function fill(path: string, endpointId: string, state: number, count: numb
     path,
     `with recursive nth(n) as (select 0 union all select n + 1 from nth where n < ${count - 1})
      insert into delivery (endpoint_id, parcel_id, sequence, previous_sequence, state, attempts, queued_at_ms, next_attempt_at_ms)
-     select ?, ${parcelOf}, ${1_000_000 * (state + 1)} + n, 0, ${state}, 0, ${NOW} - n, 0 from nth`,
+     select ?, ${parcelOf}, ${1_000_000 * (state + 1)} + n, 0, ${state}, 0, ${NOON} - n, 0 from nth`,
     Number(endpointId),
   )
 }
 
 describe.each(engines)('what waits for an endpoint on $name', (engine) => {
   test('what waits for an endpoint and what is dead is counted to the last, and the first that was queued is found', async () => {
-    const { writes, reads, path } = await openStore(NOW, engine)
-    const [busy, idle] = [await addEndpoint(writes, NOW, { name: 'busy' }), await addEndpoint(writes, NOW, { name: 'idle' })]
+    const { writes, reads, path } = await openStore(NOON, engine)
+    const [busy, idle] = [await addEndpoint(writes, NOON, { name: 'busy' }), await addEndpoint(writes, NOON, { name: 'idle' })]
     await fill(path, busy.id, 1, DELIVERIES, `case when n < ${OF_ONE_PARCEL} then 7 else n end`)
     await fill(path, busy.id, 0, 3, '7')
     await fill(path, busy.id, 2, 10, 'n')
     await fill(path, busy.id, 3, DELIVERIES + 1, 'n')
-    expect(await reads.countBacklog(busy.id)).toEqual({ waiting: DELIVERIES + 3, oldestAtMs: NOW - DELIVERIES + 1, dead: DELIVERIES + 1 })
+    expect(await reads.countBacklog(busy.id)).toEqual({ waiting: DELIVERIES + 3, oldestAtMs: NOON - DELIVERIES + 1, dead: DELIVERIES + 1 })
     expect(await reads.countBacklog(idle.id)).toEqual({ waiting: 0, oldestAtMs: null, dead: 0 })
   })
 })

@@ -7,6 +7,7 @@ import type { WriteSide } from '../../../src/flow/write-side.ts'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { openWriteSide } from '../../../src/wiring/write-side.ts'
 import { pushBody } from '../../support/builders.ts'
+import { NOON } from '../../support/constants.ts'
 import { engines, newPlace, withPlace } from '../../support/engines.ts'
 import { runsOn } from '../../support/long-form.ts'
 import { observations } from '../../support/observations.ts'
@@ -15,8 +16,6 @@ import { deliverOptions, recordOptions } from '../../support/policy.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { changeStoredRows, pruneStoredFeed, storedRows } from '../../support/stored-rows.ts'
 import { openStore } from '../../support/write-side.ts'
-
-const NOON = Date.UTC(2026, 2, 1, 12)
 
 const at = (minute: number, trackingIds = ['1001']) => ({ eventTime: `2026-03-01T10:0${minute}:00.000Z`, trackingIds })
 const bodiesOf = (deliveries: readonly ClaimedDelivery[]) => deliveries.map(({ body }) => String(body))

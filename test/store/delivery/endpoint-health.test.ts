@@ -2,19 +2,17 @@ import { describe, expect, test } from 'vitest'
 import { CLAIMS_PER_ATTEMPT } from '../../../src/domain/delivery/delivery.ts'
 import type { ClaimedDelivery, DispatchRoundReport, SettledAttempt } from '../../../src/domain/delivery/dispatch-round.ts'
 import type { Engine } from '../../../src/store/contract.ts'
+import { HOUR_MS, NOON } from '../../support/constants.ts'
 import { engines } from '../../support/engines.ts'
 import { deliverOptions } from '../../support/policy.ts'
 import { endpointSettings } from '../../support/stored-endpoint.ts'
 import { openStore } from '../../support/write-side.ts'
 
-const HOUR_MS = 3_600_000
-const START_MS = Date.parse('2026-03-01T12:00:00Z')
-
 /** An endpoint that answers as the test says, on a clock that the test moves; no network is in it. */
 async function startEndpoint(engine: Engine) {
-  const store = await openStore(START_MS, engine)
-  const id = await store.writes.reserveEndpoint(START_MS)
-  await store.writes.addEndpoint({ id, settings: endpointSettings, key: 'sealed', from: null, nowMs: START_MS })
+  const store = await openStore(NOON, engine)
+  const id = await store.writes.reserveEndpoint(NOON)
+  await store.writes.addEndpoint({ id, settings: endpointSettings, key: 'sealed', from: null, nowMs: NOON })
   let claimed: readonly ClaimedDelivery[] = []
   const accepted: ClaimedDelivery[] = []
 
@@ -197,7 +195,7 @@ describe.each(engines)('the health of an endpoint on $name', (engine) => {
     await turn()
     await turn(503)
     const notices = []
-    for (const jumpedTo of [START_MS, START_MS + 200 * HOUR_MS]) {
+    for (const jumpedTo of [NOON, NOON + 200 * HOUR_MS]) {
       setClock(jumpedTo)
       for (let nth = 0; nth < 4; nth++) {
         notices.push(...(await turn(503)).notices)
@@ -205,7 +203,7 @@ describe.each(engines)('the health of an endpoint on $name', (engine) => {
       }
     }
     expect(notices).toEqual([])
-    expect(now()).toBeGreaterThan(START_MS + 200 * HOUR_MS)
+    expect(now()).toBeGreaterThan(NOON + 200 * HOUR_MS)
     for (let hour = 0; hour < 121; hour++) {
       pass(HOUR_MS)
       for (let nth = 0; nth < 2; nth++) notices.push(...(await turn(503)).notices)

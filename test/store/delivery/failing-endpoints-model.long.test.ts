@@ -1,13 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import type { Engine } from '../../../src/store/contract.ts'
+import { HOUR_MS, MINUTE_MS, NOON } from '../../support/constants.ts'
 import { openDeliveryWorld, type WorldAttempt } from '../../support/delivery-world.ts'
 import { engines } from '../../support/engines.ts'
 import { runsOn } from '../../support/long-form.ts'
 import { drawWith, seeded } from '../../support/seeded.ts'
 
-const START_MS = Date.parse('2026-03-01T12:00:00Z')
-const MINUTE_MS = 60_000
-const HOUR_MS = 60 * MINUTE_MS
 const PARCELS = 25
 const SEEDS = Array.from({ length: 8 }, (_, nth) => 20_260_301 + nth)
 
@@ -34,7 +32,7 @@ async function live(
   let woken: { readonly atMs: number; readonly waiting: Set<number> } | null = null
   let wasFailing = false
 
-  const world = await openDeliveryWorld(engine, START_MS, {
+  const world = await openDeliveryWorld(engine, NOON, {
     statusOf: ({ sequence: of }) => (isDown ? 500 : poisonous.has(of) ? poison : 200),
     latencyMs: () => 5 + below(60),
     onEnd: ({ delivery, status }) => {
@@ -89,7 +87,7 @@ async function live(
       const parcel = below(PARCELS)
       if (random() < 0.04) poisonous.add(sequence)
       queued.set(parcel, [...(queued.get(parcel) ?? []), sequence])
-      await world.push({ trackingIds: [String(100_000 + parcel)], eventTime: new Date(START_MS + sequence * 1000).toISOString() })
+      await world.push({ trackingIds: [String(100_000 + parcel)], eventTime: new Date(NOON + sequence * 1000).toISOString() })
     }
     if (random() < 0.15) isDown = !isDown
     if (random() < 0.06) {

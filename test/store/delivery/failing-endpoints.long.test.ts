@@ -1,14 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import type { ClaimedDelivery } from '../../../src/domain/delivery/dispatch-round.ts'
 import type { Engine } from '../../../src/store/contract.ts'
+import { HOUR_MS, MINUTE_MS, NOON } from '../../support/constants.ts'
 import { openDeliveryWorld } from '../../support/delivery-world.ts'
 import { engines } from '../../support/engines.ts'
 import { runsOn } from '../../support/long-form.ts'
 import { changeStoredRows, storedNumber } from '../../support/stored-rows.ts'
-
-const START_MS = Date.parse('2026-03-01T12:00:00Z')
-const MINUTE_MS = 60_000
-const HOUR_MS = 60 * MINUTE_MS
 
 const ofParcel = (parcel: number, second = 0) => ({
   trackingIds: [String(100_000 + parcel)],
@@ -18,7 +15,7 @@ const ofParcel = (parcel: number, second = 0) => ({
 /** An endpoint that is down from the start until it is mended, but for what a test says. */
 async function openDown(engine: Engine, rest: { readonly statusOf?: (delivery: ClaimedDelivery, upAtMs: number) => number | null } = {}) {
   let upAtMs = Number.POSITIVE_INFINITY
-  const world = await openDeliveryWorld(engine, START_MS, {
+  const world = await openDeliveryWorld(engine, NOON, {
     statusOf: (delivery, atMs) => rest.statusOf?.(delivery, upAtMs) ?? (atMs >= upAtMs ? 200 : 500),
   })
   return {
@@ -42,7 +39,7 @@ describe.each(engines)('failing endpoints on $name', (engine) => {
     // As many as a push each would make, in one statement.
     const asPushed = `insert into delivery (endpoint_id, parcel_id, sequence, previous_sequence, inbox_id, state, attempts, queued_at_ms, next_attempt_at_ms)
     with recursive nth(n) as (select 1 union all select n + 1 from nth where n < 9999)
-    select ${id}, 1000000 + n, 1000000 + n, 0, (select inbox_id from delivery), 1, 0, ${START_MS}, ${START_MS} from nth`
+    select ${id}, 1000000 + n, 1000000 + n, 0, (select inbox_id from delivery), 1, 0, ${NOON}, ${NOON} from nth`
     await changeStoredRows(path, asPushed)
     await run(now() + HOUR_MS)
     // What was handed out before it was known, the probes at 5, 10, 20 ... 160 s, and one in five minutes.

@@ -2,12 +2,11 @@ import { describe, expect, test } from 'vitest'
 import type { EndpointState } from '../../../src/domain/delivery/endpoint-state.ts'
 import { createManageDeliveries } from '../../../src/flow/delivery/manage-deliveries.ts'
 import type { Engine } from '../../../src/store/contract.ts'
+import { NOON } from '../../support/constants.ts'
 import { engines } from '../../support/engines.ts'
 import { OPERATOR } from '../../support/operator.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { openStore } from '../../support/write-side.ts'
-
-const NOON = Date.UTC(2026, 2, 1, 12)
 
 /** So many are selected, and every stretch queues a hundred. */
 async function openReplays(engine: Engine, selected: number) {

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { AttemptResult } from '../../../src/domain/delivery/delivery.ts'
 import { createDispatcher, type Dispatcher } from '../../../src/flow/delivery/dispatching/dispatcher.ts'
 import type { Engine } from '../../../src/store/contract.ts'
+import { HOUR_MS, NOON } from '../../support/constants.ts'
 import { engines } from '../../support/engines.ts'
 import { allEndpoints } from '../../support/held-endpoints.ts'
 import { LONG, runsOn } from '../../support/long-form.ts'
@@ -10,8 +11,6 @@ import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { storedRows } from '../../support/stored-rows.ts'
 import { openStore } from '../../support/write-side.ts'
 
-const START_MS = Date.parse('2026-03-01T12:00:00Z')
-const HOUR_MS = 3_600_000
 /** As many worlds as `npm run faults` asks for; else a few. */
 const kept = { durationMs: 1, answerStart: new Uint8Array() }
 const ANSWERS: Readonly<Record<'taken' | 'refused' | 'gone' | 'slow', AttemptResult>> = {
@@ -41,11 +40,11 @@ const LISTED = `
 
 /** Two endpoints that answer when the test says so, and somebody who watches what begins and ends there, and knows of DOMAIN 7.3 only. */
 async function openWorld(engine: Engine) {
-  const store = await openStore(START_MS, engine)
+  const store = await openStore(NOON, engine)
   const settings = { concurrency: 2 }
   const endpoints = [
-    await addEndpoint(store.writes, START_MS, { name: 'one', ...settings }),
-    await addEndpoint(store.writes, START_MS, { name: 'other', ...settings }),
+    await addEndpoint(store.writes, NOON, { name: 'one', ...settings }),
+    await addEndpoint(store.writes, NOON, { name: 'other', ...settings }),
   ].map(({ id }) => id)
   const rowsOf = (endpointId: string) => storedRows<Row>(store.path, LISTED, Number(endpointId))
   let underWay: Attempt[] = []
@@ -121,7 +120,7 @@ async function openWorld(engine: Engine) {
   return {
     wrong,
     async push(trackingIds: readonly string[]) {
-      const report = await store.push({ trackingIds, eventTime: new Date(START_MS - 86_400_000 + id++ * 1000).toISOString() })
+      const report = await store.push({ trackingIds, eventTime: new Date(NOON - 86_400_000 + id++ * 1000).toISOString() })
       if (report.joined === true) relay.review()
     },
     async answer(nth: number, how: keyof typeof ANSWERS) {

@@ -1,11 +1,10 @@
 import { describe, expect, test } from 'vitest'
+import { HOUR_MS, NOON } from '../../support/constants.ts'
 import { openDeliveryWorld } from '../../support/delivery-world.ts'
 import { engines } from '../../support/engines.ts'
 import { changeStoredRows } from '../../support/stored-rows.ts'
 
-const START_MS = Date.parse('2026-03-01T12:00:00Z')
 const SECOND_MS = 1000
-const HOUR_MS = 3_600_000
 const FOR_GOOD = [400, 409, 413, 415, 422]
 const NOT_FOR_GOOD = [401, 403, 404, 408, 418, 425, 429, 500, 503]
 
@@ -18,7 +17,7 @@ describe.each(engines)('refused events on $name', (engine) => {
   /** The first event of every parcel is refused with the status given for it. */
   async function openRefusing(statuses: readonly number[], refusals: 'wait' | 'skip') {
     const firsts = new Map<number, number>()
-    const world = await openDeliveryWorld(engine, START_MS, {
+    const world = await openDeliveryWorld(engine, NOON, {
       statusOf: ({ parcelId, sequence }) => {
         const first = firsts.get(parcelId) ?? sequence
         firsts.set(parcelId, first)
@@ -69,24 +68,24 @@ describe.each(engines)('refused events on $name', (engine) => {
 
   test('a failing endpoint that skips refusals loses nothing more by refusing everything, and gets it when it is mended', async () => {
     let isMended = false
-    const world = await openDeliveryWorld(engine, START_MS, {
+    const world = await openDeliveryWorld(engine, NOON, {
       statusOf: () => (isMended ? 200 : 400),
       settings: { refusals: 'skip', concurrency: 1 },
     })
     for (let parcel = 0; parcel < 20; parcel++) await world.push(ofParcel(parcel))
     const countOf = async (state: 'dead' | 'delivered') =>
       (await world.reads.listDeliveries({ endpointId: world.id, parcelId: null, state, before: null, limit: 100 })).deliveries.length
-    await world.run(START_MS + HOUR_MS)
+    await world.run(NOON + HOUR_MS)
     const lost = await countOf('dead')
     expect(lost).toBeLessThanOrEqual(5)
     expect((await world.endpoint()).health.probing).not.toBeNull()
     isMended = true
-    await world.run(START_MS + 2 * HOUR_MS)
+    await world.run(NOON + 2 * HOUR_MS)
     expect([await countOf('dead'), await countOf('delivered')]).toEqual([lost, 20 - lost])
   })
 
   test('settings stored before there was a choice mean that refused events wait', async () => {
-    const world = await openDeliveryWorld(engine, START_MS, { statusOf: () => 200 })
+    const world = await openDeliveryWorld(engine, NOON, { statusOf: () => 200 })
     const { endpoint } = await world.endpoint()
     const { name: _name, id: _id, enabled: _enabled, refusals: _refusals, ...before } = endpoint
     await changeStoredRows(world.path, 'update endpoint set settings = ? where id = ?', JSON.stringify(before), Number(world.id))

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import type { DeliverySelection, ReplayCursor, ReplayTask } from '../../../src/domain/delivery/delivery-list.ts'
 import type { Engine } from '../../../src/store/contract.ts'
+import { NOON } from '../../support/constants.ts'
 import { engines } from '../../support/engines.ts'
 import { writeDeliveries } from '../../support/many-deliveries.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { storedRows } from '../../support/stored-rows.ts'
 import { openStore } from '../../support/write-side.ts'
 
-const NOON = Date.UTC(2026, 2, 1, 12)
 const [DELIVERED, DEAD, CANCELLED, DUE] = [2, 3, 4, 1]
 
 async function openDeliveries(engine: Engine) {

@@ -1,16 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import type { ClaimedDelivery } from '../../../src/domain/delivery/dispatch-round.ts'
+import { MINUTE_MS, NOON } from '../../support/constants.ts'
 import { openDeliveryWorld } from '../../support/delivery-world.ts'
 import { engines } from '../../support/engines.ts'
-
-const START_MS = Date.parse('2026-03-01T12:00:00Z')
-const MINUTE_MS = 60_000
 
 const ofParcel = (parcel: number) => ({ trackingIds: [String(100_000 + parcel)], eventTime: '2026-03-01T10:00:00Z' })
 
 describe.each(engines)('a delivery retried by hand on $name', (engine) => {
   test('7.4: a delivery that is retried by hand goes before all that waits, though its own time is later', async () => {
-    const { writes, push, id } = await openDeliveryWorld(engine, START_MS, { statusOf: () => 200, settings: { concurrency: 1 } })
+    const { writes, push, id } = await openDeliveryWorld(engine, NOON, { statusOf: () => 200, settings: { concurrency: 1 } })
     const claim = async (nowMs: number) =>
       (await writes().dispatchRound({ settled: [], inFlight: {}, allowance: {}, claimsMax: 1, nowMs })).claimed
     const settle = async ([claimed]: readonly ClaimedDelivery[], retryAfterMs: number | null) => {
@@ -19,16 +17,16 @@ describe.each(engines)('a delivery retried by hand on $name', (engine) => {
       const kept = { durationMs: 1, answerStart: new Uint8Array() }
       const refused = { kind: 'rejected', status: 503, retryAfterMs, ...kept } as const
       const result = retryAfterMs === null ? ({ kind: 'accepted', status: 200, ...kept } as const) : refused
-      const settled = [{ ...delivery, result, atMs: START_MS, random: 0.5 }]
-      await writes().dispatchRound({ settled, inFlight: { [id]: [] }, allowance: {}, claimsMax: 0, nowMs: START_MS })
+      const settled = [{ ...delivery, result, atMs: NOON, random: 0.5 }]
+      await writes().dispatchRound({ settled, inFlight: { [id]: [] }, allowance: {}, claimsMax: 0, nowMs: NOON })
       return claimed.deliveryId
     }
     for (let parcel = 1; parcel <= 4; parcel++) await push(ofParcel(parcel))
-    const soon = await settle(await claim(START_MS), MINUTE_MS)
-    const late = await settle(await claim(START_MS), 50 * MINUTE_MS)
-    await settle(await claim(START_MS), null)
+    const soon = await settle(await claim(NOON), MINUTE_MS)
+    const late = await settle(await claim(NOON), 50 * MINUTE_MS)
+    await settle(await claim(NOON), null)
 
-    const laterMs = START_MS + 10 * MINUTE_MS
+    const laterMs = NOON + 10 * MINUTE_MS
     const nextOf = async () => (await claim(laterMs))[0]?.deliveryId
     expect([soon, late]).not.toContain(await nextOf())
     expect(await writes().retryDelivery({ deliveryId: late, nowMs: laterMs })).toBe('done')

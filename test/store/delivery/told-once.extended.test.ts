@@ -5,6 +5,7 @@ import type { WriteSide } from '../../../src/flow/write-side.ts'
 import type { Engine } from '../../../src/store/contract.ts'
 import { openWriteSide } from '../../../src/wiring/write-side.ts'
 import { aPoll, pushBody } from '../../support/builders.ts'
+import { NOON } from '../../support/constants.ts'
 import { engines, withPlace } from '../../support/engines.ts'
 import { runsOn } from '../../support/long-form.ts'
 import { strictLog } from '../../support/observed.ts'
@@ -13,7 +14,6 @@ import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { pruneStoredFeed, storedNumber } from '../../support/stored-rows.ts'
 import { incomingPush } from '../../support/write-side.ts'
 
-const NOON = Date.UTC(2026, 2, 1, 12)
 const clock = { now: () => NOON, monotonic: () => performance.now() }
 
 /** Every event has a time of its own, before or after the relay may first hear of its parcel. */

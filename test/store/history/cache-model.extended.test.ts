@@ -1,11 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { type CarrierMood, openCacheModel, type Step } from '../../support/cache-model.ts'
+import { HOUR_MS, MINUTE_MS } from '../../support/constants.ts'
 import { engines } from '../../support/engines.ts'
 import { casesOf, LONG } from '../../support/long-form.ts'
 import { drawWith, seeded } from '../../support/seeded.ts'
 
-const MINUTE_MS = 60_000
-const HOUR_MS = 60 * MINUTE_MS
 const PARCELS = 4
 const MOODS: readonly CarrierMood[] = ['listed', 'listed', 'english', 'empty', 'not_found', 'not_found', 'down', 'refused']
 const PAUSES_MS = [1, MINUTE_MS, 6 * MINUTE_MS, HOUR_MS, 5 * HOUR_MS, 25 * HOUR_MS, 20 * 24 * HOUR_MS]

@@ -3,13 +3,13 @@ import { ANSWERS_MAX } from '../../../src/domain/history/parcel-record.ts'
 import { encodeAll } from '../../../src/domain/history/pull-response.ts'
 import type { Engine } from '../../../src/store/contract.ts'
 import { readBack } from '../../support/builders.ts'
+import { NOON } from '../../support/constants.ts'
 import { engines } from '../../support/engines.ts'
 import { recordOptions } from '../../support/policy.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { storedNumber, storedRows } from '../../support/stored-rows.ts'
 import { openStore } from '../../support/write-side.ts'
 
-const NOON = Date.UTC(2026, 2, 1, 12)
 const POLLS = 40
 const times = ['11:00:00', '10:00:00', '10:00:00', '09:00:00'].map((time) => `2026-03-01T${time}Z`)
 

@@ -12,6 +12,7 @@ import { createCarrierModelKeeper } from '../../../src/flow/polling/carrier-mode
 import type { Engine } from '../../../src/store/contract.ts'
 import { openWriteSide } from '../../../src/wiring/write-side.ts'
 import { aPush, pushBody } from '../../support/builders.ts'
+import { NOON } from '../../support/constants.ts'
 import { copyPlace, engines, withPlace } from '../../support/engines.ts'
 import { runsOn } from '../../support/long-form.ts'
 import { observations } from '../../support/observations.ts'
@@ -21,7 +22,6 @@ import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { storedNumber, storedRows } from '../../support/stored-rows.ts'
 import { incomingPush } from '../../support/write-side.ts'
 
-const NOON = Date.UTC(2026, 2, 1, 12)
 const clock = { now: () => NOON, monotonic: () => performance.now() }
 const open = (engine: Engine, path: string) =>
   openWriteSide({ sqlitePath: path, engine, record: recordOptions, deliver: deliverOptions }, clock, strictLog)

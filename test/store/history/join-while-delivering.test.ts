@@ -1,10 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import type { ClaimedDelivery, SettledAttempt } from '../../../src/domain/delivery/dispatch-round.ts'
+import { NOON } from '../../support/constants.ts'
 import { engines } from '../../support/engines.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { openStore } from '../../support/write-side.ts'
-
-const NOON = Date.UTC(2026, 2, 1, 12)
 
 const acceptedAt = ({ body: _body, previousSequence: _previous, ...delivery }: ClaimedDelivery): SettledAttempt => ({
   ...delivery,

@@ -6,13 +6,13 @@ import { createCarrierModelKeeper } from '../../../src/flow/polling/carrier-mode
 import type { WriteStore } from '../../../src/flow/write-store.ts'
 import type { Engine } from '../../../src/store/contract.ts'
 import { aPoll, pushBody } from '../../support/builders.ts'
+import { NOON } from '../../support/constants.ts'
 import { engines, newPlace } from '../../support/engines.ts'
 import { strictLog } from '../../support/observed.ts'
 import { recordOptions } from '../../support/policy.ts'
 import { storedRows } from '../../support/stored-rows.ts'
 import { incomingPush } from '../../support/write-side.ts'
 
-const NOON = Date.UTC(2026, 2, 1, 12)
 const FULL = Array.from({ length: 2000 }, (_, at) => ({ eventTimestamp: new Date(NOON - at * 1000).toISOString() }))
 const early = '2026-02-01T00:00:00.000Z'
 

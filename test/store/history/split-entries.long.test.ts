@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { Engine } from '../../../src/store/contract.ts'
 import { openWriteSide } from '../../../src/wiring/write-side.ts'
 import { pushBody } from '../../support/builders.ts'
+import { NOON } from '../../support/constants.ts'
 import { engines, withPlace } from '../../support/engines.ts'
 import { runsOn } from '../../support/long-form.ts'
 import { observations } from '../../support/observations.ts'
@@ -11,8 +12,6 @@ import { deliverOptions, recordOptions } from '../../support/policy.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { storedRows } from '../../support/stored-rows.ts'
 import { openStore } from '../../support/write-side.ts'
-
-const NOON = Date.UTC(2026, 2, 1, 12)
 
 /** Said without a place, it is taken for what happened at the first place named: until a second at that very time shows otherwise. */
 const vague = { eventTime: '2026-03-01T10:00:00Z', location: null }

@@ -1,11 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { pushBody } from '../../support/builders.ts'
+import { DAY_MS, NOON } from '../../support/constants.ts'
 import { engines } from '../../support/engines.ts'
 import { inboxIn } from '../../support/inbox.ts'
-import { DAY_MS } from '../../support/policy.ts'
 import { incomingPush, openStore } from '../../support/write-side.ts'
 
-const NOON = Date.UTC(2026, 2, 1, 12)
 const TEN_YEARS_MS = 3650 * DAY_MS
 
 describe.each(engines)('reprocessing on $name', (engine) => {

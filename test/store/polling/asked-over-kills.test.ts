@@ -1,9 +1,7 @@
 import { afterEach, expect, test } from 'vitest'
 import { closeOpened, connect, openCarrier } from '../../carrier/carrier-double.ts'
+import { HOUR_MS, NOON } from '../../support/constants.ts'
 import { openStore } from '../../support/write-side.ts'
-
-const NOON = Date.UTC(2026, 2, 1, 12)
-const HOUR_MS = 3_600_000
 
 afterEach(closeOpened)
 

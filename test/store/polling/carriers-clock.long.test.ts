@@ -1,11 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { aPoll } from '../../support/builders.ts'
+import { DAY_MS, HOUR_MS, NOON } from '../../support/constants.ts'
 import { engines } from '../../support/engines.ts'
-import { cadence, DAY_MS } from '../../support/policy.ts'
+import { cadence } from '../../support/policy.ts'
 import { openStore } from '../../support/write-side.ts'
 
-const HOUR_MS = 3_600_000
-const NOW = Date.UTC(2026, 2, 1, 12)
 const YEAR_9999 = '9999-12-31T23:59:59.000Z'
 const DELIVERED = { status: 'DeliverySucceeded', detailedStatus: 'Delivered' }
 const CREATED = { status: 'Created', detailedStatus: 'Created' }
@@ -14,7 +13,7 @@ const iso = (atMs: number) => new Date(atMs).toISOString()
 
 describe.each(engines)('times that the carrier dates ahead of us, on $name', (engine) => {
   async function world() {
-    const store = await openStore(NOW, engine)
+    const store = await openStore(NOON, engine)
     const stateOf = async (id: string) => {
       const found = await store.reads.inspectParcel(id)
       if (found === null) throw new Error(`nobody knows ${id}`)
@@ -29,8 +28,8 @@ describe.each(engines)('times that the carrier dates ahead of us, on $name', (en
 
   test('6.1, B11: a delivery that local time dates two hours ahead has its closing check at once', async () => {
     const { push, dueIn } = await world()
-    await push({ ...DELIVERED, trackingIds: ['1001'], eventTime: iso(NOW) })
-    await push({ ...DELIVERED, trackingIds: ['1002'], eventTime: iso(NOW + 2 * HOUR_MS) })
+    await push({ ...DELIVERED, trackingIds: ['1001'], eventTime: iso(NOON) })
+    await push({ ...DELIVERED, trackingIds: ['1002'], eventTime: iso(NOON + 2 * HOUR_MS) })
     const [right, ahead] = [await dueIn('1001'), await dueIn('1002')]
     expect([right, ahead]).toEqual([0, 0])
   })
@@ -40,10 +39,10 @@ describe.each(engines)('times that the carrier dates ahead of us, on $name', (en
     ['stale', CREATED],
   ])('6.1, B11: a parcel whose newest entry is dated 9999 is polled no longer than others, and ends as %s', async (reason, words) => {
     const { record, writes, stateOf, pass, now } = await world()
-    await writes.watch({ identifier: '1001', nowMs: NOW })
+    await writes.watch({ identifier: '1001', nowMs: NOON })
     const entry = { ...words, eventTimestamp: YEAR_9999 }
     let polls = 0
-    for (const endMs = NOW + cadence.staleAfterMs + 5 * DAY_MS; now() < endMs; polls++) {
+    for (const endMs = NOON + cadence.staleAfterMs + 5 * DAY_MS; now() < endMs; polls++) {
       const observation = aPoll({ asked: '1001', trackingIds: ['1001'], statuses: [entry], askedAtMs: now() })
       await record({ kind: 'poll', observation, watch: false })
       const { nextPollAtMs, stopped } = await stateOf('1001')
@@ -59,19 +58,19 @@ describe.each(engines)('times that the carrier dates ahead of us, on $name', (en
     const { push, poll, pass, stateOf, reads } = await world()
     await push({ ...CREATED, trackingIds: ['1001'], eventTime: YEAR_9999 })
     pass(HOUR_MS)
-    await push({ status: 'TerminalArrived', trackingIds: ['1001'], eventTime: iso(NOW + HOUR_MS) })
+    await push({ status: 'TerminalArrived', trackingIds: ['1001'], eventTime: iso(NOON + HOUR_MS) })
     pass(HOUR_MS)
     await poll({ asked: '1001', trackingIds: ['1001'], statuses: [{ ...CREATED, eventTimestamp: '9999-12-31T23:59:59.5Z' }] })
     expect((await reads.findParcel('1001'))?.entries.map(({ status }) => status)).toEqual(['Created', 'TerminalArrived'])
-    expect((await stateOf('1001')).latest).toMatchObject({ status: 'Created', learntAtMs: NOW })
+    expect((await stateOf('1001')).latest).toMatchObject({ status: 'Created', learntAtMs: NOON })
   })
 
   test('6.1, B11: a parcel keeps when its newest entry was learnt of when it is joined to others', async () => {
     const { push, pass, stateOf } = await world()
-    await push({ ...CREATED, trackingIds: ['1001'], eventTime: iso(NOW) })
+    await push({ ...CREATED, trackingIds: ['1001'], eventTime: iso(NOON) })
     await push({ ...CREATED, trackingIds: ['1002'], eventTime: YEAR_9999 })
     pass(HOUR_MS)
-    await push({ status: 'TerminalArrived', trackingIds: ['1001', '1002'], eventTime: iso(NOW + HOUR_MS) })
-    expect((await stateOf('1001')).latest).toMatchObject({ status: 'Created', learntAtMs: NOW })
+    await push({ status: 'TerminalArrived', trackingIds: ['1001', '1002'], eventTime: iso(NOON + HOUR_MS) })
+    expect((await stateOf('1001')).latest).toMatchObject({ status: 'Created', learntAtMs: NOON })
   })
 })

@@ -2,14 +2,11 @@ import { describe, expect, test } from 'vitest'
 import { createRefresh } from '../../../src/flow/polling/refresh.ts'
 import { openWriteSide } from '../../../src/wiring/write-side.ts'
 import { aPoll, pushBody } from '../../support/builders.ts'
+import { HOUR_MS, MINUTE_MS, NOON } from '../../support/constants.ts'
 import { engines } from '../../support/engines.ts'
 import { deliverOptions, recordOptions } from '../../support/policy.ts'
 import { changeStoredRows } from '../../support/stored-rows.ts'
 import { incomingPush, openStore } from '../../support/write-side.ts'
-
-const MINUTE_MS = 60_000
-const HOUR_MS = 60 * MINUTE_MS
-const NOW = Date.UTC(2026, 2, 1, 12)
 
 /** Some seconds at most, and of each parcel another time: ids grow by one, or by 10,000 where replicas draw runs of them. */
 const APART = 'id % 9973'
@@ -23,59 +20,59 @@ async function nextCheckOf({ reads }: Awaited<ReturnType<typeof openStore>>, ide
 
 describe.each(engines)('claims of due polls on $name', (engine) => {
   test('a check that a push moves to later stays where it is, is put off when that time has come, and nobody is asked', async () => {
-    const store = await openStore(NOW, engine)
+    const store = await openStore(NOON, engine)
     const { writes, push, pass } = store
     await push({ trackingIds: ['1001'] })
     const planned = (await nextCheckOf(store, '1001')) ?? 0
     pass(30 * MINUTE_MS)
-    await push({ trackingIds: ['1001'], eventTime: iso(NOW + 30 * MINUTE_MS) })
+    await push({ trackingIds: ['1001'], eventTime: iso(NOON + 30 * MINUTE_MS) })
     expect(await nextCheckOf(store, '1001')).toBe(planned)
     const claimAt = (nowMs: number) => writes.claimDuePolls({ nowMs, limit: 4, leaseMs: MINUTE_MS })
-    expect(await claimAt(pass(planned + 1 - NOW - 30 * MINUTE_MS))).toEqual([])
+    expect(await claimAt(pass(planned + 1 - NOON - 30 * MINUTE_MS))).toEqual([])
     const putOff = (await nextCheckOf(store, '1001')) ?? 0
     expect(putOff).toBeGreaterThan(planned + 20 * MINUTE_MS)
     expect(await claimAt(putOff + 1)).toHaveLength(1)
   })
 
   test('what was not pushed since its last check is asked about when the time that was kept has come', async () => {
-    const { writes, poll, path, pass } = await openStore(NOW, engine)
+    const { writes, poll, path, pass } = await openStore(NOON, engine)
     await poll({ asked: named(1), trackingIds: ['1001'] })
-    await changeStoredRows(path, 'UPDATE parcel SET next_poll_at_ms = ?', NOW + MINUTE_MS)
+    await changeStoredRows(path, 'UPDATE parcel SET next_poll_at_ms = ?', NOON + MINUTE_MS)
     expect(await writes.claimDuePolls({ nowMs: pass(2 * MINUTE_MS), limit: 4, leaseMs: MINUTE_MS })).toHaveLength(1)
   })
 
   test('P13: what was pushed in a future that the clock was taken back from is not put off to it', async () => {
-    const { writes, push, path, pass } = await openStore(NOW, engine)
-    await push({ trackingIds: ['1001'], eventTime: iso(NOW) })
-    await changeStoredRows(path, 'UPDATE parcel SET next_poll_at_ms = ?', NOW - 23 * HOUR_MS)
+    const { writes, push, path, pass } = await openStore(NOON, engine)
+    await push({ trackingIds: ['1001'], eventTime: iso(NOON) })
+    await changeStoredRows(path, 'UPDATE parcel SET next_poll_at_ms = ?', NOON - 23 * HOUR_MS)
     expect(await writes.claimDuePolls({ nowMs: pass(-22 * HOUR_MS), limit: 4, leaseMs: MINUTE_MS })).toHaveLength(1)
   })
 
   test('one claim passes over any number of checks that are put off, and brings the one that is due', async () => {
-    const { writes, path, pass } = await openStore(NOW, engine)
-    const pushed = Array.from({ length: 600 }, (_, at) => pushBody({ trackingIds: [String(2000 + at)], eventTime: iso(NOW) }))
-    await writes.record(pushed.map((body) => incomingPush(body, NOW)))
-    await writes.watch({ identifier: named(1), nowMs: NOW })
-    await changeStoredRows(path, `UPDATE parcel SET next_poll_at_ms = ? + ${APART}`, NOW + MINUTE_MS)
-    const claim = async () => await writes.claimDuePolls({ nowMs: NOW + 5 * MINUTE_MS, limit: 1, leaseMs: MINUTE_MS })
+    const { writes, path, pass } = await openStore(NOON, engine)
+    const pushed = Array.from({ length: 600 }, (_, at) => pushBody({ trackingIds: [String(2000 + at)], eventTime: iso(NOON) }))
+    await writes.record(pushed.map((body) => incomingPush(body, NOON)))
+    await writes.watch({ identifier: named(1), nowMs: NOON })
+    await changeStoredRows(path, `UPDATE parcel SET next_poll_at_ms = ? + ${APART}`, NOON + MINUTE_MS)
+    const claim = async () => await writes.claimDuePolls({ nowMs: NOON + 5 * MINUTE_MS, limit: 1, leaseMs: MINUTE_MS })
     pass(5 * MINUTE_MS)
     expect((await claim()).map(({ identifiers }) => identifiers)).toEqual([[named(1)]])
     expect(await claim()).toEqual([])
   })
 
   test('a claim ends with its poll: what could not be asked is due again after a minute, not when the lease lapses', async () => {
-    const { writes, push, poll, pass, parcelIdOf } = await openStore(NOW, engine)
+    const { writes, push, poll, pass, parcelIdOf } = await openStore(NOON, engine)
     await push({ trackingIds: ['1001'] })
     const claim = (nowMs: number) => writes.claimDuePolls({ nowMs, limit: 4, leaseMs: 24 * HOUR_MS })
     expect(await claim(pass(2 * HOUR_MS))).toHaveLength(1)
-    await writes.notePollFailure({ parcelId: await parcelIdOf('1001'), kind: 'unavailable', atMs: NOW + 2 * HOUR_MS })
+    await writes.notePollFailure({ parcelId: await parcelIdOf('1001'), kind: 'unavailable', atMs: NOON + 2 * HOUR_MS })
     expect(await claim(pass(2 * MINUTE_MS))).toHaveLength(1)
     await poll({ asked: '1001', trackingIds: ['1001'] })
     expect(await claim(pass(2 * HOUR_MS))).toHaveLength(1)
   })
 
   test('P12: who was being asked about when the relay was killed is due at once after the start', async () => {
-    const { path, push, writes, pass } = await openStore(NOW, engine)
+    const { path, push, writes, pass } = await openStore(NOON, engine)
     await push({ trackingIds: ['1001'] })
     const nowMs = pass(2 * HOUR_MS)
     const claim = { nowMs, limit: 4, leaseMs: HOUR_MS }
@@ -88,8 +85,8 @@ describe.each(engines)('claims of due polls on $name', (engine) => {
   })
 
   test('a parcel whose answers are quarantined is asked about at its interval, not every time a lease lapses', async () => {
-    const { writes, reads, pass, now } = await openStore(NOW, engine)
-    await writes.watch({ identifier: named(1), nowMs: NOW })
+    const { writes, reads, pass, now } = await openStore(NOON, engine)
+    await writes.watch({ identifier: named(1), nowMs: NOON })
     const refresh = createRefresh(
       {
         carrier: { fetchAll: async () => ({ kind: 'found', observation: aPoll({ asked: named(1) }) }) },
@@ -114,7 +111,7 @@ describe.each(engines)('claims of due polls on $name', (engine) => {
   })
 
   test('P13: a lease goes back with the clock, so that a parcel is not held for as long as the clock was put back', async () => {
-    const { writes, push, pass, now } = await openStore(NOW, engine)
+    const { writes, push, pass, now } = await openStore(NOON, engine)
     await push({ trackingIds: ['1001'] })
     const claim = async () => (await writes.claimDuePolls({ nowMs: now(), limit: 4, leaseMs: 5 * MINUTE_MS })).length
     pass(2 * HOUR_MS)

@@ -1,17 +1,15 @@
 import { describe, expect, test } from 'vitest'
 import { keysAt, rotateKeys, shiftKeys } from '../../../src/domain/delivery/endpoint-keys.ts'
+import { HOUR_MS, MINUTE_MS, NOON } from '../../support/constants.ts'
 import { engines } from '../../support/engines.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { openStore } from '../../support/write-side.ts'
 
-const HOUR_MS = 3_600_000
-const MINUTE_MS = 60_000
-const NOW = Date.UTC(2026, 2, 1, 12)
 const iso = (atMs: number) => new Date(atMs).toISOString()
 
 describe.each(engines)('a store whose clock is put back by an hour, on $name', (engine) => {
   async function world() {
-    const store = await openStore(NOW, engine)
+    const store = await openStore(NOON, engine)
     const stateOf = async (id: string) => {
       const found = await store.reads.inspectParcel(id)
       if (found === null) throw new Error(`nobody knows ${id}`)
@@ -27,8 +25,8 @@ describe.each(engines)('a store whose clock is put back by an hour, on $name', (
 
   test('P13: when a parcel was heard of, checked, watched and revived is now, and its next check moves back by the hour', async () => {
     const { poll, push, stateOf, putBack } = await world()
-    await push({ trackingIds: ['1001'], eventTime: iso(NOW - MINUTE_MS) })
-    await poll({ asked: '1001', trackingIds: ['1001'], statuses: [{ eventTimestamp: iso(NOW - MINUTE_MS) }] })
+    await push({ trackingIds: ['1001'], eventTime: iso(NOON - MINUTE_MS) })
+    await poll({ asked: '1001', trackingIds: ['1001'], statuses: [{ eventTimestamp: iso(NOON - MINUTE_MS) }] })
     const before = await stateOf('1001')
     const nowMs = await putBack()
     expect(await stateOf('1001')).toMatchObject({
@@ -37,13 +35,13 @@ describe.each(engines)('a store whose clock is put back by an hour, on $name', (
       watchedAtMs: nowMs,
       activatedAtMs: nowMs,
       nextPollAtMs: (before.nextPollAtMs ?? 0) - HOUR_MS,
-      latest: { atMs: NOW - MINUTE_MS, learntAtMs: nowMs },
+      latest: { atMs: NOON - MINUTE_MS, learntAtMs: nowMs },
     })
   })
 
   test('P13: a parcel that nobody watches is not watched by it, and one of the past keeps its times', async () => {
     const { push, writes, stateOf, putBack, pass } = await world()
-    await push({ trackingIds: ['1001'], eventTime: iso(NOW - MINUTE_MS) })
+    await push({ trackingIds: ['1001'], eventTime: iso(NOON - MINUTE_MS) })
     await writes.unwatch({ identifier: '1001' })
     pass(3 * HOUR_MS)
     const { latest, lastSeenAtMs, checkedAtMs } = await stateOf('1001')
@@ -53,12 +51,12 @@ describe.each(engines)('a store whose clock is put back by an hour, on $name', (
 
   test('P13, 6.6: the grace of a missed push lasts as long as it was to last', async () => {
     const { push, poll, writes, pass, putBack } = await world()
-    await push({ trackingIds: ['1001'], eventTime: iso(NOW - 2 * HOUR_MS) })
+    await push({ trackingIds: ['1001'], eventTime: iso(NOON - 2 * HOUR_MS) })
     pass(HOUR_MS)
-    await poll({ asked: '1001', trackingIds: ['1001'], statuses: [{ eventTimestamp: iso(NOW + MINUTE_MS) }] })
+    await poll({ asked: '1001', trackingIds: ['1001'], statuses: [{ eventTimestamp: iso(NOON + MINUTE_MS) }] })
     await putBack()
     expect(await writes.settleMissedPushes(pass(9 * MINUTE_MS))).toEqual([])
-    expect(await writes.settleMissedPushes(pass(MINUTE_MS))).toMatchObject([{ foundAtMs: NOW, eventAtMs: NOW }])
+    expect(await writes.settleMissedPushes(pass(MINUTE_MS))).toMatchObject([{ foundAtMs: NOON, eventAtMs: NOON }])
   })
 
   test('P13, 6.3: an identifier that the carrier does not know is tried again when it was to be', async () => {
@@ -80,23 +78,23 @@ describe.each(engines)('a store whose clock is put back by an hour, on $name', (
 
   test('P13: the next key of an endpoint takes over when it was to', async () => {
     const { writes, reads, pass, putBack, now } = await world()
-    const { id } = await addEndpoint(writes, NOW)
+    const { id } = await addEndpoint(writes, NOON)
     await writes.changeEndpoint({ id, change: {}, key: { kind: 'rotate', sealed: 'next' }, nowMs: now() })
     const keys = async () => (await reads.listEndpoints())[0]?.keys ?? expect.fail('there is no endpoint with keys')
     // An hour of its day passes.
     pass(HOUR_MS)
     await putBack()
     const kept = await keys()
-    expect(kept).toMatchObject({ current: 'sealed', next: { sealed: 'next', fromMs: NOW + 23 * HOUR_MS }, previous: null })
+    expect(kept).toMatchObject({ current: 'sealed', next: { sealed: 'next', fromMs: NOON + 23 * HOUR_MS }, previous: null })
     const dueMs = pass(23 * HOUR_MS)
     expect([keysAt(kept, dueMs - 1).current, keysAt(kept, dueMs).current]).toEqual(['sealed', 'next'])
   })
 })
 
 test('P13: the next key of an endpoint takes over when it was to, by a clock that was put back', () => {
-  const keys = rotateKeys({ current: 'a', next: null, previous: null }, 'b', NOW)
-  const dueInMs = (keys.next?.fromMs ?? 0) - NOW
-  expect(shiftKeys(keys, HOUR_MS).next).toEqual({ sealed: 'b', fromMs: NOW - HOUR_MS + dueInMs })
-  const previous = { sealed: 'a', untilMs: NOW + MINUTE_MS }
-  expect(shiftKeys({ current: 'b', next: null, previous }, HOUR_MS).previous).toEqual({ sealed: 'a', untilMs: NOW + MINUTE_MS - HOUR_MS })
+  const keys = rotateKeys({ current: 'a', next: null, previous: null }, 'b', NOON)
+  const dueInMs = (keys.next?.fromMs ?? 0) - NOON
+  expect(shiftKeys(keys, HOUR_MS).next).toEqual({ sealed: 'b', fromMs: NOON - HOUR_MS + dueInMs })
+  const previous = { sealed: 'a', untilMs: NOON + MINUTE_MS }
+  expect(shiftKeys({ current: 'b', next: null, previous }, HOUR_MS).previous).toEqual({ sealed: 'a', untilMs: NOON + MINUTE_MS - HOUR_MS })
 })

@@ -9,19 +9,17 @@ import { createPoller } from '../../../src/flow/polling/poller.ts'
 import { createPollsUnderWay } from '../../../src/flow/polling/polls-under-way.ts'
 import { createRefresh } from '../../../src/flow/polling/refresh.ts'
 import { aPoll } from '../../support/builders.ts'
+import { HOUR_MS, NOON } from '../../support/constants.ts'
 import { openStore } from '../../support/write-side.ts'
 
-const MINUTE_MS = 60_000
-const HOUR_MS = 60 * MINUTE_MS
-const NOW = Date.UTC(2026, 2, 1, 12)
 const CONCURRENCY = 4
 const NOT_MADE: StatusOutcome = { kind: 'unavailable', reason: 'timeout', detail: 'withdrawn', conclusive: false }
 const silent = { debug() {}, info() {}, warn() {}, error() {} }
 
 /** The poller with its breaker over a real store, and a carrier whose answers the test decides. */
 async function openFailing(fails: (identifier: string) => boolean, reason: UnavailableReason = 'server_error') {
-  const store = await openStore(NOW)
-  const clock = { now: store.now, monotonic: () => store.now() - NOW }
+  const store = await openStore(NOON)
+  const clock = { now: store.now, monotonic: () => store.now() - NOON }
   const breaker = createCarrierBreaker(clock, silent, () => 0)
   const asked: string[] = []
   const answerTo = (identifier: string, language: string): StatusOutcome => {
@@ -76,8 +74,8 @@ const healthy = (at: number) => `AH${2000 + at}`
 test('DOMAIN 6.1: thirty parcels that always fail hold up none of thirty that are answered', async () => {
   const { writes, second, asked, reads } = await openFailing((identifier) => identifier.startsWith('AF'))
   // The failing ones are due first.
-  await writes.watchMany({ identifiers: Array.from({ length: 30 }, (_, at) => failing(at)), nowMs: NOW - HOUR_MS })
-  await writes.watchMany({ identifiers: Array.from({ length: 30 }, (_, at) => healthy(at)), nowMs: NOW - HOUR_MS / 2 })
+  await writes.watchMany({ identifiers: Array.from({ length: 30 }, (_, at) => failing(at)), nowMs: NOON - HOUR_MS })
+  await writes.watchMany({ identifiers: Array.from({ length: 30 }, (_, at) => healthy(at)), nowMs: NOON - HOUR_MS / 2 })
   // Nobody was ever answered, so it takes as many probes as chance wants until one goes to a healthy parcel.
   const hasAskedAll = () => new Set(asked.filter((identifier) => identifier.startsWith('AH'))).size === 30
   for (let at = 0; at < 3600 && !hasAskedAll(); at++) await second()
@@ -91,7 +89,7 @@ test('DOMAIN 6.1: parcels that begin to fail beside others hold up none of them,
   let broken = false
   const { writes, second, asked, breaker, pass } = await openFailing((identifier) => broken && identifier.startsWith('AF'))
   const identifiers = Array.from({ length: 60 }, (_, at) => (at < 30 ? failing(at) : healthy(at)))
-  await writes.watchMany({ identifiers, nowMs: NOW - HOUR_MS })
+  await writes.watchMany({ identifiers, nowMs: NOON - HOUR_MS })
   for (let at = 0; at < 10; at++) await second()
   expect(new Set(asked).size).toBe(60)
   broken = true
@@ -105,7 +103,7 @@ test('DOMAIN 6.1: parcels that begin to fail beside others hold up none of them,
 test('DOMAIN 6.1: a carrier that is down is probed, and what was not asked has not failed', async () => {
   const { writes, second, asked, breaker, reads } = await openFailing(() => true)
   const identifiers = Array.from({ length: 60 }, (_, at) => failing(at))
-  await writes.watchMany({ identifiers, nowMs: NOW - HOUR_MS })
+  await writes.watchMany({ identifiers, nowMs: NOON - HOUR_MS })
   for (let at = 0; at < 120; at++) await second()
   expect(breaker.state().state).toBe('open')
   // Some at first, then probes after 5, 10, 20, 40 and 80 seconds.
@@ -125,7 +123,7 @@ async function days(count: number, { second, pass }: Pick<Awaited<ReturnType<typ
 
 test('DOMAIN 6.1: a number that the carrier refuses for a month is asked about no more', async () => {
   const { writes, reads, asked, ...poller } = await openFailing((identifier) => identifier.startsWith('AF'), 'rejected')
-  await writes.watch({ identifier: failing(0), nowMs: NOW })
+  await writes.watch({ identifier: failing(0), nowMs: NOON })
   await days(40, poller)
   expect((await reads.inspectParcel(failing(0)))?.state).toMatchObject({ stopped: 'unknown', nextPollAtMs: null })
   asked.length = 0
@@ -136,7 +134,7 @@ test('DOMAIN 6.1: a number that the carrier refuses for a month is asked about n
 test('DOMAIN 6.1: a carrier that answers nobody for 40 days makes nothing stale', async () => {
   let isDown = false
   const { writes, reads, ...poller } = await openFailing(() => isDown)
-  await writes.watchMany({ identifiers: [healthy(0), healthy(1)], nowMs: NOW })
+  await writes.watchMany({ identifiers: [healthy(0), healthy(1)], nowMs: NOON })
   await days(1, poller)
   isDown = true
   await days(40, poller)

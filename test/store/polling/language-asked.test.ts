@@ -6,10 +6,10 @@ import { createFetchOnce } from '../../../src/flow/history/fetch-once.ts'
 import { createRefresh } from '../../../src/flow/polling/refresh.ts'
 import type { Engine } from '../../../src/store/contract.ts'
 import { aPoll } from '../../support/builders.ts'
+import { NOON } from '../../support/constants.ts'
 import { engines } from '../../support/engines.ts'
 import { openStore } from '../../support/write-side.ts'
 
-const NOON = Date.UTC(2026, 2, 1, 12)
 const NUMBER = 'AB123456789SE'
 const known = { eventTimestamp: '2026-03-01T10:00:00Z' }
 const later = { eventTimestamp: '2026-03-01T11:00:00Z' }

@@ -1,12 +1,9 @@
 import { describe, expect, test } from 'vitest'
+import { HOUR_MS, MINUTE_MS, NOON } from '../../support/constants.ts'
 import { engines } from '../../support/engines.ts'
 import { casesOf } from '../../support/long-form.ts'
 import { changeStoredRows } from '../../support/stored-rows.ts'
 import { openStore } from '../../support/write-side.ts'
-
-const MINUTE_MS = 60_000
-const HOUR_MS = 60 * MINUTE_MS
-const NOW = Date.UTC(2026, 2, 1, 12)
 
 /** Some seconds at most, and of each parcel another time: ids grow by one, or by 10,000 where replicas draw runs of them. */
 const APART = 'id % 9973'
@@ -16,19 +13,24 @@ const named = (at: number) => `CD${String(at).padStart(6, '0')}`
 
 describe.each(engines)('claims of due polls on $name', (engine) => {
   test('6.4: of a backlog larger than is weighed at once, the worthiest come first within a minute or two, and then the others', async () => {
-    const { writes, path, poll, pass, now, parcelIdOf } = await openStore(NOW, engine)
+    const { writes, path, poll, pass, now, parcelIdOf } = await openStore(NOON, engine)
     const backlog = casesOf(2600, 1300)
-    await writes.watchMany({ identifiers: Array.from({ length: backlog }, (_, at) => named(at)), nowMs: NOW })
+    await writes.watchMany({ identifiers: Array.from({ length: backlog }, (_, at) => named(at)), nowMs: NOON })
     // All delivered and checked, so that nothing is expected of them, and due for hours.
     await changeStoredRows(
       path,
       `UPDATE parcel SET latest_status = 'DeliverySucceeded', latest_at_ms = ?, checked_at_ms = ?, next_poll_at_ms = ? + ${APART}`,
-      NOW - HOUR_MS,
-      NOW,
-      NOW,
+      NOON - HOUR_MS,
+      NOON,
+      NOON,
     )
-    await poll({ asked: 'ONTHEWAY1SE', trackingIds: ['1'], statuses: [{ eventTimestamp: iso(NOW - HOUR_MS) }] })
-    await changeStoredRows(path, 'UPDATE parcel SET next_poll_at_ms = ? WHERE id = ?', NOW + 2 * MINUTE_MS, await parcelIdOf('ONTHEWAY1SE'))
+    await poll({ asked: 'ONTHEWAY1SE', trackingIds: ['1'], statuses: [{ eventTimestamp: iso(NOON - HOUR_MS) }] })
+    await changeStoredRows(
+      path,
+      'UPDATE parcel SET next_poll_at_ms = ? WHERE id = ?',
+      NOON + 2 * MINUTE_MS,
+      await parcelIdOf('ONTHEWAY1SE'),
+    )
     pass(HOUR_MS)
     const claim = async () =>
       (await writes.claimDuePolls({ nowMs: now(), limit: 4, leaseMs: HOUR_MS })).map(({ identifiers }) => identifiers[0])

@@ -3,12 +3,12 @@ import type { ClaimedDelivery } from '../../../src/domain/delivery/dispatch-roun
 import { noFilters } from '../../../src/domain/delivery/endpoint.ts'
 import type { Engine } from '../../../src/store/contract.ts'
 import { pushBody } from '../../support/builders.ts'
+import { NOON } from '../../support/constants.ts'
 import { engines } from '../../support/engines.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { pruneStoredFeed, storedNumber } from '../../support/stored-rows.ts'
 import { openStore } from '../../support/write-side.ts'
 
-const NOON = Date.UTC(2026, 2, 1, 12)
 const MINUTES = [1, 2, 3, 4, 5, 6, 7]
 
 const timeOf = (minute: number) => `2026-03-01T10:0${minute}:00`

@@ -2,17 +2,17 @@ import { describe, expect, test } from 'vitest'
 import { createPoller } from '../../../src/flow/polling/poller.ts'
 import { createPollsUnderWay } from '../../../src/flow/polling/polls-under-way.ts'
 import type { Refreshed } from '../../../src/flow/polling/refresh.ts'
+import { NOON } from '../../support/constants.ts'
 import { engines } from '../../support/engines.ts'
 import { createLogBook } from '../../support/log-book.ts'
 import { openStore } from '../../support/write-side.ts'
 
 const CONCURRENCY = 4
-const START_MS = Date.UTC(2026, 2, 1, 12)
 
 describe.each(engines)('long polls on $name', (engine) => {
   test('a poll that waits for its turn longer than its lease lasts is not claimed again, nor is what an operator asks about', async () => {
-    const store = await openStore(START_MS, engine)
-    await store.writes.watchMany({ identifiers: Array.from({ length: 12 }, (_, at) => `WT00${at + 10}`), nowMs: START_MS })
+    const store = await openStore(NOON, engine)
+    await store.writes.watchMany({ identifiers: Array.from({ length: 12 }, (_, at) => `WT00${at + 10}`), nowMs: NOON })
     store.pass(120_000)
     const [first, second] = [await store.parcelIdOf('WT0010'), await store.parcelIdOf('WT0011')]
     const asking = createPollsUnderWay()

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { DuePoll } from '../../../src/domain/polling/poll.ts'
+import { DAY_MS, HOUR_MS } from '../../support/constants.ts'
 import { engines } from '../../support/engines.ts'
 import { casesOf, LONG, runsOn } from '../../support/long-form.ts'
 import { OPERATOR } from '../../support/operator.ts'
@@ -16,8 +17,6 @@ import {
 
 const SEEDS = LONG ? 60 : 3
 const PARCELS = 10
-const HOUR_MS = 60 * MINUTE_MS
-const DAY_MS = 24 * HOUR_MS
 /** The shortest interval of the cadence is 15 minutes; likely scans bring a check forward to a quarter of it. */
 const SOONEST_MS = (15 * MINUTE_MS) / 4
 /** What could not be asked is tried again after a minute. */

@@ -5,16 +5,14 @@ import { openModelCheckpoint } from '../../../src/flow/polling/model-checkpoint.
 import type { Engine } from '../../../src/store/contract.ts'
 import { createWriteSide } from '../../../src/wiring/write-side.ts'
 import { aPoll } from '../../support/builders.ts'
+import { HOUR_MS, NOON } from '../../support/constants.ts'
 import { engines, openBareStore } from '../../support/engines.ts'
 import { deliverOptions, recordOptions } from '../../support/policy.ts'
-
-const HOUR_MS = 3_600_000
-const NOW = Date.UTC(2026, 2, 1, 12)
 
 /** Parcels that were asked about while pushes were healthy. */
 async function planned(engine: Engine, parcels: number) {
   let health: PushHealth = 'healthy'
-  const clock = { now: () => NOW, monotonic: () => performance.now() }
+  const clock = { now: () => NOON, monotonic: () => performance.now() }
   const keeper = createCarrierModelKeeper(clock)
   const model = { ...keeper, current: () => ({ ...keeper.current(), pushHealth: health }) }
   const log = { error: (fields: object) => void expect.fail(JSON.stringify(fields)) }
@@ -23,17 +21,17 @@ async function planned(engine: Engine, parcels: number) {
   const writes = createWriteSide({ store, clock, log, checkpoint, model }, { record: recordOptions, deliver: deliverOptions })
   onTestFinished(() => writes.close())
   const asked = Array.from({ length: parcels }, (_, at) => `PA${String(at).padStart(6, '0')}`)
-  const polls = asked.map((id, at) => aPoll({ asked: id, trackingIds: [String(5000 + at)], askedAtMs: NOW }))
+  const polls = asked.map((id, at) => aPoll({ asked: id, trackingIds: [String(5000 + at)], askedAtMs: NOON }))
   await writes.record(polls.map((observation) => ({ kind: 'poll', observation, watch: true })))
   return {
     become: (now: PushHealth) => {
       health = now
     },
-    pass: () => writes.settleMissedPushes(NOW),
+    pass: () => writes.settleMissedPushes(NOON),
     waits: async () => {
       const states = []
       for (const id of asked) states.push((await reads.inspectParcel(id))?.state)
-      return states.map((state) => ((state?.nextPollAtMs ?? Number.NaN) - NOW) / HOUR_MS)
+      return states.map((state) => ((state?.nextPollAtMs ?? Number.NaN) - NOON) / HOUR_MS)
     },
   }
 }

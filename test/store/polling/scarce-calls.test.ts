@@ -1,13 +1,11 @@
 import { describe, expect, test } from 'vitest'
+import { HOUR_MS, NOON } from '../../support/constants.ts'
 import { engines } from '../../support/engines.ts'
 import { openStore } from '../../support/write-side.ts'
 
-const HOUR_MS = 3_600_000
-const NOW = Date.UTC(2026, 2, 1, 12)
-
 describe.each(engines)('scarce calls on $name', (engine) => {
   test('6.4: the most overdue is asked about first, and a delivered parcel after all others once checks have waited for long', async () => {
-    const { writes, poll, pass, now } = await openStore(NOW, engine)
+    const { writes, poll, pass, now } = await openStore(NOON, engine)
     const delivered = { status: 'DeliverySucceeded', eventTimestamp: '2026-03-01T09:59:59Z' }
     const asked = async () => {
       const due = await writes.claimDuePolls({ nowMs: now(), limit: 1, leaseMs: HOUR_MS / 12 })

@@ -3,9 +3,9 @@ import type { CarrierAnswer } from '../../../src/domain/polling/carrier-answer.t
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { openAskingReplica } from '../../support/asking-replica.ts'
 import { aPoll } from '../../support/builders.ts'
+import { NOON } from '../../support/constants.ts'
 import { newPlace } from '../../support/engines.ts'
 
-const NOON = Date.UTC(2026, 2, 1, 12)
 const NUMBER = 'AB123456789SE'
 const found = (language: string): CarrierAnswer => ({
   kind: 'found',

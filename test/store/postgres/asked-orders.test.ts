@@ -2,11 +2,11 @@ import { expect, test, vi } from 'vitest'
 import type { CarrierAnswer } from '../../../src/domain/polling/carrier-answer.ts'
 import { openAskingReplica } from '../../support/asking-replica.ts'
 import { aPoll } from '../../support/builders.ts'
+import { NOON } from '../../support/constants.ts'
 import { byForm } from '../../support/long-form.ts'
 import { createDatabase } from '../../support/postgres-database.ts'
 import { drawWith, seeded } from '../../support/seeded.ts'
 
-const NOON = Date.UTC(2026, 2, 1, 12)
 const NOT_FOUND_FOR_MS = 300_000
 const SEEDS = byForm(2, 6, 60)
 const STEPS = byForm(25, 60)

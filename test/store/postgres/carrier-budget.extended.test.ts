@@ -4,12 +4,11 @@ import type { BudgetRequest, SharedLimits } from '../../../src/domain/polling/sh
 import { createSharedBudget, settleBy } from '../../../src/store/postgres/polling/carrier-budget.ts'
 import { createPostgresWriter } from '../../../src/store/postgres/postgres.ts'
 import { createBudgetRow } from '../../support/budget-row.ts'
+import { DAY_MS, NOON } from '../../support/constants.ts'
 import { createDatabase } from '../../support/postgres-database.ts'
 import { openTestPool } from '../../support/postgres-pool.ts'
 import { seeded } from '../../support/seeded.ts'
 
-const NOON = Date.UTC(2026, 2, 1, 12)
-const DAY_MS = 86_400_000
 const byTestClock = settleBy(sql<number>`(select at_ms from test_clock)`)
 
 /** Five calls a second, of which two may come at once. */

@@ -7,6 +7,7 @@ import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { createPostgresWriteStore } from '../../../src/store/postgres/postgres-write-store.ts'
 import { openWriteSide } from '../../../src/wiring/write-side.ts'
 import { aPoll, pushBody } from '../../support/builders.ts'
+import { NOON } from '../../support/constants.ts'
 import { strictLog } from '../../support/observed.ts'
 import { deliverOptions, recordOptions } from '../../support/policy.ts'
 import { createDatabase } from '../../support/postgres-database.ts'
@@ -15,7 +16,6 @@ import { endpointSettings } from '../../support/stored-endpoint.ts'
 import { changeStoredRows, storedRows } from '../../support/stored-rows.ts'
 import { incomingPush } from '../../support/write-side.ts'
 
-const NOON = Date.UTC(2026, 2, 1, 12)
 const LOCKS = /(?:update "?counter"?|from "?counter"? where "?name"? = 'sequence' for)/
 
 /** Counts, of each transaction that locks the counter, how often something was sent after an answer to what had been sent since. */

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 import type { ClaimedDelivery } from '../../../src/domain/delivery/dispatch-round.ts'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
+import { MINUTE_MS } from '../../support/constants.ts'
 import { openDeliveryWorld } from '../../support/delivery-world.ts'
 import { changeStoredRows, storedNumber } from '../../support/stored-rows.ts'
 
 const NOON = Date.parse('2026-03-01T12:00:00Z')
 const SECOND_MS = 1000
-const MINUTE_MS = 60 * SECOND_MS
 
 const ofParcel = (parcel: number, second = 0) => ({
   trackingIds: [String(100_000 + parcel)],

@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { pushBody } from '../../support/builders.ts'
+import { NO_CARRIER, NOON } from '../../support/constants.ts'
 import { onPostgres } from '../../support/on-postgres.ts'
 import { withClient } from '../../support/postgres-client.ts'
 import { createDatabase } from '../../support/postgres-database.ts'
@@ -10,8 +11,6 @@ import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
 import { openStore } from '../../support/write-side.ts'
 
-const NOON = Date.UTC(2026, 2, 1, 12)
-const NOBODY = 'http://127.0.0.1:9'
 const ORDERS = "select value from counter where name = 'orders'"
 
 /** How often replicas were told that what waits for endpoints has changed. */
@@ -46,8 +45,8 @@ test('replicas that have nothing to do do not keep waking each other', async () 
 })
 
 async function startIdle(url: string) {
-  const endpoints = [{ name: 'shop', url: NOBODY, sharedKey: 'the-key-of-this-endpoint' }]
-  const relay = await startTestRelay(temporaryFolder(), NOBODY, { ...(await onPostgres(url)), endpoints, poll: { cron: '0 0 1 1 *' } })
+  const endpoints = [{ name: 'shop', url: NO_CARRIER, sharedKey: 'the-key-of-this-endpoint' }]
+  const relay = await startTestRelay(temporaryFolder(), NO_CARRIER, { ...(await onPostgres(url)), endpoints, poll: { cron: '0 0 1 1 *' } })
   onTestFinished(relay.stop)
   return relay
 }

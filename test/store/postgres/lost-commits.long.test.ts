@@ -6,6 +6,7 @@ import { createLostCommits } from '../../../src/store/postgres/admin/lost-commit
 import { openReplicaTable } from '../../../src/store/postgres/admin/replica-table.ts'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { pushBody } from '../../support/builders.ts'
+import { NOON } from '../../support/constants.ts'
 import { type ForgetfulServer, startForgetful } from '../../support/forgetful-server.ts'
 import { withClient } from '../../support/postgres-client.ts'
 import { storedNumber } from '../../support/stored-rows.ts'
@@ -18,7 +19,6 @@ beforeAll(async () => {
 })
 afterAll(() => server[Symbol.asyncDispose]())
 
-const NOON = Date.UTC(2026, 2, 1, 12)
 const pushOf = (id: string, text: string) => incomingPush(pushBody({ trackingIds: [id], texts: { en: text } }), NOON)
 
 /** Does something as often as it takes: the first connections are those of the server before. */

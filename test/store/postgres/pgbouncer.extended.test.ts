@@ -3,6 +3,7 @@ import { takePoolerParameter } from '../../../src/store/postgres/pooler-paramete
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { sqlite } from '../../../src/store/sqlite/sqlite-engine.ts'
 import { pushBody } from '../../support/builders.ts'
+import { NOON } from '../../support/constants.ts'
 import { contentsOf, moveStore, placeOf } from '../../support/moving.ts'
 import { startPgbouncer } from '../../support/pgbouncer.ts'
 import { withClient } from '../../support/postgres-client.ts'
@@ -12,7 +13,6 @@ import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { testWith } from '../../support/test-with.ts'
 import { incomingPush, openStore } from '../../support/write-side.ts'
 
-const NOON = Date.UTC(2026, 2, 1, 12)
 const RACES = 40
 /** Fewer than the relay opens to the pooler, so that transactions of one client meet many servers. */
 const CONNECTIONS = 3

@@ -7,15 +7,13 @@ import { createPostgresWriter } from '../../../src/store/postgres/postgres.ts'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { createPostgresWriteStore } from '../../../src/store/postgres/postgres-write-store.ts'
 import { aPoll, pushBody } from '../../support/builders.ts'
+import { HOUR_MS, MINUTE_MS, NOON } from '../../support/constants.ts'
 import { gatedWriter } from '../../support/gated-writer.ts'
 import { recordOptions } from '../../support/policy.ts'
 import { openTestPool } from '../../support/postgres-pool.ts'
 import { changeStoredRows, storedNumber } from '../../support/stored-rows.ts'
 import { incomingPush, openStore } from '../../support/write-side.ts'
 
-const NOON = Date.UTC(2026, 2, 1, 12)
-const MINUTE_MS = 60_000
-const HOUR_MS = 60 * MINUTE_MS
 /** When events happen: before they are recorded, at noon, because a time ahead of that would not count. */
 const MORNING = NOON - 3 * HOUR_MS
 const WAITING = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"

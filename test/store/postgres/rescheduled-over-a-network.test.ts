@@ -5,18 +5,18 @@ import { openModelCheckpoint } from '../../../src/flow/polling/model-checkpoint.
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { createWriteSide } from '../../../src/wiring/write-side.ts'
 import { aPoll } from '../../support/builders.ts'
+import { NOON } from '../../support/constants.ts'
 import { deliverOptions, recordOptions } from '../../support/policy.ts'
 import { createDatabase } from '../../support/postgres-database.ts'
 import { startTcpProxy } from '../../support/tcp-proxy.ts'
 
-const NOW = Date.UTC(2026, 2, 1, 12)
 /** Longer than it takes to send a set. */
 const AWAY_MS = 20
 
 /** The round trips in which polls are brought forward when pushes fall silent, and how many of them are. */
 async function reschedule(parcels: number) {
   let health: PushHealth = 'healthy'
-  const clock = { now: () => NOW, monotonic: () => performance.now() }
+  const clock = { now: () => NOON, monotonic: () => performance.now() }
   const keeper = createCarrierModelKeeper(clock)
   const model = { ...keeper, current: () => ({ ...keeper.current(), pushHealth: health }) }
   const log = { error: (fields: object) => void expect.fail(JSON.stringify(fields)) }
@@ -33,14 +33,14 @@ async function reschedule(parcels: number) {
     await writes.close()
     await store.close()
   })
-  const polls = Array.from({ length: parcels }, (_, at) => aPoll({ asked: `PA${at}`, trackingIds: [String(5000 + at)], askedAtMs: NOW }))
+  const polls = Array.from({ length: parcels }, (_, at) => aPoll({ asked: `PA${at}`, trackingIds: [String(5000 + at)], askedAtMs: NOON }))
   await writes.record(polls.map((observation) => ({ kind: 'poll', observation, watch: true })))
-  await writes.settleMissedPushes(NOW)
+  await writes.settleMissedPushes(NOON)
   const plannedAtMs = async () => (await reads.inspectParcel(`PA${parcels - 1}`))?.state.nextPollAtMs ?? 0
   const before = await plannedAtMs()
   health = 'silent'
   const tripsBefore = proxy.trips()
-  await writes.settleMissedPushes(NOW)
+  await writes.settleMissedPushes(NOON)
   return { trips: proxy.trips() - tripsBefore, isForward: (await plannedAtMs()) < before }
 }
 

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { pushBody } from '../../support/builders.ts'
+import { NOON } from '../../support/constants.ts'
 import { createDatabase } from '../../support/postgres-database.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { startTcpProxy } from '../../support/tcp-proxy.ts'
 import { incomingPush, openStore } from '../../support/write-side.ts'
 
-const NOON = Date.UTC(2026, 2, 1, 12)
 const TRIPS_MAX = 8
 /** Longer than it takes to send a batch. */
 const AWAY_MS = 50

@@ -2,11 +2,11 @@ import { expect, onTestFinished, test } from 'vitest'
 import type { Role } from '../../../src/domain/admin/replica.ts'
 import { openReplicaTable } from '../../../src/store/postgres/admin/replica-table.ts'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
+import { HOUR_MS } from '../../support/constants.ts'
 import { withClient } from '../../support/postgres-client.ts'
 import { createDatabase } from '../../support/postgres-database.ts'
 
 const TTL_MS = 600_000
-const HOUR_MS = 3_600_000
 const JANITOR: readonly Role[] = ['janitor']
 
 /** Found before the function of the server. */

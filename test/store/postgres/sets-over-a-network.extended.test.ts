@@ -1,15 +1,13 @@
 import { expect, test } from 'vitest'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { aPoll, pushBody } from '../../support/builders.ts'
+import { DAY_MS, NOON } from '../../support/constants.ts'
 import { writeDeliveries } from '../../support/many-deliveries.ts'
 import { createDatabase } from '../../support/postgres-database.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { storedNumber } from '../../support/stored-rows.ts'
 import { startTcpProxy } from '../../support/tcp-proxy.ts'
 import { incomingPush, openStore } from '../../support/write-side.ts'
-
-const NOON = Date.UTC(2026, 2, 1, 12)
-const DAY_MS = 86_400_000
 
 /** Longer than it takes to send a set. */
 const AWAY_MS = 20

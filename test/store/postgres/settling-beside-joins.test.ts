@@ -3,12 +3,11 @@ import { expect, onTestFinished, test } from 'vitest'
 import { createPostgresWriter } from '../../../src/store/postgres/postgres.ts'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { createPostgresWriteStore } from '../../../src/store/postgres/postgres-write-store.ts'
+import { NOON } from '../../support/constants.ts'
 import { openTestPool } from '../../support/postgres-pool.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { storedNumber, storedRows } from '../../support/stored-rows.ts'
 import { openStore } from '../../support/write-side.ts'
-
-const NOON = Date.UTC(2026, 2, 1, 12)
 
 async function openWorld() {
   const store = await openStore(NOON, postgres)

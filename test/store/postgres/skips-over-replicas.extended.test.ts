@@ -4,12 +4,11 @@ import type { WriteTx } from '../../../src/flow/write-store.ts'
 import { createPostgresWriter } from '../../../src/store/postgres/postgres.ts'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { createPostgresWriteStore } from '../../../src/store/postgres/postgres-write-store.ts'
+import { NOON } from '../../support/constants.ts'
 import { openTestPool } from '../../support/postgres-pool.ts'
 import { addEndpoint } from '../../support/stored-endpoint.ts'
 import { changeStoredRows } from '../../support/stored-rows.ts'
 import { openStore } from '../../support/write-side.ts'
-
-const NOON = Date.UTC(2026, 2, 1, 12)
 
 /** A delivery that is skipped, and that another replica may send. */
 async function openSkipped() {

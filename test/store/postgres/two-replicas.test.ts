@@ -1,6 +1,7 @@
 import { expect, test, vi } from 'vitest'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { pushBody } from '../../support/builders.ts'
+import { NOON } from '../../support/constants.ts'
 import { createCourier } from '../../support/courier.ts'
 import { newPlace } from '../../support/engines.ts'
 import { byForm, casesOf } from '../../support/long-form.ts'
@@ -9,7 +10,6 @@ import { addEndpoint, endpointOf } from '../../support/stored-endpoint.ts'
 import { storedNumber, storedRows } from '../../support/stored-rows.ts'
 import { incomingPush, openStore } from '../../support/write-side.ts'
 
-const NOON = Date.UTC(2026, 2, 1, 12)
 /** Hundreds where they are repeated. */
 const RACES = byForm(20, 40, 200)
 const timeOf = (nth: number) => new Date(NOON - 86_400_000 + nth * 1000).toISOString()

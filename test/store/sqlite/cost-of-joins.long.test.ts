@@ -7,6 +7,7 @@ import { openSqliteWriter } from '../../../src/store/sqlite/sqlite.ts'
 import { createSqliteWriteStore } from '../../../src/store/sqlite/sqlite-write-store.ts'
 import { openWriteSide } from '../../../src/wiring/write-side.ts'
 import { aPoll, pushBody } from '../../support/builders.ts'
+import { NOON } from '../../support/constants.ts'
 import { countWork } from '../../support/counted-engine.ts'
 import { strictLog } from '../../support/observed.ts'
 import { deliverOptions, recordOptions } from '../../support/policy.ts'
@@ -17,7 +18,6 @@ import { incomingPush } from '../../support/write-side.ts'
 
 // Only on SQLite: the statements and rows are those of its own load and apply, counted at its engine.
 
-const NOON = Date.UTC(2026, 2, 1, 12)
 const clock = { now: () => NOON, monotonic: () => performance.now() }
 const PARCELS = 100
 const IDS = Array.from({ length: PARCELS }, (_, parcel) => String(100_000 + parcel))

@@ -1,14 +1,13 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { NOON } from '../../support/constants.ts'
 import { isWholeCount, usedOnSqlite } from '../../support/hot-statements.ts'
 import { storedRows } from '../../support/stored-rows.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
 import { openStore } from '../../support/write-side.ts'
 
-const NOW = Date.UTC(2026, 2, 1, 12)
-
 async function openPlans() {
-  const { path } = await openStore(NOW)
+  const { path } = await openStore(NOON)
   return async (query: string) => {
     const steps = await storedRows<{ readonly detail: string }>(path, `explain query plan ${query}`)
     return steps.map(({ detail }) => detail)

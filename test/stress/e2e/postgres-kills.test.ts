@@ -1,5 +1,6 @@
 import { expect, test, vi } from 'vitest'
 import { textOf } from '../../support/caught-up.ts'
+import { NO_CARRIER } from '../../support/constants.ts'
 import { LONG } from '../../support/long-form.ts'
 import { onPostgres } from '../../support/on-postgres.ts'
 import { startOwnServer } from '../../support/postgres-database.ts'
@@ -7,9 +8,6 @@ import { distinctPushes, startLoad } from '../../support/push-load.ts'
 import { ADMIN, logIn, writeConfig } from '../../support/relay.ts'
 import { runRelay } from '../../support/relay-process.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
-
-/** Nobody listens there. */
-const NO_CARRIER = 'http://127.0.0.1:9'
 
 const CYCLES = LONG ? 20 : 1
 /** How much is pushed at once, and how much between what goes wrong. */

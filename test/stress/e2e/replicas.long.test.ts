@@ -1,6 +1,7 @@
 import { expect, test, vi } from 'vitest'
 import { CLAIMS_PER_ATTEMPT_ON_SERVER } from '../../../src/domain/delivery/delivery.ts'
 import { type Asker, textOf, untilSent } from '../../support/caught-up.ts'
+import { NO_CARRIER } from '../../support/constants.ts'
 import { LONG } from '../../support/long-form.ts'
 import { type Mood, type MoodyReceiver, startMoodyReceiver } from '../../support/moody-receiver.ts'
 import { onPostgres } from '../../support/on-postgres.ts'
@@ -17,8 +18,6 @@ const REPLICAS = 3
 const PARCELS = 19
 const PER_ENDPOINT = 4
 const KEY = 'the-key-of-these-endpoints'
-/** Nobody listens there: nothing in this test is about polls. */
-const NO_CARRIER = 'http://127.0.0.1:9'
 const AT_ONCE = 3
 /** Little is refused while the database is down. */
 /** How much is pushed between the events. */

@@ -4,6 +4,7 @@ import { openWriteSide } from '../../../src/wiring/write-side.ts'
 import { closeOpened, json, openCarrier } from '../../carrier/carrier-double.ts'
 import { eventually } from '../../faults/world.ts'
 import { answerBody } from '../../support/builders.ts'
+import { HOUR_MS } from '../../support/constants.ts'
 import { LONG } from '../../support/long-form.ts'
 import { deliverOptions, recordOptions } from '../../support/policy.ts'
 import { withinOwed } from '../../support/real-time.ts'
@@ -12,7 +13,6 @@ import { runRelay } from '../../support/relay-process.ts'
 import { changeStoredRows } from '../../support/stored-rows.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
 
-const HOUR_MS = 3_600_000
 const { parcels, ratePerSecond } = LONG ? { parcels: 100_000, ratePerSecond: 1000 } : { parcels: 1200, ratePerSecond: 100 }
 const CONCURRENCY = 32
 

@@ -1,5 +1,6 @@
 import { expect, test, vi } from 'vitest'
 import { textOf } from '../../support/caught-up.ts'
+import { NO_CARRIER } from '../../support/constants.ts'
 import { LONG } from '../../support/long-form.ts'
 import { endedJob, startMove } from '../../support/moves-of-relay.ts'
 import { onPostgres } from '../../support/on-postgres.ts'
@@ -10,8 +11,6 @@ import { runRelay } from '../../support/relay-process.ts'
 import { seeded } from '../../support/seeded.ts'
 import { temporaryFolder } from '../../support/temporary.ts'
 
-/** Nobody listens there. */
-const NO_CARRIER = 'http://127.0.0.1:9'
 const KILLS = LONG ? 40 : 2
 /** How many pushes are answered while a store of this size is moved, those that are refused in the switch included. */
 const PUSHES_IN_MOVE = 2000

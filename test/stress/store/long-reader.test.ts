@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { pushBody } from '../../support/builders.ts'
+import { NOON } from '../../support/constants.ts'
 import { newPlace } from '../../support/engines.ts'
 import { LONG } from '../../support/long-form.ts'
 import { withClient } from '../../support/postgres-client.ts'
 import { addEndpoint, endpointOf } from '../../support/stored-endpoint.ts'
 import { incomingPush, openStore } from '../../support/write-side.ts'
 
-const NOON = Date.UTC(2026, 2, 1, 12)
 /** What is delivered while somebody reads, at a hundred a second: in the long form for five minutes. */
 const DELIVERED = LONG ? 30_000 : 3000
 const AT_ONCE = 250

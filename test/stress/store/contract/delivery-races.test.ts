@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { DeliverySelection } from '../../../../src/domain/delivery/delivery-list.ts'
 import type { Engine } from '../../../../src/store/contract.ts'
 import { pushBody } from '../../../support/builders.ts'
+import { NOON } from '../../../support/constants.ts'
 import { createCourier } from '../../../support/courier.ts'
 import { engines } from '../../../support/engines.ts'
 import { LONG } from '../../../support/long-form.ts'
@@ -9,7 +10,6 @@ import { addEndpoint } from '../../../support/stored-endpoint.ts'
 import { storedNumber } from '../../../support/stored-rows.ts'
 import { incomingPush, openStore } from '../../../support/write-side.ts'
 
-const NOON = Date.UTC(2026, 2, 1, 12)
 /** Hundreds where they are repeated. */
 const RACES = LONG ? 200 : 40
 const WAITING = 'select count(*) from delivery where state < 2'

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import type { Engine } from '../../../../src/store/contract.ts'
 import { pushBody } from '../../../support/builders.ts'
+import { NOON } from '../../../support/constants.ts'
 import { engines } from '../../../support/engines.ts'
 import { addEndpoint } from '../../../support/stored-endpoint.ts'
 import { incomingPush, openStore } from '../../../support/write-side.ts'
 
 /** On a busy machine pushes may come faster than an endpoint catches up. */
 const PUSHES_MAX = 1000
-const NOON = Date.UTC(2026, 2, 1, 12)
 
 async function openRaced(engine: Engine) {
   const store = await openStore(NOON, engine)

@@ -3,6 +3,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { postgres } from '../../../../src/store/postgres/postgres-engine.ts'
 import { openAnswersAt } from '../../../support/answers-at.ts'
 import { pushBody } from '../../../support/builders.ts'
+import { HOUR_MS, NOON } from '../../../support/constants.ts'
 import { newPlace } from '../../../support/engines.ts'
 import { LONG } from '../../../support/long-form.ts'
 import { withClient } from '../../../support/postgres-client.ts'
@@ -10,11 +11,9 @@ import { drawWith, seeded } from '../../../support/seeded.ts'
 import { seededObservations, trackingIdOf, trackingNumberOf } from '../../../support/seeded-observations.ts'
 import { incomingPush, openStore } from '../../../support/write-side.ts'
 
-const NOON = Date.UTC(2026, 2, 1, 12)
 const LATER = NOON + 30 * 86_400_000
 /** Hundreds where they are repeated. */
 const RACES = LONG ? 200 : 40
-const HOUR_MS = 3_600_000
 const STEPS = LONG ? 400 : 100
 
 type Store = Awaited<ReturnType<typeof openStore>>
