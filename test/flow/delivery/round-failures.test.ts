@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createRoundFailures } from '../../../src/flow/delivery/dispatching/round-failures.ts'
+import { createRoundFailures } from '../../../src/flow/delivery/dispatching/dispatch-rounds.ts'
 import { createLogBook } from '../../support/log-book.ts'
 
 function open() {

@@ -2,13 +2,12 @@ import { type AttemptResult, isWithdrawn } from '../../../domain/delivery/delive
 import type { ClaimedDelivery, SettledAttempt } from '../../../domain/delivery/dispatch-round.ts'
 import type { Clock, Meter } from '../../ports.ts'
 import type { EndpointLog } from './endpoint-log.ts'
-import type { EndpointQueue, EndpointQueues } from './endpoint-queues.ts'
+import type { EndpointQueue } from './endpoint-queue.ts'
 import type { EndpointRates } from './endpoint-rates.ts'
 import type { SendDelivery } from './send-delivery.ts'
 
 export interface DeliveryAttemptsPorts {
   readonly send: SendDelivery
-  readonly queues: EndpointQueues
   readonly rates: EndpointRates
   readonly clock: Clock
   readonly random: () => number
@@ -37,27 +36,18 @@ export interface DeliveryAttempts {
 }
 
 export function createDeliveryAttempts(ports: DeliveryAttemptsPorts): DeliveryAttempts {
-  const { send, queues, rates, clock, meter, endpointLog } = ports
+  const { send, rates, clock, meter, endpointLog } = ports
   let underWay = 0
   let whenIdle = (): void => {}
 
   function beginNext(queue: EndpointQueue): boolean {
-    const next = queue.waiting[0]
-    if (next === undefined || !ports.mayBegin(next.endpointId)) return false
-    const delivery = queues.takeNext(queue)
+    if (!queue.hasWaiting || !ports.mayBegin(queue.endpointId)) return false
+    const delivery = queue.takeNext()
     if (delivery !== null) begin(delivery, queue)
     return delivery !== null
   }
 
-  function beginAll(queue: EndpointQueue): void {
-    if (queue.isBeginning) return
-    queue.isBeginning = true
-    try {
-      while (beginNext(queue));
-    } finally {
-      queue.isBeginning = false
-    }
-  }
+  const beginAll = (queue: EndpointQueue) => queue.beginWhile(beginNext)
 
   function begin(delivery: ClaimedDelivery, queue: EndpointQueue): void {
     const atMs = clock.now()
@@ -69,20 +59,20 @@ export function createDeliveryAttempts(ports: DeliveryAttemptsPorts): DeliveryAt
       else if (isWithdrawn(result)) withdraw(delivery, queue)
       else end(delivery, queue, atMs, result)
     }
-    const stateNow = () => (ports.areEndpointsKnown() ? queues.openStateOf(queue) : null)
+    const stateNow = () => (ports.areEndpointsKnown() ? queue.openState : null)
     send(delivery, queue.state, atMs, { stateNow, onResend, onEnd })
   }
 
   /** Another replica delivers to its endpoint now, and attempts it again. */
   function drop({ deliveryId }: ClaimedDelivery, queue: EndpointQueue): void {
-    queues.dropped(queue, deliveryId)
+    queue.dropped(deliveryId)
     underWay -= 1
     if (underWay === 0) whenIdle()
   }
 
-  /** Nothing was sent. Another attempt begins by what the endpoint is then, if it is sent anything. */
+  /** Nothing was sent. Another attempt begins with the new settings of the endpoint, if the endpoint is sent anything now. */
   function withdraw(delivery: ClaimedDelivery, queue: EndpointQueue): void {
-    if (!queues.putBack(queue, delivery)) ports.onReleased()
+    if (!queue.putBack(delivery)) ports.onReleased()
     underWay -= 1
     beginAll(queue)
     if (underWay === 0) whenIdle()
@@ -91,14 +81,14 @@ export function createDeliveryAttempts(ports: DeliveryAttemptsPorts): DeliveryAt
   function end(delivery: ClaimedDelivery, queue: EndpointQueue, atMs: number, result: AttemptResult): void {
     const { deliveryId, endpointId, parcelId, sequence, plannedAtMs, attempts, spared, firstFailedAtMs } = delivery
     const attempted = { deliveryId, endpointId, parcelId, sequence, plannedAtMs, attempts, spared, firstFailedAtMs }
-    const goOn = ports.onEnded({ ...attempted, result, atMs, random: ports.random() })
-    queues.ended(queue, deliveryId, result)
+    const requestRound = ports.onEnded({ ...attempted, result, atMs, random: ports.random() })
+    queue.ended(deliveryId, result)
     underWay -= 1
     const name = queue.state?.endpoint.name ?? 'removed'
     meter.deliveryAttempted({ id: endpointId, name }, result.kind, result.durationMs)
     endpointLog.attempted(name, result)
     beginAll(queue)
-    goOn(queue)
+    requestRound(queue)
     if (underWay === 0) whenIdle()
   }
 

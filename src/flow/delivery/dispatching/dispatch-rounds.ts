@@ -1,13 +1,24 @@
 import type { ClaimedDelivery, DispatchRound, DispatchRoundReport, SettledAttempt } from '../../../domain/delivery/dispatch-round.ts'
 import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
+import { createFailureLog } from '../../failure-log.ts'
 import type { Clock, Log } from '../../ports.ts'
 import type { WriteSide } from '../../write-side.ts'
 import type { EndpointLog } from './endpoint-log.ts'
 import type { EndpointQueues } from './endpoint-queues.ts'
 import type { EndpointRates } from './endpoint-rates.ts'
-import type { HeldEndpoints } from './held-endpoints.ts'
-import { createRoundFailures } from './round-failures.ts'
 import type { RoundTimes } from './round-times.ts'
+
+/** The endpoints that this replica delivers to. */
+export interface HeldEndpoints {
+  /** Their ids; null: all. */
+  endpoints(): readonly string[] | null
+  /** Whether an attempt may begin now. */
+  delivers(endpointId: string): boolean
+  /** Rises when all were lost: what was claimed before may be under way elsewhere, and its results may no longer be written down. */
+  term(): number
+  /** Aborted when this replica may do nothing for them, until it knows more. */
+  signal(): AbortSignal
+}
 
 export interface DispatchRoundsPorts {
   readonly write: Pick<WriteSide, 'dispatchRound'>
@@ -36,7 +47,7 @@ export interface DispatchRounds {
   /** Whether a round has reported since the endpoints last changed. */
   areEndpointsKnown(): boolean
   isDue(): boolean
-  /** Resolves when nothing of an endpoint is under way or waits to be written down. It is for one that `HeldEndpoints` no longer names. */
+  /** Resolves when an endpoint that `HeldEndpoints` no longer names has nothing under way and nothing left to write down. */
   drained(endpointId: string): Promise<void>
   /** Returns the claims. If the store fails it returns none, and ended attempts wait for the next round. Never rejects. */
   run(claimsMax: number): Promise<readonly ClaimedDelivery[]>
@@ -60,7 +71,7 @@ export function createDispatchRounds(ports: DispatchRoundsPorts): DispatchRounds
     queues.notSettled(settled)
     ended.putBack(settled)
     // No attempt should start whose result cannot be written down.
-    queues.release('all')
+    queues.releaseAll()
     times.retryLater()
   }
 
@@ -68,7 +79,7 @@ export function createDispatchRounds(ports: DispatchRoundsPorts): DispatchRounds
   function nextRound(claimsMax: number): DispatchRound | null {
     const endpointIds = held.endpoints()
     const settled = ended.take()
-    // Whoever delivers to nothing looks all the same after a change: it may be about an endpoint that nobody delivers to.
+    // A replica that delivers to nothing looks after a change too, which may be about an endpoint that no replica delivers to.
     if (endpointIds?.length === 0 && settled.length === 0 && reviewed === reviews) return null
     queues.settling()
     const allowance = rates.allowance(
@@ -93,7 +104,7 @@ export function createDispatchRounds(ports: DispatchRoundsPorts): DispatchRounds
       if (term !== held.term()) return []
       if (report.isBusy === true) times.spaceOut(beganMs)
       endpoints = report.endpoints
-      takeIn(report, ports)
+      queueClaims(report, ports)
       reviewed = asOf
       return report.claimed
     } catch {
@@ -115,7 +126,7 @@ export function createDispatchRounds(ports: DispatchRoundsPorts): DispatchRounds
     areEndpointsKnown: () => reviewed >= changed,
     isDue: () => times.isLookDue() || (ended.count() > 0 && (times.isWaitOver() || queues.isRoundWorthwhile())),
     drained(endpointId) {
-      queues.release('surplus')
+      queues.releaseSurplus()
       const drained = drains.open(endpointId)
       if (!isRunning) drains.check()
       return drained
@@ -132,7 +143,7 @@ export function createDispatchRounds(ports: DispatchRoundsPorts): DispatchRounds
   }
 }
 
-/** Attempts that have ended and are not written down. Those from before the endpoints were lost are of no concern any more. */
+/** Attempts that have ended and are not written down. The ones from before the endpoints were lost are forgotten. */
 function createEndedAttempts({ held, queues, times }: Pick<DispatchRoundsPorts, 'held' | 'queues' | 'times'>) {
   let attempts: SettledAttempt[] = []
   let term = held.term()
@@ -148,10 +159,10 @@ function createEndedAttempts({ held, queues, times }: Pick<DispatchRoundsPorts, 
     take(): readonly SettledAttempt[] {
       if (term !== held.term()) {
         term = held.term()
-        // Nobody writes them down any more, and nothing waits for that.
+        // Another replica repeats these attempts, so an endpoint need not wait until they are written down.
         queues.settled(attempts)
         attempts = []
-        queues.release('all')
+        queues.releaseAll()
       }
       const taken = attempts
       attempts = []
@@ -163,7 +174,7 @@ function createEndedAttempts({ held, queues, times }: Pick<DispatchRoundsPorts, 
   }
 }
 
-/** Those who wait until nothing of an endpoint is under way. */
+/** Callers that wait until nothing of an endpoint is under way. */
 function createDrains(queues: Pick<EndpointQueues, 'isIdle'>) {
   const waiting = new Map<string, PromiseWithResolvers<void>>()
   return {
@@ -182,7 +193,7 @@ function createDrains(queues: Pick<EndpointQueues, 'isIdle'>) {
   }
 }
 
-/** Those who wait until a round has been run since a change. */
+/** Callers that wait until a round has been run since a change. */
 function createAwaited() {
   let waiting: { readonly change: number; readonly resolve: () => void }[] = []
   return {
@@ -198,7 +209,7 @@ function createAwaited() {
 }
 
 /** Queues the claims, and plans the next look. */
-function takeIn(report: DispatchRoundReport, { clock, queues, rates, endpointLog, times }: DispatchRoundsPorts): void {
+function queueClaims(report: DispatchRoundReport, { clock, queues, rates, endpointLog, times }: DispatchRoundsPorts): void {
   queues.update(report.endpoints, report.more)
   for (const { endpointId } of report.claimed) rates.started(endpointId)
   queues.claimed(report.claimed)
@@ -207,5 +218,44 @@ function takeIn(report: DispatchRoundReport, { clock, queues, rates, endpointLog
   endpointLog.follow(report.endpoints)
   if (report.nextAtMs !== null) times.lookAt(report.nextAtMs)
   // Releases claims that were overtaken and those of endpoints that get nothing now.
-  if (queues.release('surplus') + queues.releaseOvertaken(report.overtaken) > 0) times.lookAt(clock.now())
+  if (queues.releaseSurplus() + queues.releaseOvertaken(report.overtaken) > 0) times.lookAt(clock.now())
+}
+
+const UNWRITTEN = 'the results of deliveries could not be written down; retrying'
+const UNCLAIMED = 'the next deliveries could not be read; retrying'
+const LOST = 'this replica lost its endpoints before it had written down results: a replica that takes over sends these deliveries again'
+
+/** Logs rounds that failed. A round that fails because other replicas take over is no failure, and what it did is repeated. */
+export function createRoundFailures({
+  log,
+  clock,
+  held,
+}: {
+  readonly log: Log
+  readonly clock: Pick<Clock, 'monotonic'>
+  readonly held: Pick<HeldEndpoints, 'term' | 'signal'>
+}) {
+  const failures = createFailureLog({ log, clock })
+  let isLossLogged = false
+  function add(err: unknown, results: number, isLost: boolean): void {
+    if (!isLost) failures.add('error', { err, results }, results > 0 ? UNWRITTEN : UNCLAIMED)
+    else if (results > 0 && !isLossLogged) {
+      log.warn({ results }, LOST)
+      isLossLogged = true
+    } else log.debug({ err, results }, 'a dispatch round failed')
+  }
+  return {
+    /** Runs a round that writes down `results` results. Rejects with its error. */
+    async follow<Report>(results: number, round: () => Promise<Report>): Promise<Report> {
+      const term = held.term()
+      try {
+        const report = await round()
+        isLossLogged = false
+        return report
+      } catch (error) {
+        add(error, results, term !== held.term() || held.signal().aborted)
+        throw error
+      }
+    },
+  }
 }

@@ -2,11 +2,11 @@ import type { ClaimedDelivery } from '../../../domain/delivery/dispatch-round.ts
 import type { Clock, Log, Meter } from '../../ports.ts'
 import type { WriteSide } from '../../write-side.ts'
 import { createDeliveryAttempts, type DeliveryAttempts } from './delivery-attempts.ts'
-import { createDispatchRounds, type DispatchRounds } from './dispatch-rounds.ts'
+import { createDispatchRounds, type DispatchRounds, type HeldEndpoints } from './dispatch-rounds.ts'
 import { createEndpointLog } from './endpoint-log.ts'
-import { createEndpointQueues, type EndpointQueue, type EndpointQueues } from './endpoint-queues.ts'
+import type { EndpointQueue } from './endpoint-queue.ts'
+import { createEndpointQueues, type EndpointQueues } from './endpoint-queues.ts'
 import { createEndpointRates } from './endpoint-rates.ts'
-import type { HeldEndpoints } from './held-endpoints.ts'
 import { createRoundTimes, type RoundTimes } from './round-times.ts'
 import { createSendDelivery, type SendDeliveryOptions, type SendDeliveryPorts } from './send-delivery.ts'
 
@@ -85,15 +85,14 @@ export function createDispatcher(ports: DispatcherPorts, { relayId, claimsMax, .
   const queues = createEndpointQueues({ ...limits, delivers: ports.held.delivers })
   const times = createRoundTimes(ports)
   const rounds = createDispatchRounds({ ...ports, queues, rates, endpointLog, times })
-  const goOn = (isFirst: boolean, queue: EndpointQueue) => {
-    if (queues.isRoundWorthwhileFor(queue)) ports.wake(null)
+  const requestRound = (isFirst: boolean, queue: EndpointQueue) => {
+    if (queue.isRoundWorthwhile) ports.wake(null)
     else if (isFirst) times.wakeAfterWait()
     ports.drainReplies?.()
   }
   const attempts = createDeliveryAttempts({
     ...ports,
     send: createSendDelivery(ports, { relayId }),
-    queues,
     rates,
     endpointLog,
     mayBegin: (endpointId) => !dispatch.stopping && rounds.isReviewed() && ports.held.delivers(endpointId),
@@ -105,7 +104,7 @@ export function createDispatcher(ports: DispatcherPorts, { relayId, claimsMax, .
     term: ports.held.term,
     onEnded(attempt) {
       const isFirst = rounds.add(attempt)
-      return (queue) => goOn(isFirst, queue)
+      return (queue) => requestRound(isFirst, queue)
     },
   })
   const ask = () => rounds.run(dispatch.stopping ? 0 : claimsMax)
@@ -142,11 +141,11 @@ export function createDispatcher(ports: DispatcherPorts, { relayId, claimsMax, .
       times.lookNow()
       return rounds.drained(endpointId)
     },
-    lapsed: () => void queues.release('all'),
+    lapsed: queues.releaseAll,
     async stop() {
       dispatch.stopping = true
       await attempts.ended()
-      // Its claims are no longer sent.
+      // Nothing is sent of the claims that this round reports.
       await dispatch.asked
       if (rounds.hasEnded() || rounds.isAwaited()) await ask()
     },
@@ -178,6 +177,6 @@ async function sendAll(
     begun += 1
     if (begun % SENT_AT_ONCE === 0) await yieldToIo()
   }
-  // These waited until it was known that they may be sent.
+  // Claims of earlier rounds wait too: nothing is sent between a change and the report of the round that looks at it.
   for (const queue of queues.all()) attempts.beginAll(queue)
 }

@@ -7,30 +7,7 @@ export interface RoundTimesPorts {
 }
 
 /** Decides when the dispatcher starts its next round. Times for `lookAt` are epoch milliseconds. */
-export interface RoundTimes {
-  /** Something may be due already: the next pass starts a round. */
-  lookNow(): void
-  /** Something falls due at that time; the earliest time counts. */
-  lookAt(atMs: number): void
-  /** A round has started; it finds out again when something falls due. */
-  clear(): void
-  /** The first attempt since the last round has ended: it waits a moment for others. */
-  beginWait(): void
-  /** Requests a pass for when that wait is over. */
-  wakeAfterWait(): void
-  /** The store failed: ended attempts wait for another try. */
-  retryLater(): void
-  /** Many pushes are being recorded: keeps rounds apart, counted from the start of this one (monotonic milliseconds). */
-  spaceOut(beganMs: number): void
-  /** How long until the next round may start, in milliseconds; 0 or less: now. */
-  restMs(): number
-  /** Whether something may be due. */
-  isLookDue(): boolean
-  /** Whether the first ended attempt has waited long enough. */
-  isWaitOver(): boolean
-  /** Requests a pass for when something falls due, if that time is known. */
-  wakeWhenDue(): void
-}
+export type RoundTimes = ReturnType<typeof createRoundTimes>
 
 /** How long after a failure of the store the next try follows. */
 const RETRY_MS = 1000
@@ -42,7 +19,7 @@ const WAIT_MS = 5
  */
 const BUSY_ROUND_MS = 10
 
-export function createRoundTimes({ clock, wake }: RoundTimesPorts): RoundTimes {
+export function createRoundTimes({ clock, wake }: RoundTimesPorts) {
   /** Epoch milliseconds. */
   let lookAtMs = Number.NEGATIVE_INFINITY
   /** Monotonic milliseconds, like the next. */
@@ -55,28 +32,39 @@ export function createRoundTimes({ clock, wake }: RoundTimesPorts): RoundTimes {
   }
 
   return {
-    lookNow() {
+    /** Something may be due already: the next pass starts a round. */
+    lookNow(): void {
       lookAtMs = Number.NEGATIVE_INFINITY
     },
+    /** Something falls due at that time; the earliest time counts. */
     lookAt,
-    clear() {
+    /** A round has started; it finds out again when something falls due. */
+    clear(): void {
       lookAtMs = Number.POSITIVE_INFINITY
     },
-    beginWait() {
+    /** The first attempt since the last round has ended: it waits a moment for others. */
+    beginWait(): void {
       waitUntilMs = clock.monotonic() + WAIT_MS
     },
+    /** Requests a pass for when that wait is over. */
     wakeAfterWait: () => wake(clock.now() + Math.max(0, waitUntilMs - clock.monotonic())),
-    retryLater() {
+    /** The store failed: ended attempts wait for another try. */
+    retryLater(): void {
       waitUntilMs = clock.monotonic() + RETRY_MS
       lookAt(clock.now() + RETRY_MS)
     },
-    spaceOut(beganMs) {
+    /** Many pushes are being recorded: keeps rounds apart, counted from the start of this one (monotonic milliseconds). */
+    spaceOut(beganMs: number): void {
       restUntilMs = beganMs + BUSY_ROUND_MS
     },
+    /** How long until the next round may start, in milliseconds; 0 or less: now. */
     restMs: () => restUntilMs - clock.monotonic(),
+    /** Whether something may be due. */
     isLookDue: () => clock.now() >= lookAtMs,
+    /** Whether the first ended attempt has waited long enough. */
     isWaitOver: () => clock.monotonic() >= waitUntilMs,
-    wakeWhenDue() {
+    /** Requests a pass for when something falls due, if that time is known. */
+    wakeWhenDue(): void {
       if (lookAtMs < Number.POSITIVE_INFINITY) wake(lookAtMs)
     },
   }

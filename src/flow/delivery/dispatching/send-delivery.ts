@@ -28,7 +28,7 @@ export interface SendDeliveryOptions {
   readonly relayId: string
 }
 
-/** What an attempt asks and calls. */
+/** The callbacks of an attempt. */
 export interface SendCallbacks {
   /** The endpoint as far as is known now; null: nothing may be sent to it, or it is not known how. */
   readonly stateNow: () => EndpointState | null

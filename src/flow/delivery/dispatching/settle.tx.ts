@@ -25,7 +25,6 @@ import { saveOperator } from '../operator-endpoint.tx.ts'
 import { explainStart, firstUnqueuedSequence, startPosition } from '../start-position.tx.ts'
 import { disabledBefore, pauseUnnamed } from '../unnamed-endpoints.tx.ts'
 import { claimDeliveries } from './claim-deliveries.tx.ts'
-import { createFailureWatch, type FailureLook } from './failure-watch.ts'
 
 /** Read again for every round. */
 export type DispatchRoundOptions = DeliveryRules
@@ -93,7 +92,7 @@ async function settleAll(
     states[place] = after
     if (after !== state) notices.push(...noticesOf(state, after))
   }
-  // Of a removed endpoint everything is cancelled.
+  // The deliveries of a removed endpoint are cancelled, so none of them is skipped.
   const skipped = marked.filter((one) => places.has(one.endpointId) && !isUnderWay(one, request))
   tx.saveSettlements(settled, skipped, request.nowMs)
   tx.noteFailures(groupFailures(settled), request.nowMs)
@@ -232,4 +231,35 @@ async function saveConfigured(
     origin: 'config' as const,
   }
   await tx.saveEndpoint(withDisabled(stood, disabled, { atMs: nowMs, by: null }))
+}
+
+/** One look at the endpoints. */
+type FailureLook = ReturnType<ReturnType<typeof createFailureWatch>['look']>
+
+/**
+ * Measures for how long endpoints fail, by a monotonic clock and within one run of the relay. Time in which nobody looks does not count.
+ */
+function createFailureWatch(monotonic: () => number) {
+  const lastMs = new Map<string, number>()
+  return {
+    look() {
+      const nowMs = monotonic()
+      const seen = new Set<string>()
+      return {
+        /**
+         * Notes that an endpoint failed. Returns the time since it was last seen to fail, in milliseconds; 0: it did not fail before, or
+         * was noted in this look already.
+         */
+        failedAfterMs(endpointId: string): number {
+          if (seen.has(endpointId)) return 0
+          seen.add(endpointId)
+          return nowMs - (lastMs.get(endpointId) ?? nowMs)
+        },
+        /** The results of this look were committed and count from now on. */
+        keep(): void {
+          for (const endpointId of seen) lastMs.set(endpointId, nowMs)
+        },
+      }
+    },
+  }
 }

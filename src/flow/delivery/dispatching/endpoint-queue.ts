@@ -1,0 +1,184 @@
+import { type AttemptResult, isGone } from '../../../domain/delivery/delivery.ts'
+import type { ClaimedDelivery } from '../../../domain/delivery/dispatch-round.ts'
+import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
+
+export interface EndpointQueueOptions {
+  /** Concurrent attempts to an endpoint that sets no limit of its own; called each time. */
+  readonly perEndpoint: () => number
+  /** See `DeliveryRules`. */
+  readonly claimsPerAttempt: number
+  /** Whether this replica delivers to an endpoint now. */
+  readonly delivers: (endpointId: string) => boolean
+}
+
+/** The claims of one endpoint, from the round that makes them to the round that writes their results down. */
+export class EndpointQueue {
+  readonly endpointId: string
+  readonly #options: EndpointQueueOptions
+  #state: EndpointState | null = null
+  /** Claims that are not attempted yet: the next starts when an attempt ends, not a round later. */
+  readonly #waiting: ClaimedDelivery[] = []
+  /** The ids of all claims that have not ended, waiting or attempted. */
+  readonly #held = new Set<number>()
+  /** The ids under way that may not be attempted again, as of the last round: another goes first, or they were skipped. */
+  readonly #overtaken = new Set<number>()
+  /** The number of ended attempts that are not being written down yet. */
+  #ended = 0
+  /** The number of attempts answered 410 that are not written down: meanwhile the endpoint is sent nothing. */
+  #gone = 0
+  #isMoreDue = false
+  #isBeginning = false
+
+  constructor(endpointId: string, options: EndpointQueueOptions) {
+    this.endpointId = endpointId
+    this.#options = options
+  }
+
+  /** Null: the endpoint has been removed, or is not known yet. */
+  get state(): EndpointState | null {
+    return this.#state
+  }
+
+  /** The state of an endpoint that may be sent something; null: it may not, or is not known to. */
+  get openState(): EndpointState | null {
+    return this.#gone === 0 && this.#state?.disabled === null ? this.#state : null
+  }
+
+  get hasWaiting(): boolean {
+    return this.#waiting.length > 0
+  }
+
+  /** Whether nothing waits, is attempted or has ended without being written down. */
+  get isIdle(): boolean {
+    return this.#open === 0
+  }
+
+  /** The ids of all claims that have not ended. */
+  get inFlight(): readonly number[] {
+    return [...this.#held]
+  }
+
+  /** Whether more is due and as many attempts have ended as may run at once, which makes a round worth its fixed cost. */
+  get isRoundWorthwhile(): boolean {
+    return this.#isMoreDue && this.#ended > 0 && this.#ended >= Math.min(this.#open, this.#attemptsMax)
+  }
+
+  /** Takes the state of the endpoint; null: it has been removed. */
+  update(state: EndpointState | null): void {
+    this.#state = state
+  }
+
+  /** Notes whether more is due than there was room for. */
+  setMoreDue(isMoreDue: boolean): void {
+    this.#isMoreDue = isMoreDue
+  }
+
+  /** A delivery was claimed and waits to be attempted. */
+  claimed(delivery: ClaimedDelivery): void {
+    this.#held.add(delivery.deliveryId)
+    this.#waiting.push(delivery)
+  }
+
+  /** Takes the next delivery that may be attempted now; null: none waits, or the endpoint has no room. */
+  takeNext(): ClaimedDelivery | null {
+    const hasRoom = this.#gone === 0 && this.#held.size - this.#waiting.length < this.#attemptsMax
+    return hasRoom ? (this.#waiting.shift() ?? null) : null
+  }
+
+  /** Begins attempts until `begin` returns false. One that ends at once calls this again, which does nothing, or they would recurse. */
+  beginWhile(begin: (queue: EndpointQueue) => boolean): void {
+    if (this.#isBeginning) return
+    this.#isBeginning = true
+    try {
+      while (begin(this));
+    } finally {
+      this.#isBeginning = false
+    }
+  }
+
+  /** Releases all waiting claims. Returns how many. */
+  releaseAll(): number {
+    return this.#forget(this.#waiting.splice(0))
+  }
+
+  /** Releases waiting claims beyond the limit of the endpoint, the last first, and all if it gets nothing now. Returns how many. */
+  releaseSurplus(): number {
+    const { delivers, claimsPerAttempt } = this.#options
+    if (!delivers(this.endpointId) || this.#isClosed) return this.releaseAll()
+    const surplus = Math.max(0, this.#open - (this.#isProbed ? 1 : claimsPerAttempt * this.#attemptsMax))
+    return this.#forget(this.#waiting.splice(Math.max(0, this.#waiting.length - surplus)))
+  }
+
+  /** Takes the ids of the claims that must not start any more, and releases the ones that still wait. Returns how many. */
+  releaseOvertaken(deliveryIds: readonly number[]): number {
+    this.#overtaken.clear()
+    let released = 0
+    for (const deliveryId of deliveryIds) {
+      const at = this.#waiting.findIndex((delivery) => delivery.deliveryId === deliveryId)
+      if (at === -1) this.#overtaken.add(deliveryId)
+      else released += this.#forget(this.#waiting.splice(at, 1))
+    }
+    return released
+  }
+
+  /**
+   * Nothing was sent of an attempt: it waits again, before the others, or is released if its endpoint is sent nothing now or the delivery
+   * was overtaken. Returns whether it waits.
+   */
+  putBack(delivery: ClaimedDelivery): boolean {
+    const isKept = !this.#isClosed && !this.#overtaken.has(delivery.deliveryId)
+    if (isKept) this.#waiting.unshift(delivery)
+    else this.#held.delete(delivery.deliveryId)
+    return isKept
+  }
+
+  /** A claim is over without a result. */
+  dropped(deliveryId: number): void {
+    this.#held.delete(deliveryId)
+  }
+
+  /** An attempt has ended. */
+  ended(deliveryId: number, result: AttemptResult): void {
+    this.#held.delete(deliveryId)
+    this.#ended += 1
+    if (isGone(result)) this.#gone += 1
+  }
+
+  /** Everything that has ended is being written down. */
+  settling(): void {
+    this.#ended = 0
+  }
+
+  /** A result was written down. */
+  settled(result: AttemptResult): void {
+    if (isGone(result)) this.#gone -= 1
+  }
+
+  /** A result could not be written down. */
+  notSettled(): void {
+    this.#ended += 1
+  }
+
+  get #isProbed(): boolean {
+    return this.#state !== null && this.#state.health.probing !== null
+  }
+
+  /** Whether the endpoint gets nothing now. */
+  get #isClosed(): boolean {
+    return this.#state === null || this.#state.disabled !== null
+  }
+
+  get #attemptsMax(): number {
+    return this.#isProbed ? 1 : (this.#state?.endpoint.concurrency ?? this.#options.perEndpoint())
+  }
+
+  /** The number of claims that are not being written down yet. */
+  get #open(): number {
+    return this.#held.size + this.#ended
+  }
+
+  #forget(deliveries: readonly ClaimedDelivery[]): number {
+    for (const { deliveryId } of deliveries) this.#held.delete(deliveryId)
+    return deliveries.length
+  }
+}
