@@ -26,20 +26,14 @@ export interface DeliveryAttemptsPorts {
 }
 
 /** Starts attempts as endpoints have room, and counts those under way. */
-export interface DeliveryAttempts {
-  /** Starts the next attempt if there is room for it. Returns whether it did. */
-  beginNext(queue: EndpointQueue): boolean
-  /** Starts as many attempts as there is room for. */
-  beginAll(queue: EndpointQueue): void
-  /** Resolves when no attempt is under way. To be called once, when no more are started. */
-  ended(): Promise<void>
-}
+export type DeliveryAttempts = ReturnType<typeof createDeliveryAttempts>
 
-export function createDeliveryAttempts(ports: DeliveryAttemptsPorts): DeliveryAttempts {
+export function createDeliveryAttempts(ports: DeliveryAttemptsPorts) {
   const { send, rates, clock, meter, endpointLog } = ports
   let underWay = 0
   let whenIdle = (): void => {}
 
+  /** Starts the next attempt if there is room for it. Returns whether it did. */
   function beginNext(queue: EndpointQueue): boolean {
     if (!queue.hasWaiting || !ports.mayBegin(queue.endpointId)) return false
     const delivery = queue.takeNext()
@@ -47,6 +41,7 @@ export function createDeliveryAttempts(ports: DeliveryAttemptsPorts): DeliveryAt
     return delivery !== null
   }
 
+  /** Starts as many attempts as there is room for. */
   const beginAll = (queue: EndpointQueue) => queue.beginWhile(beginNext)
 
   function begin(delivery: ClaimedDelivery, queue: EndpointQueue): void {
@@ -95,6 +90,7 @@ export function createDeliveryAttempts(ports: DeliveryAttemptsPorts): DeliveryAt
   return {
     beginNext,
     beginAll,
+    /** Resolves when no attempt is under way. To be called once, when no more are started. */
     ended: () =>
       new Promise<void>((resolve) => {
         whenIdle = resolve

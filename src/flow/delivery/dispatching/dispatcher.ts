@@ -58,20 +58,6 @@ export interface Dispatcher {
 /** After this many attempts are started, pending network events are handled, so that these leave while the rest is being signed. */
 const SENT_AT_ONCE = 4
 
-/** The state of a dispatcher. */
-interface Dispatch {
-  /** The next round, if it was started before the last one's claims were sent. */
-  asked: Promise<readonly ClaimedDelivery[]> | null
-  stopping: boolean
-}
-
-interface DispatchParts {
-  readonly queues: EndpointQueues
-  readonly times: RoundTimes
-  readonly rounds: DispatchRounds
-  readonly attempts: DeliveryAttempts
-}
-
 /**
  * Delivers events to endpoints. Queued deliveries are in the store and only claims are here, so a relay that dies sends its deliveries
  * again under the same ids when it restarts (DOMAIN 7.2). It claims more than it may attempt at once, so that an endpoint need not wait for
@@ -79,7 +65,9 @@ interface DispatchParts {
  * can arrive twice.
  */
 export function createDispatcher(ports: DispatcherPorts, { relayId, claimsMax, ...limits }: DispatcherOptions): Dispatcher {
-  const dispatch: Dispatch = { asked: null, stopping: false }
+  /** The next round, if it was started before the claims of the last one were sent. */
+  let asked: Promise<readonly ClaimedDelivery[]> | null = null
+  let isStopping = false
   const endpointLog = createEndpointLog(ports)
   const rates = createEndpointRates()
   const queues = createEndpointQueues({ ...limits, delivers: ports.held.delivers })
@@ -95,7 +83,7 @@ export function createDispatcher(ports: DispatcherPorts, { relayId, claimsMax, .
     send: createSendDelivery(ports, { relayId }),
     rates,
     endpointLog,
-    mayBegin: (endpointId) => !dispatch.stopping && rounds.isReviewed() && ports.held.delivers(endpointId),
+    mayBegin: (endpointId) => !isStopping && rounds.isReviewed() && ports.held.delivers(endpointId),
     areEndpointsKnown: rounds.areEndpointsKnown,
     onReleased() {
       times.lookNow()
@@ -107,7 +95,7 @@ export function createDispatcher(ports: DispatcherPorts, { relayId, claimsMax, .
       return (queue) => requestRound(isFirst, queue)
     },
   })
-  const ask = () => rounds.run(dispatch.stopping ? 0 : claimsMax)
+  const ask = () => rounds.run(isStopping ? 0 : claimsMax)
   const review = () => {
     rounds.review('order')
     times.lookNow()
@@ -124,17 +112,17 @@ export function createDispatcher(ports: DispatcherPorts, { relayId, claimsMax, .
       times.lookNow()
     },
     async pass() {
-      if (dispatch.asked === null && !isRoundDue({ rounds, times }, ports)) return 'idle'
-      const claimed = await (dispatch.asked ?? ask())
-      dispatch.asked = null
+      if (asked === null && !isRoundDue(rounds, times, ports)) return 'idle'
+      const claimed = await (asked ?? ask())
+      asked = null
       // Something has changed since the round was asked for.
       if (times.isLookDue()) ports.wake(null)
       // Before anything is sent, or the writer would idle meanwhile.
       if (times.restMs() <= 0 && queues.isRoundWorthwhile()) {
-        dispatch.asked = ask()
+        asked = ask()
         ports.wake(null)
       }
-      await sendAll(claimed, { queues, attempts }, ports.yieldToIo)
+      await sendAll(claimed, queues, attempts, ports.yieldToIo)
       return 'idle'
     },
     drained(endpointId) {
@@ -143,17 +131,17 @@ export function createDispatcher(ports: DispatcherPorts, { relayId, claimsMax, .
     },
     lapsed: queues.releaseAll,
     async stop() {
-      dispatch.stopping = true
+      isStopping = true
       await attempts.ended()
       // Nothing is sent of the claims that this round reports.
-      await dispatch.asked
+      await asked
       if (rounds.hasEnded() || rounds.isAwaited()) await ask()
     },
   }
 }
 
 /** Whether a round is due. If not, requests a pass for when it is. */
-function isRoundDue({ rounds, times }: Pick<DispatchParts, 'rounds' | 'times'>, { wake, clock }: DispatcherPorts): boolean {
+function isRoundDue(rounds: DispatchRounds, times: RoundTimes, { wake, clock }: Pick<DispatcherPorts, 'wake' | 'clock'>): boolean {
   const restMs = times.restMs()
   if (restMs > 0) {
     wake(clock.now() + restMs)
@@ -168,7 +156,8 @@ function isRoundDue({ rounds, times }: Pick<DispatchParts, 'rounds' | 'times'>, 
 
 async function sendAll(
   claimed: readonly ClaimedDelivery[],
-  { queues, attempts }: Pick<DispatchParts, 'queues' | 'attempts'>,
+  queues: EndpointQueues,
+  attempts: DeliveryAttempts,
   yieldToIo: () => Promise<void>,
 ): Promise<void> {
   let begun = 0

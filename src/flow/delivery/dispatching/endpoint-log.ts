@@ -3,12 +3,7 @@ import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
 import type { Clock, Log } from '../../ports.ts'
 
 /** Logs what operators should know about endpoints: each change of state, and failures at most once a minute per endpoint. */
-export interface EndpointLog {
-  /** Takes the state of all endpoints. Costs nothing while it is the same list. */
-  follow(states: readonly EndpointState[]): void
-  /** An attempt for the endpoint with this name has ended. */
-  attempted(endpoint: string, result: AttemptResult): void
-}
+export type EndpointLog = ReturnType<typeof createEndpointLog>
 
 type Standing = 'active' | 'failing' | 'disabled' | 'gone' | 'given up' | 'unnamed'
 
@@ -22,13 +17,14 @@ const MESSAGES: Readonly<Record<Exclude<Standing, 'active'>, string>> = {
   unnamed: 'no config names an endpoint any more: everything for it waits, and it is removed if none names it for delivery.removeAfter',
 }
 
-export function createEndpointLog({ log, clock }: { readonly log: Pick<Log, 'info' | 'warn'>; readonly clock: Clock }): EndpointLog {
+export function createEndpointLog({ log, clock }: { readonly log: Pick<Log, 'info' | 'warn'>; readonly clock: Clock }) {
   const standings = new Map<string, Standing>()
   const failures = new Map<string, { count: number; loggedAtMs: number }>()
   let known: readonly EndpointState[] = []
 
   return {
-    follow(states) {
+    /** Takes the state of all endpoints. Costs nothing while it is the same list. */
+    follow(states: readonly EndpointState[]): void {
       if (states === known) return
       known = states
       for (const state of states) {
@@ -45,7 +41,8 @@ export function createEndpointLog({ log, clock }: { readonly log: Pick<Log, 'inf
       for (const id of standings.keys()) if (!ids.has(id)) standings.delete(id)
       for (const name of failures.keys()) if (!names.has(name)) failures.delete(name)
     },
-    attempted(endpoint, result) {
+    /** An attempt for the endpoint with this name has ended. */
+    attempted(endpoint: string, result: AttemptResult): void {
       if (result.kind === 'accepted' || (result.kind === 'failed' && result.reason === 'interrupted')) return
       const nowMs = clock.monotonic()
       const failed = failures.get(endpoint) ?? { count: 0, loggedAtMs: Number.NEGATIVE_INFINITY }

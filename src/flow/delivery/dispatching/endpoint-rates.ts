@@ -1,13 +1,7 @@
 import type { Endpoint } from '../../../domain/delivery/endpoint.ts'
 
 /** Keeps endpoints within their `rate` with a token bucket each, which holds one second's worth. */
-export interface EndpointRates {
-  /** How many attempts may start now, by endpoint id; endpoints without a rate are left out. */
-  allowance(endpoints: Iterable<Endpoint>, monotonicMs: number): Readonly<Record<string, number>>
-  started(endpointId: string): void
-  /** How long until an exhausted bucket has a token again, in milliseconds; null: none is exhausted. */
-  waitMs(): number | null
-}
+export type EndpointRates = ReturnType<typeof createEndpointRates>
 
 interface Bucket {
   readonly ratePerSecond: number
@@ -17,7 +11,7 @@ interface Bucket {
 
 type RatedEndpoint = Endpoint & { readonly ratePerSecond: number }
 
-export function createEndpointRates(): EndpointRates {
+export function createEndpointRates() {
   const buckets = new Map<string, Bucket>()
 
   function filled({ id, ratePerSecond }: RatedEndpoint, nowMs: number): Bucket {
@@ -28,7 +22,8 @@ export function createEndpointRates(): EndpointRates {
   }
 
   return {
-    allowance(endpoints, nowMs) {
+    /** How many attempts may start now, by endpoint id; endpoints without a rate are left out. */
+    allowance(endpoints: Iterable<Endpoint>, nowMs: number): Readonly<Record<string, number>> {
       const rated = [...endpoints].filter(hasRate)
       const current = rated.map((endpoint) => [endpoint.id, filled(endpoint, nowMs)] as const)
       // A kept bucket of an endpoint without a rate would be charged further, and be in debt when the rate returns.
@@ -36,11 +31,12 @@ export function createEndpointRates(): EndpointRates {
       for (const [id, bucket] of current) buckets.set(id, bucket)
       return Object.fromEntries(current.map(([id, { tokens }]) => [id, Math.floor(tokens)]))
     },
-    started(endpointId) {
+    started(endpointId: string): void {
       const bucket = buckets.get(endpointId)
       if (bucket !== undefined) bucket.tokens -= 1
     },
-    waitMs() {
+    /** How long until an exhausted bucket has a token again, in milliseconds; null: none is exhausted. */
+    waitMs(): number | null {
       const waits = [...buckets.values()]
         .filter(({ tokens }) => tokens < 1)
         .map(({ tokens, ratePerSecond }) => ((1 - tokens) / ratePerSecond) * 1000)
