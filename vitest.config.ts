@@ -23,11 +23,11 @@ const REPEATED = globSync(STRESS).flatMap((path) =>
 
 /** The other tests that have a long form. */
 const LONG_FORMS = globSync('test/**/*.test.ts').filter(
-  (path) => readFileSync(path, 'utf8').includes('/support/long-form.ts') && !REPEATED.includes(path),
+  (path) => readFileSync(path, 'utf8').includes('/support/runner/long-form.ts') && !REPEATED.includes(path),
 )
 
 /** Before the tests of processes. */
-const BEFORE = ['test/support/compile-once.ts', 'test/support/postgres-once.ts']
+const BEFORE = ['test/support/runner/compile-once.ts', 'test/support/runner/postgres-once.ts']
 
 const MINUTE_MS = 60_000
 
@@ -49,7 +49,7 @@ export default defineConfig({
     testTimeout: 5 * MINUTE_MS,
     hookTimeout: 5 * MINUTE_MS,
     expect: { poll: { timeout: MINUTE_MS, interval: 20 } },
-    setupFiles: 'test/support/patience.ts',
+    setupFiles: 'test/support/runner/patience.ts',
     projects: [
       { extends: true, test: { name: 'unit', include: UNIT } },
       {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { runScenario, silenceFound } from '../../bench/polling/scenarios.ts'
-import { byForm } from '../support/long-form.ts'
+import { byForm } from '../support/runner/long-form.ts'
 
 /** A small part of what `npm run bench -- polling` measures, so that a change that spoils it is seen at once. */
 const PARCELS = 150

@@ -3,7 +3,7 @@ import { createCallBudget } from '../../src/carrier/call-budget.ts'
 import { createCallQueue } from '../../src/carrier/call-queue.ts'
 import { createCarrierLedger, remainingWaitMs } from '../../src/carrier/carrier-ledger.ts'
 import type { CarrierMemory } from '../../src/domain/polling/carrier-memory.ts'
-import { DAY_MS, HOUR_MS } from '../support/constants.ts'
+import { DAY_MS, HOUR_MS } from '../support/runner/constants.ts'
 import { createTimeline } from './timeline.ts'
 
 const WRITE_MS = 5

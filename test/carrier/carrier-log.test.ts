@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { createCarrierLog } from '../../src/carrier/carrier-log.ts'
 import type { UnavailableReason } from '../../src/domain/polling/carrier-answer.ts'
-import { createLogBook } from '../support/log-book.ts'
+import { createLogBook } from '../support/runner/log-book.ts'
 
 function openNews() {
   let nowMs = 0

@@ -7,9 +7,9 @@ import { join } from 'node:path'
 import { afterAll, afterEach, expect, onTestFinished } from 'vitest'
 import type { Route } from '../../src/domain/delivery/post-request.ts'
 import { openSender } from '../outbound/sender-world.ts'
-import { startForwardProxy } from '../support/forward-proxy.ts'
-import { createAuthority } from '../support/private-authority.ts'
-import { testWith } from '../support/test-with.ts'
+import { startForwardProxy } from '../support/network/forward-proxy.ts'
+import { createAuthority } from '../support/network/private-authority.ts'
+import { testWith } from '../support/runner/test-with.ts'
 import { closeOpened, connect, goodBody, json, refusingUrl } from './carrier-double.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'parcel-relay-'))

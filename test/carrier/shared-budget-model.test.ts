@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import { createCallQueue } from '../../src/carrier/call-queue.ts'
 import { createSharedCalls } from '../../src/carrier/shared-budget.ts'
-import { createBudgetRow } from '../support/budget-row.ts'
-import { DAY_MS, HOUR_MS } from '../support/constants.ts'
-import { casesOf } from '../support/long-form.ts'
-import { seeded } from '../support/seeded.ts'
+import { DAY_MS, HOUR_MS } from '../support/runner/constants.ts'
+import { casesOf } from '../support/runner/long-form.ts'
+import { seeded } from '../support/runner/seeded.ts'
+import { createBudgetRow } from '../support/store/budget-row.ts'
 import { createTimeline } from './timeline.ts'
 
 const TIMEOUT_MS = 10_000

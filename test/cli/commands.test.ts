@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { shipped } from '../support/shipped.ts'
+import { shipped } from '../support/runner/shipped.ts'
 
 test('the README lists every command there is, and no other', () => {
   const { args, env } = shipped()

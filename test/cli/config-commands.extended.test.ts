@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process'
 import { text } from 'node:stream/consumers'
 import { parseOptions, verify } from '@node-rs/argon2'
 import { describe, expect, test } from 'vitest'
-import { shipped } from '../support/shipped.ts'
-import { ownGroup, tieToTest } from '../support/tied-process.ts'
+import { shipped } from '../support/runner/shipped.ts'
+import { ownGroup, tieToTest } from '../support/runner/tied-process.ts'
 import { CANARY, fileOf, HASH, minimal, withLines } from './config-cases.ts'
 
 interface Run {

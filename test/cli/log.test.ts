@@ -3,7 +3,7 @@ import { existsSync, openSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { createSecret } from '../../src/config/secret.ts'
 import { createForwardedLog, createLog, type LogLine, type LogOptions } from '../../src/ops/log.ts'
-import { ownGroup, tieToTest } from '../support/tied-process.ts'
+import { ownGroup, tieToTest } from '../support/runner/tied-process.ts'
 import { CANARY } from './config-cases.ts'
 
 function capture(level: LogOptions['level'] = 'debug') {

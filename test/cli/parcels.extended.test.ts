@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { startWorld } from '../faults/world.ts'
-import { answerBody } from '../support/builders.ts'
-import { ADMIN } from '../support/relay.ts'
-import { shipped } from '../support/shipped.ts'
-import { temporaryFolder } from '../support/temporary.ts'
-import { ownGroup, tieToTest } from '../support/tied-process.ts'
+import { answerBody } from '../support/history/builders.ts'
+import { ADMIN } from '../support/relay/relay.ts'
+import { shipped } from '../support/runner/shipped.ts'
+import { temporaryFolder } from '../support/runner/temporary.ts'
+import { ownGroup, tieToTest } from '../support/runner/tied-process.ts'
 
 const OPERATOR = { RELAY_USERNAME: ADMIN.username, RELAY_PASSWORD: ADMIN.password }
 

@@ -2,10 +2,10 @@ import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { fetchDocumented } from '../support/api-document.ts'
-import { ADMIN, ask, logIn, startTestRelay } from '../support/relay.ts'
-import { shipped } from '../support/shipped.ts'
-import { temporaryFolder } from '../support/temporary.ts'
+import { fetchDocumented } from '../support/portal/api-document.ts'
+import { ADMIN, ask, logIn, startTestRelay } from '../support/relay/relay.ts'
+import { shipped } from '../support/runner/shipped.ts'
+import { temporaryFolder } from '../support/runner/temporary.ts'
 
 const manifest = z
   .object({ version: z.string().regex(/^\d/), engines: z.object({ node: z.string() }) })

@@ -3,10 +3,10 @@ import { promisify } from 'node:util'
 import { afterAll, expect } from 'vitest'
 import { CAPABILITIES, ROUTES } from '../../src/http/routes.ts'
 import { closeOpened } from '../carrier/carrier-double.ts'
-import { nameOf } from '../support/internal-routes.ts'
-import { ADMIN, SHARED_KEY } from '../support/relay.ts'
-import { inOrder, REFUSED, startWithExamples } from '../support/relay-with-examples.ts'
-import { testWith } from '../support/test-with.ts'
+import { nameOf } from '../support/portal/internal-routes.ts'
+import { ADMIN, SHARED_KEY } from '../support/relay/relay.ts'
+import { inOrder, REFUSED, startWithExamples } from '../support/relay/relay-with-examples.ts'
+import { testWith } from '../support/runner/test-with.ts'
 
 afterAll(closeOpened)
 

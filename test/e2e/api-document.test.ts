@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, expect, onTestFinished, test } from 'vitest'
 import { closeOpened } from '../carrier/carrier-double.ts'
-import { fetchDocumented } from '../support/api-document.ts'
-import { nameOf, requestOf } from '../support/internal-routes.ts'
-import { push, startTestRelay } from '../support/relay.ts'
-import { inOrder, REFUSED, startWithExamples } from '../support/relay-with-examples.ts'
-import { temporaryFolder } from '../support/temporary.ts'
+import { fetchDocumented } from '../support/portal/api-document.ts'
+import { nameOf, requestOf } from '../support/portal/internal-routes.ts'
+import { push, startTestRelay } from '../support/relay/relay.ts'
+import { inOrder, REFUSED, startWithExamples } from '../support/relay/relay-with-examples.ts'
+import { temporaryFolder } from '../support/runner/temporary.ts'
 
 afterAll(closeOpened)
 

@@ -1,11 +1,11 @@
 import fc from 'fast-check'
 import { afterAll, expect, onTestFinished, test } from 'vitest'
 import { closeOpened, openCarrier } from '../carrier/carrier-double.ts'
-import { apiDocument, fetchDocumented, operations, type Schema, schemaAt } from '../support/api-document.ts'
-import { pushBody } from '../support/builders.ts'
-import { byForm } from '../support/long-form.ts'
-import { ADMIN, logIn, push, startTestRelay } from '../support/relay.ts'
-import { temporaryFolder } from '../support/temporary.ts'
+import { pushBody } from '../support/history/builders.ts'
+import { apiDocument, fetchDocumented, operations, type Schema, schemaAt } from '../support/portal/api-document.ts'
+import { ADMIN, logIn, push, startTestRelay } from '../support/relay/relay.ts'
+import { byForm } from '../support/runner/long-form.ts'
+import { temporaryFolder } from '../support/runner/temporary.ts'
 
 afterAll(closeOpened)
 

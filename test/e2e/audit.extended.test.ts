@@ -1,11 +1,11 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { fetchDocumented } from '../support/api-document.ts'
-import { pushBody } from '../support/builders.ts'
-import { operatorOf } from '../support/manage.ts'
-import { onPostgres } from '../support/on-postgres.ts'
-import { ADMIN, ask, logIn, push, SHOP, startTestRelay } from '../support/relay.ts'
-import { temporaryFolder } from '../support/temporary.ts'
-import { startWebhookReceiver } from '../support/webhook-receiver.ts'
+import { pushBody } from '../support/history/builders.ts'
+import { startWebhookReceiver } from '../support/network/webhook-receiver.ts'
+import { fetchDocumented } from '../support/portal/api-document.ts'
+import { operatorOf } from '../support/relay/manage.ts'
+import { onPostgres } from '../support/relay/on-postgres.ts'
+import { ADMIN, ask, logIn, push, SHOP, startTestRelay } from '../support/relay/relay.ts'
+import { temporaryFolder } from '../support/runner/temporary.ts'
 
 const STORES = [
   { name: 'sqlite', sections: async () => ({}) },

@@ -1,9 +1,9 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { loadConfig } from '../../src/config/config.ts'
 import { closeOpened, json, openCarrier } from '../carrier/carrier-double.ts'
-import { createVisitor } from '../support/portal-visitor.ts'
-import { ADMIN, ask, CARRIER_LOGIN, logIn, startTestRelay, writeConfig } from '../support/relay.ts'
-import { temporaryFolder } from '../support/temporary.ts'
+import { createVisitor } from '../support/portal/portal-visitor.ts'
+import { ADMIN, ask, CARRIER_LOGIN, logIn, startTestRelay, writeConfig } from '../support/relay/relay.ts'
+import { temporaryFolder } from '../support/runner/temporary.ts'
 
 const upstreamOf = (password: string) => ({ upstream: { ...CARRIER_LOGIN, password } })
 

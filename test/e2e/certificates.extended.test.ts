@@ -5,12 +5,12 @@ import { connect } from 'node:tls'
 import { expect, onTestFinished, test } from 'vitest'
 import { loadConfig } from '../../src/config/config.ts'
 import { needsRestart } from '../../src/config/needs-restart.ts'
-import { fetchDocumented } from '../support/api-document.ts'
-import { NO_CARRIER } from '../support/constants.ts'
-import { operatorOf } from '../support/manage.ts'
-import { createAuthority } from '../support/private-authority.ts'
-import { ask, logIn, type Sections, startTestRelay, writeConfig } from '../support/relay.ts'
-import { temporaryFolder } from '../support/temporary.ts'
+import { createAuthority } from '../support/network/private-authority.ts'
+import { fetchDocumented } from '../support/portal/api-document.ts'
+import { operatorOf } from '../support/relay/manage.ts'
+import { ask, logIn, type Sections, startTestRelay, writeConfig } from '../support/relay/relay.ts'
+import { NO_CARRIER } from '../support/runner/constants.ts'
+import { temporaryFolder } from '../support/runner/temporary.ts'
 
 /** The serial number of the certificate that a listener shows. */
 function shownBy(url: string): Promise<string> {

@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { startSandbox } from '../../src/sandbox/sandbox.ts'
-import { pushBody } from '../support/builders.ts'
-import { NO_CARRIER } from '../support/constants.ts'
-import { ADMIN, ask, CARRIER_LOGIN, logIn, push, SHARED_KEY, startTestRelay } from '../support/relay.ts'
-import { storedRows } from '../support/stored-rows.ts'
+import { pushBody } from '../support/history/builders.ts'
+import { ADMIN, ask, CARRIER_LOGIN, logIn, push, SHARED_KEY, startTestRelay } from '../support/relay/relay.ts'
+import { NO_CARRIER } from '../support/runner/constants.ts'
+import { storedRows } from '../support/store/stored-rows.ts'
 
 /** A port nobody has yet: the three must be told of each other before any of them runs. */
 async function freePort(): Promise<number> {

@@ -5,9 +5,9 @@ import { parse } from 'yaml'
 import { z } from 'zod'
 import { loadConfig } from '../../src/config/config.ts'
 import { HASH } from '../cli/config-cases.ts'
-import { createDatabase } from '../support/postgres-database.ts'
-import { ask, logIn, SHOP, spawnRelay, writeConfig } from '../support/relay.ts'
-import { temporaryFolder } from '../support/temporary.ts'
+import { ask, logIn, SHOP, spawnRelay, writeConfig } from '../support/relay/relay.ts'
+import { temporaryFolder } from '../support/runner/temporary.ts'
+import { createDatabase } from '../support/store/postgres-database.ts'
 
 // What can be checked of compose.scaled.yaml without Docker.
 

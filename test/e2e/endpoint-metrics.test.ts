@@ -1,10 +1,10 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { fetchDocumented } from '../support/api-document.ts'
-import { pushBody } from '../support/builders.ts'
-import { operatorOf } from '../support/manage.ts'
-import { push, startTestRelay } from '../support/relay.ts'
-import { temporaryFolder } from '../support/temporary.ts'
-import { startWebhookReceiver } from '../support/webhook-receiver.ts'
+import { pushBody } from '../support/history/builders.ts'
+import { startWebhookReceiver } from '../support/network/webhook-receiver.ts'
+import { fetchDocumented } from '../support/portal/api-document.ts'
+import { operatorOf } from '../support/relay/manage.ts'
+import { push, startTestRelay } from '../support/relay/relay.ts'
+import { temporaryFolder } from '../support/runner/temporary.ts'
 
 test('the metrics tell of each endpoint by its name what waits, for how long, what is dead, how attempts ended and whether it is disabled', async () => {
   const receiver = await startWebhookReceiver()

@@ -6,10 +6,10 @@ import type { Faults } from '../../src/sandbox/faults.ts'
 import { noFaults } from '../../src/sandbox/faults.ts'
 import { startSandbox } from '../../src/sandbox/sandbox.ts'
 import type { SandboxStats } from '../../src/sandbox/stats.ts'
-import { knownByPush, textOf, untilCaughtUp } from '../support/caught-up.ts'
-import { byForm } from '../support/long-form.ts'
-import { ADMIN, CARRIER_LOGIN, logIn, SHARED_KEY, startTestRelay } from '../support/relay.ts'
-import { inSeconds } from '../support/relay-process.ts'
+import { knownByPush, textOf, untilCaughtUp } from '../support/relay/caught-up.ts'
+import { ADMIN, CARRIER_LOGIN, logIn, SHARED_KEY, startTestRelay } from '../support/relay/relay.ts'
+import { inSeconds } from '../support/relay/relay-process.ts'
+import { byForm } from '../support/runner/long-form.ts'
 
 type Case = readonly [name: string, faults: Partial<Faults>, met: 'pushes' | 'calls' | 'nothing to count']
 

@@ -1,9 +1,9 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { fetchDocumented } from '../support/api-document.ts'
-import { pushBody } from '../support/builders.ts'
-import { NO_CARRIER } from '../support/constants.ts'
-import { ask, logIn, push, startTestRelay } from '../support/relay.ts'
-import { temporaryFolder } from '../support/temporary.ts'
+import { pushBody } from '../support/history/builders.ts'
+import { fetchDocumented } from '../support/portal/api-document.ts'
+import { ask, logIn, push, startTestRelay } from '../support/relay/relay.ts'
+import { NO_CARRIER } from '../support/runner/constants.ts'
+import { temporaryFolder } from '../support/runner/temporary.ts'
 
 const PARCELS = ['1001', '1002', '1003', '1004']
 

@@ -10,10 +10,10 @@ import { z } from 'zod'
 import { LAUNCH } from '../../bench/servers/relay.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import { HASH } from '../cli/config-cases.ts'
-import { writeConfig } from '../support/relay.ts'
-import { shipped } from '../support/shipped.ts'
-import { temporaryFolder } from '../support/temporary.ts'
-import { ownGroup, tieToTest } from '../support/tied-process.ts'
+import { writeConfig } from '../support/relay/relay.ts'
+import { shipped } from '../support/runner/shipped.ts'
+import { temporaryFolder } from '../support/runner/temporary.ts'
+import { ownGroup, tieToTest } from '../support/runner/tied-process.ts'
 
 interface Instruction {
   readonly word: string

@@ -1,11 +1,11 @@
 import { Webhook } from 'standardwebhooks'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { pushBody } from '../support/builders.ts'
-import { operatorOf } from '../support/manage.ts'
-import { push } from '../support/relay.ts'
-import { idsOfTest, relayOfFile } from '../support/relay-of-file.ts'
-import { changeStoredRows } from '../support/stored-rows.ts'
-import { expectedSignature, startWebhookReceiver } from '../support/webhook-receiver.ts'
+import { pushBody } from '../support/history/builders.ts'
+import { expectedSignature, startWebhookReceiver } from '../support/network/webhook-receiver.ts'
+import { operatorOf } from '../support/relay/manage.ts'
+import { push } from '../support/relay/relay.ts'
+import { idsOfTest, relayOfFile } from '../support/relay/relay-of-file.ts'
+import { changeStoredRows } from '../support/store/stored-rows.ts'
 
 const BEFORE = Buffer.alloc(32, 7).toString('base64')
 const AFTER = Buffer.alloc(32, 8).toString('base64')

@@ -1,9 +1,9 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { NO_CARRIER } from '../support/constants.ts'
-import { operatorOf } from '../support/manage.ts'
-import { writeDeliveries } from '../support/many-deliveries.ts'
-import { startTestRelay } from '../support/relay.ts'
-import { temporaryFolder } from '../support/temporary.ts'
+import { writeDeliveries } from '../support/delivery/many-deliveries.ts'
+import { operatorOf } from '../support/relay/manage.ts'
+import { startTestRelay } from '../support/relay/relay.ts'
+import { NO_CARRIER } from '../support/runner/constants.ts'
+import { temporaryFolder } from '../support/runner/temporary.ts'
 
 test('a replay of more than 10,000 is a job that a restart does not end: it says who asked and how far it is, and can be cancelled', async () => {
   const folder = temporaryFolder()

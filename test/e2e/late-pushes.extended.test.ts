@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { startWorld } from '../faults/world.ts'
-import { answerBody, pushBody } from '../support/builders.ts'
-import { startWebhookReceiver } from '../support/webhook-receiver.ts'
+import { answerBody, pushBody } from '../support/history/builders.ts'
+import { startWebhookReceiver } from '../support/network/webhook-receiver.ts'
 
 const MINUTES = [1, 2, 3, 4, 5, 6, 7]
 const ORDERS = {

@@ -2,10 +2,10 @@ import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { expect, test, vi } from 'vitest'
-import { NO_CARRIER } from '../support/constants.ts'
-import { writeConfig } from '../support/relay.ts'
-import { temporaryFolder } from '../support/temporary.ts'
-import { ownGroup, tieToTest } from '../support/tied-process.ts'
+import { writeConfig } from '../support/relay/relay.ts'
+import { NO_CARRIER } from '../support/runner/constants.ts'
+import { temporaryFolder } from '../support/runner/temporary.ts'
+import { ownGroup, tieToTest } from '../support/runner/tied-process.ts'
 
 test('npm start leaves no shell between npm and the relay: a signal to npm alone stops the relay, one to the group leaves nothing', async () => {
   const manifest: unknown = JSON.parse(readFileSync('package.json', 'utf8'))

@@ -1,11 +1,11 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { openCarrier } from '../carrier/carrier-double.ts'
-import { answerBody, pushBody } from '../support/builders.ts'
-import { operatorOf } from '../support/manage.ts'
-import { onPostgres } from '../support/on-postgres.ts'
-import { push, type Sections, startTestRelay } from '../support/relay.ts'
-import { temporaryFolder } from '../support/temporary.ts'
-import { startWebhookReceiver } from '../support/webhook-receiver.ts'
+import { answerBody, pushBody } from '../support/history/builders.ts'
+import { startWebhookReceiver } from '../support/network/webhook-receiver.ts'
+import { operatorOf } from '../support/relay/manage.ts'
+import { onPostgres } from '../support/relay/on-postgres.ts'
+import { push, type Sections, startTestRelay } from '../support/relay/relay.ts'
+import { temporaryFolder } from '../support/runner/temporary.ts'
 
 /** PostgreSQL keeps no NUL in a text, and no half of a surrogate pair in its encoding. The escape that NUL is kept by is one of the texts. */
 const TEXT = 'a\u0000b\u0001c\ud800d\udc00e\u{1f600}'

@@ -1,11 +1,11 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { pushBody } from '../support/builders.ts'
-import { operatorOf } from '../support/manage.ts'
-import { push, startTestRelay } from '../support/relay.ts'
-import { temporaryFolder } from '../support/temporary.ts'
-import { expectedSignature, startWebhookReceiver, type WebhookReceiver } from '../support/webhook-receiver.ts'
+import { pushBody } from '../support/history/builders.ts'
+import { expectedSignature, startWebhookReceiver, type WebhookReceiver } from '../support/network/webhook-receiver.ts'
+import { operatorOf } from '../support/relay/manage.ts'
+import { push, startTestRelay } from '../support/relay/relay.ts'
+import { temporaryFolder } from '../support/runner/temporary.ts'
 
 const OPS_KEY = 'the-key-of-the-operators-hook'
 

@@ -1,13 +1,13 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { pushBody } from '../support/builders.ts'
-import { byForm } from '../support/long-form.ts'
-import { operatorOf } from '../support/manage.ts'
-import { NAUGHTY_STRINGS } from '../support/naughty-strings.ts'
-import { crawl, escaped, foreignIn, formsOn } from '../support/portal-pages.ts'
-import { createVisitor } from '../support/portal-visitor.ts'
-import { push, startTestRelay } from '../support/relay.ts'
-import { temporaryFolder } from '../support/temporary.ts'
-import { startWebhookReceiver } from '../support/webhook-receiver.ts'
+import { pushBody } from '../support/history/builders.ts'
+import { startWebhookReceiver } from '../support/network/webhook-receiver.ts'
+import { NAUGHTY_STRINGS } from '../support/portal/naughty-strings.ts'
+import { crawl, escaped, foreignIn, formsOn } from '../support/portal/portal-pages.ts'
+import { createVisitor } from '../support/portal/portal-visitor.ts'
+import { operatorOf } from '../support/relay/manage.ts'
+import { push, startTestRelay } from '../support/relay/relay.ts'
+import { byForm } from '../support/runner/long-form.ts'
+import { temporaryFolder } from '../support/runner/temporary.ts'
 
 /** Each string is stored and shown in the long form, and every twenty-fourth in the gate. */
 const STORED = NAUGHTY_STRINGS.filter((_text, at) => at % byForm(24, 24, 1) === 0)

@@ -1,13 +1,13 @@
 import type { Page } from 'playwright-core'
 import { expect, onTestFinished, test } from 'vitest'
-import { browserOfFile } from '../support/browser.ts'
-import { pushBody } from '../support/builders.ts'
-import { byForm } from '../support/long-form.ts'
-import { operatorOf } from '../support/manage.ts'
-import { barriersOn, LOOKS, logInOn } from '../support/portal-page.ts'
-import { ADMIN, push } from '../support/relay.ts'
-import { idsOfTest, relayOfFile } from '../support/relay-of-file.ts'
-import { startWebhookReceiver } from '../support/webhook-receiver.ts'
+import { pushBody } from '../support/history/builders.ts'
+import { startWebhookReceiver } from '../support/network/webhook-receiver.ts'
+import { browserOfFile } from '../support/portal/browser.ts'
+import { barriersOn, LOOKS, logInOn } from '../support/portal/portal-page.ts'
+import { operatorOf } from '../support/relay/manage.ts'
+import { ADMIN, push } from '../support/relay/relay.ts'
+import { idsOfTest, relayOfFile } from '../support/relay/relay-of-file.ts'
+import { byForm } from '../support/runner/long-form.ts'
 
 const ofFile = relayOfFile('http://127.0.0.1:9', { delivery: { allowNetworks: ['127.0.0.0/8'] } })
 const openPage = browserOfFile()

@@ -1,14 +1,14 @@
 import { readFile } from 'node:fs/promises'
 import type { BrowserContextOptions, Page } from 'playwright-core'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { browserOfFile } from '../support/browser.ts'
-import { pushBody } from '../support/builders.ts'
-import { LONG } from '../support/long-form.ts'
-import { operatorOf } from '../support/manage.ts'
-import { logInOn } from '../support/portal-page.ts'
-import { push } from '../support/relay.ts'
-import { idsOfTest, relayOfFile } from '../support/relay-of-file.ts'
-import { startWebhookReceiver } from '../support/webhook-receiver.ts'
+import { pushBody } from '../support/history/builders.ts'
+import { startWebhookReceiver } from '../support/network/webhook-receiver.ts'
+import { browserOfFile } from '../support/portal/browser.ts'
+import { logInOn } from '../support/portal/portal-page.ts'
+import { operatorOf } from '../support/relay/manage.ts'
+import { push } from '../support/relay/relay.ts'
+import { idsOfTest, relayOfFile } from '../support/relay/relay-of-file.ts'
+import { LONG } from '../support/runner/long-form.ts'
 
 const ofFile = relayOfFile('http://127.0.0.1:9', { delivery: { allowNetworks: ['127.0.0.0/8'], schedule: ['1h'] } })
 const openPage = browserOfFile()

@@ -1,10 +1,10 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { pushBody } from '../support/builders.ts'
-import { operatorOf } from '../support/manage.ts'
-import { createVisitor } from '../support/portal-visitor.ts'
-import { push, SHOP } from '../support/relay.ts'
-import { idsOfTest, relayOfFile } from '../support/relay-of-file.ts'
-import { startWebhookReceiver } from '../support/webhook-receiver.ts'
+import { pushBody } from '../support/history/builders.ts'
+import { startWebhookReceiver } from '../support/network/webhook-receiver.ts'
+import { createVisitor } from '../support/portal/portal-visitor.ts'
+import { operatorOf } from '../support/relay/manage.ts'
+import { push, SHOP } from '../support/relay/relay.ts'
+import { idsOfTest, relayOfFile } from '../support/relay/relay-of-file.ts'
 
 const ofFile = relayOfFile('http://127.0.0.1:9', { delivery: { allowNetworks: ['127.0.0.0/8'] } })
 const own = idsOfTest()

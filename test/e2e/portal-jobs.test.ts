@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { operatorOf } from '../support/manage.ts'
-import { writeDeliveries } from '../support/many-deliveries.ts'
-import { createVisitor } from '../support/portal-visitor.ts'
-import { SHOP } from '../support/relay.ts'
-import { relayOfFile } from '../support/relay-of-file.ts'
+import { writeDeliveries } from '../support/delivery/many-deliveries.ts'
+import { createVisitor } from '../support/portal/portal-visitor.ts'
+import { operatorOf } from '../support/relay/manage.ts'
+import { SHOP } from '../support/relay/relay.ts'
+import { relayOfFile } from '../support/relay/relay-of-file.ts'
 
 const ofFile = relayOfFile('http://127.0.0.1:9', { delivery: { allowNetworks: ['127.0.0.0/8'] } })
 

@@ -1,11 +1,11 @@
 import type { Page } from 'playwright-core'
 import { expect, onTestFinished, test } from 'vitest'
-import { browserOfFile } from '../support/browser.ts'
-import { pushBody } from '../support/builders.ts'
-import { operatorOf } from '../support/manage.ts'
-import { logInOn } from '../support/portal-page.ts'
-import { push } from '../support/relay.ts'
-import { idsOfTest, relayOfFile } from '../support/relay-of-file.ts'
+import { pushBody } from '../support/history/builders.ts'
+import { browserOfFile } from '../support/portal/browser.ts'
+import { logInOn } from '../support/portal/portal-page.ts'
+import { operatorOf } from '../support/relay/manage.ts'
+import { push } from '../support/relay/relay.ts'
+import { idsOfTest, relayOfFile } from '../support/relay/relay-of-file.ts'
 
 const ofFile = relayOfFile('http://127.0.0.1:9', { delivery: { allowNetworks: ['127.0.0.0/8'] } })
 const openPage = browserOfFile()

@@ -1,12 +1,12 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { loadConfig } from '../../src/config/config.ts'
-import { pushBody } from '../support/builders.ts'
-import { NO_CARRIER } from '../support/constants.ts'
-import { cookiesIn, follow } from '../support/live-stream.ts'
-import { createVisitor } from '../support/portal-visitor.ts'
-import { push, type Sections, SHOP, startTestRelay, writeConfig } from '../support/relay.ts'
-import { idsOfTest, relayOfFile } from '../support/relay-of-file.ts'
-import { temporaryFolder } from '../support/temporary.ts'
+import { pushBody } from '../support/history/builders.ts'
+import { cookiesIn, follow } from '../support/portal/live-stream.ts'
+import { createVisitor } from '../support/portal/portal-visitor.ts'
+import { push, type Sections, SHOP, startTestRelay, writeConfig } from '../support/relay/relay.ts'
+import { idsOfTest, relayOfFile } from '../support/relay/relay-of-file.ts'
+import { NO_CARRIER } from '../support/runner/constants.ts'
+import { temporaryFolder } from '../support/runner/temporary.ts'
 
 const SECTIONS = { delivery: { allowNetworks: ['127.0.0.0/8'] } }
 const ofFile = relayOfFile(NO_CARRIER, SECTIONS)

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { pushBody } from '../support/builders.ts'
-import { operatorOf } from '../support/manage.ts'
-import { createVisitor } from '../support/portal-visitor.ts'
-import { push } from '../support/relay.ts'
-import { relayOfFile } from '../support/relay-of-file.ts'
+import { pushBody } from '../support/history/builders.ts'
+import { createVisitor } from '../support/portal/portal-visitor.ts'
+import { operatorOf } from '../support/relay/manage.ts'
+import { push } from '../support/relay/relay.ts'
+import { relayOfFile } from '../support/relay/relay-of-file.ts'
 
 const WEBHOOKS = 200
 const ofFile = relayOfFile('http://127.0.0.1:9', { delivery: { allowNetworks: ['127.0.0.0/8'] } })

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startWorld } from '../faults/world.ts'
-import { answerBody, pushBody } from '../support/builders.ts'
-import { createVisitor } from '../support/portal-visitor.ts'
-import { SHOP } from '../support/relay.ts'
+import { answerBody, pushBody } from '../support/history/builders.ts'
+import { createVisitor } from '../support/portal/portal-visitor.ts'
+import { SHOP } from '../support/relay/relay.ts'
 
 let world: Awaited<ReturnType<typeof startWorld>>
 let visitor: ReturnType<typeof createVisitor>

@@ -1,13 +1,13 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { loadConfig } from '../../src/config/config.ts'
-import { pushBody } from '../support/builders.ts'
-import { NO_CARRIER } from '../support/constants.ts'
-import { cookiesIn, follow } from '../support/live-stream.ts'
-import { onPostgres } from '../support/on-postgres.ts'
-import { createVisitor } from '../support/portal-visitor.ts'
-import { createDatabase } from '../support/postgres-database.ts'
-import { push, type Sections, startTestRelay, writeConfig } from '../support/relay.ts'
-import { temporaryFolder } from '../support/temporary.ts'
+import { pushBody } from '../support/history/builders.ts'
+import { cookiesIn, follow } from '../support/portal/live-stream.ts'
+import { createVisitor } from '../support/portal/portal-visitor.ts'
+import { onPostgres } from '../support/relay/on-postgres.ts'
+import { push, type Sections, startTestRelay, writeConfig } from '../support/relay/relay.ts'
+import { NO_CARRIER } from '../support/runner/constants.ts'
+import { temporaryFolder } from '../support/runner/temporary.ts'
+import { createDatabase } from '../support/store/postgres-database.ts'
 
 async function startReplica(sections: Sections) {
   const folder = temporaryFolder()

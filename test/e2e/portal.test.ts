@@ -2,13 +2,24 @@ import { once } from 'node:events'
 import { get } from 'node:http'
 import { expect, onTestFinished, test } from 'vitest'
 import { loadConfig } from '../../src/config/config.ts'
-import { pushBody } from '../support/builders.ts'
-import { NO_CARRIER } from '../support/constants.ts'
-import { createVisitor } from '../support/portal-visitor.ts'
-import { ADMIN, ask, CARRIER_LOGIN, logIn, push, type Sections, SHARED_KEY, SHOP, startTestRelay, writeConfig } from '../support/relay.ts'
-import { relayOfFile } from '../support/relay-of-file.ts'
-import { temporaryFolder } from '../support/temporary.ts'
-import { startWebhookReceiver } from '../support/webhook-receiver.ts'
+import { pushBody } from '../support/history/builders.ts'
+import { startWebhookReceiver } from '../support/network/webhook-receiver.ts'
+import { createVisitor } from '../support/portal/portal-visitor.ts'
+import {
+  ADMIN,
+  ask,
+  CARRIER_LOGIN,
+  logIn,
+  push,
+  type Sections,
+  SHARED_KEY,
+  SHOP,
+  startTestRelay,
+  writeConfig,
+} from '../support/relay/relay.ts'
+import { relayOfFile } from '../support/relay/relay-of-file.ts'
+import { NO_CARRIER } from '../support/runner/constants.ts'
+import { temporaryFolder } from '../support/runner/temporary.ts'
 
 const SECTIONS = { delivery: { allowNetworks: ['127.0.0.0/8'] } }
 const ofFile = relayOfFile(NO_CARRIER, SECTIONS)

@@ -1,9 +1,9 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { NO_CARRIER } from '../support/constants.ts'
-import { onPostgres } from '../support/on-postgres.ts'
-import { ADMIN, ask, logIn, startTestRelay, writeConfig } from '../support/relay.ts'
-import { runRelay } from '../support/relay-process.ts'
-import { temporaryFolder } from '../support/temporary.ts'
+import { onPostgres } from '../support/relay/on-postgres.ts'
+import { ADMIN, ask, logIn, startTestRelay, writeConfig } from '../support/relay/relay.ts'
+import { runRelay } from '../support/relay/relay-process.ts'
+import { NO_CARRIER } from '../support/runner/constants.ts'
+import { temporaryFolder } from '../support/runner/temporary.ts'
 
 test('a relay that was killed and is started again on its machine does not wait for the lease of the one before', async () => {
   const folder = temporaryFolder()

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { push, startTestRelay } from '../support/relay.ts'
-import { temporaryFolder } from '../support/temporary.ts'
+import { push, startTestRelay } from '../support/relay/relay.ts'
+import { temporaryFolder } from '../support/runner/temporary.ts'
 
 test('refused and quarantined pushes are in the log: the first at once, the rest with their number when the relay stops at the latest', async () => {
   const relay = await startTestRelay(temporaryFolder(), 'http://127.0.0.1:9')

@@ -4,11 +4,11 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { expect, test } from 'vitest'
-import { distinctPushes } from '../support/push-load.ts'
-import { push, writeConfig } from '../support/relay.ts'
-import { shipped } from '../support/shipped.ts'
-import { temporaryFolder } from '../support/temporary.ts'
-import { ownGroup, tieToTest } from '../support/tied-process.ts'
+import { distinctPushes } from '../support/network/push-load.ts'
+import { push, writeConfig } from '../support/relay/relay.ts'
+import { shipped } from '../support/runner/shipped.ts'
+import { temporaryFolder } from '../support/runner/temporary.ts'
+import { ownGroup, tieToTest } from '../support/runner/tied-process.ts'
 
 const TRIES = 20
 /** Gross: it tells a start that does too much from one that does not. What it takes is printed. */

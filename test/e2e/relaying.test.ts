@@ -1,11 +1,11 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { type PushFields, pushBody } from '../support/builders.ts'
-import { NO_CARRIER } from '../support/constants.ts'
-import { operatorOf } from '../support/manage.ts'
-import { ADMIN, ask, logIn, push, SHARED_KEY, startTestRelay } from '../support/relay.ts'
-import { idsOfTest, relayOfFile } from '../support/relay-of-file.ts'
-import { temporaryFolder } from '../support/temporary.ts'
-import { expectedSignature, startWebhookReceiver, type WebhookReceiver } from '../support/webhook-receiver.ts'
+import { type PushFields, pushBody } from '../support/history/builders.ts'
+import { expectedSignature, startWebhookReceiver, type WebhookReceiver } from '../support/network/webhook-receiver.ts'
+import { operatorOf } from '../support/relay/manage.ts'
+import { ADMIN, ask, logIn, push, SHARED_KEY, startTestRelay } from '../support/relay/relay.ts'
+import { idsOfTest, relayOfFile } from '../support/relay/relay-of-file.ts'
+import { NO_CARRIER } from '../support/runner/constants.ts'
+import { temporaryFolder } from '../support/runner/temporary.ts'
 
 const KEY = 'the-key-of-the-endpoint'
 const SCHEDULE = ['100ms', '200ms', '300ms']

@@ -1,13 +1,13 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { fetchDocumented } from '../support/api-document.ts'
-import { type Asker, textOf, untilCaughtUp } from '../support/caught-up.ts'
-import { byForm } from '../support/long-form.ts'
-import { ADMIN, logIn, SHOP, startTestRelay } from '../support/relay.ts'
-import { inSeconds, metricOf } from '../support/relay-process.ts'
-import { spawnSandbox } from '../support/sandbox-process.ts'
-import { temporaryFolder } from '../support/temporary.ts'
+import { fetchDocumented } from '../support/portal/api-document.ts'
+import { type Asker, textOf, untilCaughtUp } from '../support/relay/caught-up.ts'
+import { ADMIN, logIn, SHOP, startTestRelay } from '../support/relay/relay.ts'
+import { inSeconds, metricOf } from '../support/relay/relay-process.ts'
+import { spawnSandbox } from '../support/relay/sandbox-process.ts'
+import { byForm } from '../support/runner/long-form.ts'
+import { temporaryFolder } from '../support/runner/temporary.ts'
 
 const PARCELS = byForm(15, 60)
 const FLAGS = ['--parcels', String(PARCELS), '--seed', '5', '--hard', '0.4', '--loss', '0.2', '--language-gaps', '0.1']

@@ -1,12 +1,12 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { loadConfig } from '../../src/config/config.ts'
 import { signBody } from '../../src/domain/ingest/signature.ts'
-import { pushBody } from '../support/builders.ts'
-import { NO_CARRIER } from '../support/constants.ts'
-import { operatorOf } from '../support/manage.ts'
-import { ask, logIn, push, type Sections, SHARED_KEY, SHOP, spawnRelay, startTestRelay, writeConfig } from '../support/relay.ts'
-import { temporaryFolder } from '../support/temporary.ts'
-import { expectedSignature, startWebhookReceiver } from '../support/webhook-receiver.ts'
+import { pushBody } from '../support/history/builders.ts'
+import { expectedSignature, startWebhookReceiver } from '../support/network/webhook-receiver.ts'
+import { operatorOf } from '../support/relay/manage.ts'
+import { ask, logIn, push, type Sections, SHARED_KEY, SHOP, spawnRelay, startTestRelay, writeConfig } from '../support/relay/relay.ts'
+import { NO_CARRIER } from '../support/runner/constants.ts'
+import { temporaryFolder } from '../support/runner/temporary.ts'
 
 const OTHER_KEY = 'another-shared-key-for-tests'
 /** Ten times the second that is owed. */

@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { closeOpened, goodBody, json, openCarrier } from '../carrier/carrier-double.ts'
-import { fetchDocumented } from '../support/api-document.ts'
-import { byForm } from '../support/long-form.ts'
-import { onPostgres } from '../support/on-postgres.ts'
-import { createLastingDatabase } from '../support/postgres-database.ts'
-import { ADMIN, logIn, startTestRelay } from '../support/relay.ts'
+import { fetchDocumented } from '../support/portal/api-document.ts'
+import { onPostgres } from '../support/relay/on-postgres.ts'
+import { ADMIN, logIn, startTestRelay } from '../support/relay/relay.ts'
+import { byForm } from '../support/runner/long-form.ts'
+import { createLastingDatabase } from '../support/store/postgres-database.ts'
 
 /** At each relay. */
 const QUESTIONS = byForm(40, 200)

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { fetchDocumented } from '../support/api-document.ts'
-import { ADMIN, logIn, startTestRelay } from '../support/relay.ts'
-import { temporaryFolder } from '../support/temporary.ts'
+import { fetchDocumented } from '../support/portal/api-document.ts'
+import { ADMIN, logIn, startTestRelay } from '../support/relay/relay.ts'
+import { temporaryFolder } from '../support/runner/temporary.ts'
 
 test('a body that cannot be used is refused in a sentence that says why, without a word of what it holds', async () => {
   const relay = await startTestRelay(temporaryFolder(), 'http://127.0.0.1:9')

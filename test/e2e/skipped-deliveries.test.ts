@@ -1,10 +1,10 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { pushBody } from '../support/builders.ts'
-import { startHangingReceiver } from '../support/hanging-receiver.ts'
-import { operatorOf } from '../support/manage.ts'
-import { push } from '../support/relay.ts'
-import { idsOfTest, relayOfFile } from '../support/relay-of-file.ts'
-import { startWebhookReceiver } from '../support/webhook-receiver.ts'
+import { pushBody } from '../support/history/builders.ts'
+import { startHangingReceiver } from '../support/network/hanging-receiver.ts'
+import { startWebhookReceiver } from '../support/network/webhook-receiver.ts'
+import { operatorOf } from '../support/relay/manage.ts'
+import { push } from '../support/relay/relay.ts'
+import { idsOfTest, relayOfFile } from '../support/relay/relay-of-file.ts'
 
 const PATIENCE = { timeout: 60_000 }
 // Nothing is retried by itself while a test runs.

@@ -1,11 +1,11 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { pushBody } from '../support/builders.ts'
-import { NO_CARRIER } from '../support/constants.ts'
-import { startHangingReceiver } from '../support/hanging-receiver.ts'
-import { operatorOf } from '../support/manage.ts'
-import { onPostgres } from '../support/on-postgres.ts'
-import { push, startTestRelay } from '../support/relay.ts'
-import { temporaryFolder } from '../support/temporary.ts'
+import { pushBody } from '../support/history/builders.ts'
+import { startHangingReceiver } from '../support/network/hanging-receiver.ts'
+import { operatorOf } from '../support/relay/manage.ts'
+import { onPostgres } from '../support/relay/on-postgres.ts'
+import { push, startTestRelay } from '../support/relay/relay.ts'
+import { NO_CARRIER } from '../support/runner/constants.ts'
+import { temporaryFolder } from '../support/runner/temporary.ts'
 
 const PATIENCE = { timeout: 60_000, interval: 50 }
 const QUEUED = ['queued', null]

@@ -1,12 +1,12 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { fetchDocumented } from '../support/api-document.ts'
-import { type Asker, knownByPush, textOf, untilCaughtUp } from '../support/caught-up.ts'
-import { byForm } from '../support/long-form.ts'
-import { ADMIN, CARRIER_LOGIN, logIn, SHOP, startTestRelay } from '../support/relay.ts'
-import { inSeconds } from '../support/relay-process.ts'
-import { spawnSandbox } from '../support/sandbox-process.ts'
-import { assertCarrierContract, type ContractReport } from '../support/spec-client.ts'
-import { temporaryFolder } from '../support/temporary.ts'
+import { assertCarrierContract, type ContractReport } from '../support/network/spec-client.ts'
+import { fetchDocumented } from '../support/portal/api-document.ts'
+import { type Asker, knownByPush, textOf, untilCaughtUp } from '../support/relay/caught-up.ts'
+import { ADMIN, CARRIER_LOGIN, logIn, SHOP, startTestRelay } from '../support/relay/relay.ts'
+import { inSeconds } from '../support/relay/relay-process.ts'
+import { spawnSandbox } from '../support/relay/sandbox-process.ts'
+import { byForm } from '../support/runner/long-form.ts'
+import { temporaryFolder } from '../support/runner/temporary.ts'
 
 const PARCELS = byForm(20, 40)
 const FLAGS = ['--parcels', String(PARCELS), '--seed', '3', '--hard', '0.4', '--loss', '0.3', '--duplicates', '0.1', '--reorder', '40']

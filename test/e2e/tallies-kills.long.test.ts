@@ -1,10 +1,10 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { pushBody } from '../support/builders.ts'
-import { push, writeConfig } from '../support/relay.ts'
-import { type RunningProcess, runRelay } from '../support/relay-process.ts'
-import { storedNumber } from '../support/stored-rows.ts'
-import { temporaryFolder } from '../support/temporary.ts'
+import { pushBody } from '../support/history/builders.ts'
+import { push, writeConfig } from '../support/relay/relay.ts'
+import { type RunningProcess, runRelay } from '../support/relay/relay-process.ts'
+import { temporaryFolder } from '../support/runner/temporary.ts'
+import { storedNumber } from '../support/store/stored-rows.ts'
 
 const SUM = "select coalesce(sum(json_extract(counts, '$.recorded')), 0) from tally where span = 'day' and kind = 'pushes'"
 const LOT = 5

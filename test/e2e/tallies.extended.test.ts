@@ -1,11 +1,11 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { closeOpened, json, openCarrier } from '../carrier/carrier-double.ts'
-import { fetchDocumented } from '../support/api-document.ts'
-import { pushBody } from '../support/builders.ts'
-import { createVisitor } from '../support/portal-visitor.ts'
-import { ADMIN, ask, logIn, push, SHOP, startTestRelay } from '../support/relay.ts'
-import { temporaryFolder } from '../support/temporary.ts'
+import { pushBody } from '../support/history/builders.ts'
+import { fetchDocumented } from '../support/portal/api-document.ts'
+import { createVisitor } from '../support/portal/portal-visitor.ts'
+import { ADMIN, ask, logIn, push, SHOP, startTestRelay } from '../support/relay/relay.ts'
+import { temporaryFolder } from '../support/runner/temporary.ts'
 
 const shape = z.object({ tallies: z.array(z.object({ from: z.string(), counts: z.record(z.string(), z.number()) })) })
 

@@ -1,8 +1,8 @@
 import { expect, onTestFinished, test } from 'vitest'
 import type { paths } from '../../docs/openapi.d.ts'
-import { pushBody } from '../support/builders.ts'
-import { ADMIN, logIn, push, startTestRelay } from '../support/relay.ts'
-import { temporaryFolder } from '../support/temporary.ts'
+import { pushBody } from '../support/history/builders.ts'
+import { ADMIN, logIn, push, startTestRelay } from '../support/relay/relay.ts'
+import { temporaryFolder } from '../support/runner/temporary.ts'
 
 /** The addresses that answer a GET with JSON, and what that is. */
 type Answers = {

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { problemOf, startWorld } from '../faults/world.ts'
-import { fetchDocumented } from '../support/api-document.ts'
-import { answerBody, pushBody } from '../support/builders.ts'
-import { ADMIN, logIn } from '../support/relay.ts'
+import { answerBody, pushBody } from '../support/history/builders.ts'
+import { fetchDocumented } from '../support/portal/api-document.ts'
+import { ADMIN, logIn } from '../support/relay/relay.ts'
 
 const LINES = 10_000
 

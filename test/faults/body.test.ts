@@ -1,6 +1,6 @@
 import { brotliCompressSync, constants, deflateSync, gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { answerBody, pushBody } from '../support/builders.ts'
+import { answerBody, pushBody } from '../support/history/builders.ts'
 import { signed, startWorld, type Told, type World } from './world.ts'
 
 let world: World

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { raw, start } from '../http/harness.ts'
-import { pushBody } from '../support/builders.ts'
+import { pushBody } from '../support/history/builders.ts'
 import { eventually, rawRequest, signed, startWorld, type World } from './world.ts'
 
 const KNOWN = '90100001'

@@ -1,14 +1,14 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { randomFor } from '../../src/sandbox/random.ts'
-import { textOf } from '../support/caught-up.ts'
-import { NO_CARRIER } from '../support/constants.ts'
-import { byForm } from '../support/long-form.ts'
-import { distinctPushes, startLoad } from '../support/push-load.ts'
-import { logIn, writeConfig } from '../support/relay.ts'
-import { runRelay } from '../support/relay-process.ts'
-import { damageOf, storedBodies } from '../support/stored-rows.ts'
-import { temporaryFolder } from '../support/temporary.ts'
+import { distinctPushes, startLoad } from '../support/network/push-load.ts'
+import { textOf } from '../support/relay/caught-up.ts'
+import { logIn, writeConfig } from '../support/relay/relay.ts'
+import { runRelay } from '../support/relay/relay-process.ts'
+import { NO_CARRIER } from '../support/runner/constants.ts'
+import { byForm } from '../support/runner/long-form.ts'
+import { temporaryFolder } from '../support/runner/temporary.ts'
+import { damageOf, storedBodies } from '../support/store/stored-rows.ts'
 
 /** On one store; then another store is begun. */
 const CYCLES = byForm(1, 5, 25)

@@ -1,12 +1,12 @@
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { pushBody } from '../support/builders.ts'
-import { NO_CARRIER } from '../support/constants.ts'
-import { startForgetful } from '../support/forgetful-server.ts'
-import { onPostgres } from '../support/on-postgres.ts'
-import { ADMIN, ask, logIn, push, startTestRelay } from '../support/relay.ts'
-import { temporaryFolder } from '../support/temporary.ts'
+import { pushBody } from '../support/history/builders.ts'
+import { onPostgres } from '../support/relay/on-postgres.ts'
+import { ADMIN, ask, logIn, push, startTestRelay } from '../support/relay/relay.ts'
+import { NO_CARRIER } from '../support/runner/constants.ts'
+import { temporaryFolder } from '../support/runner/temporary.ts'
+import { startForgetful } from '../support/store/forgetful-server.ts'
 
 /** Only a hang takes longer. */
 const LATE = { timeout: 60_000, interval: 50 }

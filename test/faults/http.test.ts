@@ -1,7 +1,7 @@
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { raw } from '../http/harness.ts'
-import { pushBody } from '../support/builders.ts'
+import { pushBody } from '../support/history/builders.ts'
 import { rawRequest, signed, startWorld, type World } from './world.ts'
 
 const LIMIT = 262_144

@@ -1,11 +1,11 @@
 import { connect } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { pushBody } from '../support/builders.ts'
-import { byForm, SHORT } from '../support/long-form.ts'
-import { push, writeConfig } from '../support/relay.ts'
-import { memoryOf, runRelay } from '../support/relay-process.ts'
-import { temporaryFolder } from '../support/temporary.ts'
+import { pushBody } from '../support/history/builders.ts'
+import { push, writeConfig } from '../support/relay/relay.ts'
+import { memoryOf, runRelay } from '../support/relay/relay-process.ts'
+import { byForm, SHORT } from '../support/runner/long-form.ts'
+import { temporaryFolder } from '../support/runner/temporary.ts'
 import { rawRequest, signed } from './world.ts'
 
 const INPUTS = byForm(300, 300, 100_000)

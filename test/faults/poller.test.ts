@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { answerBody, type PolledEntry, pushBody } from '../support/builders.ts'
+import { answerBody, type PolledEntry, pushBody } from '../support/history/builders.ts'
 import { eventually, problemOf, startWorld, type World } from './world.ts'
 
 let world: World

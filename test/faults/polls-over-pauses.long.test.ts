@@ -1,14 +1,14 @@
 import { afterEach, expect, test, vi } from 'vitest'
 import { closeOpened } from '../carrier/carrier-double.ts'
-import { createFeedConsumer, replayFeed } from '../support/feed-consumer.ts'
-import { LONG } from '../support/long-form.ts'
-import { onPostgres } from '../support/on-postgres.ts'
-import { ask, writeConfig } from '../support/relay.ts'
-import { inSeconds } from '../support/relay-process.ts'
-import { type ReplicaProcess, startReplica, untilShared } from '../support/replica-processes.ts'
-import { seeded } from '../support/seeded.ts'
-import { type Ask, openSlowCarrier } from '../support/slow-carrier.ts'
-import { temporaryFolder } from '../support/temporary.ts'
+import { createFeedConsumer, replayFeed } from '../support/delivery/feed-consumer.ts'
+import { type Ask, openSlowCarrier } from '../support/network/slow-carrier.ts'
+import { onPostgres } from '../support/relay/on-postgres.ts'
+import { ask, writeConfig } from '../support/relay/relay.ts'
+import { inSeconds } from '../support/relay/relay-process.ts'
+import { type ReplicaProcess, startReplica, untilShared } from '../support/relay/replica-processes.ts'
+import { LONG } from '../support/runner/long-form.ts'
+import { seeded } from '../support/runner/seeded.ts'
+import { temporaryFolder } from '../support/runner/temporary.ts'
 
 afterEach(closeOpened)
 

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { raw } from '../http/harness.ts'
-import { answerBody, pushBody } from '../support/builders.ts'
-import { withoutTable } from '../support/stored-rows.ts'
+import { answerBody, pushBody } from '../support/history/builders.ts'
+import { withoutTable } from '../support/store/stored-rows.ts'
 import { problemOf, startWorld, type World } from './world.ts'
 
 const KNOWN = '40000001'

@@ -1,8 +1,8 @@
 import { createHash, createHmac } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { raw } from '../http/harness.ts'
-import { pushBody } from '../support/builders.ts'
-import { SHARED_KEY } from '../support/relay.ts'
+import { pushBody } from '../support/history/builders.ts'
+import { SHARED_KEY } from '../support/relay/relay.ts'
 import { rawRequest, signed, startWorld, type World } from './world.ts'
 
 /** A key with letters that Unicode can write in two ways, and one that happens to be Base64. */

@@ -1,10 +1,10 @@
 import { connect } from 'node:net'
 import { expect, test } from 'vitest'
-import { pushBody } from '../support/builders.ts'
-import { byForm, SHORT } from '../support/long-form.ts'
-import { ask, logIn, push, writeConfig } from '../support/relay.ts'
-import { metricOf, runRelay } from '../support/relay-process.ts'
-import { temporaryFolder } from '../support/temporary.ts'
+import { pushBody } from '../support/history/builders.ts'
+import { ask, logIn, push, writeConfig } from '../support/relay/relay.ts'
+import { metricOf, runRelay } from '../support/relay/relay-process.ts'
+import { byForm, SHORT } from '../support/runner/long-form.ts'
+import { temporaryFolder } from '../support/runner/temporary.ts'
 
 const NUMBER = '70000001'
 /** At most as many as a parcel can have (DOMAIN 1.6), a minute apart. */

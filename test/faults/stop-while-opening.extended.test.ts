@@ -1,14 +1,14 @@
 import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
-import { NO_CARRIER } from '../support/constants.ts'
-import { postJson } from '../support/moves-of-relay.ts'
-import { onPostgres } from '../support/on-postgres.ts'
-import { createDatabase } from '../support/postgres-database.ts'
-import { ADMIN, logIn, type Sections, writeConfig } from '../support/relay.ts'
-import { runRelay } from '../support/relay-process.ts'
-import { startSilentAfterGreeting } from '../support/silent-after-greeting.ts'
-import { temporaryFolder } from '../support/temporary.ts'
+import { startSilentAfterGreeting } from '../support/network/silent-after-greeting.ts'
+import { postJson } from '../support/relay/moves-of-relay.ts'
+import { onPostgres } from '../support/relay/on-postgres.ts'
+import { ADMIN, logIn, type Sections, writeConfig } from '../support/relay/relay.ts'
+import { runRelay } from '../support/relay/relay-process.ts'
+import { NO_CARRIER } from '../support/runner/constants.ts'
+import { temporaryFolder } from '../support/runner/temporary.ts'
+import { createDatabase } from '../support/store/postgres-database.ts'
 
 /** Only a hang takes longer. */
 const LATE = { timeout: 60_000, interval: 20 }

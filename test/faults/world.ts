@@ -4,9 +4,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { json, openCarrier } from '../carrier/carrier-double.ts'
-import { inboxIn } from '../support/inbox.ts'
-import { ADMIN, ask, logIn, push, type Sections, SHARED_KEY, startTestRelay } from '../support/relay.ts'
-import { expectedSignature } from '../support/webhook-receiver.ts'
+import { expectedSignature } from '../support/network/webhook-receiver.ts'
+import { inboxIn } from '../support/relay/inbox.ts'
+import { ADMIN, ask, logIn, push, type Sections, SHARED_KEY, startTestRelay } from '../support/relay/relay.ts'
 
 /** What the carrier says of one identifier in one language: a body to answer 200 with, or null for its 404. */
 type Say = (language: string) => Buffer | null

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { createFailureLog } from '../../src/flow/failure-log.ts'
-import { createLogBook } from '../support/log-book.ts'
+import { createLogBook } from '../support/runner/log-book.ts'
 
 test('of failures that come again and again one in ten seconds is logged, of each kind', () => {
   const { log, lines } = createLogBook()

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { accessSync, constants, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { temporaryFolder } from '../support/temporary.ts'
+import { temporaryFolder } from '../support/runner/temporary.ts'
 
 const RUN = '.ci/run'
 

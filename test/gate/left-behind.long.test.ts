@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
-import { temporaryFolder } from '../support/temporary.ts'
-import { ownGroup, tieToTest } from '../support/tied-process.ts'
+import { temporaryFolder } from '../support/runner/temporary.ts'
+import { ownGroup, tieToTest } from '../support/runner/tied-process.ts'
 
 const HANG = { timeout: 60_000, interval: 50 }
 

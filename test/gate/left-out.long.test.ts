@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { temporaryFolder } from '../support/temporary.ts'
+import { temporaryFolder } from '../support/runner/temporary.ts'
 
 test('without the tools of the system the tests pass, and the last line names what was left out and how to get it', () => {
   const onlyNode = temporaryFolder()

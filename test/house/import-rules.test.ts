@@ -2,7 +2,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
-import { temporaryFolder } from '../support/temporary.ts'
+import { temporaryFolder } from '../support/runner/temporary.ts'
 import { checkHouse } from './check-house.ts'
 import { parseModule, readModules } from './source-module.ts'
 

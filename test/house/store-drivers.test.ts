@@ -13,19 +13,19 @@ const DRIVERS = ['better-sqlite3', 'node:sqlite']
 
 /** Tests look at a store through its verbs, or else through `storedRows`. What is about the file, its log or the disk may open it itself. */
 const OPENS_STORES = [
-  'test/support/stored-rows.ts',
+  'test/support/store/stored-rows.ts',
   // The engine: its file, its log and its migrations.
   'test/store/sqlite/',
   // Holds the schema of the other engine to that of the file.
   'test/store/postgres/postgres-migrate.test.ts',
   // The disk, and what it does to the file.
   'test/faults/durability/',
-  'test/support/simulated-disk.ts',
+  'test/support/store/simulated-disk.ts',
   // Loaded into a relay, to have its driver fail or be less durable.
-  'test/support/failing-store.ts',
-  'test/support/weaker-store.ts',
+  'test/support/store/failing-store.ts',
+  'test/support/store/weaker-store.ts',
   // Competes with a relay for the lock of its file.
-  'test/support/other-writer.ts',
+  'test/support/store/other-writer.ts',
   // Asks which SQLite the driver brings.
   'test/house/versions.test.ts',
 ]
@@ -83,8 +83,8 @@ test('a test elsewhere that opens a store with its driver is found, a loaded one
 
 test('no unit test opens a store, whatever it imports', () => {
   expect(reachStores(modules)).toEqual([])
-  const planted = parseModule('test/flow/x.test.ts', "import { openStore } from '../support/write-side.ts'\nawait openStore(0)")
+  const planted = parseModule('test/flow/x.test.ts', "import { openStore } from '../support/store/write-side.ts'\nawait openStore(0)")
   expect(reachStores([...modules, planted])).toEqual([
-    expect.stringMatching(/^test\/flow\/x\.test\.ts -> test\/support\/write-side\.ts -> .* -> better-sqlite3$/),
+    expect.stringMatching(/^test\/flow\/x\.test\.ts -> test\/support\/store\/write-side\.ts -> .* -> better-sqlite3$/),
   ])
 })

@@ -18,7 +18,7 @@ function loose(path: string, text: string): readonly string[] {
 test('a test ties each process it starts to itself, so that none outlives it', () => {
   // What ties them has a process of its own, to which nothing is tied.
   const paths = readdirSync(TESTS, { recursive: true, encoding: 'utf8' }).filter(
-    (path) => path.endsWith('.ts') && path !== 'support/tied-process.ts' && !path.startsWith('house/'),
+    (path) => path.endsWith('.ts') && path !== 'support/runner/tied-process.ts' && !path.startsWith('house/'),
   )
   expect(paths.length).toBeGreaterThan(300)
   expect(paths.flatMap((path) => loose(`test/${path}`, readFileSync(TESTS + path, 'utf8')))).toEqual([])

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { describe, expect, test } from 'vitest'
 import { ROUTES } from '../../src/http/routes.ts'
-import { apiDocument, expectConforms, operations, validatorAt } from '../support/api-document.ts'
-import { nameOf } from '../support/internal-routes.ts'
+import { apiDocument, expectConforms, operations, validatorAt } from '../support/portal/api-document.ts'
+import { nameOf } from '../support/portal/internal-routes.ts'
 
 test('the document is valid OpenAPI 3.1 by an independent validator', async () => {
   const validator = new Validator()

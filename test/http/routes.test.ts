@@ -3,7 +3,7 @@ import { INTERNAL_ROUTES, ROUTES } from '../../src/http/routes.ts'
 import { idOf } from '../../src/http/server/answer-schemas.ts'
 import { NO_QUERY } from '../../src/http/server/query.ts'
 import { apiRoute } from '../../src/http/server/route.ts'
-import { nameOf, requestOf } from '../support/internal-routes.ts'
+import { nameOf, requestOf } from '../support/portal/internal-routes.ts'
 
 const whole = {
   method: 'get',

@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises'
 import { createServer as createTlsServer } from 'node:tls'
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
 import { closeOpened, connect, goodBody, openRaw, until } from '../carrier/carrier-double.ts'
-import { startForwardProxy } from '../support/forward-proxy.ts'
+import { startForwardProxy } from '../support/network/forward-proxy.ts'
 import { certificate, certificateKey } from './self-signed.ts'
 import { openSender } from './sender-world.ts'
 

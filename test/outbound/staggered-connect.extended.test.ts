@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { connectStaggered, STAGGER_MS, type StartAttempt } from '../../src/outbound/staggered-connect.ts'
 import { openServerSocket } from '../../src/store/postgres/server-socket.ts'
 import { closeOpened, connect, goodBody, json } from '../carrier/carrier-double.ts'
-import { openSilentPort, SILENT_ADDRESS } from '../support/silent-address.ts'
+import { openSilentPort, SILENT_ADDRESS } from '../support/network/silent-address.ts'
 import { LOOPBACK, openSender } from './sender-world.ts'
 
 /** Attempts that do what the test says, on a clock that it moves. */

@@ -11,7 +11,7 @@ import {
   showMoving,
   troubleOn,
 } from '../../src/runtime/disk-watch.ts'
-import { createLogBook } from '../support/log-book.ts'
+import { createLogBook } from '../support/runner/log-book.ts'
 
 const MB = 1024 * 1024
 const limits = { freeBytesMin: 256 * MB, logBytesWarn: 256 * MB }

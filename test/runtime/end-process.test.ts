@@ -3,10 +3,10 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
-import { temporaryFolder } from '../support/temporary.ts'
-import { ownGroup, tieToTest } from '../support/tied-process.ts'
+import { temporaryFolder } from '../support/runner/temporary.ts'
+import { ownGroup, tieToTest } from '../support/runner/tied-process.ts'
 
-const PROGRAM = fileURLToPath(new URL('../support/hanging-process.ts', import.meta.url))
+const PROGRAM = fileURLToPath(new URL('../support/threads/hanging-process.ts', import.meta.url))
 
 async function howItEnds(how: 'thread' | 'alone'): Promise<unknown> {
   const sign = how === 'alone' ? '' : join(temporaryFolder(), 'stands-still')

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { startSchedule } from '../../src/runtime/schedule.ts'
-import { HOUR_MS, MINUTE_MS, NOON } from '../support/constants.ts'
+import { HOUR_MS, MINUTE_MS, NOON } from '../support/runner/constants.ts'
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
 afterEach(() => void vi.useRealTimers())

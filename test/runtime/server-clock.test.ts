@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { createServerClock } from '../../src/runtime/server-clock.ts'
-import { NOON } from '../support/constants.ts'
+import { NOON } from '../support/runner/constants.ts'
 
 /** A server whose clock is `aheadMs` ahead of the monotonic clock of this machine, asked over a network that takes its time both ways. */
 function openServer(aheadMs: number) {

@@ -4,9 +4,9 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { sandboxCommand } from '../../src/cli/sandbox.ts'
-import { tokenOf } from '../support/spec-client.ts'
-import { ownGroup, tieToTest } from '../support/tied-process.ts'
-import { expectedSignature, startWebhookReceiver } from '../support/webhook-receiver.ts'
+import { tokenOf } from '../support/network/spec-client.ts'
+import { expectedSignature, startWebhookReceiver } from '../support/network/webhook-receiver.ts'
+import { ownGroup, tieToTest } from '../support/runner/tied-process.ts'
 import { parsed } from './sandbox-fixture.ts'
 
 const command = fileURLToPath(new URL('../../src/cli/sandbox.ts', import.meta.url))

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { askStatus, assertAll, assertCarrierContract, assertEntry, tokenOf } from '../support/spec-client.ts'
+import { askStatus, assertAll, assertCarrierContract, assertEntry, tokenOf } from '../support/network/spec-client.ts'
 import { entriesOf, stillSandbox } from './sandbox-fixture.ts'
 
 const account = { username: 'demo', password: 'demo-password' }

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import { changedFaults, type Faults, noFaults } from '../../src/sandbox/faults.ts'
 import type { Sandbox } from '../../src/sandbox/handle.ts'
 import type { SandboxOptions } from '../../src/sandbox/options.ts'
-import { askStatus, askToken, type SpecAnswer, tokenOf } from '../support/spec-client.ts'
-import { expectedSignature, startWebhookReceiver, type WebhookReceiver } from '../support/webhook-receiver.ts'
+import { askStatus, askToken, type SpecAnswer, tokenOf } from '../support/network/spec-client.ts'
+import { expectedSignature, startWebhookReceiver, type WebhookReceiver } from '../support/network/webhook-receiver.ts'
 import { entriesOf, parsed, stillSandbox } from './sandbox-fixture.ts'
 
 const account = { username: 'demo', password: 'demo-password' }

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import { parseAllAnswer } from '../../src/domain/history/pull-response.ts'
 import { parseWebhookEvent } from '../../src/domain/ingest/parse-push.ts'
 import { randomFor, shuffled } from '../../src/sandbox/random.ts'
-import { answers, recordAll } from '../support/model.ts'
-import type { Seen } from '../support/observations.ts'
+import { answers, recordAll } from '../support/history/model.ts'
+import type { Seen } from '../support/history/observations.ts'
 import { stillSandbox } from './sandbox-fixture.ts'
 
 function seenPush(body: Uint8Array): Seen {

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Sandbox, SandboxParcel } from '../../src/sandbox/handle.ts'
 import { hardCases } from '../../src/sandbox/hard-cases.ts'
-import { byForm } from '../support/long-form.ts'
-import { startWebhookReceiver } from '../support/webhook-receiver.ts'
+import { startWebhookReceiver } from '../support/network/webhook-receiver.ts'
+import { byForm } from '../support/runner/long-form.ts'
 import { anchorMs, entriesOf, parsed, stillSandbox } from './sandbox-fixture.ts'
 
 type Item = Readonly<Record<string, unknown>>

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { parseAllAnswer } from '../../src/domain/history/pull-response.ts'
-import { answerBody, pushBody } from '../support/builders.ts'
-import { DAY_MS, HOUR_MS, NOON } from '../support/constants.ts'
-import { engines } from '../support/engines.ts'
-import { inboxIn } from '../support/inbox.ts'
-import { recordOptions } from '../support/policy.ts'
-import { storedNumber, storedRows } from '../support/stored-rows.ts'
-import { incomingPush, openStore } from '../support/write-side.ts'
+import { answerBody, pushBody } from '../support/history/builders.ts'
+import { recordOptions } from '../support/history/policy.ts'
+import { inboxIn } from '../support/relay/inbox.ts'
+import { DAY_MS, HOUR_MS, NOON } from '../support/runner/constants.ts'
+import { engines } from '../support/store/engines.ts'
+import { storedNumber, storedRows } from '../support/store/stored-rows.ts'
+import { incomingPush, openStore } from '../support/store/write-side.ts'
 
 const GRACE_MS = recordOptions.missedPushGraceMs
 

@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import type { ReplicaChangeListener } from '../../src/flow/admin/replica-changes.ts'
 import { createClosing } from '../../src/wiring/closing.ts'
 import { beginDuties } from '../../src/wiring/duties.ts'
-import { createLogBook } from '../support/log-book.ts'
+import { createLogBook } from '../support/runner/log-book.ts'
 
 /** What this replica does about the others, as the test tells it of them. */
 function begin() {

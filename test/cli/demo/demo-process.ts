@@ -3,9 +3,9 @@ import { once } from 'node:events'
 import { chmodSync, readdirSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { expect } from 'vitest'
-import { shipped } from '../../support/shipped.ts'
-import { temporaryFolder } from '../../support/temporary.ts'
-import { ownGroup, tieToTest } from '../../support/tied-process.ts'
+import { shipped } from '../../support/runner/shipped.ts'
+import { temporaryFolder } from '../../support/runner/temporary.ts'
+import { ownGroup, tieToTest } from '../../support/runner/tied-process.ts'
 
 /** The command as shipped, in a process group of its own, with a folder for temporary files of its own. */
 export function startDemo(flags: readonly string[]) {

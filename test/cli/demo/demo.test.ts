@@ -2,8 +2,8 @@ import { execFile } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { expect } from 'vitest'
-import { ask, logIn } from '../../support/relay.ts'
-import { testWith } from '../../support/test-with.ts'
+import { ask, logIn } from '../../support/relay/relay.ts'
+import { testWith } from '../../support/runner/test-with.ts'
 import { addressOf, startDemo } from './demo-process.ts'
 
 const run = promisify(execFile)

@@ -4,7 +4,7 @@ import { happeningsBetween } from '../../../src/cli/demo/happenings.ts'
 import { createLiveView, layOut } from '../../../src/cli/demo/live-view.ts'
 import { type Picture, pictureOf, totalsOf } from '../../../src/cli/demo/picture.ts'
 import { startSandbox } from '../../../src/sandbox/sandbox.ts'
-import { startWebhookReceiver } from '../../support/webhook-receiver.ts'
+import { startWebhookReceiver } from '../../support/network/webhook-receiver.ts'
 
 /** A finished world of which a receiver was pushed what was not lost, and of which the relay would say what `historyOf` does. */
 async function finishedPicture(loss: number, historyOf: (answer: string) => string | null): Promise<Picture> {

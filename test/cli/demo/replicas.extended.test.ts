@@ -3,8 +3,8 @@ import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
-import { byForm, onlyLong } from '../../support/long-form.ts'
-import { temporaryFolder } from '../../support/temporary.ts'
+import { byForm, onlyLong } from '../../support/runner/long-form.ts'
+import { temporaryFolder } from '../../support/runner/temporary.ts'
 import { startDemo } from './demo-process.ts'
 
 const FLAGS = ['--store', 'postgres', '--free-ports', '--parcels', '6', '--seconds', byForm('2', '4'), '--until-complete']

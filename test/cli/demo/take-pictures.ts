@@ -4,8 +4,8 @@ import { mkdirSync, statSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import type { Locator, Page } from 'playwright-core'
 import { ADMIN } from '../../../src/cli/demo/shop.ts'
-import { startBrowser } from '../../support/browser.ts'
-import { ownGroup, tieToTest } from '../../support/tied-process.ts'
+import { startBrowser } from '../../support/portal/browser.ts'
+import { ownGroup, tieToTest } from '../../support/runner/tied-process.ts'
 
 // The pictures of the portal in the README, of what the demo shows when every history is complete. `npm run pictures` makes them.
 

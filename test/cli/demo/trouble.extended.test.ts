@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createVisitor } from '../../support/portal-visitor.ts'
+import { createVisitor } from '../../support/portal/portal-visitor.ts'
 import { addressOf, startDemo } from './demo-process.ts'
 
 /** What the portal of a demo has to say of its trouble, page by page. */

@@ -3,8 +3,8 @@ import { areOnlyMisunderstood, doPollsFindAll, isNew, problemsOf, type Situation
 import { noFilters } from '../../../src/domain/delivery/endpoint.ts'
 import { newHealth } from '../../../src/domain/delivery/endpoint-health.ts'
 import type { EndpointState } from '../../../src/domain/delivery/endpoint-state.ts'
-import { CARRIER } from '../../support/carrier-state.ts'
-import { WELL } from '../../support/situation.ts'
+import { CARRIER } from '../../support/network/carrier-state.ts'
+import { WELL } from '../../support/portal/situation.ts'
 
 const fine = WELL
 const DISK = { freeBytes: 200, freeBytesMin: 100, totalBytes: 1000, storeBytes: 10, path: '/data/relay.db' }

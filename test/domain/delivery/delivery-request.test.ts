@@ -5,9 +5,9 @@ import { createDeliverySigner, type DeliveryContent, encodeEvent } from '../../.
 import { emptyParcel, observe, presentRecord } from '../../../src/domain/history/parcel-record.ts'
 import { parseWebhookEvent } from '../../../src/domain/ingest/parse-push.ts'
 import { createVerifier } from '../../../src/domain/ingest/signature.ts'
-import { aPoll, aPush, pushBody, readBack } from '../../support/builders.ts'
-import { definedHmac, opensslHmac } from '../../support/independent-hmac.ts'
-import { testWith } from '../../support/test-with.ts'
+import { definedHmac, opensslHmac } from '../../support/delivery/independent-hmac.ts'
+import { aPoll, aPush, pushBody, readBack } from '../../support/history/builders.ts'
+import { testWith } from '../../support/runner/test-with.ts'
 
 const KEY = 'nyckel-åäö-shop'
 const OLD_KEY = 'the-key-before-it'

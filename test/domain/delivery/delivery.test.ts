@@ -11,7 +11,7 @@ import {
   settle,
 } from '../../../src/domain/delivery/delivery.ts'
 import { type EndpointHealth, healthAfter, newHealth } from '../../../src/domain/delivery/endpoint-health.ts'
-import { HOUR_MS } from '../../support/constants.ts'
+import { HOUR_MS } from '../../support/runner/constants.ts'
 
 const policy: BackoffPolicy = {
   scheduleMs: [5_000, 300_000, 1_800_000, 2, 5, 10, 10].map((wait) => (wait < 100 ? wait * HOUR_MS : wait)),

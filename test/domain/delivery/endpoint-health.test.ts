@@ -12,7 +12,7 @@ import {
   startProbing,
   wakeWaiting,
 } from '../../../src/domain/delivery/endpoint-health.ts'
-import { HOUR_MS } from '../../support/constants.ts'
+import { HOUR_MS } from '../../support/runner/constants.ts'
 
 const NOW = Date.parse('2026-03-01T12:00:00Z')
 const accepted: AttemptOutcome = { kind: 'accepted', status: 200 }

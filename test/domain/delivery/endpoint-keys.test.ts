@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { endOverlap, keysAfterUse, keysAt, keysChangeAtMs, onlyKey, rotateKeys } from '../../../src/domain/delivery/endpoint-keys.ts'
-import { DAY_MS } from '../../support/constants.ts'
+import { DAY_MS } from '../../support/runner/constants.ts'
 
 const NOW = 1_000_000
 const rotating = rotateKeys(onlyKey('old'), 'new', NOW)

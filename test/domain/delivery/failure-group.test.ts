@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { AttemptResult } from '../../../src/domain/delivery/delivery.ts'
 import { groupFailures } from '../../../src/domain/delivery/failure-group.ts'
-import { NOON } from '../../support/constants.ts'
+import { NOON } from '../../support/runner/constants.ts'
 
 function answered(status: number, text: string): AttemptResult {
   const kept = { durationMs: 1, answerStart: Buffer.from(text) }

@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { newHealth } from '../../../src/domain/delivery/endpoint-health.ts'
 import type { EndpointState } from '../../../src/domain/delivery/endpoint-state.ts'
 import { isToBeRemoved, lookAtUnnamed } from '../../../src/domain/delivery/unnamed-endpoint.ts'
-import { MINUTE_MS } from '../../support/constants.ts'
-import { endpointNamed } from '../../support/unnamed.ts'
+import { endpointNamed } from '../../support/delivery/unnamed.ts'
+import { MINUTE_MS } from '../../support/runner/constants.ts'
 
 const REMOVE_AFTER_MS = 15 * MINUTE_MS
 const state: EndpointState = {

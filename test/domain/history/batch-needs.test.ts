@@ -9,8 +9,8 @@ import type { Incoming } from '../../../src/domain/history/recording.ts'
 import { type KeptSighting, sightingsOf } from '../../../src/domain/history/sightings.ts'
 import { addLoaded, joinKey, NO_PARCEL, onlyNeeds, pushKey, startSnapshot } from '../../../src/domain/history/snapshot.ts'
 import { parsePush } from '../../../src/domain/ingest/parse-push.ts'
-import { aPoll, aPush, type PollFields, type PushFields, pushBody } from '../../support/builders.ts'
-import { NOON } from '../../support/constants.ts'
+import { aPoll, aPush, type PollFields, type PushFields, pushBody } from '../../support/history/builders.ts'
+import { NOON } from '../../support/runner/constants.ts'
 
 /** The second of an event of `aPush`. */
 const TEN = Date.UTC(2026, 2, 1, 10) / 1000

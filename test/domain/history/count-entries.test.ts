@@ -4,8 +4,8 @@ import { noAudience } from '../../../src/domain/history/audience.ts'
 import { createEntryCount } from '../../../src/domain/history/count-entries.ts'
 import { deriveEntries } from '../../../src/domain/history/history.ts'
 import { type KeptSighting, sightingsOf, uniteSightings } from '../../../src/domain/history/sightings.ts'
-import { casesOf } from '../../support/long-form.ts'
-import { observations, type Seen } from '../../support/observations.ts'
+import { observations, type Seen } from '../../support/history/observations.ts'
+import { casesOf } from '../../support/runner/long-form.ts'
 
 const RUNS = casesOf(2000, 200)
 

@@ -7,10 +7,10 @@ import { emptyParcel, observe, presentRecord } from '../../../src/domain/history
 import { encodeAll, encodeLatest, parseAllAnswer } from '../../../src/domain/history/pull-response.ts'
 import { type KeptSighting, sightingsOf } from '../../../src/domain/history/sightings.ts'
 import { joinedKey, keyOf, keysFit, precisionRank, type SightingKey } from '../../../src/domain/history/status-entry.ts'
-import { answerBody, aPoll, aPush, readBack } from '../../support/builders.ts'
-import { HOUR_MS, NOON } from '../../support/constants.ts'
-import { casesOf } from '../../support/long-form.ts'
-import { type Observation, observations } from '../../support/observations.ts'
+import { answerBody, aPoll, aPush, readBack } from '../../support/history/builders.ts'
+import { type Observation, observations } from '../../support/history/observations.ts'
+import { HOUR_MS, NOON } from '../../support/runner/constants.ts'
+import { casesOf } from '../../support/runner/long-form.ts'
 
 const present = (...observations: readonly Observation[]) => presentRecord(observations.reduce(observe, emptyParcel))
 const entriesOf = (...observations: readonly Observation[]) => present(...observations).entries

@@ -5,9 +5,16 @@ import { deriveEntries, type Entry } from '../../../src/domain/history/history.t
 import type { ParcelRecord } from '../../../src/domain/history/parcel-record.ts'
 import { type KeptSighting, mergeSightings, sightingsOf } from '../../../src/domain/history/sightings.ts'
 import { groupOf, joinedKey, keyOf, keysFit } from '../../../src/domain/history/status-entry.ts'
-import { casesOf, LONG } from '../../support/long-form.ts'
-import { answers, type Matcher, recordAll } from '../../support/model.ts'
-import { copiesAroundAnother, everyOrder, type Observation, observations, rearranged, type Seen } from '../../support/observations.ts'
+import { answers, type Matcher, recordAll } from '../../support/history/model.ts'
+import {
+  copiesAroundAnother,
+  everyOrder,
+  type Observation,
+  observations,
+  rearranged,
+  type Seen,
+} from '../../support/history/observations.ts'
+import { casesOf, LONG } from '../../support/runner/long-form.ts'
 
 /** `npm run faults` takes its time. */
 const RUNS = LONG ? 10_000 : casesOf(1000, 150)

@@ -7,12 +7,12 @@ import type { Incoming } from '../../../src/domain/history/recording.ts'
 import { type KeptSighting, sightingId, sightingsOf, uniteSightings } from '../../../src/domain/history/sightings.ts'
 import { parsePush } from '../../../src/domain/ingest/parse-push.ts'
 import { createCarrierModelKeeper } from '../../../src/flow/polling/carrier-model.ts'
-import { aPoll, aPush } from '../../support/builders.ts'
-import { NOON } from '../../support/constants.ts'
-import { casesOf } from '../../support/long-form.ts'
-import { createMemoryRecording } from '../../support/memory-recording.ts'
-import { observations, rearranged, type Seen } from '../../support/observations.ts'
-import { recordOptions } from '../../support/policy.ts'
+import { aPoll, aPush } from '../../support/history/builders.ts'
+import { observations, rearranged, type Seen } from '../../support/history/observations.ts'
+import { recordOptions } from '../../support/history/policy.ts'
+import { NOON } from '../../support/runner/constants.ts'
+import { casesOf } from '../../support/runner/long-form.ts'
+import { createMemoryRecording } from '../../support/store/memory-recording.ts'
 
 const RUNS = casesOf(1000, 150)
 const model = createCarrierModelKeeper({ now: () => NOON }).current()

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { anomaliesOf } from '../../../src/domain/ingest/anomaly.ts'
-import { aPoll, aPush, type PolledEntry } from '../../support/builders.ts'
+import { aPoll, aPush, type PolledEntry } from '../../support/history/builders.ts'
 
 const atMs = Date.UTC(2026, 2, 1, 10)
 const push = aPush({ eventTime: '2026-03-01T10:00:00.000Z' })

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { parseWebhookEvent } from '../../../src/domain/ingest/parse-push.ts'
-import { aPush, pushBody } from '../../support/builders.ts'
+import { aPush, pushBody } from '../../support/history/builders.ts'
 
 const read = (body: string | Uint8Array, encoding: string | null = null) => parseWebhookEvent(Buffer.from(body), encoding)
 const event = (change: object) => Buffer.from(JSON.stringify({ ...JSON.parse(pushBody().toString()), ...change }))

@@ -2,8 +2,8 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { type CadenceFacts, type CadenceModel, nextPoll, pollValue } from '../../../src/domain/polling/cadence.ts'
 import { emptyScanRate } from '../../../src/domain/polling/scan-rate.ts'
-import { DAY_MS, HOUR_MS, NOON } from '../../support/constants.ts'
-import { cadence } from '../../support/policy.ts'
+import { cadence } from '../../support/history/policy.ts'
+import { DAY_MS, HOUR_MS, NOON } from '../../support/runner/constants.ts'
 
 const facts = (change: Partial<CadenceFacts> = {}): CadenceFacts => ({
   parcelId: 0,

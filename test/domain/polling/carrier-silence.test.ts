@@ -10,8 +10,8 @@ import {
   silentMs,
 } from '../../../src/domain/polling/carrier-silence.ts'
 import { emptyScanRate } from '../../../src/domain/polling/scan-rate.ts'
-import { DAY_MS, HOUR_MS } from '../../support/constants.ts'
-import { cadence } from '../../support/policy.ts'
+import { cadence } from '../../support/history/policy.ts'
+import { DAY_MS, HOUR_MS } from '../../support/runner/constants.ts'
 
 const START = Date.UTC(2026, 2, 1, 12)
 

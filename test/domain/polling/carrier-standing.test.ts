@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { CarrierState } from '../../../src/domain/polling/carrier-answer.ts'
 import { carrierStanding } from '../../../src/domain/polling/carrier-standing.ts'
-import { CARRIER } from '../../support/carrier-state.ts'
+import { CARRIER } from '../../support/network/carrier-state.ts'
 
 const standing = (change: Partial<CarrierState>) => carrierStanding({ ...CARRIER, ...change })
 const RATE_LIMITED = { reason: 'rate_limited', atMs: 2000 } as const

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import { type CadenceFacts, type CadenceModel, nextPoll } from '../../../src/domain/polling/cadence.ts'
 import { describePoll, describeStop } from '../../../src/domain/polling/poll-reason.ts'
 import { emptyScanRate, learnScanRate } from '../../../src/domain/polling/scan-rate.ts'
-import { DAY_MS, HOUR_MS, NOON } from '../../support/constants.ts'
-import { cadence } from '../../support/policy.ts'
+import { cadence } from '../../support/history/policy.ts'
+import { DAY_MS, HOUR_MS, NOON } from '../../support/runner/constants.ts'
 
 const delivered = { status: 'DeliverySucceeded', atMs: NOON }
 

@@ -9,7 +9,7 @@ import {
   type UnpushedEntries,
   unpushedSinceLast,
 } from '../../../src/domain/polling/push-health.ts'
-import { HOUR_MS, MINUTE_MS } from '../../support/constants.ts'
+import { HOUR_MS, MINUTE_MS } from '../../support/runner/constants.ts'
 
 const START = Date.UTC(2026, 2, 2, 8)
 

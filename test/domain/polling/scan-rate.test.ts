@@ -9,8 +9,8 @@ import {
   type ScanRate,
   type ScanSample,
 } from '../../../src/domain/polling/scan-rate.ts'
-import { DAY_MS, HOUR_MS } from '../../support/constants.ts'
-import { cadence } from '../../support/policy.ts'
+import { cadence } from '../../support/history/policy.ts'
+import { DAY_MS, HOUR_MS } from '../../support/runner/constants.ts'
 
 /** A Monday. */
 const MONDAY = Date.UTC(2026, 2, 2)

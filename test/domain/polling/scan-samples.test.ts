@@ -5,9 +5,9 @@ import { mergeSightings, sightingsOf } from '../../../src/domain/history/sightin
 import { cadenceFactsOf, scheduleNextPoll } from '../../../src/domain/polling/next-poll.ts'
 import { emptyScanRate, learnScanRate, type ScanSample } from '../../../src/domain/polling/scan-rate.ts'
 import { scanSamplesOf } from '../../../src/domain/polling/scan-samples.ts'
-import { aPoll } from '../../support/builders.ts'
-import { DAY_MS, HOUR_MS, NOON } from '../../support/constants.ts'
-import { cadence } from '../../support/policy.ts'
+import { aPoll } from '../../support/history/builders.ts'
+import { cadence } from '../../support/history/policy.ts'
+import { DAY_MS, HOUR_MS, NOON } from '../../support/runner/constants.ts'
 
 const CREATED = { status: 'Created', detailedStatus: 'Created' }
 const iso = (atMs: number) => new Date(atMs).toISOString()

@@ -2,11 +2,11 @@ import { closeSync, openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { expect, onTestFinished, test } from 'vitest'
-import { operatorOf } from '../../support/manage.ts'
-import { distinctPushes, pushPipelined } from '../../support/pipelined-pushes.ts'
-import { ask, logIn, push } from '../../support/relay.ts'
-import { spawnTraced, type TracedRelay } from '../../support/strace.ts'
-import { temporaryFolder } from '../../support/temporary.ts'
+import { distinctPushes, pushPipelined } from '../../support/network/pipelined-pushes.ts'
+import { operatorOf } from '../../support/relay/manage.ts'
+import { ask, logIn, push } from '../../support/relay/relay.ts'
+import { temporaryFolder } from '../../support/runner/temporary.ts'
+import { spawnTraced, type TracedRelay } from '../../support/store/strace.ts'
 
 async function startedOn(folder: string): Promise<TracedRelay> {
   const relay = await spawnTraced(folder)

@@ -1,13 +1,13 @@
 import { copyFileSync, existsSync, linkSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { pushBody } from '../../support/builders.ts'
-import { byForm } from '../../support/long-form.ts'
-import { operatorOf } from '../../support/manage.ts'
-import { push } from '../../support/relay.ts'
-import { spawnTraced, type TracedRelay, type TraceOptions } from '../../support/strace.ts'
-import { temporaryFolder } from '../../support/temporary.ts'
-import { startWebhookReceiver } from '../../support/webhook-receiver.ts'
+import { pushBody } from '../../support/history/builders.ts'
+import { startWebhookReceiver } from '../../support/network/webhook-receiver.ts'
+import { operatorOf } from '../../support/relay/manage.ts'
+import { push } from '../../support/relay/relay.ts'
+import { byForm } from '../../support/runner/long-form.ts'
+import { temporaryFolder } from '../../support/runner/temporary.ts'
+import { spawnTraced, type TracedRelay, type TraceOptions } from '../../support/store/strace.ts'
 
 const RELAYING = { delivery: { allowNetworks: ['127.0.0.0/8'], schedule: ['250ms', '250ms', '250ms', '250ms', '1s'] } }
 

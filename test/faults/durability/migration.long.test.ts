@@ -3,10 +3,10 @@ import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { expect } from 'vitest'
 import { openSqliteWriter } from '../../../src/store/sqlite/sqlite.ts'
-import { byForm } from '../../support/long-form.ts'
-import { NotReady, spawnTraced } from '../../support/strace.ts'
-import { temporaryFolder } from '../../support/temporary.ts'
-import { testWith } from '../../support/test-with.ts'
+import { byForm } from '../../support/runner/long-form.ts'
+import { temporaryFolder } from '../../support/runner/temporary.ts'
+import { testWith } from '../../support/runner/test-with.ts'
+import { NotReady, spawnTraced } from '../../support/store/strace.ts'
 
 /** Every call of a first start by `npm run faults`; here one that kills it before anything is there, and one after which it is ready. */
 const CALLS: Readonly<Record<string, readonly number[]>> = byForm(

@@ -2,12 +2,12 @@ import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, t
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { openSqliteWriter } from '../../../src/store/sqlite/sqlite.ts'
-import { byForm } from '../../support/long-form.ts'
-import { distinctPushes, pushPipelined } from '../../support/pipelined-pushes.ts'
-import { readStore } from '../../support/simulated-disk.ts'
-import { spawnTraced } from '../../support/strace.ts'
-import { temporaryFolder } from '../../support/temporary.ts'
-import { testWith } from '../../support/test-with.ts'
+import { distinctPushes, pushPipelined } from '../../support/network/pipelined-pushes.ts'
+import { byForm } from '../../support/runner/long-form.ts'
+import { temporaryFolder } from '../../support/runner/temporary.ts'
+import { testWith } from '../../support/runner/test-with.ts'
+import { readStore } from '../../support/store/simulated-disk.ts'
+import { spawnTraced } from '../../support/store/strace.ts'
 
 /** A store that a relay filled and left. */
 async function filledStore(): Promise<string> {

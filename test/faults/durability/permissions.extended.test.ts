@@ -1,11 +1,11 @@
 import { chmodSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { pushBody } from '../../support/builders.ts'
-import { byForm } from '../../support/long-form.ts'
-import { ADMIN, logIn, push } from '../../support/relay.ts'
-import { spawnTraced, type TracedRelay, type TraceOptions } from '../../support/strace.ts'
-import { temporaryFolder } from '../../support/temporary.ts'
+import { pushBody } from '../../support/history/builders.ts'
+import { ADMIN, logIn, push } from '../../support/relay/relay.ts'
+import { byForm } from '../../support/runner/long-form.ts'
+import { temporaryFolder } from '../../support/runner/temporary.ts'
+import { spawnTraced, type TracedRelay, type TraceOptions } from '../../support/store/strace.ts'
 
 async function startedOn(folder: string, options: TraceOptions = {}): Promise<TracedRelay> {
   const relay = await spawnTraced(folder, options)

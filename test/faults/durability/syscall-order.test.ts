@@ -1,10 +1,10 @@
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import { onlyLong } from '../../support/long-form.ts'
-import { distinctPushes, pushPipelined } from '../../support/pipelined-pushes.ts'
-import { dataOf, readTrace, STORE_AND_SOCKET_CALLS, type SystemCall, spawnTraced } from '../../support/strace.ts'
-import { temporaryFolder } from '../../support/temporary.ts'
-import { testWith } from '../../support/test-with.ts'
+import { distinctPushes, pushPipelined } from '../../support/network/pipelined-pushes.ts'
+import { onlyLong } from '../../support/runner/long-form.ts'
+import { temporaryFolder } from '../../support/runner/temporary.ts'
+import { testWith } from '../../support/runner/test-with.ts'
+import { dataOf, readTrace, STORE_AND_SOCKET_CALLS, type SystemCall, spawnTraced } from '../../support/store/strace.ts'
 
 const PUSHES = 50
 const OK = hex('HTTP/1.1 200')

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { AppError } from '../../../src/domain/errors.ts'
 import { ATOMIC_MAX, createImportWatches } from '../../../src/flow/admin/import-watches.ts'
-import { OPERATOR } from '../../support/operator.ts'
+import { OPERATOR } from '../../support/relay/operator.ts'
 
 /** A store that takes so many transactions and then no more, until it is told to. */
 function openList(transactions: number) {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { StorageFailure } from '../../../src/domain/errors.ts'
 import { createReadiness, type ReadinessPorts } from '../../../src/flow/admin/readiness.ts'
-import { CARRIER } from '../../support/carrier-state.ts'
+import { CARRIER } from '../../support/network/carrier-state.ts'
 
 function readinessOf(ping: () => Promise<undefined>, carrier = CARRIER) {
   return createReadiness({

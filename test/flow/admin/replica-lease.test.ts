@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { type LapseReason, openReplicaLease } from '../../../src/flow/admin/replica-lease.ts'
-import { createFakeReplicas } from '../../support/fake-replicas.ts'
-import { createLogBook } from '../../support/log-book.ts'
+import { createFakeReplicas } from '../../support/relay/fake-replicas.ts'
+import { createLogBook } from '../../support/runner/log-book.ts'
 
 const TTL_MS = 5000
 const config = { configFingerprint: 'abc', endpoints: [], atRestKeys: [] }

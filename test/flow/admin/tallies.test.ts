@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { spanStart, type TallyAddition } from '../../../src/domain/admin/tally.ts'
 import { createTallies } from '../../../src/flow/admin/tallies.ts'
 import type { Meter } from '../../../src/flow/ports.ts'
-import { HOUR_MS, NOON } from '../../support/constants.ts'
+import { HOUR_MS, NOON } from '../../support/runner/constants.ts'
 
 function start() {
   let nowMs = NOON

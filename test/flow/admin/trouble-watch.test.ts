@@ -2,9 +2,9 @@ import { expect, test } from 'vitest'
 import type { OperatorEvent } from '../../../src/domain/delivery/operator-event.ts'
 import type { CarrierState } from '../../../src/domain/polling/carrier-answer.ts'
 import { createTroubleWatch } from '../../../src/flow/admin/trouble-watch.ts'
-import { CARRIER } from '../../support/carrier-state.ts'
-import { DAY_MS, NOON } from '../../support/constants.ts'
-import { createLogBook } from '../../support/log-book.ts'
+import { CARRIER } from '../../support/network/carrier-state.ts'
+import { DAY_MS, NOON } from '../../support/runner/constants.ts'
+import { createLogBook } from '../../support/runner/log-book.ts'
 
 const MB = 1024 * 1024
 

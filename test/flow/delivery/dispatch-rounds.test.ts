@@ -5,8 +5,8 @@ import { createEndpointLog } from '../../../src/flow/delivery/dispatching/endpoi
 import { createEndpointQueues } from '../../../src/flow/delivery/dispatching/endpoint-queues.ts'
 import { createEndpointRates } from '../../../src/flow/delivery/dispatching/endpoint-rates.ts'
 import { createRoundTimes } from '../../../src/flow/delivery/dispatching/round-times.ts'
-import { allEndpoints } from '../../support/held-endpoints.ts'
-import { createLogBook } from '../../support/log-book.ts'
+import { allEndpoints } from '../../support/relay/held-endpoints.ts'
+import { createLogBook } from '../../support/runner/log-book.ts'
 
 const claim = (deliveryId: number): ClaimedDelivery => ({
   deliveryId,

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import { newHealth } from '../../../src/domain/delivery/endpoint-health.ts'
 import type { EndpointBacklog, EndpointState } from '../../../src/domain/delivery/endpoint-state.ts'
 import { readEndpointGauges } from '../../../src/flow/delivery/endpoint-gauges.ts'
-import { NOON } from '../../support/constants.ts'
-import { endpointSettings } from '../../support/stored-endpoint.ts'
+import { endpointSettings } from '../../support/delivery/stored-endpoint.ts'
+import { NOON } from '../../support/runner/constants.ts'
 
 function stateOf(id: string, change: Partial<EndpointState> = {}): EndpointState {
   const endpoint = { ...endpointSettings, id, name: `shop-${id}` }

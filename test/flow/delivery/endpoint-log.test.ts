@@ -3,8 +3,8 @@ import type { AttemptResult } from '../../../src/domain/delivery/delivery.ts'
 import { newHealth } from '../../../src/domain/delivery/endpoint-health.ts'
 import type { EndpointState } from '../../../src/domain/delivery/endpoint-state.ts'
 import { createEndpointLog } from '../../../src/flow/delivery/dispatching/endpoint-log.ts'
-import { createLogBook } from '../../support/log-book.ts'
-import { endpointSettings } from '../../support/stored-endpoint.ts'
+import { endpointSettings } from '../../support/delivery/stored-endpoint.ts'
+import { createLogBook } from '../../support/runner/log-book.ts'
 
 const refused: AttemptResult = { kind: 'rejected', status: 500, retryAfterMs: null, durationMs: 1, answerStart: new Uint8Array() }
 const probing = { ...newHealth, probing: { atMs: 5000, failed: 0 } }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { createEndpointRates } from '../../../src/flow/delivery/dispatching/endpoint-rates.ts'
-import { endpointSettings } from '../../support/stored-endpoint.ts'
+import { endpointSettings } from '../../support/delivery/stored-endpoint.ts'
 
 const endpoint = (ratePerSecond: number | null) => ({ ...endpointSettings, id: '1', ratePerSecond })
 

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { DispatchRound, DispatchRoundReport } from '../../../src/domain/delivery/dispatch-round.ts'
 import type { HeldEndpoints } from '../../../src/flow/delivery/dispatching/dispatch-rounds.ts'
 import { createDispatcher } from '../../../src/flow/delivery/dispatching/dispatcher.ts'
-import { allEndpoints } from '../../support/held-endpoints.ts'
+import { allEndpoints } from '../../support/relay/held-endpoints.ts'
 
 const NOTHING: DispatchRoundReport = { claimed: [], overtaken: [], endpoints: [], notices: [], more: [], nextAtMs: null }
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { createRoundFailures } from '../../../src/flow/delivery/dispatching/dispatch-rounds.ts'
-import { createLogBook } from '../../support/log-book.ts'
+import { createLogBook } from '../../support/runner/log-book.ts'
 
 function open() {
   const { log, lines } = createLogBook()

@@ -9,7 +9,7 @@ import { createServe, type ServeOptions } from '../../../src/flow/history/serve.
 import type { Log } from '../../../src/flow/ports.ts'
 import { createAnswerCache } from '../../../src/runtime/answer-cache.ts'
 import { createChangeTable, tellChanged } from '../../../src/runtime/threads/change-table.ts'
-import { aPoll } from '../../support/builders.ts'
+import { aPoll } from '../../support/history/builders.ts'
 
 export const NUMBER = 'AB123456789SE'
 const silent: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }

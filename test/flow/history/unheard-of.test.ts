@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { CarrierAnswer, UnavailableReason } from '../../../src/domain/polling/carrier-answer.ts'
-import { aPoll } from '../../support/builders.ts'
-import { MINUTE_MS } from '../../support/constants.ts'
+import { aPoll } from '../../support/history/builders.ts'
+import { MINUTE_MS } from '../../support/runner/constants.ts'
 import { anEntry, aView, createWorld, found, NUMBER } from './serve-world.ts'
 
 const text = (served: { readonly body: Buffer }) => served.body.toString()

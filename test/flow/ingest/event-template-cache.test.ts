@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { parseWebhookEvent } from '../../../src/domain/ingest/parse-push.ts'
 import { type CachedTemplate, createEventTemplateCache } from '../../../src/flow/ingest/event-template-cache.ts'
-import { pushBody } from '../../support/builders.ts'
+import { pushBody } from '../../support/history/builders.ts'
 
 /** Of each text one for each of these: a form is known from the third on. */
 const TIMES = [

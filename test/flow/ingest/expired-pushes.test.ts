@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { createExpiredPushWarning } from '../../../src/flow/ingest/expired-pushes.ts'
-import { createLogBook } from '../../support/log-book.ts'
+import { createLogBook } from '../../support/runner/log-book.ts'
 
 function open() {
   let nowMs = 0

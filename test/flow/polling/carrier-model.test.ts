@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { silentMs } from '../../../src/domain/polling/carrier-silence.ts'
 import { emptyScanRate, type ScanSample } from '../../../src/domain/polling/scan-rate.ts'
 import { createCarrierModelKeeper } from '../../../src/flow/polling/carrier-model.ts'
-import { DAY_MS, HOUR_MS } from '../../support/constants.ts'
+import { DAY_MS, HOUR_MS } from '../../support/runner/constants.ts'
 
 const START_MS = Date.UTC(2026, 2, 2, 8)
 const wait: ScanSample = {

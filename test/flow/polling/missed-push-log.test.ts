@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { createMissedPushLog } from '../../../src/flow/polling/missed-push-log.ts'
-import { createLogBook } from '../../support/log-book.ts'
+import { createLogBook } from '../../support/runner/log-book.ts'
 
 test('missed pushes are a line a minute, with their number and identifiers that the API accepts', () => {
   let nowMs = 0

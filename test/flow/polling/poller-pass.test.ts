@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { createPollerPass } from '../../../src/flow/polling/poller-pass.ts'
-import { HOUR_MS } from '../../support/constants.ts'
-import { createLogBook } from '../../support/log-book.ts'
+import { HOUR_MS } from '../../support/runner/constants.ts'
+import { createLogBook } from '../../support/runner/log-book.ts'
 
 function start() {
   const done: string[] = []

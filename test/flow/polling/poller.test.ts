@@ -3,7 +3,7 @@ import type { DuePoll } from '../../../src/domain/polling/poll.ts'
 import { createPoller } from '../../../src/flow/polling/poller.ts'
 import { createPollsUnderWay } from '../../../src/flow/polling/polls-under-way.ts'
 import type { PollEnd } from '../../../src/flow/polling/refresh.ts'
-import { createLogBook } from '../../support/log-book.ts'
+import { createLogBook } from '../../support/runner/log-book.ts'
 
 const CONCURRENCY = 4
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { PushHealth } from '../../../src/domain/polling/push-health.ts'
 import { openPushHealthMonitor } from '../../../src/flow/polling/push-health-monitor.ts'
-import { createLogBook } from '../../support/log-book.ts'
+import { createLogBook } from '../../support/runner/log-book.ts'
 
 test('a change of how pushes fare is logged once, and an operator event that waits is sent at once', async () => {
   const told: { readonly health: PushHealth; readonly eventQueued: boolean }[] = [

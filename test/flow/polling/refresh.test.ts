@@ -5,7 +5,7 @@ import type { IncomingPoll } from '../../../src/domain/history/recording.ts'
 import type { CarrierAnswer } from '../../../src/domain/polling/carrier-answer.ts'
 import type { PollFailure } from '../../../src/domain/polling/poll.ts'
 import { createRefresh } from '../../../src/flow/polling/refresh.ts'
-import { aPoll } from '../../support/builders.ts'
+import { aPoll } from '../../support/history/builders.ts'
 
 const DUE = { parcelId: 7, identifiers: ['AB123456789SE', '1001'] }
 

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import { beforeAll, test } from 'vitest'
-import { ownGroup, tieToTest } from '../../support/tied-process.ts'
+import { ownGroup, tieToTest } from '../../support/runner/tied-process.ts'
 
 const { ENDS = '', TELLS = '' } = process.env
 

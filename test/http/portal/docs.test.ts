@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { MANUAL, PICTURES } from '../../../src/http/portal/docs/manual.ts'
 import { loadMarkdown } from '../../../src/http/portal/docs/markdown.ts'
 import { RUNBOOKS } from '../../../src/http/portal/docs/runbooks.ts'
-import { askDocs } from '../../support/docs-page.ts'
+import { askDocs } from '../../support/portal/docs-page.ts'
 
 const idsOf = (page: string) => [...page.matchAll(/ id="([^"]+)"/g)].map(([, id = '']) => id)
 const linksOf = (page: string) => [...page.matchAll(/ href="([^"]+)"/g)].map(([, href = '']) => href)

@@ -9,8 +9,8 @@ import { carrierPage } from '../../../src/http/portal/carrier/carrier.page.ts'
 import { NO_FORM } from '../../../src/http/portal/form.ts'
 import { overviewPage } from '../../../src/http/portal/overview/overview.page.ts'
 import type { Visit } from '../../../src/http/portal/page-route.ts'
-import { NOON } from '../../support/constants.ts'
-import { WELL } from '../../support/situation.ts'
+import { WELL } from '../../support/portal/situation.ts'
+import { NOON } from '../../support/runner/constants.ts'
 
 const MB = 1024 ** 2
 const NO_TRAFFIC = { fromMs: [], pushes: [], missed: [], polls: [], attempts: [] }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Glance } from '../../../src/domain/admin/verdict.ts'
 import { marksOf } from '../../../src/http/portal/marks.ts'
-import { WELL } from '../../support/situation.ts'
+import { WELL } from '../../support/portal/situation.ts'
 
 const fine: Glance = WELL
 

@@ -9,7 +9,7 @@ import { createCountFailure, createVisitorOf } from '../../../src/http/server/fa
 import { createInternalListener, type InternalOptions } from '../../../src/http/server/internal.ts'
 import { createPerMinute } from '../../../src/http/server/per-minute.ts'
 import { createTokens } from '../../../src/http/server/tokens.ts'
-import { noPortal } from '../../support/no-portal.ts'
+import { noPortal } from '../../support/relay/no-portal.ts'
 import { createLogBook, raw, start, systemClock } from '../harness.ts'
 
 const APPS: readonly App[] = [

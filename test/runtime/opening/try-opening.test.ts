@@ -2,8 +2,8 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { tryOpening } from '../../../src/runtime/opening/try-opening.ts'
-import { makePipe } from '../../support/named-pipe.ts'
-import { temporaryFolder } from '../../support/temporary.ts'
+import { makePipe } from '../../support/network/named-pipe.ts'
+import { temporaryFolder } from '../../support/runner/temporary.ts'
 
 const PATIENT_MS = 60_000
 /** Opens the first file, and stands still at the second as with a disk whose server is gone. */

@@ -3,7 +3,7 @@ import type { DispatchRoundReport } from '../../../src/domain/delivery/dispatch-
 import { newHealth } from '../../../src/domain/delivery/endpoint-health.ts'
 import type { EndpointState } from '../../../src/domain/delivery/endpoint-state.ts'
 import { createReportReceiver, createReportSender, withoutViews } from '../../../src/runtime/threads/known-endpoints.ts'
-import { endpointSettings } from '../../support/stored-endpoint.ts'
+import { endpointSettings } from '../../support/delivery/stored-endpoint.ts'
 
 const state = (id: string): EndpointState => ({
   endpoint: { ...endpointSettings, id },

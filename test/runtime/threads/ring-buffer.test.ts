@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { IncomingPush } from '../../../src/domain/ingest/inbox.ts'
 import { parsePush } from '../../../src/domain/ingest/parse-push.ts'
 import { createRingBuffer, openConsumer, openProducer } from '../../../src/runtime/threads/ring-buffer.ts'
-import { pushBody } from '../../support/builders.ts'
+import { pushBody } from '../../support/history/builders.ts'
 
 const body = fc.oneof(
   fc.uint8Array({ maxLength: 200 }).map((bytes) => Buffer.from(bytes)),

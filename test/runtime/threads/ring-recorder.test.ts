@@ -3,7 +3,7 @@ import type { Incoming, RecordOutcome } from '../../../src/domain/history/record
 import { parsePush } from '../../../src/domain/ingest/parse-push.ts'
 import { createRingBuffer } from '../../../src/runtime/threads/ring-buffer.ts'
 import { createRingService, queueOnWriter, type RingServicePorts } from '../../../src/runtime/threads/ring-recorder.ts'
-import { pushBody } from '../../support/builders.ts'
+import { pushBody } from '../../support/history/builders.ts'
 
 const PACE: RingServicePorts['throttle'] = { keep: () => {}, begins: () => {} }
 const aPush = (location: string) => parsePush({ body: pushBody({ location }), contentEncoding: null, receivedAtMs: 1000, keyIndex: 0 })

@@ -11,7 +11,8 @@ interface Echo {
   end(): Promise<string>
 }
 
-const host = () => hostOnThread<Echo>(new URL('../../support/echo-thread.ts', import.meta.url), { name: 'echo', data: null, youngMb: 16 })
+const host = () =>
+  hostOnThread<Echo>(new URL('../../support/threads/echo-thread.ts', import.meta.url), { name: 'echo', data: null, youngMb: 16 })
 
 test('each call gets its own answer', async () => {
   const { verbs } = await host()
@@ -52,7 +53,7 @@ test('the last answer of a thread that ends is heard, whichever comes first', as
 
 test('verbs are served on another channel as well, whose callers learn when the thread is gone', async () => {
   const { port1, port2 } = new MessageChannel()
-  const file = new URL('../../support/echo-thread.ts', import.meta.url)
+  const file = new URL('../../support/threads/echo-thread.ts', import.meta.url)
   const [host, line] = await Promise.all([
     hostOnThread<Echo>(file, { name: 'echo', data: port1, ends: [port1], youngMb: 16 }),
     callThere<Pick<Echo, 'echo' | 'never'>>(port2),

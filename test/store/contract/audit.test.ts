@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import type { ActionName, OperatorAction } from '../../../src/domain/admin/operator-action.ts'
-import { NOON } from '../../support/constants.ts'
-import { engines } from '../../support/engines.ts'
-import { OPERATOR } from '../../support/operator.ts'
-import { addEndpoint, endpointSettings } from '../../support/stored-endpoint.ts'
-import { incomingPush, openStore } from '../../support/write-side.ts'
+import { addEndpoint, endpointSettings } from '../../support/delivery/stored-endpoint.ts'
+import { OPERATOR } from '../../support/relay/operator.ts'
+import { NOON } from '../../support/runner/constants.ts'
+import { engines } from '../../support/store/engines.ts'
+import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
 const order = (action: ActionName): OperatorAction => ({ atMs: NOON, by: OPERATOR, action, target: null, detail: {} })
 const replayOf = (endpointId: string) =>

@@ -2,9 +2,9 @@ import { describe, expect, test } from 'vitest'
 import type { FailureNote } from '../../../src/domain/delivery/failure-group.ts'
 import { FAILURE_GROUPS_MAX, FAILURES_COUNT_FOR_MS } from '../../../src/domain/delivery/failure-group.ts'
 import type { Engine } from '../../../src/store/contract.ts'
-import { NOON } from '../../support/constants.ts'
-import { openDeliveryWorld } from '../../support/delivery-world.ts'
-import { engines, openBareStore } from '../../support/engines.ts'
+import { openDeliveryWorld } from '../../support/delivery/delivery-world.ts'
+import { NOON } from '../../support/runner/constants.ts'
+import { engines, openBareStore } from '../../support/store/engines.ts'
 
 async function openFailures(engine: Engine) {
   const { store, reads } = await openBareStore(engine)

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { aPoll, pushBody } from '../../support/builders.ts'
-import { NOON } from '../../support/constants.ts'
-import { engines } from '../../support/engines.ts'
-import { byForm } from '../../support/long-form.ts'
-import { incomingPush, openStore } from '../../support/write-side.ts'
+import { aPoll, pushBody } from '../../support/history/builders.ts'
+import { NOON } from '../../support/runner/constants.ts'
+import { byForm } from '../../support/runner/long-form.ts'
+import { engines } from '../../support/store/engines.ts'
+import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
 /** Hundreds where they are repeated. */
 const RACES = byForm(20, 40, 200)

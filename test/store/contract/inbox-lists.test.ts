@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import type { InboxQuery } from '../../../src/domain/ingest/inbox.ts'
 import type { Engine } from '../../../src/store/contract.ts'
-import { pushBody } from '../../support/builders.ts'
-import { DAY_MS, HOUR_MS, NOON } from '../../support/constants.ts'
-import { engines } from '../../support/engines.ts'
-import { changeStoredRows } from '../../support/stored-rows.ts'
-import { incomingPush, openStore } from '../../support/write-side.ts'
+import { pushBody } from '../../support/history/builders.ts'
+import { DAY_MS, HOUR_MS, NOON } from '../../support/runner/constants.ts'
+import { engines } from '../../support/store/engines.ts'
+import { changeStoredRows } from '../../support/store/stored-rows.ts'
+import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
 const ADMIN = { kind: 'app', name: 'admin', address: '127.0.0.1' } as const
 

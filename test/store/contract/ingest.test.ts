@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { pushBody } from '../../support/builders.ts'
-import { NOON } from '../../support/constants.ts'
-import { engines } from '../../support/engines.ts'
-import { incomingPush, openStore } from '../../support/write-side.ts'
+import { pushBody } from '../../support/history/builders.ts'
+import { NOON } from '../../support/runner/constants.ts'
+import { engines } from '../../support/store/engines.ts'
+import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
 describe.each(engines)('the inbox on $name', (engine) => {
   test('keeps the bytes of a push as they came, a byte of zero among them', async () => {

@@ -2,11 +2,11 @@ import { describe, expect, test } from 'vitest'
 import type { Entry } from '../../../src/domain/history/history.ts'
 import { learningOf } from '../../../src/domain/history/learning.ts'
 import type { Engine } from '../../../src/store/contract.ts'
-import { MINUTE_MS, NOON } from '../../support/constants.ts'
-import { engines } from '../../support/engines.ts'
-import { DIRECTIONS, moveStore, placeOf } from '../../support/moving.ts'
-import { changeStoredRows } from '../../support/stored-rows.ts'
-import { openStore } from '../../support/write-side.ts'
+import { MINUTE_MS, NOON } from '../../support/runner/constants.ts'
+import { engines } from '../../support/store/engines.ts'
+import { DIRECTIONS, moveStore, placeOf } from '../../support/store/moving.ts'
+import { changeStoredRows } from '../../support/store/stored-rows.ts'
+import { openStore } from '../../support/store/write-side.ts'
 
 const PUSHED = { eventTime: '2026-03-01T10:00:00.250Z' }
 const POLLED = { asked: '1001', statuses: [{ eventTimestamp: '2026-03-01T10:00:00Z' }] }

@@ -2,11 +2,11 @@ import { describe, expect, test } from 'vitest'
 import type { DeliveryPlace, DeliveryQuery } from '../../../src/domain/delivery/delivery-list.ts'
 import { EVENT_READ_MAX } from '../../../src/domain/delivery/delivery-list.ts'
 import type { Engine } from '../../../src/store/contract.ts'
-import { NOON } from '../../support/constants.ts'
-import { openDeliveryWorld } from '../../support/delivery-world.ts'
-import { engines } from '../../support/engines.ts'
-import { writeDeliveries } from '../../support/many-deliveries.ts'
-import { changeStoredRows } from '../../support/stored-rows.ts'
+import { openDeliveryWorld } from '../../support/delivery/delivery-world.ts'
+import { writeDeliveries } from '../../support/delivery/many-deliveries.ts'
+import { NOON } from '../../support/runner/constants.ts'
+import { engines } from '../../support/store/engines.ts'
+import { changeStoredRows } from '../../support/store/stored-rows.ts'
 
 const [DELIVERED, DEAD] = [2, 3]
 

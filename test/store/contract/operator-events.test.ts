@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import type { OperatorEvent } from '../../../src/domain/delivery/operator-event.ts'
-import { HOUR_MS, MINUTE_MS, NOON } from '../../support/constants.ts'
-import { engines } from '../../support/engines.ts'
-import { addEndpoint } from '../../support/stored-endpoint.ts'
-import { incomingPush, openStore } from '../../support/write-side.ts'
+import { addEndpoint } from '../../support/delivery/stored-endpoint.ts'
+import { HOUR_MS, MINUTE_MS, NOON } from '../../support/runner/constants.ts'
+import { engines } from '../../support/store/engines.ts'
+import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
 const ANY = { event: null, fromMs: null, toMs: null, before: null, limit: 100 } as const
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { DAY_MS, NOON } from '../../support/constants.ts'
-import { engines } from '../../support/engines.ts'
-import { casesOf } from '../../support/long-form.ts'
-import { changeStoredRows } from '../../support/stored-rows.ts'
-import { openStore } from '../../support/write-side.ts'
+import { DAY_MS, NOON } from '../../support/runner/constants.ts'
+import { casesOf } from '../../support/runner/long-form.ts'
+import { engines } from '../../support/store/engines.ts'
+import { changeStoredRows } from '../../support/store/stored-rows.ts'
+import { openStore } from '../../support/store/write-side.ts'
 
 const identifiers = Array.from({ length: 10 }, (_, at) => `AB12345678${at}SE`)
 

@@ -2,10 +2,10 @@ import { describe, expect, test } from 'vitest'
 import type { AttemptResult } from '../../../src/domain/delivery/delivery.ts'
 import type { ClaimedDelivery, DispatchRound, SettledAttempt } from '../../../src/domain/delivery/dispatch-round.ts'
 import type { Engine } from '../../../src/store/contract.ts'
-import { HOUR_MS, NOON } from '../../support/constants.ts'
-import { engines } from '../../support/engines.ts'
-import { addEndpoint } from '../../support/stored-endpoint.ts'
-import { openStore } from '../../support/write-side.ts'
+import { addEndpoint } from '../../support/delivery/stored-endpoint.ts'
+import { HOUR_MS, NOON } from '../../support/runner/constants.ts'
+import { engines } from '../../support/store/engines.ts'
+import { openStore } from '../../support/store/write-side.ts'
 
 const unread = { durationMs: 1, answerStart: new Uint8Array() }
 const REFUSED: AttemptResult = { kind: 'rejected', status: 500, retryAfterMs: null, ...unread }

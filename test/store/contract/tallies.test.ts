@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { type Counts, spanStart, type TallyAddition, type TallyFlush } from '../../../src/domain/admin/tally.ts'
-import { DAY_MS, HOUR_MS, NOON } from '../../support/constants.ts'
-import { engines } from '../../support/engines.ts'
-import { openStore } from '../../support/write-side.ts'
+import { DAY_MS, HOUR_MS, NOON } from '../../support/runner/constants.ts'
+import { engines } from '../../support/store/engines.ts'
+import { openStore } from '../../support/store/write-side.ts'
 
 const pushes = (fromMs: number, counts: Counts): TallyAddition => ({ kind: 'pushes', fromMs, counts })
 let flushes = 0

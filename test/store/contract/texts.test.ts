@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { JobTask } from '../../../src/domain/admin/job.ts'
 import { escapeNul, unescapeNul } from '../../../src/store/postgres/nul-escape.ts'
-import { NOON } from '../../support/constants.ts'
-import { engines, openBareStore } from '../../support/engines.ts'
+import { NOON } from '../../support/runner/constants.ts'
+import { engines, openBareStore } from '../../support/store/engines.ts'
 
 const TEXTS = ['\u0000', 'a\u0000\u0000b', '\u0001', 'a\u0001\u0000\u0001\u0002b\u0000', '\u0001\u0001\u0002', 'a\u{1f600}\ufdd0', '']
 const ANY = { fromSequence: 0, fromMs: 0, deliveryId: null, sequence: null, parcelId: null }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { WriteTx } from '../../../src/flow/write-store.ts'
-import { engines, openBareStore } from '../../support/engines.ts'
-import { storedRows } from '../../support/stored-rows.ts'
+import { engines, openBareStore } from '../../support/store/engines.ts'
+import { storedRows } from '../../support/store/stored-rows.ts'
 
 const bytes = (text: string) => Buffer.from(text)
 /** Gives a sequence to an event of no parcel. */

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import type { Engine } from '../../../src/store/contract.ts'
-import { MINUTE_MS, NOON } from '../../support/constants.ts'
-import { createCourier } from '../../support/courier.ts'
-import { engines } from '../../support/engines.ts'
-import { endpointNamed } from '../../support/unnamed.ts'
-import { openStore } from '../../support/write-side.ts'
+import { createCourier } from '../../support/delivery/courier.ts'
+import { endpointNamed } from '../../support/delivery/unnamed.ts'
+import { MINUTE_MS, NOON } from '../../support/runner/constants.ts'
+import { engines } from '../../support/store/engines.ts'
+import { openStore } from '../../support/store/write-side.ts'
 
 const REMOVE_AFTER_MS = 15 * MINUTE_MS
 

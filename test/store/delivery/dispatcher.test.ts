@@ -4,12 +4,12 @@ import type { ClaimedDelivery, DispatchRound, SettledAttempt } from '../../../sr
 import type { EndpointSettings } from '../../../src/domain/delivery/endpoint.ts'
 import { createDispatcher } from '../../../src/flow/delivery/dispatching/dispatcher.ts'
 import type { Engine } from '../../../src/store/contract.ts'
-import { NOON } from '../../support/constants.ts'
-import { engines } from '../../support/engines.ts'
-import { allEndpoints } from '../../support/held-endpoints.ts'
-import { deliverOptions } from '../../support/policy.ts'
-import { addEndpoint, endpointSettings } from '../../support/stored-endpoint.ts'
-import { openStore } from '../../support/write-side.ts'
+import { addEndpoint, endpointSettings } from '../../support/delivery/stored-endpoint.ts'
+import { deliverOptions } from '../../support/history/policy.ts'
+import { allEndpoints } from '../../support/relay/held-endpoints.ts'
+import { NOON } from '../../support/runner/constants.ts'
+import { engines } from '../../support/store/engines.ts'
+import { openStore } from '../../support/store/write-side.ts'
 
 const CONCURRENCY = 2
 const kept = { durationMs: 1, answerStart: new Uint8Array() }

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { NOON } from '../../support/constants.ts'
-import { engines } from '../../support/engines.ts'
-import { addEndpoint } from '../../support/stored-endpoint.ts'
-import { changeStoredRows } from '../../support/stored-rows.ts'
-import { openStore } from '../../support/write-side.ts'
+import { addEndpoint } from '../../support/delivery/stored-endpoint.ts'
+import { NOON } from '../../support/runner/constants.ts'
+import { engines } from '../../support/store/engines.ts'
+import { changeStoredRows } from '../../support/store/stored-rows.ts'
+import { openStore } from '../../support/store/write-side.ts'
 
 /** More than are counted in one go, of one parcel and of many. */
 const DELIVERIES = 45_000

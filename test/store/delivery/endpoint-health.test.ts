@@ -2,11 +2,11 @@ import { describe, expect, test } from 'vitest'
 import { CLAIMS_PER_ATTEMPT } from '../../../src/domain/delivery/delivery.ts'
 import type { ClaimedDelivery, DispatchRoundReport, SettledAttempt } from '../../../src/domain/delivery/dispatch-round.ts'
 import type { Engine } from '../../../src/store/contract.ts'
-import { HOUR_MS, NOON } from '../../support/constants.ts'
-import { engines } from '../../support/engines.ts'
-import { deliverOptions } from '../../support/policy.ts'
-import { endpointSettings } from '../../support/stored-endpoint.ts'
-import { openStore } from '../../support/write-side.ts'
+import { endpointSettings } from '../../support/delivery/stored-endpoint.ts'
+import { deliverOptions } from '../../support/history/policy.ts'
+import { HOUR_MS, NOON } from '../../support/runner/constants.ts'
+import { engines } from '../../support/store/engines.ts'
+import { openStore } from '../../support/store/write-side.ts'
 
 /** An endpoint that answers as the test says, on a clock that the test moves; no network is in it. */
 async function startEndpoint(engine: Engine) {

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import type { Engine } from '../../../src/store/contract.ts'
-import { HOUR_MS, MINUTE_MS, NOON } from '../../support/constants.ts'
-import { openDeliveryWorld, type WorldAttempt } from '../../support/delivery-world.ts'
-import { engines } from '../../support/engines.ts'
-import { runsOn } from '../../support/long-form.ts'
-import { drawWith, seeded } from '../../support/seeded.ts'
+import { openDeliveryWorld, type WorldAttempt } from '../../support/delivery/delivery-world.ts'
+import { HOUR_MS, MINUTE_MS, NOON } from '../../support/runner/constants.ts'
+import { runsOn } from '../../support/runner/long-form.ts'
+import { drawWith, seeded } from '../../support/runner/seeded.ts'
+import { engines } from '../../support/store/engines.ts'
 
 const PARCELS = 25
 const SEEDS = Array.from({ length: 8 }, (_, nth) => 20_260_301 + nth)

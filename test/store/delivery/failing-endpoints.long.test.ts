@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import type { ClaimedDelivery } from '../../../src/domain/delivery/dispatch-round.ts'
 import type { Engine } from '../../../src/store/contract.ts'
-import { HOUR_MS, MINUTE_MS, NOON } from '../../support/constants.ts'
-import { openDeliveryWorld } from '../../support/delivery-world.ts'
-import { engines } from '../../support/engines.ts'
-import { runsOn } from '../../support/long-form.ts'
-import { changeStoredRows, storedNumber } from '../../support/stored-rows.ts'
+import { openDeliveryWorld } from '../../support/delivery/delivery-world.ts'
+import { HOUR_MS, MINUTE_MS, NOON } from '../../support/runner/constants.ts'
+import { runsOn } from '../../support/runner/long-form.ts'
+import { engines } from '../../support/store/engines.ts'
+import { changeStoredRows, storedNumber } from '../../support/store/stored-rows.ts'
 
 const ofParcel = (parcel: number, second = 0) => ({
   trackingIds: [String(100_000 + parcel)],

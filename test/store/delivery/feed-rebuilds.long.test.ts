@@ -8,11 +8,11 @@ import { createFollowFeed } from '../../../src/flow/delivery/follow-feed.ts'
 import type { ReadSide } from '../../../src/flow/read-side.ts'
 import { createFeedSignal } from '../../../src/runtime/feed-signal.ts'
 import { openWriteSide } from '../../../src/wiring/write-side.ts'
-import { engines, withPlace } from '../../support/engines.ts'
-import { createFeedConsumer, type FeedConsumer } from '../../support/feed-consumer.ts'
-import { runsOn } from '../../support/long-form.ts'
-import { observations, rearranged, type Seen } from '../../support/observations.ts'
-import { deliverOptions, recordOptions } from '../../support/policy.ts'
+import { createFeedConsumer, type FeedConsumer } from '../../support/delivery/feed-consumer.ts'
+import { observations, rearranged, type Seen } from '../../support/history/observations.ts'
+import { deliverOptions, recordOptions } from '../../support/history/policy.ts'
+import { runsOn } from '../../support/runner/long-form.ts'
+import { engines, withPlace } from '../../support/store/engines.ts'
 
 const IDENTIFIERS = ['1001', '1002', '2001', '2002', 'AB123456789SE', 'CD123456789SE']
 const clock = { now: () => Date.UTC(2026, 2, 1, 15), monotonic: () => performance.now() }

@@ -2,11 +2,11 @@ import { describe, expect, test } from 'vitest'
 import type { EndpointState } from '../../../src/domain/delivery/endpoint-state.ts'
 import { createManageDeliveries } from '../../../src/flow/delivery/manage-deliveries.ts'
 import type { Engine } from '../../../src/store/contract.ts'
-import { NOON } from '../../support/constants.ts'
-import { engines } from '../../support/engines.ts'
-import { OPERATOR } from '../../support/operator.ts'
-import { addEndpoint } from '../../support/stored-endpoint.ts'
-import { openStore } from '../../support/write-side.ts'
+import { addEndpoint } from '../../support/delivery/stored-endpoint.ts'
+import { OPERATOR } from '../../support/relay/operator.ts'
+import { NOON } from '../../support/runner/constants.ts'
+import { engines } from '../../support/store/engines.ts'
+import { openStore } from '../../support/store/write-side.ts'
 
 /** So many are selected, and every stretch queues a hundred. */
 async function openReplays(engine: Engine, selected: number) {

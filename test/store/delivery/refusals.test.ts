@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { HOUR_MS, NOON } from '../../support/constants.ts'
-import { openDeliveryWorld } from '../../support/delivery-world.ts'
-import { engines } from '../../support/engines.ts'
-import { changeStoredRows } from '../../support/stored-rows.ts'
+import { openDeliveryWorld } from '../../support/delivery/delivery-world.ts'
+import { HOUR_MS, NOON } from '../../support/runner/constants.ts'
+import { engines } from '../../support/store/engines.ts'
+import { changeStoredRows } from '../../support/store/stored-rows.ts'
 
 const SECOND_MS = 1000
 const FOR_GOOD = [400, 409, 413, 415, 422]

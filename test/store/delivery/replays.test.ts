@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import type { DeliverySelection, ReplayCursor, ReplayTask } from '../../../src/domain/delivery/delivery-list.ts'
 import type { Engine } from '../../../src/store/contract.ts'
-import { NOON } from '../../support/constants.ts'
-import { engines } from '../../support/engines.ts'
-import { writeDeliveries } from '../../support/many-deliveries.ts'
-import { addEndpoint } from '../../support/stored-endpoint.ts'
-import { storedRows } from '../../support/stored-rows.ts'
-import { openStore } from '../../support/write-side.ts'
+import { writeDeliveries } from '../../support/delivery/many-deliveries.ts'
+import { addEndpoint } from '../../support/delivery/stored-endpoint.ts'
+import { NOON } from '../../support/runner/constants.ts'
+import { engines } from '../../support/store/engines.ts'
+import { storedRows } from '../../support/store/stored-rows.ts'
+import { openStore } from '../../support/store/write-side.ts'
 
 const [DELIVERED, DEAD, CANCELLED, DUE] = [2, 3, 4, 1]
 

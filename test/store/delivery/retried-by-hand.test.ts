@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { ClaimedDelivery } from '../../../src/domain/delivery/dispatch-round.ts'
-import { MINUTE_MS, NOON } from '../../support/constants.ts'
-import { openDeliveryWorld } from '../../support/delivery-world.ts'
-import { engines } from '../../support/engines.ts'
+import { openDeliveryWorld } from '../../support/delivery/delivery-world.ts'
+import { MINUTE_MS, NOON } from '../../support/runner/constants.ts'
+import { engines } from '../../support/store/engines.ts'
 
 const ofParcel = (parcel: number) => ({ trackingIds: [String(100_000 + parcel)], eventTime: '2026-03-01T10:00:00Z' })
 

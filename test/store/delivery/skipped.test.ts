@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { NOON } from '../../support/constants.ts'
-import { openDeliveryWorld } from '../../support/delivery-world.ts'
-import { engines } from '../../support/engines.ts'
+import { openDeliveryWorld } from '../../support/delivery/delivery-world.ts'
+import { NOON } from '../../support/runner/constants.ts'
+import { engines } from '../../support/store/engines.ts'
 
 const second = (nth: number) => ({
   trackingIds: ['100001'],

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { type CarrierMood, openCacheModel, type Step } from '../../support/cache-model.ts'
-import { HOUR_MS, MINUTE_MS } from '../../support/constants.ts'
-import { engines } from '../../support/engines.ts'
-import { casesOf, LONG } from '../../support/long-form.ts'
-import { drawWith, seeded } from '../../support/seeded.ts'
+import { type CarrierMood, openCacheModel, type Step } from '../../support/history/cache-model.ts'
+import { HOUR_MS, MINUTE_MS } from '../../support/runner/constants.ts'
+import { casesOf, LONG } from '../../support/runner/long-form.ts'
+import { drawWith, seeded } from '../../support/runner/seeded.ts'
+import { engines } from '../../support/store/engines.ts'
 
 const PARCELS = 4
 const MOODS: readonly CarrierMood[] = ['listed', 'listed', 'english', 'empty', 'not_found', 'not_found', 'down', 'refused']

@@ -4,12 +4,12 @@ import { encodeAll, encodeLatest } from '../../../src/domain/history/pull-respon
 import type { ReadSide } from '../../../src/flow/read-side.ts'
 import type { Engine } from '../../../src/store/contract.ts'
 import { openWriteSide } from '../../../src/wiring/write-side.ts'
-import { engines, withPlace } from '../../support/engines.ts'
-import { LONG, runsOn } from '../../support/long-form.ts'
-import { answers, recordAll } from '../../support/model.ts'
-import { copiesAroundAnother, everyOrder, observations, rearranged, type Seen } from '../../support/observations.ts'
-import { incomingOf, strictLog } from '../../support/observed.ts'
-import { deliverOptions, recordOptions } from '../../support/policy.ts'
+import { answers, recordAll } from '../../support/history/model.ts'
+import { copiesAroundAnother, everyOrder, observations, rearranged, type Seen } from '../../support/history/observations.ts'
+import { incomingOf, strictLog } from '../../support/history/observed.ts'
+import { deliverOptions, recordOptions } from '../../support/history/policy.ts'
+import { LONG, runsOn } from '../../support/runner/long-form.ts'
+import { engines, withPlace } from '../../support/store/engines.ts'
 
 const RUNS = LONG ? 250 : 60
 

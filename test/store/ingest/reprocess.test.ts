@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { pushBody } from '../../support/builders.ts'
-import { DAY_MS, NOON } from '../../support/constants.ts'
-import { engines } from '../../support/engines.ts'
-import { inboxIn } from '../../support/inbox.ts'
-import { incomingPush, openStore } from '../../support/write-side.ts'
+import { pushBody } from '../../support/history/builders.ts'
+import { inboxIn } from '../../support/relay/inbox.ts'
+import { DAY_MS, NOON } from '../../support/runner/constants.ts'
+import { engines } from '../../support/store/engines.ts'
+import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
 const TEN_YEARS_MS = 3650 * DAY_MS
 

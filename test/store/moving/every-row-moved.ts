@@ -1,7 +1,7 @@
 import { expect } from 'vitest'
 import type { Engine } from '../../../src/store/contract.ts'
 import { MOVED_TABLES } from '../../../src/store/moving/moved-tables.ts'
-import { contentsOf, moveStore, placeOf, seededPlace } from '../../support/moving.ts'
+import { contentsOf, moveStore, placeOf, seededPlace } from '../../support/store/moving.ts'
 
 /** That a store of everything there is arrives whole on another engine, or another place of the same. */
 export async function expectEveryRowMoved(from: Engine, to: Engine): Promise<void> {

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { sqlite } from '../../../src/store/sqlite/sqlite-engine.ts'
-import { copyPlace } from '../../support/engines.ts'
-import { DIRECTIONS, moveStore, placeOf } from '../../support/moving.ts'
-import { copyWrittenBefore, differingFromBefore, openWrittenBefore } from '../../support/written-before.ts'
+import { copyPlace } from '../../support/store/engines.ts'
+import { DIRECTIONS, moveStore, placeOf } from '../../support/store/moving.ts'
+import { copyWrittenBefore, differingFromBefore, openWrittenBefore } from '../../support/store/written-before.ts'
 import { expectEveryRowMoved } from './every-row-moved.ts'
 
 // The one from SQLite to PostgreSQL is in npm test.

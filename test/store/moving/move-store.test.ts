@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { sqlite } from '../../../src/store/sqlite/sqlite-engine.ts'
-import { DAY_MS } from '../../support/constants.ts'
-import { moveStore, type Place, placeOf } from '../../support/moving.ts'
-import { changeStoredRows, storedRows } from '../../support/stored-rows.ts'
-import { openStore } from '../../support/write-side.ts'
+import { DAY_MS } from '../../support/runner/constants.ts'
+import { moveStore, type Place, placeOf } from '../../support/store/moving.ts'
+import { changeStoredRows, storedRows } from '../../support/store/stored-rows.ts'
+import { openStore } from '../../support/store/write-side.ts'
 import { expectEveryRowMoved } from './every-row-moved.ts'
 
 test('a store moves from sqlite to postgres with every row and every number', () => expectEveryRowMoved(sqlite, postgres))

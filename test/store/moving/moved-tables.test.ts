@@ -2,9 +2,9 @@ import { expect, test } from 'vitest'
 import type { Engine } from '../../../src/store/contract.ts'
 import { COLUMNS_NOT_MOVED, MOVED_TABLES, NOT_MOVED, NOT_MOVED_BY_ENGINE } from '../../../src/store/moving/moved-tables.ts'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
-import { engines } from '../../support/engines.ts'
-import { placeOf } from '../../support/moving.ts'
-import { changeStoredRows, storedRows } from '../../support/stored-rows.ts'
+import { engines } from '../../support/store/engines.ts'
+import { placeOf } from '../../support/store/moving.ts'
+import { changeStoredRows, storedRows } from '../../support/store/stored-rows.ts'
 
 interface Column {
   readonly table_name: string

@@ -5,14 +5,14 @@ import { openPostgresMoveTarget } from '../../../src/store/postgres/moving/postg
 import { postgresMoves } from '../../../src/store/postgres/moving/postgres-moves.ts'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { sqlite } from '../../../src/store/sqlite/sqlite-engine.ts'
-import { pushBody } from '../../support/builders.ts'
-import { engines } from '../../support/engines.ts'
-import { contentsOf, DIRECTIONS, moveStore, movesOf, openMove, placeOf, seededPlace, untilWaiting } from '../../support/moving.ts'
-import { createDatabase } from '../../support/postgres-database.ts'
-import { openTestPool } from '../../support/postgres-pool.ts'
-import { startSilentAfterGreeting } from '../../support/silent-after-greeting.ts'
-import { changeStoredRows, storedBodies, storedNumber } from '../../support/stored-rows.ts'
-import { incomingPush, openStore } from '../../support/write-side.ts'
+import { pushBody } from '../../support/history/builders.ts'
+import { startSilentAfterGreeting } from '../../support/network/silent-after-greeting.ts'
+import { engines } from '../../support/store/engines.ts'
+import { contentsOf, DIRECTIONS, moveStore, movesOf, openMove, placeOf, seededPlace, untilWaiting } from '../../support/store/moving.ts'
+import { createDatabase } from '../../support/store/postgres-database.ts'
+import { openTestPool } from '../../support/store/postgres-pool.ts'
+import { changeStoredRows, storedBodies, storedNumber } from '../../support/store/stored-rows.ts'
+import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
 const NOW_MS = Date.UTC(2026, 2, 1)
 

@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from 'vitest'
 import { closeOpened, connect, openCarrier } from '../../carrier/carrier-double.ts'
-import { HOUR_MS, NOON } from '../../support/constants.ts'
-import { openStore } from '../../support/write-side.ts'
+import { HOUR_MS, NOON } from '../../support/runner/constants.ts'
+import { openStore } from '../../support/store/write-side.ts'
 
 afterEach(closeOpened)
 

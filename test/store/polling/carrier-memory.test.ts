@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest'
 import type { CarrierMemory } from '../../../src/domain/polling/carrier-memory.ts'
 import { createCarrierMemory } from '../../../src/flow/polling/carrier-memory.tx.ts'
 import type { Engine } from '../../../src/store/contract.ts'
-import { engines, openBareStore } from '../../support/engines.ts'
-import { openStore } from '../../support/write-side.ts'
+import { engines, openBareStore } from '../../support/store/engines.ts'
+import { openStore } from '../../support/store/write-side.ts'
 
 const AT_MS = Date.UTC(2026, 2, 1, 8)
 

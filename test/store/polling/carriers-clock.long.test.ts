@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { aPoll } from '../../support/builders.ts'
-import { DAY_MS, HOUR_MS, NOON } from '../../support/constants.ts'
-import { engines } from '../../support/engines.ts'
-import { cadence } from '../../support/policy.ts'
-import { openStore } from '../../support/write-side.ts'
+import { aPoll } from '../../support/history/builders.ts'
+import { cadence } from '../../support/history/policy.ts'
+import { DAY_MS, HOUR_MS, NOON } from '../../support/runner/constants.ts'
+import { engines } from '../../support/store/engines.ts'
+import { openStore } from '../../support/store/write-side.ts'
 
 const YEAR_9999 = '9999-12-31T23:59:59.000Z'
 const DELIVERED = { status: 'DeliverySucceeded', detailedStatus: 'Delivered' }

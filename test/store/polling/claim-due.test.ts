@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { createRefresh } from '../../../src/flow/polling/refresh.ts'
 import { openWriteSide } from '../../../src/wiring/write-side.ts'
-import { aPoll, pushBody } from '../../support/builders.ts'
-import { HOUR_MS, MINUTE_MS, NOON } from '../../support/constants.ts'
-import { engines } from '../../support/engines.ts'
-import { deliverOptions, recordOptions } from '../../support/policy.ts'
-import { changeStoredRows } from '../../support/stored-rows.ts'
-import { incomingPush, openStore } from '../../support/write-side.ts'
+import { aPoll, pushBody } from '../../support/history/builders.ts'
+import { deliverOptions, recordOptions } from '../../support/history/policy.ts'
+import { HOUR_MS, MINUTE_MS, NOON } from '../../support/runner/constants.ts'
+import { engines } from '../../support/store/engines.ts'
+import { changeStoredRows } from '../../support/store/stored-rows.ts'
+import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
 /** Some seconds at most, and of each parcel another time: ids grow by one, or by 10,000 where replicas draw runs of them. */
 const APART = 'id % 9973'

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { keysAt, rotateKeys, shiftKeys } from '../../../src/domain/delivery/endpoint-keys.ts'
-import { HOUR_MS, MINUTE_MS, NOON } from '../../support/constants.ts'
-import { engines } from '../../support/engines.ts'
-import { addEndpoint } from '../../support/stored-endpoint.ts'
-import { openStore } from '../../support/write-side.ts'
+import { addEndpoint } from '../../support/delivery/stored-endpoint.ts'
+import { HOUR_MS, MINUTE_MS, NOON } from '../../support/runner/constants.ts'
+import { engines } from '../../support/store/engines.ts'
+import { openStore } from '../../support/store/write-side.ts'
 
 const iso = (atMs: number) => new Date(atMs).toISOString()
 

@@ -8,9 +8,9 @@ import type { UnavailableReason } from '../../../src/domain/polling/carrier-answ
 import { createPoller } from '../../../src/flow/polling/poller.ts'
 import { createPollsUnderWay } from '../../../src/flow/polling/polls-under-way.ts'
 import { createRefresh } from '../../../src/flow/polling/refresh.ts'
-import { aPoll } from '../../support/builders.ts'
-import { HOUR_MS, NOON } from '../../support/constants.ts'
-import { openStore } from '../../support/write-side.ts'
+import { aPoll } from '../../support/history/builders.ts'
+import { HOUR_MS, NOON } from '../../support/runner/constants.ts'
+import { openStore } from '../../support/store/write-side.ts'
 
 const CONCURRENCY = 4
 const NOT_MADE: StatusOutcome = { kind: 'unavailable', reason: 'timeout', detail: 'withdrawn', conclusive: false }

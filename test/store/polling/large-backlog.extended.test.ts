@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { HOUR_MS, MINUTE_MS, NOON } from '../../support/constants.ts'
-import { engines } from '../../support/engines.ts'
-import { casesOf } from '../../support/long-form.ts'
-import { changeStoredRows } from '../../support/stored-rows.ts'
-import { openStore } from '../../support/write-side.ts'
+import { HOUR_MS, MINUTE_MS, NOON } from '../../support/runner/constants.ts'
+import { casesOf } from '../../support/runner/long-form.ts'
+import { engines } from '../../support/store/engines.ts'
+import { changeStoredRows } from '../../support/store/stored-rows.ts'
+import { openStore } from '../../support/store/write-side.ts'
 
 /** Some seconds at most, and of each parcel another time: ids grow by one, or by 10,000 where replicas draw runs of them. */
 const APART = 'id % 9973'

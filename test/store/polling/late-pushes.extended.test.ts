@@ -2,12 +2,12 @@ import { describe, expect, test } from 'vitest'
 import type { ClaimedDelivery } from '../../../src/domain/delivery/dispatch-round.ts'
 import { noFilters } from '../../../src/domain/delivery/endpoint.ts'
 import type { Engine } from '../../../src/store/contract.ts'
-import { pushBody } from '../../support/builders.ts'
-import { NOON } from '../../support/constants.ts'
-import { engines } from '../../support/engines.ts'
-import { addEndpoint } from '../../support/stored-endpoint.ts'
-import { pruneStoredFeed, storedNumber } from '../../support/stored-rows.ts'
-import { openStore } from '../../support/write-side.ts'
+import { addEndpoint } from '../../support/delivery/stored-endpoint.ts'
+import { pushBody } from '../../support/history/builders.ts'
+import { NOON } from '../../support/runner/constants.ts'
+import { engines } from '../../support/store/engines.ts'
+import { pruneStoredFeed, storedNumber } from '../../support/store/stored-rows.ts'
+import { openStore } from '../../support/store/write-side.ts'
 
 const MINUTES = [1, 2, 3, 4, 5, 6, 7]
 

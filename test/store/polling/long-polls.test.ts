@@ -2,10 +2,10 @@ import { describe, expect, test } from 'vitest'
 import { createPoller } from '../../../src/flow/polling/poller.ts'
 import { createPollsUnderWay } from '../../../src/flow/polling/polls-under-way.ts'
 import type { Refreshed } from '../../../src/flow/polling/refresh.ts'
-import { NOON } from '../../support/constants.ts'
-import { engines } from '../../support/engines.ts'
-import { createLogBook } from '../../support/log-book.ts'
-import { openStore } from '../../support/write-side.ts'
+import { NOON } from '../../support/runner/constants.ts'
+import { createLogBook } from '../../support/runner/log-book.ts'
+import { engines } from '../../support/store/engines.ts'
+import { openStore } from '../../support/store/write-side.ts'
 
 const CONCURRENCY = 4
 

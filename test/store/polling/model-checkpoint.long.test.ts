@@ -3,12 +3,12 @@ import { z } from 'zod'
 import { parseScanRate } from '../../../src/domain/polling/model-codec.ts'
 import type { Engine } from '../../../src/store/contract.ts'
 import { openWriteSide } from '../../../src/wiring/write-side.ts'
-import { aPoll, pushBody } from '../../support/builders.ts'
-import { HOUR_MS, MINUTE_MS } from '../../support/constants.ts'
-import { copyPlace, engines, newPlace } from '../../support/engines.ts'
-import { deliverOptions, recordOptions } from '../../support/policy.ts'
-import { changeStoredRows, storedRows } from '../../support/stored-rows.ts'
-import { incomingPush } from '../../support/write-side.ts'
+import { aPoll, pushBody } from '../../support/history/builders.ts'
+import { deliverOptions, recordOptions } from '../../support/history/policy.ts'
+import { HOUR_MS, MINUTE_MS } from '../../support/runner/constants.ts'
+import { copyPlace, engines, newPlace } from '../../support/store/engines.ts'
+import { changeStoredRows, storedRows } from '../../support/store/stored-rows.ts'
+import { incomingPush } from '../../support/store/write-side.ts'
 
 const NOW = Date.UTC(2026, 2, 2, 8)
 const iso = (atMs: number) => new Date(atMs).toISOString()

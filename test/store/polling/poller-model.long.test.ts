@@ -1,9 +1,5 @@
 import { describe, expect, test } from 'vitest'
 import type { DuePoll } from '../../../src/domain/polling/poll.ts'
-import { DAY_MS, HOUR_MS } from '../../support/constants.ts'
-import { engines } from '../../support/engines.ts'
-import { casesOf, LONG, runsOn } from '../../support/long-form.ts'
-import { OPERATOR } from '../../support/operator.ts'
 import {
   CONCURRENCY,
   type Ended,
@@ -13,7 +9,11 @@ import {
   trackingNumber,
   WAKE_MS,
   type World,
-} from '../../support/polling-world.ts'
+} from '../../support/network/polling-world.ts'
+import { OPERATOR } from '../../support/relay/operator.ts'
+import { DAY_MS, HOUR_MS } from '../../support/runner/constants.ts'
+import { casesOf, LONG, runsOn } from '../../support/runner/long-form.ts'
+import { engines } from '../../support/store/engines.ts'
 
 const SEEDS = LONG ? 60 : 3
 const PARCELS = 10

@@ -4,10 +4,10 @@ import { createCarrierModelKeeper } from '../../../src/flow/polling/carrier-mode
 import { openModelCheckpoint } from '../../../src/flow/polling/model-checkpoint.ts'
 import type { Engine } from '../../../src/store/contract.ts'
 import { createWriteSide } from '../../../src/wiring/write-side.ts'
-import { aPoll } from '../../support/builders.ts'
-import { HOUR_MS, NOON } from '../../support/constants.ts'
-import { engines, openBareStore } from '../../support/engines.ts'
-import { deliverOptions, recordOptions } from '../../support/policy.ts'
+import { aPoll } from '../../support/history/builders.ts'
+import { deliverOptions, recordOptions } from '../../support/history/policy.ts'
+import { HOUR_MS, NOON } from '../../support/runner/constants.ts'
+import { engines, openBareStore } from '../../support/store/engines.ts'
 
 /** Parcels that were asked about while pushes were healthy. */
 async function planned(engine: Engine, parcels: number) {

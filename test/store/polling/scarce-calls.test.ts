@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { HOUR_MS, NOON } from '../../support/constants.ts'
-import { engines } from '../../support/engines.ts'
-import { openStore } from '../../support/write-side.ts'
+import { HOUR_MS, NOON } from '../../support/runner/constants.ts'
+import { engines } from '../../support/store/engines.ts'
+import { openStore } from '../../support/store/write-side.ts'
 
 describe.each(engines)('scarce calls on $name', (engine) => {
   test('6.4: the most overdue is asked about first, and a delivered parcel after all others once checks have waited for long', async () => {

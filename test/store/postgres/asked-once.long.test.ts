@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import type { CarrierAnswer } from '../../../src/domain/polling/carrier-answer.ts'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
-import { openAskingReplica } from '../../support/asking-replica.ts'
-import { aPoll } from '../../support/builders.ts'
-import { NOON } from '../../support/constants.ts'
-import { newPlace } from '../../support/engines.ts'
+import { aPoll } from '../../support/history/builders.ts'
+import { openAskingReplica } from '../../support/network/asking-replica.ts'
+import { NOON } from '../../support/runner/constants.ts'
+import { newPlace } from '../../support/store/engines.ts'
 
 const NUMBER = 'AB123456789SE'
 const found = (language: string): CarrierAnswer => ({

@@ -1,11 +1,11 @@
 import { expect, test, vi } from 'vitest'
 import type { CarrierAnswer } from '../../../src/domain/polling/carrier-answer.ts'
-import { openAskingReplica } from '../../support/asking-replica.ts'
-import { aPoll } from '../../support/builders.ts'
-import { NOON } from '../../support/constants.ts'
-import { byForm } from '../../support/long-form.ts'
-import { createDatabase } from '../../support/postgres-database.ts'
-import { drawWith, seeded } from '../../support/seeded.ts'
+import { aPoll } from '../../support/history/builders.ts'
+import { openAskingReplica } from '../../support/network/asking-replica.ts'
+import { NOON } from '../../support/runner/constants.ts'
+import { byForm } from '../../support/runner/long-form.ts'
+import { drawWith, seeded } from '../../support/runner/seeded.ts'
+import { createDatabase } from '../../support/store/postgres-database.ts'
 
 const NOT_FOUND_FOR_MS = 300_000
 const SEEDS = byForm(2, 6, 60)

@@ -3,11 +3,11 @@ import { expect, test } from 'vitest'
 import type { BudgetRequest, SharedLimits } from '../../../src/domain/polling/shared-budget.ts'
 import { createSharedBudget, settleBy } from '../../../src/store/postgres/polling/carrier-budget.ts'
 import { createPostgresWriter } from '../../../src/store/postgres/postgres.ts'
-import { createBudgetRow } from '../../support/budget-row.ts'
-import { DAY_MS, NOON } from '../../support/constants.ts'
-import { createDatabase } from '../../support/postgres-database.ts'
-import { openTestPool } from '../../support/postgres-pool.ts'
-import { seeded } from '../../support/seeded.ts'
+import { DAY_MS, NOON } from '../../support/runner/constants.ts'
+import { seeded } from '../../support/runner/seeded.ts'
+import { createBudgetRow } from '../../support/store/budget-row.ts'
+import { createDatabase } from '../../support/store/postgres-database.ts'
+import { openTestPool } from '../../support/store/postgres-pool.ts'
 
 const byTestClock = settleBy(sql<number>`(select at_ms from test_clock)`)
 

@@ -1,12 +1,12 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { isStorageFailure } from '../../../src/domain/errors.ts'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
-import { pushBody } from '../../support/builders.ts'
-import { NOON } from '../../support/constants.ts'
-import { withClient } from '../../support/postgres-client.ts'
-import { createDatabase } from '../../support/postgres-database.ts'
-import { addEndpoint } from '../../support/stored-endpoint.ts'
-import { incomingPush, openStore } from '../../support/write-side.ts'
+import { addEndpoint } from '../../support/delivery/stored-endpoint.ts'
+import { pushBody } from '../../support/history/builders.ts'
+import { NOON } from '../../support/runner/constants.ts'
+import { withClient } from '../../support/store/postgres-client.ts'
+import { createDatabase } from '../../support/store/postgres-database.ts'
+import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
 test('a transaction that meets another one is begun again until it gets through', async () => {
   const { url } = await createDatabase()

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import type { ClaimedDelivery } from '../../../src/domain/delivery/dispatch-round.ts'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
-import { MINUTE_MS } from '../../support/constants.ts'
-import { openDeliveryWorld } from '../../support/delivery-world.ts'
-import { changeStoredRows, storedNumber } from '../../support/stored-rows.ts'
+import { openDeliveryWorld } from '../../support/delivery/delivery-world.ts'
+import { MINUTE_MS } from '../../support/runner/constants.ts'
+import { changeStoredRows, storedNumber } from '../../support/store/stored-rows.ts'
 
 const NOON = Date.parse('2026-03-01T12:00:00Z')
 const SECOND_MS = 1000

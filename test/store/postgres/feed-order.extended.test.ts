@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { expect, onTestFinished, test } from 'vitest'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
-import { createDatabase, startOwnServer } from '../../support/postgres-database.ts'
+import { createDatabase, startOwnServer } from '../../support/store/postgres-database.ts'
 
 async function connect(url: string): Promise<pg.Client> {
   const client = new pg.Client({ connectionString: url })

@@ -5,12 +5,12 @@ import { SERVER_USER } from '../../../src/cli/demo/postgres/programs.ts'
 import { createLostCommits } from '../../../src/store/postgres/admin/lost-commits.ts'
 import { openReplicaTable } from '../../../src/store/postgres/admin/replica-table.ts'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
-import { pushBody } from '../../support/builders.ts'
-import { NOON } from '../../support/constants.ts'
-import { type ForgetfulServer, startForgetful } from '../../support/forgetful-server.ts'
-import { withClient } from '../../support/postgres-client.ts'
-import { storedNumber } from '../../support/stored-rows.ts'
-import { incomingPush, openStore } from '../../support/write-side.ts'
+import { pushBody } from '../../support/history/builders.ts'
+import { NOON } from '../../support/runner/constants.ts'
+import { type ForgetfulServer, startForgetful } from '../../support/store/forgetful-server.ts'
+import { withClient } from '../../support/store/postgres-client.ts'
+import { storedNumber } from '../../support/store/stored-rows.ts'
+import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
 let server: ForgetfulServer
 

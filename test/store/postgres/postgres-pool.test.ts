@@ -1,8 +1,8 @@
 import { expect, test, vi } from 'vitest'
 import { nameDatabase, openPool } from '../../../src/store/postgres/postgres-pool.ts'
-import { withClient } from '../../support/postgres-client.ts'
-import { createDatabase } from '../../support/postgres-database.ts'
-import { openTestPool } from '../../support/postgres-pool.ts'
+import { withClient } from '../../support/store/postgres-client.ts'
+import { createDatabase } from '../../support/store/postgres-database.ts'
+import { openTestPool } from '../../support/store/postgres-pool.ts'
 
 test('64-bit numbers are numbers on the connections of the relay, and only there', async () => {
   const { url } = await createDatabase('nothing')

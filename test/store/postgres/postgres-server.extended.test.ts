@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { startPostgres } from '../../../src/cli/demo/postgres/throwaway-server.ts'
-import { withClient } from '../../support/postgres-client.ts'
-import { ownGroup, tieToTest } from '../../support/tied-process.ts'
+import { ownGroup, tieToTest } from '../../support/runner/tied-process.ts'
+import { withClient } from '../../support/store/postgres-client.ts'
 
 const STARTS_ONE = `import('./src/cli/demo/postgres/throwaway-server.ts').then(async ({ startPostgres }) => {
   const { folder, url } = await startPostgres()

@@ -4,10 +4,10 @@ import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { createPostgresReader, createPostgresWriter, PLAN_SETTINGS } from '../../../src/store/postgres/postgres.ts'
 import { rawStatement } from '../../../src/store/postgres/raw-statement.ts'
-import { isWholeCount, usedOnPostgres } from '../../support/hot-statements.ts'
-import { LONG } from '../../support/long-form.ts'
-import { createDatabase } from '../../support/postgres-database.ts'
-import { openTestPool } from '../../support/postgres-pool.ts'
+import { LONG } from '../../support/runner/long-form.ts'
+import { isWholeCount, usedOnPostgres } from '../../support/store/hot-statements.ts'
+import { createDatabase } from '../../support/store/postgres-database.ts'
+import { openTestPool } from '../../support/store/postgres-pool.ts'
 
 const LARGE = [
   'parcel',

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { openPool } from '../../../src/store/postgres/postgres-pool.ts'
-import { startOwnServer } from '../../support/postgres-database.ts'
+import { startOwnServer } from '../../support/store/postgres-database.ts'
 import { CANARY, changed, refusalOf } from './refusal-of.ts'
 
 // What needs a server of its own.

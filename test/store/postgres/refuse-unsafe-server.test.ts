@@ -2,8 +2,8 @@ import { createServer } from 'node:net'
 import { inspect } from 'node:util'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { faultsOf } from '../../../src/store/postgres/refuse-unsafe-server.ts'
-import { withClient } from '../../support/postgres-client.ts'
-import { createDatabase, sharedServer } from '../../support/postgres-database.ts'
+import { withClient } from '../../support/store/postgres-client.ts'
+import { createDatabase, sharedServer } from '../../support/store/postgres-database.ts'
 import { CANARY, changed, refusalOf } from './refusal-of.ts'
 
 test('a server as it comes is accepted', async () => {

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { openReplicaTable } from '../../../src/store/postgres/admin/replica-table.ts'
-import { createDatabase } from '../../support/postgres-database.ts'
+import { createDatabase } from '../../support/store/postgres-database.ts'
 
 const replica = (name: string, atRestKeys: readonly string[], ttlMs = 60_000) => ({
   name,

@@ -5,9 +5,9 @@ import { StorageFailure } from '../../../src/domain/errors.ts'
 import type { TransactionKind } from '../../../src/flow/write-store.ts'
 import { openReplicaTable } from '../../../src/store/postgres/admin/replica-table.ts'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
-import { onlyLong } from '../../support/long-form.ts'
-import { withClient } from '../../support/postgres-client.ts'
-import { createDatabase } from '../../support/postgres-database.ts'
+import { onlyLong } from '../../support/runner/long-form.ts'
+import { withClient } from '../../support/store/postgres-client.ts'
+import { createDatabase } from '../../support/store/postgres-database.ts'
 
 const LONG_MS = 600_000
 /** For as long a transaction may stand still while others wait for it. */

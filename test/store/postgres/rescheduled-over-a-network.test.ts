@@ -4,11 +4,11 @@ import { createCarrierModelKeeper } from '../../../src/flow/polling/carrier-mode
 import { openModelCheckpoint } from '../../../src/flow/polling/model-checkpoint.ts'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { createWriteSide } from '../../../src/wiring/write-side.ts'
-import { aPoll } from '../../support/builders.ts'
-import { NOON } from '../../support/constants.ts'
-import { deliverOptions, recordOptions } from '../../support/policy.ts'
-import { createDatabase } from '../../support/postgres-database.ts'
-import { startTcpProxy } from '../../support/tcp-proxy.ts'
+import { aPoll } from '../../support/history/builders.ts'
+import { deliverOptions, recordOptions } from '../../support/history/policy.ts'
+import { startTcpProxy } from '../../support/network/tcp-proxy.ts'
+import { NOON } from '../../support/runner/constants.ts'
+import { createDatabase } from '../../support/store/postgres-database.ts'
 
 /** Longer than it takes to send a set. */
 const AWAY_MS = 20

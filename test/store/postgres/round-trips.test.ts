@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
-import { pushBody } from '../../support/builders.ts'
-import { NOON } from '../../support/constants.ts'
-import { createDatabase } from '../../support/postgres-database.ts'
-import { addEndpoint } from '../../support/stored-endpoint.ts'
-import { startTcpProxy } from '../../support/tcp-proxy.ts'
-import { incomingPush, openStore } from '../../support/write-side.ts'
+import { addEndpoint } from '../../support/delivery/stored-endpoint.ts'
+import { pushBody } from '../../support/history/builders.ts'
+import { startTcpProxy } from '../../support/network/tcp-proxy.ts'
+import { NOON } from '../../support/runner/constants.ts'
+import { createDatabase } from '../../support/store/postgres-database.ts'
+import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
 const TRIPS_MAX = 8
 /** Longer than it takes to send a batch. */

@@ -2,9 +2,9 @@ import { expect, onTestFinished, test } from 'vitest'
 import type { Role } from '../../../src/domain/admin/replica.ts'
 import { openReplicaTable } from '../../../src/store/postgres/admin/replica-table.ts'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
-import { HOUR_MS } from '../../support/constants.ts'
-import { withClient } from '../../support/postgres-client.ts'
-import { createDatabase } from '../../support/postgres-database.ts'
+import { HOUR_MS } from '../../support/runner/constants.ts'
+import { withClient } from '../../support/store/postgres-client.ts'
+import { createDatabase } from '../../support/store/postgres-database.ts'
 
 const TTL_MS = 600_000
 const JANITOR: readonly Role[] = ['janitor']

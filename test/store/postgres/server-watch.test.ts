@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { StorageFailure } from '../../../src/domain/errors.ts'
 import { watchServer } from '../../../src/store/postgres/server-watch.ts'
-import { createDatabase } from '../../support/postgres-database.ts'
-import { startTcpProxy } from '../../support/tcp-proxy.ts'
+import { startTcpProxy } from '../../support/network/tcp-proxy.ts'
+import { createDatabase } from '../../support/store/postgres-database.ts'
 
 const POOL = { connectionsMax: 2, connectTimeoutMs: 30_000, answerTimeoutMs: 30_000 }
 

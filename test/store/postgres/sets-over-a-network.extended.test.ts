@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
-import { aPoll, pushBody } from '../../support/builders.ts'
-import { DAY_MS, NOON } from '../../support/constants.ts'
-import { writeDeliveries } from '../../support/many-deliveries.ts'
-import { createDatabase } from '../../support/postgres-database.ts'
-import { addEndpoint } from '../../support/stored-endpoint.ts'
-import { storedNumber } from '../../support/stored-rows.ts'
-import { startTcpProxy } from '../../support/tcp-proxy.ts'
-import { incomingPush, openStore } from '../../support/write-side.ts'
+import { writeDeliveries } from '../../support/delivery/many-deliveries.ts'
+import { addEndpoint } from '../../support/delivery/stored-endpoint.ts'
+import { aPoll, pushBody } from '../../support/history/builders.ts'
+import { startTcpProxy } from '../../support/network/tcp-proxy.ts'
+import { DAY_MS, NOON } from '../../support/runner/constants.ts'
+import { createDatabase } from '../../support/store/postgres-database.ts'
+import { storedNumber } from '../../support/store/stored-rows.ts'
+import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
 /** Longer than it takes to send a set. */
 const AWAY_MS = 20

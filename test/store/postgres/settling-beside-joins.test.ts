@@ -3,11 +3,11 @@ import { expect, onTestFinished, test } from 'vitest'
 import { createPostgresWriter } from '../../../src/store/postgres/postgres.ts'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { createPostgresWriteStore } from '../../../src/store/postgres/postgres-write-store.ts'
-import { NOON } from '../../support/constants.ts'
-import { openTestPool } from '../../support/postgres-pool.ts'
-import { addEndpoint } from '../../support/stored-endpoint.ts'
-import { storedNumber, storedRows } from '../../support/stored-rows.ts'
-import { openStore } from '../../support/write-side.ts'
+import { addEndpoint } from '../../support/delivery/stored-endpoint.ts'
+import { NOON } from '../../support/runner/constants.ts'
+import { openTestPool } from '../../support/store/postgres-pool.ts'
+import { storedNumber, storedRows } from '../../support/store/stored-rows.ts'
+import { openStore } from '../../support/store/write-side.ts'
 
 async function openWorld() {
   const store = await openStore(NOON, postgres)

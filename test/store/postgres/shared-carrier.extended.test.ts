@@ -5,9 +5,9 @@ import { createSharedFlight } from '../../../src/flow/shared-flight.ts'
 import { createVault } from '../../../src/ops/vault.ts'
 import { openSharedCarrier } from '../../../src/store/postgres/polling/shared-carrier.ts'
 import { closeOpened, connect, json, openCarrier, password, refusingUrl } from '../../carrier/carrier-double.ts'
-import { HOUR_MS } from '../../support/constants.ts'
-import { withClient } from '../../support/postgres-client.ts'
-import { createDatabase } from '../../support/postgres-database.ts'
+import { HOUR_MS } from '../../support/runner/constants.ts'
+import { withClient } from '../../support/store/postgres-client.ts'
+import { createDatabase } from '../../support/store/postgres-database.ts'
 
 const KEY = Buffer.alloc(32, 'at rest')
 const vault = createVault({ list: () => [KEY], first: () => KEY })

@@ -4,11 +4,11 @@ import type { WriteTx } from '../../../src/flow/write-store.ts'
 import { createPostgresWriter } from '../../../src/store/postgres/postgres.ts'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { createPostgresWriteStore } from '../../../src/store/postgres/postgres-write-store.ts'
-import { NOON } from '../../support/constants.ts'
-import { openTestPool } from '../../support/postgres-pool.ts'
-import { addEndpoint } from '../../support/stored-endpoint.ts'
-import { changeStoredRows } from '../../support/stored-rows.ts'
-import { openStore } from '../../support/write-side.ts'
+import { addEndpoint } from '../../support/delivery/stored-endpoint.ts'
+import { NOON } from '../../support/runner/constants.ts'
+import { openTestPool } from '../../support/store/postgres-pool.ts'
+import { changeStoredRows } from '../../support/store/stored-rows.ts'
+import { openStore } from '../../support/store/write-side.ts'
 
 /** A delivery that is skipped, and that another replica may send. */
 async function openSkipped() {

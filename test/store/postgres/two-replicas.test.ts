@@ -1,14 +1,14 @@
 import { expect, test, vi } from 'vitest'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
-import { pushBody } from '../../support/builders.ts'
-import { NOON } from '../../support/constants.ts'
-import { createCourier } from '../../support/courier.ts'
-import { newPlace } from '../../support/engines.ts'
-import { byForm, casesOf } from '../../support/long-form.ts'
-import { openTestPool } from '../../support/postgres-pool.ts'
-import { addEndpoint, endpointOf } from '../../support/stored-endpoint.ts'
-import { storedNumber, storedRows } from '../../support/stored-rows.ts'
-import { incomingPush, openStore } from '../../support/write-side.ts'
+import { createCourier } from '../../support/delivery/courier.ts'
+import { addEndpoint, endpointOf } from '../../support/delivery/stored-endpoint.ts'
+import { pushBody } from '../../support/history/builders.ts'
+import { NOON } from '../../support/runner/constants.ts'
+import { byForm, casesOf } from '../../support/runner/long-form.ts'
+import { newPlace } from '../../support/store/engines.ts'
+import { openTestPool } from '../../support/store/postgres-pool.ts'
+import { storedNumber, storedRows } from '../../support/store/stored-rows.ts'
+import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
 /** Hundreds where they are repeated. */
 const RACES = byForm(20, 40, 200)

@@ -4,7 +4,7 @@ import Database from 'better-sqlite3'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { openSqliteWriter } from '../../../src/store/sqlite/sqlite.ts'
 import { createSqliteWriteStore } from '../../../src/store/sqlite/sqlite-write-store.ts'
-import { temporaryFolder } from '../../support/temporary.ts'
+import { temporaryFolder } from '../../support/runner/temporary.ts'
 
 /** A value that fills a page of its own. */
 const PAGE = Buffer.alloc(3500, 'x')

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { writeSeededStore } from '../../support/seeded-store.ts'
+import { writeSeededStore } from '../../support/store/seeded-store.ts'
 import { hashTables } from './table-hashes.ts'
 
 /**

@@ -1,10 +1,10 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { NOON } from '../../support/constants.ts'
-import { isWholeCount, usedOnSqlite } from '../../support/hot-statements.ts'
-import { storedRows } from '../../support/stored-rows.ts'
-import { temporaryFolder } from '../../support/temporary.ts'
-import { openStore } from '../../support/write-side.ts'
+import { NOON } from '../../support/runner/constants.ts'
+import { temporaryFolder } from '../../support/runner/temporary.ts'
+import { isWholeCount, usedOnSqlite } from '../../support/store/hot-statements.ts'
+import { storedRows } from '../../support/store/stored-rows.ts'
+import { openStore } from '../../support/store/write-side.ts'
 
 async function openPlans() {
   const { path } = await openStore(NOON)

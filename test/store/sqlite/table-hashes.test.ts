@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { expect, onTestFinished, test } from 'vitest'
-import { writeSeededStore } from '../../support/seeded-store.ts'
-import { temporaryFolder } from '../../support/temporary.ts'
+import { temporaryFolder } from '../../support/runner/temporary.ts'
+import { writeSeededStore } from '../../support/store/seeded-store.ts'
 import { hashTables } from './table-hashes.ts'
 
 const CHECKED_IN: unknown = JSON.parse(readFileSync(new URL('table-hashes.json', import.meta.url), 'utf8'))

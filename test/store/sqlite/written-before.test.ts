@@ -1,10 +1,10 @@
 import Database from 'better-sqlite3'
 import { expect, onTestFinished, test } from 'vitest'
 import { parsePush } from '../../../src/domain/ingest/parse-push.ts'
-import type { AnswerAt } from '../../support/answers-at.ts'
-import { pushBody } from '../../support/builders.ts'
-import { ask, logIn, push, startTestRelay } from '../../support/relay.ts'
-import { copyWrittenBefore, differingFromBefore, openWrittenBefore, recorded } from '../../support/written-before.ts'
+import { pushBody } from '../../support/history/builders.ts'
+import type { AnswerAt } from '../../support/network/answers-at.ts'
+import { ask, logIn, push, startTestRelay } from '../../support/relay/relay.ts'
+import { copyWrittenBefore, differingFromBefore, openWrittenBefore, recorded } from '../../support/store/written-before.ts'
 
 const PARCEL = '10010'
 

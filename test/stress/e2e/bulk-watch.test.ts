@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { startWorld } from '../../faults/world.ts'
-import { pushBody } from '../../support/builders.ts'
-import { ADMIN, logIn } from '../../support/relay.ts'
+import { pushBody } from '../../support/history/builders.ts'
+import { ADMIN, logIn } from '../../support/relay/relay.ts'
 
 const LINES = 100_000
 const ROUNDS = 3

@@ -1,13 +1,13 @@
 import { expect, test, vi } from 'vitest'
-import { textOf } from '../../support/caught-up.ts'
-import { NO_CARRIER } from '../../support/constants.ts'
-import { LONG } from '../../support/long-form.ts'
-import { onPostgres } from '../../support/on-postgres.ts'
-import { startOwnServer } from '../../support/postgres-database.ts'
-import { distinctPushes, startLoad } from '../../support/push-load.ts'
-import { ADMIN, logIn, writeConfig } from '../../support/relay.ts'
-import { runRelay } from '../../support/relay-process.ts'
-import { temporaryFolder } from '../../support/temporary.ts'
+import { distinctPushes, startLoad } from '../../support/network/push-load.ts'
+import { textOf } from '../../support/relay/caught-up.ts'
+import { onPostgres } from '../../support/relay/on-postgres.ts'
+import { ADMIN, logIn, writeConfig } from '../../support/relay/relay.ts'
+import { runRelay } from '../../support/relay/relay-process.ts'
+import { NO_CARRIER } from '../../support/runner/constants.ts'
+import { LONG } from '../../support/runner/long-form.ts'
+import { temporaryFolder } from '../../support/runner/temporary.ts'
+import { startOwnServer } from '../../support/store/postgres-database.ts'
 
 const CYCLES = LONG ? 20 : 1
 /** How much is pushed at once, and how much between what goes wrong. */

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
-import { expectBesideControl, partOf } from '../../support/beside-control.ts'
-import { pushBody } from '../../support/builders.ts'
-import { onPostgres } from '../../support/on-postgres.ts'
-import { createDatabase } from '../../support/postgres-database.ts'
-import { push, writeConfig } from '../../support/relay.ts'
-import { startReplica } from '../../support/replica-processes.ts'
-import { startTcpProxy } from '../../support/tcp-proxy.ts'
-import { temporaryFolder } from '../../support/temporary.ts'
+import { pushBody } from '../../support/history/builders.ts'
+import { startTcpProxy } from '../../support/network/tcp-proxy.ts'
+import { onPostgres } from '../../support/relay/on-postgres.ts'
+import { push, writeConfig } from '../../support/relay/relay.ts'
+import { startReplica } from '../../support/relay/replica-processes.ts'
+import { expectBesideControl, partOf } from '../../support/runner/beside-control.ts'
+import { temporaryFolder } from '../../support/runner/temporary.ts'
+import { createDatabase } from '../../support/store/postgres-database.ts'
 
 const PARCELS = 2000
 /** To the server, of each replica. */

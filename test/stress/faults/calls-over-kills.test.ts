@@ -1,10 +1,10 @@
 import { afterEach, expect, onTestFinished, test } from 'vitest'
 import { closeOpened, json, openCarrier } from '../../carrier/carrier-double.ts'
 import { eventually } from '../../faults/world.ts'
-import { LONG } from '../../support/long-form.ts'
-import { onPostgres } from '../../support/on-postgres.ts'
-import { ask, logIn, type RelayProcess, spawnRelay, writeConfig } from '../../support/relay.ts'
-import { temporaryFolder } from '../../support/temporary.ts'
+import { onPostgres } from '../../support/relay/on-postgres.ts'
+import { ask, logIn, type RelayProcess, spawnRelay, writeConfig } from '../../support/relay/relay.ts'
+import { LONG } from '../../support/runner/long-form.ts'
+import { temporaryFolder } from '../../support/runner/temporary.ts'
 
 afterEach(closeOpened)
 

@@ -1,10 +1,10 @@
 import { connect } from 'node:net'
 import { expect, test } from 'vitest'
-import { LONG } from '../../support/long-form.ts'
-import { distinctPushes, startLoad } from '../../support/push-load.ts'
-import { ask, logIn, push, SHOP, writeConfig } from '../../support/relay.ts'
-import { metricOf, runRelay } from '../../support/relay-process.ts'
-import { temporaryFolder } from '../../support/temporary.ts'
+import { distinctPushes, startLoad } from '../../support/network/push-load.ts'
+import { ask, logIn, push, SHOP, writeConfig } from '../../support/relay/relay.ts'
+import { metricOf, runRelay } from '../../support/relay/relay-process.ts'
+import { LONG } from '../../support/runner/long-form.ts'
+import { temporaryFolder } from '../../support/runner/temporary.ts'
 
 /** By `npm run faults` as many as a whole company has. */
 const { followers, pushes } = LONG ? { followers: 1000, pushes: 3000 } : { followers: 50, pushes: 600 }

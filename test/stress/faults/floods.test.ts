@@ -1,13 +1,13 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { expectBesideControl, partOf } from '../../support/beside-control.ts'
-import { pushBody } from '../../support/builders.ts'
-import { type Flood, type FloodCount, startFlood } from '../../support/flood-process.ts'
-import { LONG } from '../../support/long-form.ts'
-import { distinctPushes, pushPipelined } from '../../support/pipelined-pushes.ts'
-import { push, SHARED_KEY, writeConfig } from '../../support/relay.ts'
-import { memoryOf, runRelay } from '../../support/relay-process.ts'
-import { temporaryFolder } from '../../support/temporary.ts'
+import { pushBody } from '../../support/history/builders.ts'
+import { type Flood, type FloodCount, startFlood } from '../../support/network/flood-process.ts'
+import { distinctPushes, pushPipelined } from '../../support/network/pipelined-pushes.ts'
+import { push, SHARED_KEY, writeConfig } from '../../support/relay/relay.ts'
+import { memoryOf, runRelay } from '../../support/relay/relay-process.ts'
+import { expectBesideControl, partOf } from '../../support/runner/beside-control.ts'
+import { LONG } from '../../support/runner/long-form.ts'
+import { temporaryFolder } from '../../support/runner/temporary.ts'
 
 const MB = 1024 * 1024
 const KB = 1024

@@ -1,10 +1,10 @@
 import { request } from 'node:http'
 import { expect, test } from 'vitest'
-import { pushBody } from '../../support/builders.ts'
-import { startFlood } from '../../support/flood-process.ts'
-import { ask, logIn, push, SHOP, writeConfig } from '../../support/relay.ts'
-import { runRelay } from '../../support/relay-process.ts'
-import { temporaryFolder } from '../../support/temporary.ts'
+import { pushBody } from '../../support/history/builders.ts'
+import { startFlood } from '../../support/network/flood-process.ts'
+import { ask, logIn, push, SHOP, writeConfig } from '../../support/relay/relay.ts'
+import { runRelay } from '../../support/relay/relay-process.ts'
+import { temporaryFolder } from '../../support/runner/temporary.ts'
 
 const ROUNDS = 3
 const LOGINS = 5

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest'
-import { expectBesideControl } from '../../support/beside-control.ts'
-import { pushBody } from '../../support/builders.ts'
-import { type FloodCount, startFlood } from '../../support/flood-process.ts'
-import { cookiesIn } from '../../support/live-stream.ts'
-import { LONG } from '../../support/long-form.ts'
-import { createVisitor } from '../../support/portal-visitor.ts'
-import { ask, logIn, push, writeConfig } from '../../support/relay.ts'
-import { memoryOf, runRelay } from '../../support/relay-process.ts'
-import { temporaryFolder } from '../../support/temporary.ts'
+import { pushBody } from '../../support/history/builders.ts'
+import { type FloodCount, startFlood } from '../../support/network/flood-process.ts'
+import { cookiesIn } from '../../support/portal/live-stream.ts'
+import { createVisitor } from '../../support/portal/portal-visitor.ts'
+import { ask, logIn, push, writeConfig } from '../../support/relay/relay.ts'
+import { memoryOf, runRelay } from '../../support/relay/relay-process.ts'
+import { expectBesideControl } from '../../support/runner/beside-control.ts'
+import { LONG } from '../../support/runner/long-form.ts'
+import { temporaryFolder } from '../../support/runner/temporary.ts'
 
 const MB = 1024 * 1024
 const CALLS = 60

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 import { expectNothingLost, RECOVERY_MS, recovery, startOn } from '../../faults/postgres-world.ts'
-import { LONG, onlyLong } from '../../support/long-form.ts'
-import { withClient } from '../../support/postgres-client.ts'
-import { createDatabase, startOwnServer } from '../../support/postgres-database.ts'
-import { distinctPushes, startLoad } from '../../support/push-load.ts'
-import { ask, push } from '../../support/relay.ts'
-import { inSeconds } from '../../support/relay-process.ts'
-import { startWebhookReceiver } from '../../support/webhook-receiver.ts'
+import { distinctPushes, startLoad } from '../../support/network/push-load.ts'
+import { startWebhookReceiver } from '../../support/network/webhook-receiver.ts'
+import { ask, push } from '../../support/relay/relay.ts'
+import { inSeconds } from '../../support/relay/relay-process.ts'
+import { LONG, onlyLong } from '../../support/runner/long-form.ts'
+import { withClient } from '../../support/store/postgres-client.ts'
+import { createDatabase, startOwnServer } from '../../support/store/postgres-database.ts'
 
 const KILLS = LONG ? 200 : 5
 const PARCELS = 10

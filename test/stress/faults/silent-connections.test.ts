@@ -4,12 +4,12 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { signBody } from '../../../src/domain/ingest/signature.ts'
 import { certificate, certificateKey } from '../../outbound/self-signed.ts'
-import { pushBody } from '../../support/builders.ts'
-import { startFlood } from '../../support/flood-process.ts'
-import { LONG } from '../../support/long-form.ts'
-import { SHARED_KEY, writeConfig } from '../../support/relay.ts'
-import { runRelay } from '../../support/relay-process.ts'
-import { temporaryFolder } from '../../support/temporary.ts'
+import { pushBody } from '../../support/history/builders.ts'
+import { startFlood } from '../../support/network/flood-process.ts'
+import { SHARED_KEY, writeConfig } from '../../support/relay/relay.ts'
+import { runRelay } from '../../support/relay/relay-process.ts'
+import { LONG } from '../../support/runner/long-form.ts'
+import { temporaryFolder } from '../../support/runner/temporary.ts'
 
 /** As many places as a relay has by default, and half as many connections again, by `npm run faults`. */
 const PLACES = LONG ? 4096 : 1000

@@ -1,12 +1,12 @@
 import { connect } from 'node:net'
 import { expect, test } from 'vitest'
-import { expectBesideControl, partOf } from '../../support/beside-control.ts'
-import { pushBody } from '../../support/builders.ts'
-import { byForm } from '../../support/long-form.ts'
-import { withinOwed } from '../../support/real-time.ts'
-import { push, writeConfig } from '../../support/relay.ts'
-import { metricOf, runRelay } from '../../support/relay-process.ts'
-import { temporaryFolder } from '../../support/temporary.ts'
+import { pushBody } from '../../support/history/builders.ts'
+import { push, writeConfig } from '../../support/relay/relay.ts'
+import { metricOf, runRelay } from '../../support/relay/relay-process.ts'
+import { expectBesideControl, partOf } from '../../support/runner/beside-control.ts'
+import { byForm } from '../../support/runner/long-form.ts'
+import { withinOwed } from '../../support/runner/real-time.ts'
+import { temporaryFolder } from '../../support/runner/temporary.ts'
 
 const CONNECTIONS = byForm(600, 600, 2000)
 const RSS_GROWTH_MAX = 64 * 1024 * 1024

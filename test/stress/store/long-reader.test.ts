@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
-import { pushBody } from '../../support/builders.ts'
-import { NOON } from '../../support/constants.ts'
-import { newPlace } from '../../support/engines.ts'
-import { LONG } from '../../support/long-form.ts'
-import { withClient } from '../../support/postgres-client.ts'
-import { addEndpoint, endpointOf } from '../../support/stored-endpoint.ts'
-import { incomingPush, openStore } from '../../support/write-side.ts'
+import { addEndpoint, endpointOf } from '../../support/delivery/stored-endpoint.ts'
+import { pushBody } from '../../support/history/builders.ts'
+import { NOON } from '../../support/runner/constants.ts'
+import { LONG } from '../../support/runner/long-form.ts'
+import { newPlace } from '../../support/store/engines.ts'
+import { withClient } from '../../support/store/postgres-client.ts'
+import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
 /** What is delivered while somebody reads, at a hundred a second: in the long form for five minutes. */
 const DELIVERED = LONG ? 30_000 : 3000

@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import type { DeliverySelection } from '../../../../src/domain/delivery/delivery-list.ts'
 import type { Engine } from '../../../../src/store/contract.ts'
-import { pushBody } from '../../../support/builders.ts'
-import { NOON } from '../../../support/constants.ts'
-import { createCourier } from '../../../support/courier.ts'
-import { engines } from '../../../support/engines.ts'
-import { LONG } from '../../../support/long-form.ts'
-import { addEndpoint } from '../../../support/stored-endpoint.ts'
-import { storedNumber } from '../../../support/stored-rows.ts'
-import { incomingPush, openStore } from '../../../support/write-side.ts'
+import { createCourier } from '../../../support/delivery/courier.ts'
+import { addEndpoint } from '../../../support/delivery/stored-endpoint.ts'
+import { pushBody } from '../../../support/history/builders.ts'
+import { NOON } from '../../../support/runner/constants.ts'
+import { LONG } from '../../../support/runner/long-form.ts'
+import { engines } from '../../../support/store/engines.ts'
+import { storedNumber } from '../../../support/store/stored-rows.ts'
+import { incomingPush, openStore } from '../../../support/store/write-side.ts'
 
 /** Hundreds where they are repeated. */
 const RACES = LONG ? 200 : 40

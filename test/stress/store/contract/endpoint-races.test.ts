@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import type { Engine } from '../../../../src/store/contract.ts'
-import { pushBody } from '../../../support/builders.ts'
-import { NOON } from '../../../support/constants.ts'
-import { engines } from '../../../support/engines.ts'
-import { addEndpoint } from '../../../support/stored-endpoint.ts'
-import { incomingPush, openStore } from '../../../support/write-side.ts'
+import { addEndpoint } from '../../../support/delivery/stored-endpoint.ts'
+import { pushBody } from '../../../support/history/builders.ts'
+import { NOON } from '../../../support/runner/constants.ts'
+import { engines } from '../../../support/store/engines.ts'
+import { incomingPush, openStore } from '../../../support/store/write-side.ts'
 
 /** On a busy machine pushes may come faster than an endpoint catches up. */
 const PUSHES_MAX = 1000

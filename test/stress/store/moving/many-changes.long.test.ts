@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { createStoreMove } from '../../../../src/flow/admin/move-store.ts'
 import { sqlite } from '../../../../src/store/sqlite/sqlite-engine.ts'
-import { contentsOf, openMove, placeOf, seededPlace, untilWaiting } from '../../../support/moving.ts'
-import { writerOf } from '../../../support/other-writer.ts'
-import { storedNumber } from '../../../support/stored-rows.ts'
+import { contentsOf, openMove, placeOf, seededPlace, untilWaiting } from '../../../support/store/moving.ts'
+import { writerOf } from '../../../support/store/other-writer.ts'
+import { storedNumber } from '../../../support/store/stored-rows.ts'
 
 const NOW_MS = Date.UTC(2026, 4, 1)
 

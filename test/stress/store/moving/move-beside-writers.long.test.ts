@@ -2,12 +2,12 @@ import { expect, test, vi } from 'vitest'
 import { createStoreMove } from '../../../../src/flow/admin/move-store.ts'
 import { postgres } from '../../../../src/store/postgres/postgres-engine.ts'
 import { sqlite } from '../../../../src/store/sqlite/sqlite-engine.ts'
-import { engines } from '../../../support/engines.ts'
-import { LONG } from '../../../support/long-form.ts'
-import { contentsOf, DIRECTIONS, openMove, type Place, placeOf, seededPlace, untilWaiting } from '../../../support/moving.ts'
-import { writerOf } from '../../../support/other-writer.ts'
-import { openTestPool } from '../../../support/postgres-pool.ts'
-import { changeStoredRows, storedNumber } from '../../../support/stored-rows.ts'
+import { LONG } from '../../../support/runner/long-form.ts'
+import { engines } from '../../../support/store/engines.ts'
+import { contentsOf, DIRECTIONS, openMove, type Place, placeOf, seededPlace, untilWaiting } from '../../../support/store/moving.ts'
+import { writerOf } from '../../../support/store/other-writer.ts'
+import { openTestPool } from '../../../support/store/postgres-pool.ts'
+import { changeStoredRows, storedNumber } from '../../../support/store/stored-rows.ts'
 
 const NOW_MS = Date.UTC(2026, 4, 1)
 

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import type { Engine } from '../../../../src/store/contract.ts'
-import { openBusyStore } from '../../../support/busy-store.ts'
-import { LONG } from '../../../support/long-form.ts'
-import { contentsOf, DIRECTIONS, movesOf, openMove, type Place, placeOf } from '../../../support/moving.ts'
-import { seeded } from '../../../support/seeded.ts'
+import { LONG } from '../../../support/runner/long-form.ts'
+import { seeded } from '../../../support/runner/seeded.ts'
+import { openBusyStore } from '../../../support/store/busy-store.ts'
+import { contentsOf, DIRECTIONS, movesOf, openMove, type Place, placeOf } from '../../../support/store/moving.ts'
 
 const SEEDS = LONG ? 20 : 1
 

@@ -1,0 +1,61 @@
+import { expect, vi } from 'vitest'
+import { pushBody } from '../history/builders.ts'
+import type { Arrival, MoodyReceiver } from '../network/moody-receiver.ts'
+import { operatorOf } from '../relay/manage.ts'
+import { push } from '../relay/relay.ts'
+import type { EndpointLedger, ToldDelivery } from './relaying-ledger.ts'
+
+interface Listed extends ToldDelivery {
+  readonly nextAttemptAt: string | null
+  readonly endpoint: { readonly id: string; readonly name: string }
+}
+
+/** What the relay tells of its deliveries once none is left to make, beside what their endpoints saw. */
+export async function settledLedger(
+  relay: { readonly publicUrl: string; readonly internalUrl: string },
+  receivers: ReadonlyMap<string, MoodyReceiver>,
+): Promise<readonly EndpointLedger[]> {
+  const operate = await operatorOf(relay)
+  const listed = async (query: string): Promise<readonly Listed[]> => {
+    const all: Listed[] = []
+    for (let cursor = ''; cursor !== 'null'; ) {
+      const { body } = await operate('GET', `/relay/deliveries?${query}${cursor === '' ? '' : `&cursor=${cursor}`}`)
+      if (Array.isArray(body.deliveries)) all.push(...body.deliveries)
+      cursor = String(body.next)
+    }
+    return all
+  }
+  const waiting = async () => {
+    const left: Listed[] = []
+    // One after the other, in the order in which a delivery passes through them: asked for at once, it could be missed in both.
+    for (const state of ['queued', 'retrying', 'held']) left.push(...(await listed(`state=${state}`)))
+    return left
+  }
+  // An endpoint that takes nothing more is down, as far as the relay can know, and what it refused does not die: so it gets some more.
+  let more = 0
+  const another = () => pushBody({ trackingIds: ['770000'], location: 'Elsewhere', eventTime: new Date(Date.now() + more++).toISOString() })
+  const isOver = async () => {
+    const left = await waiting()
+    if (left.length > 0) await push(relay.publicUrl, another())
+    // An endpoint full of what it refuses pauses up to 5 minutes between probes: an operator does not wait for that.
+    for (const id of new Set(left.map(({ endpoint }) => endpoint.id))) await operate('POST', `/relay/endpoints/${id}/retry`)
+    expect(left.map(({ endpoint, state, nextAttemptAt }) => `${endpoint.name} ${state} ${nextAttemptAt}`)).toEqual([])
+  }
+  await vi.waitFor(isOver, { timeout: 300_000, interval: 500 })
+  const deliveries = await listed('')
+  return [...receivers].map(([name, { arrivals }]) => ({
+    name,
+    arrivals,
+    deliveries: deliveries.filter(({ endpoint }) => endpoint.name === name),
+  }))
+}
+
+/** How many events came again after they had been taken. */
+export function repeats({ arrivals }: { readonly arrivals: readonly Arrival[] }): number {
+  const taken = new Set<number>()
+  return arrivals.filter(({ sequence, accepted }) => {
+    const again = taken.has(sequence)
+    if (accepted) taken.add(sequence)
+    return again
+  }).length
+}

@@ -1,0 +1,16 @@
+import type { Incoming } from '../../../src/domain/history/recording.ts'
+import { parsePush } from '../../../src/domain/ingest/parse-push.ts'
+import type { Seen } from './observations.ts'
+
+/** Converts an observation to the write side's input. */
+export function incomingOf({ observation, body }: Seen, receivedAtMs: number): Incoming {
+  if (observation.kind === 'poll') return { kind: 'poll', observation, watch: true }
+  return parsePush({ body, contentEncoding: null, receivedAtMs, keyIndex: 0 })
+}
+
+/** A log that throws on errors. */
+export const strictLog = {
+  error: (fields: object) => {
+    throw new Error(`unexpected: ${JSON.stringify(fields, Object.getOwnPropertyNames(new Error()))}`)
+  },
+}

@@ -1,0 +1,22 @@
+import { CLAIMS_PER_ATTEMPT } from '../../../src/domain/delivery/delivery.ts'
+import type { RecordRules } from '../../../src/domain/history/record-rules.ts'
+import type { CadencePolicy } from '../../../src/domain/polling/cadence.ts'
+import type { DispatchRoundOptions } from '../../../src/flow/delivery/dispatching/settle.tx.ts'
+import { DAY_MS, HOUR_MS } from '../runner/constants.ts'
+
+export const cadence: CadencePolicy = {
+  byStatusMs: { Created: 2 * HOUR_MS, DeliveryStarted: HOUR_MS / 4 },
+  defaultMs: HOUR_MS,
+  whenPushIsHealthy: 4,
+  tailMs: [HOUR_MS, DAY_MS, 3 * DAY_MS],
+  staleAfterMs: 30 * DAY_MS,
+}
+
+export const recordOptions: RecordRules = { cadence, missedPushGraceMs: 600_000, historyRetentionMs: 400 * DAY_MS }
+
+export const deliverOptions: DispatchRoundOptions = {
+  policy: { scheduleMs: [5000, 300_000], jitter: 0 },
+  perEndpoint: 8,
+  claimsPerAttempt: CLAIMS_PER_ATTEMPT,
+  failingAfterMs: 15 * 60_000,
+}

@@ -1,0 +1,184 @@
+import { once } from 'node:events'
+import { createServer, type RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { type Authenticate, createAuthenticate, type Visitor } from '../../../src/flow/admin/authenticate.ts'
+import { createManageInbox } from '../../../src/flow/admin/manage-inbox.ts'
+import { createOperationQueries } from '../../../src/flow/admin/operation-queries.ts'
+import { createParcelQueries } from '../../../src/flow/admin/parcel-queries.ts'
+import { createFeedTail } from '../../../src/flow/delivery/feed-tail.ts'
+import { createFollowFeed } from '../../../src/flow/delivery/follow-feed.ts'
+import { createManageDeliveries } from '../../../src/flow/delivery/manage-deliveries.ts'
+import type { FeedSignal } from '../../../src/flow/delivery/ports.ts'
+import { createServe, type ServeOptions } from '../../../src/flow/history/serve.ts'
+import type { Clock, Log, Meter } from '../../../src/flow/ports.ts'
+import type { ReadSide } from '../../../src/flow/read-side.ts'
+import type { WriteSide } from '../../../src/flow/write-side.ts'
+import { createInternalListener } from '../../../src/http/server/internal.ts'
+import { createTokens } from '../../../src/http/server/tokens.ts'
+import { createAnswerCache } from '../../../src/runtime/answer-cache.ts'
+import { createFeedSignal } from '../../../src/runtime/feed-signal.ts'
+import { createMemory } from '../../../src/runtime/memory.ts'
+import { createChangeTable } from '../../../src/runtime/threads/change-table.ts'
+import { noPortal } from '../relay/no-portal.ts'
+
+const somebody: Visitor = { network: '127.0.0.1', isThere: () => true, admit: async () => async () => undefined }
+
+/** An answer for comparison: without the headers that depend on time or connection, and without the random id of a problem. */
+export interface AnswerAt {
+  readonly path: string
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+}
+
+const OF_THE_CONNECTION = new Set(['date', 'connection', 'keep-alive'])
+
+const notAsked = () => Promise.reject(new Error('not asked'))
+const silent: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
+const noEndpoints = {
+  list: notAsked,
+  search: notAsked,
+  states: notAsked,
+  find: notAsked,
+  add: notAsked,
+  change: notAsked,
+  rotate: notAsked,
+  retry: notAsked,
+  remove: notAsked,
+  test: notAsked,
+}
+
+interface StoreAt {
+  readonly reads: ReadSide
+  readonly writes: WriteSide
+  readonly clock: Clock
+  /** Absent: as the tests of a store want it. */
+  readonly serving?: Partial<ServeOptions>
+  /** For answers; absent: plenty. */
+  readonly cacheBytes?: number
+  /** Told where each answer came from. */
+  readonly served?: Meter['served']
+}
+
+async function authenticateAt({ writes, clock }: StoreAt) {
+  return createAuthenticate(
+    {
+      tokens: createTokens({ key: await writes.tokenKey(), clock, audience: 'parcel-relay' }),
+      verifyPassword: async (hash, password) => hash === password,
+      digestPassword: (hash, password) => `${hash} ${password}`,
+      rightPasswords: createMemory({ entriesMax: 10 }),
+      verified: createMemory({ entriesMax: 10 }),
+      clock,
+    },
+    {
+      apps: [{ username: 'keeper', passwordHash: 'secret', scopes: ['status', 'admin'] }],
+      tokenLifetimeMs: 3_600_000,
+      sessionMaxMs: null,
+      dummyHash: 'nobody',
+    },
+  )
+}
+
+function serveAt({ reads, writes, clock, serving, cacheBytes = 1_000_000, served = () => {} }: StoreAt) {
+  return createServe(
+    {
+      carrier: { fetchAll: async () => ({ kind: 'unavailable', reason: 'network' }) },
+      recorder: { submit: notAsked },
+      reads,
+      write: writes,
+      cache: createAnswerCache({ bytesMax: cacheBytes, changes: createChangeTable() }),
+      meter: { served },
+      notFound: createMemory({ entriesMax: 10 }),
+      pauses: createMemory({ entriesMax: 1000 }),
+      rests: createMemory({ entriesMax: 1000 }),
+      admitUnknown: async () => null,
+      log: silent,
+      clock,
+    },
+    {
+      languages: ['en', 'sv'],
+      notFoundForMs: 60_000,
+      fetchUnknown: true,
+      fetchMissingLanguage: true,
+      refreshOlderThanMs: null,
+      ...serving,
+    },
+  )
+}
+
+function deliveriesAt({ reads, writes, clock }: StoreAt, relayId: string) {
+  return createManageDeliveries(
+    {
+      write: writes,
+      reads,
+      clock,
+      review: () => {},
+      reviewed: async () => {},
+      work: () => {},
+      inTurn: (work) => work(),
+      stopping: new AbortController().signal,
+    },
+    { relayId },
+  )
+}
+
+async function listenerAt(store: StoreAt, authenticate: Authenticate, signal: FeedSignal): Promise<RequestListener> {
+  const { reads, writes, clock } = store
+  return createInternalListener({
+    log: silent,
+    authenticate,
+    serve: serveAt(store),
+    followFeed: createFollowFeed({ tail: createFeedTail({ reads, yieldToOthers: async () => {} }), signal, clock, spread: async () => {} }),
+    feedFollowersMax: 10,
+    manageInbox: createManageInbox({ write: writes, reads, clock, onCommitted: () => {}, work: () => {}, refusedSenders: async () => [] }),
+    manageParcels: { watch: notAsked, unwatch: notAsked, refresh: notAsked },
+    lookAtParcels: createParcelQueries({ reads, write: writes, clock }),
+    watchList: notAsked,
+    upstream: { read: notAsked },
+    manageEndpoints: noEndpoints,
+    manageDeliveries: deliveriesAt(store, await writes.relayId()),
+    manageJobs: { list: notAsked, find: notAsked, cancel: notAsked },
+    moves: { start: notAsked, progressOf: () => null },
+    portal: noPortal,
+    listReplicas: notAsked,
+    operations: createOperationQueries({ reads }),
+    addressOf: () => '192.0.2.7',
+    visitorOf: () => somebody,
+    countFailure: async (_req, error) => error,
+    readiness: notAsked,
+    metrics: notAsked,
+    readDocument: notAsked,
+    readDocs: notAsked,
+  })
+}
+
+/** Opens the internal listener over a store with a stopped clock and no carrier, so that answers depend only on the store. */
+export async function openAnswersAt({ nowMs, ...sides }: Omit<StoreAt, 'clock'> & { readonly nowMs: number }) {
+  const store = { ...sides, clock: { now: () => nowMs, monotonic: () => 0 } }
+  const authenticate = await authenticateAt(store)
+  const feedSignal = createFeedSignal()
+  const server = createServer({ keepAliveTimeout: 72_000 }, await listenerAt(store, authenticate, feedSignal)).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const url = `http://127.0.0.1:${portOf(server.address())}`
+  const token = await authenticate.issueToken({ username: 'keeper', password: 'secret' }, somebody)
+
+  return {
+    async get(path: string): Promise<AnswerAt> {
+      const response = await fetch(`${url}${path}`, { headers: { authorization: `Bearer ${token}` } })
+      const headers = Object.fromEntries([...response.headers].filter(([name]) => !OF_THE_CONNECTION.has(name)))
+      const body = (await response.text()).replace(/"instance":"[^"]*"/, '"instance":""')
+      return { path, status: response.status, headers, body }
+    },
+    async close(): Promise<void> {
+      feedSignal.close()
+      server.close()
+      server.closeAllConnections()
+      await once(server, 'close')
+    },
+  }
+}
+
+function portOf(address: AddressInfo | string | null): number {
+  if (address === null || typeof address === 'string') throw new Error('a server without a port')
+  return address.port
+}

@@ -1,0 +1,73 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { json, openCarrier } from '../../carrier/carrier-double.ts'
+import { answerBody } from '../history/builders.ts'
+import { DAY_MS } from '../runner/constants.ts'
+
+/** A question that the carrier got. Times are monotonic milliseconds. */
+export interface Ask {
+  /** The replica that asked. */
+  readonly by: string
+  readonly parcel: string
+  readonly language: string
+  readonly atMs: number
+  /** When its day began, epoch milliseconds. */
+  readonly dayStartMs: number
+  /** Null: not answered yet. */
+  answeredAtMs: number | null
+}
+
+const startOfDay = (nowMs: number) => nowMs - (nowMs % DAY_MS)
+/** Questions of every replica come by an address of its own: `/{replica}/v1/status/{parcel}/all`. */
+const QUESTION = /^\/(\w+)\/v1\/status\/(\w+)\/all$/
+
+/**
+ * A carrier that takes its time. Whenever it is asked in the first language, something has happened to the parcel in the meantime, so that a poll also asks for
+ * the texts of the other language.
+ */
+export async function openSlowCarrier(firstLanguage: string, answerAfterMs: () => number) {
+  const asks: Ask[] = []
+  const entries = new Map<string, number>()
+  const fromMs = Date.now() - 60_000
+  let isQuiet = false
+
+  const body = (parcel: string, language: string) => {
+    const statuses = Array.from({ length: entries.get(parcel) ?? 0 }, (_, at) => ({
+      status: 'DeliveryStarted',
+      detailedStatus: `Stop${at}`,
+      eventTimestamp: new Date(fromMs + at).toISOString(),
+      detailedStatusDescription: `${language} ${at}`,
+      consumerDescription: `${language} ${at}`,
+    }))
+    return answerBody({ trackingIds: [parcel.replace(/\D/g, '')], statuses: statuses.reverse() }).toString()
+  }
+  const status = (request: IncomingMessage, response: ServerResponse) => {
+    const { pathname, searchParams } = new URL(request.url ?? '/', 'http://carrier')
+    const [, by = '', parcel = ''] = QUESTION.exec(pathname) ?? []
+    const language = searchParams.get('language') ?? ''
+    const asked: Ask = { by, parcel, language, atMs: performance.now(), dayStartMs: startOfDay(Date.now()), answeredAtMs: null }
+    asks.push(asked)
+    if (language === firstLanguage && !isQuiet) entries.set(parcel, (entries.get(parcel) ?? 0) + 1)
+    const answer = body(parcel, language)
+    setTimeout(() => {
+      asked.answeredAtMs = performance.now()
+      json(response, 200, answer)
+    }, answerAfterMs())
+  }
+  const { url, asked } = await openCarrier({ status })
+  return {
+    url,
+    asks,
+    /** How many calls it got since the last midnight of UTC, those for a token included (which are few, and count as of today). */
+    callsToday: () => asked.token + asks.filter(({ dayStartMs }) => dayStartMs === startOfDay(Date.now())).length,
+    /** Config of a replica that asks under this name. */
+    configOf: (by: string) => ({ baseUrl: `${url}/${by}`, authUrl: `${url}/auth/token` }),
+    /** For how long nobody has asked it. */
+    silentMs: () => performance.now() - (asks.at(-1)?.atMs ?? 0),
+    underWay: (by: string) => asks.filter((ask) => ask.by === by && ask.answeredAtMs === null),
+    /** From now on nothing happens to any parcel. Returns how often something has. */
+    quieten(): number {
+      isQuiet = true
+      return [...entries.values()].reduce((sum, count) => sum + count, 0)
+    },
+  }
+}

@@ -1,0 +1,32 @@
+import { once } from 'node:events'
+import { get } from 'node:http'
+import Koa from 'koa'
+import { AppError } from '../../../src/domain/errors.ts'
+import { createShowDocs } from '../../../src/http/portal/docs/docs.ts'
+import { readDocs } from '../../../src/package-files.ts'
+
+const NOWHERE = { publicOrigin: null as string | null, prefix: '' }
+
+/** A page of the manual as it is sent to somebody whose `Host` header lies, or the code of its error; `''`: the page of the API. */
+export async function askDocs(
+  name: string,
+  settings: { readonly publicOrigin: string | null; readonly prefix: string } = NOWHERE,
+): Promise<string> {
+  const show = createShowDocs({ readDocs, settings: () => settings, version: '1.2.3' })
+  const app = new Koa()
+  app.use(async (ctx) => {
+    await show(ctx, name).catch((error: unknown) => {
+      if (!(error instanceof AppError)) throw error
+      ctx.body = error.code
+    })
+  })
+  const server = app.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  const request = get({ host: '127.0.0.1', port: typeof address === 'object' ? address?.port : 0, headers: { host: 'evil.example' } })
+  const [answer] = await once(request, 'response')
+  let body = ''
+  for await (const chunk of answer) body += chunk
+  server.close()
+  return body
+}

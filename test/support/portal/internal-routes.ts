@@ -1,0 +1,38 @@
+import { INTERNAL_ROUTES, ROUTES } from '../../../src/http/routes.ts'
+import type { RouteRow } from '../../../src/http/server/route.ts'
+
+/** The example of the last one is a dry run. */
+const READS_ONLY = ['POST /auth/token', 'POST /relay/endpoints/:id/test', 'POST /relay/inbox/reprocess']
+/** They ask the carrier about what the relay does not know, and record its answer. */
+const WRITES_TOO = ['GET /v1/status/:identifier/latest', 'GET /v1/status/:identifier/all']
+
+/** A row by its method and path: `GET /relay/jobs/:id`. */
+export function nameOf({ method, path }: Pick<RouteRow, 'method' | 'path'>): string {
+  return `${method.toUpperCase()} ${path}`
+}
+
+/** Every route of the internal listener, by name. */
+export function internalRoutes(): readonly string[] {
+  return INTERNAL_ROUTES.map(nameOf)
+}
+
+/** Whether a route changes something. */
+export function isWriting(route: string): boolean {
+  return WRITES_TOO.includes(route) || (!route.startsWith('GET ') && !READS_ONLY.includes(route))
+}
+
+/** How a route is asked: the example of its row. */
+export function requestOf(route: string) {
+  const row = ROUTES.find((each) => nameOf(each) === route)
+  if (row === undefined) throw new Error(`there is no route ${route}`)
+  const { method, path, example, body } = row
+  const values = new Map<string, string>(Object.entries(example.path))
+  const filled = path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(values.get(name) ?? ''))
+  const [sent] = Object.entries(body?.content ?? {})
+  return {
+    method: method.toUpperCase(),
+    path: example.query === undefined ? filled : `${filled}?${example.query}`,
+    type: sent?.[0] ?? 'application/json',
+    body: sent === undefined ? null : typeof sent[1].example === 'string' ? sent[1].example : JSON.stringify(sent[1].example),
+  }
+}

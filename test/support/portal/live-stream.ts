@@ -1,0 +1,31 @@
+import { onTestFinished } from 'vitest'
+import { ADMIN } from '../relay/relay.ts'
+import { createVisitor } from './portal-visitor.ts'
+
+/** Who opens a page: by logging in, or by the headers that say so already. */
+type Reader = typeof ADMIN | { readonly headers: Readonly<Record<string, string>> }
+
+/** A stream of a page, with what it has said so far. It is left after the test. */
+export async function follow(url: string, page: string, reader: Reader = ADMIN) {
+  const headers = 'headers' in reader ? reader.headers : { cookie: await cookieOf(url, reader) }
+  const leaving = new AbortController()
+  const answer = await fetch(`${url}/live?page=${encodeURIComponent(page)}`, { headers, signal: leaving.signal })
+  const said = { text: '' }
+  const read = async () => {
+    for await (const chunk of answer.body ?? []) said.text += Buffer.from(chunk).toString()
+  }
+  const ended = read().catch(() => undefined)
+  onTestFinished(() => leaving.abort())
+  return { answer, said, ended, leave: () => leaving.abort(), changes: () => said.text.split('event: changed').length - 1 }
+}
+
+async function cookieOf(url: string, login: typeof ADMIN): Promise<string> {
+  const visitor = createVisitor(url)
+  await visitor.logIn(login)
+  return cookiesIn(visitor.jar)
+}
+
+/** Cookies as a browser sends them. */
+export function cookiesIn(jar: ReadonlyMap<string, string>): string {
+  return [...jar].map(([name, value]) => `${name}=${value}`).join('; ')
+}

@@ -1,0 +1,31 @@
+import AxeBuilder from 'axe-core'
+import type { Page } from 'playwright-core'
+import { ADMIN } from '../relay/relay.ts'
+
+/** Logs in on the page that a browser was led to. */
+export async function logInOn(page: Page): Promise<void> {
+  await page.goto('/')
+  await page.getByLabel('User name').fill(ADMIN.username)
+  await page.getByLabel('Password').fill(ADMIN.password)
+  await page.getByRole('button', { name: 'Log in' }).click()
+}
+
+/** What on a page is a serious barrier for somebody; so is a page that is wider than its screen. It must be open with `bypassCSP`. */
+export async function barriersOn(page: Page): Promise<readonly string[]> {
+  await page.evaluate(AxeBuilder.source)
+  const found: unknown = await page.evaluate('axe.run({ resultTypes: ["violations"] }).then(({ violations }) => violations)')
+  // Until the style sheet is there, a page may be of any width.
+  await page.waitForLoadState('load')
+  const surplus = await page.evaluate<number>('document.documentElement.scrollWidth - document.documentElement.clientWidth')
+  const barriers = (Array.isArray(found) ? found : [])
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .map(({ id, nodes }) => `${page.url()} ${id}: ${nodes[0]?.html}`)
+  return surplus > 0 ? [...barriers, `${page.url()} is ${surplus} px wider than the screen`] : barriers
+}
+
+/** How pages are looked at, by name. */
+export const LOOKS = [
+  ['light', { colorScheme: 'light' }],
+  ['dark', { colorScheme: 'dark' }],
+  ['390 px wide', { viewport: { width: 390, height: 844 } }],
+] as const

@@ -1,0 +1,23 @@
+import type { Situation } from '../../../src/domain/admin/verdict.ts'
+import { CARRIER } from '../network/carrier-state.ts'
+
+/** A relay that works and knows three parcels. */
+export const WELL: Situation = {
+  notReady: [],
+  counts: { parcels: 3, watched: 2, overdue: 0, quarantined: 0 },
+  disk: null,
+  carrier: CARRIER,
+  pushes: {
+    health: 'healthy',
+    loss: 0,
+    lastPushAtMs: 1000,
+    missedSincePush: 0,
+    silence: null,
+    missed: { count: 0, sinceMs: 0, lastFoundAtMs: null },
+  },
+  endpoints: [],
+  held: [],
+  backlogs: new Map(),
+  failures: new Map(),
+  replicas: [],
+}

@@ -1,0 +1,67 @@
+import { expect, vi } from 'vitest'
+import type { SandboxParcel } from '../../../src/sandbox/handle.ts'
+import { ask } from './relay.ts'
+
+export type Language = 'en' | 'sv'
+
+/** A client of a relay. */
+export interface Asker {
+  readonly internalUrl: string
+  readonly token: string
+}
+
+/** Returns the exact text of an answer; throws if there is none. */
+export async function textOf(
+  { internalUrl, token }: Asker,
+  identifier: string,
+  kind: 'all' | 'latest',
+  language: Language,
+): Promise<string> {
+  const response = await ask(internalUrl, token, `/v1/status/${identifier}/${kind}?language=${language}`)
+  const text = await response.text()
+  expect([identifier, response.status], text).toEqual([identifier, 200])
+  return text
+}
+
+/**
+ * Returns an identifier that an accepted push named, by which the relay knows the parcel without a poll. Null: only a poll by tracking number
+ * can find the parcel, because no push came through or because the carrier's pull API knows no other identifier.
+ */
+export function knownByPush(parcel: SandboxParcel): string | null {
+  const push = parcel.pushes.find(({ attempts }) => attempts.some(({ status }) => status === 200))
+  if (parcel.numberOnly || push === undefined) return null
+  const event: unknown = JSON.parse(push.body)
+  const ids = typeof event === 'object' && event !== null && 'trackingIds' in event ? event.trackingIds : []
+  return Array.isArray(ids) && typeof ids[0] === 'string' ? ids[0] : null
+}
+
+/** Waits until every answer in the language equals the carrier's, byte for byte. `nameOf` returns the identifier to ask by. */
+export async function untilCaughtUp(
+  asker: Asker,
+  parcels: readonly SandboxParcel[],
+  language: Language,
+  nameOf: (parcel: SandboxParcel) => string,
+): Promise<void> {
+  let behind = parcels
+  const look = async (): Promise<void> => {
+    const answers = await Promise.all(behind.map((parcel) => textOf(asker, nameOf(parcel), 'all', language)))
+    behind = behind.filter((parcel, nth) => answers[nth] !== parcel.answers[language])
+    expect(behind.map(({ trackingNumber }) => trackingNumber)).toEqual([])
+  }
+  // Not `expect.poll`, which needs to know the running test and cannot when concurrent tests end.
+  await vi.waitFor(look, { interval: 250 })
+}
+
+/** Resolves when nothing waits to be sent. */
+export async function untilSent({ internalUrl, token }: Asker): Promise<void> {
+  const waiting = async () => {
+    const pages: unknown[] = []
+    // One after the other, in the order in which a delivery passes through them: asked for at once, it could be missed in both.
+    for (const state of ['queued', 'retrying']) {
+      pages.push(await (await ask(internalUrl, token, `/relay/deliveries?state=${state}&limit=1`)).json())
+    }
+    return pages
+  }
+  const none = expect.objectContaining({ deliveries: [] })
+  await vi.waitFor(async () => expect(await waiting()).toEqual([none, none]))
+}

@@ -1,0 +1,32 @@
+import { fetchDocumented } from '../portal/api-document.ts'
+import { ADMIN, logIn } from './relay.ts'
+
+export interface Answer {
+  readonly status: number
+  readonly text: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Record<string, unknown>
+}
+
+/** Calls the relay's API as an operator; sends a body as JSON. The answers are as the document says. */
+export async function operatorOf(relay: { readonly internalUrl: string }) {
+  const token = await logIn(relay.internalUrl, ADMIN)
+  return async (method: string, path: string, body?: unknown): Promise<Answer> => {
+    const response = await fetchDocumented(`${relay.internalUrl}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${token}`, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    })
+    const text = await response.text()
+    return {
+      status: response.status,
+      text,
+      headers: Object.fromEntries(response.headers),
+      body: text === '' ? {} : asObject(JSON.parse(text)),
+    }
+  }
+}
+
+function asObject(value: unknown): Record<string, unknown> {
+  return typeof value === 'object' && value !== null ? { ...value } : {}
+}

@@ -1,0 +1,66 @@
+import { expect, onTestFinished, vi } from 'vitest'
+import type { Answered } from '../network/push-load.ts'
+import { startWebhookReceiver, type WebhookReceiver } from '../network/webhook-receiver.ts'
+import { fetchDocumented } from '../portal/api-document.ts'
+import type { Asker } from './caught-up.ts'
+import { ask } from './relay.ts'
+
+export async function postJson(
+  { internalUrl, token }: Asker,
+  path: string,
+  body: object,
+): Promise<{ readonly status: number; readonly body: unknown }> {
+  const response = await fetchDocumented(`${internalUrl}${path}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+  return { status: response.status, body: await response.json() }
+}
+
+/** Starts a move of a relay's store; returns the path of its job. */
+export async function startMove(asker: Asker, to: string): Promise<string> {
+  const started = await postJson(asker, '/relay/store/move', { to })
+  expect(started).toMatchObject({ status: 202, body: { kind: 'move' } })
+  const { id } = Object(started.body)
+  return `/relay/jobs/${id}`
+}
+
+/** Resolves with a job that has ended. The relay that answers may change meanwhile. */
+export async function endedJob({ internalUrl, token }: Asker, job: string): Promise<unknown> {
+  return await vi.waitFor(
+    async () => {
+      const found: unknown = await (await ask(internalUrl, token, job)).json()
+      expect(found).toMatchObject({ endedAt: expect.any(String) })
+      return found
+    },
+    { interval: 100 },
+  )
+}
+
+/** The longest time in which no push was accepted while pushes came, in milliseconds. */
+export function longestPauseMs(answers: readonly Answered[]): number {
+  const times = answers.filter(({ status }) => status === 200).map(({ begunAtMs }) => begunAtMs)
+  const inOrder = times.toSorted((a, b) => a - b)
+  return Math.max(...inOrder.slice(1).map((time, at) => time - (inOrder[at] ?? time)))
+}
+
+/** Each event names the one of its parcel before it, which came before it. Returns how many different ones have come. */
+export function expectInOrder({ pushes }: WebhookReceiver): number {
+  const sent = new Set(['0'])
+  const early: string[] = []
+  for (const { headers } of pushes) {
+    const [before, sequence] = [headers['relay-previous-sequence'] ?? '', headers['relay-sequence'] ?? '']
+    if (!sent.has(before)) early.push(sequence)
+    sent.add(sequence)
+  }
+  expect(early).toEqual([])
+  return sent.size - 1
+}
+
+/** A webhook endpoint that is closed after the test. */
+export async function startReceiver(): Promise<WebhookReceiver> {
+  const receiver = await startWebhookReceiver()
+  onTestFinished(() => receiver[Symbol.asyncDispose]())
+  return receiver
+}

@@ -1,0 +1,46 @@
+import { createServer } from 'node:http'
+import { expect, onTestFinished } from 'vitest'
+import { ROUTES } from '../../../src/http/routes.ts'
+import { openCarrier } from '../../carrier/carrier-double.ts'
+import { pushBody } from '../history/builders.ts'
+import { fetchDocumented } from '../portal/api-document.ts'
+import { temporaryFolder } from '../runner/temporary.ts'
+import { ADMIN, logIn, push, startTestRelay } from './relay.ts'
+
+/** What no relay can do in this process: there is no job, and it cannot move its store. */
+export const REFUSED: Readonly<Record<string, number>> = {
+  'GET /relay/jobs/:id': 404,
+  'DELETE /relay/jobs/:id': 404,
+  'POST /relay/store/move': 409,
+}
+
+/** A relay that has what the examples are about: a parcel, its delivery, which waits, and a push in quarantine. */
+export async function startWithExamples() {
+  const carrier = await openCarrier()
+  const relay = await startTestRelay(temporaryFolder(), carrier.url, {
+    poll: { cron: '0 0 1 1 *' },
+    delivery: { allowNetworks: ['127.0.0.0/8'] },
+  })
+  onTestFinished(() => relay.stop())
+  const refusing = createServer((_request, response) => response.writeHead(500).end('not today'))
+  await new Promise<void>((resolve) => refusing.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void refusing.close())
+  const address = refusing.address()
+  const token = await logIn(relay.internalUrl, ADMIN)
+  const ask = (method: string, path: string, body: string | null, type: string) =>
+    fetchDocumented(`${relay.internalUrl}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${token}`, ...(body === null ? {} : { 'content-type': type }) },
+      body,
+    })
+  const shop = { name: 'shop', url: `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}/` }
+  expect((await ask('POST', '/relay/endpoints', JSON.stringify(shop), 'application/json')).status).toBe(201)
+  await push(relay.publicUrl, pushBody({ trackingIds: ['AB123456789SE'] }))
+  await push(relay.publicUrl, 'no event')
+  await expect.poll(async () => await (await ask('GET', '/relay/deliveries/1', null, '')).text()).toContain('"state":"retrying"')
+  return { ...relay, ask }
+}
+
+const removals = ROUTES.filter(({ method }) => method === 'delete')
+/** The rows, those that remove something last. */
+export const inOrder = [...ROUTES.filter((row) => !removals.includes(row)), ...removals]

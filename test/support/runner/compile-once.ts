@@ -1,0 +1,39 @@
+import { chmodSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { build } from 'rolldown'
+import type { TestProject } from 'vitest/node'
+import shippedBuild from '../../../rolldown.config.ts'
+import { leftOut } from './system-tools.ts'
+
+/**
+ * Before all tests: builds the relay that process tests run (`shipped`), laid out as an installed package with manifest, configs and dependencies,
+ * and beside it the one that tests start in their own process (`relay-in-process`). Compiled code starts in half the time. After all tests: names the
+ * tests that were skipped.
+ */
+export async function setup(project: TestProject): Promise<() => void> {
+  const folder = mkdtempSync(join(tmpdir(), 'parcel-relay-compiled-'))
+  // Some tests run it as another user.
+  chmodSync(folder, 0o755)
+  await compile(join(folder, 'dist'))
+  await compile(join(folder, 'in-process'), { relay: 'test/support/runner/relay-in-process.ts' })
+  for (const name of ['config', 'docs', 'node_modules', 'package.json']) symlinkSync(resolve(name), join(folder, name))
+  project.provide('shippedFolder', folder)
+  return () => {
+    rmSync(folder, { recursive: true, force: true })
+    const sentence = leftOut()
+    if (sentence !== null) process.stdout.write(`${sentence}\n`)
+  }
+}
+
+/** Compiles what is shipped, and `more` by name, to a folder. */
+async function compile(dir: string, more: Readonly<Record<string, string>> = {}): Promise<void> {
+  // What a library does that its author should know is no news to who runs the tests; what does not compile is thrown.
+  await build({ ...shippedBuild, logLevel: 'silent', input: { ...shippedBuild.input, ...more }, output: { ...shippedBuild.output, dir } })
+}
+
+declare module 'vitest' {
+  export interface ProvidedContext {
+    shippedFolder: string
+  }
+}

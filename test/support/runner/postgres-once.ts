@@ -1,0 +1,77 @@
+import { statfsSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import type { TestProject } from 'vitest/node'
+import { makeInitialData, type PostgresServer, startPostgres } from '../../../src/cli/demo/postgres/throwaway-server.ts'
+import { migratePostgres } from '../../../src/store/postgres/postgres-migrate.ts'
+import { openPool } from '../../../src/store/postgres/postgres-pool.ts'
+import { TEMPLATE, withClient } from '../store/postgres-client.ts'
+
+/**
+ * One server for all tests, started by the first test that needs it, and one data folder for all servers that tests start for themselves. Both
+ * belong to the process of the run, so they outlive test files and go with the run.
+ */
+export async function setup(project: TestProject): Promise<() => Promise<void>> {
+  let started: Promise<PostgresServer> | null = null
+  let initial: ReturnType<typeof makeInitialData> | null = null
+  const initialPath = () => {
+    initial ??= makeInitialData(folderWithRoom())
+    return initial.path
+  }
+  const answers = {
+    '/server': async () => {
+      started ??= startWithTemplate(initialPath())
+      return (await started).url()
+    },
+    '/initial': async () => initialPath(),
+  }
+  const door = createServer((request, response) => {
+    // One connection for each question: a kept one may be closed from here just as a worker that had no time for it uses it again.
+    response.setHeader('connection', 'close')
+    answers[request.url === '/initial' ? '/initial' : '/server']().then(
+      (text) => response.end(text),
+      (error: unknown) => response.writeHead(500).end(String(error)),
+    )
+  })
+  await new Promise<void>((resolve) => door.listen(0, '127.0.0.1', resolve))
+  // A server that listens on a port has an address of this form.
+  const { port } = door.address() as AddressInfo
+  project.provide('postgresDoor', `http://127.0.0.1:${port}`)
+  return async () => {
+    door.closeAllConnections()
+    door.close()
+    const server = await started?.catch(() => null)
+    await server?.[Symbol.asyncDispose]()
+    await initial?.remove()
+  }
+}
+
+async function startWithTemplate(initial: string): Promise<PostgresServer> {
+  // Of several files at once, each may start several relays.
+  const server = await startPostgres({ settings: { max_connections: '300' }, parent: folderWithRoom(), initial })
+  await withClient(server.url(), (client) => client.query(`create database ${TEMPLATE} template template0`))
+  const pool = openPool(server.url(TEMPLATE), { connectionsMax: 1, connectTimeoutMs: 60_000, onConnectionLost: () => undefined })
+  await migratePostgres(pool, TEMPLATE)
+  await pool.end()
+  return server
+}
+
+const IN_MEMORY = '/dev/shm'
+const ROOM_BYTES = 2 ** 31
+
+/** In memory where there is room, because a test makes its database there in a quarter of the time. What is about power cuts and disks has servers of its own. */
+function folderWithRoom(): string {
+  try {
+    const { bavail, bsize } = statfsSync(IN_MEMORY)
+    return bavail * bsize >= ROOM_BYTES ? IN_MEMORY : tmpdir()
+  } catch {
+    return tmpdir()
+  }
+}
+
+declare module 'vitest' {
+  export interface ProvidedContext {
+    postgresDoor: string
+  }
+}

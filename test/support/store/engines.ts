@@ -1,0 +1,41 @@
+import { copyFileSync, existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { onTestFinished } from 'vitest'
+import type { Engine } from '../../../src/store/contract.ts'
+import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
+import { sqlite } from '../../../src/store/sqlite/sqlite-engine.ts'
+import { temporaryFolder } from '../runner/temporary.ts'
+import { copyDatabase, createDatabase, withDatabase } from './postgres-database.ts'
+
+/** Every storage engine. The contract suite runs on each. */
+export const engines: readonly Engine[] = [sqlite, postgres]
+
+/** Creates a place for a new store: a path, or the URL of an empty database. */
+export async function newPlace(engine: Engine): Promise<string> {
+  return engine.name === postgres.name ? (await createDatabase()).url : join(temporaryFolder(), 'relay.db')
+}
+
+/** Does something at a place of its own, one of many in a test. */
+export async function withPlace<T>(engine: Engine, work: (place: string) => Promise<T>): Promise<T> {
+  return engine.name === postgres.name ? await withDatabase(work) : await work(await newPlace(engine))
+}
+
+/** Where a copy is of what a store holds durably, whoever has it open. */
+export async function copyPlace(engine: Engine, place: string): Promise<string> {
+  if (engine.name === postgres.name) return await copyDatabase(place)
+  const copy = await newPlace(engine)
+  for (const ending of ['', '-wal', '.marker']) if (existsSync(place + ending)) copyFileSync(place + ending, copy + ending)
+  return copy
+}
+
+/** Opens a new store without any flow on top. */
+export async function openBareStore(engine: Engine) {
+  const place = await newPlace(engine)
+  const store = await engine.openWriteStore(place)
+  const reads = engine.openReadStore(place)
+  onTestFinished(async () => {
+    await reads.close()
+    await store.close()
+  })
+  return { place, store, reads }
+}

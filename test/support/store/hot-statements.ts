@@ -1,0 +1,169 @@
+import type { ReadSide } from '../../../src/flow/read-side.ts'
+import type { Engine } from '../../../src/store/contract.ts'
+import type { Session } from '../../../src/store/engine.ts'
+import { createParcelVersions } from '../../../src/store/postgres/history/parcel-versions.ts'
+import { createPostgresReader, createPostgresWriter } from '../../../src/store/postgres/postgres.ts'
+import { compileForPostgres } from '../../../src/store/postgres/postgres-dialect.ts'
+import { createPostgresWriteStore } from '../../../src/store/postgres/postgres-write-store.ts'
+import type { ReadEngine } from '../../../src/store/read-engine.ts'
+import { createReadStore } from '../../../src/store/read-store.ts'
+import { openSqliteReader, openSqliteWriter } from '../../../src/store/sqlite/sqlite.ts'
+import { compileForSqlite } from '../../../src/store/sqlite/sqlite-dialect.ts'
+import { createSqliteWriteStore } from '../../../src/store/sqlite/sqlite-write-store.ts'
+import type { Statement } from '../../../src/store/statement.ts'
+import { trackingIdOf } from '../history/seeded-observations.ts'
+import { openTestPool } from './postgres-pool.ts'
+import { writeSeededStore } from './seeded-store.ts'
+
+type AnyStatement = Statement<never, unknown>
+
+/** A session that notes what it is asked. */
+function noting<S extends Session>(session: S, seen: Set<AnyStatement>): S {
+  return {
+    ...session,
+    all: (statement, params) => session.all(note(statement), params),
+    run: (statement, params) => session.run(note(statement), params),
+    enqueueWrite: (statement, params) => session.enqueueWrite(note(statement), params),
+  }
+  function note<Kind extends AnyStatement>(statement: Kind): Kind {
+    seen.add(statement)
+    return statement
+  }
+}
+
+function notingReads(engine: ReadEngine, seen: Set<AnyStatement>): ReadEngine {
+  return { ...engine, session: noting(engine.session, seen), snapshot: (work) => engine.snapshot((session) => work(noting(session, seen))) }
+}
+
+const NOW = Date.UTC(2026, 2, 2)
+
+/** Does all that a busy store is asked to do, on an engine, and looks at what was written as apps, readers and operators do. */
+async function useStore(engine: Engine, place: string): Promise<void> {
+  await writeSeededStore(place, engine)
+  const store = await engine.openWriteStore(place)
+  // What only endpoints that fail, and joins, lead to.
+  await store.transaction(async (tx) => {
+    const look = { endpointId: '2', underWay: [7], limit: 5, nowMs: NOW }
+    await tx.findNextDeliveries({ ...look, round: 9, wokenAtMs: NOW })
+    await tx.findProbe({ ...look, exceptParcelIds: [7], beforeRound: 3 })
+    await tx.waitsForOthers('2', [7])
+    await tx.hastenDelivery(1)
+    await tx.skipDelivery(1)
+    const skipped = await tx.findSkipped(null)
+    await tx.findSkipped(['2'])
+    tx.unskipDelivery(1)
+    tx.saveSettlements([], skipped.length > 0 ? skipped : [{ deliveryId: 1, endpointId: '2' }], NOW)
+    const due = await tx.duePolls({ nowMs: NOW, limit: 5, after: null })
+    await tx.pollCandidates({ nowMs: NOW, parcelIds: due.map(({ parcelId }) => parcelId) })
+    for (const reason of [null, 'schema']) await tx.listHeld({ state: 'quarantined', reason, after: 0, upTo: 9, limit: 5 })
+    await tx.dismissPush(3)
+    await tx.queueFeed({ composed: [], deliveries: [{ endpointId: '2', parcelId: 7, sequence: 1_000_000, inboxId: null, nowMs: NOW }] })
+  })
+  await store.transaction(async (tx) => {
+    for (const job of await tx.takeEndedJobs()) tx.addOperatorEvent({ event: 'credentials_refused' }, job.createdAtMs)
+    await tx.takeQuarantineCounts(5)
+    for (const trouble of await tx.listTroubles('credentials')) await tx.saveTrouble(trouble)
+    await tx.endTrouble('credentials')
+    const additions = [
+      { kind: 'pushes', fromMs: NOW, counts: { recorded: 1 } },
+      { kind: 'disk', fromMs: NOW, counts: { free: 1 } },
+    ] as const
+    if (await tx.noteFlush({ by: 'relay', number: 1, additions })) tx.addTallies(additions)
+    await tx.findCounted('hour', 191)
+    await tx.pruneTallies('hour', NOW, 5)
+    await tx.pruneTallies('day', NOW + 1, 5)
+    await tx.pruneOperations(NOW + 1, 1)
+    await tx.pruneOperations(NOW + 1, 500)
+  })
+  await store.close()
+  const reads = engine.openReadStore(place)
+  for (let parcel = 0; parcel < 5; parcel++) await reads.findParcel(trackingIdOf(parcel))
+  await reads.parcelVersion?.(7)
+  await reads.readFeed({ after: 0, limit: 500 })
+  await reads.countBacklog('2')
+  const page = { before: null, limit: 5 }
+  await reads.listActions(page)
+  for (const state of [null, 'recorded', 'quarantined', 'expired', 'dismissed'] as const) {
+    for (const reason of [null, 'schema']) {
+      for (const parcel of [null, trackingIdOf(1)]) {
+        await reads.listInbox({ ...page, state, reason, parcel })
+        await reads.listInbox({ ...page, state, reason, parcel, fromMs: NOW - 1, toMs: NOW + 1 })
+      }
+    }
+  }
+  await reads.inspectPush(3)
+  for (const state of ['quarantined', 'expired'] as const) await reads.countHeld(state)
+  await reads.listTallies({ span: 'hour', kind: 'pushes', fromMs: 0, toMs: NOW })
+  await reads.listFailures({ endpointId: '2', sinceMs: 0 })
+  await reads.lastFailures(['1', '2'])
+  const list = { ...page, endpointId: null, parcelId: null, state: null }
+  await reads.listDeliveries(list)
+  await reads.listDeliveries({ ...list, endpointId: '2', queued: { fromMs: 0, toMs: NOW } })
+  const selection = { endpointId: '2', states: ['dead'], fromSequence: 0, deliveryId: null, sequence: null, parcelId: null } as const
+  for (const fromMs of [0, 1]) await reads.countReplayable({ selection: { ...selection, fromMs }, limit: 5, untilMs: NOW })
+  await lookAtPages(reads)
+  for (const event of [null, 'credentials_refused'] as const) await reads.listOperatorEvents({ ...page, event, fromMs: null, toMs: null })
+  await reads.close()
+}
+
+/** What the rest of the portal's pages ask. */
+async function lookAtPages(reads: ReadSide): Promise<void> {
+  await reads.counts(NOW)
+  await reads.countQuarantined()
+  await reads.listStatuses()
+  await reads.listEndpoints()
+  await reads.inspectParcel(trackingIdOf(1))
+  await reads.findDelivery(1)
+  await reads.listJobs({ before: null, limit: 5 })
+  await reads.findJob(1)
+  const query = { prefix: null, status: null, stopped: null, after: null, limit: 5 }
+  for (const asked of [query, { ...query, prefix: '3730' }, { ...query, status: 'Created' }, { ...query, stopped: 'delivered' as const }]) {
+    await reads.listParcels(asked)
+  }
+}
+
+const COUNTED =
+  /^\s*select count\(\*\) as "count" from (?:"parcel"(?: where "next_poll_at_ms" (?:is not null|<= \S+))?|"inbox" where "state" = 1)\s*$/
+
+/** Counts most of a table or an index, as the overview and the metrics do: what `npm run bench -- portal` measures. */
+export function isWholeCount(statement: string): boolean {
+  return COUNTED.test(statement)
+}
+
+const USED = { named: true }
+
+/** Every statement of a used store on PostgreSQL, as it is sent. */
+export async function usedOnPostgres(url: string): Promise<readonly string[]> {
+  const seen = new Set<AnyStatement>()
+  const pool = openTestPool(url, 6)
+  const writer = createPostgresWriter(pool, USED)
+  const watched: Engine = {
+    name: 'postgres',
+    openWriteStore: async () => ({
+      ...createPostgresWriteStore({ transaction: (work) => writer.transaction((session) => work(noting(session, seen))) }),
+      close: async () => undefined,
+    }),
+    openReadStore() {
+      const engine = notingReads(createPostgresReader(openTestPool(url, 2), USED), seen)
+      return { ...createReadStore(engine), parcelVersion: createParcelVersions(noting(engine.session, seen)) }
+    },
+  }
+  await useStore(watched, url)
+  return [...new Set([...seen].map((statement) => compileForPostgres(statement).text))]
+}
+
+/** Every statement of a used store on SQLite, as it is prepared. */
+export async function usedOnSqlite(path: string): Promise<readonly string[]> {
+  const seen = new Set<AnyStatement>()
+  const watched: Engine = {
+    name: 'sqlite',
+    async openWriteStore() {
+      const engine = await openSqliteWriter(path)
+      const store = createSqliteWriteStore({ ...engine, session: noting(engine.session, seen) })
+      return { ...store, close: () => engine.close() }
+    },
+    openReadStore: () => createReadStore(notingReads(openSqliteReader(path), seen)),
+  }
+  await useStore(watched, path)
+  return [...new Set([...seen].map((statement) => compileForSqlite(statement).sql))]
+}

@@ -1,0 +1,146 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'vitest'
+import type { MoveProgress, StoredRow } from '../../../src/domain/admin/store-move.ts'
+import type { MoveSource, MoveTarget } from '../../../src/flow/admin/move-ports.ts'
+import { createStoreMove, type StoreMove } from '../../../src/flow/admin/move-store.ts'
+import type { Engine } from '../../../src/store/contract.ts'
+import { MOVED_TABLES } from '../../../src/store/moving/moved-tables.ts'
+import type { StoreMoves } from '../../../src/store/moving/store-moves.ts'
+import { postgresMoves } from '../../../src/store/postgres/moving/postgres-moves.ts'
+import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
+import { sqlite } from '../../../src/store/sqlite/sqlite-engine.ts'
+import { sqliteMoves } from '../../../src/store/sqlite/sqlite-moves.ts'
+import { temporaryFolder } from '../runner/temporary.ts'
+import { newPlace } from './engines.ts'
+import { copyDatabase, createLastingDatabase } from './postgres-database.ts'
+import { writeSeededStore } from './seeded-store.ts'
+
+/** What an engine does for moves. */
+export function movesOf(engine: Engine): StoreMoves {
+  return engine.name === postgres.name ? postgresMoves : sqliteMoves
+}
+
+/** One of the two stores of a move. */
+export interface Place {
+  readonly engine: Engine
+  readonly place: string
+}
+
+export async function placeOf(engine: Engine): Promise<Place> {
+  return { engine, place: await newPlace(engine) }
+}
+
+/** A store that is made once, when it is first needed, and copied for each test. */
+const seededFiles = once(async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'parcel-relay-seeded-'))
+  try {
+    const path = join(folder, 'relay.db')
+    await writeSeededStore(path)
+    return readdirSync(folder).map((name) => [name.slice('relay.db'.length), readFileSync(join(folder, name))] as const)
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+})
+const seededDatabase = once(async () => {
+  const url = await createLastingDatabase()
+  await writeSeededStore(url, postgres)
+  return url
+})
+
+function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | null = null
+  return () => {
+    made ??= make()
+    return made
+  }
+}
+
+/** A seeded store, with a row or more in every table. */
+export async function seededPlace(engine: Engine): Promise<Place> {
+  if (engine.name === postgres.name) return { engine, place: await copyDatabase(await seededDatabase()) }
+  const place = join(temporaryFolder(), 'relay.db')
+  for (const [ending, bytes] of await seededFiles()) writeFileSync(place + ending, bytes)
+  return { engine, place }
+}
+
+/** From where to where a store can be moved. */
+export const DIRECTIONS = [sqlite, postgres].flatMap((from) =>
+  [sqlite, postgres].map((to) => ({ name: `${from.name} to ${to.name}`, from, to })),
+)
+
+export interface OpenMove extends AsyncDisposable {
+  readonly source: MoveSource
+  readonly target: MoveTarget
+  readonly move: StoreMove
+}
+
+/** As a relay writes it into the mark, but for the encryption. */
+const addressOf = ({ engine, place }: Place) => (engine.name === postgres.name ? place : `sqlite:${place}`)
+
+let moves = 0
+/** The switch comes later. */
+const BEGUN_AT_MS = Date.UTC(2026, 2, 31)
+
+/** Opens both sides of a move and takes the target. `isSlow`: it advances a batch at a time. */
+export async function openMove(from: Place, to: Place, { isSlow } = { isSlow: false }): Promise<OpenMove> {
+  let turns = 0
+  const monotonic = () => (isSlow ? turns++ * 1000 : performance.now())
+  const common = { moveId: `move-${moves++}`, atMs: BEGUN_AT_MS, replicaId: 0 }
+  const fromName = movesOf(from.engine).nameOf(from.place)
+  const toName = movesOf(to.engine).nameOf(to.place)
+  const source = await movesOf(from.engine).openSource(from.place, { ...common, peer: toName, address: addressOf(to) })
+  await source.announce()
+  try {
+    const target = await movesOf(to.engine).openTarget(to.place, { ...common, peer: fromName, address: addressOf(from) })
+    try {
+      await target.claim()
+    } catch (error) {
+      await target.close()
+      throw error
+    }
+    return {
+      source,
+      target,
+      move: createStoreMove({ source, target, monotonic }),
+      async [Symbol.asyncDispose]() {
+        await source.close()
+        await target.close()
+      },
+    }
+  } catch (error) {
+    await source.close()
+    throw error
+  }
+}
+
+/** Advances until the move waits for its switch; returns the steps it went through. */
+export async function untilWaiting(move: StoreMove): Promise<readonly MoveProgress['step'][]> {
+  const seen: MoveProgress['step'][] = []
+  for (;;) {
+    const { step, done, total } = await move.advance()
+    expect(done).toBeLessThanOrEqual(total)
+    if (seen.at(-1) !== step) seen.push(step)
+    if (step === 'waiting') return seen
+  }
+}
+
+/** Moves a store that nobody writes to. */
+export async function moveStore(from: Place, to: Place): Promise<void> {
+  await using opened = await openMove(from, to)
+  await untilWaiting(opened.move)
+  await opened.move.switchOver({ jobId: 0, nowMs: Date.UTC(2026, 3, 1) })
+}
+
+/** Every row of a store, by its table, and the last numbers it has given. */
+export async function contentsOf({ engine, place }: Place) {
+  const source = await movesOf(engine).openSource(place, { moveId: '', peer: '', address: '', atMs: 0, replicaId: 0 })
+  try {
+    const contents = new Map<string, readonly StoredRow[]>()
+    for (const table of MOVED_TABLES) contents.set(table.name, await source.page(table, { after: null, upTo: null, limit: 1_000_000 }))
+    return { contents, numbers: await source.numbers() }
+  } finally {
+    await source.close()
+  }
+}

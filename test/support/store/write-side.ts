@@ -1,0 +1,70 @@
+import { onTestFinished } from 'vitest'
+import { StorageFailure } from '../../../src/domain/errors.ts'
+import type { BatchReport, Incoming } from '../../../src/domain/history/recording.ts'
+import type { IncomingPush } from '../../../src/domain/ingest/inbox.ts'
+import { parsePush } from '../../../src/domain/ingest/parse-push.ts'
+import type { Engine } from '../../../src/store/contract.ts'
+import { sqlite } from '../../../src/store/sqlite/sqlite-engine.ts'
+import { openWriteSide } from '../../../src/wiring/write-side.ts'
+import { aPoll, type PollFields, type PushFields, pushBody } from '../history/builders.ts'
+import { deliverOptions, recordOptions } from '../history/policy.ts'
+import { newPlace } from './engines.ts'
+
+/** Opens the write side and the read side on a store, a new one unless `place` is given, with a clock that the test moves. */
+export async function openStore(startMs: number, engine: Engine = sqlite, place: string | null = null) {
+  let nowMs = startMs
+  let monotonicMs = 0
+  const clock = { now: () => nowMs, monotonic: () => monotonicMs }
+  const errors: object[] = []
+  const path = place ?? (await newPlace(engine))
+  const writes = await openWriteSide({ sqlitePath: path, engine, record: recordOptions, deliver: deliverOptions }, clock, {
+    error: (fields) => void errors.push(fields),
+  })
+  const reads = engine.openReadStore(path)
+  onTestFinished(async () => {
+    await reads.close()
+    await writes.close()
+  })
+  /** Records again what a server gave up because this process stood still: it ends a transaction that idles for two seconds, and nothing was kept of it. */
+  const record = async (...batch: readonly Incoming[]): Promise<BatchReport> => {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await writes.record(batch)
+      } catch (error) {
+        if (!(error instanceof StorageFailure) || !error.message.includes('connection to the database was lost') || tries === 5) throw error
+      }
+    }
+  }
+  const parcelIdOf = async (identifier: string): Promise<number> => {
+    const found = await reads.inspectParcel(identifier)
+    if (found === null) throw new Error(`nobody knows ${identifier}`)
+    return found.state.parcelId
+  }
+  return {
+    path,
+    writes,
+    reads,
+    errors,
+    record,
+    /** Looks up parcel ids, because engines assign them in different ways. */
+    parcelIdOf,
+    /** The inbox ids of the newest pushes, oldest first. */
+    inboxIds: async () => (await reads.listInbox({ state: null, before: null, limit: 100 })).pushes.map(({ inboxId }) => inboxId).reverse(),
+    push: (fields: PushFields = {}) => record(incomingPush(pushBody(fields), nowMs)),
+    poll: (fields: PollFields = {}) => record({ kind: 'poll', observation: aPoll({ askedAtMs: nowMs, ...fields }), watch: true }),
+    pass: (ms: number) => {
+      nowMs += ms
+      monotonicMs += Math.max(0, ms)
+      return nowMs
+    },
+    /** Sets the wall clock, without letting time pass. */
+    setClock: (ms: number) => {
+      nowMs = ms
+    },
+    now: () => nowMs,
+  }
+}
+
+export function incomingPush(body: Uint8Array, receivedAtMs: number): IncomingPush {
+  return parsePush({ body, contentEncoding: null, receivedAtMs, keyIndex: 0 })
+}
