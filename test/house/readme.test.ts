@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 
 const readme = readFileSync('README.md', 'utf8')
 const documents = readdirSync('docs', { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.md'))
-const pages = ['README.md', ...documents.map((name) => `docs/${name}`)]
+const pages = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'bench/NOTES.md', ...documents.map((name) => `docs/${name}`)]
 const prose = pages.map((page) => readFileSync(page, 'utf8')).join('\n')
 const named = (pattern: RegExp) => [...new Set([...prose.matchAll(pattern)].map(([, name = '']) => name))]
 
