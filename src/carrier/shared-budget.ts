@@ -104,7 +104,7 @@ export function createSharedCalls(options: SharedCallsOptions): SharedCalls {
       return verdict.slot
     },
     release() {
-      // Places are alike. The one that lapses first is ended, so that those that are left last as long as their calls.
+      // All slots are alike. The one that lapses first is ended, so that the others last as long as their calls.
       const [first, ...others] = taken
       if (first === undefined) return
       taken = others

@@ -118,7 +118,7 @@ export function isProxyUrl(value: string): boolean {
   return url !== null && /^https?:$/.test(url.protocol)
 }
 
-/** Of one host: the driver would look a list up as one name. */
+/** Whether it is an address of one host. The driver would look up a list of hosts as one name. */
 export function isPostgresUrl(value: string): boolean {
   const url = readUrl(value)
   return url !== null && /^postgres(?:ql)?:$/.test(url.protocol) && /^[^,]+$/.test(url.hostname) && url.pathname.length > 1

@@ -16,8 +16,8 @@ export interface SharedFlightPorts {
 }
 
 /**
- * Of replicas that want the same at once, one does it, and the others wait for its end: several looks a second, half a minute at most. A
- * replica that was killed is taken over from when its lease has lapsed.
+ * When several replicas want the same at once, one does it, and the others look several times a second, for half a minute at most, whether it has
+ * ended. If that one was killed, another takes over when its lease has lapsed.
  */
 export type SharedFlight = <Value>(key: string, flight: Flight<Value>) => Promise<Value>
 

@@ -63,7 +63,7 @@ export async function openConfiguredEndpoints(config: Config, ports: ConfiguredE
         await replicas.configure({ ...known, endpoints: [...new Set([...known.endpoints, ...wanted.endpoints])] })
         await sync(next)
         await replicas.configure(wanted)
-        // What this config named, and no other does, is paused from now on.
+        // Endpoints that only this config named are paused from now on.
         await sync(next)
         routes = nextRoutes
       } catch (error) {

@@ -79,7 +79,7 @@ type WriteSideOfDelivery = Pick<
 >
 
 export interface Delivery {
-  /** Of the relay whose store it is, the same for all its replicas. */
+  /** The relay's id, the same for all replicas on a store. */
   readonly relayId: string
   readonly manageEndpoints: ManageEndpoints
   readonly manageDeliveries: ManageDeliveries

@@ -75,7 +75,7 @@ export function beginDuties(ports: DutiesPorts): void {
       reordered: delivery.reviewAll,
       replicasChanged() {
         void tidy()
-        // What was skipped of an endpoint that nobody delivers to any more is to be ended.
+        // Somebody must end the skipped deliveries of an endpoint that no replica delivers to any more.
         delivery.review()
       },
       moving: ports.followMove,

@@ -98,7 +98,7 @@ export async function openReplicas(url: string, shared: SharedWithStore, config:
       begin(duties, listener) {
         membership.start(duties)
         looking.push(startRepeating(createReplicaChanges({ table, membership, listener }), LOOK_EVERY_MS))
-        // What is kept of replicas that were declared dead ends without a word.
+        // What the store keeps of replicas that were declared dead lapses, which no counter shows.
         looking.push(startRepeating(async () => listener.replicasChanged(), TIDY_EVERY_MS))
       },
       isLive: () => !hasLeft && membership.isValid(),

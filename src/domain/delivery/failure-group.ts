@@ -23,7 +23,7 @@ export interface FailureNote extends FailureGroup {
   readonly digest: string
 }
 
-/** How many groups are kept of an endpoint: those that were added to last. */
+/** How many groups are kept for each endpoint: the ones with the latest failures. */
 export const FAILURE_GROUPS_MAX = 20
 
 /** A group that nothing was added to for so long counts anew. */

@@ -4,7 +4,7 @@ import type { ParcelState } from '../history/parcel-state.ts'
 export type PollReason =
   /** Nothing is known of it and it was never asked about. */
   | { readonly kind: 'first' }
-  /** The last polls failed, so many in a row. */
+  /** How many of the last polls failed in a row. */
   | { readonly kind: 'failed'; readonly failures: number; readonly retryMs: number }
   /** It is delivered: this is one of the checks after that, counted from 1. */
   | { readonly kind: 'closing'; readonly nth: number; readonly of: number }

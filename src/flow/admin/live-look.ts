@@ -5,7 +5,7 @@ import type { Clock } from '../ports.ts'
 import type { ReadSide } from '../read-side.ts'
 import type { Overview } from './overview.ts'
 
-/** What an open page shows, as far as it is kept up to date. `other`: only whether something is wrong, as every page does. */
+/** The parts of an open page that are kept up to date. `other`: only whether something is wrong, which every page shows. */
 export type Shown =
   | { readonly kind: 'overview' | 'jobs' | 'other' }
   | { readonly kind: 'endpoint'; readonly id: string }

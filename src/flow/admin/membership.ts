@@ -114,7 +114,7 @@ function createHeldRoles({ table, log }: { readonly table: Pick<ReplicaTable, 'c
       return { take: wanted.take, giveUp: ended }
     })
     if (losses !== asOf) return
-    // What a lapse has ended begins again.
+    // A lapse has ended what these roles did, so it begins again.
     const before: ReadonlySet<Role> = resumed === lapsesBefore ? held : new Set()
     resumed = lapsesBefore
     held = new Set(roles)

@@ -218,7 +218,7 @@ async function* compareSuspects(state: State): AsyncGenerator<MoveProgress> {
       yield progress('catching_up', done, total)
     }
   }
-  // Those that differ still are not compared with every few that come.
+  // Rows that still differ are compared again only when as many more have come, not with every few.
   state.compareAt = Math.max(SUSPECTS_MAX, 2 * suspects.size)
 }
 

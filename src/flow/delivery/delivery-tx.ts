@@ -43,7 +43,7 @@ export interface DeliveryTx {
   queueFeed(events: QueuedFeed): Promise<void>
   /** Saves how far the feed is queued for an endpoint. Returns whether it has caught up; false where that is not known before this ends. */
   saveQueuedTo(state: CatchingUp, to: { readonly next: number; readonly ended: boolean }): Promise<boolean>
-  /** Of an endpoint's claims, those that have ended or were skipped, are not their parcel's only claim, or stand behind another after a join. */
+  /** The claims that must not start: they have ended or were skipped, are not their parcel's only claim, or stand behind another after a join. */
   findOvertaken(deliveryIds: readonly number[]): Promise<readonly number[]>
   /** The next deliveries of an endpoint, the most overdue first, at most one per parcel. */
   findNextDeliveries(request: NextRequest): Promise<NextDeliveries>
@@ -62,8 +62,8 @@ export interface DeliveryTx {
   /** Takes back that a waiting delivery is to be skipped. */
   unskipDelivery(deliveryId: number): void
   /**
-   * What is marked as skipped and waits for these endpoints, or for one that nobody delivers to; null: for any. What of it is not under way is to be ended, see
-   * `saveSettlements`.
+   * The deliveries that are marked as skipped and wait for these endpoints, or for one that nobody delivers to; null: for any endpoint. The caller ends those that
+   * are not under way, see `saveSettlements`.
    */
   findSkipped(endpointIds: readonly string[] | null): Promise<readonly ClaimRef[]>
   /** Whether a delivery of another parcel than these waits for an endpoint. */

@@ -66,7 +66,7 @@ export function createEditEndpoints(store: WriteStore): EditEndpoints {
       edit(async (tx): Promise<EndpointEdit> => {
         const state = await find(tx, id)
         if (state === undefined) return { kind: 'unknown' }
-        // Of one that a config names it would come back with the next start.
+        // An endpoint that a config names would come back with the next start.
         if (state.origin !== 'managed' && state.disabled !== 'unnamed') return { kind: 'read_only' }
         await tx.removeEndpoint(id, nowMs)
         audit(tx, order)

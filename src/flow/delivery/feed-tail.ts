@@ -46,7 +46,7 @@ export function createFeedTail(ports: FeedPagePorts): FeedTail {
   return {
     read: (request) => tail.read(request),
     forget() {
-      // What is being read meanwhile is kept by those before.
+      // Reads that are under way fill the cache that they began with, which nobody asks any more.
       tail = createReads(ports)
     },
   }

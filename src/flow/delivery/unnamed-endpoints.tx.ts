@@ -49,7 +49,7 @@ export async function pauseUnnamed(tx: WriteTx, request: UnnamedRequest): Promis
   return removed
 }
 
-/** Of the operator's own endpoint nobody is told, because nothing could arrive. */
+/** Nobody is told about the operator's own endpoint, because the message would go to that endpoint. */
 async function tellOf(tx: WriteTx, event: 'endpoint_removed' | 'endpoint_disabled', state: EndpointState, nowMs: number): Promise<void> {
   if (state.origin === 'operator') return
   const endpoint = { id: state.endpoint.id, name: state.endpoint.name }

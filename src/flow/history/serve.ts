@@ -194,7 +194,7 @@ function lacksLanguage(view: ParcelView, language: string, { fetchMissingLanguag
   return fetchMissingLanguage && !view.languagesAsked.includes(language) && isLanguageMissing(view.entries, language)
 }
 
-/** Of a parcel that stays stopped, until a question revives it: kept longer, its answer would keep questions from doing so. */
+/** The answer about a stopped parcel is valid until a question may revive the parcel: kept longer, it would keep questions from doing so. */
 function validityOf({ watched }: ParcelView, revival: Revival | null): CachedAnswer['validity'] {
   if (watched || revival === null || revival.againAtMs === null) return null
   return { fromMs: revival.atMs, untilMs: revival.againAtMs }

@@ -67,7 +67,7 @@ export function createClaimDuePolls(
     return { polls, ended: parcelIds.length === 0 }
   }
 
-  /** Those of the parcels whose next poll has not moved to later, or to never; saves that of the others. One that was joined meanwhile is not due. */
+  /** Returns the parcels that are still due, and saves the later time, or never, of the others. A parcel that was joined meanwhile is not due. */
   async function dueAfterPushes(tx: WriteTx, parcelIds: readonly number[], nowMs: number): Promise<ReadonlySet<number>> {
     if (parcelIds.length === 0) return new Set()
     const parcels = await tx.findParcels(parcelIds)

@@ -41,6 +41,6 @@ export function withoutViews({ settled, ...round }: DispatchRound): DispatchRoun
 
 function isSame(state: EndpointState, known: EndpointState | undefined): boolean {
   if (known === undefined || state.endpoint !== known.endpoint || state.keys !== known.keys) return false
-  // Of the health, only whether it is probed decides what is sent.
+  // Whether the endpoint is probed decides what is sent; nothing else of its health does.
   return state.disabled === known.disabled && (state.health.probing === null) === (known.health.probing === null)
 }

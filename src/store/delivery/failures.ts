@@ -88,7 +88,7 @@ const ofEndpoint = statement<{ endpointId: number; sinceMs: number; limit: numbe
     .limit(p.limit),
 )
 
-/** The groups of an endpoint that have counted since, those that were added to last first. */
+/** The groups of an endpoint to which a failure was added since then, the latest first. */
 export async function listFailures(
   session: Session,
   { endpointId, sinceMs }: { readonly endpointId: string; readonly sinceMs: number },

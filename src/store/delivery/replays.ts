@@ -19,7 +19,7 @@ const keepAccepted = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) 
         .$narrowType<{ accepted_at_ms: number; accepted_duration_ms: number }>(),
     ),
 )
-/** Of those that have not ended any more, others have queued some meanwhile. */
+/** Leaves out deliveries that somebody else has queued again meanwhile: they are no longer ended. */
 const requeue = statement<{ ids: readonly number[]; queuedAtMs: number; nowMs: number }>()((db, p, { oneOf }) =>
   db
     .updateTable('delivery')

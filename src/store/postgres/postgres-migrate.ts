@@ -20,7 +20,7 @@ export interface SchemaStep {
 /** From the first release on, append only: a released step never changes (decision 0004). */
 export const STEPS: readonly SchemaStep[] = [{ servesFrom: 1, up: schema.up }]
 
-/** Of replicas that make the table of versions at the same time all but one fail, and find it made when they look again. */
+/** If several replicas make the table of versions at the same time, all but one fail. They look again and find it made. */
 const LOOKS_MAX = 5
 
 const UNDEFINED_TABLE = '42P01'

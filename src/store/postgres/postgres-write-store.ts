@@ -45,7 +45,7 @@ interface Kept {
   readonly contents: KnownContents
   readonly leases: Leases
   readonly numbers: InboxNumbers
-  /** As of a version, which each batch is held to. */
+  /** Read at one version of the endpoints; a batch fails as a conflict if that version has changed. */
   subscribers: Subscribers | null
   /** Statuses that are written down. */
   readonly statuses: Set<string>

@@ -27,7 +27,7 @@ export interface Look {
 export interface Silence {
   /**
    * Runs what asks the server. Rejects with a `StorageFailure` at once while the server is silent, and as soon as that is found out. `check` throws then too:
-   * what has not begun by then is not to begin.
+   * work that has not begun must not begin then.
    */
   run<T>(work: (check: () => void) => Promise<T>): Promise<T>
   isSilent(): boolean
@@ -64,7 +64,7 @@ export function createSilence({ hasSpoken, look: begin, cut }: SilencePorts): Si
     const answer = await isThere
     look = null
     if (isSilent) cut()
-    // It counts from the next turn on: by then the connections that were cut are closed.
+    // It counts from the next turn on, when the connections that were cut are closed.
     isAnswered = answer
   }
 

@@ -9,7 +9,7 @@ export interface MoverData {
   readonly to: StorePlace
   readonly moveId: string
   readonly atMs: number
-  /** What the old store keeps of the new place, to be followed from there. */
+  /** The address of the new store, as the old store keeps it for relays that still open the old one. */
   readonly address: string
   readonly replicaId: number
 }

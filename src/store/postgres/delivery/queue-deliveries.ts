@@ -121,7 +121,7 @@ const acceptAll = rawStatement<{
     where delivery.id = u.id and delivery.state < 2`,
 )
 
-/** See the verb of the same name. Parcels that are joined while their locks are waited for are others by then, so they are looked for twice; after a second join it begins again. */
+/** See the verb of the same name. A parcel may be joined while we wait for its lock, so look it up again; after a second join, begin again. */
 export function saveSettlementsInSets(session: Session, settled: readonly Settled[], skipped: readonly ClaimRef[], nowMs: number): void {
   if (settled.length + skipped.length === 0) return
   const ids = [...settled, ...skipped].map(({ deliveryId }) => deliveryId)

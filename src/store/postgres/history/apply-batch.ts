@@ -38,7 +38,7 @@ export async function applyBatch(source: ApplySource, { writes, next }: Pick<Cha
   source.contents.intern(writes.flatMap(({ sightings }) => sightings.map(({ kept }) => kept.content)))
   if (!joins) for (const set of writes) applyUnnumbered(source, set)
   const counted = given === 0 ? null : advanceCounter(session, given, source.endpointsVersion)
-  // What comes after it fails for it.
+  // If it fails, so do the statements after it, and those report it.
   counted?.catch(() => undefined)
   for (const set of writes) {
     if (set.join !== null) await joinParcels(session, source.contents, realJoin(set.join, (await counted) ?? 0))
@@ -63,7 +63,7 @@ function applyUnnumbered(source: ApplySource, set: WriteSet): void {
   }
 }
 
-/** Of a carrier that makes up a new status for every parcel no more are kept. */
+/** A carrier might make up a new status for every parcel, so no more than these are kept. */
 const STATUSES_MAX = 1000
 
 const insertStatuses = rawStatement<{ statuses: readonly string[] }>()(

@@ -22,7 +22,7 @@ export function createReadContents(session: Session): (snapshot: Session) => Con
         if (found !== undefined && isBack(found)) remembered = createContents(session)
         contents = remembered
       },
-      // The snapshot fails for it.
+      // The snapshot fails too, and reports it.
       () => undefined,
     )
     const nothing = createContents(session)

@@ -11,7 +11,7 @@ const NOBODY = -1
 export async function readMark({ query }: Pick<MoveClient, 'query'>): Promise<MoveMark | null> {
   const { rows: found } = await query<{ there: string | null }>('select to_regclass($1)::text as there', [MARK_TABLE])
   if (found[0]?.there === null) return null
-  // It may be dropped just now.
+  // Somebody may drop the table between the two questions.
   const { rows } = await query<MarkRow>(`select ${MARK_COLUMNS} from ${MARK_TABLE}`).catch((error: unknown) => {
     if (systemCode(error) === UNDEFINED_TABLE) return { rows: [] }
     throw error

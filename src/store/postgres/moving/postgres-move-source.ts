@@ -77,7 +77,7 @@ export async function openPostgresMoveSource(place: string, side: MoveSide): Pro
       const seal = () => lockAndSeal(client, work, { ...side, state: 'moved', atMs: nowMs })
       await locking(client, ALONE, seal, { idle_in_transaction_session_timeout: SWITCH_IDLE_MS_MAX })
     },
-    // That of the move may be lost.
+    // On a connection of its own, because the move's connection may be lost.
     abandon: (failure, nowMs) => withMoveClient(place, (own) => endMove(own, failure, nowMs, () => isMine(own, side))),
     async close() {
       await counter.close()

@@ -49,7 +49,7 @@ const sweep = rawStatement()(
       and until_ms <= ${BUDGET_MS}`,
 )
 
-/** Flights as lease rows: of those that want the same at once, over all replicas, one makes the call. */
+/** Flights as lease rows: when several replicas want the same at once, one makes the call. */
 export function createSharedFlights(writer: PostgresWriter): SharedFlights {
   return {
     async take({ key, leaseMs, waited, notFoundForMs }) {
