@@ -18,7 +18,7 @@ export default {
     'receiver-thread': 'src/wiring/hosting/receiver-thread.ts',
     'writer-thread': 'src/wiring/hosting/writer-thread.ts',
     'mover-thread': 'src/wiring/moving/mover-thread.ts',
-    'sqlite-checkpoint-thread': 'src/store/sqlite/sqlite-checkpoint-thread.ts',
+    'checkpoint-thread': 'src/store/sqlite/checkpoint-thread.ts',
   },
   platform: 'node',
   plugins: [filesToRead],

@@ -6,7 +6,7 @@ import { type EndpointSettings, noFilters } from '../../src/domain/delivery/endp
 import { parsePush } from '../../src/domain/ingest/parse-push.ts'
 import { systemClock } from '../../src/runtime/system-clock.ts'
 import type { Engine } from '../../src/store/contract.ts'
-import { sqlite } from '../../src/store/sqlite/sqlite-engine.ts'
+import { sqlite } from '../../src/store/sqlite/engine.ts'
 import { openWriteSide } from '../../src/wiring/write-side.ts'
 import { EVENTS_PER_PARCEL, eventAt, eventBody } from '../load/event.ts'
 import { contentsOf } from './contents.ts'

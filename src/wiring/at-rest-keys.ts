@@ -1,6 +1,6 @@
 import type { Config } from '../config/config.ts'
 import type { AtRestKeys } from '../ops/vault.ts'
-import { keyFileBeside } from '../store/sqlite/sqlite-key-file.ts'
+import { keyFileBeside } from '../store/sqlite/key-file.ts'
 
 /** The keys that encrypt endpoint keys: from the config, or from a key file beside the store, whose name is then returned too. */
 export function atRestKeys(config: Config, storePath: string): { readonly keys: AtRestKeys; readonly keyFile: string | null } {

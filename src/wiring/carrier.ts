@@ -1,4 +1,4 @@
-import { createCarrier, type RemoteCarrier } from '../carrier/carrier-client.ts'
+import { createCarrier, type RemoteCarrier } from '../carrier/call/carrier-client.ts'
 import type { Config } from '../config/config.ts'
 import { readCertificates } from '../config/named-file.ts'
 import type { CallSpender } from '../domain/admin/tally.ts'

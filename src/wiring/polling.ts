@@ -1,4 +1,4 @@
-import type { RemoteCarrier } from '../carrier/carrier-client.ts'
+import type { RemoteCarrier } from '../carrier/call/carrier-client.ts'
 import type { Config } from '../config/config.ts'
 import { callsAllowedNow } from '../domain/polling/breaker.ts'
 import type { CarrierMemory } from '../domain/polling/carrier-memory.ts'

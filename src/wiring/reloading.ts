@@ -1,4 +1,4 @@
-import type { RemoteCarrier } from '../carrier/carrier-client.ts'
+import type { RemoteCarrier } from '../carrier/call/carrier-client.ts'
 import type { Config } from '../config/config.ts'
 import { needsRestart, reloadedSettings } from '../config/needs-restart.ts'
 import type { OperatorAction } from '../domain/admin/operator-action.ts'

@@ -1,4 +1,4 @@
-import type { RemoteCarrier } from '../carrier/carrier-client.ts'
+import type { RemoteCarrier } from '../carrier/call/carrier-client.ts'
 import { createKnownCounts } from '../flow/admin/known-counts.ts'
 import { createReadiness } from '../flow/admin/readiness.ts'
 import type { Tallies } from '../flow/admin/tallies.ts'

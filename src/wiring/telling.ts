@@ -1,4 +1,4 @@
-import type { RemoteCarrier } from '../carrier/carrier-client.ts'
+import type { RemoteCarrier } from '../carrier/call/carrier-client.ts'
 import type { Config } from '../config/config.ts'
 import { createTroubleWatch } from '../flow/admin/trouble-watch.ts'
 import type { Log } from '../flow/ports.ts'

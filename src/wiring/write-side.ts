@@ -24,7 +24,7 @@ import { tellSaved } from '../flow/tell-saved.ts'
 import type { WriteSide } from '../flow/write-side.ts'
 import type { WriteStore } from '../flow/write-store.ts'
 import type { Engine, OpenWriteStore } from '../store/contract.ts'
-import { sqlite } from '../store/sqlite/sqlite-engine.ts'
+import { sqlite } from '../store/sqlite/engine.ts'
 
 const TOKEN_KEY = 'token-key'
 const RELAY_ID = 'relay-id'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type CallBudgetOptions, createCallBudget, type EarlierCalls, type SlotResult } from '../../src/carrier/call-budget.ts'
+import { type CallBudgetOptions, createCallBudget, type EarlierCalls, type SlotResult } from '../../src/carrier/budget/call-budget.ts'
 import { DAY_MS } from '../support/runner/constants.ts'
 
 const noon = Date.parse('2026-03-01T12:00:00Z')

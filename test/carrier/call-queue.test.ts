@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type CallBudgetOptions, createCallBudget } from '../../src/carrier/call-budget.ts'
-import { createCallQueue, type Permit, type Refusal } from '../../src/carrier/call-queue.ts'
+import { type CallBudgetOptions, createCallBudget } from '../../src/carrier/budget/call-budget.ts'
+import { createCallQueue, type Permit, type Refusal } from '../../src/carrier/call/call-queue.ts'
 import type { CallPriority } from '../../src/domain/polling/carrier-answer.ts'
 import { createTimeline } from './timeline.ts'
 

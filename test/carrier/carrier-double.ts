@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import { type AddressInfo, createServer as createTcpServer, type Socket, type Server as TcpServer } from 'node:net'
-import { type CarrierOptions, createCarrier } from '../../src/carrier/carrier-client.ts'
+import { type CarrierOptions, createCarrier } from '../../src/carrier/call/carrier-client.ts'
 import type { CallPriority } from '../../src/domain/polling/carrier-answer.ts'
 import type { Clock, Log } from '../../src/flow/ports.ts'
 import { certificate, certificateKey } from '../outbound/self-signed.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createCarrierLog } from '../../src/carrier/carrier-log.ts'
+import { createCarrierLog } from '../../src/carrier/call/carrier-log.ts'
 import type { UnavailableReason } from '../../src/domain/polling/carrier-answer.ts'
 import { createLogBook } from '../support/runner/log-book.ts'
 

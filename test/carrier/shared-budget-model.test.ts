@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { createCallQueue } from '../../src/carrier/call-queue.ts'
-import { createSharedCalls } from '../../src/carrier/shared-budget.ts'
+import { createSharedCalls } from '../../src/carrier/budget/shared-budget.ts'
+import { createCallQueue } from '../../src/carrier/call/call-queue.ts'
 import { DAY_MS, HOUR_MS } from '../support/runner/constants.ts'
 import { casesOf } from '../support/runner/long-form.ts'
 import { seeded } from '../support/runner/seeded.ts'

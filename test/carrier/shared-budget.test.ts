@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createSharedCalls } from '../../src/carrier/shared-budget.ts'
+import { createSharedCalls } from '../../src/carrier/budget/shared-budget.ts'
 import type { BudgetAnswer, BudgetRequest } from '../../src/domain/polling/shared-budget.ts'
 import { createTimeline } from './timeline.ts'
 

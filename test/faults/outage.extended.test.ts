@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { z } from 'zod'
-import { createCallBudget } from '../../src/carrier/call-budget.ts'
+import { createCallBudget } from '../../src/carrier/budget/call-budget.ts'
 import type { DuePoll } from '../../src/domain/polling/poll.ts'
 import { createClockRollback } from '../../src/flow/polling/clock-rollback.ts'
 import { createPoller } from '../../src/flow/polling/poller.ts'

@@ -1,5 +1,5 @@
 import { OPENING_MS, tryOpening } from '../../runtime/opening/try-opening.ts'
-import { STORE_SUFFIXES } from '../../store/sqlite/sqlite-permissions.ts'
+import { STORE_SUFFIXES } from '../../store/sqlite/permissions.ts'
 import type { StorePlace } from '../store-places.ts'
 
 /** Rejects, with a message that names it, if the file of a store does not open in time. A server has a time-out of its own. */

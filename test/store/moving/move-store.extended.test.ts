@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
-import { sqlite } from '../../../src/store/sqlite/sqlite-engine.ts'
+import { sqlite } from '../../../src/store/sqlite/engine.ts'
 import { copyPlace } from '../../support/store/engines.ts'
 import { DIRECTIONS, moveStore, placeOf } from '../../support/store/moving.ts'
 import { copyWrittenBefore, differingFromBefore, openWrittenBefore } from '../../support/store/written-before.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
-import { sqlite } from '../../../src/store/sqlite/sqlite-engine.ts'
+import { sqlite } from '../../../src/store/sqlite/engine.ts'
 import { DAY_MS } from '../../support/runner/constants.ts'
 import { moveStore, type Place, placeOf } from '../../support/store/moving.ts'
 import { changeStoredRows, storedRows } from '../../support/store/stored-rows.ts'

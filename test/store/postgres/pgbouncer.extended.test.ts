@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { takePoolerParameter } from '../../../src/store/postgres/pooler-parameter.ts'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
-import { sqlite } from '../../../src/store/sqlite/sqlite-engine.ts'
+import { sqlite } from '../../../src/store/sqlite/engine.ts'
 import { addEndpoint } from '../../support/delivery/stored-endpoint.ts'
 import { pushBody } from '../../support/history/builders.ts'
 import { NOON } from '../../support/runner/constants.ts'

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { openSqliteWriter } from '../../../src/store/sqlite/sqlite.ts'
-import { createSqliteWriteStore } from '../../../src/store/sqlite/sqlite-write-store.ts'
+import { createSqliteWriteStore } from '../../../src/store/sqlite/write-store.ts'
 import { temporaryFolder } from '../../support/runner/temporary.ts'
 
 /** A value that fills a page of its own. */

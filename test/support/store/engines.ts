@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import type { Engine } from '../../../src/store/contract.ts'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
-import { sqlite } from '../../../src/store/sqlite/sqlite-engine.ts'
+import { sqlite } from '../../../src/store/sqlite/engine.ts'
 import { temporaryFolder } from '../runner/temporary.ts'
 import { copyDatabase, createDatabase, withDatabase } from './postgres-database.ts'
 

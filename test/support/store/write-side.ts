@@ -4,7 +4,7 @@ import type { BatchReport, Incoming } from '../../../src/domain/history/recordin
 import type { IncomingPush } from '../../../src/domain/ingest/inbox.ts'
 import { parsePush } from '../../../src/domain/ingest/parse-push.ts'
 import type { Engine } from '../../../src/store/contract.ts'
-import { sqlite } from '../../../src/store/sqlite/sqlite-engine.ts'
+import { sqlite } from '../../../src/store/sqlite/engine.ts'
 import { openWriteSide } from '../../../src/wiring/write-side.ts'
 import { aPoll, type PollFields, type PushFields, pushBody } from '../history/builders.ts'
 import { deliverOptions, recordOptions } from '../history/policy.ts'

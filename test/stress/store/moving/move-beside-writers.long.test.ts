@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest'
 import { createStoreMove } from '../../../../src/flow/admin/move-store.ts'
 import { postgres } from '../../../../src/store/postgres/postgres-engine.ts'
-import { sqlite } from '../../../../src/store/sqlite/sqlite-engine.ts'
+import { sqlite } from '../../../../src/store/sqlite/engine.ts'
 import { LONG } from '../../../support/runner/long-form.ts'
 import { engines } from '../../../support/store/engines.ts'
 import { contentsOf, DIRECTIONS, openMove, type Place, placeOf, seededPlace, untilWaiting } from '../../../support/store/moving.ts'

@@ -1,0 +1,69 @@
+import { systemCode } from '../../domain/errors.ts'
+import type { CarrierMemory, CredentialRefusal } from '../../domain/polling/carrier-memory.ts'
+import type { Clock, Log } from '../../flow/ports.ts'
+import { createSharedWrite } from '../../outbound/shared-write.ts'
+import type { AskingClock } from '../call/asking-clock.ts'
+import type { CallBudget } from './call-budget.ts'
+
+export interface CarrierLedgerPorts {
+  readonly budget: CallBudget
+  readonly tokens: () => {
+    /** Until when the token endpoint asked for a pause, monotonic milliseconds. */
+    pausedUntilMs(): number
+    refusal(): CredentialRefusal | null
+  }
+  readonly remember: ((memory: CarrierMemory) => Promise<void>) | undefined
+  readonly clock: Clock
+  readonly asking: Pick<AskingClock, 'lastMs'>
+  readonly log: Log
+}
+
+/** Saves what must survive this run about the carrier, before it takes effect. */
+export interface CarrierLedger {
+  /** Saves the current state and some calls in advance; false: that is impossible now. */
+  keep(): Promise<boolean>
+  /** Saves the state without calls in advance: none is made any more. */
+  close(): Promise<boolean>
+}
+
+export function createCarrierLedger({ budget, tokens, remember, clock, asking, log }: CarrierLedgerPorts): CarrierLedger {
+  let isClosed = false
+  let isWell = true
+
+  const wallOf = (untilMs: number): number | null => {
+    const leftMs = untilMs - clock.monotonic()
+    return leftMs > 0 ? Math.round(clock.now() + leftMs) : null
+  }
+  const write = createSharedWrite(async () => {
+    const atMs = clock.now()
+    const days = budget.toWriteDown(atMs, !isClosed)
+    const pauses = { pausedUntilMs: wallOf(budget.pausedUntilMs()), tokenPausedUntilMs: wallOf(tokens().pausedUntilMs()) }
+    await remember?.({ atMs, askedAtMs: asking.lastMs(), days, ...pauses, refusal: tokens().refusal() })
+    budget.writtenDown(days)
+  })
+  const keep = async (): Promise<boolean> => {
+    const failure = await write().then(
+      () => null,
+      (error: unknown) => ({ code: systemCode(error) ?? 'UNKNOWN' }),
+    )
+    if (failure !== null && isWell) log.error(failure, 'calls to the carrier cannot be written down: none is made until they can')
+    if (failure === null && !isWell) log.info({}, 'calls to the carrier can be written down again')
+    isWell = failure === null
+    return isWell
+  }
+
+  return {
+    keep,
+    close() {
+      isClosed = true
+      return keep()
+    },
+  }
+}
+
+/**
+ * How long a wait still lasts that an earlier run saved in wall time: never longer than it was to last then, whatever the clock shows now.
+ */
+export function remainingWaitMs(untilMs: number | null, atMs: number, nowMs: number): number {
+  return untilMs === null ? 0 : Math.max(0, Math.min(untilMs - atMs, untilMs - nowMs))
+}

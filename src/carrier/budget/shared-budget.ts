@@ -1,0 +1,217 @@
+import type { CallPriority } from '../../domain/polling/carrier-answer.ts'
+import type { BudgetAnswer, SharedLimits } from '../../domain/polling/shared-budget.ts'
+import { clampRetryAfterMs } from '../../domain/retry-after.ts'
+import type { SharedBudget } from '../../flow/polling/ports.ts'
+import type { Clock } from '../../flow/ports.ts'
+import type { StartTimer } from '../../outbound/deadline.ts'
+import type { QueueBudget, Waiting } from '../call/call-queue.ts'
+import type { SlotResult } from './call-budget.ts'
+
+/** A place is used within this time of being asked for, or not at all: places must not gather into a burst. */
+const USE_WITHIN_MS = 250
+/** So many answers in a row that came too late to be used are a failure of the store. */
+const LATE_MAX = 3
+/** Above this rate several places are asked for at once. */
+const MANY_A_SECOND = 50
+const ASK_EVERY_MS = 20
+/** How often to look whether the day's calls are still used up. */
+const SPENT_LOOK_MS = 1000
+/** What a call may take beyond its time limit until its place is ended. */
+const END_MARGIN_MS = 2000
+/** How long ended calls wait for a statement that takes them along. */
+const END_WITHIN_MS = 20
+const END_AGAIN_MS = 1000
+/** By how much the server's clock may run ahead of a replica's before that counts as set forward. */
+const CLOCK_SLACK_MS = 2000
+
+export interface SharedCallsOptions {
+  readonly budget: SharedBudget
+  /** The replica, by a name that no other has, not even this one's earlier run. */
+  readonly replica: string
+  readonly ratePerSecond: number
+  readonly callsPerDay: number
+  readonly concurrency: number
+  readonly timeoutMs: number
+  readonly clock: Clock
+  readonly startTimer: StartTimer
+}
+
+/** What one replica knows of the budget that all share. */
+export interface SharedCalls extends QueueBudget {
+  /** Asks for places for those who wait. Returns false if the answers come too late to be used; rejects if the store fails. */
+  reserve(waiting: Waiting): Promise<boolean>
+  /** Saves pauses and ended calls, and looks how many calls were made. */
+  settle(): Promise<void>
+  /** Whether the shared row knows all that is known here. */
+  isSettled(): boolean
+  inFlight(): number
+  callsToday(): number
+}
+
+/**
+ * The rule of the rate, for places that may be used up to `USE_WITHIN_MS` after they were granted: whenever they are, no second has more than 1.5 times the
+ * rate, or one call. The burst is a quarter of a second's worth.
+ */
+function sharedLimits({ ratePerSecond, callsPerDay, concurrency, timeoutMs }: Omit<SharedCallsOptions, 'budget'>): SharedLimits {
+  const burst = Math.max(1, Math.floor(ratePerSecond / 4))
+  const inASecond = Math.max(1, Math.floor(1.5 * ratePerSecond))
+  const intervalUs = Math.ceil(Math.max(1e6 / ratePerSecond, (1e3 * (1000 + USE_WITHIN_MS + 2)) / (inASecond - burst + 1)))
+  const placeMs = USE_WITHIN_MS + timeoutMs + END_MARGIN_MS
+  return { intervalUs, headStartUs: (burst - 1) * intervalUs, callsPerDay, concurrency, placeMs }
+}
+
+/** Why there are no more places, until when. */
+interface Verdict {
+  readonly slot: Exclude<SlotResult, { kind: 'taken' | 'unwritten' | 'busy' }>
+  readonly untilMs: number
+  /** Whether it counts for apps: they were waiting when it was asked for. */
+  readonly forApps: boolean
+  /** A call that ends here changes it. */
+  readonly isBusy: boolean
+}
+
+/**
+ * The budget of one replica: what it was granted, and what it was told. Times are monotonic milliseconds.
+ */
+export function createSharedCalls(options: SharedCallsOptions): SharedCalls {
+  const { clock, concurrency } = options
+  const limits = sharedLimits(options)
+  const row = createBudgetRow(options, limits)
+  let free: readonly { readonly name: string; readonly untilMs: number }[] = []
+  /** In flight, those whose places lapse first in front. */
+  let taken: readonly string[] = []
+  let verdict: Verdict | null = null
+  let late = 0
+
+  function dropStale(nowMs: number): void {
+    const stale = free.filter(({ untilMs }) => untilMs < nowMs)
+    if (stale.length === 0) return
+    free = free.filter(({ untilMs }) => untilMs >= nowMs)
+    row.end(stale.map(({ name }) => name))
+  }
+
+  return {
+    takeSlot(nowMs: number, _wallMs: number, priority: CallPriority): SlotResult {
+      dropStale(nowMs)
+      if (row.pausedUntilMs() > nowMs) return { kind: 'paused', untilMs: row.pausedUntilMs() }
+      const [place, ...others] = free
+      if (place !== undefined) {
+        free = others
+        taken = [...taken, place.name]
+        return { kind: 'taken' }
+      }
+      if (verdict === null || verdict.untilMs <= nowMs || (priority === 'app' && !verdict.forApps)) return { kind: 'unwritten' }
+      return verdict.slot
+    },
+    release() {
+      // All slots are alike. The one that lapses first is ended, so that the others last as long as their calls.
+      const [first, ...others] = taken
+      if (first === undefined) return
+      taken = others
+      if (verdict?.isBusy === true) verdict = null
+      row.end([first])
+    },
+    pauseUntil: row.pauseUntil,
+    earliestMs: (nowMs, ahead) =>
+      Math.max(nowMs, row.pausedUntilMs(), row.nextMs()) + (Math.max(0, ahead - free.length) * limits.intervalUs) / 1000,
+    async reserve(waiting) {
+      const apps = Math.min(waiting.apps, concurrency)
+      const { wanted, answer, sentMs } = await row.ask({ apps, schedule: Math.min(waiting.schedule, concurrency - apps) })
+      const granted = wanted.slice(0, answer.granted).map((name) => ({ name, untilMs: sentMs + USE_WITHIN_MS }))
+      free = [...free, ...granted]
+      verdict = judge(answer, { apps, nowMs: clock.monotonic(), ratePerSecond: options.ratePerSecond })
+      dropStale(clock.monotonic())
+      late = granted.length > 0 && free.length === 0 ? late + 1 : 0
+      if (late < LATE_MAX) return true
+      late = 0
+      return false
+    },
+    async settle() {
+      await row.ask({ apps: 0, schedule: 0 })
+    },
+    isSettled: () => free.length === 0 && taken.length === 0 && row.isSettled(),
+    inFlight: () => taken.length,
+    callsToday: row.callsToday,
+  }
+}
+
+function judge(
+  answer: BudgetAnswer,
+  asked: { readonly apps: number; readonly nowMs: number; readonly ratePerSecond: number },
+): Verdict | null {
+  const { hold, retryMs, dayLeftMs } = answer
+  const { nowMs } = asked
+  if (hold === null) return null
+  if (hold === 'spent') {
+    const untilMs = nowMs + Math.min(SPENT_LOOK_MS, dayLeftMs)
+    return { slot: { kind: 'spent', retryAfterMs: clampRetryAfterMs(dayLeftMs) }, untilMs, forApps: true, isBusy: false }
+  }
+  const untilMs = nowMs + (hold === 'wait' && asked.ratePerSecond > MANY_A_SECOND ? Math.max(ASK_EVERY_MS, retryMs) : retryMs)
+  return { slot: { kind: hold === 'paused' ? 'paused' : 'wait', untilMs }, untilMs, forApps: asked.apps > 0, isBusy: hold === 'busy' }
+}
+
+interface Asked {
+  /** The names of places; those in front are granted. */
+  readonly wanted: readonly string[]
+  readonly answer: BudgetAnswer
+  readonly sentMs: number
+}
+
+/** What goes to the shared row and comes from it. */
+function createBudgetRow({ budget, replica, clock, startTimer }: SharedCallsOptions, limits: SharedLimits) {
+  let names = 0
+  let ended: readonly string[] = []
+  let pause = { untilMs: Number.NEGATIVE_INFINITY, isSaved: true }
+  let nextMs = Number.NEGATIVE_INFINITY
+  let seen: { readonly atMs: number; readonly sentMs: number } | null = null
+  let today = { calls: 0, untilMs: Number.NEGATIVE_INFINITY }
+  let isEnding = false
+
+  async function ask({ apps, schedule }: Waiting): Promise<Asked> {
+    const sentMs = clock.monotonic()
+    const wanted = Array.from({ length: apps + schedule }, () => `${replica}-${(names++).toString(36)}`)
+    const settling = ended
+    const pausing = pause
+    ended = []
+    const pauseMs = pause.isSaved ? 0 : Math.max(0, Math.ceil(pause.untilMs - sentMs))
+    const atMostMs = seen === null ? null : Math.ceil(seen.atMs + sentMs - seen.sentMs + CLOCK_SLACK_MS)
+    try {
+      const answer = await budget.settle({ replica, names: wanted, apps, schedule, ended: settling, pauseMs, atMostMs }, limits)
+      if (pause === pausing) pause = { ...pause, isSaved: true }
+      const nowMs = clock.monotonic()
+      seen = { atMs: answer.atMs, sentMs }
+      nextMs = nowMs + answer.nextMs
+      today = { calls: answer.callsToday, untilMs: nowMs + answer.dayLeftMs }
+      return { wanted, answer, sentMs }
+    } catch (error) {
+      // Nobody knows whether places were granted, so they are given back.
+      ended = [...ended, ...settling, ...wanted]
+      throw error
+    }
+  }
+
+  function endSoon(delayMs: number): void {
+    if (isEnding) return
+    isEnding = true
+    startTimer(delayMs, () => {
+      isEnding = false
+      if (ended.length > 0) ask({ apps: 0, schedule: 0 }).catch(() => endSoon(END_AGAIN_MS))
+    })
+  }
+
+  return {
+    ask,
+    /** Ends these places, with the next statement or by one of their own. */
+    end(places: readonly string[]): void {
+      ended = [...ended, ...places]
+      endSoon(END_WITHIN_MS)
+    },
+    pauseUntil(untilMs: number): void {
+      if (untilMs > pause.untilMs) pause = { untilMs, isSaved: false }
+    },
+    isSettled: () => ended.length === 0 && pause.isSaved,
+    pausedUntilMs: () => pause.untilMs,
+    nextMs: () => nextMs,
+    callsToday: () => (today.untilMs > clock.monotonic() ? today.calls : 0),
+  }
+}

@@ -1,0 +1,180 @@
+import type { CallPriority } from '../../domain/polling/carrier-answer.ts'
+import { clampRetryAfterMs } from '../../domain/retry-after.ts'
+import type { Clock } from '../../flow/ports.ts'
+import type { StartTimer } from '../../outbound/deadline.ts'
+import type { CallBudget, SlotResult } from '../budget/call-budget.ts'
+
+/** Permission to make one call. */
+export interface Permit {
+  readonly kind: 'granted'
+  /** Frees the slot; further calls change nothing. */
+  release(): void
+}
+
+/** A refused call, with the time after which a retry may succeed. */
+export interface Refusal {
+  readonly kind: 'refused'
+  readonly reason: 'budget' | 'rate_limited'
+  readonly retryAfterMs: number
+}
+
+/** A request to make a call. */
+export interface TakeRequest {
+  readonly priority: CallPriority
+  /**
+   * Monotonic milliseconds: a wait known to last longer is refused at once. `null`: the caller waits for the rate as long as needed, but
+   * not for a long pause.
+   */
+  readonly giveUpAtMs: number | null
+  readonly signal: AbortSignal
+}
+
+/** The queue in front of the budget. */
+export interface CallQueue {
+  take(request: TakeRequest): Promise<Permit | Refusal>
+  /** Allows no call for a while. */
+  pause(waitMs: number): void
+  waiting(): number
+}
+
+/** How many calls wait, by priority. */
+export interface Waiting {
+  readonly apps: number
+  readonly schedule: number
+}
+
+/** What the queue needs of a budget. */
+export interface QueueBudget extends Pick<CallBudget, 'release' | 'pauseUntil' | 'earliestMs'> {
+  /** Takes a slot for a call of this priority if one is free now. */
+  takeSlot(nowMs: number, wallMs: number, priority: CallPriority): SlotResult
+}
+
+export interface CallQueueOptions {
+  readonly budget: QueueBudget
+  readonly clock: Clock
+  readonly startTimer: StartTimer
+  /** The longest pause that a caller without `giveUpAtMs` waits for. */
+  readonly pausePatienceMs: number
+  /** The maximum of waiting calls per priority. */
+  readonly waitingMax: number
+  /** Saves more of the day's calls, for those who wait; false: that is impossible now, and no call may be made. */
+  readonly writeDown: (waiting: Waiting) => Promise<boolean>
+}
+
+/** The wait when calls cannot be saved. */
+const UNWRITABLE_RETRY_MS = 5000
+
+interface Waiter {
+  readonly giveUpAtMs: number | null
+  readonly settle: (outcome: Permit | Refusal) => void
+}
+
+/** Creates the queue: apps before the schedule, first come first served within each. */
+export function createCallQueue(options: CallQueueOptions): CallQueue {
+  const { budget, clock, startTimer, pausePatienceMs, waitingMax } = options
+  const rooms = { app: new Set<Waiter>(), schedule: new Set<Waiter>() }
+  let cancelTimer: (() => void) | null = null
+  let isWriting = false
+
+  const everybody = (): readonly Waiter[] => [...rooms.app, ...rooms.schedule]
+  const leave = (waiter: Waiter, outcome: Permit | Refusal): void => {
+    if (rooms.app.delete(waiter) || rooms.schedule.delete(waiter)) waiter.settle(outcome)
+  }
+  const releaseSlot = (): void => {
+    budget.release()
+    admit()
+  }
+  const refuseImpatient = (untilMs: number, nowMs: number): void => {
+    for (const waiter of everybody()) {
+      if (untilMs <= (waiter.giveUpAtMs ?? nowMs + pausePatienceMs)) continue
+      leave(waiter, { kind: 'refused', reason: 'rate_limited', retryAfterMs: clampRetryAfterMs(untilMs - nowMs) })
+    }
+  }
+
+  const refuseAll = (retryAfterMs: number): void => {
+    for (const waiter of everybody()) leave(waiter, { kind: 'refused', reason: 'budget', retryAfterMs })
+  }
+  const writeDown = async (): Promise<void> => {
+    if (isWriting) return
+    isWriting = true
+    const isWritten = await options.writeDown({ apps: rooms.app.size, schedule: rooms.schedule.size })
+    isWriting = false
+    if (isWritten) admit()
+    else refuseAll(UNWRITABLE_RETRY_MS)
+  }
+
+  /** Grants calls while the budget allows, then sleeps until it allows the next. Runs again when a slot is released or calls are saved. */
+  function admit(): void {
+    cancelTimer?.()
+    cancelTimer = null
+    for (;;) {
+      const next = rooms.app.values().next().value ?? rooms.schedule.values().next().value
+      if (next === undefined) return
+      const nowMs = clock.monotonic()
+      const take = budget.takeSlot(nowMs, clock.now(), rooms.app.size > 0 ? 'app' : 'schedule')
+      if (take.kind === 'taken') {
+        leave(next, permitOf(releaseSlot))
+        continue
+      }
+      if (take.kind === 'spent') refuseAll(take.retryAfterMs)
+      if (take.kind === 'unwritten') void writeDown()
+      if (take.kind === 'paused') refuseImpatient(take.untilMs, nowMs)
+      if ('untilMs' in take && rooms.app.size + rooms.schedule.size > 0) {
+        cancelTimer = startTimer(Math.max(1, Math.ceil(take.untilMs - nowMs)), admit)
+      }
+      return
+    }
+  }
+
+  function take({ priority, giveUpAtMs, signal }: TakeRequest): Promise<Permit | Refusal> {
+    const room = rooms[priority]
+    const nowMs = clock.monotonic()
+    const ahead = rooms.app.size + (priority === 'app' ? 0 : rooms.schedule.size)
+    const outOfBudget = () => outOfBudgetFor(budget.earliestMs(nowMs, ahead) - nowMs)
+    if (signal.aborted || room.size >= waitingMax) return Promise.resolve(outOfBudget())
+    return new Promise((resolve) => {
+      const waiter = createWaiter(giveUpAtMs, signal, resolve, () => leave(waiter, outOfBudget()))
+      room.add(waiter)
+      admit()
+      // After `admit`, which gives the better reason if the carrier asked for a pause.
+      if (giveUpAtMs !== null && room.has(waiter) && budget.earliestMs(nowMs, ahead) > giveUpAtMs) leave(waiter, outOfBudget())
+    })
+  }
+
+  return {
+    take,
+    pause(waitMs) {
+      budget.pauseUntil(clock.monotonic() + waitMs)
+      admit()
+    },
+    waiting: () => rooms.app.size + rooms.schedule.size,
+  }
+}
+
+function outOfBudgetFor(waitMs: number): Refusal {
+  return { kind: 'refused', reason: 'budget', retryAfterMs: clampRetryAfterMs(waitMs) }
+}
+
+function permitOf(releaseSlot: () => void): Permit {
+  let held = true
+  return {
+    kind: 'granted',
+    release() {
+      if (!held) return
+      held = false
+      releaseSlot()
+    },
+  }
+}
+
+/** A waiter that leaves when its signal is aborted. */
+function createWaiter(giveUpAtMs: number | null, signal: AbortSignal, resolve: Waiter['settle'], onAbort: () => void): Waiter {
+  signal.addEventListener('abort', onAbort, { once: true })
+  return {
+    giveUpAtMs,
+    settle(outcome) {
+      signal.removeEventListener('abort', onAbort)
+      resolve(outcome)
+    },
+  }
+}

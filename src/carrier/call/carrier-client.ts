@@ -1,0 +1,199 @@
+import { Agent, type Dispatcher } from 'undici'
+import type { CallSpender } from '../../domain/admin/tally.ts'
+import type { CarrierMemory } from '../../domain/polling/carrier-memory.ts'
+import type { SharedCarrier, TokenVault } from '../../flow/polling/ports.ts'
+import type { Carrier, Clock, Log } from '../../flow/ports.ts'
+import { createDeadline, type Deadline, type StartTimer, startRealTimer } from '../../outbound/deadline.ts'
+import { ANY_HOST, type EgressGuard } from '../../outbound/egress-guard.ts'
+import { createGuardedConnector } from '../../outbound/guarded-connector.ts'
+import { createProxiedAgent } from '../../outbound/proxied-agent.ts'
+import { openBooks } from '../budget/carrier-books.ts'
+import { remainingWaitMs } from '../budget/carrier-ledger.ts'
+import { createTokenShare } from '../token/shared-token.ts'
+import { createTokenClient, type TokenClient } from '../token/token-client.ts'
+import { createAskingClock } from './asking-clock.ts'
+import { createCallQueue } from './call-queue.ts'
+import { createCarrierBreaker } from './carrier-breaker.ts'
+import { createCarrierLog } from './carrier-log.ts'
+import { createExchange } from './exchange.ts'
+import { askStatus, type StatusPorts } from './status-call.ts'
+
+const WAITING_MAX = 10_000
+/** A call that was cut off says something about the carrier if it had this share of its time to be answered. */
+const FAIR_SHARE = 1 / 2
+
+/** The settings of the client. Durations in milliseconds. */
+export interface CarrierOptions {
+  readonly baseUrl: string
+  readonly authUrl: string
+  readonly username: string
+  /** Read at every token request, so that a new password needs no restart. */
+  readonly password: () => string
+  /** The time limit for one call once it is made: connecting, headers, body, retries. For an app it includes waiting in the queue. */
+  readonly timeoutMs: number
+  readonly ratePerSecond: number
+  /** Per UTC day. */
+  readonly callsPerDay: number
+  readonly concurrency: number
+  /** Told of each call when it leaves. */
+  readonly onCall?: (spender: CallSpender) => void
+  readonly clock: Clock
+  readonly log: Log
+  /** What an earlier run saved: the day's calls, pauses the carrier asked for and refused credentials still count. */
+  readonly memory?: CarrierMemory | null
+  /** Saves the same for the next run, durably. Calls are made, and pauses and refusals reported, only after it has resolved. */
+  readonly remember?: (memory: CarrierMemory) => Promise<void>
+  /** What replicas share, with the keys that encrypt the token; absent: this process calls the carrier alone. */
+  readonly shared?: SharedCarrier & { readonly vault: TokenVault }
+  /** A private authority (PEM), trusted as well as the public ones. */
+  readonly ca?: string | undefined
+  /** An HTTP proxy to go through. */
+  readonly proxy?: string
+  /** Resolves the carrier's host; absent: the system's resolver does. */
+  readonly hosts?: Pick<EgressGuard, 'checkHost'>
+  readonly startTimer?: StartTimer
+}
+
+/** The carrier on the network. `close` ends what is in flight; afterwards every call is `unavailable`. */
+export interface RemoteCarrier extends Carrier {
+  /**
+   * Tries the password in use now, in one call of the budget, before anything is asked: `state` says how that went. Not while an earlier refusal forbids it.
+   */
+  logIn(): Promise<void>
+  /** Saves the current state for the next run. */
+  keep(): Promise<unknown>
+  /** Trusts another private authority (PEM), or none, from the next connection on; calls under way finish. */
+  replaceAuthority(ca: string | undefined): void
+  close(): Promise<void>
+}
+
+/** Creates the client. All calls to the carrier, including token requests, share one budget and one pool of connections. */
+export function createCarrier(options: CarrierOptions): RemoteCarrier {
+  const { clock, log, timeoutMs, callsPerDay, startTimer = startRealTimer, memory = null } = options
+  const connections = createConnections(options)
+  const left = (untilMs: number | null): number => (memory === null ? 0 : remainingWaitMs(untilMs, memory.atMs, clock.now()))
+  const asking = createAskingClock(clock, memory)
+  const bookOptions = { ...options, startTimer, tokens: () => tokens, remember: options.remember, asking }
+  const books = openBooks(bookOptions, options.shared, memory, left(memory?.pausedUntilMs ?? null))
+  const waiting = { pausePatienceMs: timeoutMs, waitingMax: WAITING_MAX }
+  const queue = createCallQueue({ budget: books.budget, clock, startTimer, ...waiting, writeDown: books.reserve })
+  const exchange = createExchange({
+    agent: connections.current,
+    queue,
+    clock,
+    fairShareMs: timeoutMs * FAIR_SHARE,
+    asking,
+    onCall: options.onCall,
+  })
+  const deadlines = createDeadlines(timeoutMs, startTimer)
+  const tokens: TokenClient = createTokenClient({
+    ...options,
+    earlier: memory === null ? null : { ...memory, pausedForMs: left(memory.tokenPausedUntilMs) },
+    keep: books.keep,
+    share: options.shared === undefined ? null : createTokenShare(options.shared, options),
+    startTimer,
+    exchange,
+    openDeadline: () => deadlines.open(),
+  })
+  const pause = async (waitMs: number): Promise<void> => {
+    queue.pause(waitMs)
+    await books.keep()
+  }
+  const ports: StatusPorts = { baseUrl: options.baseUrl.replace(/\/+$/, ''), exchange, tokens, pause, clock }
+  const carrierLog = createCarrierLog(clock, log)
+  const breaker = createCarrierBreaker(clock, log)
+
+  return {
+    async fetchAll({ identifier, language, priority, spender, signal }) {
+      const deadline = deadlines.open(signal)
+      // For an app the limit includes the wait in the queue; a scheduled poll may wait as long as it takes.
+      if (priority === 'app') deadline.start()
+      const giveUpAtMs = priority === 'app' ? clock.monotonic() + timeoutMs : null
+      try {
+        const outcome = await breaker.guard({ identifier, priority }, async () => {
+          const answered = await askStatus(ports, { identifier, language, priority, spender, giveUpAtMs, deadline })
+          // If the caller or our own shutdown ended the call, its failure must neither count for the breaker nor show as the carrier's.
+          const isWithdrawn = signal?.aborted === true || deadlines.closed()
+          return answered.kind === 'unavailable' && isWithdrawn ? null : answered
+        })
+        return outcome === null ? { kind: 'unavailable', reason: 'timeout' } : carrierLog.record(outcome)
+      } finally {
+        deadline.end()
+      }
+    },
+    async logIn() {
+      const deadline = deadlines.open()
+      try {
+        const login = await tokens.logIn(deadline.signal)
+        if (login.kind === 'none' && !deadlines.closed()) carrierLog.record({ ...login, kind: 'unavailable' })
+      } finally {
+        deadline.end()
+      }
+    },
+    keep: books.keep,
+    replaceAuthority: connections.replace,
+    state: () => ({
+      breaker: breaker.state(),
+      ...tokens.state(),
+      ...carrierLog.latest(),
+      budget: { waiting: queue.waiting(), inFlight: books.inFlight(), callsToday: books.callsToday(), callsPerDay },
+    }),
+    async close() {
+      deadlines.close()
+      await connections.destroy()
+      await books.close()
+    },
+  }
+}
+
+function createAgent({ concurrency, timeoutMs, ca, proxy, hosts = ANY_HOST }: CarrierOptions): Dispatcher {
+  if (proxy !== undefined) return createProxiedAgent({ proxy, ca, timeoutMs, connections: concurrency })
+  return new Agent({ connections: concurrency, allowH2: false, connect: createGuardedConnector(hosts, { timeoutMs, ca }) })
+}
+
+/** The connections in use, and those of an authority that was replaced, until their calls are over. */
+function createConnections(options: CarrierOptions) {
+  let { ca } = options
+  let agent = createAgent(options)
+  const retired = new Set<Dispatcher>()
+  return {
+    current: () => agent,
+    replace(next: string | undefined): void {
+      // Good connections are kept.
+      if (next === ca) return
+      const before = agent
+      ca = next
+      agent = createAgent({ ...options, ca })
+      retired.add(before)
+      void before.close().finally(() => retired.delete(before))
+    },
+    async destroy(): Promise<void> {
+      await Promise.all([agent, ...retired].map((one) => one.destroy()))
+    },
+  }
+}
+
+/** The deadlines of all calls: closing ends those that run, and those opened afterwards at once. */
+function createDeadlines(timeoutMs: number, startTimer: StartTimer) {
+  const running = new Set<Deadline>()
+  let closed = false
+  return {
+    open(outer?: AbortSignal): Deadline {
+      const deadline = createDeadline(timeoutMs, startTimer, outer)
+      running.add(deadline)
+      if (closed) deadline.abort()
+      return {
+        ...deadline,
+        end() {
+          running.delete(deadline)
+          deadline.end()
+        },
+      }
+    },
+    closed: () => closed,
+    close() {
+      closed = true
+      for (const deadline of running) deadline.abort()
+    },
+  }
+}

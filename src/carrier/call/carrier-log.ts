@@ -1,0 +1,86 @@
+import type { CarrierAnswer, CarrierState, UnavailableReason } from '../../domain/polling/carrier-answer.ts'
+import { clampRetryAfterMs } from '../../domain/retry-after.ts'
+import type { Clock, Log } from '../../flow/ports.ts'
+import type { StatusOutcome } from './status-call.ts'
+
+/** Logs how calls to the carrier end. */
+export interface CarrierLog {
+  /** Notes the outcome of a call, and returns it in the form of the port. */
+  record(outcome: StatusOutcome): CarrierAnswer
+  latest(): Pick<CarrierState, 'lastAnswerAtMs' | 'lastFailure'>
+}
+
+type Trouble = 'down' | 'rate_limited' | 'credentials' | 'redirect' | 'answers'
+
+/** The kind of trouble of each reason. While one kind lasts, its changing reasons are not logged again. Null: the relay's own limits. */
+const TROUBLES: Readonly<Record<UnavailableReason, Trouble | null>> = {
+  budget: null,
+  resting: null,
+  network: 'down',
+  timeout: 'down',
+  server_error: 'down',
+  rate_limited: 'rate_limited',
+  credentials: 'credentials',
+  redirect: 'redirect',
+  bad_response: 'answers',
+  token_bad_response: 'answers',
+  rejected: 'answers',
+}
+
+const MESSAGES: Readonly<Record<Trouble, string>> = {
+  down: 'the carrier is down, or cannot be reached',
+  rate_limited: 'the carrier asks for fewer calls: nothing is asked until its Retry-After is over',
+  credentials: 'the carrier gives no token, so it cannot be asked',
+  redirect: 'the carrier redirects, which is not followed',
+  answers: 'the answers of the carrier cannot be used',
+}
+
+/** The maximum of lines per minute for a carrier that keeps failing and recovering; further ones are logged at debug level. */
+const LINES_MAX = 10
+const LINES_EVERY_MS = 60_000
+
+/** Creates the log. It logs changes only: trouble that lasts is one line, not one per call. */
+export function createCarrierLog(clock: Clock, log: Log): CarrierLog {
+  let lastAnswerAtMs: CarrierState['lastAnswerAtMs'] = null
+  let lastFailure: CarrierState['lastFailure'] = null
+  let loggedTrouble: Trouble | null = null
+  let minute = { fromMs: Number.NEGATIVE_INFINITY, lines: 0 }
+
+  /** Whether a line may be logged now. */
+  const mayLog = (): boolean => {
+    const nowMs = clock.monotonic()
+    if (nowMs - minute.fromMs >= LINES_EVERY_MS) minute = { fromMs: nowMs, lines: 0 }
+    minute = { ...minute, lines: minute.lines + 1 }
+    return minute.lines <= LINES_MAX
+  }
+  const logTrouble = ({ reason, detail, retryAfterMs, conclusive }: StatusOutcome & { kind: 'unavailable' }): void => {
+    // A call cut off because it waited here, like one beyond our own budget, is no trouble of the carrier.
+    const trouble = reason === 'timeout' && !conclusive ? null : TROUBLES[reason]
+    if (reason === 'budget' || trouble !== null) lastFailure = { reason, atMs: clock.now() }
+    const fields = { reason, detail, retryAfterMs }
+    if (trouble === null || trouble === loggedTrouble || !mayLog()) {
+      log.debug(fields, 'the carrier could not be asked')
+      return
+    }
+    loggedTrouble = trouble
+    if (trouble === 'redirect') log.error(fields, MESSAGES[trouble])
+    else log.warn(fields, MESSAGES[trouble])
+  }
+
+  return {
+    record(outcome) {
+      if (outcome.kind === 'unavailable') {
+        const { reason, retryAfterMs } = outcome
+        logTrouble(outcome)
+        return { kind: 'unavailable', reason, ...(retryAfterMs === undefined ? {} : { retryAfterMs: clampRetryAfterMs(retryAfterMs) }) }
+      }
+      if (loggedTrouble !== null && mayLog()) {
+        log.info({ after: loggedTrouble }, 'the carrier answers again')
+        loggedTrouble = null
+      }
+      lastAnswerAtMs = clock.now()
+      return outcome
+    },
+    latest: () => ({ lastAnswerAtMs, lastFailure }),
+  }
+}

@@ -1,0 +1,149 @@
+import { type Dispatcher, errors, request as sendRequest } from 'undici'
+import type { CallSpender } from '../../domain/admin/tally.ts'
+import { systemCode } from '../../domain/errors.ts'
+import type { CallPriority, UnavailableReason } from '../../domain/polling/carrier-answer.ts'
+import type { Clock } from '../../flow/ports.ts'
+import { readBoundedBody } from '../../outbound/bounded-body.ts'
+import type { Deadline } from '../../outbound/deadline.ts'
+import type { AskingClock } from './asking-clock.ts'
+import type { CallQueue } from './call-queue.ts'
+
+/** How much of an unneeded body is read, so that its connection can be used again. */
+const UNWANTED_BYTES_MAX = 65_536
+
+/** Connection errors that come at once, before any answer: a quick retry may help, and repeating a request is harmless. */
+const QUICK_CODES: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'])
+
+const NO_HTTP = 'NO_HTTP'
+
+/** A request to the carrier. */
+export interface CarrierRequest {
+  readonly method: 'GET' | 'POST'
+  readonly url: string
+  /** Read when the request is sent, which may be long after it was queued. */
+  readonly headers: () => Readonly<Record<string, string>>
+  readonly body?: string
+  readonly bodyBytesMax: number
+  readonly priority: CallPriority
+  readonly spender: CallSpender
+  readonly giveUpAtMs: number | null
+  /** Started when the request is sent, unless it already runs. */
+  readonly deadline: Deadline
+}
+
+/** Any HTTP answer. The body is read only if the status means success. */
+export interface Answered {
+  readonly kind: 'answered'
+  readonly status: number
+  readonly header: (name: string) => string | null
+  readonly body: Uint8Array
+  /** When the request was sent, epoch milliseconds. */
+  readonly askedAtMs: number
+}
+
+/** A request without a usable answer. */
+export interface Failed {
+  readonly kind: 'failed'
+  readonly reason: UnavailableReason
+  readonly retryAfterMs?: number
+  /** A code for the log, which quotes nothing received. */
+  readonly detail: string
+  /** Whether it says something about the carrier: the request was sent, and if it was cut off, it had had a fair share of its time. */
+  readonly conclusive: boolean
+  readonly quick: boolean
+}
+
+/** Makes one request, which is one call of the budget. Failures of the carrier or the network are values, never thrown. */
+export type Exchange = (request: CarrierRequest) => Promise<Answered | Failed>
+
+interface ExchangePorts {
+  /** The connections to the carrier, asked for at each request, because they may be replaced. */
+  readonly agent: () => Dispatcher
+  readonly queue: CallQueue
+  readonly clock: Clock
+  /** How long a request must have run for its cut-off to say something about the carrier, in milliseconds. */
+  readonly fairShareMs: number
+  readonly asking: Pick<AskingClock, 'stamp'>
+  /** Told of each call when it leaves. */
+  readonly onCall?: ((spender: CallSpender) => void) | undefined
+}
+
+export function createExchange(ports: ExchangePorts): Exchange {
+  const { queue, clock, fairShareMs, asking } = ports
+  return async (request) => {
+    const { deadline, priority, giveUpAtMs } = request
+    const slot = await queue.take({ priority, giveUpAtMs, signal: deadline.signal })
+    if (slot.kind === 'refused') {
+      return {
+        kind: 'failed',
+        reason: slot.reason,
+        retryAfterMs: slot.retryAfterMs,
+        detail: 'did_not_leave',
+        conclusive: false,
+        quick: false,
+      }
+    }
+    deadline.start()
+    ports.onCall?.(request.spender)
+    const leftAtMs = clock.monotonic()
+    const isFair = () => clock.monotonic() - leftAtMs >= fairShareMs
+    try {
+      return await ask(request, ports.agent(), asking.stamp(), isFair)
+    } finally {
+      slot.release()
+    }
+  }
+}
+
+async function ask(request: CarrierRequest, agent: Dispatcher, askedAtMs: number, isFair: () => boolean): Promise<Answered | Failed> {
+  const { method, url, headers, body, deadline, bodyBytesMax } = request
+  const { signal } = deadline
+  const failed = (reason: UnavailableReason, detail: string, quick = false): Failed => ({
+    kind: 'failed',
+    reason,
+    detail,
+    conclusive: reason !== 'timeout' || isFair(),
+    quick,
+  })
+  let response: Dispatcher.ResponseData
+  try {
+    response = await sendRequest(url, { method, headers: headers(), body: body ?? null, dispatcher: agent, signal })
+  } catch (error) {
+    const code = codeOf(error)
+    if (signal.aborted || code === 'UND_ERR_CONNECT_TIMEOUT') return failed('timeout', code)
+    // The answer is not HTTP, or its head is too long.
+    if (code === NO_HTTP || code === 'UND_ERR_HEADERS_OVERFLOW') return failed('bad_response', code)
+    return failed('network', code, QUICK_CODES.has(code))
+  }
+  const answered = (bytes: Uint8Array): Answered => ({
+    kind: 'answered',
+    status: response.statusCode,
+    header: (name) => headerOf(response, name),
+    body: bytes,
+    askedAtMs,
+  })
+  // The status is all that counts; a failure to discard the body changes nothing.
+  if (response.statusCode < 200 || response.statusCode > 299) {
+    await response.body.dump({ limit: UNWANTED_BYTES_MAX, signal }).catch(() => null)
+    return answered(new Uint8Array())
+  }
+  try {
+    const bytes = await readBoundedBody(response.body, bodyBytesMax)
+    if (bytes === null) return failed('bad_response', 'too_large')
+    // Only plain bytes were requested. Decompressing would let a small answer grow without bound.
+    const encoding = headerOf(response, 'content-encoding')
+    return encoding === null || encoding.toLowerCase() === 'identity' ? answered(bytes) : failed('bad_response', 'content_encoding')
+  } catch (error) {
+    return signal.aborted ? failed('timeout', codeOf(error)) : failed('bad_response', 'cut_short')
+  }
+}
+
+/** Repeated headers are joined, as HTTP allows; one that must not repeat then becomes unreadable. */
+function headerOf(response: Dispatcher.ResponseData, name: string): string | null {
+  const value = response.headers[name]
+  return typeof value === 'string' ? value : (value?.join(', ') ?? null)
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof errors.HTTPParserError ? NO_HTTP : (systemCode(error) ?? 'UNKNOWN')
+}

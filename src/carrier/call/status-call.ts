@@ -1,0 +1,135 @@
+import type { CallSpender } from '../../domain/admin/tally.ts'
+import { parseAllAnswer } from '../../domain/history/pull-response.ts'
+import type { CallPriority, CarrierAnswer, UnavailableReason } from '../../domain/polling/carrier-answer.ts'
+import { parseRetryAfter, retryAfterDefaultMs } from '../../domain/retry-after.ts'
+import type { Clock } from '../../flow/ports.ts'
+import type { Deadline } from '../../outbound/deadline.ts'
+import type { TokenClient } from '../token/token-client.ts'
+import type { Answered, Exchange, Failed } from './exchange.ts'
+import { spentBy, withQuickRetries } from './quick-retry.ts'
+
+const BODY_BYTES_MAX = 1_048_576
+/** A call that waited too long here may succeed soon. */
+const CUT_RETRY_MS = 1000
+
+export interface StatusPorts {
+  /** Without a trailing slash. */
+  readonly baseUrl: string
+  readonly exchange: Exchange
+  readonly tokens: TokenClient
+  /** Allows no calls for a while; resolves when that is saved. */
+  readonly pause: (waitMs: number) => Promise<void>
+  readonly clock: Clock
+}
+
+/** A poll of one identifier in one language. */
+export interface StatusCall {
+  readonly identifier: string
+  readonly language: string
+  readonly priority: CallPriority
+  readonly spender: CallSpender
+  readonly giveUpAtMs: number | null
+  readonly deadline: Deadline
+}
+
+/** The outcome of a poll: as in the port, with a `detail` for the log. */
+export type StatusOutcome =
+  | Exclude<CarrierAnswer, { kind: 'unavailable' }>
+  | {
+      readonly kind: 'unavailable'
+      readonly reason: UnavailableReason
+      readonly retryAfterMs?: number | undefined
+      readonly detail: string
+      /** Whether it says something about the carrier: a call that was not made, or cut off too soon, does not. */
+      readonly conclusive: boolean
+      /** Whether the question may have caused it: another one may be answered. */
+      readonly ofQuestion?: boolean
+    }
+
+/** Failures before the question could be sent, so it cannot have caused them. */
+const UNREACHED: ReadonlySet<string> = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ETIMEDOUT',
+  'UND_ERR_CONNECT_TIMEOUT',
+])
+
+interface Unauthorized {
+  readonly kind: 'unauthorized'
+  readonly token: string
+}
+
+/** Polls the carrier. After a 401 it gets one new token and tries once more, unless the credentials count as refused. */
+export async function askStatus(ports: StatusPorts, call: StatusCall): Promise<StatusOutcome> {
+  const { tokens } = ports
+  const { signal } = call.deadline
+  const first = await tokens.get(signal)
+  if (first.kind === 'none') return { ...first, kind: 'unavailable' }
+  const outcome = await askWith(ports, call, first.token)
+  if (outcome.kind !== 'unauthorized') return outcome
+  const hopeless = tokens.isRationed() && tokens.current() === outcome.token
+  const second = hopeless ? tokens.refuse(outcome.token) : await tokens.renew(outcome.token, signal)
+  if (second.kind === 'none') return { ...second, kind: 'unavailable' }
+  const again = await askWith(ports, { ...call, spender: 'repeat' }, second.token)
+  return again.kind === 'unauthorized' ? { ...tokens.refuse(again.token), kind: 'unavailable' } : again
+}
+
+/** Requests `GET {baseUrl}/v1/status/{identifier}/all` with a bearer token (spec, "Endpoints"). */
+async function askWith(ports: StatusPorts, call: StatusCall, obtained: string): Promise<StatusOutcome | Unauthorized> {
+  const { baseUrl, exchange, tokens } = ports
+  const { identifier, language, priority, spender, giveUpAtMs, deadline } = call
+  let token = obtained
+  const spend = spentBy(spender)
+  const ask = (): Promise<Answered | Failed> =>
+    exchange({
+      method: 'GET',
+      url: `${baseUrl}/v1/status/${encodeURIComponent(identifier)}/all?language=${encodeURIComponent(language)}`,
+      headers: () => {
+        // The token may have been replaced while this call was queued.
+        token = tokens.current() ?? token
+        return { accept: 'application/json', 'accept-encoding': 'identity', authorization: `Bearer ${token}` }
+      },
+      bodyBytesMax: BODY_BYTES_MAX,
+      priority,
+      spender: spend(),
+      giveUpAtMs,
+      deadline,
+    })
+  const answer = await withQuickRetries(ask, deadline.signal)
+  if (answer.kind === 'failed') {
+    const { reason, detail, conclusive } = answer
+    const retryAfterMs = reason === 'timeout' && !conclusive ? CUT_RETRY_MS : answer.retryAfterMs
+    return { kind: 'unavailable', reason, retryAfterMs, detail, conclusive, ofQuestion: !UNREACHED.has(detail) }
+  }
+  if (answer.status === 401) return { kind: 'unauthorized', token }
+  if ([200, 404, 410].includes(answer.status)) tokens.prove(token)
+  return await readAnswer(answer, call, ports)
+}
+
+async function readAnswer(answer: Answered, call: StatusCall, { pause, clock }: StatusPorts): Promise<StatusOutcome> {
+  const { status, body, askedAtMs } = answer
+  if (status === 200) {
+    const { identifier: asked, language } = call
+    const reading = parseAllAnswer(body, { asked, language, contentLanguage: answer.header('content-language'), askedAtMs })
+    return reading.ok
+      ? { kind: 'found', observation: reading.observation }
+      : { kind: 'unavailable', reason: 'bad_response', detail: reading.reason, conclusive: true }
+  }
+  if (status === 404 || status === 410) return { kind: 'not_found' }
+  const waitMs = parseRetryAfter(answer.header('retry-after'), clock.now()) ?? (status === 429 ? retryAfterDefaultMs : null)
+  // Both statuses are about the service, not the parcel, so all calls pause.
+  const isOfService = waitMs !== null && (status === 429 || status === 503)
+  if (isOfService) await pause(waitMs)
+  const trouble = { reason: reasonOf(status), retryAfterMs: waitMs ?? undefined, detail: `status ${status}` }
+  return { kind: 'unavailable', ...trouble, conclusive: true, ofQuestion: !isOfService }
+}
+
+function reasonOf(status: number): UnavailableReason {
+  if (status === 429) return 'rate_limited'
+  if (status >= 500) return 'server_error'
+  if (status >= 400) return 'rejected'
+  return status >= 300 ? 'redirect' : 'bad_response'
+}

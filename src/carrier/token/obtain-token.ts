@@ -1,0 +1,121 @@
+import type { StartTimer } from '../../outbound/deadline.ts'
+import { type CredentialOptions, type Credentials, readPassword } from './credentials.ts'
+import { CLAIM_MS, type TokenShare } from './shared-token.ts'
+import { type NoToken, requestToken, type TokenRequestOptions } from './token-request.ts'
+
+/** How often a replica looks whether another one has the token by now, and how often at most. */
+const LOOK_MS = 150
+const LOOKS_MAX = 200
+
+export const WAITED_TOO_LONG: NoToken = { kind: 'none', reason: 'timeout', detail: 'token_wait', conclusive: false }
+const PASSWORD_UNREADABLE: NoToken = { kind: 'none', reason: 'credentials', detail: 'password_unreadable', conclusive: false }
+const STORE_FAILED: NoToken = { kind: 'none', reason: 'budget', detail: 'token_store', conclusive: false, retryAfterMs: 5000 }
+
+type ObtainOptions = TokenRequestOptions & Pick<CredentialOptions, 'password'>
+
+/** The token that a password brought, or why it brought none. */
+interface Presented {
+  readonly result: { readonly kind: 'token'; readonly token: string; readonly password: string } | NoToken
+  /** Whether a crash must not forget it: a refusal, or a wait that the endpoint asked for. */
+  readonly mustKeep: boolean
+}
+
+/** Requests a token, and notes what that says of the credentials. */
+export async function presentPassword(options: ObtainOptions, credentials: Credentials): Promise<Presented> {
+  const password = readPassword(options.password)
+  if (password === null) return { result: credentials.troubled(PASSWORD_UNREADABLE), mustKeep: false }
+  credentials.present(password)
+  const outcome = await requestToken(options, password)
+  if (outcome.kind === 'refused') return { result: credentials.notTaken(outcome.detail), mustKeep: true }
+  if (outcome.kind === 'trouble') {
+    const { failure } = outcome
+    if (!failure.conclusive) return { result: failure, mustKeep: false }
+    return { result: credentials.troubled(failure), mustKeep: failure.retryAfterMs !== undefined }
+  }
+  credentials.obtained()
+  return { result: { kind: 'token', token: outcome.token, password }, mustKeep: false }
+}
+
+interface TogetherOptions extends ObtainOptions {
+  readonly share: TokenShare
+  readonly credentials: Credentials
+  readonly startTimer: StartTimer
+}
+
+/** A token that all replicas use; version null: it could not be shared. */
+type SharedTokenResult = { readonly kind: 'token'; readonly token: string; readonly version: number | null } | NoToken
+
+/**
+ * Gets the token that all replicas use. If there is none but `stale`, one replica requests it; the others look until it is there. Refused
+ * credentials, and waits that the endpoint asked one replica for, hold for all.
+ */
+export async function obtainTogether(options: TogetherOptions, stale: string | null): Promise<SharedTokenResult> {
+  const { share, credentials, startTimer } = options
+  // Not started: it only ends when the relay stops.
+  const stopping = options.openDeadline()
+  try {
+    for (let look = 0; look < LOOKS_MAX && !stopping.signal.aborted; look++) {
+      const { token, version, ...known } = await share.read()
+      if (token !== null && token !== stale) {
+        credentials.brought(known)
+        return { kind: 'token', token, version }
+      }
+      credentials.follow(known)
+      const closed = credentials.closed()
+      if (closed !== null) return closed
+      if (await share.claim(version)) return await requestClaimed(options, version)
+      await new Promise<void>((resolve) => startTimer(LOOK_MS, resolve))
+    }
+    return WAITED_TOO_LONG
+  } catch {
+    return STORE_FAILED
+  } finally {
+    stopping.end()
+  }
+}
+
+async function requestClaimed(options: TogetherOptions, version: number): Promise<SharedTokenResult> {
+  const { share, credentials } = options
+  // The replica that had the claim before may have learnt something since it was looked for.
+  credentials.follow(await share.read())
+  const closed = credentials.closed()
+  if (closed !== null) {
+    await share.giveUp(credentials.known())
+    return closed
+  }
+  const { result } = await whileRenewing(
+    () => presentPassword(options, credentials),
+    () => share.claim(version),
+    options.startTimer,
+  )
+  if (result.kind === 'token') {
+    const { token, password } = result
+    return { kind: 'token', token, version: await share.replace(token, password, credentials.known()) }
+  }
+  if (credentials.isRationed()) await share.drop(credentials.known())
+  else await share.giveUp(credentials.known())
+  return result
+}
+
+/** Renews a claim until the work is done. A renewal that fails is made up for by the next. */
+async function whileRenewing<T>(work: () => Promise<T>, renew: () => Promise<unknown>, startTimer: StartTimer): Promise<T> {
+  let isOver = false
+  let cancel = (): void => undefined
+  const renewLater = (): void => {
+    if (isOver) return
+    cancel = startTimer(
+      CLAIM_MS / 3,
+      () =>
+        void renew()
+          .catch(() => undefined)
+          .finally(renewLater),
+    )
+  }
+  renewLater()
+  try {
+    return await work()
+  } finally {
+    isOver = true
+    cancel()
+  }
+}

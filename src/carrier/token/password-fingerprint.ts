@@ -1,0 +1,23 @@
+import { randomBytes, scryptSync } from 'node:crypto'
+import type { CredentialRefusal } from '../../domain/polling/carrier-memory.ts'
+
+type Fingerprint = NonNullable<CredentialRefusal['mark']>
+
+/** Two bytes do not tell the password, because many passwords share them; they only show whether it has changed. */
+const DIGEST_BYTES = 2
+const SALT_BYTES = 16
+
+/** A salted fingerprint of a password, too short to recover it. */
+export function fingerprintPassword(password: string): Fingerprint {
+  const salt = randomBytes(SALT_BYTES).toString('hex')
+  return { salt, digest: digestOf(password, salt) }
+}
+
+/** Whether a password has this fingerprint. */
+export function hasFingerprint(password: string, { salt, digest }: Fingerprint): boolean {
+  return digestOf(password, salt) === digest
+}
+
+function digestOf(password: string, salt: string): string {
+  return scryptSync(password, salt, DIGEST_BYTES, { N: 4096 }).toString('hex')
+}

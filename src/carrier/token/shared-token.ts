@@ -1,0 +1,74 @@
+import { createHash, randomBytes } from 'node:crypto'
+import type { TokenRecord, TokenState } from '../../domain/polling/shared-budget.ts'
+import type { SharedToken, TokenVault } from '../../flow/polling/ports.ts'
+import { readPassword } from './credentials.ts'
+
+/** A request for a token whose replica was killed keeps the others waiting for so long. */
+export const CLAIM_MS = 5000
+/** What the token is sealed for: it opens nowhere else. */
+const CONTEXT = 'carrier-token'
+
+/** The token that replicas share, readable only with the at-rest keys. */
+export interface TokenShare {
+  /** `token`: null if there is none, or it was obtained with other credentials. */
+  read(): Promise<TokenRecord & { readonly token: string | null }>
+  /** Takes or renews the right to replace this version. */
+  claim(version: number): Promise<boolean>
+  /** Saves the token that the claim brought for this password. Returns its version; null: the claim was lost. */
+  replace(token: string, password: string, state: TokenState): Promise<number | null>
+  /** The claim brought a refusal: there is no token. */
+  drop(state: TokenState): Promise<void>
+  giveUp(state: TokenState): Promise<void>
+  /** What was learnt of a token is on its way when these return, and arrives before anything is read. */
+  accepted(version: number): void
+  refused(version: number, state: TokenState): void
+}
+
+interface Login {
+  readonly authUrl: string
+  readonly username: string
+  readonly password: () => string
+}
+
+export function createTokenShare(
+  { token: row, vault }: { readonly token: SharedToken; readonly vault: TokenVault },
+  login: Login,
+): TokenShare {
+  const holder = randomBytes(8).toString('hex')
+  let told: Promise<unknown> = Promise.resolve()
+  // Inside what is sealed, so that nobody can try passwords against it.
+  const fingerprintOf = (password: string): string =>
+    createHash('sha256')
+      .update(JSON.stringify([login.authUrl, login.username, password]))
+      .digest('base64url')
+
+  /** What does not arrive, another call learns again. */
+  function tell(write: () => Promise<void>): void {
+    told = told.then(write).catch(() => undefined)
+  }
+
+  async function open(sealed: string | null): Promise<string | null> {
+    const text = sealed === null ? null : await vault.open(sealed, CONTEXT)
+    const [of, ...token] = text?.split(' ') ?? []
+    const password = readPassword(login.password)
+    return token.length > 0 && password !== null && of === fingerprintOf(password) ? token.join(' ') : null
+  }
+
+  return {
+    async read() {
+      await told
+      const record = await row.read()
+      return { ...record, token: await open(record.sealed) }
+    },
+    claim: (version) => row.claim({ holder, version, leaseMs: CLAIM_MS }),
+    async replace(token, password, state) {
+      return await row.replace({ ...state, holder, sealed: await vault.seal(`${fingerprintOf(password)} ${token}`, CONTEXT) })
+    },
+    async drop(state) {
+      await row.replace({ ...state, holder, sealed: null })
+    },
+    giveUp: (state) => row.giveUp({ ...state, holder }),
+    accepted: (version) => tell(() => row.accepted(version)),
+    refused: (version, state) => tell(() => row.refused({ ...state, version })),
+  }
+}

@@ -1,0 +1,27 @@
+import { isObject, member, readJson } from '../../domain/json-body.ts'
+
+const TOKEN = /^[\x21-\x7e]{1,8192}$/
+
+/**
+ * Parses the answer of the token endpoint (spec, "POST {base_url}/auth/token"). `null`: it has no token that a header could carry; a line
+ * break in it would end the header.
+ */
+export function parseTokenAnswer(body: Uint8Array): string | null {
+  const reading = readJson(body)
+  if (!reading.ok || !isObject(reading.value)) return null
+  const token = member(reading.value, 'token')
+  return typeof token === 'string' && TOKEN.test(token) ? token : null
+}
+
+/**
+ * When a token expires by its own claim, epoch milliseconds, if it is a JWT. Only a hint for renewing in time: it is not verified, and the
+ * spec promises no format.
+ */
+export function readExpiryHint(token: string): number | null {
+  const [, payload, signature, ...more] = token.split('.')
+  if (payload === undefined || signature === undefined || more.length > 0) return null
+  const reading = readJson(Buffer.from(payload, 'base64url'))
+  if (!reading.ok || !isObject(reading.value)) return null
+  const exp = member(reading.value, 'exp')
+  return typeof exp === 'number' && Number.isFinite(exp) ? exp * 1000 : null
+}

@@ -1,0 +1,152 @@
+import type { CarrierState } from '../../domain/polling/carrier-answer.ts'
+import type { CredentialRefusal } from '../../domain/polling/carrier-memory.ts'
+import type { Clock } from '../../flow/ports.ts'
+import { orWhenAborted, type StartTimer } from '../../outbound/deadline.ts'
+import { type CredentialOptions, openCredentials } from './credentials.ts'
+import { obtainTogether, presentPassword, WAITED_TOO_LONG } from './obtain-token.ts'
+import type { TokenShare } from './shared-token.ts'
+import { readExpiryHint } from './token-answer.ts'
+import type { NoToken, TokenRequestOptions } from './token-request.ts'
+
+/** A nearer `exp` is ignored: the token would be renewed all the time. */
+const HINT_MIN_MS = 10_000
+const RENEW_AHEAD_MAX_MS = 60_000
+
+/** A token, or why there is none. */
+export type TokenResult = { readonly kind: 'token'; readonly token: string } | NoToken
+
+/**
+ * Provides the carrier's bearer token: one request however many callers need it, kept until it is refused or about to expire (DOMAIN 6.5).
+ */
+export interface TokenClient {
+  /** The current token, or a new one. */
+  get(signal: AbortSignal): Promise<TokenResult>
+  /** The current token, if any, without requesting one. */
+  current(): string | null
+  /** The status API refused this token: returns a newer one, or requests one. */
+  renew(rejected: string, signal: AbortSignal): Promise<TokenResult>
+  /** The status API refused this token, and a new one would be no better: the credentials count as refused. */
+  refuse(rejected: string): NoToken
+  /** The status API accepted this token. */
+  prove(token: string): void
+  /** Gets a token for the password in use now, whether or not one is in hand. */
+  logIn(signal: AbortSignal): Promise<TokenResult>
+  state(): Pick<CarrierState, 'credentials' | 'refusal'>
+  /** Whether a refusal counts that no token has disproved yet. */
+  isRationed(): boolean
+  /** The refusal to save for the next run; null: none counts. */
+  refusal(): CredentialRefusal | null
+  /** Until when the token endpoint asked for a pause, monotonic milliseconds, to save for the next run. */
+  pausedUntilMs(): number
+}
+
+export interface TokenClientOptions extends TokenRequestOptions, CredentialOptions {
+  /**
+   * Saves the state when the credentials are refused or accepted again, and when the endpoint asks for a pause: that must survive a crash.
+   */
+  readonly keep: () => Promise<unknown>
+  /** What replicas share; null: this process requests tokens alone. */
+  readonly share: TokenShare | null
+  readonly startTimer: StartTimer
+}
+
+interface Held {
+  readonly token: string
+  /** When to renew it, monotonic milliseconds; `null`: not before it is refused. */
+  readonly renewAtMs: number | null
+  /** Its name among the replicas; null: it is known here only. */
+  readonly version: number | null
+  /** Whether the status API accepted it, and the other replicas were told. */
+  readonly isProved: boolean
+}
+
+/**
+ * Creates the token client. Without a token, the first caller requests one, unless the gate is closed. A token is used until the status API
+ * refuses it. When it is about to expire it is renewed in the background, and stays in use if that fails. The credentials count as refused
+ * when either side refuses them, until the status API accepts a token obtained since.
+ */
+export function createTokenClient(options: TokenClientOptions): TokenClient {
+  const { clock, log, share } = options
+  const credentials = openCredentials(options)
+  let held: Held | null = null
+  let flight: Promise<TokenResult> | null = null
+
+  let rejected: string | null = null
+
+  const hold = (token: string, version: number | null): void => {
+    held = { token, renewAtMs: renewalTime(token, clock), version, isProved: false }
+  }
+  const obtain = async (): Promise<TokenResult> => {
+    const { result, mustKeep } = await presentPassword(options, credentials)
+    // Saved before the call returns, because a crash must forget neither the attempt nor a requested wait.
+    if (mustKeep) await options.keep()
+    if (result.kind === 'token') hold(result.token, null)
+    return result
+  }
+  const obtainShared = async (from: TokenShare): Promise<TokenResult> => {
+    const result = await obtainTogether({ ...options, share: from, credentials }, held?.token ?? rejected)
+    if (result.kind !== 'token') return result
+    hold(result.token, result.version)
+    return { kind: 'token', token: result.token }
+  }
+  const request = (): Promise<TokenResult> => {
+    // What is known here of the credentials may be out of date where replicas share them.
+    const reason = flight === null && share === null ? credentials.closed() : null
+    if (reason !== null) return Promise.resolve(reason)
+    // Only one of all callers that share a request gets its failure as conclusive, so that it counts once.
+    if (flight !== null) return flight.then((result) => (result.kind === 'token' ? result : { ...result, conclusive: false }))
+    flight = (share === null ? obtain() : obtainShared(share)).finally(() => {
+      flight = null
+    })
+    return flight
+  }
+  return {
+    async get(signal) {
+      if (held === null) return orWhenAborted(request(), signal, WAITED_TOO_LONG)
+      const { token, renewAtMs } = held
+      if (renewAtMs !== null && clock.monotonic() >= renewAtMs) request().catch(() => log.error({}, 'renewing the token failed'))
+      return { kind: 'token', token }
+    },
+    current: () => held?.token ?? null,
+    async renew(refused, signal) {
+      rejected = refused
+      if (held?.token === refused) held = null
+      return held === null ? orWhenAborted(request(), signal, WAITED_TOO_LONG) : { kind: 'token', token: held.token }
+    },
+    refuse(refused) {
+      // Of many calls refused with the same token only the first counts.
+      if (held?.token !== refused)
+        return credentials.closed() ?? { kind: 'none', reason: 'credentials', detail: 'refused', conclusive: false }
+      const { version } = held
+      held = null
+      rejected = refused
+      const none = credentials.tokenRefused('status API: 401')
+      if (version !== null) share?.refused(version, credentials.known())
+      void options.keep()
+      return none
+    },
+    prove(token) {
+      if (held?.token !== token) return
+      if (credentials.proved()) void options.keep()
+      const { version } = held
+      if (version === null || held.isProved || credentials.isRationed()) return
+      held = { ...held, isProved: true }
+      share?.accepted(version)
+    },
+    logIn: (signal) => orWhenAborted(request(), signal, WAITED_TOO_LONG),
+    state: credentials.state,
+    isRationed: credentials.isRationed,
+    pausedUntilMs: credentials.pausedUntilMs,
+    refusal: credentials.refusal,
+  }
+}
+
+/**
+ * Wall time says how long the token is valid, monotonic time when that is over, so that a corrected clock renews nothing too early or too
+ * late.
+ */
+function renewalTime(token: string, clock: Clock): number | null {
+  const expiresAtMs = readExpiryHint(token)
+  const leftMs = expiresAtMs === null ? 0 : expiresAtMs - clock.now()
+  return leftMs < HINT_MIN_MS ? null : clock.monotonic() + leftMs - Math.min(RENEW_AHEAD_MAX_MS, leftMs * 0.2)
+}

@@ -1,0 +1,82 @@
+import type { UnavailableReason } from '../../domain/polling/carrier-answer.ts'
+import { parseRetryAfter, retryAfterDefaultMs } from '../../domain/retry-after.ts'
+import type { Clock } from '../../flow/ports.ts'
+import type { Deadline } from '../../outbound/deadline.ts'
+import type { Answered, Exchange, Failed } from '../call/exchange.ts'
+import { spentBy, withQuickRetries } from '../call/quick-retry.ts'
+import { parseTokenAnswer } from './token-answer.ts'
+
+const BODY_BYTES_MAX = 65_536
+
+/** Why there is no token. */
+export interface NoToken {
+  readonly kind: 'none'
+  readonly reason: UnavailableReason
+  readonly retryAfterMs?: number
+  /** A code for the log. */
+  readonly detail: string
+  /** Whether this very call requested a token and the failure says something about the carrier. */
+  readonly conclusive: boolean
+}
+
+/** The outcome of a token request. */
+export type TokenOutcome =
+  | { readonly kind: 'token'; readonly token: string }
+  | { readonly kind: 'refused'; readonly detail: string }
+  | { readonly kind: 'trouble'; readonly failure: NoToken }
+
+export interface TokenRequestOptions {
+  readonly authUrl: string
+  readonly username: string
+  readonly clock: Clock
+  readonly exchange: Exchange
+  readonly openDeadline: () => Deadline
+}
+
+/**
+ * Requests a token: `POST {authUrl}` (spec, "Authentication"). Counts in the budget, with a deadline of its own because many callers may
+ * wait for it.
+ */
+export async function requestToken(options: TokenRequestOptions, password: string): Promise<TokenOutcome> {
+  const deadline = options.openDeadline()
+  const { authUrl: url, username, exchange, clock } = options
+  const spend = spentBy('token')
+  const ask = (): Promise<Answered | Failed> =>
+    exchange({
+      method: 'POST',
+      url,
+      headers: () => ({ 'content-type': 'application/json', accept: 'application/json', 'accept-encoding': 'identity' }),
+      body: JSON.stringify({ username, password }),
+      bodyBytesMax: BODY_BYTES_MAX,
+      // All calls wait for it.
+      priority: 'app',
+      spender: spend(),
+      giveUpAtMs: null,
+      deadline,
+    })
+  try {
+    return readTokenOutcome(await withQuickRetries(ask, deadline.signal), clock.now())
+  } finally {
+    deadline.end()
+  }
+}
+
+function readTokenOutcome(answer: Answered | Failed, nowMs: number): TokenOutcome {
+  const trouble = (reason: UnavailableReason, detail: string, retryAfterMs?: number | null, conclusive = true): TokenOutcome => {
+    const wait = retryAfterMs === undefined || retryAfterMs === null ? {} : { retryAfterMs }
+    return { kind: 'trouble', failure: { kind: 'none', reason, detail, conclusive, ...wait } }
+  }
+  if (answer.kind === 'failed') {
+    const reason = answer.reason === 'bad_response' ? 'token_bad_response' : answer.reason
+    return trouble(reason, answer.detail, answer.retryAfterMs, answer.conclusive)
+  }
+  const { status } = answer
+  const detail = `token endpoint: ${status}`
+  if ([400, 401, 403].includes(status)) return { kind: 'refused', detail }
+  const retryAfterMs = parseRetryAfter(answer.header('retry-after'), nowMs)
+  if (status === 429) return trouble('rate_limited', detail, retryAfterMs ?? retryAfterDefaultMs)
+  if (status >= 500) return trouble('server_error', detail, retryAfterMs)
+  if (status >= 300) return trouble(status < 400 ? 'redirect' : 'token_bad_response', detail)
+  const token = parseTokenAnswer(answer.body)
+  return token === null ? trouble('token_bad_response', detail) : { kind: 'token', token }
+}

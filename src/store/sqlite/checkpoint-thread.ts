@@ -1,0 +1,46 @@
+import { fdatasyncSync } from 'node:fs'
+import { parentPort, workerData } from 'node:worker_threads'
+import Database from 'better-sqlite3'
+import type { CheckpointData, CheckpointOrder } from './checkpointer.ts'
+
+/** The maximum of pages that the thread leaves to the writer. Everything waits while the writer checkpoints them. */
+const LEFT_PAGES = 64
+/** The writer keeps appending during a pass, so each pass leaves pages behind: fewer each time, if the disk keeps up. */
+const PASSES_MAX: Readonly<Record<CheckpointOrder, number>> = { some: 1, all: 6 }
+
+/** Checkpoints the WAL while the writer keeps writing. Pages that cannot be checkpointed now are left for the next pass. */
+if (parentPort === null) throw new Error('this file runs only as a worker thread of the store')
+const port = parentPort
+// Trusted: only `createCheckpointer` starts this thread.
+const { path, file } = workerData as CheckpointData
+const db = new Database(path, { fileMustExist: true })
+db.pragma('synchronous = FULL')
+const carry = db.prepare('PRAGMA wal_checkpoint(PASSIVE)')
+const look = db.prepare<[], { readonly log: number; readonly checkpointed: number }>('PRAGMA wal_checkpoint(NOOP)')
+
+function pagesLeft(): number {
+  const state = look.get()
+  return state === undefined ? 0 : state.log - state.checkpointed
+}
+
+/**
+ * Syncs the database after each pass. SQLite itself syncs it only at the end of a full checkpoint, which the writer does, so everyone would
+ * wait for the disk to write all pages at once. A failure here is ignored, because SQLite's own sync fails as well.
+ */
+function syncCarried(): void {
+  if (file === null) return
+  try {
+    fdatasyncSync(file)
+  } catch {}
+}
+
+port.on('message', (order: CheckpointOrder) => {
+  try {
+    for (let pass = 0; pass < PASSES_MAX[order] && pagesLeft() > LEFT_PAGES; pass++) {
+      carry.get()
+      syncCarried()
+    }
+  } finally {
+    port.postMessage(order)
+  }
+})

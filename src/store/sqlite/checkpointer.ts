@@ -1,0 +1,116 @@
+import { openSync } from 'node:fs'
+import { Worker } from 'node:worker_threads'
+
+/** The number of waiting WAL pages at which a checkpoint starts. A higher number writes fewer pages twice, but delays commits longer. */
+const CARRIED_PAGES = 4000
+/** At this size the WAL is restarted. Everyone waits until it is checkpointed completely. */
+const LOG_PAGES = 20_000
+/** The number of commits between checks of the WAL, because a check costs as much as recording a push. */
+const COMMITS_A_LOOK = 8
+
+export interface LogState {
+  readonly pages: number
+  /** Pages already checkpointed into the database. */
+  readonly carried: number
+}
+
+/** `some`: checkpoint once; `all`: repeat until few pages are left. */
+export type CheckpointOrder = 'some' | 'all'
+
+/** The thread's `workerData`. */
+export interface CheckpointData {
+  /** The database file. */
+  readonly path: string
+  /** A file descriptor of the database, for syncs; null: it could not be opened. */
+  readonly file: number | null
+}
+
+export interface CheckpointPorts {
+  /** The database file. */
+  readonly path: string
+  readonly log: () => LogState
+  /** Checkpoints the remaining pages between two transactions; rejects on failure. */
+  readonly finish: () => Promise<void>
+}
+
+export interface Checkpointer {
+  /** Checks the WAL. Call it after each commit. */
+  look(): void
+  close(): Promise<void>
+}
+
+/**
+ * Checkpoints the WAL on a separate thread, some thousand pages at a time, while the writer keeps writing. When the WAL has grown long, the
+ * thread checkpoints almost all of it and the writer the small rest, so that the next transaction restarts the WAL. The thread starts when it
+ * is first needed.
+ */
+export function createCheckpointer({ path, log, finish }: CheckpointPorts): Checkpointer {
+  let thread: Worker | null = null
+  /** Never closed: closing any descriptor of a file drops all POSIX locks that the process holds on it. */
+  let file: number | null = null
+  let underWay = false
+  let closed = false
+  let commits = 0
+  let carriedAt = CARRIED_PAGES
+  let anewAt = LOG_PAGES
+
+  function start(): Worker {
+    file ??= handleOf(path)
+    // Uses this file's own extension: `.ts` in development, `.js` when compiled.
+    const worker = new Worker(new URL(`./checkpoint-thread${import.meta.url.slice(-3)}`, import.meta.url), {
+      workerData: { path, file } satisfies CheckpointData,
+      // The thread needs almost no memory.
+      resourceLimits: { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 32 },
+    })
+    const endedAll = () => ended('all')
+    worker.on('message', (order: CheckpointOrder) => {
+      if (order === 'some') ended(order)
+      else void finish().then(endedAll, endedAll)
+    })
+    // Without the thread, SQLite checkpoints at a commit once the WAL reaches `wal_autocheckpoint`.
+    worker.on('error', () => undefined)
+    worker.on('exit', () => {
+      thread = null
+      endedAll()
+    })
+    worker.unref()
+    return worker
+  }
+
+  /** Raises the thresholds by the pages that could not be checkpointed (an old reader, or a dead thread), so they are not retried at once. */
+  function ended(order: CheckpointOrder): void {
+    if (closed) return
+    const { pages, carried } = log()
+    carriedAt = CARRIED_PAGES + pages - carried
+    if (order === 'all') anewAt = CARRIED_PAGES + pages
+    underWay = false
+  }
+
+  return {
+    look() {
+      commits = (commits + 1) % COMMITS_A_LOOK
+      if (underWay || closed || commits !== 0) return
+      const { pages, carried } = log()
+      if (pages < LOG_PAGES) anewAt = LOG_PAGES
+      if (pages - carried < CARRIED_PAGES) carriedAt = CARRIED_PAGES
+      if (pages < anewAt && pages - carried < carriedAt) return
+      underWay = true
+      thread ??= start()
+      const order: CheckpointOrder = pages < LOG_PAGES ? 'some' : 'all'
+      thread.postMessage(order)
+    },
+    async close() {
+      closed = true
+      await thread?.terminate()
+    },
+  }
+}
+
+/** Null: the file could not be opened. The commit is already durable and must not fail; only the final sync takes longer. */
+function handleOf(path: string): number | null {
+  try {
+    return openSync(path, 'r')
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,46 @@
+import { stat, statfs } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { createIdentityCheck, identityOf, type LostFile } from './identity.ts'
+
+interface StoreFiles {
+  /** Free disk space for this user. */
+  readonly freeBytes: number
+  /** Size of the disk. */
+  readonly diskBytes: number
+  /** Size of the database. */
+  readonly storeBytes: number
+  /** Size of the WAL. */
+  readonly logBytes: number
+  /** A file that was deleted or replaced; null: all are in place. */
+  readonly lost: LostFile | null
+  /** Whether the lock is another file than at the last check. */
+  readonly isRelocked: boolean
+}
+
+/** Checks the files of an open store. The first check records the files that later checks expect. */
+export function createDiskLook(path: string): () => Promise<StoreFiles> {
+  const findLost = createIdentityCheck(path)
+  let last: StoreFiles = { freeBytes: Number.POSITIVE_INFINITY, diskBytes: 0, storeBytes: 0, logBytes: 0, lost: null, isRelocked: false }
+  let lock: string | null = null
+  return async () => {
+    const lost = await findLost()
+    // If the folder is gone, the disk cannot be measured either.
+    if (lost !== null) return { ...last, lost, isRelocked: false }
+    const found = await identityOf(`${path}.lock`)
+    const isRelocked = lock !== null && found !== null && found !== lock
+    lock = found ?? lock
+    const { bavail, blocks, bsize } = await statfs(dirname(path))
+    const store = await stat(path).catch(() => null)
+    // There is no WAL before the first write and after a clean stop.
+    const log = await stat(`${path}-wal`).catch(() => null)
+    last = {
+      freeBytes: bavail * bsize,
+      diskBytes: blocks * bsize,
+      storeBytes: store?.size ?? 0,
+      logBytes: log?.size ?? 0,
+      lost,
+      isRelocked,
+    }
+    return last
+  }
+}

@@ -1,0 +1,150 @@
+import {
+  closeSync,
+  existsSync,
+  fchmodSync,
+  fdatasyncSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readSync,
+  statfsSync,
+  statSync,
+  writeSync,
+} from 'node:fs'
+import { basename, dirname, resolve } from 'node:path'
+import { systemCode } from '../../domain/errors.ts'
+import { refuseIrregular } from '../../regular-file.ts'
+import { closeFolder, FILE_MODE, FOLDER_MODE, STORE_SUFFIXES } from './permissions.ts'
+
+const MAGIC = 'SQLite format 3\0'
+const CHUNK_BYTES = 1024 * 1024
+
+/** Marks that the database has held data, so that a lost database is not mistaken for a new one. */
+const markerOf = (path: string) => `${path}.marker`
+const logOf = (path: string) => `${path}-wal`
+
+/**
+ * Creates the store's folder if it does not exist, closed to other users and synced to survive a power cut. One folder at a time: where none can be made, as in
+ * /proc, Node's own recursion never ends.
+ */
+export function makeFolder(folder: string): void {
+  const path = resolve(folder)
+  if (statSync(path, { throwIfNoEntry: false }) !== undefined) return
+  const parent = dirname(path)
+  if (parent !== path) makeFolder(parent)
+  makeOne(path)
+  closeFolder(path)
+  syncFolder(parent)
+}
+
+function makeOne(folder: string): void {
+  try {
+    mkdirSync(folder, { mode: FOLDER_MODE })
+  } catch (error) {
+    // Another relay may have begun at the same time.
+    if (systemCode(error) !== 'EEXIST' || !statSync(folder).isDirectory()) throw error
+  }
+}
+
+/** Throws if one of the store's files is something else, such as a named pipe, whose opening may never end. */
+export function refuseIrregularFiles(path: string): void {
+  for (const suffix of STORE_SUFFIXES) refuseIrregular(`${path}${suffix}`)
+}
+
+/**
+ * Checks the database file before SQLite opens it, because SQLite would treat a missing or empty file as new and delete its WAL. Throws with
+ * the remedy instead; changes nothing.
+ */
+export function refuseDamage(path: string): void {
+  const bytes = sizeOf(path)
+  if (bytes === null || bytes === 0) {
+    const witness = existsSync(markerOf(path)) ? markerOf(path) : (sizeOf(logOf(path)) ?? 0) > 0 ? logOf(path) : null
+    if (witness === null) return
+    throw new Error(
+      `store: ${path} is ${bytes === null ? 'gone' : 'empty'}, but ${witness} shows that it held data. Nothing was changed. ` +
+        `Restore a backup; or, to begin anew, move ${basename(path)}.marker and ${basename(path)}-wal away first.`,
+    )
+  }
+  const head = Buffer.alloc(MAGIC.length)
+  const file = openSync(path, 'r')
+  try {
+    readSync(file, head, 0, head.length, 0)
+  } finally {
+    closeSync(file)
+  }
+  if (head.toString('latin1') !== MAGIC) throw new Error(explain(path, 'SQLITE_NOTADB'))
+}
+
+/** Creates the marker file beside the database. */
+export function leaveMarker(path: string): void {
+  if (existsSync(markerOf(path))) return
+  const file = openSync(markerOf(path), 'w', FILE_MODE)
+  try {
+    fchmodSync(file, FILE_MODE)
+    writeSync(file, `${basename(path)} holds the data of a parcel relay. While this file is here, the relay never begins anew.\n`)
+    fsyncSync(file)
+  } finally {
+    closeSync(file)
+  }
+  syncFolder(dirname(path))
+}
+
+/**
+ * Rewrites the WAL in place and syncs it. After a failed sync the kernel marks the pages clean: they can be read but never reach the disk. If
+ * the process is then killed, SQLite would trust what it reads at the next start; rewriting makes it durable. Hold the write lock.
+ */
+export function rewriteLog(path: string): void {
+  if ((sizeOf(logOf(path)) ?? 0) === 0) return
+  const chunk = Buffer.alloc(CHUNK_BYTES)
+  const file = openSync(logOf(path), 'r+')
+  try {
+    let at = 0
+    for (let read = readSync(file, chunk, 0, CHUNK_BYTES, at); read > 0; read = readSync(file, chunk, 0, CHUNK_BYTES, at)) {
+      for (let written = 0; written < read; ) written += writeSync(file, chunk, written, read - written, at + written)
+      at += read
+    }
+    fdatasyncSync(file)
+  } finally {
+    closeSync(file)
+  }
+}
+
+/** Turns a system error into one that names the path, the cause and the remedy. Leaves any other error as it is. */
+export function openingFailure(path: string, error: unknown): unknown {
+  const code = systemCode(error)
+  return code === null ? error : new Error(explain(path, isFull(path) ? 'ENOSPC' : code), { cause: error })
+}
+
+function explain(path: string, code: string): string {
+  const folder = dirname(path)
+  if (code === 'ENOSPC' || code === 'EDQUOT' || code === 'SQLITE_FULL')
+    return `store: the disk is full: there is no room in ${folder} to open ${path} (${code}). Nothing was deleted; free some space.`
+  if (code === 'SQLITE_NOTADB')
+    return `store: ${path} is not a SQLite database, or its header is damaged (${code}). Nothing was changed. Restore a backup, or name another file.`
+  if (code === 'EIO' || code.startsWith('SQLITE_CORRUPT') || code.startsWith('SQLITE_IOERR'))
+    return `store: ${path} could not be opened (${code}): the file is damaged or the disk is failing. Nothing was deleted. Check the disk, then restore a backup if necessary.`
+  if (code.startsWith('SQLITE_BUSY')) return `store: another program has locked ${path} (${code}). Close it, then start again.`
+  return `store: ${path} cannot be opened for writing (${code}). The relay's user must be able to write the file and its folder ${folder}.`
+}
+
+/** Whether the disk is full; a full disk shows up under many error codes. */
+function isFull(path: string): boolean {
+  try {
+    return statfsSync(dirname(path)).bavail === 0
+  } catch {
+    return false
+  }
+}
+
+function sizeOf(path: string): number | null {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? null
+}
+
+function syncFolder(folder: string): void {
+  const handle = openSync(folder, 'r')
+  try {
+    fsyncSync(handle)
+  } finally {
+    closeSync(handle)
+  }
+}

@@ -1,0 +1,60 @@
+import { randomBytes } from 'node:crypto'
+import { closeSync, existsSync, fchmodSync, fsyncSync, openSync, writeSync } from 'node:fs'
+import { basename, dirname } from 'node:path'
+import { systemCode } from '../../domain/errors.ts'
+import { readRegular } from '../../regular-file.ts'
+import { FILE_MODE } from './permissions.ts'
+
+const KEY_BYTES = 32
+
+/**
+ * The key that encrypts the secrets in a store if the config names none. It is in a file beside the store that only its owner can read.
+ * `linkPath`: the symbolic link in the config, if there is one; earlier versions kept the key beside the link.
+ */
+export function keyFileBeside(storePath: string, linkPath: string = storePath) {
+  const [own, earlier] = [`${storePath}.key`, `${linkPath}.key`]
+  const path = !existsSync(own) && existsSync(earlier) ? earlier : own
+
+  function read(): Uint8Array | null {
+    let text: string
+    try {
+      text = readRegular(path).toString()
+    } catch (error) {
+      if (systemCode(error) === 'ENOENT') return null
+      throw error
+    }
+    const key = Buffer.from(text.trim(), 'base64')
+    if (key.byteLength !== KEY_BYTES) throw new Error(`${path} does not hold a key: restore it, or name the key in secrets.atRestKeys`)
+    return key
+  }
+
+  return {
+    name: basename(path),
+    read,
+    readOrMake(): Uint8Array {
+      const known = read()
+      if (known !== null) return known
+      const key = randomBytes(KEY_BYTES)
+      write(path, `${key.toString('base64')}\n`)
+      return key
+    },
+  }
+}
+
+/** Syncs the key to disk before anything is encrypted with it. */
+function write(path: string, text: string): void {
+  const file = openSync(path, 'wx', FILE_MODE)
+  try {
+    fchmodSync(file, FILE_MODE)
+    writeSync(file, text)
+    fsyncSync(file)
+  } finally {
+    closeSync(file)
+  }
+  const folder = openSync(dirname(path), 'r')
+  try {
+    fsyncSync(folder)
+  } finally {
+    closeSync(folder)
+  }
+}

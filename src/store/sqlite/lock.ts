@@ -1,0 +1,70 @@
+import { statSync } from 'node:fs'
+import Database from 'better-sqlite3'
+import { holdersOf, identityOf } from './identity.ts'
+import { makeFile } from './permissions.ts'
+
+/** How long to wait for the lock: a relay that is stopping needs a moment to release it. */
+const PATIENCE_MS = 500
+
+export interface StoreLock {
+  /** Locks the file anew if it was deleted or replaced. Rejects with `StoreInUse` if somebody else holds the one in its place. */
+  renew(): Promise<void>
+  release(): void
+}
+
+/** Another process is the writer. */
+export class StoreInUse extends Error {
+  override readonly name = 'StoreInUse'
+  /** Null: this system does not report it. */
+  readonly pid: number | null
+
+  constructor(path: string, pid: number | null, cause: unknown) {
+    super(`store: a relay is already running on ${path}${pid === null ? '' : `, pid ${pid}`}. One store has one relay.`, { cause })
+    this.pid = pid
+  }
+}
+
+/**
+ * Makes this process the only writer of the store at `path` until it ends. It locks a side file, `{path}.lock`, which stays empty and is never
+ * deleted: the kernel holds the lock and drops it when the process ends, so a kill -9 leaves no stale lock. The database's own locks do not
+ * help, because SQLite releases them between transactions and readers must get in.
+ */
+export function lockStore(path: string): StoreLock {
+  let held = lockFile(path, PATIENCE_MS)
+  let isReleased = false
+  return {
+    async renew() {
+      const found = await identityOf(`${path}.lock`)
+      if (isReleased || found === held.identity) return
+      const before = held
+      held = lockFile(path, 0)
+      before.db.close()
+    },
+    release() {
+      isReleased = true
+      held.db.close()
+    },
+  }
+}
+
+function lockFile(path: string, patienceMs: number): { readonly db: Database.Database; readonly identity: string } {
+  const lockPath = `${path}.lock`
+  makeFile(lockPath)
+  const db = new Database(lockPath, { timeout: patienceMs })
+  try {
+    // The file is never written to; an in-memory journal creates no file beside it.
+    db.pragma('journal_mode = MEMORY')
+    db.exec('BEGIN EXCLUSIVE')
+    const { dev, ino } = statSync(lockPath, { bigint: true })
+    return { db, identity: `${dev}:${ino}` }
+  } catch (error) {
+    db.close()
+    if (!(error instanceof Database.SqliteError) || error.code !== 'SQLITE_BUSY') throw error
+    throw new StoreInUse(path, holderOf(lockPath), error)
+  }
+}
+
+/** Asks the kernel who holds the lock, because a pid in a file could be stale. Null where the kernel does not report it. */
+function holderOf(lockPath: string): number | null {
+  return holdersOf(statSync(lockPath).ino)?.[0] ?? null
+}

@@ -1,0 +1,75 @@
+import type Database from 'better-sqlite3'
+import { decodeMark, encodeMark, MARK_COLUMNS, MARK_TABLE, type MarkRow, type MoveMark } from '../../moving/move-mark.ts'
+import { keyOf, MOVED_TABLES, type MovedTable } from '../../moving/moved-tables.ts'
+
+/** What a move has written into the store; null: nothing. */
+export function readMark(db: Database.Database): MoveMark | null {
+  const isThere = db.prepare<[string]>("select 1 from sqlite_schema where type = 'table' and name = ?").get(MARK_TABLE) !== undefined
+  const row = isThere ? db.prepare<[], MarkRow>(`select ${MARK_COLUMNS} from ${MARK_TABLE}`).get() : undefined
+  return row === undefined ? null : decodeMark(row)
+}
+
+/** Writes the mark in place of any other. */
+export function writeMark(db: Database.Database, mark: MoveMark): void {
+  db.exec(`create table if not exists ${MARK_TABLE} (id integer primary key check (id = 1), state text not null, move_id text not null,
+    peer text not null, address text not null, at_ms integer not null, replica_id integer not null)`)
+  db.prepare(`insert or replace into ${MARK_TABLE} (id, ${MARK_COLUMNS}) values (1, ?, ?, ?, ?, ?, ?)`).run(...encodeMark(mark))
+}
+
+export function dropMark(db: Database.Database): void {
+  db.exec(`drop table if exists ${MARK_TABLE}`)
+}
+
+/** Where the keys of a table's changed rows are kept. */
+export const changesOf = ({ name }: MovedTable): string => `moving_${name}`
+
+const EVENTS = ['insert', 'update', 'delete'] as const
+
+/** From now on, the key of every changed row is recorded; if the key itself changes, both the old and the new one are. */
+export function keepChanges(db: Database.Database): void {
+  for (const table of MOVED_TABLES) {
+    const changes = changesOf(table)
+    const key = keyOf(table)
+    const names = key.map(({ name }) => name).join(', ')
+    const keep = (row: 'old' | 'new') => `insert into ${changes} (${names}) values (${key.map(({ name }) => `${row}.${name}`).join(', ')});`
+    const kept = { insert: keep('new'), update: keep('old') + keep('new'), delete: keep('old') }
+    db.exec(`create table ${changes} (seq integer primary key, ${names})`)
+    for (const event of EVENTS) {
+      db.exec(`create trigger ${changes}_${event} after ${event} on ${table.name} begin ${kept[event]} end`)
+    }
+  }
+}
+
+/** Refuses every write from now on, by any relay that has the store open. */
+export function refuseWrites(db: Database.Database): void {
+  for (const { name } of MOVED_TABLES)
+    for (const event of EVENTS)
+      db.exec(`create trigger moved_${name}_${event} before ${event} on ${name} begin select raise(abort, 'the store was moved'); end`)
+}
+
+/** Everything that a move adds to a store, but for the mark, is gone. */
+export function dropMoveParts(db: Database.Database): void {
+  stopKeepingChanges(db)
+  for (const table of MOVED_TABLES) {
+    for (const event of EVENTS) db.exec(`drop trigger if exists moved_${table.name}_${event}`)
+    db.exec(`drop table if exists ${changesOf(table)}`)
+  }
+}
+
+/** From now on, no key is recorded. */
+export function stopKeepingChanges(db: Database.Database): void {
+  for (const table of MOVED_TABLES) for (const event of EVENTS) db.exec(`drop trigger if exists ${changesOf(table)}_${event}`)
+}
+
+/** Whether there is a table with keys of changed rows. */
+export function hasChanges(db: Database.Database, table: MovedTable): boolean {
+  return db.prepare<[string]>("select 1 from sqlite_schema where type = 'table' and name = ?").get(changesOf(table)) !== undefined
+}
+
+/** Jobs of moves that did not end have failed. */
+export function failMoves(db: Database.Database, failure: string, nowMs: number): void {
+  db.prepare("update job set state = 'failed', failure = ?, ended_at_ms = ? where kind = 'move' and ended_at_ms is null").run(
+    failure,
+    nowMs,
+  )
+}

@@ -1,0 +1,161 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import Database from 'better-sqlite3'
+import type { StoreNumbers } from '../../../domain/admin/store-move.ts'
+import type { CarrierMemory } from '../../../domain/polling/carrier-memory.ts'
+import type { CopiedTable, MoveSource } from '../../../flow/admin/move-ports.ts'
+import { createHoldOff } from '../../moving/hold-off.ts'
+import type { MoveMark, MoveSide } from '../../moving/move-mark.ts'
+import { CHANGES_COUNTED, keyOf, MOVED_TABLES, type MovedTable, movedTable, SETTING_OF_CARRIER } from '../../moving/moved-tables.ts'
+import {
+  changesOf,
+  dropMark,
+  dropMoveParts,
+  failMoves,
+  hasChanges,
+  keepChanges,
+  refuseWrites,
+  stopKeepingChanges,
+  writeMark,
+} from './move-mark.ts'
+import { createPreparer, createStoredTables, movedRowsOf } from './stored-tables.ts'
+
+/** The writer's transactions are short, so the lock is never held for long. */
+const LOCK_TIMEOUT_MS = 5000
+
+/** Copies from a file beside its writer, on a connection of its own. */
+export function openSqliteMoveSource(path: string, side: MoveSide): MoveSource {
+  const db = new Database(path, { fileMustExist: true, timeout: LOCK_TIMEOUT_MS })
+  // The mark must be on disk before the other store is used.
+  db.pragma('synchronous = FULL')
+  // The relay's own thread does that, beside its commits.
+  db.pragma('wal_autocheckpoint = 0')
+  const prepare = createPreparer(db)
+  const numberIn: NumberIn = (query) => Number(prepare(query).get()?.[0] ?? 0)
+  return {
+    ...createStoredTables(db),
+    tables: MOVED_TABLES,
+    async announce() {
+      transact(db, () => writeMark(db, { ...side, state: 'copying' }))
+    },
+    async begin() {
+      transact(db, () => {
+        dropMoveParts(db)
+        keepChanges(db)
+      })
+    },
+    async count(copied) {
+      const table = movedTable(copied)
+      return numberIn(`select count(*) from ${table.name} where ${movedRowsOf(table)}`)
+    },
+    async changes(copied, limit) {
+      const table = movedTable(copied)
+      const names = keyOf(table).map(({ name }) => name)
+      const rows = prepare(`select seq, ${names.join(', ')} from ${changesOf(table)} order by seq limit ?`).all(limit)
+      return { marks: rows.map(([seq]) => Number(seq)), keys: rows.map(([, ...key]) => key) }
+    },
+    async forget(copied: CopiedTable, marks) {
+      const forget = prepare(`delete from ${changesOf(movedTable(copied))} where seq = ?`)
+      const forgetAll = () => {
+        for (const mark of marks) forget.run(mark)
+      }
+      if (db.inTransaction) forgetAll()
+      else transact(db, forgetAll)
+    },
+    async countChanges() {
+      const countOf = (table: MovedTable) => `(select count(*) from (select 1 from ${changesOf(table)} limit ${CHANGES_COUNTED}))`
+      return numberIn(`select ${MOVED_TABLES.map(countOf).join(' + ')}`)
+    },
+    alone: createHoldOff({
+      take: async () => void db.prepare('BEGIN IMMEDIATE').run(),
+      release: async () => {
+        if (db.inTransaction) commitAfter(db, () => undefined)
+      },
+    }),
+    prepareSwitch: async () => undefined,
+    // Nobody else writes to a file, and whoever moves it has ended its own writing.
+    pause: async () => undefined,
+    numbers: async () => lastNumbers(numberIn, (query) => prepare(query).get()?.[0]?.toString() ?? null),
+    seal: (work, nowMs) => seal(db, work, { ...side, state: 'moved', atMs: nowMs }),
+    async abandon(failure, nowMs) {
+      await dropChanges(db)
+      transact(db, () => {
+        dropMoveParts(db)
+        dropMark(db)
+        failMoves(db, failure, nowMs)
+      })
+    },
+    async close() {
+      db.close()
+    },
+  }
+}
+
+/** Dropped in some milliseconds. */
+const CHANGES_DROPPED = 10_000
+const REST_MS = 20
+
+type NumberIn = (query: string) => number
+type TextIn = (query: string) => string | null
+
+function lastNumbers(numberIn: NumberIn, textIn: TextIn): StoreNumbers {
+  const lastOf = (table: string) => numberIn(`select seq from sqlite_sequence where name = '${table}'`)
+  return {
+    sequence: numberIn("select cast(cast(value as text) as integer) from setting where name = 'sequence'"),
+    parcel: lastOf('parcel'),
+    endpoint: lastOf('endpoint'),
+    job: lastOf('job'),
+    inbox: numberIn('select max(id) from inbox'),
+    carrier: readCarrier(textIn(`select cast(value as text) from setting where name = '${SETTING_OF_CARRIER}'`)),
+  }
+}
+
+/** A record that cannot be read, or of an earlier format, is copied as it is. */
+function readCarrier(text: string | null): CarrierMemory | null {
+  try {
+    const memory: unknown = JSON.parse(text ?? 'null')
+    const isMemory = typeof memory === 'object' && memory !== null && 'days' in memory && Array.isArray(memory.days)
+    // What the flow that writes it has written.
+    return isMemory ? (memory as unknown as CarrierMemory) : null
+  } catch {
+    return null
+  }
+}
+
+async function seal(db: Database.Database, work: () => Promise<void>, mark: MoveMark): Promise<void> {
+  db.prepare('BEGIN IMMEDIATE').run()
+  try {
+    await work()
+    dropMoveParts(db)
+    refuseWrites(db)
+    writeMark(db, mark)
+    db.exec('COMMIT')
+  } catch (error) {
+    if (db.inTransaction) db.exec('ROLLBACK')
+    throw error
+  }
+}
+
+function transact(db: Database.Database, work: () => void): void {
+  db.prepare('BEGIN IMMEDIATE').run()
+  commitAfter(db, work)
+}
+
+/** Drops kept keys in parts, so that a writer waits for one part only: dropping a large table takes long. */
+async function dropChanges(db: Database.Database): Promise<void> {
+  transact(db, () => stopKeepingChanges(db))
+  for (const changes of MOVED_TABLES.filter((table) => hasChanges(db, table)).map(changesOf)) {
+    const some = db.prepare(`delete from ${changes} where seq in (select seq from ${changes} limit ${CHANGES_DROPPED})`)
+    while (some.run().changes === CHANGES_DROPPED) await pause(REST_MS)
+  }
+}
+
+/** Ends the transaction that is open, and its hold on the file, whatever becomes of it. */
+function commitAfter(db: Database.Database, work: () => void): void {
+  try {
+    work()
+    db.exec('COMMIT')
+  } catch (error) {
+    if (db.inTransaction) db.exec('ROLLBACK')
+    throw error
+  }
+}

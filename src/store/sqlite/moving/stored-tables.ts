@@ -1,0 +1,60 @@
+import type Database from 'better-sqlite3'
+import type { Cell, StoredRow } from '../../../domain/admin/store-move.ts'
+import type { StoredTables } from '../../../flow/admin/move-ports.ts'
+import { columnsOf, keyOf, type MovedTable, movedTable, SETTING_OF_SEQUENCE } from '../../moving/moved-tables.ts'
+
+/** Reads rows as a move sees them. */
+export function createStoredTables(db: Database.Database): StoredTables {
+  const prepare = createPreparer(db)
+  return {
+    async page(copied, { after, upTo, limit }) {
+      const table = movedTable(copied)
+      const names = keyOf(table).map(({ name }) => name)
+      const places = `(${names.map(() => '?').join(', ')})`
+      const conditions = [
+        movedRowsOf(table),
+        ...(after === null ? [] : [`(${names.join(', ')}) > ${places}`]),
+        ...(upTo === null ? [] : [`(${names.join(', ')}) <= ${places}`]),
+      ].join(' and ')
+      const query = `select ${columnsOf(table)} from ${table.name} where ${conditions} order by ${names.join(', ')} limit ?`
+      const rows = prepare(query).all(...(after ?? []), ...(upTo ?? []), limit)
+      return rows.map((row) => canonical(table, row))
+    },
+    async find(copied, keys) {
+      const table = movedTable(copied)
+      const query = prepare(`select ${columnsOf(table)} from ${table.name} where ${movedRowsOf(table)} and ${matchesKey(table)}`)
+      // All of them as they are at one moment: one may have what another had before.
+      const find = db.transaction(() => keys.flatMap((key) => query.all(...key)))
+      return find().map((row) => canonical(table, row))
+    },
+  }
+}
+
+/** Prepares each statement once. Rows come as lists of values. */
+export function createPreparer(db: Database.Database) {
+  const prepared = new Map<string, Database.Statement<Cell[], Cell[]>>()
+  return (query: string): Database.Statement<Cell[], Cell[]> => {
+    const known = prepared.get(query) ?? db.prepare<Cell[], Cell[]>(query)
+    if (!prepared.has(query)) prepared.set(query, known.reader ? known.raw() : known)
+    return known
+  }
+}
+
+/** The rows of a table that a move copies: the sequence, which is a setting here, is moved as a number. */
+export function movedRowsOf({ name }: MovedTable): string {
+  return name === 'setting' ? `name <> '${SETTING_OF_SEQUENCE}'` : 'true'
+}
+
+export function matchesKey(table: MovedTable): string {
+  return keyOf(table)
+    .map(({ name }) => `${name} = ?`)
+    .join(' and ')
+}
+
+/** SQLite keeps what it is given: a fraction of a millisecond, or a text written by hand where bytes belong. Other engines do not. */
+function canonical({ columns }: MovedTable, row: readonly Cell[]): StoredRow {
+  return row.map((cell, at) => {
+    if (typeof cell === 'number') return Math.round(cell)
+    return typeof cell === 'string' && columns[at]?.kind === 'bytes' ? Buffer.from(cell) : cell
+  })
+}
