@@ -69,7 +69,7 @@ test('a closed loop sends each signed push once, ends with them, and counts ever
   expect(seen.size).toBe(500)
 })
 
-test('a run in which something else than 200 is answered fails, unless whatever is answered is wanted', async () => {
+test('a run in which anything but 200 is answered fails, unless every answer is wanted', async () => {
   let answered = 0
   const port = await listen((request, response) => {
     request.resume()
@@ -98,7 +98,7 @@ test('a run ends when the server goes away, and what it left open is counted', a
   expect((outcomes.broken ?? 0) + (outcomes.failedOutcome ?? 0)).toBeGreaterThan(0)
 })
 
-test('in an open loop a stall of the server is felt by all that fell due meanwhile, on one connection too', async () => {
+test('in an open loop everything that falls due during a stall feels it, on one connection too', async () => {
   const stallMs = 300
   let stalled = false
   const port = await listen((request, response) => {

@@ -5,7 +5,7 @@ afterEach(closeOpened)
 
 const many = (count: number, ask: (at: number) => Promise<unknown>) => Promise.all(Array.from({ length: count }, (_, at) => ask(at)))
 
-test('questions that waited for a Retry-After, left with little time and were cut, say nothing about the carrier: it is asked on', async () => {
+test('questions that waited for a Retry-After and were cut say nothing about the carrier', async () => {
   const { url, asked } = await openCarrier({
     status: (_, response, count) => {
       if (count === 1) return json(response, 429, '', { 'retry-after': '1' })
@@ -22,14 +22,14 @@ test('questions that waited for a Retry-After, left with little time and were cu
   expect((await fetchAll()).kind).toBe('found')
 })
 
-test('questions that were cut after they had had half of their time for themselves are the carrier’s failures', async () => {
+test('questions that are cut after half of their time count as the carrier’s failures', async () => {
   const { url } = await openCarrier({ status: () => null })
   const { carrier, fetchAll } = connect(url, { timeoutMs: 3000, concurrency: 10 })
   await many(8, (at) => fetchAll('app', `PD1000${at}`))
   expect(carrier.state().breaker).toMatchObject({ state: 'open', failures: 8 })
 })
 
-test('however many questions wait for one token, its failure is one, and while none may be asked for nothing is learnt of the carrier', async () => {
+test('however many questions wait for one token, its failure counts once', async () => {
   const { url, asked } = await openCarrier({ token: (_, response) => json(response, 500, '') })
   const { carrier, fetchAll } = connect(url)
   await many(20, () => fetchAll())
@@ -38,7 +38,7 @@ test('however many questions wait for one token, its failure is one, and while n
   expect(carrier.state()).toMatchObject({ breaker: { state: 'closed', failures: 1 }, lastFailure: { reason: 'server_error' } })
 })
 
-test('questions whose time is over while they wait for a token that is still under way say nothing about the carrier', async () => {
+test('questions that run out of time while they wait for a token say nothing about the carrier', async () => {
   const { url, asked } = await openCarrier({ token: () => null })
   const { carrier, fetchAll } = connect(url, { timeoutMs: 200 })
   const waiting = many(6, () => fetchAll())
@@ -47,20 +47,17 @@ test('questions whose time is over while they wait for a token that is still und
   expect(carrier.state().breaker).toMatchObject({ state: 'closed', failures: 0 })
 })
 
-test.each([500, 502])(
-  'DOMAIN 6.1: a parcel that is always answered %i says nothing of the carrier, once others are answered',
-  async (code) => {
-    const { url } = await openCarrier({
-      status: (request, response) => (request.url?.includes('OK') === true ? json(response, 200, goodBody) : json(response, code, '')),
-    })
-    const { carrier, fetchAll } = connect(url, { concurrency: 1 })
-    for (let at = 0; at < 20; at++) await fetchAll('schedule', 'PD10001')
-    expect(carrier.state().breaker).toMatchObject({ state: 'closed', failures: 1 })
-    await fetchAll('schedule', 'OK10001')
-    await fetchAll('schedule', 'PD10001')
-    expect(carrier.state().breaker).toMatchObject({ state: 'closed', failures: 0 })
-  },
-)
+test.each([500, 502])('DOMAIN 6.1: a parcel that is always answered %i counts for nothing once others are answered', async (code) => {
+  const { url } = await openCarrier({
+    status: (request, response) => (request.url?.includes('OK') === true ? json(response, 200, goodBody) : json(response, code, '')),
+  })
+  const { carrier, fetchAll } = connect(url, { concurrency: 1 })
+  for (let at = 0; at < 20; at++) await fetchAll('schedule', 'PD10001')
+  expect(carrier.state().breaker).toMatchObject({ state: 'closed', failures: 1 })
+  await fetchAll('schedule', 'OK10001')
+  await fetchAll('schedule', 'PD10001')
+  expect(carrier.state().breaker).toMatchObject({ state: 'closed', failures: 0 })
+})
 
 test('refused connections are the carrier’s failures, whichever parcel is asked about', async () => {
   const { url, close } = await openCarrier()

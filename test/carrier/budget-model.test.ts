@@ -90,7 +90,7 @@ function openModel(seed: number) {
   return { random, pick, pass, start, limits, calls, jump, answered: () => answered }
 }
 
-test('P12, P13: whatever kills, pauses, hang-ups and jumps of the clock there are, no limit of the budget is ever exceeded', async () => {
+test('P12, P13: no limit of the budget is exceeded over kills, pauses, hang-ups and clock jumps', async () => {
   for (let seed = 1; seed <= 40; seed++) {
     const model = openModel(seed * 7919)
     const { random, pick, pass, limits, calls } = model

@@ -92,7 +92,7 @@ describe('the call budget', () => {
     expect(budget.takeSlot(5_000, noon).kind).toBe('taken')
   })
 
-  test('is spent after the calls of the day, those of an earlier run included, until the next UTC midnight', () => {
+  test('is spent after the calls of the day, an earlier run’s included, until UTC midnight', () => {
     const late = Date.parse('2026-03-01T23:30:00Z')
     const midnight = Date.parse('2026-03-02T00:00:00Z')
     const budget = aBudget({ ratePerSecond: 100, callsPerDay: 5, earlier: earlier({ days: [onDay(noon, 3)] }) })
@@ -107,7 +107,7 @@ describe('the call budget', () => {
     expect([budget.callsToday(noon), budget.takeSlot(0, noon).kind]).toEqual([0, 'taken'])
   })
 
-  test('lets no call leave that is not written down, and writes down several at once where the day allows many', () => {
+  test('lets only written-down calls leave, and writes down several at once where the day allows many', () => {
     const budget = createCallBudget({ ratePerSecond: 1000, callsPerDay: 50_000, concurrency: 100 })
     expect(budget.takeSlot(0, noon)).toEqual({ kind: 'unwritten' })
     budget.writtenDown(budget.toWriteDown(noon, true))
@@ -147,7 +147,7 @@ describe('the call budget', () => {
     expect(takeMost(noon + 2 * DAY_MS)).toBe(100)
   })
 
-  test('P13: calls made under a clock ten years ahead weigh on the day it was put right, and on no later one', () => {
+  test('P13: calls under a clock ten years ahead count for the day it is put right, and no later', () => {
     const ahead = noon + 3650 * DAY_MS
     const budget = aBudget({ ratePerSecond: 1000, callsPerDay: 100, earlier: earlier({ days: [onDay(ahead, 100)], atMs: ahead }) })
     expect(budget.takeSlot(0, noon).kind).toBe('spent')
@@ -155,7 +155,7 @@ describe('the call budget', () => {
     expect(budget.callsToday(noon + DAY_MS)).toBe(1)
   })
 
-  test('after a restart the burst counts as used, as the earlier run may have called in its last moment', () => {
+  test('after a restart the burst counts as used', () => {
     const budget = aBudget({ ratePerSecond: 8, earlier: earlier({ endedMs: 0 }) })
     const left: number[] = []
     for (let nowMs = 0; nowMs <= 1000; nowMs += 5) if (budget.takeSlot(nowMs, noon).kind === 'taken') left.push(nowMs)

@@ -45,7 +45,7 @@ describe('the queue for calls', () => {
     expect(order).toEqual(['first', 'a1', 'a2', 's1', 's2'])
   })
 
-  test('never exceeds rate or concurrency, never lets the schedule overtake an app, and loses nobody', async () => {
+  test('never exceeds rate or concurrency, lets no schedule overtake an app, and loses nobody', async () => {
     const calls = fc.array(
       fc.record({ app: fc.boolean(), gapMs: fc.integer({ min: 0, max: 300 }), lastsMs: fc.integer({ min: 0, max: 2_000 }) }),
       { minLength: 1, maxLength: 40 },
@@ -94,7 +94,7 @@ describe('the queue for calls', () => {
     expect(order).toEqual(['1', '2', '9:budget', '7', '8', '3', '4', '5', '6'])
   })
 
-  test('P5: a long pause refuses who waits and who comes, whatever the priority; a short one is waited for', async () => {
+  test('P5: a long pause refuses everybody, whatever the priority; a short one is waited for', async () => {
     const { ask, order, pass, queue } = aQueue({ concurrency: 1 })
     const held = await ask('held', 'schedule')
     void ask('waiting', 'schedule')

@@ -18,7 +18,7 @@ function openNews() {
   }
 }
 
-test('a carrier that is down is one line with the cause as a code, whatever each question meets, and its return another', () => {
+test('a carrier that is down is one line with its cause as a code, and its return another', () => {
   const { fail, answer, told } = openNews()
   for (const reason of ['network', 'timeout', 'resting', 'server_error', 'network', 'budget', 'resting'] as const) fail(reason)
   answer()
@@ -40,7 +40,7 @@ test('a carrier that is down and then asks for fewer calls is a line for each', 
   ])
 })
 
-test('a carrier that is well and ill in turns is ten lines a minute at most, and how it then fares is told in the end', () => {
+test('a carrier that is well and ill in turns is at most ten lines a minute, and an end', () => {
   const { fail, answer, told, pass } = openNews()
   for (let at = 0; at < 1000; at++) {
     fail('server_error')

@@ -33,7 +33,7 @@ function open() {
   return { ...calls, requests, answer, fail, take, reserve, pass }
 }
 
-test('a call is made on a place that was granted for it, and its end goes with the next statement or by one of its own', async () => {
+test('a call uses a granted slot, and its end goes with the next statement or its own', async () => {
   const { take, reserve, release, requests, pass, inFlight } = open()
   expect(take()).toEqual({ kind: 'unwritten' })
   await reserve(0, 1)
@@ -50,7 +50,7 @@ test('a call is made on a place that was granted for it, and its end goes with t
   expect(requests.at(-1)).toMatchObject({ names: [], ended: ['r-1'] })
 })
 
-test('a place that is not used in time is given back; three answers in a row that come too late are a failure', async () => {
+test('an unused slot is given back; three answers in a row that come too late are a failure', async () => {
   const { take, reserve, requests, answer, pass } = open()
   await reserve(0, 1)
   await pass(251)
@@ -101,7 +101,7 @@ test('P5: a pause stops this replica at once, and is sent until it is saved', as
   expect(requests.at(-1)?.pauseMs).toBe(0)
 })
 
-test('places of a statement whose answer was lost are given back, as nobody knows whether they were granted', async () => {
+test('slots of a statement whose answer was lost are given back', async () => {
   const { take, reserve, requests, fail, answer } = open()
   fail()
   await expect(reserve(0, 2)).rejects.toThrow('away')

@@ -269,7 +269,7 @@ describe('getting a token', () => {
     expect(asked.bearers).toEqual([`Bearer ${token}`])
   })
 
-  test('a token endpoint in trouble is asked less and less often, up to once a minute, and recovers', async () => {
+  test('a token endpoint in trouble is asked less often, down to once a minute, and recovers', async () => {
     let well = false
     const { url, asked } = await openCarrier({ token: (_, response) => json(response, well ? 200 : 500, tokenAnswer('t')) })
     const { fetchAll, move } = connect(url)
@@ -285,7 +285,7 @@ describe('getting a token', () => {
     expect((await fetchAll()).kind).toBe('found')
   })
 
-  test('the address that gives no token is named in the log, once while that lasts and without its query', async () => {
+  test('the address that gives no token is named once in the log, without its query', async () => {
     const { url } = await openCarrier()
     const { fetchAll, lines, move } = connect(url, { authUrl: `${url}/oauth/tokens?key=canary` })
     for (let at = 0; at < 3; at++) {
@@ -354,7 +354,7 @@ describe('the lifetime of a token', () => {
     expect(new Set(asked.bearers).size).toBe(1)
   })
 
-  test('T5: an endpoint that gives the same dying token again and again is not asked again and again', async () => {
+  test('T5: an endpoint that keeps giving the same dying token is not asked again and again', async () => {
     const token = expiringIn(60)
     const { url, asked } = await openCarrier({ token: (_, response) => json(response, 200, tokenAnswer(token)) })
     const { fetchAll, move } = connect(url)
@@ -376,7 +376,7 @@ describe('the lifetime of a token', () => {
     expect(asked.status).toBe(0)
   })
 
-  test('T6: while the auth host hangs, refuses connections or the credentials, the token in hand still serves', async () => {
+  test('T6: while the auth host fails in any way, the token in hand still serves', async () => {
     for (const trouble of ['hangs', 'resets', 'refuses']) {
       const { url, asked } = await openCarrier({
         token: (request, response, count) => {
@@ -400,7 +400,7 @@ describe('the lifetime of a token', () => {
   })
 })
 
-test('T7: neither password nor token is in any log line, answer or state, whatever the carrier echoes', async () => {
+test('T7: no log line, answer or state has the password or the token, whatever is echoed', async () => {
   const secret = 'canary-token-7Xw'
   const everything: string[] = []
   const echo = `${password} ${secret}`

@@ -233,7 +233,7 @@ describe('settings', () => {
     })
   })
 
-  test('keeps the cadence of other statuses when one is set, and finds nothing under the name of an object member', () => {
+  test('keeps the cadence of other statuses, and finds nothing under an object member’s name', () => {
     const { cadence } = load(withLines('poll: { cadence: { TerminalArrived: 30m } }')).poll
     expect({ ...cadence.byStatusMs }).toEqual({
       Created: 7_200_000,
@@ -271,7 +271,7 @@ describe('settings', () => {
   })
 
   test.each(['/v1', '/v1/', '/auth', '/auth/token', '/status', '/v1/status', '//v1//'])(
-    'a baseUrl with %s at its end is refused: the relay adds the paths itself, and every answer would be a 404',
+    'a baseUrl with %s at its end is refused, because every answer would be a 404',
     (end) => {
       const text = minimal.replace('carrier.example', `carrier.example/api${end}`)
       expect(headlinesOf(text)).toEqual([

@@ -26,7 +26,7 @@ async function moveStore(args: readonly string[], env: NodeJS.ProcessEnv = {}) {
   )
 }
 
-test('move-store says what must be configured first, moves the store of a running relay, a line a step, and --undo takes the old one back into use', async () => {
+test('move-store says what is missing, moves a running relay’s store, and --undo goes back', async () => {
   const folder = temporaryFolder()
   const config = writeConfig(folder, NO_CARRIER)
   const moved = join(folder, 'moved.db')
@@ -122,7 +122,7 @@ test('move-store takes either --to or --undo', async () => {
   expect(await moveStore(['--undo', '--to', 'sqlite:x'])).toMatchObject({ code: 2 })
 })
 
-test('progress is a bar that is drawn over itself on a terminal, and a line for each step elsewhere', () => {
+test('progress is one bar on a terminal, and a line for each step elsewhere', () => {
   const show = (isTTY: boolean) => {
     let shown = ''
     const line = createProgressLine({ isTTY, write: (text) => (shown += text) })

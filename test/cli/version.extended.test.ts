@@ -31,7 +31,7 @@ test('on an older Node one line names the version needed, before anything is imp
   }
 })
 
-test('the version is in the metrics and in what operators see of the carrier, and not on the public listener', async () => {
+test('the version is in the metrics and in the carrier’s view, not on the public listener', async () => {
   const relay = await startTestRelay(temporaryFolder(), 'http://127.0.0.1:9')
   const metrics = await (await fetchDocumented(`${relay.internalUrl}/metrics`)).text()
   expect(metrics).toContain(`relay_build_info{version="${manifest.version}"} 1`)

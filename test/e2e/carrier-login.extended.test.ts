@@ -24,7 +24,7 @@ async function start() {
   return { ...relay, ...carrier, visitor, reload }
 }
 
-test('a mistyped password shows after the start, and a corrected one is not called refused for a 429', async () => {
+test('a mistyped password shows after the start, and a corrected one is not refused for a 429', async () => {
   const world = await start()
   const read = async (path: string) => await (await ask(world.internalUrl, await logIn(world.internalUrl, ADMIN), path)).json()
   const ready = async () => await (await fetch(`${world.internalUrl}/readyz`)).json()

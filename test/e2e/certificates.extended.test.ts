@@ -29,7 +29,7 @@ async function start(folder: string, carrierUrl: string, sections: Sections) {
   return { ...relay, reload: (next: Sections = sections) => relay.reload(loadConfig(writeConfig(folder, carrierUrl, next))) }
 }
 
-test('a reload takes a renewed certificate on both listeners, and one that does not fit changes nothing', async () => {
+test('a reload takes a renewed certificate on both listeners, and keeps one that does not fit', async () => {
   const folder = temporaryFolder()
   const authority = createAuthority(folder)
   const files = (name: string) => ({ certFile: join(folder, `${name}-cert.pem`), keyFile: join(folder, `${name}-key.pem`) })

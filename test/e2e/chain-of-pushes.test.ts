@@ -92,7 +92,7 @@ async function countsFromNow() {
   return async () => (await counts()).map(since)
 }
 
-test('three relays that push to each other in a circle end with equal histories, each event going round once', async () => {
+test('three relays in a circle end with equal histories, each event going round once', async () => {
   const counted = await countsFromNow()
   const bodies = Array.from({ length: 12 }, (_, nth) =>
     pushBody({ eventTime: `2026-03-01T10:${String(nth + 10)}:00.250Z`, trackingIds: [String(1001 + (nth % 3))] }),
@@ -110,7 +110,7 @@ test('three relays that push to each other in a circle end with equal histories,
   }
 })
 
-test('an event that the first found by a poll goes round once, and changes nothing when it comes back', async () => {
+test('an event that the first found by a poll goes round once and changes nothing', async () => {
   const counted = await countsFromNow()
   const [parcel] = sandbox.world.parcels()
   const number = parcel?.trackingNumber ?? ''

@@ -76,7 +76,7 @@ test('the replicas of compose.scaled.yaml are alike and run the image of compose
   expect(Number.parseInt(relay.stop_grace_period, 10) * 1000).toBeGreaterThan(shutdownTimeoutMs)
 })
 
-test('each secret and volume of compose.scaled.yaml is there, is used, and the comments say how to make it', () => {
+test('each secret and volume of compose.scaled.yaml exists, is used and is explained', () => {
   const steps = namedIn(readFileSync('compose.scaled.yaml', 'utf8'), /^#.*> secrets\/(\w+)/gm)
   expect(Object.keys(secrets).toSorted()).toEqual([...relay.secrets, ...database.secrets].toSorted())
   expect(steps.toSorted()).toEqual(Object.keys(secrets).toSorted())
@@ -107,7 +107,7 @@ test('the config for it names its database, its ports and its network', () => {
   expect(Number(connections[0])).toBeGreaterThan(3 * 18)
 })
 
-test('the proxy sends to both replicas, at the ports of the config, while /readyz of the internal listener says that they are ready', () => {
+test('the proxy sends to both replicas while their /readyz says that they are ready', () => {
   const { public: open, internal } = loadConfig(followToTheLetter('postgres://relay:a1b2@database:5432/relay'), {}).listen
   expect(namedIn(caddyfile, /^\treverse_proxy (.*) \{$/gm)).toEqual(
     [open.port, internal.port].map((port) => `relay-1:${port} relay-2:${port}`),

@@ -58,7 +58,7 @@ async function killOne(world: Awaited<ReturnType<typeof start>>): Promise<string
   return String((await world.listed('?state=dead'))[0]?.id)
 }
 
-test('a dead delivery tells that the receiver refused it, with every attempt and what was answered', async () => {
+test('a dead delivery tells every attempt and what its receiver answered', async () => {
   const world = await start()
   const endpoint = await world.add('shop')
   const id = await killOne(world)
@@ -159,7 +159,7 @@ test('O6: a replayed delivery arrives under the id it had', async () => {
   await vi.waitFor(async () => expect((await world.operate('GET', `/relay/deliveries/${id}`)).body).toMatchObject({ state: 'delivered' }))
 })
 
-test('a replay of what is no longer kept ends as dead and says so; nothing is sent, and its parcel goes on', async () => {
+test('a replay of bytes that are gone ends as dead, says so, and its parcel goes on', async () => {
   const world = await start()
   await world.add('shop')
   await world.push(at(1))
@@ -176,7 +176,7 @@ test('a replay of what is no longer kept ends as dead and says so; nothing is se
   await vi.waitFor(() => expect(world.receiver.pushes.map(({ body }) => body)).toEqual([at(1), at(2)]))
 })
 
-test('a replay of an endpoint says beforehand how many it would be, takes what is asked for, and keeps each parcel’s order', async () => {
+test('a replay of an endpoint is counted first, and keeps each parcel’s order', async () => {
   const world = await start()
   const endpoint = await world.add('shop')
   await killOne(world)
@@ -203,7 +203,7 @@ test('a replay of an endpoint says beforehand how many it would be, takes what i
   expect((await world.operate('POST', `/relay/endpoints/${endpoint}/replay`, {})).status).toBe(400)
 })
 
-test('O16: what waited for a removed endpoint is listed as cancelled; what waits for a disabled one as held', async () => {
+test('O16: deliveries of a removed endpoint are cancelled, those of a disabled one held', async () => {
   const world = await start()
   const [removed, disabled] = [await world.add('removed'), await world.add('disabled')]
   for (const id of [removed, disabled]) await world.operate('PATCH', `/relay/endpoints/${id}`, { enabled: false })
@@ -219,7 +219,7 @@ test('O16: what waited for a removed endpoint is listed as cancelled; what waits
   expect(refused).toMatchObject({ status: 409, body: { detail: expect.stringContaining('"removed" was removed') } })
 })
 
-test('7.4: what a removed endpoint was owed can be sent to another, one by one or all at once, in each parcel’s order', async () => {
+test('7.4: what a removed endpoint was owed can go to another, in each parcel’s order', async () => {
   const world = await start()
   const removed = await world.add('removed')
   await world.operate('PATCH', `/relay/endpoints/${removed}`, { enabled: false })
@@ -269,7 +269,7 @@ test('pages of deliveries hold each once', async () => {
   expect((await world.operate('GET', '/relay/deliveries/99999')).status).toBe(404)
 })
 
-test('a relay that is stopped interrupts what it is sending, and begins nothing of what waits to be sent', async () => {
+test('a relay that is stopped interrupts what it is sending, and begins nothing new', async () => {
   const key = 'the-key-of-a-slow-endpoint'
   let afterMs = 60_000
   await using receiver = await startMoodyReceiver(key, () => ({ status: 200, afterMs }))
@@ -296,7 +296,7 @@ test('a relay that is stopped interrupts what it is sending, and begins nothing 
   expect(interrupted).toHaveLength(2)
 })
 
-test('7.4: what waits for an endpoint when it is removed is written down as cancelled by a relay that starts later, too', async () => {
+test('7.4: a relay that starts later still writes down a removed endpoint’s deliveries', async () => {
   const relay = await startTestRelay(temporaryFolder(), NO_CARRIER, SECTIONS)
   onTestFinished(() => relay.stop())
   const world = await start(relay)

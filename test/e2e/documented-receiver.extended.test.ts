@@ -22,7 +22,7 @@ async function freePort(): Promise<number> {
   return address.port
 }
 
-test('the receiver in docs/endpoints.md takes an event once, with either key while one replaces the other, refuses what is not signed, and leaves test pushes alone', async () => {
+test('the receiver in docs/endpoints.md takes each event once, with either key, if it is signed', async () => {
   const [, code] = /```js\n(.*?)```/s.exec(readFileSync('docs/endpoints.md', 'utf8')) ?? []
   const folder = temporaryFolder()
   const file = join(folder, 'receiver.mjs')

@@ -6,7 +6,7 @@ import { operatorOf } from '../support/relay/manage.ts'
 import { push, startTestRelay } from '../support/relay/relay.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 
-test('the metrics tell of each endpoint by its name what waits, for how long, what is dead, how attempts ended and whether it is disabled', async () => {
+test('the metrics tell of each endpoint what waits, what is dead and how attempts ended', async () => {
   const receiver = await startWebhookReceiver()
   onTestFinished(() => receiver[Symbol.asyncDispose]())
   receiver.answer(() => 500)

@@ -12,36 +12,33 @@ import { testWith } from '../support/runner/test-with.ts'
 
 const KEY = 'the-key-of-the-endpoint'
 
-testWith('openssl')(
-  'an endpoint of the config is reached through its proxy, its certificate checked with its private authority, test pushes too',
-  async () => {
-    const folder = temporaryFolder()
-    const authority = createAuthority(folder)
-    const bodies: string[] = []
-    const server = createServer(authority.sign('shop.internal'), (request, response) => {
-      request.on('data', (chunk) => bodies.push(String(chunk))).on('end', () => response.end())
-    })
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    onTestFinished(() => {
-      server.closeAllConnections()
-      server.close()
-    })
-    const address = server.address()
-    const url = `https://shop.internal:${typeof address === 'object' ? address?.port : ''}/events`
-    const proxy = await startForwardProxy()
-    const relay = await startTestRelay(folder, 'http://127.0.0.1:9', {
-      endpoints: [{ name: 'shop', url, sharedKey: KEY, proxy: proxy.url, caFile: authority.caFile }],
-    })
-    onTestFinished(() => relay.stop())
-    await push(relay.publicUrl, pushBody())
-    await vi.waitFor(() => expect(bodies).toEqual([String(pushBody())]))
-    const operate = await operatorOf(relay)
-    expect((await operate('POST', '/relay/endpoints/1/test')).body).toMatchObject({ result: 'accepted' })
-    expect(new Set(proxy.asked)).toEqual(new Set([`CONNECT ${new URL(url).host}`]))
-  },
-)
+testWith('openssl')('an endpoint of the config is reached through its proxy and its private authority', async () => {
+  const folder = temporaryFolder()
+  const authority = createAuthority(folder)
+  const bodies: string[] = []
+  const server = createServer(authority.sign('shop.internal'), (request, response) => {
+    request.on('data', (chunk) => bodies.push(String(chunk))).on('end', () => response.end())
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const address = server.address()
+  const url = `https://shop.internal:${typeof address === 'object' ? address?.port : ''}/events`
+  const proxy = await startForwardProxy()
+  const relay = await startTestRelay(folder, 'http://127.0.0.1:9', {
+    endpoints: [{ name: 'shop', url, sharedKey: KEY, proxy: proxy.url, caFile: authority.caFile }],
+  })
+  onTestFinished(() => relay.stop())
+  await push(relay.publicUrl, pushBody())
+  await vi.waitFor(() => expect(bodies).toEqual([String(pushBody())]))
+  const operate = await operatorOf(relay)
+  expect((await operate('POST', '/relay/endpoints/1/test')).body).toMatchObject({ result: 'accepted' })
+  expect(new Set(proxy.asked)).toEqual(new Set([`CONNECT ${new URL(url).host}`]))
+})
 
-test('C2: a caFile that is missing or contains no certificate stops the start, with an error that names it', async () => {
+test('C2: a caFile that is missing or holds no certificate stops the start and is named', async () => {
   const caFile = join(temporaryFolder(), 'ca.pem')
   const start = (sections: object) => startTestRelay(temporaryFolder(), 'http://127.0.0.1:9', { ...sections })
   const endpoints = [{ name: 'shop', url: 'https://shop.internal/', sharedKey: KEY, caFile }]

@@ -52,7 +52,7 @@ const at = (minute: number, trackingId = '1001') =>
 
 const bodiesOf = (receiver: WebhookReceiver) => receiver.pushes.map(({ body }) => body.toString())
 
-test('W4: an endpoint’s key is generated with 32 bytes, shown once, and signs what the endpoint is sent', async () => {
+test('W4: an endpoint’s key has 32 random bytes, is shown once, and signs its events', async () => {
   const receiver = await startReceiver()
   const { operate, publicUrl } = await share()
   const added = await operate('POST', '/relay/endpoints', { name: 'shop', url: receiver.url })
@@ -97,7 +97,7 @@ test('W4: no key is in a later answer, a log line, or a file of the store, wheth
   expect(statSync(join(folder, 'relay.db.key')).mode & 0o777).toBe(0o600)
 })
 
-test('an endpoint’s key outlives a restart, and is not to be had without the key that encrypts it', async () => {
+test('an endpoint’s key outlives a restart, and needs the key that encrypts it', async () => {
   const receiver = await startReceiver()
   const folder = temporaryFolder()
   const atRest = (byte: number) => Buffer.alloc(32, byte).toString('base64')
@@ -139,7 +139,7 @@ test('O3: a 410 disables; enabled again, all that waited is sent, in order', asy
   expect(bodiesOf(receiver).slice(before)).toEqual([1, 2, 3].map((minute) => at(minute).toString()))
 })
 
-test('O16: what comes for a disabled endpoint waits until it is enabled; a removed one gets nothing more', async () => {
+test('O16: events for a disabled endpoint wait; a removed one gets nothing more', async () => {
   const [kept, removed] = [await startReceiver(), await startReceiver()]
   const { operate, publicUrl } = await share()
   const keep = await operate('POST', '/relay/endpoints', { name: 'kept', url: kept.url, enabled: false })
@@ -171,7 +171,7 @@ onlyLong(test)('O16: what waits for a slow endpoint when it is removed is never 
   expect(slow.arrivals).toHaveLength(2)
 })
 
-test('7.4: an endpoint that is given a sequence gets the exact bytes of what was pushed before, and what comes after that', async () => {
+test('7.4: an endpoint from a sequence gets the exact bytes from there on', async () => {
   const [first, second] = [await startReceiver(), await startReceiver()]
   const folder = temporaryFolder()
   const relay = await start(folder)
@@ -194,7 +194,7 @@ test('7.4: an endpoint that is given a sequence gets the exact bytes of what was
   await vi.waitFor(() => expect([first.pushes.length, second.pushes.length]).toEqual([4, 5]))
 })
 
-test('an endpoint that is to start with what is no longer kept is refused, and told where it can start', async () => {
+test('an endpoint that is to start before what is kept is refused, and told where it can', async () => {
   const { operate, publicUrl, databasePath } = await start()
   for (const minute of [1, 2, 3]) await push(publicUrl, at(minute))
   await pruneStoredFeed(databasePath, 2)

@@ -98,7 +98,7 @@ async function openStream({ internalUrl, token }: TestRelay, path: string, lastE
   return { response, events, ended, leave: () => leaving.abort() }
 }
 
-test('3.4: a consumer rebuilds a messy world to the byte, from 0 or along the way, in every language', async () => {
+test('3.4: a consumer rebuilds a messy world to the byte, from anywhere, in every language', async () => {
   const sandbox = await startSandbox({
     speed: 0,
     parcels: PARCELS,
@@ -181,7 +181,7 @@ test('a join names the parcel that goes on and the one that is no more', async (
   expect(joined?.entries.map(({ id }) => id)).toEqual(joined?.parcel.history)
 })
 
-test('a request that waits is answered as soon as something is pushed, and with nothing when its time is over', async () => {
+test('a waiting request is answered at the next push, or with nothing when its time is over', async () => {
   const relay = await share()
   expect(await (await relay.get(`/relay/events?after=${relay.end}&wait=50ms`)).json()).toEqual({ events: [], next: relay.end })
   const waiting = relay.get(`/relay/events?after=${relay.end}&wait=30s`)
@@ -193,7 +193,7 @@ test('a request that waits is answered as soon as something is pushed, and with 
   expect(events).toMatchObject([{ sequence: next, kind: 'entry', entry: { id: next, status: 'TerminalArrived' } }])
 })
 
-test('a stream tells what was and what comes, and a reader that comes back goes on after the last it saw', async () => {
+test('a stream tells the past and the future, and a reader that returns goes on where it was', async () => {
   const relay = await share()
   await push(relay.publicUrl, at(1))
   const first = await openStream(relay, `/relay/events?after=${relay.end}`)
@@ -228,7 +228,7 @@ test('a relay that stops ends its streams and answers those who wait', async () 
   await stream.ended
 })
 
-test('streams that take every place turn no plain page into a 503, and one app makes room for another', async () => {
+test('streams in every place turn no plain page into a 503, and give way to another app’s', async () => {
   const relay = await startRelay(NO_CARRIER, { limits: { feedFollowers: 8 } })
   const admin = { ...relay, token: await logIn(relay.internalUrl, ADMIN) }
   await push(relay.publicUrl, at(1))

@@ -37,7 +37,7 @@ const manifest = z
   })
   .parse(JSON.parse(readFileSync('package.json', 'utf8')))
 
-test('every path the Dockerfile copies is there, is let in by .dockerignore and comes from a stage that exists', () => {
+test('every path that the Dockerfile copies exists and comes from a stage that exists', () => {
   const letIn = readFileSync('.dockerignore', 'utf8').split('\n')
   expect(letIn).toContain('*')
   const stages = all('FROM').flatMap((from) => / AS (\w+)$/.exec(from)?.[1] ?? [])
@@ -115,7 +115,7 @@ const compose = z
   })
   .parse(parse(readFileSync('compose.yaml', 'utf8')))
 
-test('the compose file stops the relay more patiently than the relay stops itself, and names no secret it does not have', () => {
+test('the compose file waits longer than the relay’s stop, and names only secrets it has', () => {
   const { relay } = compose.services
   const { shutdownTimeoutMs } = loadConfig(writeConfig(temporaryFolder(), 'http://127.0.0.1:9'))
   expect(Number.parseInt(relay.stop_grace_period, 10) * 1000).toBeGreaterThan(shutdownTimeoutMs)
@@ -125,13 +125,13 @@ test('the compose file stops the relay more patiently than the relay stops itsel
   )
 })
 
-test('the compose file mounts the folder of the config, so that a reload sees the new file an editor wrote', () => {
+test('the compose file mounts the config’s folder, so that a reload sees a replaced file', () => {
   const [data, config] = compose.services.relay.volumes.map((volume) => volume.split(':')[1])
   expect(data).toBe(all('VOLUME')[0])
   expect(`${config}/relay.yaml`).toBe(commandOf(all('CMD').join()).at(-1))
 })
 
-test('the compose file followed to the letter starts: its config needs no secret that is not handed in, and its port is published', async () => {
+test('the compose file followed to the letter starts, and its port is published', async () => {
   const folder = temporaryFolder()
   const given = {
     shared_key: 'a-shared-key-of-sixteen-bytes',

@@ -23,7 +23,7 @@ async function receiveAt(place: string, atMs: number): Promise<void> {
   await changeStoredRows(place, 'update inbox set received_at_ms = ? where state = 2', atMs)
 }
 
-test('what was pushed is listed and shown raw, and what is recorded, unknown or still not understood is not recorded again', async () => {
+test('pushes are listed and shown raw, and recorded ones are not recorded again', async () => {
   const { operator, ...world } = await start()
   const good = pushBody({ trackingIds: ['60000001'], eventTime: daysAgo(1) })
   for (const body of [good, Buffer.from([0xff, 0x00])]) expect((await world.push(body)).status).toBe(200)
@@ -41,7 +41,7 @@ test('what was pushed is listed and shown raw, and what is recorded, unknown or 
   for (const id of ['99', 'x', '-1']) expect(await reprocess(id)).toEqual([404, 'urn:parcel-relay:error:not_found'])
 })
 
-test('5.4: pushes that expired are recorded and relayed by one command once the clock is right, and answers tell of them at once', async () => {
+test('5.4: one command records and relays expired pushes once the clock is right', async () => {
   await using receiver = await startWebhookReceiver()
   const { operator, ...world } = await start()
   expect((await operator('POST', '/relay/endpoints', { name: 'shop', url: receiver.url })).status).toBe(201)

@@ -5,7 +5,7 @@ import { startTestRelay } from '../support/relay/relay.ts'
 import { NO_CARRIER } from '../support/runner/constants.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 
-test('a replay of more than 10,000 is a job that a restart does not end: it says who asked and how far it is, and can be cancelled', async () => {
+test('a replay of more than 10,000 is a job that survives a restart and can be cancelled', async () => {
   const folder = temporaryFolder()
   const startOne = async () => {
     const relay = await startTestRelay(folder, NO_CARRIER, { delivery: { allowNetworks: ['127.0.0.0/8'] } })

@@ -20,7 +20,7 @@ const LOAD = { atOnce: byForm(1, 2), restMs: byForm(50, 0) }
 
 const askerOf = async ({ internalUrl }: RunningProcess) => ({ internalUrl, token: await logIn(internalUrl, ADMIN) })
 
-test(`${REPLICAS} replicas move to another database while all of them receive and relay, and lose nothing`, async () => {
+test(`${REPLICAS} replicas move to another database under load and lose nothing`, async () => {
   const folder = temporaryFolder()
   const [from, to] = [(await createDatabase('nothing')).url, (await createDatabase('nothing')).url]
   const receiver = await startReceiver()
@@ -65,7 +65,7 @@ test(`${REPLICAS} replicas move to another database while all of them receive an
   await expect(postgres.openWriteStore(from)).rejects.toThrow('was moved to')
 })
 
-test('a replica that was stopped while the store moved answers nothing from the old database when it goes on', async () => {
+test('a replica that was stopped during a move answers nothing from the old database', async () => {
   const [from, to] = [(await createDatabase('nothing')).url, (await createDatabase('nothing')).url]
   const config = writeConfig(temporaryFolder(), NO_CARRIER, { ...inSeconds, ...(await onPostgres(from)) })
   const [mover, stopped] = [await startReplica(config), await startReplica(config)]

@@ -21,7 +21,7 @@ import { storedBodies } from '../support/store/stored-rows.ts'
 const SOME = byForm(40, 200)
 const LOAD = { atOnce: byForm(2, 6), restMs: byForm(50, 0) }
 
-test('a relay moves its store to PostgreSQL and back while it receives and relays, and loses nothing', async () => {
+test('a relay under load moves to PostgreSQL and back and loses nothing', async () => {
   const folder = temporaryFolder()
   const database = (await createDatabase('nothing')).url
   const file = join(folder, 'back.db')

@@ -72,7 +72,7 @@ test('W1: markup in what was pushed, answered or named is shown as text on every
     expect([...pages.keys()].filter((path) => path.startsWith(`/${kind}/`)).length).toBeGreaterThan(STORED.length / 2)
 })
 
-test('W1, W5: every field of every form takes every naughty string, and shows it as text or refuses it', async () => {
+test('W1, W5: every field of every form shows every naughty string as text or refuses it', async () => {
   await using receiver = await startWebhookReceiver()
   receiver.answer(() => 422)
   const { publicUrl, visitor, operator } = await start()

@@ -25,7 +25,7 @@ async function pushWrong(trackingId: string): Promise<string> {
   return idIn(body)
 }
 
-test('a push in quarantine is found by its parcel and reason, with the member and the bytes where it is wrong', async () => {
+test('a push in quarantine is found by parcel and reason, with the wrong bytes shown', async () => {
   const operator = await operatorOf(ofFile())
   const id = await pushWrong('70000001')
   const found = { id, parcel: { identifiers: ['70000001'] }, status: 'TerminalArrived', place: { member: 'eventTime', found: '"soon"' } }

@@ -64,7 +64,7 @@ test('a parcel’s page shows a new entry by itself, and asks for itself alone',
   expect(asked.slice(before)).toEqual([`/parcels/${id}`])
 })
 
-test('what is wrong shows by itself in the title, the lead and beside the links; what has focus stays', async () => {
+test('trouble shows by itself in the title, the lead and the links; focus stays', async () => {
   const operator = await operatorOf(ofFile())
   const id = await addWebhook()
   const { page } = await logIn()
@@ -98,7 +98,7 @@ test('a hidden tab closes its stream, and shows what it has missed when it is se
   expect(asked.slice(before)).toEqual(['/live', `/webhooks/${id}`])
 })
 
-test('W1: nothing that was pushed or named runs in a browser, neither when a page opens nor when it changes', async () => {
+test('W1: nothing that was pushed or named runs in a browser, at once or later', async () => {
   const { page } = await logIn()
   const ran: string[] = []
   page.on('dialog', (dialog) => {

@@ -64,7 +64,7 @@ test('a hundred pages are kept up to date; the next is not, until one of them is
   await expect.poll(async () => (await follow(internalUrl, '/', { headers: { cookie } })).answer.status).toBe(200)
 })
 
-test('a stream ends within a second of the reload that takes its app away, or turns the portal off', async () => {
+test('a stream ends within a second of the reload that removes its app or the portal', async () => {
   for (const sections of [{ apps: [] }, { portal: { enabled: false } }]) {
     const { internalUrl, reload } = await start()
     const { ended } = await follow(internalUrl, '/')

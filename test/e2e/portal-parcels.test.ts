@@ -60,7 +60,7 @@ test('a view shows what a consumer sees in a language, and only that', async () 
   expect(swedish).toContain('aria-current="page">Consumer: Swedish</a>')
 })
 
-test('the address to share is that of portal.publicUrl, and a reader sees the page without buttons', async () => {
+test('the address to share is portal.publicUrl’s, and a reader sees no buttons', async () => {
   await world.push(pushBody({ trackingIds: ['82000004'] }))
   const reader = createVisitor(world.internalUrl)
   await reader.logIn(SHOP)

@@ -28,7 +28,7 @@ async function start() {
   return { one, other, atOne, atOther, reader: { headers: { cookie: cookiesIn(atOne.jar) } } }
 }
 
-test('on PostgreSQL a session of one replica is good at the other, which shows what the first has done', async () => {
+test('on PostgreSQL a session of one replica is good at the other, and shows its work', async () => {
   const { one, other, atOne, atOther, reader } = await start()
   const added = await atOther.post('/webhooks/new', { url: 'http://127.0.0.1:9/hook', name: 'till' })
   expect(added.status).toBe(201)
@@ -51,7 +51,7 @@ test('on PostgreSQL a session of one replica is good at the other, which shows w
   expect((await atOne.get(`/webhooks/${id}`)).text).toContain('disabled')
 })
 
-test('the app that is taken out of the config is gone within a second at both replicas, and so are its streams', async () => {
+test('an app that leaves the config is out at both replicas within a second', async () => {
   const { one, other, atOne, atOther, reader } = await start()
   const streams = [await follow(one.internalUrl, '/', reader), await follow(other.internalUrl, '/', reader)]
   expect([(await atOne.get('/webhooks')).status, (await atOther.get('/webhooks')).status]).toEqual([200, 200])

@@ -35,7 +35,7 @@ async function failingWebhook(visitor: Awaited<ReturnType<typeof loggedIn>>, url
   return id
 }
 
-test('a failing webhook is explained in one sentence with its answer, and what waits for it is counted', async () => {
+test('a failing webhook is explained in one sentence, and its waiting events are counted', async () => {
   await using receiver = await startWebhookReceiver()
   receiver.answer(() => ({ status: 503, body: '<i>tills</i> are closed' }))
   const visitor = await loggedIn()

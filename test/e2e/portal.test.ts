@@ -44,7 +44,7 @@ function idOf(list: string, name: string): string {
   return new RegExp(`/webhooks/(\\d+)"><strong>${name}<`).exec(list)?.[1] ?? expect.fail(`no webhook ${name}`)
 }
 
-test('W5: somebody who is not logged in is led to the login and nowhere else, whatever they ask for', async () => {
+test('W5: whoever is not logged in is led to the login, whatever they ask for', async () => {
   const visitor = createVisitor(ofFile().internalUrl)
   for (const path of ['/', '/webhooks', '/webhooks/new', '/parcels', '/parcels/1001'])
     expect([(await visitor.get(path)).status, (await visitor.get(path)).headers.get('location')]).toEqual([303, '/login'])
@@ -68,7 +68,7 @@ test('a wrong password is refused on the page, and does not say whether the user
   expect(visitor.jar.size).toBe(0)
 })
 
-test('W3: too many wrong passwords are refused for a while, and lock nobody out who was right before', async () => {
+test('W3: too many wrong passwords are refused, and lock out nobody who was right before', async () => {
   const { internalUrl } = await start({ limits: { failuresPerMinute: 5 } })
   const visitor = createVisitor(internalUrl)
   expect((await visitor.logIn()).status).toBe(303)
@@ -194,7 +194,7 @@ test('a person whom a trusted proxy names reads; one of portal.admins does every
   expect((await fetch(`${internalUrl}/relay/endpoints`, { headers: { 'x-forwarded-user': 'anna' } })).status).toBe(401)
 })
 
-test('without a trusted proxy the header names nobody, and the config that relies on it is refused', async () => {
+test('without a trusted proxy the header names nobody, and its config is refused', async () => {
   const { internalUrl } = await start({})
   expect((await createVisitor(internalUrl, { 'x-forwarded-user': 'anna' }).get('/webhooks')).status).toBe(303)
   await expect(start({ portal: { trustedHeader: 'X-Forwarded-User' } })).rejects.toMatchObject({
@@ -262,7 +262,7 @@ test('a file of a page is asked for again only when it has changed', async () =>
   for (const name of ['..%2Fhtml.ts', 'portal.ts', 'nothing.css']) expect((await visitor.get(`/assets/${name}`)).status).toBe(404)
 })
 
-test('the overview says that nothing was heard yet, and then what is in trouble and what waits for it', async () => {
+test('the overview says that nothing was heard yet, and then what is in trouble', async () => {
   await using receiver = await startWebhookReceiver()
   receiver.answer(() => 410)
   const { internalUrl, publicUrl } = await start({})
@@ -287,7 +287,7 @@ test('the carrier’s page says what is known of pushes, answers and calls', asy
   for (const known of ['Pushes: the evidence', 'of today’s 50,000 calls are used', 'polls; works on jobs']) expect(text).toContain(known)
 })
 
-test('the settings in effect are shown without a secret, and who changed what by name and address', async () => {
+test('the settings are shown without a secret, and who changed what', async () => {
   const visitor = await loggedIn()
   await visitor.post('/webhooks/new', {
     url: 'http://127.0.0.1:9/hook?token=canary-in-url',

@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { push, startTestRelay } from '../support/relay/relay.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 
-test('refused and quarantined pushes are in the log: the first at once, the rest with their number when the relay stops at the latest', async () => {
+test('refused and quarantined pushes are logged: the first at once, the rest counted', async () => {
   const relay = await startTestRelay(temporaryFolder(), 'http://127.0.0.1:9')
   let isStopped = false
   const stop = async () => {

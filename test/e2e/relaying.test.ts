@@ -96,7 +96,7 @@ test('I12: a push repeated many times is one event to an endpoint', async () => 
   await vi.waitFor(() => expect(receiver.pushes).toHaveLength(2))
 })
 
-test('7.4: an endpoint that is down loses nothing, though the schedule is long used up, and a restart changes nothing', async () => {
+test('7.4: an endpoint that is down loses nothing, over its schedule and a restart', async () => {
   const receiver = await startReceiver()
   receiver.answer(() => 500)
   const folder = temporaryFolder()

@@ -37,7 +37,7 @@ async function everyAnswer(asker: Asker, identifiers: readonly string[]): Promis
   return new Map(await Promise.all(answers))
 }
 
-test('7.5: a relay whose carrier is a relay serves the same bytes, parcel by parcel, in every language', async () => {
+test('7.5: a relay whose carrier is a relay serves the same bytes in every language', async () => {
   await using sandbox = await spawnSandbox(FLAGS)
   const near = await startTestRelay(folderOf('near'), sandbox.url, inSeconds)
   onTestFinished(() => near.stop())

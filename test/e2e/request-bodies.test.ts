@@ -3,7 +3,7 @@ import { fetchDocumented } from '../support/portal/api-document.ts'
 import { ADMIN, logIn, startTestRelay } from '../support/relay/relay.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 
-test('a body that cannot be used is refused in a sentence that says why, without a word of what it holds', async () => {
+test('an unusable body is refused in a sentence that says why and quotes nothing', async () => {
   const relay = await startTestRelay(temporaryFolder(), 'http://127.0.0.1:9')
   onTestFinished(() => relay.stop())
   const token = await logIn(relay.internalUrl, ADMIN)

@@ -30,7 +30,7 @@ async function start() {
   return { operate, path, receiver, publicUrl: relay.publicUrl, listed, pushParcels, retry }
 }
 
-test('what waits ten hours for a receiver that was mended is sent at once when an operator says retry, and replay says that it can be', async () => {
+test('retry sends what waits for a mended receiver at once, and replay points to it', async () => {
   const { operate, path, receiver, listed, pushParcels } = await start()
   await pushParcels(1001, 1002)
   await vi.waitFor(async () => expect(await listed('retrying')).toHaveLength(2))
@@ -67,7 +67,7 @@ test('one delivery is attempted at once, and the others wait on; one that cannot
     expect(await operate('POST', unknown)).toMatchObject({ status: 404 })
 })
 
-test('an endpoint that is failing is shown as that, with when it is probed next, and apart from one that is disabled', async () => {
+test('a failing endpoint shows when it is probed next, apart from a disabled one', async () => {
   const { operate, path, receiver, listed, pushParcels } = await start()
   const view = async () => (await operate('GET', path)).body
   expect(await view()).toMatchObject({ state: 'active', nextProbeAt: null })
@@ -82,7 +82,7 @@ test('an endpoint that is failing is shown as that, with when it is probed next,
   expect(await view()).toMatchObject({ state: 'active', failingSince: null, disabledSince: null, disabledBy: null, waiting: 0 })
 })
 
-test('equal failures of an endpoint are shown together, with how often, the last answer and a delivery', async () => {
+test('equal failures of an endpoint are shown together, with their count and last answer', async () => {
   const { operate, path, pushParcels } = await start()
   await pushParcels(1001, 1002, 1003)
   const failures = async () => {

@@ -34,7 +34,7 @@ async function start() {
   return { receiver, operate, add, listed, states, send, skip }
 }
 
-test('7.4: a waiting delivery is skipped with 202, one that has ended with 409, and one that is none with 404', async () => {
+test('7.4: skipping a waiting delivery is 202, an ended one 409, and none 404', async () => {
   const { receiver, add, listed, states, send, skip } = await start()
   await add()
   receiver.answer((nth) => (nth === 0 ? 500 : 200))
@@ -100,7 +100,7 @@ test('7.4: a delivery of a disabled endpoint is skipped at once, and the others 
   await vi.waitFor(() => expect(receiver.pushes).toHaveLength(1), PATIENCE)
 })
 
-test('7.4: what an endpoint does with refusals is set when it is added and later, and another value is named in a 400', async () => {
+test('7.4: what an endpoint does with refusals is set and checked at adding and later', async () => {
   const { operate, add } = await start()
   const added = await add({ refusals: 'skip' })
   expect(added).toMatchObject({ refusals: 'skip' })

@@ -11,7 +11,7 @@ const LOT = 5
 /** A flush comes every ten seconds; the rest is what a machine may add. */
 const FLUSHED_WITHIN_MS = 13_000
 
-test('kills between two flushes of the counts lose no more than ten seconds of them, and count nothing twice', async () => {
+test('kills between two flushes lose at most ten seconds of counts, and count nothing twice', async () => {
   const folder = temporaryFolder()
   const config = writeConfig(folder, 'http://127.0.0.1:9', { poll: { cron: '0 0 1 1 *' } })
   const stored = () => storedNumber(join(folder, 'relay.db'), SUM)

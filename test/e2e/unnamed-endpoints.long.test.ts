@@ -35,7 +35,7 @@ async function startNamed() {
   return { folder, receiver, named, first: await start(folder, named) }
 }
 
-test('7.4: a restart with a config that lacks an endpoint pauses it, and one that names it again delivers what waited, under the same id', async () => {
+test('7.4: an endpoint that a restart’s config lacks is paused, and resumed under its id', async () => {
   const { folder, receiver, named, first } = await startNamed()
   const [endpoint] = await first.endpoints()
   await first.stop()
@@ -51,7 +51,7 @@ test('7.4: a restart with a config that lacks an endpoint pauses it, and one tha
   expect(await third.endpoints()).toEqual([endpoint])
 }, 120_000)
 
-test('7.4: an endpoint that no config names is removed after delivery.removeAfter, or at once when an operator deletes it', async () => {
+test('7.4: an unnamed endpoint is removed after delivery.removeAfter, or by an operator', async () => {
   const { folder, first } = await startNamed()
   const [endpoint] = await first.endpoints()
   await first.stop()

@@ -56,7 +56,7 @@ beforeAll(async () => {
 })
 afterAll(() => shared.stop())
 
-test('a parcel that is unwatched is listed as such, keeps its history, and an app that asks revives it', async () => {
+test('an unwatched parcel keeps its history, and an app that asks revives it', async () => {
   const { call, json, listed, ...world } = await openOwn()
   const number = 'WA100000001SE'
   world.carrier.says.set(number, () => answerBody({ trackingIds: ['81000001'] }))
@@ -257,7 +257,7 @@ test('a list is watched while pushes go on being taken, and more than 100,000 li
   expect([more.status, await more.json()]).toEqual([413, expect.objectContaining({ watched: 0 })])
 })
 
-test('a status that no parcel ever had is a 400 that names those there are, and one of the carrier’s own making is none', async () => {
+test('a status that no parcel ever had is a 400 that names those there are', async () => {
   const { call, json, listed, ...world } = shared
   const bogus = await call('GET', '?status=Teleported')
   expect([bogus.status, await problemOf(bogus)]).toEqual([400, 'bad_request'])

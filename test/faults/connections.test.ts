@@ -120,7 +120,7 @@ test.each(['an evil one', '<script>evil()</script>', '', '[::1', 'x@evil.example
   },
 )
 
-test('H10: who says to come from elsewhere is counted where it comes from, and its word is in no answer or log', async () => {
+test('H10: a forged forwarded address changes nothing, and is in no answer or log', async () => {
   const strict = await startWorld({ limits: { failuresPerMinute: 3 } })
   try {
     const spoofed = (at: number) => ({
@@ -145,7 +145,7 @@ test('H10: who says to come from elsewhere is counted where it comes from, and i
   }
 })
 
-test('H16: a kept connection that is idle outlasts the bound on a silent one, and is still answered', async () => {
+test('H16: an idle kept connection outlasts the bound on a silent one', async () => {
   const server = await start((_req, res) => void res.end('here'), { timeouts: { inactiveMs: 200, keepAliveMs: 2000 } })
   const request = 'GET / HTTP/1.1\r\nHost: relay\r\n\r\n'
   const socket = connect(server.port, '127.0.0.1')
@@ -163,7 +163,7 @@ test('H16: a kept connection that is idle outlasts the bound on a silent one, an
   socket.destroy()
 })
 
-test('H16: a connection is kept open for longer than the 60 seconds of a proxy, and the answer says how long', async () => {
+test('H16: a connection is kept for more than a proxy’s 60 s, and the answer says so', async () => {
   for (const [port, target] of [
     [world.publicPort, '/healthz'],
     [world.internalPort, `/v1/status/${KNOWN}/latest`],

@@ -17,7 +17,7 @@ afterAll(closeOpened)
 const PARCEL = 'AB123456789SE'
 const CODES = ['SQLITE_FULL', 'SQLITE_IOERR_FSYNC', 'SQLITE_BUSY', 'SQLITE_CORRUPT', 'SQLITE_READONLY']
 
-test('every route that writes answers 503 storage_unavailable, never 500, to a store that is full, locked, damaged or read-only', async () => {
+test('every writing route answers 503, never 500, to a full, locked or damaged store', async () => {
   await using receiver = await startWebhookReceiver()
   const carrier = await openCarrier()
   const folder = temporaryFolder()

@@ -16,41 +16,38 @@ import { fillUp, smallDisk } from '../support/store/small-disk.ts'
 const REFUSED = byForm(40, 200)
 const RECOVERY_MS = withinOwed(5000)
 
-testWith('a small file system')(
-  'while the disk of the database is full replicas answer pushes 503, and afterwards all is well within 5 s and nothing acknowledged is lost',
-  async () => {
-    const disk = smallDisk(260)
-    // The server runs as another user, who must get there.
-    chmodSync(dirname(disk), 0o711)
-    // Little of the log is kept, so that there is no room left in it.
-    await using server = await startOwnServer({ parent: disk, settings: { max_wal_size: '64MB', min_wal_size: '32MB' } })
-    const config = writeConfig(temporaryFolder(), 'http://127.0.0.1:9', await onPostgres(server.url()))
-    await using one = await runRelay(config)
-    await using other = await runRelay(config)
-    const replicas = [one, other]
-    const pushes = distinctPushes(10)
-    const loads = replicas.map(({ publicUrl }) => startLoad(publicUrl, 4, pushes.next, { restMs: 5, isPatient: true }))
-    for (const load of loads) await load.untilAnswered(byForm(30, 100))
-    const ballast = fillUp(disk)
-    const refusedOf = (load: (typeof loads)[number]) => load.answers().filter(({ status }) => status === 503).length
-    const areRefused = () => expect(loads.map((load) => refusedOf(load) > REFUSED)).toEqual([true, true])
-    await vi.waitFor(areRefused, { timeout: 60_000, interval: 50 })
-    rmSync(ballast)
-    const freedMs = performance.now()
-    const isReady = async () => {
-      for (const { internalUrl } of replicas) expect((await fetch(`${internalUrl}/readyz`)).status).toBe(200)
-    }
-    await vi.waitFor(isReady, { timeout: 60_000, interval: 50 })
-    expect(performance.now() - freedMs).toBeLessThan(RECOVERY_MS)
-    for (const load of loads) await load.untilAnswered(load.answered() + byForm(20, 100))
-    const answers = (await Promise.all(loads.map((load) => load.stop()))).flat()
-    expect(answers.filter(({ status }) => status !== 200 && status !== 503)).toEqual([])
-    const accepted = answers.filter(({ status }) => status === 200).map(({ body }) => body)
-    for (const { internalUrl } of replicas) {
-      const asker = { internalUrl, token: await logIn(internalUrl, ADMIN) }
-      const histories = await Promise.all(pushes.parcels(accepted).map((id) => textOf(asker, id, 'all', 'en')))
-      const all = histories.join('\n')
-      expect(accepted.filter((body) => !all.includes(pushes.entryOf(body)))).toEqual([])
-    }
-  },
-)
+testWith('a small file system')('while the database’s disk is full replicas answer 503, and lose nothing acknowledged', async () => {
+  const disk = smallDisk(260)
+  // The server runs as another user, who must get there.
+  chmodSync(dirname(disk), 0o711)
+  // Little of the log is kept, so that there is no room left in it.
+  await using server = await startOwnServer({ parent: disk, settings: { max_wal_size: '64MB', min_wal_size: '32MB' } })
+  const config = writeConfig(temporaryFolder(), 'http://127.0.0.1:9', await onPostgres(server.url()))
+  await using one = await runRelay(config)
+  await using other = await runRelay(config)
+  const replicas = [one, other]
+  const pushes = distinctPushes(10)
+  const loads = replicas.map(({ publicUrl }) => startLoad(publicUrl, 4, pushes.next, { restMs: 5, isPatient: true }))
+  for (const load of loads) await load.untilAnswered(byForm(30, 100))
+  const ballast = fillUp(disk)
+  const refusedOf = (load: (typeof loads)[number]) => load.answers().filter(({ status }) => status === 503).length
+  const areRefused = () => expect(loads.map((load) => refusedOf(load) > REFUSED)).toEqual([true, true])
+  await vi.waitFor(areRefused, { timeout: 60_000, interval: 50 })
+  rmSync(ballast)
+  const freedMs = performance.now()
+  const isReady = async () => {
+    for (const { internalUrl } of replicas) expect((await fetch(`${internalUrl}/readyz`)).status).toBe(200)
+  }
+  await vi.waitFor(isReady, { timeout: 60_000, interval: 50 })
+  expect(performance.now() - freedMs).toBeLessThan(RECOVERY_MS)
+  for (const load of loads) await load.untilAnswered(load.answered() + byForm(20, 100))
+  const answers = (await Promise.all(loads.map((load) => load.stop()))).flat()
+  expect(answers.filter(({ status }) => status !== 200 && status !== 503)).toEqual([])
+  const accepted = answers.filter(({ status }) => status === 200).map(({ body }) => body)
+  for (const { internalUrl } of replicas) {
+    const asker = { internalUrl, token: await logIn(internalUrl, ADMIN) }
+    const histories = await Promise.all(pushes.parcels(accepted).map((id) => textOf(asker, id, 'all', 'en')))
+    const all = histories.join('\n')
+    expect(accepted.filter((body) => !all.includes(pushes.entryOf(body)))).toEqual([])
+  }
+})

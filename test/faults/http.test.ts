@@ -48,7 +48,7 @@ function sendThenRead(port: number, parts: readonly (string | Uint8Array)[]): Pr
 }
 
 describe('bodies that are too large', () => {
-  test('H1: a body declared over the limit is a 413 that ten clients get to read though they send all of it first, counted, and no row', async () => {
+  test('H1: a body declared over the limit is a 413 that its sender gets to read, and no row', async () => {
     const body = eventOf(8_000_000, '90000002')
     const [rows, counted] = [await world.inbox.count(), await tooLarge()]
     const request = rawRequest('POST', [`Content-Length: ${body.length}`, header(signed(body))], body)

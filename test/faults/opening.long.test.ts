@@ -71,7 +71,7 @@ describe('C1, S8: a start ends with the name of what it cannot open where openin
   }, 60_000)
 })
 
-test('X1: a move to a place that never opens is refused, and a stop after it ends the relay with 0; the folders of a store are made one by one', async () => {
+test('X1: a move to a place that never opens is refused, and a later stop ends with 0', async () => {
   const folder = temporaryFolder()
   mkdirSync(join(folder, 'a'))
   await using relay = await runRelay(writeConfig(folder, NO_CARRIER, { store: `sqlite:${join(folder, 'a/b/c/relay.db')}` }))

@@ -84,7 +84,7 @@ function mostInASecond(times: readonly { readonly atMs: number }[]): number {
 /** Caught up with at ten a second. */
 const OVERDUE = byForm(100, 300)
 
-test('P12: after a day without polls everything due is caught up with at the rate, the longest due first, and then rests', async () => {
+test('P12: after a day without polls all is caught up with at the rate, longest due first', async () => {
   const poller = await openPoller(OVERDUE, 10)
   poller.pass(60_000)
   await poller.wake()
@@ -118,7 +118,7 @@ test('P13: a clock put back by an hour stalls no check by more than its interval
   expect(poller.polled.length).toBeLessThanOrEqual(60)
 })
 
-test('P13: a clock put a day forward and back again neither stalls nor asks more than the rate allows', async () => {
+test('P13: a clock put a day forward and back neither stalls nor exceeds the rate', async () => {
   const poller = await openPoller(40, 10)
   poller.pass(60_000)
   await poller.wake()
@@ -149,7 +149,7 @@ test('P13: a clock that was put back while the relay was down is seen at the nex
   expect(shifts).toEqual([HOUR_MS])
 })
 
-test('P13: a clock put back is noticed within seconds, however rarely the poller wakes: deliveries wait for it too', async () => {
+test('P13: a clock put back is noticed within seconds, however rarely the poller wakes', async () => {
   const { url } = await openCarrier()
   onTestFinished(closeOpened)
   const relay = await startTestRelay(temporaryFolder(), url, { poll: { cron: '0 0 1 1 *' } })
@@ -161,7 +161,7 @@ test('P13: a clock put back is noticed within seconds, however rarely the poller
   await expect.poll(told, { timeout: 60_000 }).toBe(true)
 })
 
-test('P13: who looks at the clock while the schedule is being put back puts it back no second time', async () => {
+test('P13: two looks at the clock at once put the schedule back only once', async () => {
   const turn = Promise.withResolvers<null>()
   const shifts: number[] = []
   const shiftSchedule = async ({ byMs }: { readonly byMs: number }) => {
@@ -176,7 +176,7 @@ test('P13: who looks at the clock while the schedule is being put back puts it b
   expect(shifts).toEqual([HOUR_MS])
 })
 
-test('P12: a poller that dies in the middle lets its parcels go, and the next one asks about each again', async () => {
+test('P12: a poller that dies lets its parcels go, and the next one asks about each', async () => {
   const poller = await openPoller(8, 1000)
   poller.pass(60_000)
   const claimed = await poller.writes.claimDuePolls({ nowMs: poller.now(), limit: 4, leaseMs: 300_000 })
@@ -199,7 +199,7 @@ async function lookUpstream(internalUrl: string) {
   return upstream.parse(await (await ask(internalUrl, await logIn(internalUrl, ADMIN), '/relay/upstream')).json())
 }
 
-test('P1: a carrier that is down is left alone after a few failures, which is told, and an app finds it back', async () => {
+test('P1: a carrier that is down is left alone, which is told, and an app finds it back', async () => {
   const world = await startWorld()
   onTestFinished(() => world.stop())
   const number = 'BR100000001SE'

@@ -38,7 +38,7 @@ const FAULTS = [
 ] as const
 
 test.each(FAULTS.slice(0, byForm(1, FAULTS.length)))(
-  'X3: when code on the thread "%s" %s and nobody catches it, the log says so, the relay ends with 1 and nothing acknowledged is lost',
+  'X3: when the thread "%s" %s uncaught, the log says so, it ends with 1 and loses nothing',
   async (whom, how, message) => {
     const folder = temporaryFolder()
     const preload = join(folder, 'fault.mjs')

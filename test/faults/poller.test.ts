@@ -15,7 +15,7 @@ const entries: readonly PolledEntry[] = [
 ]
 const regressed = () => world.metric('relay_merged_total{result="upstream_regressed"}')
 
-test('P6: a parcel the carrier does not know is a 404 it is not asked about again for a while, and then it is: no 404 is for ever', async () => {
+test('P6: an unknown parcel’s 404 is remembered for a while, and never for ever', async () => {
   const number = 'PS600000001SE'
   const ask = () => world.get(`/v1/status/${number}/all`)
   const first = await ask()
@@ -97,7 +97,7 @@ test('P9: what a push says in one language and polls in two is one entry with th
   expect((await world.get(`/v1/status/${id}/all?language=sv-SE`)).headers.get('content-language')).toBe('sv')
 })
 
-test('P10: a thousand questions of two apps at once about one unknown parcel are one call to the carrier and a thousand answers', async () => {
+test('P10: a thousand questions about one unknown parcel are one call and a thousand answers', async () => {
   const number = 'PS100000001SE'
   world.carrier.says.set(number, () => answerBody({ trackingIds: ['10000001'], statuses: entries }))
   const gate = Promise.withResolvers<void>()

@@ -108,7 +108,7 @@ async function callsCounted({ asker }: ReplicaProcess): Promise<number> {
   return Number(counted)
 }
 
-test(`a replica that stands still while its polls are under way ${PAUSES > 1 ? `(${PAUSES} times) ` : ''}polls nothing when it goes on: another has taken over, no parcel is polled twice within its interval, every call is counted and every entry is told of once`, async () => {
+test(`a replica that stands still during its polls${PAUSES > 1 ? ` (${PAUSES} times)` : ''} polls nothing afterwards`, async () => {
   await using stack = new AsyncDisposableStack()
   const random = seeded(7)
   const carrier = await openSlowCarrier(LANGUAGES[0], () => (LONG ? 50 + random() * 600 : 300))

@@ -21,7 +21,7 @@ const HIT = 'parcel-relay; hit'
 
 type Server = Awaited<ReturnType<typeof startOwnServer>>
 
-test(`S18: while the network swallows everything for ${SWALLOWED_MS / 1000} s each push and read is answered 503 within 1 s, and all is well within 5 s of its end; a stop then waits for no answer of the server`, async () => {
+test(`S18: while the network swallows all for ${SWALLOWED_MS / 1000} s requests are 503, and all recovers in 5 s`, async () => {
   const { proxy, relay, asker } = await startThroughProxy()
   const pushes = distinctPushes(PARCELS)
   const load = startLoad(relay.publicUrl, SENDERS, pushes.next)
@@ -81,7 +81,7 @@ async function expectStopped(relay: RunningProcess, proxy: TcpProxy): Promise<vo
 
 const fewConnections = { settings: { max_connections: '20' } }
 
-test('S18: every route that needs the store answers 503 storage_unavailable, never 500, while the server is down or has no connection to give, and all is well within 5 s', async () => {
+test('S18: every route that needs the store is 503, never 500, while the server is down', async () => {
   await using server = await startOwnServer(fewConnections)
   const { relay, asker } = await startOn(server.url(), { delivery: { allowNetworks: ['127.0.0.0/8'] } })
   await expectNoConnections(server, relay, asker)

@@ -66,7 +66,7 @@ test('R1, R5: without a token an unknown parcel is a 401 too, and the carrier is
   expect(world.carrier.asked.status).toBe(asked)
 })
 
-test('R5: what neither the relay nor the carrier knows is a 404 "not_found", as latest and as all', async () => {
+test('R5: a parcel that relay and carrier do not know is a 404, as latest and as all', async () => {
   for (const kind of ['latest', 'all']) {
     const answer = await world.get(`/v1/status/40000404/${kind}`)
     expect([answer.status, answer.headers.get('content-type'), await problemOf(answer)]).toEqual([
@@ -77,7 +77,7 @@ test('R5: what neither the relay nor the carrier knows is a 404 "not_found", as 
   }
 })
 
-test('R5: while the carrier is down what is known is a 200 with its age, from the store and then from the cache', async () => {
+test('R5: while the carrier is down a known parcel is a 200 with its age', async () => {
   world.carrier.setDown(true)
   for (let time = 0; time < 3; time += 1) {
     const answer = await world.get(PATH)
@@ -87,7 +87,7 @@ test('R5: while the carrier is down what is known is a 200 with its age, from th
   }
 })
 
-test('R5: while the carrier is down a language that is missing is served in another, and marked stale', async () => {
+test('R5: while the carrier is down a missing language is served in another, as stale', async () => {
   const id = '40000002'
   expect((await world.push(pushBody({ trackingIds: [id], texts: { en: 'Arrived' } }))).status).toBe(200)
   world.carrier.setDown(true)
@@ -101,7 +101,7 @@ test('R5: while the carrier is down a language that is missing is served in anot
   expect(await answer.text()).toContain('"detailedStatusDescription":"Arrived"')
 })
 
-test('R5: while the carrier is down what is not known is a 503 with Retry-After, never a 404, and once it is up it is found', async () => {
+test('R5: while the carrier is down an unknown parcel is a 503, never a 404', async () => {
   const [number, id] = ['PS40000003SE', '40000003']
   world.carrier.says.set(number, () => answerBody({ trackingIds: [id] }))
   world.carrier.setDown(true)
@@ -114,7 +114,7 @@ test('R5: while the carrier is down what is not known is a 503 with Retry-After,
   expect((await world.all(number)).statuses).toHaveLength(1)
 })
 
-test('R5: while the store cannot be read nothing is a 404: known and unknown are a 503 with Retry-After', async () => {
+test('R5: while the store cannot be read everything is a 503 with Retry-After', async () => {
   const [fresh, number] = ['40000005', 'PS40000006SE']
   expect((await world.push(pushBody({ trackingIds: [fresh] }))).status).toBe(200)
   world.carrier.says.set(number, () => answerBody({ trackingIds: ['40000006'] }))
@@ -128,7 +128,7 @@ test('R5: while the store cannot be read nothing is a 404: known and unknown are
   for (const identifier of [fresh, number]) expect((await world.all(identifier)).statuses).toHaveLength(1)
 })
 
-test('R8: an entry that is not for consumers has no text for them, whatever a push or a poll said, in any language', async () => {
+test('R8: an entry that is not for consumers has no text for them in any language', async () => {
   const [number, id, secret] = ['PS40000007SE', '40000007', 'for operators only']
   const texts = { en: secret, sv: secret, fi: secret }
   expect((await world.push(pushBody({ trackingIds: [id], displayToConsumer: false, texts: {}, consumer: texts }))).status).toBe(200)

@@ -36,26 +36,23 @@ const MOODS: Readonly<Record<string, (random: Random) => (body: string) => Mood>
   down: () => () => ({ status: 200, afterMs: 0 }),
 }
 
-test.each(STORES)(
-  `F11: relaying under kill -9, ${CYCLES} times over on one store: every event is delivered or dead with its reason, in order (%i)`,
-  async (store) => {
-    const { ledger, acknowledged, found, repeated } = await relayUnderKills(
-      store,
-      CYCLES,
-      (cycle) => cycle >= Math.floor(CYCLES / 4) && cycle < CYCLES / 2,
-    )
-    expect(found).toEqual([])
-    expect(acknowledged.length).toBeGreaterThan(CYCLES * PARCELS)
-    const dead = ledger.map(({ name, deliveries }) => [name, deliveries.filter(({ state }) => state === 'dead').length] as const)
-    const { failing, ...others } = Object.fromEntries(dead)
-    // What was refused for ever is dead; an endpoint that was down for some of the time lost nothing.
-    expect(failing).toBeGreaterThanOrEqual(acknowledged.filter(isPoison).length)
-    expect(others).toEqual({ quick: 0, slow: 0, down: 0 })
-    // Some were between being sent and being marked; never more than were handed out.
-    if (LONG) expect(repeated).toBeGreaterThan(0)
-    expect(repeated).toBeLessThanOrEqual(CYCLES * PER_ENDPOINT * CLAIMS_PER_ATTEMPT * ledger.length)
-  },
-)
+test.each(STORES)(`F11: kill -9 while relaying, ${CYCLES} times, leaves each event delivered or dead, in order (%i)`, async (store) => {
+  const { ledger, acknowledged, found, repeated } = await relayUnderKills(
+    store,
+    CYCLES,
+    (cycle) => cycle >= Math.floor(CYCLES / 4) && cycle < CYCLES / 2,
+  )
+  expect(found).toEqual([])
+  expect(acknowledged.length).toBeGreaterThan(CYCLES * PARCELS)
+  const dead = ledger.map(({ name, deliveries }) => [name, deliveries.filter(({ state }) => state === 'dead').length] as const)
+  const { failing, ...others } = Object.fromEntries(dead)
+  // What was refused for ever is dead; an endpoint that was down for some of the time lost nothing.
+  expect(failing).toBeGreaterThanOrEqual(acknowledged.filter(isPoison).length)
+  expect(others).toEqual({ quick: 0, slow: 0, down: 0 })
+  // Some were between being sent and being marked; never more than were handed out.
+  if (LONG) expect(repeated).toBeGreaterThan(0)
+  expect(repeated).toBeLessThanOrEqual(CYCLES * PER_ENDPOINT * CLAIMS_PER_ATTEMPT * ledger.length)
+})
 
 const always = () => true
 /** The last waiting of a parcel that has waited longest: no later one names it, and its push was answered before the kill, so it is owed. */

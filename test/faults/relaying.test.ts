@@ -15,7 +15,7 @@ const PER_ENDPOINT = 4
 const parcels = (count: number): readonly Buffer[] =>
   Array.from({ length: count }, (_, at) => pushBody({ trackingIds: [String(7000 + at)] }))
 
-test('O5: what was sent and not marked when the relay was killed is sent again under its id, and nothing else is', async () => {
+test('O5: deliveries sent and not marked before a kill are sent again under their ids', async () => {
   let onArrival = (_count: number): void => undefined
   let count = 0
   const mood = (): Mood => {
@@ -80,7 +80,7 @@ async function startHanging(drip: string): Promise<string> {
   return `http://127.0.0.1:${address.port}/`
 }
 
-test('O4: endpoints that swallow, drip or refuse everything hold back no other, though all their slots are taken', async () => {
+test('O4: endpoints that swallow, drip or refuse everything hold back no other', async () => {
   await using healthy = await startMoodyReceiver(KEY, () => ({ status: 200, afterMs: 0 }))
   const urls = [
     await startHanging(''),

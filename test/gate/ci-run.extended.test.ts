@@ -46,7 +46,7 @@ test('the last line of the gate is honest when the runner wrote no report', () =
   expect(summaryOf(['', 1])).toEqual(['0 passed, 1 failed\n', 1])
 })
 
-test('the gate can be run, and runs the three test commands of package.json and every other check', () => {
+test('the gate runs the three test commands of package.json and every other check', () => {
   expect(() => accessSync(RUN, constants.X_OK)).not.toThrow()
   const script = readFileSync(RUN, 'utf8')
   for (const step of ['npm ci', 'npm test --', 'npm run test:extended --', 'npm run test:stress --', 'npm run check:static'])

@@ -148,7 +148,7 @@ test('a post on a new connection that is reset is an attempt, and is not repeate
   expect(requests).toHaveLength(1)
 })
 
-test('a question to the carrier on a reused connection that is reset is asked again, and both count', async () => {
+test('a question on a reused connection that is reset is asked again, and both count', async () => {
   const json = (body: string) =>
     `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
   // The first connection serves the token and is reset at the question.

@@ -29,7 +29,7 @@ function watch() {
   return { disk, sign, look, lines, break: () => (measured = () => Promise.reject(new Error('gone'))) }
 }
 
-test('S5: the disk is short below the limit and no longer at it, for other threads too; each change is logged once', async () => {
+test('S5: the disk is short below the limit, for other threads too, and logged once', async () => {
   const { disk, sign, look, lines } = watch()
   await look({ freeBytes: 256 * MB - 1 })
   await look({ freeBytes: 1 })
@@ -55,7 +55,7 @@ test('when the disk cannot be measured, the last state stands and the failure is
   expect(lines.map(({ level }) => level)).toEqual(['warn', 'warn'])
 })
 
-test('S5: an observation is refused before it reaches the store while the disk is short, with a Retry-After', async () => {
+test('S5: an observation is refused before the store while the disk is short', async () => {
   let trouble: DiskTrouble | null = 'short'
   const taken: unknown[] = []
   const recorder: Recorder = {

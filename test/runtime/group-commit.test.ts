@@ -90,7 +90,7 @@ test('as many batches are under way as may be just then', async () => {
   await Promise.all(submitted)
 })
 
-test('no sender is answered before the commit, and the commit is reported before any sender is answered', async () => {
+test('no sender is answered before the commit and its report', async () => {
   const { commit, batches, told } = open()
   const submitted = commit.submit(push('a')).then(() => void told.push('sender'))
   await settled()
@@ -133,7 +133,7 @@ test('X7: observations beyond the limit of the queue are refused at once, with a
   expect(await Promise.all(waiting)).toHaveLength(7)
 })
 
-test('S9: on a slow disk, an observation that has waited too long is refused, and the others get their turn', async () => {
+test('S9: on a slow disk an observation that has waited too long is refused', async () => {
   const { commit, batches, pass } = open()
   const first = commit.submit(push('a'))
   await settled()
@@ -165,7 +165,7 @@ test('is drained when nothing waits and nothing is being committed', async () =>
   await Promise.all([submitted, drain])
 })
 
-test('a batch that could not be committed is tried again once a second until a commit works, and only the last one is kept', async () => {
+test('a batch that failed is tried once a second until a commit works', async () => {
   const { commit, batches, told, second, timers } = open()
   const refused = (name: string) => expect(commit.submit(push(name))).rejects.toMatchObject({ code: 'storage_unavailable' })
   for (const [at, name] of ['a', 'b'].entries()) {
@@ -189,7 +189,7 @@ test('a batch that could not be committed is tried again once a second until a c
   expect([told, timers, batches.length]).toEqual([['failed', 'committed'], [], 5])
 })
 
-test('what was refused is not tried again once another commit has worked, nor after the relay has begun to stop', async () => {
+test('a refused batch is not tried again after another commit has worked, or at a stop', async () => {
   const { commit, batches, second } = open()
   const codeOf = (name: string) => commit.submit(push(name)).catch((error: { code: string }) => error.code)
   const sent = codeOf('a')

@@ -42,7 +42,7 @@ test('wakes every second when that is what the expression says', () => {
   expect(wokenAt).toHaveLength(20)
 })
 
-test('P13: a clock put back by an hour, or by ten years, holds the schedule up by no more than its interval', () => {
+test('P13: a clock put back holds the schedule up by no more than its interval', () => {
   for (const backMs of [HOUR_MS, 10 * 365 * 24 * HOUR_MS]) {
     const { wokenAt, pass, jump } = openSchedule('* * * * *')
     pass(2 * MINUTE_MS)

@@ -77,7 +77,7 @@ test('the spec client refuses another content type', () => {
   expect(() => assertAll({ ...answerWith(entry), contentType: 'text/html' })).toThrow('application/json')
 })
 
-test('a parcel is found by each of its identifiers, and by its number only when the carrier knows no more', async () => {
+test('a parcel is found by each identifier, and by its number while the carrier knows it', async () => {
   await using sandbox = await stillSandbox({ parcels: 10, mix: { numberOnly: 0.5 } })
   await sandbox.finish()
   const token = await tokenOf({ ...account, baseUrl: sandbox.url })

@@ -90,7 +90,7 @@ test('duplicates bring the same bytes twice', async () => {
   expect(bodiesOf(run.receiver)).toEqual(records.flatMap(({ body, copies }) => Array.from({ length: copies }, () => body)).toSorted())
 })
 
-test('reorder shuffles the pushes of a parcel without losing any, and counts those that were overtaken', async () => {
+test('reorder shuffles a parcel’s pushes, loses none, and counts the overtaken', async () => {
   // Without equal entries: their bodies are equal, and an overtaken twin could not be told from here.
   await using run = await pushed({ reorder: 100 }, { hard: 0 })
   const { events, reordered } = run.sandbox.stats().pushes

@@ -9,7 +9,7 @@ function strangers(source: string): readonly string[] {
   return imported.filter((name) => !name.startsWith('node:') && !/^\.\/[a-z-]+\.ts$/.test(name))
 }
 
-test('the sandbox imports nothing but itself and the platform, so that it can share no bug with the relay', () => {
+test('the sandbox imports nothing but itself and the platform', () => {
   const files = readdirSync(room)
   expect(files.length).toBeGreaterThan(10)
   for (const file of files) expect([file, strangers(readFileSync(new URL(file, room), 'utf8'))]).toEqual([file, []])

@@ -167,7 +167,7 @@ test('a parcel keeps its first tracking id in every push and answer', async () =
   expect(grown).toBe(whole.world.tally.trackingIdsAdded)
 })
 
-test('pushes have exactly the fields of the specification, and texts for consumers only when they are for them', async () => {
+test('pushes have exactly the specification’s fields, and texts only for consumers', async () => {
   await using sandbox = await finishedWorld(30)
   const fields =
     'status detailedStatus eventTime location trackingIds distributionType displayToConsumer consumerDescription detailedStatusDescription'

@@ -52,7 +52,7 @@ test.each([
   { columns: 80, rows: 24 },
   { columns: 40, rows: 12 },
   { columns: 10, rows: 4 },
-])('the live picture fits a terminal of $columns columns and $rows rows, so that it can be erased', async (size) => {
+])('the live picture fits a terminal of $columns columns and $rows rows', async (size) => {
   const lines = layOut(await finishedPicture(0.3, () => null), ['push received     AB123456789SE  Created'], size)
   expect(lines.length).toBeLessThan(size.rows)
   for (const line of lines) expect(line.length).toBeLessThan(size.columns)
@@ -70,7 +70,7 @@ test('the live picture of more parcels than fit counts those it leaves out', asy
   expect(layOut(many, [], { columns: 80, rows: 50 }).join('\n')).not.toContain('more parcels')
 })
 
-test('the live view overwrites its lines and never clears the screen, which would fill the scrollback', async () => {
+test('the live view overwrites its lines and never clears the screen', async () => {
   const written: string[] = []
   const output = Object.assign(new PassThrough(), { columns: 80, rows: 24, isTTY: true })
   output.on('data', (chunk) => written.push(String(chunk)))

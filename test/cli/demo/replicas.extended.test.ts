@@ -25,7 +25,7 @@ function isRunning(pid: number): boolean {
   }
 }
 
-test('with --store postgres two replicas share the pushes and the roles, and at the end both answer what the carrier does', async () => {
+test('with --store postgres two replicas share pushes and roles and answer as the carrier', async () => {
   const demo = startDemo(FLAGS)
   expect(await demo.ended).toEqual([0, null])
   const said = demo.lines.join('\n')

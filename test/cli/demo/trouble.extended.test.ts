@@ -16,7 +16,7 @@ const TROUBLE = [
   ['/parcels/AB123456798SE', ['nothing known', 'knows nothing of it']],
 ] as const
 
-test('the portal of a demo shows the trouble that the demo says there is, and the histories complete', async () => {
+test('the portal of a demo shows the announced trouble, and the histories complete', async () => {
   const demo = startDemo(['--free-ports', '--parcels', '6', '--seconds', '3'])
   await demo.said('Ctrl-C ends the demo.')
   expect(demo.lines.join('\n')).toMatch(/There is trouble to look at: the webhook billing fails/)

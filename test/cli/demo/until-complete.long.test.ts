@@ -2,7 +2,7 @@ import { createServer } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { addressOf, startDemo } from './demo-process.ts'
 
-test('the demo as it is shipped uses a free port and says so when its own is in use, and with --until-complete ends by itself with 0', async () => {
+test('the shipped demo finds a free port, says so, and ends with 0 with --until-complete', async () => {
   const occupant = createServer().listen(8090, '127.0.0.1')
   // Whoever has the port already serves the purpose as well.
   occupant.on('error', () => undefined)

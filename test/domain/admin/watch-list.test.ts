@@ -61,7 +61,7 @@ test('an unknown header of a CSV list with one column is reported, not watched a
   expect(readCsv('AB123456789SE\nKOLLIID')).toEqual(['AB123456789SE', 'KOLLIID'])
 })
 
-test('1.1: a number in an NDJSON list, which programs write, may hold nothing but letters and digits', () => {
+test('1.1: a number in an NDJSON list may hold only letters and digits', () => {
   expect(shown(createWatchLineReader('ndjson')('"AB 123 456"'))).toBe('bad')
 })
 

@@ -41,7 +41,7 @@ describe('the headers of a delivery', () => {
     expect(createVerifier([KEY]).verify(body.subarray(1), signature)).toBeNull()
   })
 
-  test('O9: during rotation the old key keeps the header of the specification, and the next one signs a header of its own', () => {
+  test('O9: during rotation the old key keeps the specification’s header, the next signs its own', () => {
     const signer = createDeliverySigner({ current: OLD_KEY, next: KEY }, 'carrier')
     const both = { 'x-service-hmac-sha256': definedHmac(body, OLD_KEY), 'x-service-hmac-sha256-next': definedHmac(body, KEY) }
     expect(signer.headers(content, nowMs)).toMatchObject(both)
@@ -51,7 +51,7 @@ describe('the headers of a delivery', () => {
     })
   })
 
-  test('O9: in a rotation that began with the new key in the header of the specification, the old one signs the header it then had', () => {
+  test('O9: a rotation that began with the new key in the specification’s header ends that way', () => {
     const headers = createDeliverySigner({ current: KEY, previous: OLD_KEY }, 'carrier').headers(content, nowMs)
     expect(headers['x-service-hmac-sha256']).toBe(definedHmac(body, KEY))
     expect(headers['x-service-hmac-sha256-previous']).toBe(definedHmac(body, OLD_KEY))

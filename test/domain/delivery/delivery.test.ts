@@ -88,7 +88,7 @@ describe('settling a delivery', () => {
     expect(settled(rejected(status, retryAfterMs))).toEqual({ state: 'retrying', nextAttemptAtMs: nowMs + waitMs })
   })
 
-  test('a delivery whose schedule is used up is dead, and tells a receiver that said no from one that could not be reached', () => {
+  test('a delivery whose schedule is used up is dead, and says refused or unreachable', () => {
     const dead = (outcome: AttemptOutcome) => settled(outcome, { attempts: usedUp, health: alive })
     expect(dead(rejected(422))).toEqual({ state: 'dead', reason: 'receiver_refused' })
     expect(dead(rejected(302))).toEqual({ state: 'dead', reason: 'receiver_refused' })
@@ -97,7 +97,7 @@ describe('settling a delivery', () => {
     expect(dead(failed('forbidden'))).toEqual({ state: 'dead', reason: 'forbidden' })
   })
 
-  test('O6: no delivery dies of the schedule while its endpoint has had no success since it first failed', () => {
+  test('O6: no delivery dies while its endpoint has had no success since it first failed', () => {
     const firstFailedAtMs = queuedAtMs + 30_000
     const lastSuccesses = fc.oneof(fc.constantFrom(null, queuedAtMs, queuedAtMs + 1, firstFailedAtMs), fc.nat({ max: firstFailedAtMs }))
     fc.assert(
@@ -129,7 +129,7 @@ describe('settling a delivery', () => {
     expect(settle(delivery, accepted, atMs, policy, health, 0.5)).toEqual({ state: 'delivered' })
   })
 
-  test('an attempt is counted with the time of the first that failed; one that we interrupted is not', () => {
+  test('an attempt counts with the time of the first failure; an interrupted one does not count', () => {
     const fresh: Delivery = { attempts: 0, spared: 0, firstFailedAtMs: null }
     const once = countAttempt(fresh, rejected(500), 1_000)
     expect(once).toEqual({ attempts: 1, spared: 0, firstFailedAtMs: 1_000 })
@@ -159,7 +159,7 @@ describe('settling a delivery', () => {
     expect(settled(failed('timeout'), { attempts: usedUp, health: newHealth }).state).toBe('retrying')
   })
 
-  test('an attempt that was not on the schedule uses up nothing of it, and the one that was planned stays planned', () => {
+  test('an attempt outside the schedule uses up nothing of it', () => {
     const once: Delivery = { attempts: 2, spared: 0, firstFailedAtMs: queuedAtMs }
     const spared = countAttempt(once, rejected(500), nowMs, true)
     expect(spared).toEqual({ attempts: 3, spared: 1, firstFailedAtMs: queuedAtMs })
@@ -173,17 +173,17 @@ describe('settling a delivery', () => {
     expect(settle(exhausted, rejected(500), nowMs, policy, alive, 0.5).state).toBe('retrying')
   })
 
-  test('our own stopping says nothing of the endpoint: the delivery is due at once and nobody is blamed', () => {
+  test('an attempt that a stop interrupts blames nobody, and its delivery is due at once', () => {
     expect(settled(failed('interrupted'), { attempts: usedUp, health: worn })).toEqual({ state: 'retrying', nextAttemptAtMs: nowMs })
     expect(healthThen(worn, failed('interrupted'), nowMs)).toBe(worn)
   })
 
-  test('what is no longer kept cannot be sent: the delivery is dead at once, says so, and nobody is blamed', () => {
+  test('a delivery whose bytes are no longer kept is dead at once, and blames nobody', () => {
     expect(settled(failed('body_gone'), { health: worn })).toEqual({ state: 'dead', reason: 'body_gone' })
     expect(healthThen(worn, failed('body_gone'), nowMs)).toBe(worn)
   })
 
-  test('O15: a clock that jumps back kills nothing, and what is retried is never due in the past of that clock', () => {
+  test('O15: a clock that jumps back kills nothing and makes no retry due in its past', () => {
     const jumps = fc.integer({ min: 0, max: 10 * 365 * 24 }).map((hours) => nowMs - hours * HOUR_MS)
     fc.assert(
       fc.property(anyFailure, jumps, fc.integer({ min: 1, max: 20 }), (outcome, atMs, attempts) => {

@@ -19,7 +19,7 @@ test('O9: a second rotation replaces the next key, and never the one that receiv
   expect(rotateKeys(rotating, 'newer', NOW + DAY_MS).current).toBe('new')
 })
 
-test('O9: the overlap can be ended, and ends when a receiver takes what the next key signed; what an earlier next key signed ends nothing', () => {
+test('O9: the overlap ends by order, or when a receiver takes what the next key signed', () => {
   expect(endOverlap(rotating, NOW)).toEqual(onlyKey('new', NOW))
   expect(endOverlap(onlyKey('old'), NOW)).toBeNull()
   expect(endOverlap(rotating, NOW + DAY_MS)).toBeNull()

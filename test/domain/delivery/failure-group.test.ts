@@ -19,7 +19,7 @@ const shown = (results: readonly AttemptResult[]) =>
     .map(({ status, reason, count, answerStart }) => [status ?? reason, count, String(answerStart)])
     .sort((a, b) => (String(a) < String(b) ? -1 : 1))
 
-test('attempts that failed with equal answers are counted together, with the first, the last and its answer', () => {
+test('failures with equal answers are counted together, with the first, the last and the answer', () => {
   const [group, ...others] = groupFailures(attempts(answered(422, 'no'), answered(200, 'no'), answered(422, 'no')))
   expect(others).toEqual([])
   expect(group).toMatchObject({ endpointId: '1', status: 422, reason: null, count: 2, deliveryId: 102 })

@@ -24,7 +24,7 @@ describe('7.4: an endpoint that no config names', () => {
     expect(lookAtUnnamed(state, first, { ...look, nowMs: 1e9, passedMs: MINUTE_MS })).toMatchObject({ sinceMs: 1000, forMs: MINUTE_MS })
   })
 
-  test('it is not removed before the time is over, nor while every config is older than its last naming', () => {
+  test('it stays until the time is over and every config is newer than its last naming', () => {
     const seen = { id: '7', sinceMs: 1000, forMs: REMOVE_AFTER_MS, disabled: null }
     expect(isToBeRemoved({ ...seen, forMs: REMOVE_AFTER_MS - 1 }, 2000, REMOVE_AFTER_MS)).toBe(false)
     expect(isToBeRemoved(seen, 999, REMOVE_AFTER_MS)).toBe(false)

@@ -11,7 +11,7 @@ test('6.6: an endpoint keeps what it was sent as backfill when that is turned of
   expect(isInAudience({ kind: 'rest', at: 15 }, span)).toBe(false)
 })
 
-test('6.6: backfill that is turned off and on again and again with nothing recorded between adds nothing to keep', () => {
+test('6.6: backfill that is switched with nothing recorded between adds nothing to keep', () => {
   expect(turned(10, 20, 20, 20, 20, 30, 30)).toEqual({ from: 30, to: null, earlier: [[10, 30]] })
   expect(turned(10, 10, 10)).toEqual({ from: 10, to: null, earlier: [] })
 })

@@ -44,7 +44,7 @@ const cases = fc.tuple(
   fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 1, maxLength: 4 }),
 )
 
-test('P8: decided alone, any order, repetition, split and batching of observations gives the bytes of the model', () => {
+test('P8: any order, repetition, split and batching of observations gives the model’s bytes', () => {
   let joins = 0
   fc.assert(
     fc.property(cases, ([[all, again], sizes]) => {
@@ -57,7 +57,7 @@ test('P8: decided alone, any order, repetition, split and batching of observatio
   expect(joins).toBeGreaterThan(RUNS / 6)
 })
 
-test('P8: copies of a listing, and another that could join between them, give the same bytes in every order, repeated and batched', () => {
+test('P8: copies of a listing around another give the same bytes in every order', () => {
   const expected = answers(recordAll(copiesAroundAnother))
   for (const order of everyOrder(copiesAroundAnother)) {
     for (const again of [order, order.toReversed()]) {

@@ -32,7 +32,7 @@ test('2.8: entries whose parts prove to be one are told as united', () => {
   expect(kindsOf(apart, aPush({ eventTime: '2026-03-01T10:00:00.100Z', location: 'Umeå' }))).toContain('united')
 })
 
-test('an entry whose first sighting turns out to be another’s is told of as set apart, though it reads as before', () => {
+test('an entry whose first sighting proves to be another’s is told of as set apart', () => {
   const seen = [
     aPush({ eventTime: '2026-03-01T10:00:00Z', location: null }),
     aPush({ eventTime: '2026-03-01T10:00:00.100Z', location: 'Lund' }),

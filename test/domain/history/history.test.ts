@@ -97,7 +97,7 @@ function foundPlainly(sightings: readonly KeptSighting[]): readonly (readonly Ke
   return entries.map(({ members }) => members)
 }
 
-test('2.3: each sighting joins the first entry that takes it, one of exactly its key before one that fits', () => {
+test('2.3: each sighting joins the first entry that takes it, its exact key first', () => {
   const sighting = fc.record({
     eventTime: fc.constantFrom(...['', '.250', '.500', '.750'].map((fraction) => `2026-03-01T10:00:00${fraction}Z`)),
     location: fc.constantFrom(null, null, 'Lund', 'Umeå'),
@@ -125,7 +125,7 @@ test('2.4: equal pushes collapse', () => {
   expect(entriesOf(aPush(), aPush(), aPush())).toHaveLength(1)
 })
 
-test('2.4: k equal entries of one answer are k entries, however many pushes and polls tell of them', () => {
+test('2.4: k equal entries of one answer are k entries, however often they are reported', () => {
   const twice = aPoll({ statuses: [{}, {}] })
   const again = aPoll({ statuses: [{}, {}], askedAtMs: NOON + HOUR_MS, language: 'sv' })
   expect(entriesOf(aPush(), twice, again, aPush())).toHaveLength(2)
@@ -149,7 +149,7 @@ test('2.5: a text withdrawn by a later answer is served as withdrawn', () => {
   })
 })
 
-test('2.5: what no poll has said comes from pushes: non-empty before empty, then the bytewise greatest', () => {
+test('2.5: texts that no poll has come from pushes: non-empty first, then the bytewise greatest', () => {
   const source = present(
     aPush({ texts: { sv: '' }, distributionType: 'Home' }),
     aPush({ texts: { sv: 'A' }, distributionType: '' }),
@@ -174,7 +174,7 @@ test('2.6: what is not for consumers is served without a text for them, whatever
   expect(readBack(encodeAll(source, ['en']).body)).toMatchObject({ statuses: [{ consumerDescription: null, displayToConsumer: false }] })
 })
 
-test('2.7: unknown fields of polls are served again after the known ones, numbers as they were written', () => {
+test('2.7: unknown fields of polls are served after the known ones, numbers as written', () => {
   const written = answerBody({ statuses: [{ weight: 1 }], extra: { carrierNote: { deep: [1] } } }).toString()
   const body = Buffer.from(written.replace('"weight":1', '"weight":12345678901234567890,"tiny":1e400,"zero":-0'))
   const reading = parseAllAnswer(body, { asked: 'AB123456789SE', language: 'en', contentLanguage: null, askedAtMs: NOON })
@@ -197,7 +197,7 @@ test('3.1: newest first by instant, and the order answer decides where instants 
   expect(order).toEqual(['Z', 'B', 'C', 'A', 'X'])
 })
 
-test('3.3: latest is the first of the history, never what arrived last and never what says delivered', () => {
+test('3.3: latest is the first of the history, whatever arrived last or says delivered', () => {
   const delivered = aPush({
     status: 'DeliverySucceeded',
     detailedStatus: 'DeliverySucceededMailbox',
@@ -213,7 +213,7 @@ test('3.3: a known parcel without entries has an empty history and no latest', (
   expect(encodeLatest(source, ['en'])).toBeNull()
 })
 
-test('4.1: a language is its exact tag, then its primary subtag, then the configured ones, then any', () => {
+test('4.1: a language is its exact tag, its primary subtag, the configured ones, then any', () => {
   const source = present(aPush({ texts: { sv: 'Framme', fi: 'Perillä' } }))
   const served = (...languages: string[]) => encodeAll(source, languages)
   expect(served('sv-se', 'sv', 'en').contentLanguages).toEqual(['sv'])

@@ -20,7 +20,7 @@ const answers = fc.array(answer, { size: 'max', minLength: 10, maxLength: 80 })
 const seed = 20261125
 const RUNS = casesOf(500, 80)
 
-test('3.2: which answers are kept does not depend on the order they came in, nor on when others were dropped', () => {
+test('3.2: which answers are kept does not depend on their order, nor on when others went', () => {
   let dropped = 0
   const property = fc.property(
     answers.chain((all) => fc.tuple(fc.constant(all), fc.shuffledSubarray(all, { minLength: all.length }))),

@@ -23,7 +23,7 @@ const probeInVain = (breaker: Breaker, question: string | null = null) =>
   afterFailure(startProbe(breaker), { ...failure(question, breaker.restUntilMs), wasProbe: true })
 const restOf = (breaker: Breaker, sinceMs: number) => breaker.restUntilMs - sinceMs
 
-test('P1: it stays closed until as many failures in a row as it takes, and an answer starts the count anew', () => {
+test('P1: it stays closed until enough failures in a row, and an answer starts the count anew', () => {
   expect(failed(FAILURES_TO_OPEN - 1).state).toBe('closed')
   expect(opened.state).toBe('open')
   expect(afterAnswer(opened, 'PD1')).toEqual(closedBreaker)
@@ -75,7 +75,7 @@ test('a probe with a question that fails always makes no rest longer', () => {
   expect(probeInVain(again, 'new').rests).toBe(2)
 })
 
-test('an app that repeats a question that failed waits for the rest, and an app with another may probe sooner', () => {
+test('an app that repeats a failed question waits for the rest; another may probe sooner', () => {
   const resting = ['a', 'b', 'c', 'd'].reduce((breaker, question) => probeInVain(breaker, question), failedFor(numbers(FAILURES_TO_OPEN)))
   const soon = resting.failedAtMs + 6000
   expect(admit(resting, 'app', 'PD1', soon).kind).toBe('rest')
@@ -94,7 +94,7 @@ test('an app may probe long before the schedule may', () => {
   expect(admit(resting, 'schedule', 'PD1', soon).kind).toBe('rest')
 })
 
-test('what left before it opened makes no rest longer, and a probe that says nothing lets the next one go', () => {
+test('calls from before it opened make no rest longer; an empty probe lets the next one go', () => {
   expect(failed(20).restUntilMs).toBe(opened.restUntilMs)
   const probing = startProbe(opened)
   expect(admit(afterNoVerdict(probing, true), 'schedule', 'PD1', opened.restUntilMs)).toEqual({ kind: 'probe' })

@@ -34,7 +34,7 @@ test('6.1: a parcel is asked about as often as its latest status says', () => {
   expect(dueInHours({ latest: { status: 'constructor', atMs: NOON } })).toBe(1)
 })
 
-test('a parcel of which nothing is known is asked about after a minute, or its interval where that is shorter', () => {
+test('an unknown parcel is asked about after a minute, or its interval where that is shorter', () => {
   const unknown = { latest: null, checkedAtMs: null }
   const first = (defaultMs: number) => nextPoll(facts(unknown), nothingLearnt(), { ...cadence, defaultMs })
   expect(first(HOUR_MS)).toMatchObject({ kind: 'at', atMs: NOON + 60_000 })
@@ -61,7 +61,7 @@ test('6.1: a delivered parcel gets a closing check, a tail, then no more', () =>
   expect(checks).toEqual([0, 1, 24, 72, 'delivered'])
 })
 
-test('6.1: while pushes are healthy the first of the tail is the closing check, and only the last follows', () => {
+test('6.1: while pushes are healthy the tail’s first is the closing check, its last follows', () => {
   const latest = { status: 'DeliverySucceeded', atMs: NOON }
   const healthy = { pushHealth: 'healthy' } as const
   expect(dueInHours({ latest, checkedAtMs: null }, healthy)).toBe(1)
@@ -69,7 +69,7 @@ test('6.1: while pushes are healthy the first of the tail is the closing check, 
   expect(dueInHours({ latest, checkedAtMs: NOON + 72 * HOUR_MS }, healthy)).toBe('delivered')
 })
 
-test('6.1: a parcel of which nothing is known is asked about at once, but for a push that may be on its way', () => {
+test('6.1: an unknown parcel is asked about at once, but for a push that may be on its way', () => {
   expect(Number(dueInHours({ latest: null, checkedAtMs: null })) * 60).toBeCloseTo(1)
   expect(dueInHours({ latest: null })).toBe(1)
 })
@@ -90,7 +90,7 @@ test('6.1: a push or a question revives what was stale', () => {
   expect(dueInHours({ latest: { status: 'Ingested', atMs: NOON - 40 * DAY_MS }, activatedAtMs: NOON })).toBe(1)
 })
 
-test('6.1: a push or a question revives what was delivered, for one check no sooner than its interval after the last', () => {
+test('6.1: a push or a question revives a delivered parcel for one check after its interval', () => {
   const latest = { status: 'DeliverySucceeded', atMs: NOON - 10 * DAY_MS }
   const revived = (checkedAtMs: number) => dueInHours({ latest, checkedAtMs, activatedAtMs: NOON })
   expect(revived(NOON - 5 * DAY_MS)).toBe(0)
@@ -98,7 +98,7 @@ test('6.1: a push or a question revives what was delivered, for one check no soo
   expect(revived(NOON)).toBe('delivered')
 })
 
-test('6.1: a delivery that a push tells of later than the last check was made is checked, tail or no tail', () => {
+test('6.1: a delivery that a push tells of after the last check is checked', () => {
   const late = facts({ latest: { status: 'DeliverySucceeded', atMs: NOON - 2000 }, checkedAtMs: NOON - 1000, activatedAtMs: NOON })
   expect(nextPoll(late, nothingLearnt(), { ...cadence, tailMs: [] })).toMatchObject({ kind: 'at', atMs: NOON - 1000 + HOUR_MS })
   expect(nextPoll({ ...late, checkedAtMs: NOON - HOUR_MS }, nothingLearnt(), { ...cadence, tailMs: [] })).toMatchObject({

@@ -50,7 +50,7 @@ test('6.1: an app that asks starts the polls of a stale parcel again, though the
   expect(nextPoll(failedAt(40, { activatedAtMs: START + 40 * DAY_MS }), model(), cadence).kind).toBe('at')
 })
 
-test('6.1: time in which the carrier answered nobody makes nothing stale, while it lasts and after it', () => {
+test('6.1: time in which the carrier answers nobody makes nothing stale', () => {
   const lasting = afterNoAnswer(noSilence, START + 5 * DAY_MS)
   expect(nextPoll(failedAt(60), model(lasting), cadence).kind).toBe('at')
   const over = afterAnswer(lasting, START + 60 * DAY_MS)
@@ -60,7 +60,7 @@ test('6.1: time in which the carrier answered nobody makes nothing stale, while 
   expect(answered(86)).toEqual({ kind: 'stopped', reason: 'stale' })
 })
 
-test('a silence lasts from the first poll without an answer to the next with one; shorter than an hour it does not count', () => {
+test('a silence lasts from the first unanswered poll to the next answer, and an hour at least', () => {
   const silent = afterNoAnswer(afterNoAnswer(noSilence, START), START + HOUR_MS)
   expect(silent.sinceMs).toBe(START)
   expect(afterAnswer(silent, START + HOUR_MS - 1)).toEqual(noSilence)

@@ -81,7 +81,7 @@ test('of a silence that is noticed before anything counts as missed, all that wa
   expect(audience('x'.repeat(9), noticed, START + 2 * HOUR_MS).missedSincePush).toBe(9)
 })
 
-test('operators are told of all that showed a silence, though it counts as missed only after the grace', () => {
+test('operators are told of every entry that shows a silence, missed or not yet', () => {
   const nowMs = START + 3 * HOUR_MS
   const noticed = afterUnpushedEntries(healthy, { found: 9, overdue: 8, settledToMs: nowMs - 15 * MINUTE_MS, nowMs })
   expect(unpushedSinceLast(noticed)).toBe(9)
@@ -124,14 +124,14 @@ test('what was lost in a silence does not count against the pushes after it', ()
 
 const MINUTES_AFTER = (minutes: number) => ({ settledToMs: START + 2 * HOUR_MS + minutes * MINUTE_MS })
 
-test('entries that wait for their push longer than the grace are silence before they count as missed', () => {
+test('entries that wait for their push longer than the grace are silence before they are missed', () => {
   const unpushed = (overdue: number) => ({ found: overdue, overdue, ...MINUTES_AFTER(0) })
   expect(afterReview(healthy, unpushed(1)).health).toBe('healthy')
   expect(afterReview(healthy, unpushed(5)).health).toBe('silent')
   expect(afterReview(newPushChannel, unpushed(100)).health).toBe('unknown')
 })
 
-test('the more pushes are lost while they come, the more losses in a row it takes to call it silence', () => {
+test('the more pushes are lost, the more losses in a row it takes to call it silence', () => {
   const needed = (channel: PushChannel) =>
     [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12].find(
       (overdue) => afterReview(channel, { found: overdue, overdue, ...MINUTES_AFTER(0) }).health === 'silent',
@@ -141,7 +141,7 @@ test('the more pushes are lost while they come, the more losses in a row it take
   expect(needed(twentieth ?? healthy)).toBeLessThan(needed(fifth ?? healthy))
 })
 
-test('when pushes are usual at the hour and none comes, what polls go on finding is silence as soon as the grace is over', () => {
+test('where pushes are usual and none comes, entries found by polls are silence after the grace', () => {
   const yesterday = audience('.'.repeat(300))
   const today = audience('.', yesterday, START + 24 * HOUR_MS)
   const after = (minutes: number, found: number) =>
@@ -150,7 +150,7 @@ test('when pushes are usual at the hour and none comes, what polls go on finding
   expect(after(2, 6)).not.toBe('silent')
 })
 
-test('a day on which none of the usual pushes comes is no silence while polls find next to nothing', () => {
+test('a day without the usual pushes is no silence while polls find next to nothing', () => {
   const yesterday = audience('.'.repeat(300))
   const today = audience('.', yesterday, START + 24 * HOUR_MS)
   expect(afterReview(today, { found: 1, overdue: 1, settledToMs: START + 29 * HOUR_MS }).health).not.toBe('silent')
@@ -165,7 +165,7 @@ test('a night in which polls find what the day lost is not taken for a loss of m
   expect(night.health).toBe('healthy')
 })
 
-test('while many pushes are lost, what polls find is no silence by the habit of the hour, only by losses in a row', () => {
+test('while many pushes are lost, only losses in a row are silence', () => {
   const lossyToday = audience('..x'.repeat(100))
   const after = (overdue: number) => afterReview(lossyToday, { found: 20, overdue, settledToMs: START + 20 * HOUR_MS }).health
   expect(lossyToday.health).toBe('lossy')

@@ -27,7 +27,7 @@ function damageIndex(store: string, index: string): void {
   closeSync(file)
 }
 
-test('S7: on a damaged page that only pushes touch, pushes are 503, and so is /readyz, whatever else the store still takes', async () => {
+test('S7: pushes that meet a damaged page are 503, and so is /readyz', async () => {
   const folder = temporaryFolder()
   const first = await startedOn(folder)
   const early = distinctPushes(20, 'early')

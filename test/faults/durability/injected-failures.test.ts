@@ -47,7 +47,7 @@ for (const fault of byForm(
   const { row, calls, error, some } = fault
   const pieces = LONG ? PIECES : [some]
   test.each(pieces.map((whens) => ({ whens, from: whens[0], to: whens.at(-1) })))(
-    `${row}, F3: ${error} of ${calls}, from any call on, is never a false 200 and leaves nothing damaged (calls $from to $to)`,
+    `${row}, F3: ${error} of ${calls} is never a false 200 and damages nothing ($from to $to)`,
     async ({ whens }) => {
       const folder = temporaryFolder()
       const left = [...whens]

@@ -31,7 +31,7 @@ async function stop(relay: TracedRelay): Promise<void> {
   await relay.ended
 }
 
-test('S11: a store under a second name is not opened twice: its lock is beside the file that a link leads to, and the kernel says who has that of a hard link open', async () => {
+test('S11: a store under a second name, by a link of any kind, is not opened twice', async () => {
   const folder = temporaryFolder()
   const store = join(folder, 'relay.db')
   const first = await startedOn(folder)
@@ -58,7 +58,7 @@ test('S11: a store under a second name is not opened twice: its lock is beside t
   expect(await statusOf(again, 'by the link')).toBe(200)
 })
 
-test('a file of the store deleted or replaced while the relay runs: pushes and orders are 503 within a second instead of a 200 into nothing, until it is back', async () => {
+test('a store file that is deleted or replaced makes writes 503 within a second, until it is back', async () => {
   const outer = temporaryFolder()
   const folder = join(outer, 'store')
   const relay = await startedOn(outer, { sections: { store: `sqlite:${join(folder, 'relay.db')}` } })
@@ -96,7 +96,7 @@ const HARMS = [
 ] as const
 
 test.each(HARMS.slice(0, byForm(1, HARMS.length)))(
-  'a key file that is %s is named at the start, no second key is made, the relay lives, and what waited is delivered once it is restored',
+  'a key file that is %s is named at the start, no second key is made, and nothing is lost',
   async (_name, harm) => {
     await using receiver = await startWebhookReceiver()
     const folder = temporaryFolder()

@@ -86,7 +86,7 @@ test('S8: a folder that cannot be written to is named, exit code 1', async () =>
   await expect(started).rejects.toMatchObject({ code: 1, message: expect.stringContaining(`${join(store, 'relay.db')} cannot be opened`) })
 })
 
-testWith('strace')('S7: a disk that cannot be read at the start ends the relay with the path, and nothing is deleted', async () => {
+testWith('strace')('S7: a disk that cannot be read at the start ends the relay with the path', async () => {
   const folder = temporaryFolder()
   const path = join(folder, 'relay.db')
   const relay = await spawnTraced(folder)
@@ -104,7 +104,7 @@ testWith('strace')('S7: a disk that cannot be read at the start ends the relay w
   expect({ damage, kept: kept.size }).toEqual({ damage: null, kept: bodies.length })
 })
 
-test('S11: a second relay on the same store ends with the pid of the first, and the lock of one that was killed blocks nobody', async () => {
+test('S11: a second relay on a store ends with the first’s pid; a killed one’s lock is free', async () => {
   const folder = temporaryFolder()
   const first = await spawnTraced(folder)
   const second = spawnTraced(folder)

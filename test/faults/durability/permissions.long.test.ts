@@ -29,23 +29,20 @@ const OWNERS_ONLY = Object.fromEntries(['', '-wal', '-shm', '.marker', '.key', '
 /** The most open one shows it. */
 const UMASKS = byForm(['000'], ['000', '022', '077'])
 
-test.each(UMASKS)(
-  'the files of a store, and the folders made for it, are closed to other users though the umask is %s: they hold keys that sign',
-  async (umask) => {
-    const folder = join(temporaryFolder(), 'a', 'b')
-    const relay = await startedOn(join(folder, '..', '..'), {
-      wrapper: ['sh', '-c', `umask ${umask}; exec "$@"`, 'sh'],
-      sections: { store: `sqlite:${join(folder, 'relay.db')}`, delivery: { allowNetworks: ['127.0.0.0/8'] } },
-    })
-    expect((await push(relay.publicUrl, pushBody({}))).status).toBe(200)
-    expect(await addEndpoint(relay)).toBe(201)
-    expect(modesIn(folder)).toEqual(OWNERS_ONLY)
-    expect([folder, join(folder, '..')].map((made) => statSync(made).mode & 0o777)).toEqual([0o700, 0o700])
-    expect(relay.output()).not.toContain('chmod')
-  },
-)
+test.each(UMASKS)('the files and folders of a store are closed to others under umask %s', async (umask) => {
+  const folder = join(temporaryFolder(), 'a', 'b')
+  const relay = await startedOn(join(folder, '..', '..'), {
+    wrapper: ['sh', '-c', `umask ${umask}; exec "$@"`, 'sh'],
+    sections: { store: `sqlite:${join(folder, 'relay.db')}`, delivery: { allowNetworks: ['127.0.0.0/8'] } },
+  })
+  expect((await push(relay.publicUrl, pushBody({}))).status).toBe(200)
+  expect(await addEndpoint(relay)).toBe(201)
+  expect(modesIn(folder)).toEqual(OWNERS_ONLY)
+  expect([folder, join(folder, '..')].map((made) => statSync(made).mode & 0o777)).toEqual([0o700, 0o700])
+  expect(relay.output()).not.toContain('chmod')
+})
 
-test('a store that an earlier version left open to others is named at the start with the command that closes it, and works', async () => {
+test('a store that is open to others is named at the start with the command that closes it', async () => {
   const folder = temporaryFolder()
   const store = join(folder, 'relay.db')
   await (await startedOn(folder)).kill()

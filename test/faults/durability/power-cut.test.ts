@@ -19,7 +19,7 @@ const OK = '\\x48\\x54\\x54\\x50\\x2f\\x31\\x2e\\x31\\x20\\x32\\x30\\x30'
 
 const test = testWith('strace')
 
-test('S2: whatever a power cut leaves of what was not synced, nothing acknowledged is lost and nothing is damaged', async () => {
+test('S2: a power cut loses nothing acknowledged and damages nothing', async () => {
   const { folder, calls, bodies } = await record(CHECKPOINT)
   const { images, lost, damaged } = cutPower(folder, calls, bodies)
   expect(images).toBeGreaterThan(IMAGES * 0.9)

@@ -182,7 +182,7 @@ test('a move whose job cannot be queued is given up', async () => {
   expect(world.calls).toEqual(['abandon: The job could not be queued.', 'close'])
 })
 
-test('a relay follows a move by another replica: it ends its writing, and goes on when that has ended', async () => {
+test('a relay follows another replica’s move: it ends writing, and goes on after it', async () => {
   const world = movesOf({ turns: [] })
   await world.moves.follow()
   expect(world.calls).toEqual(['end writing', 'until moved', 'take over'])

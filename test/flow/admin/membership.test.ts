@@ -62,7 +62,7 @@ test('it knows how many there are, after each share', async () => {
   expect(replica.count()).toBe(1)
 })
 
-test('what it has to give up it holds no more at once, and nobody else may take it before its work has ended', async () => {
+test('a role that must be given up is held no more, and free when its work has ended', async () => {
   const { store, replica, excess, underWay, turn, other } = await joinAndShrink()
   expect(excess.filter((role) => role.startsWith('dispatcher/'))).toHaveLength(1)
   expect(excess.filter((role) => !role.startsWith('dispatcher/'))).toHaveLength(1)
@@ -111,7 +111,7 @@ test('nothing is held from when the lease has run out, before anybody has notice
   expect(events.filter((event) => event === 'lapsed')).toEqual(['lapsed'])
 })
 
-test('what a lapse has ended begins again with the next renewal, though nobody has taken anything over', async () => {
+test('roles that a lapse has ended begin again with the next renewal', async () => {
   const { store, replica, turn, events } = await join(['1'])
   await turn()
   store.setAway(true)

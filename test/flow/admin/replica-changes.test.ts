@@ -37,7 +37,7 @@ async function callsAfter(seen: Partial<Watermarks>, isFirst = false): Promise<r
   return calls
 }
 
-test('each number that has risen calls for what it counts, and the first look for nothing but a move', async () => {
+test('each number that has risen calls for what it counts; the first look only for a move', async () => {
   expect(await callsAfter({})).toEqual([])
   expect(await callsAfter({ sequence: 11 })).toEqual(['committed'])
   expect([await callsAfter({ orders: 11 }), await callsAfter({ endpoints: 11 })]).toEqual([['reordered'], ['reordered']])

@@ -48,7 +48,7 @@ test('a lease lasts its time and no longer, by the monotonic clock', async () =>
   expect(events).toEqual(['lapsed'])
 })
 
-test('a lease does not outlast a suspension of the machine, in which the monotonic clock stands still', async () => {
+test('a lease does not outlast a suspension of the machine', async () => {
   const { store, lease } = await open()
   store.suspend(TTL_MS - 1)
   expect([lease.isValid(), lease.leftMs()]).toEqual([true, 1])
@@ -86,7 +86,7 @@ test('an answer that comes after its own lease has run out gives no lease', asyn
   expect([before.aborted, signal().aborted]).toEqual([true, true])
 })
 
-test('while nobody answers it runs out; under way is aborted once, and what begins after it is renewed is not', async () => {
+test('without an answer the lease runs out once; work after its renewal is not aborted', async () => {
   const { store, lease, events } = await open()
   const before = lease.signal()
   store.setAway(true)

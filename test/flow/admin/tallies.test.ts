@@ -98,7 +98,7 @@ test('further names than a hundred of a kind are counted together', async () => 
   expect([Object.keys(counts).length, counts.others, counts['app:3']]).toEqual([101, 50, 2])
 })
 
-test('what is stored though its answer was lost is not given to the store again as something else', async () => {
+test('counts stored by a flush whose answer was lost are not stored again', async () => {
   const { meter, flush, stored, set } = start()
   meter.pollEnded('found')
   set({ isDown: 'after the commit' })

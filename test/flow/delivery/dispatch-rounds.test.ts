@@ -21,7 +21,7 @@ const claim = (deliveryId: number): ClaimedDelivery => ({
   body: null,
 })
 
-test('an endpoint whose 410 was never written down, since another replica took it over, is sent what is claimed later', async () => {
+test('an endpoint whose 410 was never written down is sent later claims', async () => {
   let term = 0
   const clock = { now: () => 0, monotonic: () => 0 }
   const { log } = createLogBook()

@@ -69,7 +69,7 @@ test('an event is derived and encoded once, however many follow', async () => {
   expect(world.counts.derived).toBeLessThan(2 * world.committed.length)
 })
 
-test('those who are far behind read pages of their own until they meet the end, each event once and in order', async () => {
+test('readers far behind read their own pages until the end, each event once and in order', async () => {
   const world = createWorld()
   world.commit(3000)
   const live = world.readAll(() => 2 * 3500, 100, 2 * 3000)

@@ -34,7 +34,7 @@ test('a round that cannot write down results is an error, and one that had none 
   ])
 })
 
-test('a round that fails because the lease ran out is one warning that says who sends the deliveries again', async () => {
+test('a round that fails because the lease ran out is one warning', async () => {
   const { failures, lease, lose, fail, shown } = open()
   const warning = ['warn', expect.stringContaining('a replica that takes over sends these deliveries again')]
   await fail(3, lose)

@@ -3,7 +3,7 @@ import { anEntry, aView, createWorld, NUMBER } from './serve-world.ts'
 
 const languagesAsked = (world: ReturnType<typeof createWorld>) => world.calls.map(({ language }) => language)
 
-test('4.2: an entry pushed while a language is fetched lacks it, so the answer is not kept as complete', async () => {
+test('4.2: an entry pushed while a language is fetched lacks it', async () => {
   const world = createWorld()
   world.parcels.set(NUMBER, aView({ entries: [anEntry(['en'])] }))
   // As the store has it then: the entry came during the request and is not in its answer.

@@ -42,13 +42,13 @@ test.each(['all', 'latest'] as const)('1.5: the carrier says that it knows nothi
   await expect(world.ask({ kind })).rejects.toEqual(failure('upstream_unavailable'))
 })
 
-test('1.5: a poll has told that the carrier knows nothing, so a carrier that is down since changes nothing', async () => {
+test('1.5: a carrier that is down after a poll found nothing changes nothing', async () => {
   const world = createWatched({}, true)
   world.carrier = async () => unavailable
   await expect(world.ask()).rejects.toEqual(failure('not_found'))
 })
 
-test('1.5: where apps cause no calls, a watched parcel is a 503 until a poll has told what the carrier says', async () => {
+test('1.5: without apps’ calls a watched parcel is a 503 until a poll has answered', async () => {
   const world = createWatched({ fetchUnknown: false })
   await expect(world.ask()).rejects.toEqual(failure('upstream_unavailable', MINUTE_MS))
   world.parcels.set(NUMBER, aView({ entries: [], lastSeenAtMs: null, unknownToCarrier: true }))
@@ -78,7 +78,7 @@ test.each(['rejected', 'bad_response'] as const)(
   },
 )
 
-test('1.5: an answer that can be used ends the rest of a number, and the next one begins with a minute', async () => {
+test('1.5: a usable answer ends a number’s rest, and the next begins with a minute', async () => {
   const world = createWorld()
   for (const answer of [refusal('rejected'), refusal('rejected'), { kind: 'not_found' } as const, refusal('rejected')]) {
     world.carrier = async () => answer
@@ -89,7 +89,7 @@ test('1.5: an answer that can be used ends the rest of a number, and the next on
   await expect(world.ask()).rejects.toEqual(failure('upstream_unavailable', MINUTE_MS))
 })
 
-test("1.5: a rest is never shorter than the carrier's Retry-After, and a carrier that is down makes none", async () => {
+test('1.5: a rest is never shorter than Retry-After, and a carrier that is down makes none', async () => {
   const world = createWorld()
   world.carrier = async () => ({ kind: 'unavailable', reason: 'rejected', retryAfterMs: 10 * MINUTE_MS })
   await expect(world.ask()).rejects.toEqual(failure('upstream_unavailable', 10 * MINUTE_MS))
@@ -100,7 +100,7 @@ test("1.5: a rest is never shorter than the carrier's Retry-After, and a carrier
   await expect(world.ask()).resolves.toBeDefined()
 })
 
-test('4.2: a language for which the carrier refuses the number is asked for again after a minute, then two', async () => {
+test('4.2: a language whose number is refused is asked for again after one minute, then two', async () => {
   const world = createWorld()
   world.parcels.set(NUMBER, aView({ entries: [anEntry(['en'])] }))
   world.carrier = async () => refusal('rejected')

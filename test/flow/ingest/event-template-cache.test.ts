@@ -97,7 +97,7 @@ test('forms that look alike are told apart', () => {
   for (const body of [...beside, ...within, ...beside]) expect(read(body, null)).toEqual(parseWebhookEvent(body, null))
 })
 
-test('a time that does not exist, an encoding and bytes that are no text are refused as by parsing, though the form is known', () => {
+test('a known form with a bad time, encoding or bytes is refused as by parsing', () => {
   const { read } = reader()
   const known = writings(event({}))
   for (const body of known) read(body, null)
@@ -106,7 +106,7 @@ test('a time that does not exist, an encoding and bytes that are no text are ref
   expect(read(Buffer.concat([known[0] ?? Buffer.alloc(0), Buffer.from([0xff])]), null)).toEqual({ ok: false, reason: 'utf8' })
 })
 
-test('what is never said again is not looked into, what cannot be told is looked into once, and what is long is not kept', () => {
+test('a text seen once, an ambiguous or a long one is not kept as a template', () => {
   const { read, forms } = reader()
   read(Buffer.from(event({ location: 'once' })(TIMES[0] ?? '', '1001')), null)
   expect([...forms.values()]).toEqual(['met'])

@@ -56,7 +56,7 @@ test('5.2: resolves only once the recorder has', async () => {
   expect(await received).toEqual({ kind: 'expired' })
 })
 
-test('a recorder that fails is a storage_unavailable to try again after; its own word on that stands', async () => {
+test('a recorder that fails is a storage_unavailable, with its own Retry-After if it has one', async () => {
   const broken = createWorld(() => Promise.reject(new Error('SQLITE_FULL')))
   await expect(broken.receive({ body, signatures, contentEncoding: null })).rejects.toMatchObject({
     code: 'storage_unavailable',

@@ -16,7 +16,7 @@ test('the senders of refused pushes are told with how often and when, the last o
   ])
 })
 
-test('of ten thousand senders the last fifty are remembered, and one that goes on sending is not forgotten', () => {
+test('of ten thousand senders the last fifty and those that go on are remembered', () => {
   const { add, list, addresses } = open()
   for (let nth = 0; nth < 10_000; nth++) {
     add(`10.0.${nth}`)

@@ -56,7 +56,7 @@ test('P2: a parcel whose answer hangs takes a place and holds up no other', asyn
   expect([await pass(), inFlight()]).toEqual(['idle', 0])
 })
 
-test('once the carrier cannot be asked nothing more is claimed until the next wake, and what was begun has ended', async () => {
+test('once the carrier cannot be asked, nothing more is claimed until the next wake', async () => {
   const { pass, asked, inFlight } = openPoller(40, (parcelId) => (parcelId === 3 ? 'unavailable' : 'recorded'))
   let last = await pass()
   while (last === 'busy') last = await pass()
@@ -73,7 +73,7 @@ test('a poll that fails in an unforeseen way is logged, and the poller rests and
   expect([asked.length, lines.map(({ level }) => level)]).toEqual([9, ['error']])
 })
 
-test('a poll that ends with the lease of its replica is no failure; its parcel is passed with the next claim, which ends the claim of before', async () => {
+test('a poll that ends with its replica’s lease is no failure, and its claim ends next', async () => {
   const { pass, passed, lines } = openPoller(3, (parcelId) => (parcelId === 2 ? 'lapsed' : 'recorded'))
   for (let passes = 0; passes < 3; passes++) expect(await pass()).toBe('idle')
   expect(passed).toEqual([[], [2], []])

@@ -49,7 +49,7 @@ function openReplicas() {
   }
 }
 
-test('what a replica is taught reaches the poller, once, in what it leaves; the poller learns its own at once', async () => {
+test('lessons of a replica reach the poller once; the poller learns its own at once', async () => {
   const { one, two, told, lessons } = openReplicas()
   one.keeper.learn(sample)
   two.keeper.learn(sample)
@@ -69,7 +69,7 @@ test('what a replica is taught reaches the poller, once, in what it leaves; the 
   ])
 })
 
-test('a second teaches no more than five hundred samples, and what cannot be read is logged and left out', async () => {
+test('a second teaches at most five hundred samples, and an unreadable lesson is left out', async () => {
   const { one, two, told, lessons } = openReplicas()
   for (let count = 0; count < 5000; count++) two.keeper.learn(sample)
   await two.leave()

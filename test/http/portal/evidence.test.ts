@@ -80,7 +80,7 @@ test('a disk that fills says how much room there is, who takes it, and when push
   expect(page).toContain('/docs/operating#when-the-disk-is-full')
 })
 
-test('a full disk says that pushes are refused and polls stopped, what is missing, and nothing beside it is green', () => {
+test('a full disk says that pushes are refused and polls stopped, and nothing is green', () => {
   const disk = { freeBytes: 150 * MB, freeBytesMin: 200 * MB, totalBytes: 40_000 * MB, storeBytes: 39_000 * MB, path: '/data/relay.db' }
   const situation: Situation & Past = {
     ...silent,

@@ -5,7 +5,7 @@ const KB = 1024
 /** As the platform hands a piece of a body over: memory of its own. */
 const piece = (bytes: number, fill: number) => Buffer.from(new ArrayBuffer(bytes)).fill(fill)
 
-test('a body that comes in one piece is that piece, and one that comes in several is their bytes in order', () => {
+test('a body in one piece is that piece, and one in several is their bytes in order', () => {
   const one = createBody(256 * KB)
   const only = piece(2000, 1)
   one.add(only)
@@ -18,7 +18,7 @@ test('a body that comes in one piece is that piece, and one that comes in severa
   expect(createBody(10).bytes()).toHaveLength(0)
 })
 
-test('F8: copied pieces and discarded bodies release their memory without waiting for the garbage collector', async () => {
+test('F8: copied pieces and discarded bodies release their memory at once', async () => {
   const body = createBody(256 * KB)
   const pieces = [piece(64 * KB, 1), piece(64 * KB, 2)]
   for (const each of pieces) body.add(each)

@@ -336,7 +336,7 @@ test('R4: a token without the scope is a 403', async () => {
   expect((await fetch(`${url}/v1/status/AB123456789SE/all`, { headers: { authorization: `Bearer ${token}` } })).status).toBe(403)
 })
 
-test('R2: bad tokens and passwords over the limit of an address are 429, while a valid token is still good', async () => {
+test('R2: bad tokens over an address’s limit are 429, while a valid one is good', async () => {
   const { url, login, get } = await startInternal({ failuresPerMinute: 2 })
   expect((await login({ username: 'keeper', password: 'keys' })).status).toBe(200)
   const guess = () => fetch(`${url}/v1/status/AB123456789SE/all`, { headers: { authorization: 'Bearer guess' } })
@@ -348,7 +348,7 @@ test('R2: bad tokens and passwords over the limit of an address are 429, while a
   expect((await login({ username: 'keeper', password: 'keys' })).status).toBe(200)
 })
 
-test('I15, I17, W3: past the limit of an address no password is looked at, and none that was right before is refused', async () => {
+test('I15, I17, W3: past an address’s limit only known passwords are taken', async () => {
   const { login, looked } = await startInternal({ failuresPerMinute: 5 })
   for (let nth = 0; nth < 3; nth++) expect((await login({ username: 'shop', password: 'secret' })).status).toBe(200)
   // At the same time: none gets past the limit because the others are not decided yet.
@@ -525,7 +525,7 @@ test('a client that expects a 100 before it sends a body gets it', async () => {
   expect(reply.text).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 OK/)
 })
 
-test("an unknown parameter is a 400 that names it on every route under /relay, and is ignored on the carrier's own", async () => {
+test('an unknown parameter is a 400 under /relay, and ignored on the carrier’s own routes', async () => {
   const { url, tokenOf } = await startInternal()
   const headers = { authorization: `Bearer ${await tokenOf('keeper', 'keys')}` }
   const routes = INTERNAL_ROUTES.map(({ method, path }) => ({ method: method.toUpperCase(), path: path.replace(/:\w+/g, 'AB123456789SE') }))

@@ -44,7 +44,7 @@ async function startHeld(requests: number) {
   return { server, socket, held, said: () => said }
 }
 
-test('R7: of many requests that come at once on a connection eight are looked at, each further one when an answer was taken', async () => {
+test('R7: of many requests on a connection eight are looked at, then one per answer', async () => {
   const { socket, held, said } = await startHeld(40)
   for (let nth = 0; nth < 40; nth++) {
     await expect.poll(() => held.length).toBe(Math.min(nth + AT_ONCE, 40))
@@ -90,7 +90,7 @@ test('R7: who takes nothing of an answer is cut off, and what waited behind it i
   socket.destroy()
 })
 
-test('F9: connections on which many requests came take turns: none is through with its own while others have waited', async () => {
+test('F9: connections with many requests take turns', async () => {
   const answered = Array.from({ length: 10 }, () => 0)
   let least = 0
   const server = await start((req, res) => {
@@ -107,7 +107,7 @@ test('F9: connections on which many requests came take turns: none is through wi
   for (const socket of sockets) socket.destroy()
 })
 
-test('F9: requests that wait are bounded over all connections: beyond it the one with most is closed, and the others are answered', async () => {
+test('F9: waiting requests are bounded; beyond it the connection with most is closed', async () => {
   const held: ServerResponse[] = []
   const server = await start((_req, res) => void held.push(res), { requestsWaitingMax: 1600 })
   const open = (requests: number) => {
@@ -138,7 +138,7 @@ test('F9: requests that wait are bounded over all connections: beyond it the one
   clearInterval(answering)
 })
 
-test('F9: of 64 KB of pipelined requests, those over the share of a connection are not even parsed', async () => {
+test('F9: requests over the share of a connection are not even parsed', async () => {
   let parsed = 0
   const count = () => {
     parsed++
@@ -153,7 +153,7 @@ test('F9: of 64 KB of pipelined requests, those over the share of a connection a
   expect(parsed).toBeLessThan(20)
 })
 
-test('H17: of a connection that sends a thousand requests without waiting for answers, each is answered, in order', async () => {
+test('H17: a thousand pipelined requests on a connection are each answered, in order', async () => {
   const server = await start((req, res) => void setImmediate(() => res.end(`answer ${req.url};`)), {})
   const socket = connect(server.port, server.host)
   let said = ''

@@ -30,7 +30,7 @@ test('a trial whose file never opens ends at once when nobody waits for it any m
   await expect(trial).rejects.toThrow('the relay is stopping')
 })
 
-test('files that open, are missing or are no regular files pass a trial, and those of a later group are asked for afterwards', async () => {
+test('files that open, are missing or are not regular pass a trial, group by group', async () => {
   const folder = temporaryFolder()
   const [file, pipe, missing] = [join(folder, 'file'), join(folder, 'pipe'), join(folder, 'missing')]
   writeFileSync(file, 'x')

@@ -18,7 +18,7 @@ test('a parcel has changed since every mark from before it was told, and since n
   ])
 })
 
-test('of threads that tell changes of one parcel at the same time, a later change is never followed by an earlier one', async () => {
+test('a later change from any thread is never followed by an earlier one', async () => {
   const changes = createChangeTable()
   const file = new URL('../../support/threads/changes-thread.ts', import.meta.url)
   let running = 2

@@ -26,7 +26,7 @@ function serviceOf(record: (batch: readonly Incoming[]) => Promise<void>, { batc
 
 const open = (record: (batch: readonly Incoming[]) => Promise<void>, batchMax?: number) => serviceOf(record, { batchMax })()
 
-test('observations are recorded in order, including those too large for the ring, at most a batch at a time', async () => {
+test('observations are recorded in order, large ones too, at most a batch at a time', async () => {
   const batches: (readonly Incoming[])[] = []
   const recorder = open(async (batch) => void batches.push(batch), 2)
   const [small, large, last] = [aPush('Lund'), aPush('L'.repeat(5000)), aPush('Åre')]
@@ -59,7 +59,7 @@ test('a batch that cannot be recorded says why and how many it was, and the next
   expect(await recorder.commit()).toMatchObject({ taken: 1, report: { outcomes: [recorded] } })
 })
 
-test('a commit of one ring does not make those of the other wait: all that wait are counted, and each is recorded by its own', async () => {
+test('a commit of one ring does not make the other wait', async () => {
   const kept: number[] = []
   const batches: (readonly Incoming[])[] = []
   const throttle = { keep: (waiting: number) => void kept.push(waiting), begins: () => {} }

@@ -164,7 +164,7 @@ describe.each(engines)('reprocessing by filter on $name', (engine) => {
       ids.map((id) => changeStoredRows(path, "update inbox set state = 1, reason = 'event_time', parcel_id = -id where id = ?", id)),
     )
 
-  test('takes the oldest first, a batch at a time, of one reason and up to the newest when it was ordered', async () => {
+  test('takes the oldest first, a batch at a time, of one reason and up to the newest then', async () => {
     const { reads, writes, record, now, path, inboxIds } = await openStore(NOON, engine)
     for (let nth = 0; nth < 5; nth++) await record(incomingPush(Buffer.from(`{"nth":${nth}`), now() + nth))
     const ids = await inboxIds()

@@ -70,19 +70,16 @@ describe.each(engines)('what is skipped on $name', (engine) => {
     ['timed out', failed('timeout'), SKIPPED],
     ['interrupted', failed('interrupted'), SKIPPED],
     ['given up', failed('body_gone'), SKIPPED],
-  ] as const)(
-    'skipped while under way and then %s, a delivery ends with its attempt, and its successor goes',
-    async (_how, result, end) => {
-      const { begin, skip, round, states, list, idOf } = await openThree(engine)
-      const first = await begin()
-      await skip(0)
-      const { claimed } = await round({ settled: [settled(first, result)] })
-      expect(claimed.map(({ deliveryId }) => deliveryId)).toEqual([await idOf(1)])
-      expect(await states()).toEqual([end, QUEUED, QUEUED])
-      expect((await list())[0]).toMatchObject({ settledAtMs: NOON })
-      expect(await skip(0)).toBe('ended')
-    },
-  )
+  ] as const)('skipped while under way and then %s, a delivery ends and its successor goes', async (_how, result, end) => {
+    const { begin, skip, round, states, list, idOf } = await openThree(engine)
+    const first = await begin()
+    await skip(0)
+    const { claimed } = await round({ settled: [settled(first, result)] })
+    expect(claimed.map(({ deliveryId }) => deliveryId)).toEqual([await idOf(1)])
+    expect(await states()).toEqual([end, QUEUED, QUEUED])
+    expect((await list())[0]).toMatchObject({ settledAtMs: NOON })
+    expect(await skip(0)).toBe('ended')
+  })
 
   test('skipped while under way and then answered 410, a delivery is dead, not held', async () => {
     const { begin, skip, round, states } = await openThree(engine)

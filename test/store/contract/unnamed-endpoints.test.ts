@@ -21,7 +21,7 @@ async function openNamed(engine: Engine) {
 }
 
 describe.each(engines)('7.4: an endpoint that no config names on $name', { timeout: 60_000 }, (engine) => {
-  test('is paused: nothing is claimed for it, everything queues, and naming it again resumes it with its id and backlog', async () => {
+  test('is paused and queues everything; naming it again resumes it with its id', async () => {
     const { push, name, states, waiting, courier, id } = await openNamed(engine)
     await push({ trackingIds: ['1001'] })
     await name('other')

@@ -136,7 +136,7 @@ const held = (...claimed: readonly ClaimedDelivery[]): DispatchRound['inFlight']
   Object.fromEntries([...Map.groupBy(claimed, ({ endpointId }) => endpointId)].map(([id, of]) => [id, of.map((one) => one.deliveryId)]))
 
 describe.each(engines)('the dispatcher on $name', (engine) => {
-  test('when an attempt ends the next begins at once, but only so many before what ended is written down', async () => {
+  test('the next attempt begins when one ends, up to a limit until that is written down', async () => {
     const { underWay, sent, turns, answer, answerAll, look, pushParcels } = await openRelay(engine)
     await pushParcels(9)
     await look()
@@ -186,7 +186,7 @@ describe.each(engines)('the dispatcher on $name', (engine) => {
     expect(underWay).toHaveLength(0)
   })
 
-  test('an endpoint that refuses everything is sent one probe at a time, and what waits for it is given back', async () => {
+  test('an endpoint that refuses everything is probed, and its claims are given back', async () => {
     const failing = await openRelay(engine)
     await failing.pushParcels(12)
     await failing.look()
@@ -205,7 +205,7 @@ describe.each(engines)('the dispatcher on $name', (engine) => {
     expect(failing.underWay).toHaveLength(CONCURRENCY)
   })
 
-  test('what waits for an endpoint that is disabled is not sent, and is to be had at once when it is enabled again', async () => {
+  test('deliveries of a disabled endpoint wait, and are claimed at once when it is enabled', async () => {
     const { sent, answer, look, pushParcels, change } = await openRelay(engine)
     await pushParcels(4)
     await look()
@@ -222,7 +222,7 @@ describe.each(engines)('the dispatcher on $name', (engine) => {
     expect(new Set(sent).size).toBe(4)
   })
 
-  test('7.4: an endpoint that answers 410 is sent nothing more, though a turn that began before tells nothing of it', async () => {
+  test('7.4: an endpoint that answers 410 is sent nothing more, over a turn under way', async () => {
     const { relay, sent, answer, look, pushParcels, holdTurns } = await openRelay(engine)
     await pushParcels(9)
     await look()
@@ -311,7 +311,7 @@ describe.each(engines)('the dispatcher on $name', (engine) => {
     expect(turns.at(-1)?.settled).toHaveLength(CONCURRENCY)
   })
 
-  test('a turn is asked for at once when as many have ended as may be under way and more is due, and else within 5 ms', async () => {
+  test('a turn is asked for when as many have ended as may run, or within 5 ms', async () => {
     const { wakes, now, answer, answerAll, look, pushParcels } = await openRelay(engine, { concurrency: 3 })
     await pushParcels(11)
     await look()
@@ -359,14 +359,14 @@ describe.each(engines)('the dispatcher on $name', (engine) => {
     expect(turns).toHaveLength(asked + 1)
   })
 
-  test('of what is handed out a few are sent at a time, and what is at hand on the network is done between them', async () => {
+  test('claims are sent a few at a time, with network events handled between', async () => {
     const { did, look, pushParcels } = await openRelay(engine, { concurrency: 6 })
     await pushParcels(6)
     await look()
     expect(did).toEqual(['turn', 'post', 'post', 'post', 'post', 'breath', 'post', 'post'])
   })
 
-  test('that there was no room does not mean that no more is due: what ends is written down at once', async () => {
+  test('an end is written down at once although there was no room for more', async () => {
     const { wakes, now, answer, look, pushParcels } = await openRelay(engine)
     await pushParcels(8)
     await look()
@@ -393,7 +393,7 @@ describe.each(engines)('the dispatcher on $name', (engine) => {
     expect(turns).toHaveLength(3)
   })
 
-  test('what is claimed is handed out to nobody else for as long as its holder says so, however late it is', async () => {
+  test('a claim is handed out to nobody else for as long as its holder names it', async () => {
     const { push, pass, turn } = await openTurns(engine)
     await push()
     const { claimed } = await turn()
@@ -414,7 +414,7 @@ describe.each(engines)('the dispatcher on $name', (engine) => {
     expect(new Set(claimed).size).toBe(claimed.length)
   })
 
-  test('7.3: one that a replay put behind an earlier delivery while it was attempted releases nothing when it ends', async () => {
+  test('7.3: an end behind a replayed earlier delivery releases nothing', async () => {
     const { push, now, id, turn, settle, writes } = await openTurns(engine)
     for (const minute of [1, 2, 3]) await push({ eventTime: `2026-03-01T10:0${minute}:00.000Z` })
     const { claimed: first } = await turn()
@@ -434,7 +434,7 @@ describe.each(engines)('the dispatcher on $name', (engine) => {
     expect(last.map((delivery) => delivery.sequence)).toEqual([sequence + 2])
   })
 
-  test('7.3: what is pushed while an earlier event of its parcel is replayed waits for it, though a later one ended long ago', async () => {
+  test('7.3: a push waits for the replay of an earlier event of its parcel', async () => {
     const { push, now, id, turn, settle, writes } = await openTurns(engine)
     const at = (minute: number) => push({ eventTime: `2026-03-01T10:0${minute}:00.000Z` })
     await at(1)
@@ -459,7 +459,7 @@ describe.each(engines)('the dispatcher on $name', (engine) => {
     expect(sequences.map((claimed) => claimed.map(({ sequence }) => sequence))).toEqual([[1], [], []])
   })
 
-  test('a late second attempt does not overwrite a delivery that has ended, and is kept with its attempts', async () => {
+  test('a late second attempt does not overwrite an ended delivery, and is kept', async () => {
     const { push, turn, settle, reads } = await openTurns(engine)
     await push()
     const { claimed } = await turn()

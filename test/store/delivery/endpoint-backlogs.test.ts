@@ -21,7 +21,7 @@ async function fill(path: string, endpointId: string, state: number, count: numb
 }
 
 describe.each(engines)('what waits for an endpoint on $name', (engine) => {
-  test('what waits for an endpoint and what is dead is counted to the last, and the first that was queued is found', async () => {
+  test('an endpoint’s waiting and dead are counted exactly, and the oldest is found', async () => {
     const { writes, reads, path } = await openStore(NOON, engine)
     const [busy, idle] = [await addEndpoint(writes, NOON, { name: 'busy' }), await addEndpoint(writes, NOON, { name: 'idle' })]
     await fill(path, busy.id, 1, DELIVERIES, `case when n < ${OF_ONE_PARCEL} then 7 else n end`)

@@ -26,7 +26,7 @@ async function replayFeed(writes: WriteSide, limit = 100): Promise<number> {
 }
 
 describe.each(engines)('endpoints that start with a sequence on $name', (engine) => {
-  test('7.4: a new endpoint starts now unless given a sequence, and from that on it gets what is in the feed, in order', async () => {
+  test('7.4: a new endpoint starts now, or gets the feed from a sequence on, in order', async () => {
     const { push, writes } = await openStore(NOON, engine)
     for (const minute of [3, 1, 2]) await push(at(minute))
     const [now, all, second] = [
@@ -42,7 +42,7 @@ describe.each(engines)('endpoints that start with a sequence on $name', (engine)
     for (const { take } of [now, all, second]) expect(bodiesOf(await take())).toEqual([String(pushBody(at(5)))])
   })
 
-  test('7.3: what comes while an endpoint is queued what is older waits behind that, each event naming the one before it', async () => {
+  test('7.3: events queue behind older ones that are being queued, each naming the last', async () => {
     const { push, writes } = await openStore(NOON, engine)
     for (const minute of [1, 2, 3, 4]) await push(at(minute))
     const { take } = await addEndpoint(writes, NOON, { from: 1 })
@@ -128,7 +128,7 @@ describe.each(engines)('endpoints that start with a sequence on $name', (engine)
     expect(await add(4)).toMatchObject({ kind: 'done', state: { queuedTo: null } })
   })
 
-  test('whatever was observed, an endpoint that starts with the first sequence gets exactly what one got that was there all along', async () => {
+  test('an endpoint from the first sequence gets exactly what an old one got', async () => {
     const clock = { now: () => Date.UTC(2026, 2, 1, 15), monotonic: () => performance.now() }
     await fc.assert(
       fc.asyncProperty(observations, fc.boolean(), (all, backfill) =>

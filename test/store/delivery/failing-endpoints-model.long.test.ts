@@ -117,7 +117,7 @@ async function live(
 }
 
 describe.each(engines)('failing endpoints on $name', (engine) => {
-  test('whatever an endpoint refuses and whenever, nothing is lost, order is kept, one probe is under way while it fails, and all leaves when it is well', async () => {
+  test('whatever an endpoint refuses, nothing is lost, order is kept, and all leaves in the end', async () => {
     let probes = 0
     const seeds = SEEDS.slice(0, runsOn(engine, SEEDS.length, 2))
     for (const seed of seeds) {

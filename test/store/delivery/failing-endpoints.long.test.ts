@@ -33,7 +33,7 @@ async function openDown(engine: Engine, rest: { readonly statusOf?: (delivery: C
 }
 
 describe.each(engines)('failing endpoints on $name', (engine) => {
-  test('10,000 parcels that wait for an endpoint that refuses everything are a handful of attempts an hour, and all arrive when it is mended', async () => {
+  test('10,000 parcels behind an endpoint that refuses are a handful of attempts an hour', async () => {
     const { path, now, run, attempts, mend, pushParcels, id } = await openDown(engine)
     await pushParcels(1)
     // As many as a push each would make, in one statement.
@@ -53,7 +53,7 @@ describe.each(engines)('failing endpoints on $name', (engine) => {
   })
 
   describe('an endpoint that is failing', () => {
-    test('is probed one at a time, after 5 s and doubling to 5 min, with what was never attempted first', async () => {
+    test('is probed one at a time, after 5 s up to 5 min, never-attempted first', async () => {
       const { now, run, attempts, pushParcels, endpoint } = await openDown(engine)
       await pushParcels(40)
       await run(now() + 1000)
@@ -105,7 +105,7 @@ describe.each(engines)('failing endpoints on $name', (engine) => {
       expect((await endpoint()).health).toMatchObject({ probing: null, failingSinceMs: null })
     })
 
-    test('is sent everything at once when an operator says retry, and probed with one delivery when he says it of that', async () => {
+    test('is sent everything at an operator’s retry, or probed with one delivery', async () => {
       const { now, run, writes, attempts, mend, pushParcels, countOf, endpoint, id, reads } = await openDown(engine)
       await pushParcels(30)
       await run(now() + HOUR_MS)
@@ -173,7 +173,7 @@ describe.each(engines)('failing endpoints on $name', (engine) => {
       expect([await countOf('delivered'), (await endpoint()).health.probing]).toEqual([30, null])
     })
 
-    test('7.4: behind many that are answered 422 what was not refused is probed every 5 s, one at a time', async () => {
+    test('7.4: behind many 422s what was not refused is probed every 5 s', async () => {
       const { now, run, pushParcels, attempts, endpoint } = await openDown(engine, { statusOf: () => 422 })
       await pushParcels(40)
       await run(now() + 1000)

@@ -47,7 +47,7 @@ const rebuiltBy = (consumer: FeedConsumer, languages: readonly string[]) =>
   Object.fromEntries(IDENTIFIERS.map((identifier) => [identifier, consumer.all(identifier, languages)]))
 
 describe.each(engines)('the feed on $name', (engine) => {
-  test('a consumer that starts at 0, and one that reads along in pieces, rebuild every history to the byte', async () => {
+  test('a consumer from 0, and one that reads in pieces, rebuild every history to the byte', async () => {
     const kinds = new Map<string, number>()
     const runs = runsOn(engine, 80, 5)
     await fc.assert(

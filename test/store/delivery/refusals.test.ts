@@ -37,36 +37,30 @@ describe.each(engines)('refused events on $name', (engine) => {
     return { ...world, inState, pushTwo }
   }
 
-  test.each(FOR_GOOD)(
-    'refused with %i by an endpoint that skips refusals, an event is dead at once and its successor goes',
-    async (status) => {
-      const { inState, pushTwo } = await openRefusing([status], 'skip')
-      await pushTwo(1)
-      const [dead, delivered] = [await inState('dead'), await inState('delivered')]
-      expect(dead).toMatchObject([{ attempts: 1, reason: 'receiver_refused' }])
-      expect(delivered).toHaveLength(1)
-      expect(delivered[0]?.sequence).toBeGreaterThan(dead[0]?.sequence ?? Number.POSITIVE_INFINITY)
-    },
-  )
+  test.each(FOR_GOOD)('refused with %i where refusals are skipped, an event is dead and its successor goes', async (status) => {
+    const { inState, pushTwo } = await openRefusing([status], 'skip')
+    await pushTwo(1)
+    const [dead, delivered] = [await inState('dead'), await inState('delivered')]
+    expect(dead).toMatchObject([{ attempts: 1, reason: 'receiver_refused' }])
+    expect(delivered).toHaveLength(1)
+    expect(delivered[0]?.sequence).toBeGreaterThan(dead[0]?.sequence ?? Number.POSITIVE_INFINITY)
+  })
 
-  test.each(NOT_FOR_GOOD)(
-    'answered %i by an endpoint that skips refusals, an event is retried and holds back its successor',
-    async (status) => {
-      const { inState, pushTwo } = await openRefusing([status], 'skip')
-      await pushTwo(1)
-      expect(await inState('retrying')).toHaveLength(1)
-      expect([await inState('dead'), await inState('delivered')]).toEqual([[], []])
-    },
-  )
+  test.each(NOT_FOR_GOOD)('answered %i where refusals are skipped, an event is retried and holds its successor', async (status) => {
+    const { inState, pushTwo } = await openRefusing([status], 'skip')
+    await pushTwo(1)
+    expect(await inState('retrying')).toHaveLength(1)
+    expect([await inState('dead'), await inState('delivered')]).toEqual([[], []])
+  })
 
-  test('refused with 422 by an endpoint that waits, an event is retried and holds back its successor', async () => {
+  test('refused with 422 where refusals wait, an event is retried and holds its successor', async () => {
     const { inState, pushTwo } = await openRefusing([422], 'wait')
     await pushTwo(1)
     expect(await inState('retrying')).toHaveLength(1)
     expect([await inState('dead'), await inState('delivered')]).toEqual([[], []])
   })
 
-  test('a failing endpoint that skips refusals loses nothing more by refusing everything, and gets it when it is mended', async () => {
+  test('a failing endpoint that skips refusals loses nothing more, and gets it when mended', async () => {
     let isMended = false
     const world = await openDeliveryWorld(engine, NOON, {
       statusOf: () => (isMended ? 200 : 400),

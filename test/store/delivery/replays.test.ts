@@ -47,7 +47,7 @@ async function openDeliveries(engine: Engine) {
 }
 
 describe.each(engines)('replays on $name', (engine) => {
-  test('a replay finds what has ended by its sequence or its time in every state, in stretches, each once', async () => {
+  test('a replay finds ended deliveries by sequence or time in every state, each once', async () => {
     const { path, reads, id, statesOf, select, replayAll } = await openDeliveries(engine)
     await writeDeliveries(path, { endpointId: id, count: 400, state: DELIVERED })
     await writeDeliveries(path, { endpointId: id, count: 30, state: DEAD, from: 401 })
@@ -72,7 +72,7 @@ describe.each(engines)('replays on $name', (engine) => {
     expect(await count(select())).toBe(0)
   })
 
-  test('what a replay by time has queued is not found by it again, though it is delivered meanwhile', async () => {
+  test('a replay by time does not find again what it has queued', async () => {
     const { path, id, select, writes, now } = await openDeliveries(engine)
     await writeDeliveries(path, { endpointId: id, count: 4, state: DELIVERED, eventsEach: 1 })
     const task = select({ states: ['delivered'], fromMs: 1 })
@@ -89,7 +89,7 @@ describe.each(engines)('replays on $name', (engine) => {
     expect(await writes.replayDeliveries({ ...task, after: place, limit: 1, nowMs: now() })).toEqual({ count: 0, next: null })
   })
 
-  test('a job goes on after a restart where it was, is listed with how far it is, and can be cancelled', async () => {
+  test('a job goes on after a restart, is listed with how far it is, and can be cancelled', async () => {
     const { path, writes, reads, id, statesOf, select, now } = await openDeliveries(engine)
     await writeDeliveries(path, { endpointId: id, count: 100, state: DEAD })
     const job = await writes.startJob({ task: { kind: 'replay', ...select() }, by: 'admin', nowMs: now() })
@@ -110,7 +110,7 @@ describe.each(engines)('replays on $name', (engine) => {
     expect(await writes.cancelJob({ jobId: 3, nowMs: now() })).toBeNull()
   })
 
-  test('a job whose endpoint is removed fails and says why; a hundred that have not ended are the most', async () => {
+  test('a job whose endpoint is removed fails; at most a hundred are unended', async () => {
     const { path, writes, reads, id, select, now } = await openDeliveries(engine)
     await writeDeliveries(path, { endpointId: id, count: 100, state: DEAD })
     const task = { kind: 'replay', ...select() } as const
@@ -121,7 +121,7 @@ describe.each(engines)('replays on $name', (engine) => {
     expect(await reads.findJob(1)).toMatchObject({ state: 'failed', failure: 'The endpoint was removed.' })
   })
 
-  test('what waits for a removed endpoint is listed and counted as cancelled at once, and written down by and by', async () => {
+  test('a removed endpoint’s deliveries count as cancelled at once, written down later', async () => {
     const { path, writes, reads, id, otherId, statesOf, select, now } = await openDeliveries(engine)
     await writeDeliveries(path, { endpointId: id, count: 100, state: DUE })
     await writes.removeEndpoint({ id, nowMs: now() })

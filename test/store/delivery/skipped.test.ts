@@ -50,19 +50,16 @@ describe.each(engines)('skipped deliveries on $name', (engine) => {
   test.each([
     [200, ['delivered', null]],
     [500, ['dead', 'skipped']],
-  ] as const)(
-    'skipped while under way and then answered %i, a delivery is as it was answered, and its successor goes after that',
-    async (status, expected) => {
-      const { run, now, skip, standing, attempts } = await openTwo({ first: status, latencyMs: 1000 })
-      await run(now() + 100)
-      expect(await skip(0)).toBe('done')
-      await run(now() + 800)
-      expect(attempts).toHaveLength(1)
-      await run(now() + 3000)
-      expect(attempts.map(({ beganMs }) => beganMs - NOON >= 1000)).toEqual([false, true])
-      expect(await standing()).toEqual([expected, ['delivered', null]])
-    },
-  )
+  ] as const)('skipped under way and answered %i, a delivery is as answered, and its successor goes', async (status, expected) => {
+    const { run, now, skip, standing, attempts } = await openTwo({ first: status, latencyMs: 1000 })
+    await run(now() + 100)
+    expect(await skip(0)).toBe('done')
+    await run(now() + 800)
+    expect(attempts).toHaveLength(1)
+    await run(now() + 3000)
+    expect(attempts.map(({ beganMs }) => beganMs - NOON >= 1000)).toEqual([false, true])
+    expect(await standing()).toEqual([expected, ['delivered', null]])
+  })
 
   test('killed between the skip and the end of its attempt, a delivery is dead and not sent again', async () => {
     const { run, now, skip, standing, attempts, kill } = await openTwo({ first: 200, latencyMs: 1000 })

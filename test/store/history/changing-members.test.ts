@@ -69,7 +69,7 @@ describe.each(engines)('members that change at every poll on $name', (engine) =>
     expect(await served()).toMatchObject({ statuses: [{ weight: 2 }, { weight: 5 }] })
   })
 
-  test('a listing that takes the place of another keeps its sequence, and is told of as an update of the same entries', async () => {
+  test('a listing that replaces another keeps its sequence, as an update of its entries', async () => {
     const { pollOnce, path } = await start(engine)
     await pollOnce(1)
     const first = await feedOf(path)
@@ -81,7 +81,7 @@ describe.each(engines)('members that change at every poll on $name', (engine) =>
     expect(new Set(told.map(([, entry]) => entry))).toEqual(entries)
   })
 
-  test('6.6: what was told as backfill is revealed by its push and is no missed push, though its listing was replaced', async () => {
+  test('6.6: a push reveals backfill and is not missed, though its listing was replaced', async () => {
     const { pollOnce, push, pass, writes } = await start(engine)
     const { take } = await addEndpoint(writes, NOON)
     for (let age = 1; age <= 3; age++) await pollOnce(age)

@@ -13,7 +13,7 @@ const acceptedAt = ({ body: _body, previousSequence: _previous, ...delivery }: C
 })
 
 describe.each(engines)('a join while something is delivered on $name', (engine) => {
-  test('7.3: a delivery that is under way while its parcel is joined to another releases what waits behind it there', async () => {
+  test('7.3: a delivery under way over a join releases what waits behind it there', async () => {
     const { push, writes } = await openStore(NOON, engine)
     await writes.watch({ identifier: '1001', nowMs: NOON })
     await addEndpoint(writes, NOON)

@@ -63,7 +63,7 @@ const told = fc
   }))
 
 test.each(engines)(
-  'gives the bytes of the model through the store, whatever the order, the duplicates and the batches, before and after a restart, on $name',
+  'gives the model’s bytes through the store, in any order and over a restart, on $name',
   async (engine) => {
     await fc.assert(
       fc.asyncProperty(told, async ({ all, batches }) => {
@@ -93,7 +93,7 @@ function inBatches(all: readonly Seen[], size: number): readonly (readonly Seen[
 }
 
 test.each(engines)(
-  'copies of a listing, and another that could join between them, give the same bytes on $name in every order, however repeated',
+  'copies of a listing around another give the same bytes on $name in every order',
   async (engine) => {
     const model = answers(recordAll(copiesAroundAnother))
     const orders = everyOrder(copiesAroundAnother)

@@ -54,7 +54,7 @@ const push = (trackingIds: readonly string[], eventTime = early) => incomingPush
 const once = { transactions: 1 }
 
 describe.each(engines)('what a full parcel refuses on $name', (engine) => {
-  test('1.6: a push that a full parcel refuses undoes nothing of the batch it came in, however often it is sent', async () => {
+  test('1.6: a push that a full parcel refuses undoes nothing of its batch', async () => {
     const { record, read } = await startCounting(engine)
     const refused = push(['1001', '9009'])
     expect(await record(push(['2001']), refused, push(['3001']))).toEqual({ kinds: ['recorded', 'quarantined', 'recorded'], ...once })
@@ -73,7 +73,7 @@ describe.each(engines)('what a full parcel refuses on $name', (engine) => {
     expect(await record(push(['1001'], new Date(NOON).toISOString()))).toEqual({ kinds: ['duplicate'], ...once })
   })
 
-  test('1.4, 1.6: nor does a push that names a full parcel and another, or a poll that lists too much', async () => {
+  test('1.4, 1.6: nor does a push that names a full parcel too, or a poll that lists too much', async () => {
     const { record, poll, read } = await startCounting(engine)
     await record(push(['2001']))
     expect(await record(push(['1001', '2001'], '2026-02-02T00:00:00.000Z'), push(['3001']))).toEqual({
@@ -86,7 +86,7 @@ describe.each(engines)('what a full parcel refuses on $name', (engine) => {
     })
     expect(await read('select value from identifier order by value')).toEqual(['1001', '2001', '3001', '4001'].map((value) => ({ value })))
   })
-  test('of an observation that was recorded and taken back again nothing is remembered that others would refer to', async () => {
+  test('an observation that was taken back leaves nothing remembered', async () => {
     const path = await newPlace(engine)
     const whole = await engine.openWriteStore(path)
     onTestFinished(() => whole.close())

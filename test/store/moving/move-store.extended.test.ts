@@ -12,7 +12,7 @@ test.each(DIRECTIONS.filter(({ from, to }) => from.name !== 'sqlite' || to.name 
   ({ from, to }) => expectEveryRowMoved(from, to),
 )
 
-test('a store gives the same answers after it was moved to PostgreSQL, and after it was moved back, byte for byte', async () => {
+test('a store gives the same answers after a move to PostgreSQL and back, byte for byte', async () => {
   const first = { engine: sqlite, place: copyWrittenBefore().path }
   // It is brought to the schema of this version.
   await (await openWrittenBefore(first.place)).close()

@@ -16,27 +16,24 @@ import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
 const NOW_MS = Date.UTC(2026, 2, 1)
 
-test.each(engines)(
-  'a store on $name that was moved refuses to open, says where it went and when it was switched, and can be taken back deliberately',
-  async (engine) => {
-    const [old, next] = [await seededPlace(engine), await placeOf(engine)]
-    const before = await contentsOf(old)
-    await moveStore(old, next)
-    await expect(engine.openWriteStore(old.place)).rejects.toThrow(
-      `was moved to ${movesOf(engine).nameOf(next.place)} at 2026-04-01T00:00:00.000Z and is out of use`,
-    )
-    await expect(changeStoredRows(old.place, 'delete from parcel')).rejects.toThrow('the store was moved')
-    expect(await movesOf(engine).undo(old.place, 0)).toMatchObject({
-      state: 'moved',
-      address: expect.stringContaining(next.place),
-      atMs: Date.UTC(2026, 3, 1),
-    })
-    const store = await engine.openWriteStore(old.place)
-    await store.close()
-    expect(await contentsOf(old)).toEqual(before)
-    expect(await movesOf(engine).undo(old.place, 0)).toBeNull()
-  },
-)
+test.each(engines)('a moved store on $name says where it went, and can be taken back', async (engine) => {
+  const [old, next] = [await seededPlace(engine), await placeOf(engine)]
+  const before = await contentsOf(old)
+  await moveStore(old, next)
+  await expect(engine.openWriteStore(old.place)).rejects.toThrow(
+    `was moved to ${movesOf(engine).nameOf(next.place)} at 2026-04-01T00:00:00.000Z and is out of use`,
+  )
+  await expect(changeStoredRows(old.place, 'delete from parcel')).rejects.toThrow('the store was moved')
+  expect(await movesOf(engine).undo(old.place, 0)).toMatchObject({
+    state: 'moved',
+    address: expect.stringContaining(next.place),
+    atMs: Date.UTC(2026, 3, 1),
+  })
+  const store = await engine.openWriteStore(old.place)
+  await store.close()
+  expect(await contentsOf(old)).toEqual(before)
+  expect(await movesOf(engine).undo(old.place, 0)).toBeNull()
+})
 
 test.each(engines)('a store on $name that holds something is not moved over', async (engine) => {
   const [old, taken] = [await seededPlace(engine), await seededPlace(engine)]
@@ -55,7 +52,7 @@ test.each(engines)('a store on $name that was filled since a move has looked at 
   expect(await storedNumber(next.place, 'select count(*) from parcel_status')).toBe(1)
 })
 
-test.each(engines)('a new store on $name belongs to the move that switches to it, and to another if that one is gone', async (engine) => {
+test.each(engines)('a new store on $name belongs to its move, and to another once that is gone', async (engine) => {
   const [first, second, next] = [await seededPlace(sqlite), await seededPlace(sqlite), await placeOf(engine)]
   {
     await using opened = await openMove(first, next)
@@ -76,7 +73,7 @@ test('a database of another program is not moved over', async () => {
   await expect(openMove(old, other)).rejects.toThrow('is not empty (it has rows in invoice)')
 })
 
-test('a replica that is stopped in the midst of a switch holds the tables no longer than a pause may take, and the store stays in use', async () => {
+test('a replica stopped in a switch holds the tables no longer than a pause may take', async () => {
   const [old, next] = [await seededPlace(postgres), await placeOf(sqlite)]
   await using opened = await openMove(old, next)
   await untilWaiting(opened.move)
@@ -119,7 +116,7 @@ test.each(engines)('a copy on $name that differs is found out before the switch,
   await expect(engine.openWriteStore(next.place)).rejects.toThrow(/holds a part of|is already running/)
 })
 
-test('of replicas on a database, none ends the move of one that lives, nor a switch that has just begun', async () => {
+test('no replica ends the move of a live one, nor a switch that has just begun', async () => {
   const [old, next] = [await seededPlace(postgres), await placeOf(sqlite)]
   const lease = '(extract(epoch from clock_timestamp()) * 1000)::bigint + 60000'
   await changeStoredRows(
@@ -143,7 +140,7 @@ test('of replicas on a database, none ends the move of one that lives, nor a swi
   await (await postgres.openWriteStore(old.place)).close()
 })
 
-test('a store that is switched while another replica looks whether its move was left stays out of use', async () => {
+test('a store switched while another replica looks for leftovers stays out of use', async () => {
   const [old, next] = [await seededPlace(postgres), await placeOf(sqlite)]
   await using opened = await openMove(old, next)
   await untilWaiting(opened.move)
@@ -165,7 +162,7 @@ test('a store that is switched while another replica looks whether its move was 
   expect((await postgresMoves.readMark(old.place))?.state).toBe('moved')
 })
 
-test.each(engines)('a move from $name whose new store is gone right after the switch is done, and is not taken back', async (engine) => {
+test.each(engines)('a move from $name whose new store goes right after the switch is done', async (engine) => {
   const [old, next] = [await seededPlace(engine), await placeOf(sqlite)]
   await using opened = await openMove(old, next)
   const target: typeof opened.target = { ...opened.target, release: async () => Promise.reject(new Error('the connection was lost')) }
@@ -188,7 +185,7 @@ test('a move whose job was cancelled in the last moment does not switch', async 
   }
 })
 
-test('a move that is given up beside somebody who reads for long ends at once, and leaves the rest to whoever looks next', async () => {
+test('a move given up beside a long reader ends at once, and leaves the rest to others', async () => {
   const [old, next] = [await seededPlace(postgres), await placeOf(sqlite)]
   await using opened = await openMove(old, next)
   await untilWaiting(opened.move)
@@ -219,7 +216,7 @@ test('a move that another replica has given up takes nothing of the next one', a
   expect(await storedNumber(other.place, "select count(*) from parcel_status where status = 'new'")).toBe(1)
 })
 
-test('a switch waits for the replicas that have not stopped writing, and is given up if one does not', async () => {
+test('a switch waits for replicas that still write, and is given up if one does not stop', async () => {
   const [old, next] = [await seededPlace(postgres), await placeOf(sqlite)]
   await using opened = await openMove(old, next)
   await untilWaiting(opened.move)
@@ -234,7 +231,7 @@ test('a switch waits for the replicas that have not stopped writing, and is give
   expect((await postgresMoves.readMark(old.place))?.state).toBe('moved')
 })
 
-test('replicas that go on recording while a database is moved lose nothing that they acknowledged', async () => {
+test('replicas that record while a database is moved lose nothing acknowledged', async () => {
   const [old, next] = [await placeOf(postgres), await placeOf(sqlite)]
   const replicas = await Promise.all([1, 2, 3].map(() => openStore(NOW_MS, postgres, old.place)))
   const acknowledged: string[] = []

@@ -24,7 +24,7 @@ async function openRuns() {
   return { start, setClock }
 }
 
-test('P13: after a kill and a clock put back a question is stamped later than the last that was asked', async () => {
+test('P13: after a kill and a clock put back a question is stamped after the last', async () => {
   const { start, setClock } = await openRuns()
   const killed = await start()
   await killed.askedAtMs()

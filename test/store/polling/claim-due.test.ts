@@ -19,7 +19,7 @@ async function nextCheckOf({ reads }: Awaited<ReturnType<typeof openStore>>, ide
 }
 
 describe.each(engines)('claims of due polls on $name', (engine) => {
-  test('a check that a push moves to later stays where it is, is put off when that time has come, and nobody is asked', async () => {
+  test('a check that a push delays stays where it is, is put off when due, and asks nobody', async () => {
     const store = await openStore(NOON, engine)
     const { writes, push, pass } = store
     await push({ trackingIds: ['1001'] })
@@ -34,7 +34,7 @@ describe.each(engines)('claims of due polls on $name', (engine) => {
     expect(await claimAt(putOff + 1)).toHaveLength(1)
   })
 
-  test('what was not pushed since its last check is asked about when the time that was kept has come', async () => {
+  test('a parcel not pushed since its last check is asked about at the kept time', async () => {
     const { writes, poll, path, pass } = await openStore(NOON, engine)
     await poll({ asked: named(1), trackingIds: ['1001'] })
     await changeStoredRows(path, 'UPDATE parcel SET next_poll_at_ms = ?', NOON + MINUTE_MS)
@@ -48,7 +48,7 @@ describe.each(engines)('claims of due polls on $name', (engine) => {
     expect(await writes.claimDuePolls({ nowMs: pass(-22 * HOUR_MS), limit: 4, leaseMs: MINUTE_MS })).toHaveLength(1)
   })
 
-  test('one claim passes over any number of checks that are put off, and brings the one that is due', async () => {
+  test('one claim passes over checks that are put off, and brings the one that is due', async () => {
     const { writes, path, pass } = await openStore(NOON, engine)
     const pushed = Array.from({ length: 600 }, (_, at) => pushBody({ trackingIds: [String(2000 + at)], eventTime: iso(NOON) }))
     await writes.record(pushed.map((body) => incomingPush(body, NOON)))
@@ -60,7 +60,7 @@ describe.each(engines)('claims of due polls on $name', (engine) => {
     expect(await claim()).toEqual([])
   })
 
-  test('a claim ends with its poll: what could not be asked is due again after a minute, not when the lease lapses', async () => {
+  test('a claim ends with its poll: a failed one is due again after a minute', async () => {
     const { writes, push, poll, pass, parcelIdOf } = await openStore(NOON, engine)
     await push({ trackingIds: ['1001'] })
     const claim = (nowMs: number) => writes.claimDuePolls({ nowMs, limit: 4, leaseMs: 24 * HOUR_MS })
@@ -84,7 +84,7 @@ describe.each(engines)('claims of due polls on $name', (engine) => {
     await again.close()
   })
 
-  test('a parcel whose answers are quarantined is asked about at its interval, not every time a lease lapses', async () => {
+  test('a parcel with quarantined answers is asked about at its interval', async () => {
     const { writes, reads, pass, now } = await openStore(NOON, engine)
     await writes.watch({ identifier: named(1), nowMs: NOON })
     const refresh = createRefresh(
@@ -110,7 +110,7 @@ describe.each(engines)('claims of due polls on $name', (engine) => {
     expect(asked).toBeGreaterThan(20)
   })
 
-  test('P13: a lease goes back with the clock, so that a parcel is not held for as long as the clock was put back', async () => {
+  test('P13: a lease goes back with the clock', async () => {
     const { writes, push, pass, now } = await openStore(NOON, engine)
     await push({ trackingIds: ['1001'] })
     const claim = async () => (await writes.claimDuePolls({ nowMs: now(), limit: 4, leaseMs: 5 * MINUTE_MS })).length

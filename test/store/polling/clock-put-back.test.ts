@@ -23,7 +23,7 @@ describe.each(engines)('a store whose clock is put back by an hour, on $name', (
     return { ...store, stateOf, putBack }
   }
 
-  test('P13: when a parcel was heard of, checked, watched and revived is now, and its next check moves back by the hour', async () => {
+  test('P13: what happened to a parcel is at most now, and its next check moves back too', async () => {
     const { poll, push, stateOf, putBack } = await world()
     await push({ trackingIds: ['1001'], eventTime: iso(NOON - MINUTE_MS) })
     await poll({ asked: '1001', trackingIds: ['1001'], statuses: [{ eventTimestamp: iso(NOON - MINUTE_MS) }] })
@@ -39,7 +39,7 @@ describe.each(engines)('a store whose clock is put back by an hour, on $name', (
     })
   })
 
-  test('P13: a parcel that nobody watches is not watched by it, and one of the past keeps its times', async () => {
+  test('P13: it makes no parcel watched, and keeps times of the past', async () => {
     const { push, writes, stateOf, putBack, pass } = await world()
     await push({ trackingIds: ['1001'], eventTime: iso(NOON - MINUTE_MS) })
     await writes.unwatch({ identifier: '1001' })

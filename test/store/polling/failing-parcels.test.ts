@@ -85,7 +85,7 @@ test('DOMAIN 6.1: thirty parcels that always fail hold up none of thirty that ar
   expect((await reads.inspectParcel(failing(0)))?.state.failures).toBeGreaterThan(0)
 })
 
-test('DOMAIN 6.1: parcels that begin to fail beside others hold up none of them, and no breaker stays open', async () => {
+test('DOMAIN 6.1: parcels that begin to fail hold up no others, and open no breaker for long', async () => {
   let broken = false
   const { writes, second, asked, breaker, pass } = await openFailing((identifier) => broken && identifier.startsWith('AF'))
   const identifiers = Array.from({ length: 60 }, (_, at) => (at < 30 ? failing(at) : healthy(at)))

@@ -133,7 +133,7 @@ describe.each(engines)('what is remembered of the carrier on $name', (engine) =>
     expect(runs.errors).toEqual([{ setting: 'rhythm' }, { setting: 'push-channel' }])
   })
 
-  test('operators are told once when pushes fall silent and once when they are trusted again, whatever restarts in between', async () => {
+  test('operators are told once when pushes fall silent and once when trusted again', async () => {
     const runs = await openRuns(engine)
     const first = await runs.start()
     await first.syncEndpoints([], runs.now(), 'http://127.0.0.1:9/')

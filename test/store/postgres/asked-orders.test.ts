@@ -121,7 +121,7 @@ async function openWorld(seed: number) {
 }
 
 test.each(Array.from({ length: SEEDS }, (_, at) => at + 1))(
-  '1.5: two replicas ask about no parcel too often, and what was pushed is never a 404 (order %i)',
+  '1.5: two replicas ask about no parcel too often, and no push is a 404 (order %i)',
   async (seed) => {
     const world = await openWorld(seed)
     for (let step = 0; step < STEPS; step++) await world.step()

@@ -33,7 +33,7 @@ async function openBudget(overrides: Partial<SharedLimits> = {}) {
   }
 }
 
-test('grants what waits up to the burst, then one call an interval, and says when the next may leave', async () => {
+test('grants a burst, then one call an interval, and says when the next may leave', async () => {
   const { settle, setClock } = await openBudget()
   expect(await settle({ schedule: 5 })).toMatchObject({ granted: 2, hold: 'wait', retryMs: 200, nextMs: 200, callsToday: 2 })
   await setClock(NOON + 199)
@@ -66,7 +66,7 @@ test('P5: a pause that one replica was asked for holds all, and a shorter one do
   expect(await settle({ replica: 'other', apps: 1 })).toMatchObject({ granted: 1, hold: null })
 })
 
-test('6.4: the schedule of every replica stands back for an app that waits in one, until it has gone or is given up', async () => {
+test('6.4: the schedules of all replicas stand back for an app that waits in one', async () => {
   const { settle, setClock } = await openBudget({ headStartUs: 0 })
   await settle({ schedule: 1 })
   expect(await settle({ replica: 'other', apps: 1 })).toMatchObject({ granted: 0, hold: 'wait', retryMs: 200 })
@@ -91,7 +91,7 @@ test('is spent after the calls of the day until the next UTC midnight', async ()
   expect(await settle({ schedule: 1 })).toMatchObject({ granted: 1, callsToday: 1 })
 })
 
-test('P13: a clock of the server that is put back neither stalls nor lets a burst leave, and ends no pause', async () => {
+test('P13: a server’s clock put back neither stalls nor lets a burst leave', async () => {
   const { settle, setClock } = await openBudget()
   expect((await settle({ schedule: 9 })).granted).toBe(2)
   await setClock(NOON - 3_600_000)
@@ -103,7 +103,7 @@ test('P13: a clock of the server that is put back neither stalls nor lets a burs
   expect(await settle({ schedule: 1 })).toMatchObject({ hold: 'paused', retryMs: 1000 })
 })
 
-test('P13: a clock of the server that is put forward ends no pause sooner than a replica that was there knows', async () => {
+test('P13: a server’s clock put forward ends no pause sooner', async () => {
   const { settle, setClock } = await openBudget()
   const { atMs } = await settle({ pauseMs: 60_000 })
   await setClock(NOON + 600_000)
@@ -128,7 +128,7 @@ test('P13: a clock put forward to another day and back again makes no room for m
   expect(await takeMost(NOON + 2 * DAY_MS)).toBe(100)
 })
 
-test('answers what the rule, written step by step, answers: 1,000 requests of three replicas at random, with clocks that jump', async () => {
+test('answers 1,000 random requests of three replicas as the rule step by step does', async () => {
   const { settle, setClock } = await openBudget()
   let nowMs = NOON + DAY_MS / 2 - 60_000
   const rule = createBudgetRow(() => nowMs)

@@ -22,7 +22,7 @@ test('a transaction that meets another one is begun again until it gets through'
   expect(await store.transaction((tx) => tx.loadSetting('x'))).toEqual(Buffer.from('y'))
 })
 
-test('a hundred endpoints added by four replicas at the same moment are all added, and pushes meanwhile are recorded', async () => {
+test('a hundred endpoints that four replicas add at once are added beside pushes', async () => {
   const { url } = await createDatabase()
   const replicas = await Promise.all(Array.from({ length: 4 }, () => openStore(NOON, postgres, url)))
   const added = replicas.flatMap(({ writes }, replica) =>
@@ -55,7 +55,7 @@ test('a push that finds a key there already at every try is quarantined alone', 
   expect(await reads.findParcel('6666')).toBeNull()
 })
 
-test('pushes that meet other transactions at every try are refused for now, not quarantined, and recorded when they are sent again', async () => {
+test('pushes that meet others at every try are refused for now, not quarantined', async () => {
   const refusal = async (code: string) => {
     const { url } = await createDatabase()
     const end = await failFor(url, '6666', code)

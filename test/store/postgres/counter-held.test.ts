@@ -106,7 +106,7 @@ async function everything(writes: WriteSide, url: string): Promise<Readonly<Reco
 const namesOf = (counts: Readonly<Record<string, number>>, wanted: (count: number) => boolean) =>
   Object.keys(counts).filter((name) => wanted(counts[name] ?? 0))
 
-test('a transaction that has locked the counter is not waited for: nothing is sent after an answer', async () => {
+test('nothing waits for a transaction that has locked the counter', async () => {
   const { writes, seen, url } = await open()
   const trips: Record<string, number> = {}
   const takes: Record<string, number> = {}
@@ -127,7 +127,7 @@ test('a transaction that has locked the counter is not waited for: nothing is se
   ])
 })
 
-test('parcels that are joined hold the counter while it is waited for, as nothing else does (decision 0018)', async () => {
+test('joins alone hold the counter while it is waited for (decision 0018)', async () => {
   const { writes, seen } = await open()
   await writes.record([pushOf('1001', 1), pushOf('1002', 2)])
   const before = seen.trips

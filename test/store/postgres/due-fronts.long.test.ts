@@ -22,7 +22,7 @@ async function openWorld(statusOf: (delivery: ClaimedDelivery, beganMs: number) 
   }
 }
 
-test('what falls due before the front, since its transaction took long, is found within two seconds though nothing else happens', async () => {
+test('what a long transaction makes due before the front is found within two seconds', async () => {
   const { push, runFor, path, id, now, attempts } = await openWorld()
   await push(ofParcel(1))
   await runFor(MINUTE_MS)
@@ -39,7 +39,7 @@ test('what falls due before the front, since its transaction took long, is found
   expect((late?.beganMs ?? Number.POSITIVE_INFINITY) - queuedAtMs).toBeLessThanOrEqual(2 * SECOND_MS)
 })
 
-test('what waits behind a delivery that is tried again goes at once when it ends, however long ago it was queued', async () => {
+test('what waits behind a retried delivery goes at once when it ends', async () => {
   const upAtMs = NOON + 10 * MINUTE_MS
   let parcel: number | null = null
   const { push, run, runFor, attempts } = await openWorld(({ parcelId }, beganMs) => {

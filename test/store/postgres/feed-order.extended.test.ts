@@ -11,7 +11,7 @@ async function connect(url: string): Promise<pg.Client> {
   return client
 }
 
-test('numbers of a PostgreSQL sequence, read only below the oldest transaction under way, show 3 before 2', async () => {
+test('sequence numbers read below the oldest transaction under way show 3 before 2', async () => {
   // Of its own: transactions of other tests would hold the reader back.
   await using server = await startOwnServer()
   const url = server.url()
@@ -37,7 +37,7 @@ test('numbers of a PostgreSQL sequence, read only below the oldest transaction u
   expect(seen).toEqual([3, 2])
 })
 
-test('a client that stops within a transaction loses it within seconds, what it did and what it has locked', async () => {
+test('a client that stops within a transaction loses it and its locks within seconds', async () => {
   const { url } = await createDatabase()
   const store = await postgres.openWriteStore(url)
   onTestFinished(() => store.close())

@@ -24,7 +24,7 @@ test.each([
   ['has a lower counter', { server: 2, sequence: 9 }],
   ['has seen the replica last earlier than it was', { server: 2, sequence: 50, seen_at_ms: 4000 }],
   ['has given the number of the replica to another', { server: 2, started_at_ms: 200 }],
-])('S18: a server that was restarted and %s has lost commits, for as long as the number is the same', async (_, found) => {
+])('S18: a server that was restarted and %s has lost commits while the number is the same', async (_, found) => {
   expect(await askedOf(found, { server: 2 }, {})).toEqual([true, true, true])
 })
 

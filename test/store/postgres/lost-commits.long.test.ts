@@ -34,7 +34,7 @@ async function again<T>(work: () => Promise<T>): Promise<T> {
   return first.value
 }
 
-test('S18: a server back without its last commits gives row ids anew; no parcel gets the words of another', {
+test('S18: a server back without its last commits gives no parcel another’s words', {
   timeout: 240_000,
 }, async () => {
   const place = await server.newDatabase()

@@ -48,7 +48,7 @@ test('what is asked after a query was sent does not join it, though it is of the
   expect([await before, await after]).toEqual([10, 11])
 })
 
-test(`while ${QUERIES_AT_ONCE} queries are under way what is asked is gathered for the next, and 256 parcels are the most of one`, async () => {
+test(`while ${QUERIES_AT_ONCE} queries are under way questions gather, 256 parcels at most`, async () => {
   const { queries, versionOf, ids } = createWorld()
   const asked: Promise<number | null>[] = []
   for (let id = 1; id <= QUERIES_AT_ONCE; id++) {

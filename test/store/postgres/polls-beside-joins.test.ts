@@ -45,7 +45,7 @@ async function openWorld() {
   return { ...store, push, beside }
 }
 
-test('6.6: an entry that pushes missed is counted once, though its parcel is joined while that is decided', {
+test('6.6: a missed entry is counted once, though its parcel is joined meanwhile', {
   timeout: 120_000,
 }, async () => {
   const { record, push, beside, writes } = await openWorld()
@@ -69,7 +69,7 @@ test('6.6: an entry that pushes missed is counted once, though its parcel is joi
   }
 })
 
-test('6.1: a claim of due polls brings the others, though one that was pushed is joined before it is looked up', {
+test('6.1: a claim brings the others, though a pushed parcel is joined before its look-up', {
   timeout: 120_000,
 }, async () => {
   const { path, push, beside, parcelIdOf } = await openWorld()

@@ -10,7 +10,7 @@ const STARTS_ONE = `import('./src/cli/demo/postgres/throwaway-server.ts').then(a
   process.stdout.write(folder + ' ' + url())
 })`
 
-test('a server of the tests ends with the process that started it, even one that is killed, and leaves nothing', async () => {
+test('a test’s server ends with the process that started it, even a killed one', async () => {
   const child = tieToTest(spawn(process.execPath, ['-e', STARTS_ONE], { ...ownGroup, stdio: ['ignore', 'pipe', 'inherit'] }))
   const said = await new Promise<string>((resolve) => child.stdout.setEncoding('utf8').once('data', resolve))
   const [folder = '', url = ''] = said.split(' ')

@@ -33,7 +33,7 @@ describe('S19: the start is refused by name', () => {
     )
   })
 
-  test('on a server older than 15, with all that is wrong at once; what a relative of PostgreSQL does not know is not held against it', () => {
+  test('on a server older than 15, with all that is wrong at once', () => {
     const sound = { synchronous_commit: 'on', fsync: 'on', full_page_writes: 'on', encoding: 'UTF8', is_standby: false, read_only: 'off' }
     expect(faultsOf({ ...sound, version: '15.0', version_number: 150_000, synchronous_commit: 'local' })).toEqual([])
     expect(

@@ -18,7 +18,7 @@ async function openTable() {
   return table
 }
 
-test('a replica that could not open what another encrypts, or the other way round, is refused and told which', async () => {
+test('a replica that cannot open what another encrypts is refused and told which key', async () => {
   const table = await openTable()
   await table.register(replica('host/1', ['old', 'older']))
   for (const keys of [['new'], ['new', 'old'], ['older', 'x']]) {

@@ -46,7 +46,7 @@ async function connect(url: string): Promise<pg.Client> {
 
 const take = (roles: readonly Role[]) => () => ({ take: roles, giveUp: [] })
 
-test('tables that race for roles on several connections never give one to two, and end with an even share', async () => {
+test('tables that race for roles never give one to two, and end with an even share', async () => {
   const { openTable, join, query, expire } = await open()
   await query("insert into endpoint (name, origin, settings) select 'e' || n, 'managed', '{}' from generate_series(1, 7) as n")
   const tables = [openTable(), openTable(), openTable()]
@@ -126,7 +126,7 @@ test('the time is that of the server, and so is every time that is stored of a r
   expect(Math.abs(Number(row?.now) - nowMs)).toBeLessThan(5000)
 })
 
-test('a transaction for a role of a replica that was declared dead writes nothing; any other does', async () => {
+test('a transaction for a role of a dead replica writes nothing', async () => {
   const { url, openTable, join, query } = await open()
   const table = openTable()
   const { id } = await join(table)
@@ -191,7 +191,7 @@ async function holdTransaction(url: string, id: number) {
   return { done, letGo: letGo.resolve }
 }
 
-test('whoever declares a replica dead waits for what that writes, which is then there; a renewal waits for nothing', async () => {
+test('whoever declares a replica dead waits for its writes; a renewal waits for nothing', async () => {
   const { url, openTable, join, expire, query } = await open()
   const [one, other] = [openTable(), openTable()]
   const [{ id }, { id: otherId }] = [await join(one), await join(other)]
@@ -214,7 +214,7 @@ test('whoever declares a replica dead waits for what that writes, which is then 
   expect(await query("select name from setting where name = 'fenced'")).toHaveLength(1)
 })
 
-test('one that stops in the middle of a transaction holds up the others for seconds at most, and writes nothing', async () => {
+test('a replica that stops within a transaction holds the others up for seconds at most', async () => {
   const { url, openTable, join, expire, query } = await open()
   const [one, other] = [openTable(), openTable()]
   const [{ id }, { id: otherId }] = [await join(one), await join(other)]
@@ -247,7 +247,7 @@ test('an endpoint that any replica names stays; one that none names any more is 
   expect((await one.list()).map(({ configFingerprint }) => configFingerprint)).toEqual(['def'])
 })
 
-test('an endpoint of a config is for a replica whose config defines it, a managed one for anybody', async () => {
+test('a config’s endpoint is for replicas that define it, a managed one for anybody', async () => {
   const { openTable, join, query } = await open()
   await query(
     "insert into endpoint (name, origin, settings) values ('a', 'config', '{}'), ('b', 'config', '{}'), ('c', 'managed', '{}'), ('d', 'config', '{}')",
@@ -310,7 +310,7 @@ test('a renewal needs no lock on roles: it is made while somebody changes them',
   await client.query('rollback')
 })
 
-onlyLong(test)('renewals that meet a lock on their row leave no connection that waits for it, and go on once it is gone', async () => {
+onlyLong(test)('renewals that meet a lock leave no waiting connection, and go on afterwards', async () => {
   const { url, openTable, join, query } = await open()
   const table = openReplicaTable(url, { answerTimeoutMs: 1500 })
   onTestFinished(() => table.close())

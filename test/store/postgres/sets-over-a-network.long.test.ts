@@ -72,7 +72,7 @@ test('500 ended deliveries of 50 parcels are replayed in a handful of round trip
   expect([await dueOf(own), await dueOf(other)]).toEqual([DELIVERIES / EVENTS_EACH, DELIVERIES / EVENTS_EACH])
 })
 
-test('pages of the feed and of parcels are read in as many round trips for 200 parcels as for ten', { timeout: 120_000 }, async () => {
+test('pages take as many round trips for 200 parcels as for ten', { timeout: 120_000 }, async () => {
   const { record, reads, tripsOf } = await openBehindProxy()
   const poll = (nth: number) => aPoll({ asked: `PA${nth}`, trackingIds: [String(5000 + nth)], askedAtMs: NOON })
   await record(...Array.from({ length: 200 }, (_, nth) => ({ kind: 'poll', observation: poll(nth), watch: true }) as const))

@@ -37,7 +37,7 @@ async function openWorld() {
   return { ...store, endpoint, parcels, connect }
 }
 
-test('7.3: a settle holds the parcel that another was joined to, though it was joined twice while it was waited for', {
+test('7.3: a settle holds the parcel that another was joined to twice meanwhile', {
   timeout: 120_000,
 }, async () => {
   const { writes, path, endpoint, parcels, connect } = await openWorld()

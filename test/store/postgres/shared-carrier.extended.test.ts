@@ -50,7 +50,7 @@ function createWitness(lastsMs: () => number) {
   }
 }
 
-test('6.4: three replicas that ask as fast as they can keep to rate and concurrency together, and use them', async () => {
+test('6.4: three eager replicas keep to rate and concurrency together, and use them', async () => {
   const witness = createWitness(() => 20 + Math.random() * 60)
   const { url } = await openCarrier({
     token: (_request, response) => void witness.during(() => json(response, 200, '{"token":"t"}')),
@@ -110,7 +110,7 @@ test('P5: a Retry-After that one replica was given holds all', async () => {
   expect(asked.status).toBe(1)
 })
 
-test('6.5: one request gets the token for all replicas, one more when it is refused, and it is kept encrypted', async () => {
+test('6.5: one request gets the token for all replicas, and it is kept encrypted', async () => {
   let valid = 'token-1'
   const { url, asked } = await openCarrier({
     status: (request, response) => json(response, request.headers.authorization === `Bearer ${valid}` ? 404 : 401, '{}'),
@@ -128,7 +128,7 @@ test('6.5: one request gets the token for all replicas, one more when it is refu
   expect([text.includes('token-2'), text.includes(password)]).toEqual([false, false])
 })
 
-test('6.4: credentials that one replica was refused with are tried by no other until it is time, unless it has another password', async () => {
+test('6.4: credentials that one replica was refused with are tried by no other', async () => {
   const { url, asked } = await openCarrier({ token: (_request, response) => json(response, 401, '{}') })
   const { replicas } = await openReplicas(url, [{}, {}, { password: () => 'another one' }])
   const [first, second, third] = replicas
@@ -210,7 +210,7 @@ test.each([
   for (const { lines } of replicas) expect(lines.filter((line) => line.includes(message))).toHaveLength(1)
 })
 
-test('6.4: tokens that the status API refuses are requested no more often by many replicas than by one', async () => {
+test('6.4: refused tokens are requested no more often by many replicas than by one', async () => {
   const { url, asked } = await openCarrier({ status: (_request, response) => json(response, 401, '{}') })
   const { replicas } = await openReplicas(url, [{}, {}, {}])
   for (let round = 0; round < 3; round++) await Promise.all(replicas.map(({ fetchAll }) => fetchAll()))

@@ -62,7 +62,7 @@ test('a replica that gives up an endpoint ends what was skipped when its attempt
   expect(await state()).toBe('dead')
 })
 
-test('what is skipped while a round settles its attempt is claimed no more, and the next round ends it', async () => {
+test('a delivery skipped while its round settles is ended by the next round', async () => {
   const { id, path, writes, claimed, delivery, round } = await openSkipped()
   const { deliveryId } = claimed
   await writes.retryDelivery({ deliveryId, nowMs: NOON })

@@ -26,7 +26,7 @@ async function openTwo() {
 const WAITING = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
 
 test.each(['one', 'other'] as const)(
-  'pushes of one new parcel that are both under way at two replicas are kept in one parcel, that of %s the first',
+  'racing pushes of one new parcel at two replicas are one parcel, that of %s the first',
   async (first) => {
     const { place, ...stores } = await openTwo()
     const inOrder = first === 'one' ? [stores.one, stores.other] : [stores.other, stores.one]
@@ -48,7 +48,7 @@ test.each(['one', 'other'] as const)(
   },
 )
 
-test('pushes of one new parcel that come to two replicas at the same time are all kept, in one parcel', async () => {
+test('simultaneous pushes of one new parcel at two replicas are kept in one parcel', async () => {
   const { one, other, both, place } = await openTwo()
   for (let race = 0; race < RACES; race++) {
     const id = String(10_000 + race)
@@ -60,7 +60,7 @@ test('pushes of one new parcel that come to two replicas at the same time are al
   expect(await storedNumber(place, 'select count(*) from parcel')).toBe(RACES)
 })
 
-test('an identifier that two replicas hear of at the same time is of one parcel, and joins what else they were told', async () => {
+test('an identifier that two replicas learn at once is of one parcel, and joins the rest', async () => {
   const { one, other, place } = await openTwo()
   for (let race = 0; race < RACES / 2; race++) {
     const [shared, first, second] = [`5${10_000 + race}`, `6${10_000 + race}`, `7${10_000 + race}`]
@@ -71,7 +71,7 @@ test('an identifier that two replicas hear of at the same time is of one parcel,
   expect(await storedNumber(place, 'select count(*) from parcel')).toBe(RACES / 2)
 })
 
-test('the bytes of one push that come to two replicas at the same time are kept once, and counted, understood or not', async () => {
+test('the bytes of one push at two replicas at once are kept once, and counted', async () => {
   const { one, other, both, place } = await openTwo()
   const endpoint = await addEndpoint(one.writes, NOON)
   for (let race = 0; race < RACES / 2; race++) {
@@ -91,7 +91,7 @@ test('the bytes of one push that come to two replicas at the same time are kept 
   expect(both.flatMap(({ errors }) => errors)).toEqual([])
 })
 
-test('1.4: parcels that one replica joins while the other records for them lose nothing, and no event is queued twice', async () => {
+test('1.4: parcels joined while another replica records lose nothing, and queue nothing twice', async () => {
   const { one, other, place } = await openTwo()
   const endpoint = await addEndpoint(one.writes, NOON)
   for (let race = 0; race < RACES / 2; race++) {
@@ -133,7 +133,7 @@ test('an endpoint that one replica adds while the other records gets each later 
   }
 })
 
-test('7.3: what one replica settles and claims while the other records and replays leaves in order, and nothing stays behind', async () => {
+test('7.3: settling and claiming beside another’s recording and replaying keeps order', async () => {
   const { one, other, place } = await openTwo()
   const { id } = await addEndpoint(one.writes, NOON)
   const courier = createCourier(one.writes, NOON)
@@ -163,7 +163,7 @@ test('7.3: what one replica settles and claims while the other records and repla
   }
 })
 
-test('a reader of the feed who has seen a sequence never finds a lower one later, though two replicas record and join', async () => {
+test('a reader of the feed never finds a lower sequence later, over two replicas', async () => {
   const { one, other, both } = await openTwo()
   const rounds = casesOf(20, 8)
   const recording = Promise.all(

@@ -67,23 +67,20 @@ function locksOn(path: string): readonly string[] {
     .map((line) => line.replace(/^\d+: /, ''))
 }
 
-test.runIf(process.platform === 'linux')(
-  'who carries over syncs the file by a handle of its own, and takes no lock from who has it open',
-  async () => {
-    const { path, write, state } = await openFilled()
-    await write(1)
-    const before = locksOn(path)
-    expect(before).not.toEqual([])
-    for (let batch = 0; batch < 10; batch++) await write(500)
-    // Begun anew it holds little; if the writer came in between, most of it is carried.
-    await vi.waitFor(
-      async () => {
-        await write(1)
-        const { log = 0, checkpointed = 0 } = state() ?? {}
-        expect(log - checkpointed).toBeLessThan(1000)
-      },
-      { interval: 50 },
-    )
-    expect(locksOn(path)).toEqual(before)
-  },
-)
+test.runIf(process.platform === 'linux')('carrying over syncs by its own handle, and takes no lock', async () => {
+  const { path, write, state } = await openFilled()
+  await write(1)
+  const before = locksOn(path)
+  expect(before).not.toEqual([])
+  for (let batch = 0; batch < 10; batch++) await write(500)
+  // Begun anew it holds little; if the writer came in between, most of it is carried.
+  await vi.waitFor(
+    async () => {
+      await write(1)
+      const { log = 0, checkpointed = 0 } = state() ?? {}
+      expect(log - checkpointed).toBeLessThan(1000)
+    },
+    { interval: 50 },
+  )
+  expect(locksOn(path)).toEqual(before)
+})

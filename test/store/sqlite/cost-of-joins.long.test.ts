@@ -49,7 +49,7 @@ async function recordCounted(path: string, incoming: Incoming) {
   return { outcomes, work, cpuMs: (user + system) / 1000 }
 }
 
-test('1.4: a push that names 100 parcels joins them in sets: each is read once, and written once, not once for each that was joined before', async () => {
+test('1.4: a push that names 100 parcels joins them in sets', async () => {
   const path = join(temporaryFolder(), 'relay.db')
   const entries = 20
   const writes = await open(path)
@@ -74,7 +74,7 @@ test('1.4: a push that names 100 parcels joins them in sets: each is read once, 
   expect(await storedRows(path, 'select count(*) as due from delivery where state = 1')).toEqual([{ due: 2 }])
 })
 
-test('1.6: parcels that do not fit into one are not joined, and no more of them is read than shows it', async () => {
+test('1.6: parcels that do not fit into one are not joined, nor read further', async () => {
   const path = join(temporaryFolder(), 'relay.db')
   const entries = 300
   const writes = await open(path)

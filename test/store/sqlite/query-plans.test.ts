@@ -14,7 +14,7 @@ async function openPlans() {
   }
 }
 
-test('what waits is read off an index in its order, however it waits, so that a claim costs the same however much does', async () => {
+test('a claim reads what waits off an index, so it costs the same however much does', async () => {
   const planOf = await openPlans()
   const conditions = [
     'round <= 0 order by round, next_attempt_at_ms',
@@ -28,7 +28,7 @@ test('what waits is read off an index in its order, however it waits, so that a 
   }
 })
 
-test('what waits for an endpoint and what is dead is counted on indexes alone, so that no delivery is read for it', async () => {
+test('waiting and dead deliveries are counted on indexes alone', async () => {
   const planOf = await openPlans()
   const waiting =
     'select count(*), min(queued_at_ms) from delivery where endpoint_id = +1 and state < 2 and (parcel_id, sequence) > (+0, +0)'
@@ -43,7 +43,7 @@ test('what waits for an endpoint and what is dead is counted on indexes alone, s
 
 const LARGE = 'parcel|identifier|content|sighting|answer|inbox|feed|composed_event|delivery|attempt|operator_event|operator_action'
 
-test('no statement of a busy store but a whole count reads a table from end to end, and none sorts what waits to find the first', async () => {
+test('no statement reads a whole table but a whole count, and none sorts what waits', async () => {
   // SQLite plans without looking at how much a table holds, so an empty one shows it.
   const path = join(temporaryFolder(), 'relay.db')
   const used = await usedOnSqlite(path)

@@ -42,7 +42,7 @@ const PLANTED: Readonly<Record<string, string>> = {
   trouble: 'update trouble set since_ms = since_ms + 1',
 }
 
-test('seeded observations leave the same rows in every table as ever; `npm run -s tables` prints them when that is meant to change', async () => {
+test('seeded observations leave the same rows in every table as ever', async () => {
   expect(hashTables(await seededStore())).toEqual(CHECKED_IN)
 })
 

@@ -25,7 +25,7 @@ function feedEndOf(answers: readonly AnswerAt[]): string {
   return answers.findLast(({ path }) => path.startsWith('/relay/events'))?.path.match(/after=(\d+)/)?.[1] ?? ''
 }
 
-test('a store that the version before has written gives the answers that version gave, byte for byte', async () => {
+test('a store of the version before gives the answers that version gave, byte for byte', async () => {
   expect(recorded.answers.length).toBeGreaterThan(200)
   expect(await differing(copyWrittenBefore().path)).toEqual([])
 })
@@ -39,7 +39,7 @@ test('one place that is stored otherwise is seen in the answers', async () => {
   expect((await differing(path)).length).toBeGreaterThan(0)
 })
 
-test('a push to a store that the version before has written makes its history, its feed and its deliveries longer', async () => {
+test('a push to a store of the version before lengthens its history, feed and deliveries', async () => {
   const { writes, get } = await openWrittenBefore(copyWrittenBefore().path)
   const look = async () => ({
     entries: listed(await get(`/v1/status/${PARCEL}/all?language=en`), 'statuses'),
@@ -59,7 +59,7 @@ test('a push to a store that the version before has written makes its history, i
   expect(deliveries.slice(0, 4)).toMatchObject([{ state: 'held' }, ...Array.from({ length: 3 }, () => ({ state: 'queued' }))])
 })
 
-test('the relay itself starts on a store that the version before has written, answers for its parcels and takes a push for one', async () => {
+test('the relay itself starts on a store of the version before, answers and takes a push', async () => {
   const relay = await startTestRelay(copyWrittenBefore().folder, 'http://127.0.0.1:9', { upstream: { languages: ['en', 'sv'] } })
   onTestFinished(() => relay.stop())
   const token = await logIn(relay.internalUrl)

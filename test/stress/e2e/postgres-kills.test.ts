@@ -14,7 +14,7 @@ const CYCLES = LONG ? 20 : 1
 const AT_ONCE = 16
 const SOME = 100
 
-test(`S1, S18: of pushes that were answered 200, kills of the relay and of the server lose none, ${CYCLES} times each`, async () => {
+test(`S1, S18: kills of relay and server lose no answered push, ${CYCLES} times each`, async () => {
   await using server = await startOwnServer()
   const config = writeConfig(temporaryFolder(), NO_CARRIER, await onPostgres(server.url()))
   const pushes = distinctPushes(10)

@@ -64,7 +64,7 @@ function createCarrier(pushes: ReturnType<typeof distinctPushes>) {
 const histories = (asker: Asker, parcels: readonly string[]) =>
   Promise.all(parcels.flatMap((id) => (['all', 'latest'] as const).map((kind) => textOf(asker, id, kind, 'sv'))))
 
-test(`of three replicas one is killed, ${KILLS} in all, and the database restarted: each answers what a relay on SQLite does, and every event arrives in order`, async () => {
+test(`${KILLS} kills of three replicas and a restart: answers as on SQLite, events in order`, async () => {
   await using stack = new AsyncDisposableStack()
   const server = stack.use(await startOwnServer())
   const receivers = await startEndpoints(stack)

@@ -59,7 +59,7 @@ function mostInASecond(calls: readonly { readonly atMs: number }[]): number {
   return most
 }
 
-test(`P12: ${parcels} parcels that fell due in an outage of a day are caught up with at the rate, over a kill -9, while an app is answered at once`, async () => {
+test(`P12: ${parcels} parcels due after a day’s outage are caught up with over a kill -9`, async () => {
   const folder = temporaryFolder()
   await openAfterOutage(join(folder, 'relay.db'))
   const carrier = await openNotingCarrier()

@@ -49,7 +49,7 @@ function logInElsewhere(internalUrl: string, username: string): Promise<number |
   })
 }
 
-test('I17: beside 200 connections that log in with ever-new names, logins, pushes and reads take little longer', async () => {
+test('I17: beside 200 logins with ever-new names, logins, pushes and reads go on', async () => {
   const apps = [SHOP.username, ...APPS].map((username) => ({ username, passwordHash: HASH, scopes: ['status'] }))
   // So many that no address is ever refused for the day's wrong passwords: all of them are to be verified.
   const sections = { apps, limits: { failuresPerMinute: 1_000_000 }, serve: { fetchUnknown: false } }

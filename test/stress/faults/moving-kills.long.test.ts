@@ -15,7 +15,7 @@ const KILLS = LONG ? 40 : 2
 /** How many pushes are answered while a store of this size is moved, those that are refused in the switch included. */
 const PUSHES_IN_MOVE = 2000
 
-test(`killed ${KILLS} times at any moment of a move, a relay starts again on the store that is in use, with every push that was answered 200`, async () => {
+test(`killed ${KILLS} times in a move, a relay starts on the store in use with every push`, async () => {
   const folder = temporaryFolder()
   const database = (await createDatabase('nothing')).url
   const config = writeConfig(folder, NO_CARRIER, { secrets: (await onPostgres(database)).secrets })

@@ -44,7 +44,7 @@ async function pushInTurn(publicUrl: string) {
   return { outcomes, p99Ms: tookMs[Math.ceil(PUSHES * 0.99) - 1] ?? 0 }
 }
 
-test(`I16: beside ${CONNECTIONS} half TLS handshakes that come again, signed pushes on new connections go on`, async () => {
+test(`I16: beside ${CONNECTIONS} half TLS handshakes signed pushes go on`, async () => {
   const folder = temporaryFolder()
   const [certFile, keyFile] = [join(folder, 'cert.pem'), join(folder, 'key.pem')]
   writeFileSync(certFile, certificate)

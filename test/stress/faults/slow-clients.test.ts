@@ -41,7 +41,7 @@ function dawdle(port: number, { sends, drip }: (typeof SLOW)[number]): Promise<n
   })
 }
 
-test(`H15, F7: ${CONNECTIONS} connections that send nothing, or drip, are closed in time; meanwhile pushes are taken as quickly, and memory stays`, async () => {
+test(`H15, F7: ${CONNECTIONS} connections that send nothing are closed, and pushes go on`, async () => {
   await using relay = await runRelay(writeConfig(temporaryFolder(), 'http://127.0.0.1:9'))
   const memory = async () => await metricOf(relay.internalUrl, 'process_resident_memory_bytes')
   let nth = 0

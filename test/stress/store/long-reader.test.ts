@@ -50,7 +50,7 @@ async function openWorld() {
 }
 
 /** Nothing that dies can be cleared away meanwhile, and it lies at the front of the index. */
-test(`S18: beside a transaction that is held open while ${DELIVERED} deliveries are made, what is due is found within twice its usual time`, async () => {
+test(`S18: beside a long transaction and ${DELIVERED} deliveries, due ones are found as quickly`, async () => {
   const [read, unread] = [await openWorld(), await openWorld()]
   for (const { deliver } of [read, unread]) await deliver(1000)
   await withClient(read.place, async (client) => {

@@ -59,66 +59,63 @@ interface Answer {
   readonly body: Buffer
 }
 
-test.each(DELAYS_MS)(
-  'S9: with every sync %i ms late pushes take longer, what would wait too long is a 503, and neither memory nor reads suffer',
-  async (delayMs) => {
-    const folder = temporaryFolder()
-    const path = join(folder, 'relay.db')
-    const files = ['', '-wal'].flatMap((suffix) => ['-P', `${path}${suffix}`])
-    const late = `inject=fsync,fdatasync:delay_exit=${delayMs * 1000}:when=${START_SYNCS}+`
-    const relay = await spawnTraced(folder, {
-      strace: [...files, '-e', 'trace=fsync,fdatasync', '-e', late, '-o', join(folder, 'trace')],
-      sections: { limits: LIMITS },
-    })
-    const token = await logIn(relay.internalUrl)
-    const pushed = async (body: Buffer): Promise<Answer> => {
-      const begunAtMs = performance.now()
-      const { status, headers } = await push(relay.publicUrl, body)
-      return { status, retryAfter: headers.get('retry-after'), tookMs: performance.now() - begunAtMs, body }
+test.each(DELAYS_MS)('S9: with every sync %i ms late, what would wait too long is a 503, and reads go on', async (delayMs) => {
+  const folder = temporaryFolder()
+  const path = join(folder, 'relay.db')
+  const files = ['', '-wal'].flatMap((suffix) => ['-P', `${path}${suffix}`])
+  const late = `inject=fsync,fdatasync:delay_exit=${delayMs * 1000}:when=${START_SYNCS}+`
+  const relay = await spawnTraced(folder, {
+    strace: [...files, '-e', 'trace=fsync,fdatasync', '-e', late, '-o', join(folder, 'trace')],
+    sections: { limits: LIMITS },
+  })
+  const token = await logIn(relay.internalUrl)
+  const pushed = async (body: Buffer): Promise<Answer> => {
+    const begunAtMs = performance.now()
+    const { status, headers } = await push(relay.publicUrl, body)
+    return { status, retryAfter: headers.get('retry-after'), tookMs: performance.now() - begunAtMs, body }
+  }
+  for (let at = 0, tookMs = 0; tookMs < delayMs; at++) {
+    expect(at, 'pushes until the syncs are late').toBeLessThan(2 * START_SYNCS)
+    tookMs = (await pushed(pushBody({ location: `warm ${at}`, trackingIds: ['1001'] }))).tookMs
+  }
+  const before = await memoryOf(relay.internalUrl)
+  const answers: Answer[] = []
+  let most = 0
+  let mostWaiting = 0
+  /** Reads one after the other; resolves with the median of what one took. */
+  const read = async () => {
+    const readsMs: number[] = []
+    for (let at = 0; at < READS; at++) {
+      const askedAtMs = performance.now()
+      expect((await ask(relay.internalUrl, token, '/v1/status/1001/latest')).status).toBe(200)
+      readsMs.push(performance.now() - askedAtMs)
+      most = Math.max(most, await memoryOf(relay.internalUrl))
+      mostWaiting = Math.max(mostWaiting, await metricOf(relay.internalUrl, 'relay_commit_queue'))
     }
-    for (let at = 0, tookMs = 0; tookMs < delayMs; at++) {
-      expect(at, 'pushes until the syncs are late').toBeLessThan(2 * START_SYNCS)
-      tookMs = (await pushed(pushBody({ location: `warm ${at}`, trackingIds: ['1001'] }))).tookMs
-    }
-    const before = await memoryOf(relay.internalUrl)
-    const answers: Answer[] = []
-    let most = 0
-    let mostWaiting = 0
-    /** Reads one after the other; resolves with the median of what one took. */
-    const read = async () => {
-      const readsMs: number[] = []
-      for (let at = 0; at < READS; at++) {
-        const askedAtMs = performance.now()
-        expect((await ask(relay.internalUrl, token, '/v1/status/1001/latest')).status).toBe(200)
-        readsMs.push(performance.now() - askedAtMs)
-        most = Math.max(most, await memoryOf(relay.internalUrl))
-        mostWaiting = Math.max(mostWaiting, await metricOf(relay.internalUrl, 'relay_commit_queue'))
-      }
-      return partOf(readsMs, 0.5)
-    }
-    let turn = 0
-    const readBesidePushes = async () => {
-      turn += 1
-      const pending = Promise.all(pushesOf(turn).map(pushed))
-      const readMs = await read()
-      answers.push(...(await pending))
-      return readMs
-    }
-    console.info(`S9: a read took ${await expectBesideControl({ control: read, fault: readBesidePushes, ratio: 3 })}`)
-    const taken = answers.filter(({ status }) => status === 200)
-    const refused = answers.filter(({ status }) => status === 503)
-    expect([taken.length > 0, refused.length > 0, taken.length + refused.length]).toEqual([true, true, answers.length])
-    expect([mostWaiting > 1, mostWaiting <= WAITING_MAX + 2], `${mostWaiting} waited at once`).toEqual([true, true])
-    for (const { retryAfter } of refused) expect(Number(retryAfter)).toBeGreaterThan(0)
-    // Its turn within the patience, and then its own commit; a sync of the database itself may come on top.
-    expect(Math.max(...answers.map(({ tookMs }) => tookMs))).toBeLessThan(withinOwed(PATIENCE_MS + 4 * delayMs))
-    expect(Math.min(...taken.map(({ tookMs }) => tookMs))).toBeGreaterThanOrEqual(delayMs * 0.9)
-    const [growth, control] = [Math.max(most, await memoryOf(relay.internalUrl)) - before, await growthWithoutFault()]
-    console.info(`S9: memory grew by ${Math.round(growth / MB)} MB, and by ${Math.round(control / MB)} MB without the fault`)
-    expect(growth).toBeLessThan(control + RSS_SLACK)
-    await relay.kill()
-    const { bodies, damage } = readStore(path)
-    expect(damage).toBeNull()
-    expect(taken.filter(({ body }) => !bodies.has(body.toString()))).toEqual([])
-  },
-)
+    return partOf(readsMs, 0.5)
+  }
+  let turn = 0
+  const readBesidePushes = async () => {
+    turn += 1
+    const pending = Promise.all(pushesOf(turn).map(pushed))
+    const readMs = await read()
+    answers.push(...(await pending))
+    return readMs
+  }
+  console.info(`S9: a read took ${await expectBesideControl({ control: read, fault: readBesidePushes, ratio: 3 })}`)
+  const taken = answers.filter(({ status }) => status === 200)
+  const refused = answers.filter(({ status }) => status === 503)
+  expect([taken.length > 0, refused.length > 0, taken.length + refused.length]).toEqual([true, true, answers.length])
+  expect([mostWaiting > 1, mostWaiting <= WAITING_MAX + 2], `${mostWaiting} waited at once`).toEqual([true, true])
+  for (const { retryAfter } of refused) expect(Number(retryAfter)).toBeGreaterThan(0)
+  // Its turn within the patience, and then its own commit; a sync of the database itself may come on top.
+  expect(Math.max(...answers.map(({ tookMs }) => tookMs))).toBeLessThan(withinOwed(PATIENCE_MS + 4 * delayMs))
+  expect(Math.min(...taken.map(({ tookMs }) => tookMs))).toBeGreaterThanOrEqual(delayMs * 0.9)
+  const [growth, control] = [Math.max(most, await memoryOf(relay.internalUrl)) - before, await growthWithoutFault()]
+  console.info(`S9: memory grew by ${Math.round(growth / MB)} MB, and by ${Math.round(control / MB)} MB without the fault`)
+  expect(growth).toBeLessThan(control + RSS_SLACK)
+  await relay.kill()
+  const { bodies, damage } = readStore(path)
+  expect(damage).toBeNull()
+  expect(taken.filter(({ body }) => !bodies.has(body.toString()))).toEqual([])
+})

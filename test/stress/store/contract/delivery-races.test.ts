@@ -45,7 +45,7 @@ async function openRaced(engine: Engine) {
 }
 
 describe.each(engines)('races of deliveries on $name', (engine) => {
-  test(`7.3: after ${RACES} races of settling, replaying and recording for one parcel at one endpoint nothing is left waiting behind`, async () => {
+  test(`7.3: ${RACES} races of settling, replaying and recording leave nothing waiting`, async () => {
     const { push, replay, courier, waiting, parcelIdOf } = await openRaced(engine)
     for (let entry = 0; entry < 4; entry++) await push('1001')
     const parcelId = await parcelIdOf('1001')
@@ -64,7 +64,7 @@ describe.each(engines)('races of deliveries on $name', (engine) => {
     }
   })
 
-  test('of several replays of one delivery at the same time one queues it, to its own endpoint and to another', async () => {
+  test('of several replays of one delivery at once one queues it, for each endpoint', async () => {
     const { push, replay, courier, waiting, writes, reads, id } = await openRaced(engine)
     const { id: otherId } = await addEndpoint(writes, NOON, { name: 'other', enabled: false })
     await push('1001')
@@ -84,7 +84,7 @@ describe.each(engines)('races of deliveries on $name', (engine) => {
     expect([await waiting(), courier.wrong]).toEqual([0, []])
   })
 
-  test('7.3: events for operators, which are of no parcel, leave in order too, however queuing, settling and replaying meet', async () => {
+  test('7.3: operator events leave in order too, however queuing, settling and replaying meet', async () => {
     const { writes, replay, courier, waiting, reads } = await openRaced(engine)
     await writes.syncEndpoints([], NOON, 'http://operator.internal/')
     const operator = (await reads.listEndpoints()).find(({ origin }) => origin === 'operator')?.endpoint.id ?? ''

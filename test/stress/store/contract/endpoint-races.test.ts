@@ -24,7 +24,7 @@ async function openRaced(engine: Engine) {
 }
 
 describe.each(engines)('races of endpoints on $name', (engine) => {
-  test('7.4: an endpoint that starts further back gets every event once, however the replay of the feed and recording meet', async () => {
+  test('7.4: an endpoint that starts further back gets every event once beside recording', async () => {
     const { push, replayFeed, writes } = await openRaced(engine)
     for (let nth = 0; nth < 3; nth++) await push()
     let pushed = 3
@@ -42,7 +42,7 @@ describe.each(engines)('races of endpoints on $name', (engine) => {
     }
   })
 
-  test('7.4: an endpoint catches up while pushes go on being recorded, and neither waits for what the other holds', async () => {
+  test('7.4: an endpoint catches up while pushes are recorded, and neither waits', async () => {
     const { push, replayFeed, writes } = await openRaced(engine)
     for (let nth = 0; nth < 10; nth++) await push()
     let pushed = 10
@@ -65,7 +65,7 @@ describe.each(engines)('races of endpoints on $name', (engine) => {
     }
   })
 
-  test('changes of one endpoint at the same time are all kept, and so is how far the feed was replayed for it', async () => {
+  test('changes of one endpoint at once are all kept, and so is its place in the feed', async () => {
     const { push, replayFeed, writes, endpointOf } = await openRaced(engine)
     const { id, take } = await addEndpoint(writes, NOON, { name: 'shop' })
     const { id: laterId, take: takeLater } = await addEndpoint(writes, NOON, { name: 'later' })

@@ -12,7 +12,7 @@ import { changeStoredRows, storedNumber } from '../../../support/store/stored-ro
 const NOW_MS = Date.UTC(2026, 4, 1)
 
 test.each(DIRECTIONS.filter(({ from, to }) => LONG || from !== to))(
-  'a move from $name ends although others write faster than it copies, because it lets them wait',
+  'a move from $name ends although others write faster than it copies',
   async ({ from, to }) => {
     const [old, next] = [await seededPlace(from), await placeOf(to)]
     await using opened = await openMove(old, next)

@@ -52,7 +52,7 @@ test.each(DIRECTIONS.filter(({ from, to }) => LONG || from !== to))(
 )
 
 test.each(DIRECTIONS.filter(({ from, to }) => LONG || from !== to))(
-  `killed again and again, a move from $name can be begun again, and then every row arrives: seeds: ${SEEDS}`,
+  `killed again and again, a move from $name can begin again: seeds: ${SEEDS}`,
   async ({ from, to }) => {
     for (let seed = 1; seed <= SEEDS; seed++) {
       const random = seeded(100 + seed)

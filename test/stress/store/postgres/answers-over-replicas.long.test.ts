@@ -108,7 +108,7 @@ function createVerbs(random: () => number) {
   return { next: () => verbs[below(verbs.length)] ?? record, path }
 }
 
-test('whatever one replica writes about parcels, the other answers from its cache byte for byte as from the store, headers too', async () => {
+test('what one replica writes, the other answers from its cache as from the store', async () => {
   const { one, other, here, there, afresh } = await openReplicas()
   const random = seeded(20_260_301)
   const { next, path } = createVerbs(random)
@@ -141,7 +141,7 @@ async function beside(read: () => Promise<unknown>, work: () => Promise<unknown>
   await Promise.all(reading)
 }
 
-test(`what one replica has recorded is in the next answer of the other, ${RACES} times, while both are read`, async () => {
+test(`what one replica has recorded is in the other’s next answer, ${RACES} times`, async () => {
   const { one, here, there } = await openReplicas()
   const random = seeded(7)
   await one.record(pushOf(['1001'], 0))
@@ -160,7 +160,7 @@ test(`what one replica has recorded is in the next answer of the other, ${RACES}
   expect(there.sources).toContain('hit')
 })
 
-test('a parcel that one replica did not know a moment ago is known to it as soon as the other has recorded it', async () => {
+test('a parcel unknown a moment ago is known once the other replica has recorded it', async () => {
   const { one, there } = await openReplicas()
   for (let race = 0; race < RACES / 4; race++) {
     const path = `/v1/status/${20_000 + race}/latest`
@@ -170,7 +170,7 @@ test('a parcel that one replica did not know a moment ago is known to it as soon
   }
 })
 
-test('1.4: parcels that one replica joins are one in the next answer of the other, by any of their identifiers', async () => {
+test('1.4: parcels that one replica joins are one in the other’s next answer', async () => {
   const { one, there } = await openReplicas()
   for (let race = 0; race < RACES / 4; race++) {
     const ids = [`3${10_000 + race}`, `4${10_000 + race}`]
