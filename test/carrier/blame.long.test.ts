@@ -47,7 +47,7 @@ test('questions that run out of time while they wait for a token say nothing abo
   expect(carrier.state().breaker).toMatchObject({ state: 'closed', failures: 0 })
 })
 
-test.each([500, 502])('DOMAIN 6.1: a parcel that is always answered %i counts for nothing once others are answered', async (code) => {
+test.each([500, 502])('DOMAIN 6.1: a parcel always answered %i counts for nothing once others are answered', async (code) => {
   const { url } = await openCarrier({
     status: (request, response) => (request.url?.includes('OK') === true ? json(response, 200, goodBody) : json(response, code, '')),
   })

@@ -107,7 +107,7 @@ describe('the call budget', () => {
     expect([budget.callsToday(noon), budget.takeSlot(0, noon).kind]).toEqual([0, 'taken'])
   })
 
-  test('lets only written-down calls leave, and writes down several at once where the day allows many', () => {
+  test('lets only written-down calls leave, and writes down several at once', () => {
     const budget = createCallBudget({ ratePerSecond: 1000, callsPerDay: 50_000, concurrency: 100 })
     expect(budget.takeSlot(0, noon)).toEqual({ kind: 'unwritten' })
     budget.writtenDown(budget.toWriteDown(noon, true))

@@ -1,5 +1,6 @@
 import { globSync, readFileSync } from 'node:fs'
 import { posix } from 'node:path'
+import { parseSync, Visitor } from 'oxc-parser'
 import { expect, test } from 'vitest'
 import { readModules } from './source-module.ts'
 
@@ -30,4 +31,24 @@ test('a push passes at most 34 files, and each that docs/architecture.md lists i
   expect(listed.length).toBeGreaterThan(10)
   expect(listed.length).toBeLessThanOrEqual(34)
   expect(listed.filter((name) => !paths.some((path) => path.endsWith(`/${name}.ts`)))).toEqual([])
+})
+
+/** The titles of tests in a source, with what is put in left out. */
+function titlesIn(path: string, source: string): readonly string[] {
+  const titles: string[] = []
+  new Visitor({
+    CallExpression({ callee, arguments: [title] }) {
+      if (!/^(?:test|it|onlyLong\(|testWith\()/.test(source.slice(callee.start, callee.end)) || title === undefined) return
+      if (title.type === 'Literal' && typeof title.value === 'string') titles.push(title.value)
+      if (title.type === 'TemplateLiteral') titles.push(title.quasis.map(({ value }) => value.raw).join(''))
+    },
+  }).visit(parseSync(path, source).program)
+  return titles
+}
+
+test('a test title has at most 90 characters', () => {
+  const titles = globSync('test/**/*.test.ts').flatMap((path) => titlesIn(path, readFileSync(path, 'utf8')))
+  expect(titles.length).toBeGreaterThan(1500)
+  expect(titles.filter((title) => title.length > 90)).toEqual([])
+  expect(titlesIn('x.ts', `test.each([1])("a %i", () => {})\nonlyLong(test)("b", () => {})`)).toEqual(['a %i', 'b'])
 })
