@@ -32,7 +32,7 @@ export async function startRelay(config: Config, log: Log, options: StartOptions
   try {
     return await assembleRelay(config, log, options, closing)
   } catch (error) {
-    if (options.endOther !== undefined) await closing.closeAll().catch(() => undefined)
+    if (options.stopPredecessor !== undefined) await closing.closeAll().catch(() => undefined)
     throw error
   }
 }
@@ -89,14 +89,14 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
     log,
   })
   receiver.follow(reporting.received, log)
-  const otherEnded = options.endOther?.()
+  const otherEnded = options.stopPredecessor?.()
   const patienceMs = otherEnded === undefined ? 0 : config.shutdownTimeoutMs
   const publicServer = await receiver.verbs.listen(patienceMs)
   const internalServer = await listen('internal', { ...config.listen.internal, limits: config.limits, patienceMs }, api.listener)
   closing.add(() => Promise.all([receiver.verbs, internalServer].map((server) => server.stop(stopTimeoutMs))), 'serving')
   closing.add(() => {
-    delivery.hurry()
-    moves.manage.hurry()
+    delivery.abortPending()
+    moves.manage.abortPending()
   })
   closing.add(() => api.feedSignal.close(), 'serving')
   ownPorts.push(publicServer.port, internalServer.port)

@@ -1,7 +1,7 @@
 import { promises, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
-// What lies beside the sources. From here the way is the same in `src` and, compiled, in `dist`; from a room it would not be.
+// These files lie beside the sources. Their relative path is the same from here and from the compiled `dist`; from a room it would not be.
 
 const PORTAL_ASSETS = ['portal.css', 'portal.js', 'icon.svg']
 
@@ -18,7 +18,7 @@ export const readApiDocument = (): Promise<Buffer> => readDocs('openapi.json')
 /** A file of `docs/`, by a name of our own. */
 export const readDocs = (name: string): Promise<Buffer> => promises.readFile(new URL(`../docs/${name}`, import.meta.url))
 
-/** Of this package, for example `0.1.0`. */
+/** The version of this package, for example `0.1.0`. */
 export const VERSION = readVersion(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
 
 function readVersion(manifest: string): string {

@@ -45,7 +45,7 @@ export async function runRelay(config: Config, log: Log, threads?: Threads): Pro
     await before.endWriting()
     // Whatever comes of it: the one that takes over opens the store that is in use then.
     const [sealed] = await Promise.allSettled([seal()])
-    const startNext = async () => await start(await followMoves(settings, log), { endOther: () => before.stop(LAST_REQUESTS_MS) })
+    const startNext = async () => await start(await followMoves(settings, log), { stopPredecessor: () => before.stop(LAST_REQUESTS_MS) })
     current = await untilReachable(startNext, { goesOn: () => !isStopping, log })
     return sealed
   }
@@ -62,7 +62,7 @@ export async function runRelay(config: Config, log: Log, threads?: Threads): Pro
     async reload(next) {
       await handingOver
       await current.reload(next)
-      // What needs a restart stays as it was.
+      // Settings that need a restart stay as they were.
       settings = { ...next, store: config.store, listen: withTlsOf(settings.listen, next.listen) }
     },
     async reloadFailed(problems) {

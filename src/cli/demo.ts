@@ -112,7 +112,7 @@ async function play(stage: Stage, view: View, flags: Flags, ending: AbortSignal)
       // The guide waits until it can name a parcel that the relay knows.
       view.note(presentGuide(stage, { ...flags, trackingNumber: known.trackingNumber, nowMs: Date.now() }))
       guided = true
-      // What the relay then warns of was announced.
+      // After the guide, which announces what the relay then warns of.
       await makeTrouble(carrier, shop, troubledApps)
     }
     if (guided) {

@@ -53,11 +53,11 @@ async function undo({ config }: MoveOptions): Promise<void> {
   const { store } = undone
   if (undone.kind === 'in_use')
     return fail(`a relay works on ${store} (${undone.usedBy}). What it accepts would be lost: stop it first. Nothing was changed.`)
-  const { untold } = undone
+  const { unverified } = undone
   const whether =
-    untold === null
+    unverified === null
       ? ', which nothing uses now.'
-      : `. Whether a relay works there could not be told: ${untold}. If one does, stop it, because what it accepts would be lost.`
+      : `. Whether a relay works there could not be told: ${unverified}. If one does, stop it, because what it accepts would be lost.`
   process.stdout.write(
     `The store is in use again, as it was at ${new Date(undone.atMs).toISOString()}. What came since is only in ${store}${whether}\n`,
   )

@@ -16,7 +16,7 @@ export interface FeedSignalSource extends FeedSignal {
 export function createFeedSignal(): FeedSignalSource {
   let told = 0
   let closed = false
-  let untold = false
+  let isPending = false
   let rest: NodeJS.Timeout | null = null
   const waiting = new Set<() => void>()
 
@@ -26,11 +26,11 @@ export function createFeedSignal(): FeedSignalSource {
   }
 
   function fire(): void {
-    untold = false
+    isPending = false
     const restMs = Math.max(REST_MS, waiting.size * REST_MS_PER_FOLLOWER)
     rest = setTimeout(() => {
       rest = null
-      if (untold) fire()
+      if (isPending) fire()
     }, restMs)
     wakeAll()
   }
@@ -39,7 +39,7 @@ export function createFeedSignal(): FeedSignalSource {
     tell() {
       if (closed) return
       if (rest === null) fire()
-      else untold = true
+      else isPending = true
     },
     seen: () => told,
     isClosed: () => closed,

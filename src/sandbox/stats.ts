@@ -12,7 +12,7 @@ export interface PushStats {
   readonly waiting: number
   /** Requests made, retries included. */
   readonly sent: number
-  /** Those answered 2xx. */
+  /** Pushes that were answered 2xx. */
   readonly accepted: number
   readonly failed: number
   /** Requests by the receiver's status, or by the error if there was none. */

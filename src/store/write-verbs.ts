@@ -39,7 +39,7 @@ export interface Parcels {
   findIdentifiers(values: readonly string[]): Promise<readonly IdentifierState[]>
   saveIdentifiers(identifiers: readonly IdentifierState[]): void
   create(count: number, nowMs: number): Promise<readonly ParcelState[]>
-  /** Those that exist. On SQLite in the order given. */
+  /** The parcels that exist; on SQLite in the order given. */
   findMany(parcelIds: readonly number[]): Promise<readonly ParcelState[]>
   saveMany(states: readonly ParcelState[]): void
   /** Null: the parcel was joined to another and no longer exists. */

@@ -17,9 +17,9 @@ export interface ConfiguredEndpoints {
   perEndpoint(): number
   /** Replaces them by those of another config. Rejects, with nothing changed, if it cannot. */
   replace(next: Config): Promise<void>
-  /** Resumes those that others paused while no live replica seemed to name them. */
+  /** Resumes the endpoints of this config that others paused while no live replica seemed to name them. */
   restore(): Promise<void>
-  /** Pauses those that no config names any more, and removes them after a while. To be called again and again while this replica is the janitor. */
+  /** Pauses endpoints that no config names any more, and removes them after a while. To be called again and again while this replica is the janitor. */
   removeUnnamed(): Promise<void>
 }
 

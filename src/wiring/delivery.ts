@@ -14,7 +14,7 @@ import type { Vault } from '../flow/delivery/vault.ts'
 import type { Clock, Log, Meter } from '../flow/ports.ts'
 import type { ReadSide } from '../flow/read-side.ts'
 import type { WriteSide } from '../flow/write-side.ts'
-import { createInTurn } from '../runtime/in-turn.ts'
+import { createDutyCycle } from '../runtime/duty-cycle.ts'
 import { createMemory } from '../runtime/memory.ts'
 import { openConfiguredEndpoints } from './configured-endpoints.ts'
 import { openDispatching } from './dispatching.ts'
@@ -103,7 +103,7 @@ export interface Delivery {
   /** Call when endpoints, jobs or roles may have changed. */
   reviewAll(): void
   /** Makes long requests, such as replays, end where they are. */
-  hurry(): void
+  abortPending(): void
   stop(): Promise<void>
 }
 
@@ -131,7 +131,7 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
   const { wake, reorder, reordered, changed } = dispatching
   const stopping = new AbortController()
   const restUnlessStopping = (ms: number) => pause(ms, undefined, { signal: stopping.signal }).catch(() => undefined)
-  const inTurn = createInTurn(ports.clock.monotonic, restUnlessStopping)
+  const inTurn = createDutyCycle(ports.clock.monotonic, restUnlessStopping)
   const janitor = startJanitor({ ...ports, inTurn, onQueued: wake, onReordered: reorder })
   /** Call when endpoints were changed here. */
   const review = () => {
@@ -177,7 +177,7 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
       dispatching.lapsed()
       outbound.interrupt()
     },
-    hurry: () => stopping.abort(),
+    abortPending: () => stopping.abort(),
     async reload(next) {
       await configured.replace(next)
       await write.adjustDelivery(deliveryRules(next))

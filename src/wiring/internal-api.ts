@@ -29,7 +29,7 @@ import { createPerMinute } from '../http/server/per-minute.ts'
 import { readApiDocument, readDocs, readPortalAsset, VERSION } from '../package-files.ts'
 import { createFeedSignal } from '../runtime/feed-signal.ts'
 import { startRepeating } from '../runtime/repeating.ts'
-import { createSpread } from '../runtime/spread.ts'
+import { createTickLimit } from '../runtime/tick-limit.ts'
 import type { Delivery } from './delivery.ts'
 import type { History } from './history.ts'
 import type { Storage } from './opened-storage.ts'
@@ -85,7 +85,7 @@ export function openInternalApi(config: Config, ports: InternalApiPorts) {
       tail,
       signal: feedSignal,
       clock,
-      spread: createSpread(FOLLOWERS_AT_ONCE),
+      spread: createTickLimit(FOLLOWERS_AT_ONCE),
     }),
     feedFollowersMax: config.limits.feedFollowers,
     manageEndpoints: delivery.manageEndpoints,

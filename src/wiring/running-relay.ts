@@ -29,7 +29,7 @@ export interface StartOptions {
   /** Threads that are already starting. */
   readonly threads?: Threads | undefined
   /** Ends another relay, and with it that the addresses are taken. Called when everything else is ready. */
-  readonly endOther?: () => Promise<void>
+  readonly stopPredecessor?: () => Promise<void>
   /** Absent: the store cannot be moved. */
   readonly handOver?: NonNullable<ManageMovesPorts['handOver']>
 }

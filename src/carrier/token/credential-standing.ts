@@ -46,7 +46,7 @@ export function createCredentialStanding(earlier: CredentialRefusal | null): Cre
     },
     obtained() {
       refusedSinceObtained = false
-      // What the status API refused was such a token, so another one shows nothing.
+      // The status API refused such a token, so another one shows nothing.
       if (state === 'unknown' || (state === 'refused' && last.by === 'token_endpoint')) state = 'obtained'
     },
     brought() {

@@ -5,7 +5,7 @@ import { readPassword } from './credentials.ts'
 
 /** A request for a token whose replica was killed keeps the others waiting for so long. */
 export const CLAIM_MS = 5000
-/** What the token is sealed for: it opens nowhere else. */
+/** The context with which the token is encrypted: it cannot be decrypted as anything else. */
 const CONTEXT = 'carrier-token'
 
 /** The token that replicas share, readable only with the at-rest keys. */
@@ -19,7 +19,7 @@ export interface TokenShare {
   /** The claim brought a refusal: there is no token. */
   drop(state: TokenState): Promise<void>
   giveUp(state: TokenState): Promise<void>
-  /** What was learnt of a token is on its way when these return, and arrives before anything is read. */
+  /** When these return, what was learnt of a token has been sent, and arrives before anything is read. */
   accepted(version: number): void
   refused(version: number, state: TokenState): void
 }
@@ -42,7 +42,7 @@ export function createTokenShare(
       .update(JSON.stringify([login.authUrl, login.username, password]))
       .digest('base64url')
 
-  /** What does not arrive, another call learns again. */
+  /** A lesson that does not arrive is learnt again by another call. */
   function tell(write: () => Promise<void>): void {
     told = told.then(write).catch(() => undefined)
   }

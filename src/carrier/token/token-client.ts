@@ -90,7 +90,7 @@ export function createTokenClient(options: TokenClientOptions): TokenClient {
     return { kind: 'token', token: result.token }
   }
   const request = (): Promise<TokenResult> => {
-    // What is known here of the credentials may be out of date where replicas share them.
+    // If replicas share the credentials, this one's knowledge of them may be out of date.
     const reason = flight === null && share === null ? credentials.closed() : null
     if (reason !== null) return Promise.resolve(reason)
     // Only one of all callers that share a request gets its failure as conclusive, so that it counts once.
@@ -114,7 +114,7 @@ export function createTokenClient(options: TokenClientOptions): TokenClient {
       return held === null ? orWhenAborted(request(), signal, WAITED_TOO_LONG) : { kind: 'token', token: held.token }
     },
     refuse(refused) {
-      // Of many calls refused with the same token only the first counts.
+      // If many calls are refused with the same token, only the first counts.
       if (held?.token !== refused)
         return credentials.closed() ?? { kind: 'none', reason: 'credentials', detail: 'refused', conclusive: false }
       const { version } = held

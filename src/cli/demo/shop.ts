@@ -48,7 +48,7 @@ export async function openShop(replicas: readonly Asked[]): Promise<Shop> {
     async news() {
       for (const [at, { name, isRunning }] of replicas.entries()) {
         const before = news.get(name) ?? { pushes: { received: 0, duplicates: 0 }, roles: [] }
-        // What one that has ended counted is the last that was read.
+        // A replica that has ended counts as it did when it was read last.
         const now = isRunning() ? await clients[at]?.news().catch(() => null) : { roles: [] }
         news.set(name, { name, ...before, ...now, isRunning: isRunning() })
       }

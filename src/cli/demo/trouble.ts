@@ -31,7 +31,7 @@ export async function makeTrouble(carrier: Sandbox, shop: Shop, { webhooks }: Tr
   }
 }
 
-/** What there is to see of it, and where. */
+/** What to look at in the portal, and on which page. */
 export const ABOUT_TROUBLE = [
   'There is trouble to look at: the webhook billing fails, warehouse refuses some',
   'events at first, old-shop is gone; pushes are in quarantine, and others had a',

@@ -34,7 +34,7 @@ export interface Assignment {
   readonly holders: ReadonlyMap<Role, number>
   /** Every role there is. */
   readonly roles: readonly Role[]
-  /** Who can play a role, for those that not every live replica can, in the order of `live`. */
+  /** Which replicas can play a role, for roles that not every live replica can play; in the order of `live`. */
   readonly only?: ReadonlyMap<Role, readonly number[]>
 }
 
@@ -69,7 +69,7 @@ function shareEvenly(assignment: Assignment, me: number): RoleChange {
   return { take: free.slice(0, Math.max(0, share - mine.length)), giveUp: mine.slice(share) }
 }
 
-/** Where roles do not divide evenly, those with the most keep one more. */
+/** If roles do not divide evenly, the replicas with the most keep one more. */
 function shareOf({ live, holders, roles }: Assignment, me: number): number {
   const counts = new Map(live.map((id) => [id, 0]))
   for (const role of roles) {

@@ -47,7 +47,7 @@ export interface ReplayedBatch {
 /** What a replay would queue. */
 export interface ReplayCount {
   readonly count: number
-  /** Of how many parcels they are. */
+  /** How many parcels they belong to. */
   readonly parcels: number
   /** When the oldest of them was queued, epoch milliseconds; null: there are none. */
   readonly oldestAtMs: number | null

@@ -68,7 +68,7 @@ export function mergeObservation(
   const entriesBefore = deriveEntries(before)
   const entries = changed.length === 0 ? entriesBefore : deriveEntries(kept)
   const entryCount = second === null ? entries.length : state.entryCount + entries.length - entriesBefore.length
-  // Of joined parcels it was checked before that they fit into one.
+  // Whether joined parcels fit into one was checked before.
   const isTooLarge = !isJoined && entryCount > ENTRIES_MAX && entries.length > entriesBefore.length
   if (isTooLarge) return 'parcel_full'
 

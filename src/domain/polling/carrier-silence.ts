@@ -8,7 +8,7 @@ import { notAhead } from '../put-back.ts'
 export interface CarrierSilence {
   /** Since when nobody has been answered; null: the last poll was. */
   readonly sinceMs: number | null
-  /** Those that are over, the oldest first. */
+  /** The silences that are over, the oldest first. */
   readonly past: readonly { readonly fromMs: number; readonly toMs: number }[]
 }
 

@@ -37,7 +37,7 @@ export interface SilenceEvidence {
   /** When the last push arrived, epoch milliseconds. */
   readonly sinceMs: number
   readonly noticedAtMs: number
-  /** How many entries polls had found by then that happened since and that no push had reported. */
+  /** How many entries polls had found until then that happened since the last push and that no push had reported. */
   readonly found: number
   /** The share of pushes that were lost before, estimated. */
   readonly loss: number

@@ -37,7 +37,7 @@ export interface LiveLook {
 /** Reads of the feed in one look; if more has happened, any parcel may have changed. */
 const PAGES_MAX = 20
 const PAGE = { limit: 500, charsMax: 256 * 1024, inStep: true }
-/** Those that may be running; older ones have ended. */
+/** The jobs that may be running; older ones have ended. */
 const JOBS_MAX = 20
 /** With many pushes, times such as that of the last one change all the time; they are shown as of some seconds ago. */
 const COARSE_MS = 30_000

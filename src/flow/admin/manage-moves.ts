@@ -45,7 +45,7 @@ export interface ManageMoves {
   /** The store is being moved by another replica: ends writing, and goes on with whatever store is in use then. */
   follow(): Promise<void>
   /** Waits no longer for a place to open. */
-  hurry(): void
+  abortPending(): void
   /** Gives up the move that runs, unless it is in its switch. */
   stop(): Promise<void>
 }
@@ -118,7 +118,7 @@ export function createManageMoves(ports: ManageMovesPorts): ManageMoves {
       log.info({}, 'another replica moves the store: this one writes no more until that is done')
       await handOver(untilMoved)
     },
-    hurry: () => opening.abort(),
+    abortPending: () => opening.abort(),
     async stop() {
       opening.abort()
       if (running === null || running.progress.step === 'switching') return

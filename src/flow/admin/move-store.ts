@@ -88,7 +88,7 @@ export function createStoreMove(ports: StoreMovePorts): StoreMove {
         if (suspects.size > 0) throw new Error(`the copy differs in ${suspects.size} rows, the first in ${firstOf(suspects)}`)
         await target.complete(await source.numbers(), { ...job, done: counted.copied })
       }, job.nowMs)
-      // Whoever opens the new store does it too.
+      // A relay that opens the new store does the same, so a failure here is made good.
       await target.release().catch(() => undefined)
     },
   }

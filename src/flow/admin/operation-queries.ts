@@ -14,7 +14,7 @@ export interface OperationQueries {
     readonly cursor: TimeCursor | null
     readonly limit: number
   }): Promise<{ readonly actions: readonly KeptAction[]; readonly next: string | null }>
-  /** Lists the tallies of a kind, the oldest first; null: without a limit. At most those that are kept. */
+  /** Lists the tallies of a kind, the oldest first; null: without a limit. It lists only the ones that are kept. */
   tallies(question: {
     readonly kind: TallyKind
     readonly span: TallySpan

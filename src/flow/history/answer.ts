@@ -29,7 +29,7 @@ export interface ParsedQuestion {
   readonly kind: QuestionKind
 }
 
-/** The source of an answer: the store; the carrier, just now; or the store because the carrier could not be asked. */
+/** The source of an answer: the store; the carrier, at this question; or the store because the carrier could not be asked. */
 export type Freshness = 'hit' | 'fetched' | 'refreshed' | 'stale'
 
 /** An answer, ready to send. */

@@ -8,7 +8,7 @@ import type { FlightEnd } from '../../domain/polling/shared-budget.ts'
 /** An encoded answer, cached until something changes about its parcel: what is known of it, or whether it is polled. */
 export interface CachedAnswer {
   readonly parcelId: number
-  /** Of the parcel, as of the read. */
+  /** The parcel's version when it was read. */
   readonly version: number
   readonly body: Buffer
   readonly etag: string
@@ -50,7 +50,7 @@ export interface HistoryWrites {
 
 /** What history needs of the store inside one transaction; see `WriteTx`. */
 export interface HistoryTx {
-  /** Those of the identifiers that a parcel has. */
+  /** The identifiers among these that a parcel has. */
   findIdentifiers(values: readonly string[]): Promise<readonly IdentifierState[]>
   /** Saves identifiers, new or changed. */
   saveIdentifiers(identifiers: readonly IdentifierState[]): void
@@ -58,7 +58,7 @@ export interface HistoryTx {
   createParcels(count: number, nowMs: number): Promise<readonly ParcelState[]>
   /** Null: it was joined to another. */
   findParcel(parcelId: number): Promise<ParcelState | null>
-  /** Those of the parcels that have not been joined to others. */
+  /** The parcels among these that have not been joined to others. */
   findParcels(parcelIds: readonly number[]): Promise<readonly ParcelState[]>
   /** A parcel that must exist. Throws if it does not. */
   loadParcel(parcelId: number): Promise<ParcelState>
@@ -87,7 +87,7 @@ export interface HistoryReads {
   readonly parcelVersion?: (parcelId: number) => Promise<number | null>
 }
 
-/** Flights of all replicas: of those that want the same at once, one asks the carrier. */
+/** Flights of all replicas: when several want the same at once, one asks the carrier. */
 export interface SharedFlights {
   /**
    * Takes the flight for `leaseMs`, unless it is held. `ended`: it is over, and that is its end. `waited`: the caller found it held before. If not, an end

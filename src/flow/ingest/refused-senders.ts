@@ -13,7 +13,7 @@ export interface RefusedSenders {
   list(): readonly RefusedSender[]
 }
 
-/** However many addresses an attacker has, so many are remembered: those that were refused last. */
+/** How many addresses are remembered, however many an attacker has: the ones that were refused last. */
 const SENDERS_MAX = 50
 
 export function createRefusedSenders(clock: { now(): number }): RefusedSenders {

@@ -72,7 +72,7 @@ export interface PollingTx {
   pollableIdentifiers(parcelId: number, nowMs: number): Promise<readonly string[]>
   /** When the first identifier of a parcel may be polled again, epoch milliseconds; null: one may be polled at any time, or it has none. */
   pollableAgainAtMs(parcelId: number): Promise<number | null>
-  /** Those of the parcels with an identifier that may be polled now. */
+  /** The parcels among these with an identifier that may be polled now. */
   pollableParcels(parcelIds: readonly number[], nowMs: number): Promise<ReadonlySet<number>>
   /** Expected pushes whose grace is over. */
   duePushes(nowMs: number, limit: number): Promise<readonly ExpectedPush[]>
@@ -80,7 +80,7 @@ export interface PollingTx {
   dropExpectedPushes(entries: readonly number[]): void
   /** Parcels whose poll is due and not leased, the most overdue first, after a place in that order. */
   duePolls(request: { readonly nowMs: number; readonly limit: number; readonly after: DueCursor | null }): Promise<readonly DueCursor[]>
-  /** Those of the parcels that are due and not leased, with what a poll needs; in the order given. */
+  /** The parcels among these that are due and not leased, with what a poll needs; in the order given. */
   pollCandidates(request: { readonly parcelIds: readonly number[]; readonly nowMs: number }): Promise<readonly PollCandidate[]>
   /** Leases polls: until then they are not due for others. A lease ends with the run that takes it. */
   leasePolls(parcelIds: readonly number[], untilMs: number): void

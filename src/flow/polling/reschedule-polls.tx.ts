@@ -24,10 +24,10 @@ export function createReschedulePolls(
   /** Null: there is nothing to visit. */
   let place: DueCursor | null = null
 
-  async function goOn(tx: WriteTx, after: DueCursor): Promise<DueCursor | null> {
+  async function rescheduleFrom(tx: WriteTx, after: DueCursor): Promise<DueCursor | null> {
     const places = await tx.duePolls({ nowMs: EVER_MS, limit: PLANNED_AT_ONCE, after })
     const plannedAtMs = new Map(places.map(({ parcelId, dueAtMs }) => [parcelId, dueAtMs]))
-    // Those that were joined to others since are not found.
+    // A parcel that was joined to another since is not found.
     const next = await schedulePolls(tx, await tx.findParcels([...plannedAtMs.keys()]), ports, options)
     tx.saveParcels(next.filter(({ parcelId, nextPollAtMs }) => (nextPollAtMs ?? EVER_MS) < (plannedAtMs.get(parcelId) ?? 0)))
     return places.length < PLANNED_AT_ONCE ? null : (places.at(-1) ?? null)
@@ -40,7 +40,7 @@ export function createReschedulePolls(
     wasRelied = isRelied
     for (let turn = 0; turn < TURNS_MAX && place !== null; turn++) {
       const after: DueCursor = place
-      place = await ports.store.transaction((tx) => goOn(tx, after), { ofRole: 'poller' })
+      place = await ports.store.transaction((tx) => rescheduleFrom(tx, after), { ofRole: 'poller' })
     }
   }
 }

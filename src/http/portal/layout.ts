@@ -39,7 +39,7 @@ export interface View {
 export type ManualView = Pick<View, 'to' | 'host' | 'version'>
 
 export interface Page {
-  /** Of the browser's tab: what is on the page, and its state if it is in trouble. */
+  /** The title of the browser's tab: what is on the page, and its state if it is in trouble. */
   readonly title: string
   readonly section: Section | null
   readonly person: Person

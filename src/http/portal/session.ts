@@ -25,7 +25,7 @@ export interface SessionsOptions {
 export interface SessionSettings {
   /** The header in which the proxy names the person it has logged in; null: there is none. */
   readonly trustedHeader: string | null
-  /** Those of them who may do everything. */
+  /** The users among them who may do everything. */
   readonly admins: readonly string[]
   /** The path that the portal has at its public address: empty, or with a slash before it and none behind. */
   readonly prefix: string

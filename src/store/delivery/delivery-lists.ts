@@ -131,7 +131,7 @@ async function listById(session: Session, asked: Wanted, place: DeliveryPlace | 
 async function listByTime(session: Session, asked: Wanted, queued: QueuedSpan, query: DeliveryQuery): Promise<DeliveryPage> {
   const { before, state, endpointId } = query
   const span = { ...queued, beforeMs: before?.queuedAtMs ?? Number.MAX_SAFE_INTEGER, beforeId: before?.id ?? 0 }
-  // Where all that was queued then is wanted, a page looks at no more than it shows.
+  // A list of everything that was queued in a span reads no more rows than it shows.
   const [end] = state === null && endpointId === null ? [] : await session.all(endByTime, span)
   const rows = await session.all(pageByTime, { ...asked, ...span, endMs: end?.queued_at_ms ?? 0, endId: end?.id ?? 0 })
   return { deliveries: await withDetails(session, rows), next: rows.length < asked.limit ? placeOf(end) : placeOf(rows.at(-1)) }

@@ -77,7 +77,7 @@ interface EndedQuery {
   readonly selection: DeliverySelection
   readonly after: ReplayCursor | null
   readonly limit: number
-  /** Where the query selects by time, deliveries queued later are left out. */
+  /** If the query selects by time, it leaves out deliveries that were queued later. */
   readonly untilMs: number
 }
 

@@ -37,7 +37,7 @@ function waiting(db: Kysely<Tables>, p: Look, isDue: 'is due' | 'by its time') {
     .limit(p.limit)
 }
 
-/** What waits besides the parcels of what is under way. It reads those parcels again, because a join may have moved it to another parcel since it was claimed. */
+/** The waiting deliveries, without those of parcels that have one under way. It reads those parcels anew, because a join may have moved a claimed delivery to another. */
 export function waitingBesides(db: Kysely<Tables>, p: NextLook, { oneOf }: Dialect, isDue: 'is due' | 'by its time') {
   return waiting(db, p, isDue).where('parcel_id', 'not in', (of) =>
     of.selectFrom('delivery as under_way').select('under_way.parcel_id').where('under_way.id', 'in', oneOf(p.underWay)),
@@ -94,7 +94,7 @@ export async function findNextDeliveries(
     ...retried.map((row) => decodeNext(row, endpointId, row.next_attempt_at_ms)),
   ]
   if (woken.length > 0 || retried.length > 0) rest.sort((one, other) => one.dueAtMs - other.dueAtMs)
-  // What an operator asked for goes first, whatever its time was to be.
+  // A delivery that an operator asked for goes first, whenever it was due.
   const deliveries = [...untried.filter(isAsked).map(untriedNext), ...rest].slice(0, limit)
   return { deliveries, lookAgainAtMs }
 }

@@ -116,7 +116,7 @@ export async function moveAnswers(session: Session, answers: AnswersByParcel, in
   if (ids.every((parcelId) => parcelId === into)) return
   const held = [...answers].flatMap(([parcelId, own]) => own.map((answer) => ({ parcelId, answer })))
   const { kept, order } = keepAnswers(held.map(({ answer }) => answer))
-  // Of answers with equal bytes the first wins, because later map entries overwrite earlier ones.
+  // If answers have equal bytes, the first wins: later entries of the map overwrite earlier ones.
   const rows = new Map(held.toReversed().map((one) => [answerId(one.answer), one]))
   if (kept.length < held.length) {
     const places = kept.map((answer) => `${rows.get(answerId(answer))?.parcelId}/${answerId(answer)}`)

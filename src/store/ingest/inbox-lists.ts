@@ -11,7 +11,7 @@ import { INBOX_STATES } from './inbox.ts'
 const LOOKED_AT_MAX = 10_000
 /** How far pushes that replicas receive at the same time are from the order of their ids. */
 const DISORDER_MS = 60_000
-/** Bodies up to so many bytes are read for a list: a hundred of them take milliseconds. */
+/** The largest body that is read for a list, in bytes: a hundred of them take milliseconds. */
 const READ_BYTES_MAX = 16 * 1024
 
 const COLUMNS = ['id', 'state', 'reason', 'received_at_ms', 'key_index', 'content_encoding', 'duplicates', 'parcel_id'] as const
@@ -20,7 +20,7 @@ const shortBody = sql<Uint8Array | null>`(case when length(body) <= ${sql.lit(RE
 
 const listed = (db: Kysely<Tables>) => db.selectFrom('inbox').select(COLUMNS).select([bodyBytes, shortBody])
 
-/** Those that were received in a span; which of them are looked at is for an index to say. */
+/** Limits a list to pushes that were received in a span. The rows to look at are found by another index. */
 const receivedIn = (db: Kysely<Tables>, span: Span) =>
   listed(db).where('received_at_ms', '>=', span.fromMs).where('received_at_ms', '<', span.toMs)
 
@@ -186,7 +186,7 @@ async function findOfReason(session: Session, { state, ...page }: Asked & { read
   return await Promise.all(states.map((one) => session.all(held[one].ofReason, page).then((rows) => whole(rows, page.limit))))
 }
 
-/** What is recorded for a parcel is found by the parcel; what is not names it in its body. */
+/** A recorded push is found by its parcel; any other names the parcel in its body. */
 async function findOfParcel(
   session: Session,
   asked: Asked & { readonly reason: string | null; readonly parcel: string },

@@ -38,7 +38,7 @@ export type ColumnKind = 'number' | 'text' | 'bytes'
 
 /** A table with all that it takes to copy it. */
 export interface MovedTable extends CopiedTable {
-  /** Those of the primary key first. */
+  /** The columns, those of the primary key first. */
   readonly columns: readonly { readonly name: string; readonly kind: ColumnKind }[]
   /** Its unique key besides the primary one, by the position of its columns; null: it has none. */
   readonly unique: { readonly columns: readonly number[]; readonly whenNull: number | null } | null

@@ -101,7 +101,7 @@ async function takeSteps(tx: Transaction<Versions>, steps: readonly SchemaStep[]
     .values({ id: 1, version: 0, serves_from: 0 })
     .onConflict((conflict) => conflict.doNothing())
     .execute()
-  // Whoever comes second waits here, and goes on from what the first has done.
+  // The second replica waits here, and goes on from what the first has done.
   const found = await tx.selectFrom('schema_version').select(['version', 'serves_from']).forUpdate().executeTakeFirstOrThrow()
   if (isUpToDate(found, steps.length, place)) return
   for (const step of steps.slice(found.version)) await step.up(tx)

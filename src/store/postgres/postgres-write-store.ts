@@ -63,7 +63,7 @@ function nothingKept(): Kept {
   }
 }
 
-/** Of a carrier that makes up a new one for every parcel they are forgotten now and then. */
+/** A carrier might make up a new status for every parcel, so they are forgotten when they are this many. */
 const STATUSES_REMEMBERED = 2000
 
 export interface PostgresWriteOptions {
@@ -89,7 +89,7 @@ export function createPostgresWriteStore(
   const timelineOf = async (session: PostgresSession): Promise<Timeline> => (hasTimeline ? await timelineIn(session) : null)
   return {
     async transaction(work, { ofRole, announced = false } = {}) {
-      // As of now: while it waits for a connection this replica may be declared dead and join again.
+      // Read now: while the transaction waits for a connection, this replica may be declared dead and join again.
       const id = ofRole === undefined ? null : replicaId()
       const opened: OpenTransaction[] = []
       try {
@@ -101,7 +101,7 @@ export function createPostgresWriteStore(
           const proof =
             id === null || ofRole === undefined ? null : proveHeld(session, { replicaId: id, role: ofRole, lostCommits, timeline })
           proof?.catch((error: unknown) => {
-            // What this replica remembers may be of commits that are lost.
+            // This replica may remember commits that the server has lost.
             if (error instanceof StorageFailure) memory.kept = nothingKept()
           })
           const done = await work(transaction.tx)
@@ -136,7 +136,7 @@ interface Parts extends WriteParts {
   readonly contents: TransactionContents
   readonly leases: TransactionLeases
   readonly memory: Memory
-  /** What was remembered when it was opened. */
+  /** The memory of this replica when the transaction was opened. */
   readonly kept: Kept
   /** The endpoints for which this transaction looks for what is due. */
   readonly looked: Set<string>
@@ -190,7 +190,7 @@ function deliveryVerbs({ session, looked, kept: { fronts } }: Parts) {
     replayDeliveries: (request) => replayDeliveries(session, request, (parcelIds) => lockQueues(session, request.to, parcelIds)),
     saveSettlements(settled, skipped, nowMs) {
       saveSettlementsInSets(session, settled, skipped, nowMs)
-      // What waited behind a delivery that was tried again and again, or for an operator, was queued long ago.
+      // A delivery that waited behind a failing one, or for an operator, was queued long ago.
       for (const { endpointId, attempts } of settled) if (attempts > 1) fronts.forget(endpointId)
       for (const { endpointId } of skipped) fronts.forget(endpointId)
     },
@@ -242,7 +242,7 @@ function exclusiveVerbs({ session, leases }: Parts) {
 function recordingVerbs(parts: Parts) {
   const { session, contents, memory, kept } = parts
   const source = { session, contents }
-  /** Of the endpoints that the batch is decided with. */
+  /** The version of the endpoints with which the batch is decided. */
   let endpointsVersion = 0
   return {
     async beginBatch(names, size) {
@@ -254,7 +254,7 @@ function recordingVerbs(parts: Parts) {
         kept.numbers.take(session, size),
       ])
       if (isBack(subscribers.standing)) memory.kept = nothingKept()
-      // What was remembered until now, here or by another batch meanwhile, is of another server, or of commits that it has lost.
+      // The memory so far, from here or from another batch, is of another server or of lost commits.
       if (memory.kept !== kept) throw metAnother('the server has lost what this replica remembers')
       kept.subscribers = subscribers
       endpointsVersion = subscribers.version

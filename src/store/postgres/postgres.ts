@@ -79,7 +79,7 @@ export function createPostgresWriter(pool: pg.Pool, options: PostgresOptions): P
           } catch (error) {
             if (!isConflict(error)) throw error
             if (isEndless(error, attempt)) throw endlessConflict(error)
-            // Of two that met, the one that waits a little longer finds the other done; of many, all need more room the oftener they meet.
+            // If two transactions met, the one that waits longer finds the other done. The oftener many meet, the longer they all wait.
             await pause(Math.random() * PAUSE_MS_MAX * Math.min(attempt, 6))
           }
         }
@@ -167,7 +167,7 @@ const ASKED_WRONG = ['22', '23', '42']
 /** What the driver says without a code when a connection is gone, was not to be had, did not answer, or is not wanted any more. */
 const DRIVER_FAILURE =
   /^(?:Connection terminated|Cannot use a pool after calling end|Client (?:was closed|has encountered a connection error)|timeout e|Query read timeout|the transaction was rolled back)/
-/** Of the system: `ECONNRESET` and its like. */
+/** A code of the system, such as `ECONNRESET`. */
 const SYSTEM_FAILURE = /^E[A-Z]+$/
 
 /** Whether the database failed, rather than what was asked of it. A conflict counts, because the transaction must begin again. */

@@ -4,7 +4,7 @@ import { StorageFailure } from '../../domain/errors.ts'
 export const TURN_MS = 100
 /** How many whole turns nothing is heard before a new connection is tried. */
 const LOOK_AFTER_TURNS = 3
-/** Whoever asks gets an answer, be it 503, within a second. */
+/** Every question gets an answer within a second, if only 503. */
 const SILENT_AFTER_TURNS = 7
 /** How long a new connection may take: a busy server needs a while to let somebody in. */
 const LOOK_TURNS_MAX = 17

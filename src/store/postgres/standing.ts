@@ -27,7 +27,7 @@ export function createStandingWatch(): StandingWatch {
   let last: Standing | null = null
   return {
     asking() {
-      // What was known when it was sent: answers on several connections overtake one another.
+      // Compared with what was known when it was sent, because answers on several connections overtake one another.
       const floor = last
       return (found) => {
         const isBack = floor !== null && (found.server !== floor.server || found.sequence < floor.sequence)

@@ -158,7 +158,7 @@ function watchLock(lock: StoreLock): () => void {
     isLooking = true
     const failure: unknown = await lock.renew().catch((error: unknown) => error)
     isLooking = false
-    // What else fails, such as a full disk, may go better with the next look.
+    // Any other failure, such as a full disk, may be over at the next look.
     if (failure instanceof StoreInUse) {
       setImmediate(() => {
         throw failure

@@ -9,11 +9,11 @@ import { decodeMoveAddress } from './move-address.ts'
 export type UndoneMove =
   | { readonly kind: 'not_moved' }
   | { readonly kind: 'in_use'; readonly store: string; readonly usedBy: string }
-  /** `untold`: why it could not be told whether a relay works on that store; null: none does. */
-  | { readonly kind: 'undone'; readonly atMs: number; readonly store: string; readonly untold: string | null }
+  /** `unverified`: why it could not be told whether a relay works on that store; null: none does. */
+  | { readonly kind: 'undone'; readonly atMs: number; readonly store: string; readonly unverified: string | null }
 
 /** The store in place of one that was moved. `hold` is null if it could not be asked. */
-type Successor = { readonly name: string } & ({ readonly hold: StoreHold } | { readonly hold: null; readonly untold: string })
+type Successor = { readonly name: string } & ({ readonly hold: StoreHold } | { readonly hold: null; readonly unverified: string })
 
 /**
  * Takes the store that the config names back into use as it was when it was moved, unless a relay works on the one in its place: what that acknowledges would be
@@ -30,7 +30,7 @@ export async function undoMove(config: Config): Promise<UndoneMove> {
     if (usedBy !== null) return { kind: 'in_use', store, usedBy }
     const undone = await movesOf({ engine }).undo(place, Date.now())
     if (undone === null) return { kind: 'not_moved' }
-    return { kind: 'undone', atMs: undone.atMs, store, untold: successor.hold === null ? successor.untold : null }
+    return { kind: 'undone', atMs: undone.atMs, store, unverified: successor.hold === null ? successor.unverified : null }
   } finally {
     successor.hold?.release()
   }
@@ -43,15 +43,15 @@ async function holdSuccessor(config: Config, moved: MoveMark): Promise<Successor
     let mark = moved
     for (let moves = 0; moves < MOVES_MAX; moves++) {
       const to = await decodeMoveAddress(config, mark.address)
-      if (to === null) return { name, hold: null, untold: 'no key in secrets.atRestKeys opens its address' }
+      if (to === null) return { name, hold: null, unverified: 'no key in secrets.atRestKeys opens its address' }
       const next = await movesOf(to).readMark(to.place)
       if (next?.state !== 'moved') return { name, hold: await movesOf(to).holdUnused(to.place) }
       mark = next
       name = next.peer
     }
-    return { name, hold: null, untold: 'it was moved too often to follow' }
+    return { name, hold: null, unverified: 'it was moved too often to follow' }
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
-    return { name, hold: null, untold: why.replace(/^store: /, '').replace(/\.$/, '') }
+    return { name, hold: null, unverified: why.replace(/^store: /, '').replace(/\.$/, '') }
   }
 }

@@ -4,7 +4,7 @@ import type { FeedPage } from '../../../src/flow/delivery/feed-page.ts'
 import { createFeedTail } from '../../../src/flow/delivery/feed-tail.ts'
 import { createFollowFeed } from '../../../src/flow/delivery/follow-feed.ts'
 import { createFeedSignal } from '../../../src/runtime/feed-signal.ts'
-import { createSpread } from '../../../src/runtime/spread.ts'
+import { createTickLimit } from '../../../src/runtime/tick-limit.ts'
 
 const NEVER = new AbortController().signal
 
@@ -27,7 +27,7 @@ function createWorld(options: { readonly trackingIds?: readonly string[] } = {})
   }
   const tail = createFeedTail({ reads: { readFeed }, yieldToOthers: () => new Promise((resolve) => setImmediate(resolve)) })
   const signal = createFeedSignal()
-  const { follow } = createFollowFeed({ tail, signal, clock: { monotonic: () => performance.now() }, spread: createSpread(25) })
+  const { follow } = createFollowFeed({ tail, signal, clock: { monotonic: () => performance.now() }, spread: createTickLimit(25) })
   const commit = (count: number) => {
     for (let nth = 0; nth < count; nth++) committed.push((committed.at(-1) ?? 0) + 2)
     signal.tell()

@@ -120,7 +120,7 @@ function groupsOf({ to, nowMs }: Visit, groups: readonly HeldGroup[]): Markup {
 
 function rowsOf({ to, nowMs }: Visit, { shown, pushes }: InboxListing): Markup {
   const isQuarantine = shown === 'quarantined'
-  // What is recorded is in order everywhere.
+  // Only a push with a reason has a place.
   const hasPlaces = pushes.some(({ place }) => place !== null)
   const parcelOf = ([identifier]: readonly string[], { state }: InboxPush): Part => {
     if (identifier === undefined) return 'not told'

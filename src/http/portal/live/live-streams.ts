@@ -109,7 +109,7 @@ export function createLiveStreams({ look, repeat, isOver, log }: LiveStreamsPort
       })
       streams.add(stream)
       beating ??= repeat(beat, BEAT_MS)
-      // Whoever has the answer is told of all that changes from then on.
+      // A reader who has the answer hears of every change from then on.
       await lookForAll()
       if (!res.headersSent && !res.destroyed) {
         res.writeHead(200, HEADERS)

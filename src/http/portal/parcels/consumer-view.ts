@@ -25,7 +25,7 @@ export function languageName(tag: string): string {
   }
 }
 
-/** What an app is given to show to a consumer who reads a language. Where that has no text, it is one of another. */
+/** What an app is given to show to a consumer who reads a language. Where that language has no text, another's is shown. */
 export function consumerTable(entries: readonly Entry[], language: string, nowMs: number): Markup {
   const visible = entries.filter(({ displayToConsumer }) => displayToConsumer)
   return table({

@@ -6,7 +6,7 @@ import { html, type Markup, type Part } from '../html.ts'
 import { icon, table } from '../parts.ts'
 import { spanText, timeInLine } from '../times.ts'
 
-/** What is learnt within this time came at once. */
+/** An entry that is learnt of within this time counts as learnt at once. */
 const AT_ONCE_MS = 5000
 
 /** Each entry of a parcel, newest first: what it says, what a consumer sees, and how the relay learnt of it. */

@@ -34,7 +34,7 @@ export function disabledBecause({ disabled, disabledSince }: EndpointState, nowM
   return disabledSince === undefined ? because : html`${because}, since ${timeInSentence(disabledSince.atMs, nowMs)}`
 }
 
-/** From so many on, the list can be searched. */
+/** A list this long can be searched. */
 const SEARCHED_FROM = 20
 
 export interface WebhookListing extends FoundEndpoints {

@@ -71,7 +71,7 @@ export function createLostCommits(): LostCommits {
 
   return {
     asking(replicaId) {
-      // What was known when it was sent: answers on several connections overtake one another.
+      // Compared with what was known when it was sent, because answers on several connections overtake one another.
       const before = known?.replicaId === replicaId ? known : null
       return async (found, readTimelineNow) => {
         if (replicaId === lostId) return true

@@ -245,7 +245,7 @@ function candidatesOf(endpoints: readonly EndpointRow[], live: readonly LiveRow[
   )
 }
 
-/** Whoever asks need not know how a server fails. */
+/** Turns a failure of the server into one that callers understand. */
 function failAsStorage(error: unknown): never {
   if (!isStorageFailure(error)) throw error
   throw runningFailure(error)

@@ -93,7 +93,7 @@ export function lockQueues(session: Session, endpointId: string, parcelIds: read
   if (parcelIds.includes(0)) session.enqueueWrite(lockEndpoint, { id: Number(endpointId) })
 }
 
-/** Of each parcel what waits first, after these have ended. One that failed before keeps its time. */
+/** Makes the first waiting delivery of each parcel due after these have ended. One that failed before keeps its time. */
 const releaseFirsts = rawStatement<{ ids: readonly number[]; nowMs: number }>()(
   (p) => sql`
     update delivery set state = 1, next_attempt_at_ms = case when attempts > 0 then next_attempt_at_ms else least(next_attempt_at_ms, ${p.nowMs}) end

@@ -19,7 +19,7 @@ export interface TransactionEndpoints extends Endpoints {
   stay(): void
 }
 
-/** What is saved of an endpoint was computed from what was read of it: if others have changed endpoints in between, the transaction is begun again. */
+/** Begins the transaction again if others have changed endpoints since it read them, because it saves what it has computed from that. */
 export function createTransactionEndpoints(session: PostgresSession, end: TransactionEnd): TransactionEndpoints {
   let listed: Promise<readonly EndpointState[]> | null = null
   const read = new Map<string, EndpointState>()
@@ -75,7 +75,7 @@ const number = rawStatement<{ id: number }>()(
     update endpoint set backfill_from = ${real(sql.ref('backfill_from'))}, backfill_to = ${real(sql.ref('backfill_to'))} where id = ${p.id}::bigint`,
 )
 
-/** What is written down of an endpoint here and at another replica, such as an attempt and an operator's order, is done one after the other. */
+/** The verbs that write endpoints. Two replicas, as with an attempt and an operator's order, write one endpoint one after the other. */
 export function endpointVerbs({ session, endpoints, end }: EndpointParts) {
   return {
     saveHealth(endpointId, health) {

@@ -16,7 +16,7 @@ type Versions = ReadonlyMap<number, number>
 /** What is asked in one query. */
 interface Batch {
   readonly parcelIds: Set<number>
-  /** What all of them wait for, from when the first came. */
+  /** The query that all of them wait for, once the first has come. */
   readonly versions: Promise<Versions>
   /** Sends the query: nobody joins it any more. */
   send(): void

@@ -150,7 +150,7 @@ export async function refuseWrites({ query }: MoveClient): Promise<void> {
       execute function moved_refuse()`)
 }
 
-/** Whoever gives a number or changes an endpoint writes the counter too. A replica that was stopped meanwhile is not to renew its lease. */
+/** The tables that refuse writes once the store is switched: besides the moved ones the counter, which every numbering writes, and the replicas, so that none that stood still renews its lease. */
 export const REFUSING: readonly string[] = ['counter', 'replica', ...MOVED_TABLES.map(({ name }) => name)]
 
 /** From now on, no key of this table is recorded. Waits for those who read or write it. */

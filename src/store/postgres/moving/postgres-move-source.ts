@@ -58,7 +58,7 @@ export async function openPostgresMoveSource(place: string, side: MoveSide): Pro
     },
     count: (copied) => {
       const { name } = movedTable(copied)
-      // Of many rows the server has an estimate, and to count them would take long.
+      // To count many rows would take long, and the server has an estimate.
       return numberIn(`select case when reltuples > 1000000 then reltuples else (select count(*) from ${name}) end as n
         from pg_class where oid = '${name}'::regclass`)
     },
@@ -130,7 +130,7 @@ async function lockAndSeal(client: MoveClient, work: () => Promise<void>, mark: 
   await work().catch((cause: unknown) => {
     throw new Error(cause instanceof Error ? cause.message : String(cause), { cause })
   })
-  // What keeps the changes stays behind: to drop it would wait for everyone who reads.
+  // The triggers stay behind, because dropping them would wait for every reader.
   await refuseWrites(client)
   await writeMark(client, mark)
 }

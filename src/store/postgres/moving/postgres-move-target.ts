@@ -38,7 +38,7 @@ export async function openPostgresMoveTarget(place: string, side: MoveSide, answ
   return {
     ...createStoredTables(client),
     async claim() {
-      // Of two moves that make its table at the same time, one fails and finds it made.
+      // If two moves make the table at the same time, one fails and finds it made.
       await locking(client, BESIDE_WRITERS, async () => {
         await lockMark(client)
         await refuseOther(client, name)

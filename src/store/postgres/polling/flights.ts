@@ -69,7 +69,7 @@ export function createSharedFlights(writer: PostgresWriter): SharedFlights {
     },
     async end({ end: { kind, retryAfterMs }, ...flight }) {
       await writer.transaction((session) => session.run(end, { ...flight, outcome: kind, retryAfterMs, keptMs: KEPT_MS }))
-      // Nobody waits for it; what stays is removed by a later end.
+      // Nobody waits for this clean-up; a later one removes what it leaves.
       writer.transaction((session) => session.run(sweep, {})).catch(() => undefined)
     },
   }

@@ -114,7 +114,7 @@ function readCarrier(text: string | null): CarrierMemory | null {
   try {
     const memory: unknown = JSON.parse(text ?? 'null')
     const isMemory = typeof memory === 'object' && memory !== null && 'days' in memory && Array.isArray(memory.days)
-    // What the flow that writes it has written.
+    // Only the flow that keeps the carrier's memory writes this value.
     return isMemory ? (memory as unknown as CarrierMemory) : null
   } catch {
     return null

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
-import { createInTurn } from '../../src/runtime/in-turn.ts'
+import { createDutyCycle } from '../../src/runtime/duty-cycle.ts'
 
 /** Work that takes the time it says, on a clock of its own. */
 function openInTurn() {
   let nowMs = 0
   const did: string[] = []
-  const inTurn = createInTurn(
+  const inTurn = createDutyCycle(
     () => nowMs,
     async (ms) => {
       did.push(`rest ${ms}`)

@@ -1,5 +1,5 @@
 /** Spreads simultaneous callers over turns of the event loop, a fixed number per turn, so that other work can run in between. */
-export function createSpread(atOnce: number): () => Promise<void> {
+export function createTickLimit(atOnce: number): () => Promise<void> {
   const waiting: (() => void)[] = []
   function letGo(): void {
     for (const go of waiting.splice(0, atOnce)) go()

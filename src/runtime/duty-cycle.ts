@@ -2,7 +2,10 @@
  * Runs pieces of work in sequence and rests after each for as long as it took, so that together they use at most half of the resource they
  * share.
  */
-export function createInTurn(monotonic: () => number, rest: (ms: number) => Promise<unknown>): <T>(work: () => Promise<T>) => Promise<T> {
+export function createDutyCycle(
+  monotonic: () => number,
+  rest: (ms: number) => Promise<unknown>,
+): <T>(work: () => Promise<T>) => Promise<T> {
   let last: Promise<unknown> = Promise.resolve()
   return <T>(work: () => Promise<T>) => {
     const turn = last.then(async () => {
