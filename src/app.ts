@@ -9,8 +9,8 @@ import { atRestKeys } from './wiring/at-rest-keys.ts'
 import { openCarrier } from './wiring/carrier.ts'
 import { createCertificates } from './wiring/certificates.ts'
 import { type Closing, createClosing } from './wiring/closing.ts'
-import { openDelivery } from './wiring/delivery.ts'
-import { createDispatchSignal } from './wiring/dispatch-signal.ts'
+import { openDelivery } from './wiring/delivery/delivery.ts'
+import { createDispatchSignal } from './wiring/delivery/dispatch-signal.ts'
 import { beginDuties } from './wiring/duties.ts'
 import { openAuthentication, openHistory } from './wiring/history.ts'
 import { openInternalApi } from './wiring/internal-api.ts'
@@ -21,7 +21,7 @@ import { openRecording } from './wiring/recording.ts'
 import { createReload } from './wiring/reloading.ts'
 import { openReporting } from './wiring/reporting.ts'
 import type { RunningRelay, StartOptions } from './wiring/running-relay.ts'
-import { openStorage } from './wiring/storage.ts'
+import { openStorage } from './wiring/storage/storage.ts'
 import { openTallies } from './wiring/tallies.ts'
 import { startTelling } from './wiring/telling.ts'
 import { startTimers } from './wiring/timers.ts'
@@ -37,7 +37,7 @@ export async function startRelay(config: Config, log: Log, options: StartOptions
   }
 }
 
-// oxlint-disable-next-line max-lines-per-function -- what is made from what is clearer in one list
+// oxlint-disable-next-line max-lines-per-function -- the order in which the parts are made is clearer in one list
 async function assembleRelay(config: Config, log: Log, options: StartOptions, closing: Closing): Promise<RunningRelay> {
   let settings = config
   let stopTimeoutMs = config.shutdownTimeoutMs

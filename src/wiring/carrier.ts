@@ -5,7 +5,7 @@ import type { CallSpender } from '../domain/admin/tally.ts'
 import type { CarrierMemory } from '../domain/polling/carrier-memory.ts'
 import type { TokenVault } from '../flow/polling/ports.ts'
 import type { Log } from '../flow/ports.ts'
-import type { Storage } from './opened-storage.ts'
+import type { Storage } from './storage/opened-storage.ts'
 
 export interface CarrierPorts {
   /** `shared`: what replicas share; null: this relay is alone, and goes on from the ledger of its last run. */

@@ -1,13 +1,13 @@
-import { createTidyReplicas } from '../flow/admin/tidy-replicas.ts'
+import { createTidyReplicas } from '../flow/admin/replicas/tidy-replicas.ts'
 import type { PushHealthMonitor } from '../flow/polling/push-health-monitor.ts'
 import type { Log } from '../flow/ports.ts'
 import { startRepeating } from '../runtime/repeating.ts'
 import type { Closing } from './closing.ts'
-import type { Delivery } from './delivery.ts'
-import type { Storage } from './opened-storage.ts'
+import type { Delivery } from './delivery/delivery.ts'
 import type { openPolling } from './polling.ts'
 import type { CommitSignal } from './recording.ts'
 import type { Replicas } from './replicas.ts'
+import type { Storage } from './storage/opened-storage.ts'
 
 /** How often this replica leaves what it was taught. */
 const LEAVE_EVERY_MS = 1000

@@ -16,9 +16,9 @@ import { createTokens } from '../http/server/tokens.ts'
 import { createAnswerCache } from '../runtime/answer-cache.ts'
 import { createFairQueue } from '../runtime/fair-queue.ts'
 import { createMemory } from '../runtime/memory.ts'
-import type { Storage } from './opened-storage.ts'
 import type { openRecording } from './recording.ts'
-import { firstWrite } from './storage.ts'
+import type { Storage } from './storage/opened-storage.ts'
+import { firstWrite } from './storage/storage.ts'
 
 const REMEMBERED = { tokens: 10_000, sessions: 1000, rightPasswords: 10_000, notFound: 100_000, pauses: 100_000, rests: 100_000 }
 

@@ -7,7 +7,7 @@ import type { Authenticate } from '../flow/admin/authenticate.ts'
 import { createImportWatches } from '../flow/admin/import-watches.ts'
 import { createLiveLook } from '../flow/admin/live-look.ts'
 import { createManageInbox } from '../flow/admin/manage-inbox.ts'
-import type { ManageMoves } from '../flow/admin/manage-moves.ts'
+import type { ManageMoves } from '../flow/admin/moving/manage-moves.ts'
 import { createOperationQueries } from '../flow/admin/operation-queries.ts'
 import { createOverview } from '../flow/admin/overview.ts'
 import { createParcelCommands } from '../flow/admin/parcel-commands.ts'
@@ -30,11 +30,11 @@ import { readApiDocument, readDocs, readPortalAsset, VERSION } from '../package-
 import { createFeedSignal } from '../runtime/feed-signal.ts'
 import { startRepeating } from '../runtime/repeating.ts'
 import { createTickLimit } from '../runtime/tick-limit.ts'
-import type { Delivery } from './delivery.ts'
+import type { Delivery } from './delivery/delivery.ts'
 import type { History } from './history.ts'
-import type { Storage } from './opened-storage.ts'
 import type { CommitSignal } from './recording.ts'
 import type { openReporting } from './reporting.ts'
+import type { Storage } from './storage/opened-storage.ts'
 
 /** Followers of the feed written to in one turn of the event loop; takes about a millisecond. */
 const FOLLOWERS_AT_ONCE = 25

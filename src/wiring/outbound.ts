@@ -1,5 +1,5 @@
 import type { Config } from '../config/config.ts'
-import type { Membership } from '../flow/admin/membership.ts'
+import type { Membership } from '../flow/admin/replicas/membership.ts'
 import type { DeliverySender } from '../flow/delivery/ports.ts'
 import type { Clock } from '../flow/ports.ts'
 import { createEgressGuard } from '../outbound/egress-guard.ts'

@@ -12,7 +12,7 @@ import type { Log } from '../flow/ports.ts'
 import { startWorker } from '../runtime/worker.ts'
 import type { Closing } from './closing.ts'
 import type { History } from './history.ts'
-import type { Storage } from './opened-storage.ts'
+import type { Storage } from './storage/opened-storage.ts'
 
 /** How often the carrier's call ledger is saved, besides every few calls. */
 const KEEP_MEMORY_MS = 30_000

@@ -5,7 +5,7 @@ import { refuseInTrouble } from '../runtime/disk-watch.ts'
 import { boundsOf, createGroupCommit } from '../runtime/group-commit.ts'
 import { systemClock } from '../runtime/system-clock.ts'
 import type { Closing } from './closing.ts'
-import type { Storage } from './opened-storage.ts'
+import type { Storage } from './storage/opened-storage.ts'
 
 /** Whether a commit holds pushes or polls. */
 export type Source = 'pushes' | 'polls'

@@ -14,8 +14,8 @@ import { createMetrics, ENDPOINT_LABELS } from '../ops/metrics.ts'
 import { VERSION } from '../package-files.ts'
 import type { Certificates } from './certificates.ts'
 import type { ReceiverNews } from './hosting/receive-side.ts'
-import type { Storage } from './opened-storage.ts'
 import type { openRecording } from './recording.ts'
+import type { Storage } from './storage/opened-storage.ts'
 
 export interface ReportingPorts {
   readonly storage: Storage

@@ -1,5 +1,5 @@
 import type { Config } from '../config/config.ts'
-import type { ManageMovesPorts } from '../flow/admin/manage-moves.ts'
+import type { ManageMovesPorts } from '../flow/admin/moving/manage-moves.ts'
 import type { Threads } from './hosting/threads.ts'
 
 /** A relay that was started. */

@@ -3,7 +3,7 @@ import { createTallies, type Tallies } from '../flow/admin/tallies.ts'
 import type { Log } from '../flow/ports.ts'
 import { startRepeating } from '../runtime/repeating.ts'
 import type { Closing } from './closing.ts'
-import type { Storage } from './opened-storage.ts'
+import type { Storage } from './storage/opened-storage.ts'
 
 /** How much may be lost by a kill. */
 const FLUSH_MS = 10_000

@@ -5,8 +5,8 @@ import type { Log } from '../flow/ports.ts'
 import { startRepeating } from '../runtime/repeating.ts'
 import type { Certificates } from './certificates.ts'
 import type { Closing } from './closing.ts'
-import type { Storage } from './opened-storage.ts'
 import { REPLICA } from './replicas.ts'
+import type { Storage } from './storage/opened-storage.ts'
 
 /** How often it is looked whether a trouble has begun or ended. Costs nothing while none has. */
 const LOOK_MS = 1000

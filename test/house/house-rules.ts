@@ -24,7 +24,7 @@ const PORTS = [
   'polling/ports.ts',
   'delivery/ports.ts',
   'admin/ports.ts',
-  'admin/move-ports.ts',
+  'admin/moving/move-ports.ts',
 ]
   .concat(['read-side.ts', 'write-side.ts', 'write-store.ts'])
   .map((name) => `flow/${name}`)

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
-import type { ReplicaChangeListener } from '../../src/flow/admin/replica-changes.ts'
+import type { ReplicaChangeListener } from '../../src/flow/admin/replicas/replica-changes.ts'
 import { createClosing } from '../../src/wiring/closing.ts'
 import { beginDuties } from '../../src/wiring/duties.ts'
 import { createLogBook } from '../support/runner/log-book.ts'

@@ -49,7 +49,7 @@ export async function pauseUnnamed(tx: WriteTx, request: UnnamedRequest): Promis
   return removed
 }
 
-/** Nobody is told about the operator's own endpoint, because the message would go to that endpoint. */
+/** Operators are not told about their own endpoint: the message would have to go there. */
 async function tellOf(tx: WriteTx, event: 'endpoint_removed' | 'endpoint_disabled', state: EndpointState, nowMs: number): Promise<void> {
   if (state.origin === 'operator') return
   const endpoint = { id: state.endpoint.id, name: state.endpoint.name }

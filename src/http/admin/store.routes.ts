@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { ManageMoves } from '../../flow/admin/manage-moves.ts'
+import type { ManageMoves } from '../../flow/admin/moving/manage-moves.ts'
 import { jsonAnswer, location } from '../server/answer-schemas.ts'
 import { presentJson } from '../server/present.ts'
 import { NO_QUERY } from '../server/query.ts'

@@ -37,7 +37,7 @@ function waiting(db: Kysely<Tables>, p: Look, isDue: 'is due' | 'by its time') {
     .limit(p.limit)
 }
 
-/** The waiting deliveries, without those of parcels that have one under way. It reads those parcels anew, because a join may have moved a claimed delivery to another. */
+/** The waiting deliveries of parcels that have none under way. A claimed delivery's parcel is read again, because a join may have moved the delivery to another parcel. */
 export function waitingBesides(db: Kysely<Tables>, p: NextLook, { oneOf }: Dialect, isDue: 'is due' | 'by its time') {
   return waiting(db, p, isDue).where('parcel_id', 'not in', (of) =>
     of.selectFrom('delivery as under_way').select('under_way.parcel_id').where('under_way.id', 'in', oneOf(p.underWay)),

@@ -1,5 +1,5 @@
 import type { StoredRow } from '../../domain/admin/store-move.ts'
-import type { CopiedTable } from '../../flow/admin/move-ports.ts'
+import type { CopiedTable } from '../../flow/admin/moving/move-ports.ts'
 import type { Tables } from '../schema.ts'
 
 /** Tables that a move leaves behind, each with its reason. Every table is either here or in `MOVED`, or this does not compile. */

@@ -1,4 +1,4 @@
-import type { MoveSource, MoveTarget } from '../../flow/admin/move-ports.ts'
+import type { MoveSource, MoveTarget } from '../../flow/admin/moving/move-ports.ts'
 import type { MoveMark, MoveSide } from './move-mark.ts'
 
 /** Whether a relay works on a store. */

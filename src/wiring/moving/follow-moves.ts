@@ -1,6 +1,6 @@
 import type { Config } from '../../config/config.ts'
 import type { Log } from '../../flow/ports.ts'
-import { movesOf, placeOf, settingOf } from '../store-places.ts'
+import { movesOf, placeOf, settingOf } from '../storage/store-places.ts'
 import { decodeMoveAddress } from './move-address.ts'
 import { tryPlace } from './try-place.ts'
 

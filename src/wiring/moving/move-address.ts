@@ -1,6 +1,6 @@
 import type { Config } from '../../config/config.ts'
 import { createVault } from '../../ops/vault.ts'
-import { readPlace, type StorePlace, writePlace } from '../store-places.ts'
+import { readPlace, type StorePlace, writePlace } from '../storage/store-places.ts'
 
 /** What the address is encrypted for, in place of an endpoint. */
 const PURPOSE = 'moved-store'

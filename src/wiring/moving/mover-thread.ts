@@ -1,9 +1,9 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import type { MoveSource, MoveTarget } from '../../flow/admin/move-ports.ts'
-import { createStoreMove, type StoreMove } from '../../flow/admin/move-store.ts'
+import type { MoveSource, MoveTarget } from '../../flow/admin/moving/move-ports.ts'
+import { createStoreMove, type StoreMove } from '../../flow/admin/moving/move-store.ts'
 import { systemClock } from '../../runtime/system-clock.ts'
 import { serveVerbs } from '../../runtime/threads/thread.ts'
-import { movesOf } from '../store-places.ts'
+import { movesOf } from '../storage/store-places.ts'
 import type { MoverData, MoverVerbs } from './mover.ts'
 
 /** The thread that copies a store, so that reading and comparing all of it does not delay answers. */

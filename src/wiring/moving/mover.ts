@@ -1,7 +1,7 @@
 import { AppError } from '../../domain/errors.ts'
-import type { Mover } from '../../flow/admin/manage-moves.ts'
+import type { Mover } from '../../flow/admin/moving/manage-moves.ts'
 import { hostOnThread } from '../../runtime/threads/thread.ts'
-import { movesOf, type StorePlace } from '../store-places.ts'
+import { movesOf, type StorePlace } from '../storage/store-places.ts'
 
 /** Start data of the mover's thread. */
 export interface MoverData {

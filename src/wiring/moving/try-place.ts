@@ -1,6 +1,6 @@
 import { OPENING_MS, tryOpening } from '../../runtime/opening/try-opening.ts'
 import { STORE_SUFFIXES } from '../../store/sqlite/permissions.ts'
-import type { StorePlace } from '../store-places.ts'
+import type { StorePlace } from '../storage/store-places.ts'
 
 /** Rejects, with a message that names it, if the file of a store does not open in time. A server has a time-out of its own. */
 export async function tryPlace({ engine, place }: StorePlace, signal?: AbortSignal): Promise<void> {

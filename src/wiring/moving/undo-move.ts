@@ -1,7 +1,7 @@
 import type { Config } from '../../config/config.ts'
 import type { MoveMark } from '../../store/moving/move-mark.ts'
 import type { StoreHold } from '../../store/moving/store-moves.ts'
-import { movesOf, placeOf } from '../store-places.ts'
+import { movesOf, placeOf } from '../storage/store-places.ts'
 import { MOVES_MAX } from './follow-moves.ts'
 import { decodeMoveAddress } from './move-address.ts'
 

@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest'
 import { isStorageFailure } from '../../../src/domain/errors.ts'
-import { createStoreMove } from '../../../src/flow/admin/move-store.ts'
+import { createStoreMove } from '../../../src/flow/admin/moving/move-store.ts'
 import { openPostgresMoveTarget } from '../../../src/store/postgres/moving/postgres-move-target.ts'
 import { postgresMoves } from '../../../src/store/postgres/moving/postgres-moves.ts'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'

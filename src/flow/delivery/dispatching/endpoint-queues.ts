@@ -10,8 +10,8 @@ export function createEndpointQueues(options: EndpointQueueOptions) {
   let known: readonly EndpointState[] = []
 
   function of(endpointId: string): EndpointQueue {
-    const known = queues.get(endpointId)
-    if (known !== undefined) return known
+    const found = queues.get(endpointId)
+    if (found !== undefined) return found
     const queue = new EndpointQueue(endpointId, options)
     queues.set(endpointId, queue)
     return queue

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { StoreNumbers } from '../../../domain/admin/store-move.ts'
-import type { MoveSource } from '../../../flow/admin/move-ports.ts'
+import type { MoveSource } from '../../../flow/admin/moving/move-ports.ts'
 import { createHoldOff } from '../../moving/hold-off.ts'
 import type { MoveMark, MoveSide } from '../../moving/move-mark.ts'
 import { MOVED_TABLES, movedTable } from '../../moving/moved-tables.ts'

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import Database from 'better-sqlite3'
 import { type Cell, MOVE_WAS_CANCELLED, type StoredRow } from '../../../domain/admin/store-move.ts'
-import type { MoveTarget } from '../../../flow/admin/move-ports.ts'
+import type { MoveTarget } from '../../../flow/admin/moving/move-ports.ts'
 import { type MoveSide, refuseMoved, refuseShared, refuseTaken } from '../../moving/move-mark.ts'
 import {
   columnsOf,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createStoreMove } from '../../../../src/flow/admin/move-store.ts'
+import { createStoreMove } from '../../../../src/flow/admin/moving/move-store.ts'
 import { sqlite } from '../../../../src/store/sqlite/engine.ts'
 import { contentsOf, openMove, placeOf, seededPlace, untilWaiting } from '../../../support/store/moving.ts'
 import { writerOf } from '../../../support/store/other-writer.ts'

@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest'
-import { createStoreMove } from '../../../../src/flow/admin/move-store.ts'
+import { createStoreMove } from '../../../../src/flow/admin/moving/move-store.ts'
 import { postgres } from '../../../../src/store/postgres/postgres-engine.ts'
 import { sqlite } from '../../../../src/store/sqlite/engine.ts'
 import { LONG } from '../../../support/runner/long-form.ts'

@@ -1,5 +1,5 @@
-import type { Clock, Log } from '../ports.ts'
-import type { ReplicaConfig, ReplicaTable, TimeSample } from './ports.ts'
+import type { Clock, Log } from '../../ports.ts'
+import type { ReplicaConfig, ReplicaTable, TimeSample } from '../ports.ts'
 
 const DECLARED_DEAD = 'this replica counts as dead, because it was not seen for a while or the database has lost commits; it joins again'
 

@@ -1,5 +1,5 @@
-import type { Replica } from '../../domain/admin/replica.ts'
-import type { Log } from '../ports.ts'
+import type { Replica } from '../../../domain/admin/replica.ts'
+import type { Log } from '../../ports.ts'
 import type { Membership } from './membership.ts'
 
 export interface TidyReplicasPorts {

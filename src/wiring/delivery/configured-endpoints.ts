@@ -1,12 +1,12 @@
-import type { Config } from '../config/config.ts'
-import { readCertificates } from '../config/named-file.ts'
-import type { ConfiguredEndpoint, EndpointState } from '../domain/delivery/endpoint-state.ts'
-import type { Route } from '../domain/delivery/post-request.ts'
-import type { Membership } from '../flow/admin/membership.ts'
-import type { RouteOf } from '../flow/delivery/dispatching/send-delivery.ts'
-import type { Clock, Log } from '../flow/ports.ts'
-import type { WriteSide } from '../flow/write-side.ts'
-import { replicaConfigOf } from './replicas.ts'
+import type { Config } from '../../config/config.ts'
+import { readCertificates } from '../../config/named-file.ts'
+import type { ConfiguredEndpoint, EndpointState } from '../../domain/delivery/endpoint-state.ts'
+import type { Route } from '../../domain/delivery/post-request.ts'
+import type { Membership } from '../../flow/admin/replicas/membership.ts'
+import type { RouteOf } from '../../flow/delivery/dispatching/send-delivery.ts'
+import type { Clock, Log } from '../../flow/ports.ts'
+import type { WriteSide } from '../../flow/write-side.ts'
+import { replicaConfigOf } from '../replicas.ts'
 
 /** The endpoints of the latest config, and how to reach them. */
 export interface ConfiguredEndpoints {

@@ -1,4 +1,4 @@
-import { digestOfRows, keyTextOf, type MoveProgress, type MoveStep, type StoredRow } from '../../domain/admin/store-move.ts'
+import { digestOfRows, keyTextOf, type MoveProgress, type MoveStep, type StoredRow } from '../../../domain/admin/store-move.ts'
 import type { CopiedTable, MoveSource, MoveTarget } from './move-ports.ts'
 
 /** Rows per statement. Fewer, where rows are large. */

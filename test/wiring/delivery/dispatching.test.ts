@@ -1,10 +1,10 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { CLAIMS_PER_ATTEMPT } from '../../src/domain/delivery/delivery.ts'
-import type { DispatchRoundReport } from '../../src/domain/delivery/dispatch-round.ts'
-import { openDispatching } from '../../src/wiring/dispatching.ts'
-import { strictLog } from '../support/history/observed.ts'
-import { allEndpoints } from '../support/relay/held-endpoints.ts'
-import { NOON } from '../support/runner/constants.ts'
+import { CLAIMS_PER_ATTEMPT } from '../../../src/domain/delivery/delivery.ts'
+import type { DispatchRoundReport } from '../../../src/domain/delivery/dispatch-round.ts'
+import { openDispatching } from '../../../src/wiring/delivery/dispatching.ts'
+import { strictLog } from '../../support/history/observed.ts'
+import { allEndpoints } from '../../support/relay/held-endpoints.ts'
+import { NOON } from '../../support/runner/constants.ts'
 
 test('X1: a stop leaves no timer behind, though a round under way says when to look again', async () => {
   vi.useFakeTimers({ now: NOON, toFake: ['setTimeout', 'clearTimeout', 'Date'] })

@@ -1,10 +1,10 @@
 import { resolve } from 'node:path'
-import type { Config } from '../config/config.ts'
-import { createSecret } from '../config/secret.ts'
-import { isPostgresUrl } from '../config/values.ts'
-import type { StoreMoves } from '../store/moving/store-moves.ts'
-import { postgresMoves } from '../store/postgres/moving/postgres-moves.ts'
-import { sqliteMoves } from '../store/sqlite/moving/moves.ts'
+import type { Config } from '../../config/config.ts'
+import { createSecret } from '../../config/secret.ts'
+import { isPostgresUrl } from '../../config/values.ts'
+import type { StoreMoves } from '../../store/moving/store-moves.ts'
+import { postgresMoves } from '../../store/postgres/moving/postgres-moves.ts'
+import { sqliteMoves } from '../../store/sqlite/moving/moves.ts'
 
 /** A place for a store, as its engine takes it. */
 export interface StorePlace {

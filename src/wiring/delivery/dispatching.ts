@@ -1,6 +1,6 @@
-import { createDispatcher, type DispatcherOptions, type DispatcherPorts } from '../flow/delivery/dispatching/dispatcher.ts'
-import { createWakeupTimer } from '../runtime/wakeup-timer.ts'
-import { startWorker } from '../runtime/worker.ts'
+import { createDispatcher, type DispatcherOptions, type DispatcherPorts } from '../../flow/delivery/dispatching/dispatcher.ts'
+import { createWakeupTimer } from '../../runtime/wakeup-timer.ts'
+import { startWorker } from '../../runtime/worker.ts'
 
 /** The dispatcher and its worker. */
 export interface Dispatching {

@@ -1,6 +1,6 @@
-import { dispatcherOf, endpointOf, type Replica, type Role, shareRoles } from '../../domain/admin/replica.ts'
-import type { Log } from '../ports.ts'
-import type { ReplicaConfig, ReplicaTable, Watermarks } from './ports.ts'
+import { dispatcherOf, endpointOf, type Replica, type Role, shareRoles } from '../../../domain/admin/replica.ts'
+import type { Log } from '../../ports.ts'
+import type { ReplicaConfig, ReplicaTable, Watermarks } from '../ports.ts'
 import { type LapseReason, openReplicaLease, type ReplicaLease, type ReplicaLeaseOptions, type ReplicaLeasePorts } from './replica-lease.ts'
 
 /** What a replica does about its roles. */

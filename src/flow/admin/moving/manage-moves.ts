@@ -1,11 +1,11 @@
-import type { Job } from '../../domain/admin/job.ts'
-import type { Actor, OperatorAction } from '../../domain/admin/operator-action.ts'
-import { MOVE_WAS_STOPPED, type MoveProgress } from '../../domain/admin/store-move.ts'
-import { AppError } from '../../domain/errors.ts'
-import { isObject, member } from '../../domain/json-body.ts'
-import { wrongInput } from '../../domain/read-input.ts'
-import type { Clock, Log } from '../ports.ts'
-import type { WriteSide } from '../write-side.ts'
+import type { Job } from '../../../domain/admin/job.ts'
+import type { Actor, OperatorAction } from '../../../domain/admin/operator-action.ts'
+import { MOVE_WAS_STOPPED, type MoveProgress } from '../../../domain/admin/store-move.ts'
+import { AppError } from '../../../domain/errors.ts'
+import { isObject, member } from '../../../domain/json-body.ts'
+import { wrongInput } from '../../../domain/read-input.ts'
+import type { Clock, Log } from '../../ports.ts'
+import type { WriteSide } from '../../write-side.ts'
 
 /** A move whose two stores are open, run elsewhere. */
 export interface Mover {

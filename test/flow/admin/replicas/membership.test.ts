@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import type { Role } from '../../../src/domain/admin/replica.ts'
-import { joinReplicas } from '../../../src/flow/admin/membership.ts'
-import { createFakeReplicas } from '../../support/relay/fake-replicas.ts'
-import { createLogBook } from '../../support/runner/log-book.ts'
+import type { Role } from '../../../../src/domain/admin/replica.ts'
+import { joinReplicas } from '../../../../src/flow/admin/replicas/membership.ts'
+import { createFakeReplicas } from '../../../support/relay/fake-replicas.ts'
+import { createLogBook } from '../../../support/runner/log-book.ts'
 
 const TTL_MS = 5000
 const BOTH = ['poller', 'janitor'] as const

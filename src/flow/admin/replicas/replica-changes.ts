@@ -1,5 +1,5 @@
+import type { ReplicaTable, Watermarks } from '../ports.ts'
 import type { DrivenMembership } from './membership.ts'
-import type { ReplicaTable, Watermarks } from './ports.ts'
 
 /** Called when the replicas that share a store, this one included, have changed something in it. */
 export interface ReplicaChangeListener {

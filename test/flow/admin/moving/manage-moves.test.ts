@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import type { Job } from '../../../src/domain/admin/job.ts'
-import type { MoveProgress } from '../../../src/domain/admin/store-move.ts'
-import { createManageMoves, type ManageMovesPorts, type Mover } from '../../../src/flow/admin/manage-moves.ts'
-import { OPERATOR } from '../../support/relay/operator.ts'
+import type { Job } from '../../../../src/domain/admin/job.ts'
+import type { MoveProgress } from '../../../../src/domain/admin/store-move.ts'
+import { createManageMoves, type ManageMovesPorts, type Mover } from '../../../../src/flow/admin/moving/manage-moves.ts'
+import { OPERATOR } from '../../../support/relay/operator.ts'
 
 const JOB: Job = {
   jobId: 7,

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { createTidyReplicas } from '../../../src/flow/admin/tidy-replicas.ts'
-import { createLogBook } from '../../support/runner/log-book.ts'
+import { createTidyReplicas } from '../../../../src/flow/admin/replicas/tidy-replicas.ts'
+import { createLogBook } from '../../../support/runner/log-book.ts'
 
 function start() {
   const book = createLogBook()

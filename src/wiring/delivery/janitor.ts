@@ -1,9 +1,9 @@
-import type { BatchReport } from '../domain/history/recording.ts'
-import type { Membership } from '../flow/admin/membership.ts'
-import { REPLAY_BATCH_SIZE } from '../flow/delivery/replays.ts'
-import type { Clock, Log } from '../flow/ports.ts'
-import type { WriteSide } from '../flow/write-side.ts'
-import { startRetryingWorker } from './retrying-worker.ts'
+import type { BatchReport } from '../../domain/history/recording.ts'
+import type { Membership } from '../../flow/admin/replicas/membership.ts'
+import { REPLAY_BATCH_SIZE } from '../../flow/delivery/replays.ts'
+import type { Clock, Log } from '../../flow/ports.ts'
+import type { WriteSide } from '../../flow/write-side.ts'
+import { startRetryingWorker } from '../retrying-worker.ts'
 
 /** Events of the feed per transaction; few, so that a push meanwhile waits no longer than for a batch. */
 const CATCH_UP_EVENTS = 100

@@ -1,7 +1,7 @@
-import { dispatcherOf, type Replica } from '../../domain/admin/replica.ts'
-import type { ReadSide } from '../read-side.ts'
+import { dispatcherOf, type Replica } from '../../../domain/admin/replica.ts'
+import type { ReadSide } from '../../read-side.ts'
+import type { ReplicaConfig } from '../ports.ts'
 import type { Membership } from './membership.ts'
-import type { ReplicaConfig } from './ports.ts'
 
 export interface SoleMembershipPorts {
   readonly reads: Pick<ReadSide, 'listEndpoints'>

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { DispatchRoundReport } from '../../../src/domain/delivery/dispatch-round.ts'
 import { newHealth } from '../../../src/domain/delivery/endpoint-health.ts'
 import type { EndpointState } from '../../../src/domain/delivery/endpoint-state.ts'
-import { createReportReceiver, createReportSender, withoutViews } from '../../../src/runtime/threads/known-endpoints.ts'
+import { createReportReceiver, createReportSender, withoutViews } from '../../../src/runtime/threads/dispatch-messages.ts'
 import { endpointSettings } from '../../support/delivery/stored-endpoint.ts'
 
 const state = (id: string): EndpointState => ({

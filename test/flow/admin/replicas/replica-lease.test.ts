@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { type LapseReason, openReplicaLease } from '../../../src/flow/admin/replica-lease.ts'
-import { createFakeReplicas } from '../../support/relay/fake-replicas.ts'
-import { createLogBook } from '../../support/runner/log-book.ts'
+import { type LapseReason, openReplicaLease } from '../../../../src/flow/admin/replicas/replica-lease.ts'
+import { createFakeReplicas } from '../../../support/relay/fake-replicas.ts'
+import { createLogBook } from '../../../support/runner/log-book.ts'
 
 const TTL_MS = 5000
 const config = { configFingerprint: 'abc', endpoints: [], atRestKeys: [] }
