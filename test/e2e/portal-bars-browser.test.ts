@@ -11,7 +11,7 @@ import { operatorOf } from '../support/relay/manage.ts'
 import { onPostgres } from '../support/relay/on-postgres.ts'
 import { type Sections, SHARED_KEY } from '../support/relay/relay.ts'
 import { idsOfTest } from '../support/relay/relay-of-file.ts'
-import { LONG } from '../support/runner/long-form.ts'
+import { LONG, onlyLong } from '../support/runner/long-form.ts'
 import { createLastingDatabase } from '../support/store/postgres-database.ts'
 import { changeStoredRows } from '../support/store/stored-rows.ts'
 
@@ -146,7 +146,7 @@ describe(`without script, ${WIDTH} px wide, on ${ENGINE}`, () => {
     }
   })
 
-  test('a webhook is disabled, its events wait, and it gets them signed once it is enabled', async () => {
+  onlyLong(test)('a webhook is disabled, its events wait, and it gets them signed once it is enabled', async () => {
     await using receiver = await startWebhookReceiver()
     const name = own('shop')
     const key = await addWebhook(name, receiver.url)

@@ -5,6 +5,7 @@ import { operatorOf } from '../support/relay/manage.ts'
 import { ADMIN, ask, logIn, push, SHARED_KEY, startTestRelay } from '../support/relay/relay.ts'
 import { idsOfTest, relayOfFile } from '../support/relay/relay-of-file.ts'
 import { NO_CARRIER } from '../support/runner/constants.ts'
+import { onlyLong } from '../support/runner/long-form.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 
 const KEY = 'the-key-of-the-endpoint'
@@ -96,7 +97,7 @@ test('I12: a push repeated many times is one event to an endpoint', async () => 
   await vi.waitFor(() => expect(receiver.pushes).toHaveLength(2))
 })
 
-test('7.4: an endpoint that is down loses nothing, over its schedule and a restart', async () => {
+onlyLong(test)('7.4: an endpoint that is down loses nothing, over its schedule and a restart', async () => {
   const receiver = await startReceiver()
   receiver.answer(() => 500)
   const folder = temporaryFolder()

@@ -6,7 +6,7 @@ import { startSlowPush } from '../support/network/slow-request.ts'
 import { writeConfig } from '../support/relay/relay.ts'
 import { runRelay } from '../support/relay/relay-process.ts'
 import { NO_CARRIER } from '../support/runner/constants.ts'
-import { byForm } from '../support/runner/long-form.ts'
+import { byForm, onlyLong } from '../support/runner/long-form.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 import { storedBodies } from '../support/store/stored-rows.ts'
 
@@ -69,7 +69,7 @@ test('X1, X2: while it stops it takes no connection, and a second SIGINT does no
   expect(await storedBodies(join(folder, 'relay.db'))).toEqual(new Set([body]))
 })
 
-test('X1: what is not finished within shutdownTimeout is cut off, and the end is still 0', async () => {
+onlyLong(test)('X1: what is not finished within shutdownTimeout is cut off, and the end is still 0', async () => {
   await using relay = await runRelay(configIn(temporaryFolder(), '1s'))
   const slow = await startSlowPush(relay.publicUrl, distinctPushes(1).next())
   const signalledAtMs = performance.now()
@@ -78,7 +78,7 @@ test('X1: what is not finished within shutdownTimeout is cut off, and the end is
   expect(slow.socket.destroyed || slow.socket.readableEnded).toBe(true)
 })
 
-test('X2: a signal a second after the first ends a stop that takes long', async () => {
+onlyLong(test)('X2: a signal a second after the first ends a stop that takes long', async () => {
   await using relay = await runRelay(configIn(temporaryFolder(), '5m'))
   await startSlowPush(relay.publicUrl, distinctPushes(1).next())
   const stopping = relay.logged(STOPPING)

@@ -4,6 +4,7 @@ import { problemOf, startWorld } from '../faults/world.ts'
 import { answerBody, pushBody } from '../support/history/builders.ts'
 import { fetchDocumented } from '../support/portal/api-document.ts'
 import { ADMIN, logIn } from '../support/relay/relay.ts'
+import { onlyLong } from '../support/runner/long-form.ts'
 
 const LINES = 10_000
 
@@ -237,7 +238,7 @@ test('a list of another type, by nobody or by an app without the right is refuse
   expect((await fetch(url, { method: 'POST', body: 'ABCD', headers })).status).toBe(403)
 })
 
-test('a list is watched while pushes go on being taken, and more than 100,000 lines are too many', async () => {
+onlyLong(test)('a list is watched while pushes go on being taken, and more than 100,000 lines are too many', async () => {
   const { call, json, ...world } = await openOwn()
   const lines = Array.from({ length: LINES }, (_, at) => `MANY${String(at).padStart(8, '0')}`)
   let done = false

@@ -155,7 +155,7 @@ async function expectLogCutBack(relay: TracedRelay, folder: string): Promise<voi
   expect(logBytes()).toBeLessThanOrEqual(4 * MB)
 }
 
-test('S13: with too few files to open, connections wait or close, and it recovers', async () => {
+onlyLong(test)('S13: with too few files to open, connections wait or close, and it recovers', async () => {
   const folder = temporaryFolder()
   const relay = await startedOn(folder, { wrapper: ['prlimit', '--nofile=64:64'] })
   expect(await statusOf(relay, 'before')).toBe(200)

@@ -10,6 +10,7 @@ import { createPollsUnderWay } from '../../../src/flow/polling/polls-under-way.t
 import { createRefresh } from '../../../src/flow/polling/refresh.ts'
 import { aPoll } from '../../support/history/builders.ts'
 import { HOUR_MS, NOON } from '../../support/runner/constants.ts'
+import { onlyLong } from '../../support/runner/long-form.ts'
 import { openStore } from '../../support/store/write-side.ts'
 
 const CONCURRENCY = 4
@@ -131,7 +132,7 @@ test('DOMAIN 6.1: a number that the carrier refuses for a month is asked about n
   expect(asked).toEqual([])
 })
 
-test('DOMAIN 6.1: a carrier that answers nobody for 40 days makes nothing stale', async () => {
+onlyLong(test)('DOMAIN 6.1: a carrier that answers nobody for 40 days makes nothing stale', async () => {
   let isDown = false
   const { writes, reads, ...poller } = await openFailing(() => isDown)
   await writes.watchMany({ identifiers: [healthy(0), healthy(1)], nowMs: NOON })

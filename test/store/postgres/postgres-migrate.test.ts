@@ -5,6 +5,7 @@ import type { Pool } from 'pg'
 import { expect, test } from 'vitest'
 import { migratePostgres, type SchemaStep, STEPS } from '../../../src/store/postgres/postgres-migrate.ts'
 import { migrate } from '../../../src/store/sqlite/migrate.ts'
+import { byForm } from '../../support/runner/long-form.ts'
 import { temporaryFolder } from '../../support/runner/temporary.ts'
 import { withClient } from '../../support/store/postgres-client.ts'
 import { createDatabase, sharedServer } from '../../support/store/postgres-database.ts'
@@ -92,7 +93,7 @@ test('a status longer than an index entry is kept, once', async () => {
 })
 
 test('of replicas that start on a new database one makes the schema', async () => {
-  for (let time = 0; time < 3; time++) {
+  for (let time = 0; time < byForm(1, 3); time++) {
     const { url } = await createDatabase('nothing')
     const pools = Array.from({ length: 4 }, () => openTestPool(url, 1))
     await Promise.all(pools.map((pool) => migratePostgres(pool, PLACE)))

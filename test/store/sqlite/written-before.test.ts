@@ -4,6 +4,7 @@ import { parsePush } from '../../../src/domain/ingest/parse-push.ts'
 import { pushBody } from '../../support/history/builders.ts'
 import type { AnswerAt } from '../../support/network/answers-at.ts'
 import { ask, logIn, push, startTestRelay } from '../../support/relay/relay.ts'
+import { onlyLong } from '../../support/runner/long-form.ts'
 import { copyWrittenBefore, differingFromBefore, openWrittenBefore, recorded } from '../../support/store/written-before.ts'
 
 const PARCEL = '10010'
@@ -30,7 +31,7 @@ test('a store of the version before gives the answers that version gave, byte fo
   expect(await differing(copyWrittenBefore().path)).toEqual([])
 })
 
-test('one place that is stored otherwise is seen in the answers', async () => {
+onlyLong(test)('one place that is stored otherwise is seen in the answers', async () => {
   const { path } = copyWrittenBefore()
   const db = new Database(path)
   const change = "update content set json = replace(json, 'Umeå', 'Umea') where id = (select min(id) from content where json like '%Umeå%')"
