@@ -45,15 +45,31 @@ const TROUBLED_APPS_PORT = 8092
 /** From the first booking to the last delivery in the sandbox's plan. */
 const PLANNED_SECONDS = 56 * 3600
 
+/** A port that was free may be taken before it is used, so the start is tried again with others. */
+const STARTS_MAX = 5
+
 /** Starts a relay, or two replicas, with a new store, a paused carrier, a subscriber and apps in trouble. */
-export async function setStage(options: StageOptions): Promise<Stage> {
+export async function setStage(options: StageOptions, find = findPort): Promise<Stage> {
+  for (let start = 1; ; start++) {
+    const started = new AsyncDisposableStack()
+    try {
+      return await startStage(options, find, started)
+    } catch (error) {
+      await started.disposeAsync()
+      if (start === STARTS_MAX || !String(error).includes('EADDRINUSE')) throw error
+    }
+  }
+}
+
+/** `started`: ends in reverse order what was started. */
+async function startStage(options: StageOptions, find: typeof findPort, started: AsyncDisposableStack): Promise<Stage> {
   const settings = loadConfig(DEMO_CONFIG)
   const { listen } = settings
   const wanted = [listen.public.port, listen.internal.port, CARRIER_PORT, SUBSCRIBER_PORT, TROUBLED_APPS_PORT].concat(
     options.store === 'postgres' ? SECOND_REPLICA_PORT : [],
   )
   const found: FoundPort[] = []
-  for (const port of wanted) found.push(await findPort(HOST, options.freePorts ? 0 : port))
+  for (const port of wanted) found.push(await find(HOST, options.freePorts ? 0 : port))
   const [publicPort = 0, internalPort = 0, carrierPort = 0, subscriberPort = 0, troubledPort = 0, secondPort = 0] = found.map(
     ({ port }) => port,
   )
@@ -62,10 +78,13 @@ export async function setStage(options: StageOptions): Promise<Stage> {
   const removeFolder = () => rmSync(folder, { recursive: true, force: true })
   // Runs however the process ends, unless it is killed.
   process.once('exit', removeFolder)
+  started.defer(removeFolder)
   const carrierUrl = `http://${HOST}:${carrierPort}`
   const [endpoint] = settings.endpoints
   const subscriber = await startSubscriber(HOST, subscriberPort, endpoint?.sharedKey.reveal() ?? '')
+  started.defer(() => subscriber.stop())
   const troubledApps = await startTroubledApps(HOST, troubledPort)
+  started.defer(() => troubledApps.stop())
   const config: Config = {
     ...settings,
     listen: { public: { ...listen.public, port: publicPort }, internal: { ...listen.internal, port: internalPort } },
@@ -82,7 +101,9 @@ export async function setStage(options: StageOptions): Promise<Stage> {
     subscriberUrl: subscriber.url,
     onCallUrl: troubledApps.onCallUrl,
   })
+  started.defer(() => relays.stop())
   const carrier = await startCarrier(config, options, carrierPort, relays.webhookUrl)
+  started.defer(() => carrier.stop())
   return {
     ...relays,
     carrier,
@@ -91,13 +112,7 @@ export async function setStage(options: StageOptions): Promise<Stage> {
     died: Promise.all(relays.replicas.map(({ died }) => died)).then(([reason]) => reason),
     sharedKey: sharedKeyOf(config),
     takenPorts: wanted.filter((_, index) => found[index]?.moved === true),
-    async stop() {
-      await carrier.stop()
-      await relays.stop()
-      await subscriber.stop()
-      await troubledApps.stop()
-      removeFolder()
-    },
+    stop: () => started.disposeAsync(),
   }
 }
 

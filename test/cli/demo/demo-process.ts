@@ -23,8 +23,18 @@ export function startDemo(flags: readonly string[]) {
   const lines: string[] = []
   for (const stream of [child.stdout, child.stderr]) createInterface(stream).on('line', (line) => lines.push(line))
   const ended = once(child, 'close')
+  /** Waits until it has said so; fails with all that it said if it ends before. */
   const said = (text: string) =>
-    expect.poll(() => lines.some((line) => line.includes(text)), { interval: 50, message: `said "${text}"` }).toBe(true)
+    expect
+      .poll(
+        () => {
+          const isSaid = lines.some((line) => line.includes(text))
+          if (!isSaid && child.exitCode !== null) throw new Error(`the demo has ended with ${child.exitCode}:\n${lines.join('\n')}`)
+          return isSaid
+        },
+        { interval: 50, message: `said "${text}"` },
+      )
+      .toBe(true)
   const between = (from: string, to: string) => {
     const start = lines.findIndex((line) => line.includes(from))
     return lines.slice(start + 1, lines.indexOf(to, start))

@@ -1,0 +1,26 @@
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { expect, onTestFinished, test } from 'vitest'
+import { findPort } from '../../../src/cli/demo/ports.ts'
+import { setStage } from '../../../src/cli/demo/stage.ts'
+
+const OPTIONS = { store: 'sqlite', freePorts: true, parcels: 1, seconds: 1, seed: 1, loss: 0, onTrouble: () => undefined } as const
+
+test.each([
+  ['the relay’s public', 0],
+  ['the relay’s internal', 1],
+  ['the carrier’s', 2],
+  ['the subscriber’s', 3],
+])('the demo starts although another program takes %s port before it is used', async (_whose, taken) => {
+  const other = createServer()
+  onTestFinished(() => void other.close())
+  let asked = 0
+  const stage = await setStage(OPTIONS, async (host, preferred) => {
+    const found = await findPort(host, preferred)
+    if (asked++ === taken) await once(other.listen(found.port, host), 'listening')
+    return found
+  })
+  onTestFinished(() => stage.stop())
+  expect(asked).toBe(10)
+  expect((await fetch(`${stage.replicas[0]?.internalUrl}/healthz`)).status).toBe(200)
+})
