@@ -1,24 +1,13 @@
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { freePort } from '../../src/cli/demo/postgres/throwaway-server.ts'
 import { startSandbox } from '../../src/sandbox/sandbox.ts'
 import { pushBody } from '../support/history/builders.ts'
 import { ADMIN, ask, CARRIER_LOGIN, logIn, push, SHARED_KEY, startTestRelay } from '../support/relay/relay.ts'
 import { NO_CARRIER } from '../support/runner/constants.ts'
 import { storedRows } from '../support/store/stored-rows.ts'
-
-/** A port nobody has yet: the three must be told of each other before any of them runs. */
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
-  const address: AddressInfo | string | null = server.address()
-  await new Promise((resolve) => server.close(resolve))
-  if (address === null || typeof address === 'string') throw new Error('no port')
-  return address.port
-}
 
 const things = new AsyncDisposableStack()
 afterAll(() => things.disposeAsync())

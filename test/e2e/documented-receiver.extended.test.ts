@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { freePort } from '../../src/cli/demo/postgres/throwaway-server.ts'
 import { pushBody } from '../support/history/builders.ts'
 import { operatorOf } from '../support/relay/manage.ts'
 import { push, startTestRelay } from '../support/relay/relay.ts'
@@ -11,16 +11,6 @@ import { temporaryFolder } from '../support/runner/temporary.ts'
 import { ownGroup, tieToTest } from '../support/runner/tied-process.ts'
 
 const KEY = 'the-key-of-the-documented-receiver'
-
-/** One that nobody listens on just now. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await new Promise((resolve) => server.once('listening', resolve))
-  const address = server.address()
-  await new Promise((resolve) => server.close(resolve))
-  if (address === null || typeof address === 'string') throw new Error('no port')
-  return address.port
-}
 
 test('the receiver in docs/endpoints.md takes each event once, with either key, if it is signed', async () => {
   const [, code] = /```js\n(.*?)```/s.exec(readFileSync('docs/endpoints.md', 'utf8')) ?? []
