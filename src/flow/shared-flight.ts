@@ -1,4 +1,4 @@
-import type { FlightEnd } from '../domain/polling/shared-budget.ts'
+import type { FlightEnd } from '../domain/polling/flight-end.ts'
 import type { SharedFlights } from './history/ports.ts'
 
 /** How long a flight of a replica that was killed keeps the others waiting. */

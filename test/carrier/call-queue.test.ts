@@ -1,14 +1,14 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type CallBudgetOptions, createCallBudget } from '../../src/carrier/budget/call-budget.ts'
+import { createOwnBudget, type OwnBudgetOptions } from '../../src/carrier/budget/own-budget.ts'
 import { createCallQueue, type Permit, type Refusal } from '../../src/carrier/call/call-queue.ts'
 import type { CallPriority } from '../../src/domain/polling/carrier-answer.ts'
 import { createTimeline } from './timeline.ts'
 
-function aQueue(options: Partial<CallBudgetOptions> & { readonly waitingMax?: number } = {}) {
+function aQueue(options: Partial<OwnBudgetOptions> & { readonly waitingMax?: number } = {}) {
   const timeline = createTimeline()
   const { clock, startTimer } = timeline
-  const budget = createCallBudget({ ratePerSecond: 4, callsPerDay: 1_000_000, concurrency: 100, ...options })
+  const budget = createOwnBudget({ ratePerSecond: 4, callsPerDay: 1_000_000, concurrency: 100, ...options })
   const store = { isWell: true, writes: 0 }
   const queue = createCallQueue({
     budget,

@@ -1,17 +1,19 @@
 import { expect, test } from 'vitest'
-import { createSharedCalls } from '../../src/carrier/budget/shared-budget.ts'
+import { createSharedBudget } from '../../src/carrier/budget/shared-budget.ts'
 import { createCallQueue } from '../../src/carrier/call/call-queue.ts'
+import { type BudgetLimits, type BudgetRequest, settleBudget, UNUSED_BUDGET } from '../../src/domain/polling/call-budget.ts'
 import { DAY_MS, HOUR_MS } from '../support/runner/constants.ts'
 import { casesOf } from '../support/runner/long-form.ts'
 import { seeded } from '../support/runner/seeded.ts'
-import { createBudgetRow } from '../support/store/budget-row.ts'
 import { createTimeline } from './timeline.ts'
 
 const TIMEOUT_MS = 10_000
 /** Shortly before midnight, so that the day turns in the middle of a run. */
 const START_MS = Date.parse('2026-03-01T23:55:00Z')
-/** The time in which a pause reaches all: the slowest way to the server, once more after a failure, and how long a place may be used. */
-const LATE_MS = 3 * 400 + 250
+/** How long a slot may be used that was granted before a pause was saved. */
+const USED_WITHIN_MS = 250
+/** By when a pause has been saved, but for chains of mishaps. */
+const SAVED_WITHIN_MS = 5000
 
 interface Call {
   readonly atMs: number
@@ -19,8 +21,8 @@ interface Call {
   endMs: number
 }
 
-/** Replicas that share a row on simulated time: each answer of the server takes its time, there and back. */
-function openModel(seed: number, troubles = 1) {
+/** Replicas that share a row on simulated time. Each way to the server and back takes its time, and the row is locked over one round trip. */
+function openModel(seed: number, { troubles = 1, wayMs = null as number | null } = {}) {
   const random = seeded(seed)
   const pick = (least: number, most: number) => Math.floor(least + random() * (most - least + 1))
   const { clock: time, startTimer, pass } = createTimeline(0)
@@ -35,10 +37,11 @@ function openModel(seed: number, troubles = 1) {
   let offsetMs = 0
   let answered = 0
   const serverMs = () => START_MS + Math.floor(trueMs()) + offsetMs
-  const row = createBudgetRow(serverMs)
+  let row = UNUSED_BUDGET
+  let lock = Promise.resolve()
   const wait = (ms: number) => new Promise<void>((resolve) => startTimer(ms, resolve))
-  const slowest = troubles === 0 || random() < 0.5 ? 8 : 130
-  const latencyMs = () => (random() < 0.04 * troubles ? pick(50, 400) : pick(1, slowest))
+  const slowest = troubles === 0 || random() < 0.5 ? 8 : 60
+  const latencyMs = () => wayMs ?? (random() < 0.04 * troubles ? pick(50, 400) : pick(1, slowest))
 
   function start(name: string) {
     const startedMs = trueMs()
@@ -46,17 +49,29 @@ function openModel(seed: number, troubles = 1) {
     const own: Call[] = []
     const clock = { now: () => 0, monotonic: () => trueMs() - startedMs }
     const alone: typeof startTimer = (ms, work) => startTimer(ms, () => (isAlive ? work() : undefined))
-    const budget = {
-      async settle(...asked: Parameters<typeof row>) {
+    const decide = async (request: BudgetRequest, limits: BudgetLimits) => {
+      const nowMs = serverMs()
+      const settled = settleBudget(row, { nowMs, wallMs: nowMs }, request, limits)
+      await wait(latencyMs() + latencyMs())
+      if (random() < 0.004 * troubles) throw new Error('the connection is lost before the commit')
+      row = settled.row
+      return settled.answer
+    }
+    const store = {
+      async settle(request: BudgetRequest, limits: BudgetLimits) {
         await wait(latencyMs())
-        if (random() < 0.004 * troubles) throw new Error('the server is away')
-        const answer = row(...asked)
+        const decided = lock.then(() => decide(request, limits))
+        lock = decided.then(
+          () => undefined,
+          () => undefined,
+        )
+        const answer = await decided
         await wait(latencyMs())
         if (random() < 0.004 * troubles) throw new Error('the connection is lost after the commit')
         return answer
       },
     }
-    const shared = createSharedCalls({ ...limits, budget, replica: name, timeoutMs: TIMEOUT_MS, clock, startTimer: alone })
+    const shared = createSharedBudget({ ...limits, store, replica: name, timeoutMs: TIMEOUT_MS, clock, startTimer: alone })
     const queue = createCallQueue({
       budget: shared,
       clock,
@@ -74,9 +89,13 @@ function openModel(seed: number, troubles = 1) {
         if (random() < 0.003 * troubles) {
           const waitMs = pick(1, 40) * 1000
           queue.pause(waitMs)
-          pauses.push({ fromMs: trueMs() + LATE_MS, untilMs: trueMs() + waitMs })
-          const save = (): Promise<void> => shared.settle().catch(() => (isAlive ? save() : undefined))
-          void save()
+          const untilMs = trueMs() + waitMs
+          const save = async (): Promise<void> => {
+            await shared.settle()
+            pauses.push({ fromMs: trueMs() + USED_WITHIN_MS, untilMs })
+          }
+          const saveAtLast = (): Promise<void> => save().catch(() => (isAlive ? saveAtLast() : undefined))
+          void saveAtLast()
         }
         answered += 1
         release()
@@ -113,8 +132,8 @@ test('P12, P13: three replicas exceed no limit over kills, pauses and clocks put
       for (let asked = pick(0, 60); asked > 0; asked--) void replicas[pick(0, 2)]?.ask()
       await pass(pick(50, 6000))
       if (random() < 0.15) {
-        // What the carrier asked for last has been saved by then.
-        await pass(2 * LATE_MS)
+        // A pause that the carrier asked for last is saved first.
+        await pass(SAVED_WITHIN_MS)
         const at = pick(0, 2)
         replicas[at]?.kill()
         replicas[at] = model.start(`r${names++}`)
@@ -146,7 +165,7 @@ test('P12, P13: three replicas exceed no limit over kills, pauses and clocks put
 
 test('three replicas that always have something to ask use the whole rate, whatever it is', async () => {
   for (const ratePerSecond of [2, 5, 20, 100]) {
-    const model = openModel(ratePerSecond, 0)
+    const model = openModel(ratePerSecond, { troubles: 0 })
     Object.assign(model.limits, { ratePerSecond, callsPerDay: 1_000_000, concurrency: 1000 })
     const replicas = ['a', 'b', 'c'].map((name) => model.start(name))
     for (let at = 0; at < 60 * ratePerSecond; at++) void replicas[at % 3]?.ask()
@@ -155,4 +174,15 @@ test('three replicas that always have something to ask use the whole rate, whate
     const inTenSeconds = model.calls.filter(({ atMs }) => atMs <= firstMs + 10_000).length
     expect(inTenSeconds).toBeGreaterThanOrEqual(10 * ratePerSecond * 0.9)
   }
+})
+
+test('three replicas 10 ms away make 50 calls a second, and none has more than 1.5 times that', async () => {
+  const model = openModel(50, { troubles: 0, wayMs: 5 })
+  Object.assign(model.limits, { ratePerSecond: 50, callsPerDay: 1_000_000, concurrency: 1000 })
+  const replicas = ['a', 'b', 'c'].map((name) => model.start(name))
+  for (let at = 0; at < 3000; at++) void replicas[at % 3]?.ask()
+  await model.pass(30_000)
+  const times = model.calls.map(({ atMs }) => atMs)
+  expect(times.filter((atMs) => atMs < (times[0] ?? 0) + 20_000).length).toBeGreaterThanOrEqual(20 * 50)
+  for (const from of times) expect(times.filter((atMs) => atMs >= from && atMs <= from + 1000).length).toBeLessThanOrEqual(75)
 })

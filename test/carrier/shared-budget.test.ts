@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { createSharedCalls } from '../../src/carrier/budget/shared-budget.ts'
-import type { BudgetAnswer, BudgetRequest } from '../../src/domain/polling/shared-budget.ts'
+import { createSharedBudget } from '../../src/carrier/budget/shared-budget.ts'
+import type { BudgetAnswer, BudgetRequest } from '../../src/domain/polling/call-budget.ts'
 import { createTimeline } from './timeline.ts'
 
 const GRANTED: BudgetAnswer = { granted: 1, hold: null, retryMs: 0, nextMs: 0, atMs: 1000, callsToday: 1, dayLeftMs: 60_000 }
@@ -10,14 +10,14 @@ function open() {
   const { clock, startTimer, pass } = createTimeline()
   const requests: BudgetRequest[] = []
   let answers = (_request: BudgetRequest): Promise<BudgetAnswer> => Promise.resolve(GRANTED)
-  const budget = {
+  const store = {
     settle(request: BudgetRequest) {
       requests.push(request)
       return answers(request)
     },
   }
   const limits = { ratePerSecond: 5, callsPerDay: 100, concurrency: 3, timeoutMs: 10_000 }
-  const calls = createSharedCalls({ ...limits, budget, replica: 'r', clock, startTimer })
+  const calls = createSharedBudget({ ...limits, store, replica: 'r', clock, startTimer })
   const answer = (next: Partial<BudgetAnswer>, afterMs = 0) => {
     answers = () => new Promise((resolve) => startTimer(afterMs, () => resolve({ ...GRANTED, ...next })))
   }
@@ -77,7 +77,7 @@ test('what was said is believed until its time, but an app that comes later is a
   expect(take('app')).toEqual({ kind: 'spent', retryAfterMs: 60_000 })
 })
 
-test('a call that ends here is a reason to ask again where all places were taken', async () => {
+test('a call that ends here is a reason to ask again where all slots were taken', async () => {
   const { take, reserve, release, answer } = open()
   answer({ granted: 1, hold: 'busy', retryMs: 150 })
   await reserve(0, 2)

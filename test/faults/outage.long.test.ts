@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { z } from 'zod'
-import { createCallBudget } from '../../src/carrier/budget/call-budget.ts'
+import { createOwnBudget } from '../../src/carrier/budget/own-budget.ts'
 import type { DuePoll } from '../../src/domain/polling/poll.ts'
 import { createClockRollback } from '../../src/flow/polling/clock-rollback.ts'
 import { createPoller } from '../../src/flow/polling/poller.ts'
@@ -23,7 +23,7 @@ async function openPoller(parcels: number, ratePerSecond: number) {
   const polled: { readonly parcelId: number; readonly atMs: number }[] = []
   let monotonicMs = 0
   const clock = { now: store.now, monotonic: () => monotonicMs }
-  const budget = createCallBudget({ ratePerSecond, callsPerDay: 1_000_000, concurrency: 4 })
+  const budget = createOwnBudget({ ratePerSecond, callsPerDay: 1_000_000, concurrency: 4 })
   /** Time goes on for both clocks. */
   const pass = (ms: number) => {
     monotonicMs += ms

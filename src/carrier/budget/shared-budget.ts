@@ -1,31 +1,31 @@
+import type { BudgetAnswer, BudgetLimits } from '../../domain/polling/call-budget.ts'
 import type { CallPriority } from '../../domain/polling/carrier-answer.ts'
-import type { BudgetAnswer, SharedLimits } from '../../domain/polling/shared-budget.ts'
 import { clampRetryAfterMs } from '../../domain/retry-after.ts'
-import type { SharedBudget } from '../../flow/polling/ports.ts'
+import type { BudgetStore } from '../../flow/polling/ports.ts'
 import type { Clock } from '../../flow/ports.ts'
 import type { StartTimer } from '../../outbound/deadline.ts'
 import type { QueueBudget, Waiting } from '../call/call-queue.ts'
-import type { SlotResult } from './call-budget.ts'
+import type { SlotResult } from './own-budget.ts'
 
-/** A place is used within this time of being asked for, or not at all: places must not gather into a burst. */
+/** A slot is used within this time of being asked for, or not at all: slots must not gather into a burst. */
 const USE_WITHIN_MS = 250
 /** So many answers in a row that came too late to be used are a failure of the store. */
 const LATE_MAX = 3
-/** Above this rate several places are asked for at once. */
+/** Above this rate several slots are asked for at once. */
 const MANY_A_SECOND = 50
 const ASK_EVERY_MS = 20
 /** How often to look whether the day's calls are still used up. */
 const SPENT_LOOK_MS = 1000
-/** What a call may take beyond its time limit until its place is ended. */
+/** What a call may take beyond its time limit until its slot is ended. */
 const END_MARGIN_MS = 2000
-/** How long ended calls wait for a statement that takes them along. */
+/** How long ended calls wait for a request that takes them along. */
 const END_WITHIN_MS = 20
 const END_AGAIN_MS = 1000
 /** By how much the server's clock may run ahead of a replica's before that counts as set forward. */
 const CLOCK_SLACK_MS = 2000
 
-export interface SharedCallsOptions {
-  readonly budget: SharedBudget
+export interface SharedBudgetOptions {
+  readonly store: BudgetStore
   /** The replica, by a name that no other has, not even this one's earlier run. */
   readonly replica: string
   readonly ratePerSecond: number
@@ -36,9 +36,9 @@ export interface SharedCallsOptions {
   readonly startTimer: StartTimer
 }
 
-/** What one replica knows of the budget that all share. */
-export interface SharedCalls extends QueueBudget {
-  /** Asks for places for those who wait. Returns false if the answers come too late to be used; rejects if the store fails. */
+/** What one replica knows of the budget that all share (DOMAIN 6.4). */
+export interface SharedBudget extends QueueBudget {
+  /** Asks for slots for those who wait. Returns false if the answers come too late to be used; rejects if the store fails. */
   reserve(waiting: Waiting): Promise<boolean>
   /** Saves pauses and ended calls, and looks how many calls were made. */
   settle(): Promise<void>
@@ -49,18 +49,18 @@ export interface SharedCalls extends QueueBudget {
 }
 
 /**
- * The rule of the rate, for places that may be used up to `USE_WITHIN_MS` after they were granted: whenever they are, no second has more than 1.5 times the
+ * The rule of the rate, for slots that may be used up to `USE_WITHIN_MS` after they were granted: whenever they are, no second has more than 1.5 times the
  * rate, or one call. The burst is a quarter of a second's worth.
  */
-function sharedLimits({ ratePerSecond, callsPerDay, concurrency, timeoutMs }: Omit<SharedCallsOptions, 'budget'>): SharedLimits {
+function sharedLimits({ ratePerSecond, callsPerDay, concurrency, timeoutMs }: Omit<SharedBudgetOptions, 'store'>): BudgetLimits {
   const burst = Math.max(1, Math.floor(ratePerSecond / 4))
   const inASecond = Math.max(1, Math.floor(1.5 * ratePerSecond))
   const intervalUs = Math.ceil(Math.max(1e6 / ratePerSecond, (1e3 * (1000 + USE_WITHIN_MS + 2)) / (inASecond - burst + 1)))
-  const placeMs = USE_WITHIN_MS + timeoutMs + END_MARGIN_MS
-  return { intervalUs, headStartUs: (burst - 1) * intervalUs, callsPerDay, concurrency, placeMs }
+  const slotMs = USE_WITHIN_MS + timeoutMs + END_MARGIN_MS
+  return { intervalUs, headStartUs: (burst - 1) * intervalUs, callsPerDay, concurrency, slotMs }
 }
 
-/** Why there are no more places, until when. */
+/** Why there are no more slots, until when. */
 interface Verdict {
   readonly slot: Exclude<SlotResult, { kind: 'taken' | 'unwritten' | 'busy' }>
   readonly untilMs: number
@@ -73,12 +73,12 @@ interface Verdict {
 /**
  * The budget of one replica: what it was granted, and what it was told. Times are monotonic milliseconds.
  */
-export function createSharedCalls(options: SharedCallsOptions): SharedCalls {
+export function createSharedBudget(options: SharedBudgetOptions): SharedBudget {
   const { clock, concurrency } = options
   const limits = sharedLimits(options)
   const row = createBudgetRow(options, limits)
   let free: readonly { readonly name: string; readonly untilMs: number }[] = []
-  /** In flight, those whose places lapse first in front. */
+  /** In flight, those whose slots lapse first in front. */
   let taken: readonly string[] = []
   let verdict: Verdict | null = null
   let late = 0
@@ -94,10 +94,10 @@ export function createSharedCalls(options: SharedCallsOptions): SharedCalls {
     takeSlot(nowMs: number, _wallMs: number, priority: CallPriority): SlotResult {
       dropStale(nowMs)
       if (row.pausedUntilMs() > nowMs) return { kind: 'paused', untilMs: row.pausedUntilMs() }
-      const [place, ...others] = free
-      if (place !== undefined) {
+      const [slot, ...others] = free
+      if (slot !== undefined) {
         free = others
-        taken = [...taken, place.name]
+        taken = [...taken, slot.name]
         return { kind: 'taken' }
       }
       if (verdict === null || verdict.untilMs <= nowMs || (priority === 'app' && !verdict.forApps)) return { kind: 'unwritten' }
@@ -151,40 +151,40 @@ function judge(
 }
 
 interface Asked {
-  /** The names of places; those in front are granted. */
+  /** The names of slots; those in front are granted. */
   readonly wanted: readonly string[]
   readonly answer: BudgetAnswer
   readonly sentMs: number
 }
 
 /** What goes to the shared row and comes from it. */
-function createBudgetRow({ budget, replica, clock, startTimer }: SharedCallsOptions, limits: SharedLimits) {
-  let names = 0
+function createBudgetRow({ store, replica, clock, startTimer }: SharedBudgetOptions, limits: BudgetLimits) {
+  let count = 0
   let ended: readonly string[] = []
   let pause = { untilMs: Number.NEGATIVE_INFINITY, isSaved: true }
   let nextMs = Number.NEGATIVE_INFINITY
-  let seen: { readonly atMs: number; readonly sentMs: number } | null = null
+  let lastAnswer: { readonly atMs: number; readonly sentMs: number } | null = null
   let today = { calls: 0, untilMs: Number.NEGATIVE_INFINITY }
   let isEnding = false
 
   async function ask({ apps, schedule }: Waiting): Promise<Asked> {
     const sentMs = clock.monotonic()
-    const wanted = Array.from({ length: apps + schedule }, () => `${replica}-${(names++).toString(36)}`)
+    const wanted = Array.from({ length: apps + schedule }, () => `${replica}-${(count++).toString(36)}`)
     const settling = ended
     const pausing = pause
     ended = []
     const pauseMs = pause.isSaved ? 0 : Math.max(0, Math.ceil(pause.untilMs - sentMs))
-    const atMostMs = seen === null ? null : Math.ceil(seen.atMs + sentMs - seen.sentMs + CLOCK_SLACK_MS)
+    const atMostMs = lastAnswer === null ? null : Math.ceil(lastAnswer.atMs + sentMs - lastAnswer.sentMs + CLOCK_SLACK_MS)
     try {
-      const answer = await budget.settle({ replica, names: wanted, apps, schedule, ended: settling, pauseMs, atMostMs }, limits)
+      const answer = await store.settle({ caller: replica, names: wanted, apps, schedule, ended: settling, pauseMs, atMostMs }, limits)
       if (pause === pausing) pause = { ...pause, isSaved: true }
       const nowMs = clock.monotonic()
-      seen = { atMs: answer.atMs, sentMs }
+      lastAnswer = { atMs: answer.atMs, sentMs }
       nextMs = nowMs + answer.nextMs
       today = { calls: answer.callsToday, untilMs: nowMs + answer.dayLeftMs }
       return { wanted, answer, sentMs }
     } catch (error) {
-      // Nobody knows whether places were granted, so they are given back.
+      // Nobody knows whether slots were granted, so they are given back.
       ended = [...ended, ...settling, ...wanted]
       throw error
     }
@@ -201,9 +201,9 @@ function createBudgetRow({ budget, replica, clock, startTimer }: SharedCallsOpti
 
   return {
     ask,
-    /** Ends these places, with the next statement or by one of their own. */
-    end(places: readonly string[]): void {
-      ended = [...ended, ...places]
+    /** Ends these slots, with the next request or by one of their own. */
+    end(names: readonly string[]): void {
+      ended = [...ended, ...names]
       endSoon(END_WITHIN_MS)
     },
     pauseUntil(untilMs: number): void {

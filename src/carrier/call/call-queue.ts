@@ -2,7 +2,7 @@ import type { CallPriority } from '../../domain/polling/carrier-answer.ts'
 import { clampRetryAfterMs } from '../../domain/retry-after.ts'
 import type { Clock } from '../../flow/ports.ts'
 import type { StartTimer } from '../../outbound/deadline.ts'
-import type { CallBudget, SlotResult } from '../budget/call-budget.ts'
+import type { OwnBudget, SlotResult } from '../budget/own-budget.ts'
 
 /** Permission to make one call. */
 export interface Permit {
@@ -44,7 +44,7 @@ export interface Waiting {
 }
 
 /** What the queue needs of a budget. */
-export interface QueueBudget extends Pick<CallBudget, 'release' | 'pauseUntil' | 'earliestMs'> {
+export interface QueueBudget extends Pick<OwnBudget, 'release' | 'pauseUntil' | 'earliestMs'> {
   /** Takes a slot for a call of this priority if one is free now. */
   takeSlot(nowMs: number, wallMs: number, priority: CallPriority): SlotResult
 }

@@ -7,8 +7,8 @@ import { createDeadline, type Deadline, type StartTimer, startRealTimer } from '
 import { ANY_HOST, type EgressGuard } from '../../outbound/egress-guard.ts'
 import { createGuardedConnector } from '../../outbound/guarded-connector.ts'
 import { createProxiedAgent } from '../../outbound/proxied-agent.ts'
-import { openBooks } from '../budget/carrier-books.ts'
-import { remainingWaitMs } from '../budget/carrier-ledger.ts'
+import { remainingWaitMs } from '../budget/budget-saver.ts'
+import { openBudget } from '../budget/carrier-budget.ts'
 import { createTokenShare } from '../token/shared-token.ts'
 import { createTokenClient, type TokenClient } from '../token/token-client.ts'
 import { createAskingClock } from './asking-clock.ts'
@@ -73,10 +73,10 @@ export function createCarrier(options: CarrierOptions): RemoteCarrier {
   const connections = createConnections(options)
   const left = (untilMs: number | null): number => (memory === null ? 0 : remainingWaitMs(untilMs, memory.atMs, clock.now()))
   const asking = createAskingClock(clock, memory)
-  const bookOptions = { ...options, startTimer, tokens: () => tokens, remember: options.remember, asking }
-  const books = openBooks(bookOptions, options.shared, memory, left(memory?.pausedUntilMs ?? null))
+  const budgetOptions = { ...options, startTimer, tokens: () => tokens, remember: options.remember, asking }
+  const budget = openBudget(budgetOptions, options.shared, memory, left(memory?.pausedUntilMs ?? null))
   const waiting = { pausePatienceMs: timeoutMs, waitingMax: WAITING_MAX }
-  const queue = createCallQueue({ budget: books.budget, clock, startTimer, ...waiting, writeDown: books.reserve })
+  const queue = createCallQueue({ budget: budget.slots, clock, startTimer, ...waiting, writeDown: budget.reserve })
   const exchange = createExchange({
     agent: connections.current,
     queue,
@@ -89,7 +89,7 @@ export function createCarrier(options: CarrierOptions): RemoteCarrier {
   const tokens: TokenClient = createTokenClient({
     ...options,
     earlier: memory === null ? null : { ...memory, pausedForMs: left(memory.tokenPausedUntilMs) },
-    keep: books.keep,
+    keep: budget.keep,
     share: options.shared === undefined ? null : createTokenShare(options.shared, options),
     startTimer,
     exchange,
@@ -97,7 +97,7 @@ export function createCarrier(options: CarrierOptions): RemoteCarrier {
   })
   const pause = async (waitMs: number): Promise<void> => {
     queue.pause(waitMs)
-    await books.keep()
+    await budget.keep()
   }
   const ports: StatusPorts = { baseUrl: options.baseUrl.replace(/\/+$/, ''), exchange, tokens, pause, clock }
   const carrierLog = createCarrierLog(clock, log)
@@ -130,18 +130,18 @@ export function createCarrier(options: CarrierOptions): RemoteCarrier {
         deadline.end()
       }
     },
-    keep: books.keep,
+    keep: budget.keep,
     replaceAuthority: connections.replace,
     state: () => ({
       breaker: breaker.state(),
       ...tokens.state(),
       ...carrierLog.latest(),
-      budget: { waiting: queue.waiting(), inFlight: books.inFlight(), callsToday: books.callsToday(), callsPerDay },
+      budget: { waiting: queue.waiting(), inFlight: budget.inFlight(), callsToday: budget.callsToday(), callsPerDay },
     }),
     async close() {
       deadlines.close()
       await connections.destroy()
-      await books.close()
+      await budget.close()
     },
   }
 }

@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
-import type { TokenRecord, TokenState } from '../../domain/polling/shared-budget.ts'
+import type { TokenRecord, TokenState } from '../../domain/polling/carrier-token.ts'
 import type { SharedToken, TokenVault } from '../../flow/polling/ports.ts'
 import { readPassword } from './credentials.ts'
 

@@ -3,7 +3,7 @@ import type { IdentifierState, ParcelState, ParcelView } from '../../domain/hist
 import type { BatchReport, Incoming, RecordOutcome } from '../../domain/history/recording.ts'
 import type { KeptSighting } from '../../domain/history/sightings.ts'
 import type { BatchStart, Loaded, Needs } from '../../domain/history/snapshot.ts'
-import type { FlightEnd } from '../../domain/polling/shared-budget.ts'
+import type { FlightEnd } from '../../domain/polling/flight-end.ts'
 
 /** An encoded answer, cached until something changes about its parcel: what is known of it, or whether it is polled. */
 export interface CachedAnswer {

@@ -1,6 +1,8 @@
 import type { Audited } from '../../domain/admin/operator-action.ts'
 import type { CadenceFacts, NextPoll } from '../../domain/polling/cadence.ts'
+import type { BudgetAnswer, BudgetLimits, BudgetRequest } from '../../domain/polling/call-budget.ts'
 import type { CarrierMemory } from '../../domain/polling/carrier-memory.ts'
+import type { TokenRecord, TokenState } from '../../domain/polling/carrier-token.ts'
 import type {
   DueCursor,
   DuePoll,
@@ -13,7 +15,6 @@ import type {
   PushHealthUpdate,
   WatchResult,
 } from '../../domain/polling/poll.ts'
-import type { BudgetAnswer, BudgetRequest, SharedLimits, TokenRecord, TokenState } from '../../domain/polling/shared-budget.ts'
 
 /** The verbs of polling that write; see `WriteSide`. Times are epoch milliseconds. */
 export interface PollingWrites {
@@ -94,10 +95,10 @@ export interface PollingTx {
   markLanguageAsked(parcelId: number, language: string, sequence: number): Promise<void>
 }
 
-/** The budget for calls to the carrier, which all replicas share. */
-export interface SharedBudget {
-  /** Ends calls, pauses, and grants places, in one statement. Rejects if the store fails: whether places were granted is unknown then. */
-  settle(request: BudgetRequest, limits: SharedLimits): Promise<BudgetAnswer>
+/** Where replicas keep the budget for calls to the carrier that they share. */
+export interface BudgetStore {
+  /** Applies `settleBudget` to the stored row. Rejects if the store fails: whether slots were granted is unknown then. */
+  settle(request: BudgetRequest, limits: BudgetLimits): Promise<BudgetAnswer>
 }
 
 /** The carrier's token, which all replicas share. Rejects if the store fails. */
@@ -124,7 +125,7 @@ export interface TokenVault {
 
 /** What the replicas of a relay share about the carrier. */
 export interface SharedCarrier {
-  readonly budget: SharedBudget
+  readonly budget: BudgetStore
   readonly token: SharedToken
 }
 

@@ -11,8 +11,8 @@ import {
   type UnavailableReason,
   wasNotAsked,
 } from '../../domain/polling/carrier-answer.ts'
+import type { FlightEnd } from '../../domain/polling/flight-end.ts'
 import type { DuePoll, PollFailure } from '../../domain/polling/poll.ts'
-import type { FlightEnd } from '../../domain/polling/shared-budget.ts'
 import type { Carrier, Clock, Meter } from '../ports.ts'
 import type { ReadSide } from '../read-side.ts'
 import { alone, type SharedFlight } from '../shared-flight.ts'

@@ -1,10 +1,10 @@
 import { sql } from 'kysely'
-import type { TokenRecord } from '../../../domain/polling/shared-budget.ts'
+import type { TokenRecord } from '../../../domain/polling/carrier-token.ts'
 import type { SharedToken } from '../../../flow/polling/ports.ts'
 import type { PostgresWriter } from '../postgres.ts'
 import type { PostgresSession } from '../postgres-session.ts'
 import { rawStatement } from '../raw-statement.ts'
-import { BUDGET_MS } from './carrier-budget.ts'
+import { BUDGET_MS } from './budget-store.ts'
 
 type State = {
   readonly tries: number

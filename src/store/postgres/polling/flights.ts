@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { sql } from 'kysely'
-import type { FlightEnd } from '../../../domain/polling/shared-budget.ts'
+import type { FlightEnd } from '../../../domain/polling/flight-end.ts'
 import type { SharedFlights } from '../../../flow/history/ports.ts'
 import type { PostgresWriter } from '../postgres.ts'
 import { rawStatement } from '../raw-statement.ts'
-import { BUDGET_MS } from './carrier-budget.ts'
+import { BUDGET_MS } from './budget-store.ts'
 
 /** How long the end of a flight is kept for those who wait for it. They look several times a second. */
 const KEPT_MS = 3000

@@ -3,7 +3,7 @@ import type { SharedCarrier } from '../../../flow/polling/ports.ts'
 import { createPostgresWriter } from '../postgres.ts'
 import { openPostgres } from '../postgres-engine.ts'
 import { watchServer } from '../server-watch.ts'
-import { createSharedBudget } from './carrier-budget.ts'
+import { createBudgetStore } from './budget-store.ts'
 import { createSharedToken } from './carrier-token.ts'
 import { createSharedFlights } from './flights.ts'
 
@@ -17,5 +17,5 @@ export function openSharedCarrier(
 ): SharedCarrier & { readonly flights: SharedFlights; close(): Promise<void> } {
   const { pool, options, close } = openPostgres(place, CONNECTIONS, watch)
   const writer = createPostgresWriter(pool, options)
-  return { budget: createSharedBudget(writer), token: createSharedToken(writer), flights: createSharedFlights(writer), close }
+  return { budget: createBudgetStore(writer), token: createSharedToken(writer), flights: createSharedFlights(writer), close }
 }

@@ -3,10 +3,10 @@ import type { CarrierMemory, CredentialRefusal } from '../../domain/polling/carr
 import type { Clock, Log } from '../../flow/ports.ts'
 import { createSharedWrite } from '../../outbound/shared-write.ts'
 import type { AskingClock } from '../call/asking-clock.ts'
-import type { CallBudget } from './call-budget.ts'
+import type { OwnBudget } from './own-budget.ts'
 
-export interface CarrierLedgerPorts {
-  readonly budget: CallBudget
+export interface BudgetSaverPorts {
+  readonly budget: OwnBudget
   readonly tokens: () => {
     /** Until when the token endpoint asked for a pause, monotonic milliseconds. */
     pausedUntilMs(): number
@@ -19,14 +19,14 @@ export interface CarrierLedgerPorts {
 }
 
 /** Saves what must survive this run about the carrier, before it takes effect. */
-export interface CarrierLedger {
+export interface BudgetSaver {
   /** Saves the current state and some calls in advance; false: that is impossible now. */
   keep(): Promise<boolean>
   /** Saves the state without calls in advance: none is made any more. */
   close(): Promise<boolean>
 }
 
-export function createCarrierLedger({ budget, tokens, remember, clock, asking, log }: CarrierLedgerPorts): CarrierLedger {
+export function createBudgetSaver({ budget, tokens, remember, clock, asking, log }: BudgetSaverPorts): BudgetSaver {
   let isClosed = false
   let isWell = true
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { createCallBudget } from '../../src/carrier/budget/call-budget.ts'
-import { createCarrierLedger, remainingWaitMs } from '../../src/carrier/budget/carrier-ledger.ts'
+import { createBudgetSaver, remainingWaitMs } from '../../src/carrier/budget/budget-saver.ts'
+import { createOwnBudget } from '../../src/carrier/budget/own-budget.ts'
 import { createCallQueue } from '../../src/carrier/call/call-queue.ts'
 import type { CarrierMemory } from '../../src/domain/polling/carrier-memory.ts'
 import { DAY_MS, HOUR_MS } from '../support/runner/constants.ts'
@@ -41,7 +41,7 @@ function openModel(seed: number) {
     const clock = { now: () => START_MS + trueMs() + offsetMs, monotonic: () => trueMs() - startedMs }
     const memory = kept
     const earlier = memory && { ...memory, pausedUntilMs: remainingWaitMs(memory.pausedUntilMs, memory.atMs, clock.now()), endedMs: 0 }
-    const budget = createCallBudget({ ...limits, earlier })
+    const budget = createOwnBudget({ ...limits, earlier })
     const remember = (next: CarrierMemory) =>
       new Promise<void>((resolve) => {
         startTimer(WRITE_MS, () => {
@@ -51,7 +51,7 @@ function openModel(seed: number) {
         })
       })
     const tokens = { pausedUntilMs: () => 0, refusal: () => null }
-    const ledger = createCarrierLedger({ budget, tokens: () => tokens, remember, clock, asking: { lastMs: () => 0 }, log })
+    const saver = createBudgetSaver({ budget, tokens: () => tokens, remember, clock, asking: { lastMs: () => 0 }, log })
     const alone: typeof startTimer = (ms, work) => startTimer(ms, () => (own === run ? work() : undefined))
     const queue = createCallQueue({
       budget,
@@ -59,7 +59,7 @@ function openModel(seed: number) {
       startTimer: alone,
       pausePatienceMs: 10_000,
       waitingMax: 1000,
-      writeDown: ledger.keep,
+      writeDown: saver.keep,
     })
     const ask = async () => {
       const slot = await queue.take({
@@ -75,13 +75,13 @@ function openModel(seed: number) {
           const waitMs = pick(1, 40) * 1000
           queue.pause(waitMs)
           pausedUntilMs = Math.max(pausedUntilMs, trueMs() + waitMs)
-          void ledger.keep()
+          void saver.keep()
         }
         answered += 1
         slot.release()
       })
     }
-    return { ask: () => void ask(), keep: ledger.keep }
+    return { ask: () => void ask(), keep: saver.keep }
   }
 
   const jump = (ms: number): void => {

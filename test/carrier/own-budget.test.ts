@@ -1,13 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type CallBudgetOptions, createCallBudget, type EarlierCalls, type SlotResult } from '../../src/carrier/budget/call-budget.ts'
+import { createOwnBudget, type EarlierCalls, type OwnBudgetOptions, type SlotResult } from '../../src/carrier/budget/own-budget.ts'
 import { DAY_MS } from '../support/runner/constants.ts'
 
 const noon = Date.parse('2026-03-01T12:00:00Z')
 
 /** A budget whose calls are written down whenever that is needed. */
-function aBudget(options: Partial<CallBudgetOptions> = {}) {
-  const budget = createCallBudget({ ratePerSecond: 5, callsPerDay: 1_000_000, concurrency: 1_000_000, ...options })
+function aBudget(options: Partial<OwnBudgetOptions> = {}) {
+  const budget = createOwnBudget({ ratePerSecond: 5, callsPerDay: 1_000_000, concurrency: 1_000_000, ...options })
   let writes = 0
   return {
     ...budget,
@@ -36,7 +36,7 @@ function mostInASecond(times: readonly number[]): number {
   return Math.max(0, ...times.map((from) => times.filter((at) => at >= from && at <= from + 1000).length))
 }
 
-describe('the call budget', () => {
+describe('the budget of a process that calls alone', () => {
   test('lets at most 1.5 times the rate leave in any sliding second, however the calls come', () => {
     const rates = fc.oneof(fc.integer({ min: 1, max: 20 }), fc.double({ min: 0.2, max: 20, noNaN: true }))
     fc.assert(
@@ -108,7 +108,7 @@ describe('the call budget', () => {
   })
 
   test('lets only written-down calls leave, and writes down several at once', () => {
-    const budget = createCallBudget({ ratePerSecond: 1000, callsPerDay: 50_000, concurrency: 100 })
+    const budget = createOwnBudget({ ratePerSecond: 1000, callsPerDay: 50_000, concurrency: 100 })
     expect(budget.takeSlot(0, noon)).toEqual({ kind: 'unwritten' })
     budget.writtenDown(budget.toWriteDown(noon, true))
     expect(budget.toWriteDown(noon, true)).toEqual([onDay(noon, 50)])
@@ -121,7 +121,7 @@ describe('the call budget', () => {
   })
 
   test('what was written down is never taken back while calls may leave on it', () => {
-    const budget = createCallBudget({ ratePerSecond: 1000, callsPerDay: 50_000, concurrency: 100 })
+    const budget = createOwnBudget({ ratePerSecond: 1000, callsPerDay: 50_000, concurrency: 100 })
     budget.writtenDown(budget.toWriteDown(noon, true))
     for (let call = 0; call < 10; call++) budget.takeSlot(0, noon)
     const tomorrow = noon + DAY_MS

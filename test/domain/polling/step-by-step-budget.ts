@@ -1,12 +1,13 @@
-import type { BudgetAnswer, BudgetHold, BudgetRequest, SharedLimits } from '../../../src/domain/polling/shared-budget.ts'
-import { DAY_MS } from '../runner/constants.ts'
+import type { BudgetAnswer, BudgetHold, BudgetLimits, BudgetRequest } from '../../../src/domain/polling/call-budget.ts'
+import { DAY_MS, NOON } from '../../support/runner/constants.ts'
+import { seeded } from '../../support/runner/seeded.ts'
 
 const DAYS_MAX = 8
 const LOOK_MS = 150
 const GRACE_MS = 500
 
-/** The rule of the shared budget a second time, step by step, by the clock of a test: what the one statement on PostgreSQL has to answer. */
-export function createBudgetRow(serverMs: () => number) {
+/** The rule of the budget a second time, call by call: an oracle for `settleBudget`. */
+export function createStepByStepBudget() {
   let seenMs = 0
   let offsetMs = 0
   let dueUs = 0
@@ -25,9 +26,8 @@ export function createBudgetRow(serverMs: () => number) {
     }
   }
 
-  return function settle(request: BudgetRequest, limits: SharedLimits): BudgetAnswer {
-    const { replica, names, apps, schedule, ended, pauseMs, atMostMs } = request
-    const nowMs = serverMs()
+  return function settle(nowMs: number, request: BudgetRequest, limits: BudgetLimits): BudgetAnswer {
+    const { caller, names, apps, schedule, ended, pauseMs, atMostMs } = request
     const atMs = Math.max(seenMs, Math.min(nowMs + offsetMs, atMostMs ?? Number.POSITIVE_INFINITY))
     seenMs = atMs
     offsetMs = atMs - nowMs
@@ -36,7 +36,7 @@ export function createBudgetRow(serverMs: () => number) {
     lastDay = today
     if (pauseMs > 0) pausedUntilMs = Math.max(pausedUntilMs, atMs + pauseMs)
     calls = new Map([...calls].filter(([name, untilMs]) => untilMs > atMs && !ended.includes(name)))
-    appWaits = new Map([...appWaits].filter(([name, untilMs]) => untilMs > atMs && (name !== replica || names.length === 0)))
+    appWaits = new Map([...appWaits].filter(([name, untilMs]) => untilMs > atMs && (name !== caller || names.length === 0)))
 
     const made = [...days].reduce((sum, [day, count]) => (day >= today ? sum + count : sum), 0)
     const atUs = atMs * 1000
@@ -48,7 +48,7 @@ export function createBudgetRow(serverMs: () => number) {
         if (pausedUntilMs > atMs || calls.size >= limits.concurrency || made + grants >= limits.callsPerDay) break
         if (Math.max(dueUs, atUs) - limits.headStartUs > atUs) break
         dueUs = Math.max(dueUs, atUs) + limits.intervalUs
-        calls.set(names[grants] ?? '', atMs + limits.placeMs)
+        calls.set(names[grants] ?? '', atMs + limits.slotMs)
         grants += 1
       }
       return taken
@@ -68,8 +68,36 @@ export function createBudgetRow(serverMs: () => number) {
     const dayLeftMs = DAY_MS - (nowMs % DAY_MS)
     const retries = { spent: dayLeftMs, paused: pausedUntilMs - atMs, wait: paceMs(), busy: LOOK_MS, apps: LOOK_MS }
     const retryMs = hold === null ? LOOK_MS : retries[hold]
-    if (apps > toApps && hold !== 'spent') appWaits.set(replica, atMs + retryMs + GRACE_MS)
+    if (apps > toApps && hold !== 'spent') appWaits.set(caller, atMs + retryMs + GRACE_MS)
     const nextMs = Math.max(0, paceMs(), pausedUntilMs - atMs)
     return { granted: grants, hold, retryMs, nextMs, atMs, callsToday: made + grants, dayLeftMs }
+  }
+}
+
+/** Requests of three callers whose clock jumps now and then, and what each is answered. They end slots that they were granted. */
+export function* randomRequests(seed: number, settle: ReturnType<typeof createStepByStepBudget>, count = 500) {
+  const random = seeded(seed)
+  const pick = (least: number, most: number) => Math.floor(least + random() * (most - least + 1))
+  const limits = { callsPerDay: 200, concurrency: 5, slotMs: 3000, intervalUs: 66_667, headStartUs: 133_334 }
+  let nowMs = NOON + DAY_MS / 2 - 60_000
+  let held: readonly string[] = []
+  let atMs: number | null = null
+  for (let at = 0; at < count; at++) {
+    nowMs += random() < 0.02 ? pick(-30, 30) * 3_600_000 : pick(0, 300)
+    const [apps, schedule] = random() < 0.2 ? [0, 0] : [random() < 0.3 ? pick(1, 3) : 0, pick(0, 4)]
+    const ended = held.filter(() => random() < 0.3)
+    const request: BudgetRequest = {
+      caller: `replica ${pick(0, 2)}`,
+      names: Array.from({ length: apps + schedule }, (_, nth) => `${at}-${nth}`),
+      apps,
+      schedule,
+      ended,
+      pauseMs: random() < 0.02 ? pick(1, 5000) : 0,
+      atMostMs: atMs === null || random() < 0.2 ? null : atMs + pick(500, 3000),
+    }
+    const answered: BudgetAnswer = settle(nowMs, request, limits)
+    yield { nowMs, request, limits, answered }
+    atMs = answered.atMs
+    held = [...held.filter((name) => !ended.includes(name)), ...request.names.slice(0, answered.granted)]
   }
 }

@@ -4,13 +4,13 @@ import type { SharedCarrier } from '../../flow/polling/ports.ts'
 import type { Clock, Log } from '../../flow/ports.ts'
 import type { StartTimer } from '../../outbound/deadline.ts'
 import type { QueueBudget, Waiting } from '../call/call-queue.ts'
-import { createCallBudget } from './call-budget.ts'
-import { type CarrierLedgerPorts, createCarrierLedger } from './carrier-ledger.ts'
-import { createSharedCalls } from './shared-budget.ts'
+import { type BudgetSaverPorts, createBudgetSaver } from './budget-saver.ts'
+import { createOwnBudget } from './own-budget.ts'
+import { createSharedBudget } from './shared-budget.ts'
 
-/** The budget, and how it is saved: by this process alone, or in a row that replicas share. */
-export interface CarrierBooks {
-  readonly budget: QueueBudget
+/** The budget for calls to the carrier, and how it is saved: by this process alone, or in a row that replicas share. */
+export interface CarrierBudget {
+  readonly slots: QueueBudget
   inFlight(): number
   callsToday(): number
   /** Gets calls for those who wait; false: none can be made now. */
@@ -21,7 +21,7 @@ export interface CarrierBooks {
   close(): Promise<boolean>
 }
 
-interface BooksOptions {
+interface BudgetOptions {
   readonly ratePerSecond: number
   readonly callsPerDay: number
   readonly concurrency: number
@@ -29,40 +29,40 @@ interface BooksOptions {
   readonly clock: Clock
   readonly log: Log
   readonly startTimer: StartTimer
-  readonly tokens: CarrierLedgerPorts['tokens']
-  readonly remember: CarrierLedgerPorts['remember']
-  readonly asking: CarrierLedgerPorts['asking']
+  readonly tokens: BudgetSaverPorts['tokens']
+  readonly remember: BudgetSaverPorts['remember']
+  readonly asking: BudgetSaverPorts['asking']
 }
 
 /** `pausedForMs`: how long a pause of the last run still lasts. Without `shared`, this process calls the carrier alone. */
-export function openBooks(
-  options: BooksOptions,
+export function openBudget(
+  options: BudgetOptions,
   shared: SharedCarrier | undefined,
   memory: CarrierMemory | null,
   pausedForMs: number,
-): CarrierBooks {
-  return shared === undefined ? openOwnBooks(options, memory, pausedForMs) : openSharedBooks(options, shared)
+): CarrierBudget {
+  return shared === undefined ? openOwnBudget(options, memory, pausedForMs) : openSharedBudget(options, shared)
 }
 
-function openOwnBooks(options: BooksOptions, memory: CarrierMemory | null, pausedForMs: number): CarrierBooks {
+function openOwnBudget(options: BudgetOptions, memory: CarrierMemory | null, pausedForMs: number): CarrierBudget {
   const { clock } = options
   const endedMs = clock.monotonic()
   const earlier = memory === null ? null : { ...memory, pausedUntilMs: endedMs + pausedForMs, endedMs }
-  const budget = createCallBudget({ ...options, earlier })
-  const ledger = createCarrierLedger({ ...options, budget })
+  const budget = createOwnBudget({ ...options, earlier })
+  const saver = createBudgetSaver({ ...options, budget })
   return {
-    budget,
+    slots: budget,
     inFlight: budget.inFlight,
     callsToday: () => budget.callsToday(clock.now()),
-    reserve: ledger.keep,
-    keep: ledger.keep,
-    close: ledger.close,
+    reserve: saver.keep,
+    keep: saver.keep,
+    close: saver.close,
   }
 }
 
-function openSharedBooks(options: BooksOptions, shared: SharedCarrier): CarrierBooks {
+function openSharedBudget(options: BudgetOptions, shared: SharedCarrier): CarrierBudget {
   const { log, clock, asking, remember } = options
-  const calls = createSharedCalls({ ...options, budget: shared.budget, replica: randomBytes(5).toString('base64url') })
+  const calls = createSharedBudget({ ...options, store: shared.budget, replica: randomBytes(5).toString('base64url') })
   let isWell = true
   const guard = async (work: () => Promise<boolean>): Promise<boolean> => {
     const failure = await work().then(
@@ -90,7 +90,7 @@ function openSharedBooks(options: BooksOptions, shared: SharedCarrier): CarrierB
     })
   return {
     ...calls,
-    budget: calls,
+    slots: calls,
     reserve: (waiting) => guard(() => calls.reserve(waiting)),
     keep,
     close: keep,

@@ -1,0 +1,142 @@
+import {
+  type BudgetLimits,
+  type BudgetRow,
+  callsToday,
+  dayOf,
+  daysOf,
+  listDays,
+  settleBudget,
+  turnDay,
+  UNUSED_BUDGET,
+} from '../../domain/polling/call-budget.ts'
+import type { DayCalls } from '../../domain/polling/carrier-memory.ts'
+import { clampRetryAfterMs } from '../../domain/retry-after.ts'
+
+/** How many calls are written down in advance: at most `AHEAD_MAX`, and at most this share of the day's. A kill wastes up to as many. */
+const AHEAD_MAX = 64
+const AHEAD_PART = 1 / 1000
+
+/** The limits of the budget. */
+export interface OwnBudgetOptions {
+  readonly ratePerSecond: number
+  readonly callsPerDay: number
+  readonly concurrency: number
+  /** Null: there was no earlier run, so no earlier calls are known. */
+  readonly earlier?: EarlierCalls | null
+}
+
+/** What an earlier run saved. */
+export interface EarlierCalls {
+  readonly days: readonly DayCalls[]
+  /** When it was saved, epoch milliseconds. */
+  readonly atMs: number
+  /** Until when the carrier asked for a pause, monotonic milliseconds. */
+  readonly pausedUntilMs: number
+  /** When this run began, monotonic milliseconds. The earlier one had ended by then, perhaps just after a call. */
+  readonly endedMs: number
+}
+
+/** Whether a call may be made. Times are monotonic milliseconds. */
+export type SlotResult =
+  | { readonly kind: 'taken' }
+  | { readonly kind: 'wait'; readonly untilMs: number }
+  | { readonly kind: 'paused'; readonly untilMs: number }
+  /** As many calls as `concurrency` allows are in flight. */
+  | { readonly kind: 'busy' }
+  /** It could be made now, but it is not written down yet: save what `toWriteDown` returns first. */
+  | { readonly kind: 'unwritten' }
+  /** The day's calls are used up. */
+  | { readonly kind: 'spent'; readonly retryAfterMs: number }
+
+/** The budget of a process that calls the carrier alone (DOMAIN 6.4), as pure bookkeeping: the caller passes the time. */
+export interface OwnBudget {
+  /** Takes a slot if one is free now. A taken slot must be released. */
+  takeSlot(nowMs: number, wallMs: number): SlotResult
+  release(): void
+  /** No call is made before `untilMs`; a longer pause set earlier stays. */
+  pauseUntil(untilMs: number): void
+  pausedUntilMs(): number
+  /** The earliest time at which rate and pause allow a call, when `ahead` others go first. */
+  earliestMs(nowMs: number, ahead: number): number
+  inFlight(): number
+  callsToday(wallMs: number): number
+  /** The calls to save: those made, and with `ahead` some that may be made today. */
+  toWriteDown(wallMs: number, ahead: boolean): readonly DayCalls[]
+  /** These calls are saved and may be made. */
+  writtenDown(days: readonly DayCalls[]): void
+}
+
+/** The burst is half a second's worth, so that no second, wherever it starts, has more than 1.5 times the rate. */
+function ownLimits({ ratePerSecond, callsPerDay, concurrency }: OwnBudgetOptions): BudgetLimits {
+  // Below this rate only one call fits into a second, and two calls made 1,000 ms apart may arrive within one.
+  const intervalUs = Math.max(1e6 / ratePerSecond, ratePerSecond * 1.5 < 2 ? 1_020_000 : 0)
+  const headStartUs = (Math.max(1, Math.floor(ratePerSecond / 2)) - 1) * intervalUs
+  return { intervalUs, headStartUs, callsPerDay, concurrency, slotMs: Number.POSITIVE_INFINITY }
+}
+
+/**
+ * Rate and pauses use monotonic time, so a corrected wall clock causes neither a stall nor a burst; only the day is by the wall clock (UTC).
+ *
+ * A call is made only when it is written down among the calls of its day. Several are written down at once: a kill wastes those not made
+ * yet, and forgets none that were.
+ */
+export function createOwnBudget(options: OwnBudgetOptions): OwnBudget {
+  const { callsPerDay, earlier = null } = options
+  const limits = ownLimits(options)
+  const { intervalUs, headStartUs } = limits
+  const aheadMost = Math.min(AHEAD_MAX, Math.max(1, Math.floor(callsPerDay * AHEAD_PART)))
+  const NEVER = Number.NEGATIVE_INFINITY
+  let row: BudgetRow = {
+    ...UNUSED_BUDGET,
+    seenMs: NEVER,
+    // The earlier run may have used its burst in its last moment.
+    dueUs: earlier === null ? NEVER : earlier.endedMs * 1000 + headStartUs + intervalUs,
+    pausedUntilMs: earlier?.pausedUntilMs ?? NEVER,
+    lastDay: dayOf(earlier?.atMs ?? NEVER),
+    days: daysOf(earlier?.days ?? []),
+  }
+  let written: BudgetRow['days'] = {}
+  let names = 0
+
+  return {
+    takeSlot(nowMs, wallMs) {
+      row = turnDay(row, wallMs)
+      const request = { caller: 'own', names: [`${names}`], apps: 1, schedule: 0, ended: [], pauseMs: 0, atMostMs: null }
+      const { row: next, answer } = settleBudget(row, { nowMs, wallMs }, request, limits)
+      const { hold } = answer
+      if (hold === 'spent') return { kind: 'spent', retryAfterMs: clampRetryAfterMs(answer.dayLeftMs) }
+      if (hold === 'paused') return { kind: 'paused', untilMs: row.pausedUntilMs }
+      if (hold === 'busy') return { kind: 'busy' }
+      if (hold !== null) return { kind: 'wait', untilMs: nowMs + answer.retryMs }
+      const today = dayOf(wallMs)
+      if ((row.days[today] ?? 0) >= (written[today] ?? 0)) return { kind: 'unwritten' }
+      row = next
+      names += 1
+      return { kind: 'taken' }
+    },
+    release() {
+      const [, ...others] = Object.entries(row.slots)
+      row = { ...row, slots: Object.fromEntries(others) }
+    },
+    pauseUntil(untilMs) {
+      row = { ...row, pausedUntilMs: Math.max(row.pausedUntilMs, untilMs) }
+    },
+    pausedUntilMs: () => row.pausedUntilMs,
+    earliestMs: (nowMs, ahead) =>
+      Math.max(nowMs, row.pausedUntilMs, Math.max(nowMs, row.dueUs / 1000) + (ahead * intervalUs - headStartUs) / 1000),
+    inFlight: () => Object.keys(row.slots).length,
+    callsToday: (wallMs) => callsToday(row, wallMs),
+    toWriteDown(wallMs, ahead) {
+      row = turnDay(row, wallMs)
+      if (!ahead) return listDays(row.days)
+      const today = dayOf(wallMs)
+      const more = Math.max(0, Math.min(aheadMost, callsPerDay - callsToday(row, wallMs)))
+      const counts = { ...written, ...row.days, [today]: (row.days[today] ?? 0) + more }
+      // Calls saved earlier may be made until the new record is saved, so it never saves fewer.
+      return listDays(counts).map(({ day, calls }) => ({ day, calls: Math.max(calls, written[day] ?? 0) }))
+    },
+    writtenDown(saved) {
+      written = daysOf(saved)
+    },
+  }
+}

@@ -1,0 +1,208 @@
+import type { DayCalls } from './carrier-memory.ts'
+
+const DAY_MS = 86_400_000
+/** Only a clock that jumps all the time needs more days. */
+const DAYS_MAX = 8
+/** When to ask again where another caller decides when it goes on. */
+const LOOK_MS = 150
+/** How much longer the schedule of other callers stands back after an app could have gone. */
+const GRACE_MS = 500
+
+/** All that the budget for calls to the carrier remembers. Days are counted from the epoch (UTC); other times are by the budget's clock. */
+export interface BudgetRow {
+  /** The latest time that the budget's clock has shown, milliseconds. */
+  readonly seenMs: number
+  /** How far it is ahead of the clock that it is read from, milliseconds. */
+  readonly offsetMs: number
+  /** When the calls made so far would be due at an even pace, microseconds. */
+  readonly dueUs: number
+  /** Until when the carrier asked every caller to pause, milliseconds. */
+  readonly pausedUntilMs: number
+  /** The day of the last look at the row. */
+  readonly lastDay: number
+  readonly days: Readonly<Record<string, number>>
+  /** Until when each slot is taken, milliseconds, by its name. */
+  readonly slots: Readonly<Record<string, number>>
+  /** Until when the schedule stands back for the apps that wait in a caller, milliseconds, by the caller's name. */
+  readonly appWaits: Readonly<Record<string, number>>
+}
+
+export const UNUSED_BUDGET: BudgetRow = {
+  seenMs: 0,
+  offsetMs: 0,
+  dueUs: 0,
+  pausedUntilMs: 0,
+  lastDay: 0,
+  days: {},
+  slots: {},
+  appWaits: {},
+}
+
+/** Rate, pauses and slots go by a clock that may be monotonic; the day goes by the wall clock. Both in milliseconds. */
+export interface BudgetTime {
+  readonly nowMs: number
+  readonly wallMs: number
+}
+
+/** What a caller tells the budget and wants of it. A caller is a replica, or the one process that calls the carrier. Durations in milliseconds. */
+export interface BudgetRequest {
+  /** A name that no other caller has. */
+  readonly caller: string
+  /** Names for the slots wanted, as many as `apps` and `schedule` together; the first ones are granted. None: nothing is wanted. */
+  readonly names: readonly string[]
+  /** How many calls of apps and of the schedule wait. */
+  readonly apps: number
+  readonly schedule: number
+  /** The slots whose calls have ended. */
+  readonly ended: readonly string[]
+  /** How long the carrier asked every caller to pause, from now on; 0: it did not. */
+  readonly pauseMs: number
+  /** The latest that the budget's clock can show by the caller's own; null: it does not know. */
+  readonly atMostMs: number | null
+}
+
+export interface BudgetLimits {
+  /** The even pace: the microseconds between two calls. */
+  readonly intervalUs: number
+  /** How far calls may run ahead of the even pace, microseconds. */
+  readonly headStartUs: number
+  readonly callsPerDay: number
+  readonly concurrency: number
+  /** A slot that its caller does not end lapses after this time, milliseconds. */
+  readonly slotMs: number
+}
+
+/** Why no more slots were granted. `apps`: apps of other callers go first. */
+export type BudgetHold = 'spent' | 'paused' | 'busy' | 'wait' | 'apps'
+
+export interface BudgetAnswer {
+  readonly granted: number
+  /** Null: as many were granted as were wanted. */
+  readonly hold: BudgetHold | null
+  /** How long that lasts; where another caller decides, when to ask again. */
+  readonly retryMs: number
+  /** How long until rate and pause allow another call. */
+  readonly nextMs: number
+  /** The budget's clock: it never goes back, and agrees with no other. */
+  readonly atMs: number
+  readonly callsToday: number
+  readonly dayLeftMs: number
+}
+
+/**
+ * The budget for calls to the carrier (DOMAIN 6.4): ends slots, takes a pause and grants slots, apps before the schedule.
+ *
+ * **Clock.** The budget's clock never goes back: if the clock it is read from does, the offset grows by as much. It runs ahead no further than
+ * `atMostMs`, so a clock put forward ends no pause.
+ *
+ * **Rate.** `dueUs` is when the calls made so far would be due at an even pace, and a call may run ahead of it by the head start.
+ *
+ * **Apps first.** An app that must wait leaves a mark. Until it lapses the schedules of other callers stand back, unless the app goes sooner.
+ */
+export function settleBudget(
+  before: BudgetRow,
+  time: BudgetTime,
+  request: BudgetRequest,
+  limits: BudgetLimits,
+): { readonly row: BudgetRow; readonly answer: BudgetAnswer } {
+  const { caller, names, apps, schedule, ended, pauseMs, atMostMs } = request
+  const { lastDay, days } = turnDay(before, time.wallMs)
+  const atMs = Math.max(before.seenMs, Math.min(time.nowMs + before.offsetMs, atMostMs ?? Number.POSITIVE_INFINITY))
+  const pausedUntilMs = pauseMs > 0 ? Math.max(before.pausedUntilMs, atMs + pauseMs) : before.pausedUntilMs
+  const slots = running(before.slots, atMs, (name) => !ended.includes(name))
+  const appWaits = running(before.appWaits, atMs, (name) => name !== caller || names.length === 0)
+  const made = callsOf(days, lastDay)
+  const inFlight = Object.keys(slots).length
+  const fromUs = Math.max(before.dueUs, atMs * 1000)
+  const leadUs = atMs * 1000 + limits.headStartUs - fromUs
+  const onTime = leadUs < 0 ? 0 : Math.floor(leadUs / limits.intervalUs) + 1
+  const free = pausedUntilMs > atMs ? 0 : Math.max(0, Math.min(onTime, limits.concurrency - inFlight, limits.callsPerDay - made))
+  const toApps = Math.min(apps, free)
+  const toSchedule = Object.keys(appWaits).length === 0 ? Math.min(schedule, free - toApps) : 0
+  const granted = toApps + toSchedule
+  const dueUs = granted > 0 ? fromUs + granted * limits.intervalUs : before.dueUs
+  const paceMs = Math.max(0, Math.ceil((dueUs - limits.headStartUs - atMs * 1000) / 1000))
+  const dayLeftMs = remainingDayMs(time.wallMs)
+
+  function judge(): BudgetHold | null {
+    if (granted === apps + schedule) return null
+    if (made + granted >= limits.callsPerDay) return 'spent'
+    if (pausedUntilMs > atMs) return 'paused'
+    if (inFlight + granted >= limits.concurrency) return 'busy'
+    return paceMs > 0 ? 'wait' : 'apps'
+  }
+  const hold = judge()
+  const retries = { spent: dayLeftMs, paused: pausedUntilMs - atMs, wait: paceMs, busy: LOOK_MS, apps: LOOK_MS }
+  const retryMs = hold === null ? LOOK_MS : retries[hold]
+  const isAppLeft = apps > toApps && hold !== 'spent'
+  return {
+    row: {
+      seenMs: atMs,
+      offsetMs: atMs - time.nowMs,
+      dueUs,
+      pausedUntilMs,
+      lastDay,
+      days: granted > 0 ? addCalls(days, lastDay, granted) : days,
+      slots: { ...slots, ...Object.fromEntries(names.slice(0, granted).map((name) => [name, atMs + limits.slotMs])) },
+      appWaits: isAppLeft ? { ...appWaits, [caller]: atMs + retryMs + GRACE_MS } : appWaits,
+    },
+    answer: { granted, hold, retryMs, nextMs: Math.max(paceMs, pausedUntilMs - atMs, 0), atMs, callsToday: made + granted, dayLeftMs },
+  }
+}
+
+/**
+ * The calls that count on the day of `wallMs`: those made on it, or on a later day from which the clock was put back. Put forward again, the
+ * clock finds each day as it was, so jumping back and forth makes no room for more calls.
+ */
+export function callsToday(row: Pick<BudgetRow, 'lastDay' | 'days'>, wallMs: number): number {
+  const { lastDay, days } = turnDay(row, wallMs)
+  return callsOf(days, lastDay)
+}
+
+/** The row as it is on the day of `wallMs`. When time has moved on, days ahead of the new one were a mistake of the clock. */
+export function turnDay<R extends Pick<BudgetRow, 'lastDay' | 'days'>>(row: R, wallMs: number): R {
+  const today = dayOf(wallMs)
+  if (today <= row.lastDay) return today === row.lastDay ? row : { ...row, lastDay: today }
+  return { ...row, lastDay: today, days: Object.fromEntries(Object.entries(row.days).filter(([day]) => Number(day) <= today)) }
+}
+
+export function daysOf(calls: readonly DayCalls[]): BudgetRow['days'] {
+  return Object.fromEntries(calls.map((one) => [one.day, one.calls]))
+}
+
+export function listDays(days: BudgetRow['days']): readonly DayCalls[] {
+  return Object.entries(days).map(([day, calls]) => ({ day: Number(day), calls }))
+}
+
+/** The UTC day of a time, counted from the epoch. */
+export function dayOf(wallMs: number): number {
+  return Math.floor(wallMs / DAY_MS)
+}
+
+function remainingDayMs(wallMs: number): number {
+  return DAY_MS - (wallMs % DAY_MS)
+}
+
+function callsOf(days: BudgetRow['days'], today: number): number {
+  return Object.entries(days).reduce((sum, [day, calls]) => (Number(day) >= today ? sum + calls : sum), 0)
+}
+
+/** Among too many days the oldest count as the next one, so no call is forgotten whatever the clock does. */
+function addCalls(before: BudgetRow['days'], today: number, calls: number): BudgetRow['days'] {
+  const days = new Map(listDays(before).map((one) => [one.day, one.calls]))
+  days.set(today, (days.get(today) ?? 0) + calls)
+  const [oldest = 0, second = 0] = [...days.keys()].toSorted((one, other) => one - other)
+  if (days.size > DAYS_MAX) {
+    days.set(second, (days.get(second) ?? 0) + (days.get(oldest) ?? 0))
+    days.delete(oldest)
+  }
+  return Object.fromEntries(days)
+}
+
+function running(
+  untilMs: Readonly<Record<string, number>>,
+  atMs: number,
+  isKept: (name: string) => boolean,
+): Readonly<Record<string, number>> {
+  return Object.fromEntries(Object.entries(untilMs).filter(([name, until]) => until > atMs && isKept(name)))
+}
