@@ -39,7 +39,10 @@ export function systemCode(error: unknown): string | null {
 /** The codes of SQLite for failures of the store itself; its other codes are about the statement. */
 const STORAGE_FAILURE = /^SQLITE_(?:FULL|IOERR|BUSY|LOCKED|CORRUPT|READONLY|CANTOPEN|NOTADB|PROTOCOL|NOMEM)(?:_|$)/
 
-/** A store that is not there, or did not do what it was asked: said by an engine whose codes alone do not tell. `code`: that of its cause, if none is given. */
+/**
+ * The store is not there, or did not do what it was asked. An engine throws this where its error codes alone do not tell. `code`: the code
+ * of its cause, if none is given.
+ */
 export class StorageFailure extends Error {
   override readonly name = 'StorageFailure'
   readonly code: string | null
@@ -55,12 +58,11 @@ export function isStorageFailure(error: unknown): boolean {
   return error instanceof StorageFailure || STORAGE_FAILURE.test(systemCode(error) ?? '')
 }
 
-/** Facts about a failure, by name, for programs to read. */
 export type ErrorFacts = Readonly<Record<string, string | number | readonly object[]>>
 
 /**
- * An expected failure. `message` is safe to show, `retryAfterMs` says when a retry may succeed, and `facts` are shown next to the message
- * for programs to read.
+ * An expected failure. `message` is safe to show, `retryAfterMs` says when a retry may succeed, and programs can read `facts`, which are
+ * shown beside the message.
  */
 export class AppError extends Error {
   override readonly name = 'AppError'

@@ -1,5 +1,5 @@
 const FORM = /^[A-Z0-9]{4,40}$/
-/** No text that is longer is looked at. */
+/** Longer texts are not even looked at. */
 const TEXT_LENGTH_MAX = 200
 
 /**
@@ -13,12 +13,12 @@ export function parseIdentifier(text: unknown): string | null {
   return FORM.test(folded) ? folded : null
 }
 
-/** White space, hyphens of every width, and marks that show as nothing: what comes along when a number is copied from a page or a label. */
+/** White space, hyphens of every width, and invisible marks: people copy them along with a number from a page or a label. */
 const COPIED_ALONG = /[\s\p{Pd}\u2212\p{Cf}\u00ad]/gu
 
 /**
  * Parses an identifier that a person has typed or copied into a list or a command: spaces, hyphens and invisible marks in it are dropped
- * (DOMAIN 1.1). `null`: it is none even so.
+ * (DOMAIN 1.1). `null`: what is left is no identifier.
  */
 export function parseTypedIdentifier(text: unknown): string | null {
   return typeof text === 'string' && text.length <= TEXT_LENGTH_MAX ? parseIdentifier(text.replace(COPIED_ALONG, '')) : null

@@ -1,4 +1,4 @@
-/** A UTC instant: the carrier's text, and the same as epoch milliseconds, with which it is compared. */
+/** A UTC instant: the carrier's text, and the same as epoch milliseconds for comparing. */
 export interface Instant {
   readonly text: string
   readonly atMs: number
@@ -8,8 +8,8 @@ const FORM = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?Z$/
 
 /**
  * Parses a timestamp of the carrier (DOMAIN 2.2): UTC, ending in Z, to the minute, the second, or 1 to 9 digits of its fraction, because
- * common serialisers drop what is zero. Digits beyond the millisecond are cut off, not rounded. `null`: anything else, including days and
- * hours that do not exist. The platform would shift 30 February to March and 24:00 to the next day, so the day is compared with the text.
+ * common serialisers drop zeros. Digits beyond the millisecond are cut off, not rounded. `null`: anything else, including days and hours
+ * that do not exist. The platform would shift 30 February to March and 24:00 to the next day, so the day is compared with the text.
  */
 export function parseInstant(text: unknown): Instant | null {
   if (typeof text !== 'string' || !FORM.test(text)) return null

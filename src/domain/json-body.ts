@@ -32,9 +32,9 @@ export function readJson(body: Uint8Array): ParsedJson {
   return nestsDeeperAt(text) === null ? { ok: true, value, text } : { ok: false, reason: 'too_deep' }
 }
 
-/** Where valid JSON text first nests arrays and objects deeper than is accepted, as an offset; null: nowhere. */
+/** The offset at which valid JSON text first nests arrays and objects too deep; null: it never does. */
 export function nestsDeeperAt(text: string, max = DEPTH_MAX): number | null {
-  // Too few brackets to exceed the limit: this settles nearly every body without looking at each character.
+  // A text with fewer brackets cannot exceed the limit. This settles nearly every body without looking at each character.
   if (occurrences(text, '{', max) + occurrences(text, '[', max) <= max) return null
   let depth = 0
   let inString = false
@@ -49,7 +49,7 @@ export function nestsDeeperAt(text: string, max = DEPTH_MAX): number | null {
   return null
 }
 
-/** How often a character occurs, counted up to one more than `enough`. */
+/** How often a character occurs; stops counting at one more than `enough`. */
 function occurrences(text: string, character: string, enough: number): number {
   let count = 0
   for (let at = text.indexOf(character); at !== -1 && count <= enough; at = text.indexOf(character, at + 1)) count++
@@ -61,7 +61,7 @@ export function isObject(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** An own member, never an inherited one, because `constructor` and `__proto__` may be names; undefined: there is none. */
+/** Returns an own member, never an inherited one, because `constructor` and `__proto__` may be names; undefined: there is none. */
 export function member(object: Readonly<Record<string, unknown>>, name: string): unknown {
   return Object.hasOwn(object, name) ? object[name] : undefined
 }

@@ -7,7 +7,7 @@ const TAG = /^[A-Za-z]{1,8}(?:[-_][A-Za-z0-9]{1,8}){0,4}$/
 export function parseLanguageTag(text: unknown): string | null {
   if (typeof text !== 'string' || !TAG.test(text)) return null
   const tag = text.toLowerCase()
-  // Every answer is asked for in some language, hardly ever with `_`, and replacing costs more than looking.
+  // Looking for `_` costs less than replacing, every answer is asked for in some language, and its tag hardly ever has a `_`.
   return tag.includes('_') ? tag.replaceAll('_', '-') : tag
 }
 

@@ -2,10 +2,10 @@ import { z } from 'zod'
 import { AppError } from './errors.ts'
 import { suggestName } from './near-name.ts'
 
-/** Where input comes from: a JSON body, or the parameters of a query. A parameter is a text or, if it was repeated, a list of texts. */
+/** The source of input: a JSON body, or the parameters of a query. A parameter is a text or, if it was repeated, a list of texts. */
 export type InputKind = 'body' | 'query'
 
-/** One error and its place: a JSON pointer into the body (RFC 6901), or the name of a parameter. */
+/** One error with its source: a JSON pointer into the body (RFC 6901), or the name of a parameter. */
 type InputError = { readonly detail: string } & ({ readonly pointer: string } | { readonly parameter: string })
 
 type Path = readonly PropertyKey[]
@@ -38,7 +38,7 @@ export function readInput<T>(kind: InputKind, schema: z.ZodType<T>, value: unkno
   throw new AppError('bad_request', sentencesOf(errors), { facts: { errors: errors.slice(0, ERRORS_SHOWN) } })
 }
 
-/** The same error for something the schema cannot check about a member or parameter. `detail` is a sentence. */
+/** The same error for a fault of a member or parameter that the schema cannot check. `detail` is a sentence. */
 export function wrongInput(kind: InputKind, name: string, detail: string): AppError {
   return new AppError('bad_request', detail, { facts: { errors: [errorAt(kind, [name], detail)] } })
 }

@@ -14,7 +14,7 @@ export function compareBytes(a: string, b: string): number {
   return a.length - b.length
 }
 
-/** Surrogates belong to code points above every other unit. */
+/** Surrogates rank above every other unit, because they belong to the highest code points. */
 function byteRank(unit: number): number {
   return unit >= 0xd800 && unit <= 0xdfff ? unit + 0x10000 : unit
 }

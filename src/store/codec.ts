@@ -1,5 +1,5 @@
 import type { Selectable } from 'kysely'
-import type { Job, JobPlace } from '../domain/admin/job.ts'
+import type { Job, JobCursor } from '../domain/admin/job.ts'
 import type { Endpoint } from '../domain/delivery/endpoint.ts'
 import type { EndpointHealth } from '../domain/delivery/endpoint-health.ts'
 import type { SealedKeys } from '../domain/delivery/endpoint-keys.ts'
@@ -240,11 +240,11 @@ export function decodeJob(row: Selectable<Tables['job']>): Job {
   }
 }
 
-export function encodePlace(place: JobPlace | null): string | null {
-  return place === null ? null : JSON.stringify(place)
+export function encodeJobCursor(cursor: JobCursor | null): string | null {
+  return cursor === null ? null : JSON.stringify(cursor)
 }
 
-export function decodePlace(place: string | null): JobPlace | null {
+export function decodeJobCursor(cursor: string | null): JobCursor | null {
   // Only `encodePlace` writes it.
-  return place === null ? null : (JSON.parse(place) as JobPlace)
+  return cursor === null ? null : (JSON.parse(cursor) as JobCursor)
 }

@@ -6,13 +6,12 @@ export interface DiskRoom {
   /** Below this, pushes are refused. */
   readonly freeBytesMin: number
   readonly totalBytes: number
-  /** What the store itself takes. */
+  /** How much the store itself takes. */
   readonly storeBytes: number
-  /** Where the store is. */
   readonly path: string
 }
 
-/** Why a relay is not ready whose disk is full, as `/readyz` says it before the colon. */
+/** The reason that `/readyz` gives, before the colon, while the disk is full. */
 export const DISK_FULL = 'disk_nearly_full'
 
 /** Whether pushes are refused for want of room. */
@@ -33,8 +32,8 @@ const PACE_MS_MIN = HOUR_MS / 2
 const FORESEEN_MS = 30 * 24 * HOUR_MS
 
 /**
- * When pushes will be refused if the disk goes on filling as it did, epoch milliseconds; null: it does not fill, or too slowly or too briefly to say.
- * @param hours the fewest free bytes of each past hour, as `free`, the oldest first
+ * The time from which pushes will be refused if the disk goes on filling as it did, epoch milliseconds. Null: it does not fill, or fills
+ * too slowly or for too short a time to tell. @param hours the fewest free bytes of each past hour, as `free`, the oldest first
  */
 export function refusesFromMs({ freeBytes, freeBytesMin }: DiskRoom, hours: readonly Tally[], nowMs: number): number | null {
   const [first] = hours.flatMap(({ fromMs, counts }) =>

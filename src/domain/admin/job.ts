@@ -1,7 +1,6 @@
 import type { ReplayCursor, ReplayTask } from '../delivery/delivery-list.ts'
 import type { HeldSelection } from '../ingest/inbox.ts'
 
-/** The work of a job, by kind. */
 export type JobTask = ReplayJobTask | ReprocessJobTask | MoveJobTask
 
 export interface ReplayJobTask extends ReplayTask {
@@ -15,7 +14,7 @@ export interface ReprocessJobTask {
   readonly upTo: number
 }
 
-/** Moves the store; `to` names the new place, without a password. */
+/** Moves the store; `to` is the new store's address, without a password. */
 export interface MoveJobTask {
   readonly kind: 'move'
   readonly to: string
@@ -28,20 +27,23 @@ export interface Job {
   readonly state: 'waiting' | 'running' | 'done' | 'failed' | 'cancelled'
   /** The app that requested it. */
   readonly by: string
-  /** How much is done: for a replay, how many deliveries were queued; for a move, how many rows were copied; else how many pushes were reprocessed. */
+  /**
+   * How much is done: a replay counts the deliveries that it queued, a move the rows that it copied, any other job the pushes that it
+   * reprocessed.
+   */
   readonly done: number
-  /** Why it failed; null: it did not. */
+  /** Why it failed; null: it has not. */
   readonly failure: string | null
   readonly createdAtMs: number
   readonly startedAtMs: number | null
   readonly endedAtMs: number | null
 }
 
-/** Where a job continues: of a replay a place among deliveries, else the inbox id of the last push that was reprocessed. */
-export type JobPlace = ReplayCursor | { readonly inboxId: number }
+/** Where a job continues: a replay after a delivery, any other job after the inbox id of the last push that was reprocessed. */
+export type JobCursor = ReplayCursor | { readonly inboxId: number }
 
 /** A job that has not ended. */
 export interface UnendedJob extends Job {
   /** Where it continues; null: it has not started. */
-  readonly place: JobPlace | null
+  readonly cursor: JobCursor | null
 }

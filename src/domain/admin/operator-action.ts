@@ -7,13 +7,12 @@ export interface Actor {
   readonly address: string | null
 }
 
-/** What an order is about. */
 export interface ActionTarget {
   readonly kind: 'endpoint' | 'delivery' | 'push' | 'inbox' | 'parcel' | 'job' | 'store'
   readonly id: string
 }
 
-/** What operators can order. */
+/** The orders that operators can give. */
 export type ActionName =
   | 'endpoint.added'
   | 'endpoint.changed'

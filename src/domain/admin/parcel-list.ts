@@ -22,7 +22,7 @@ export interface ParcelQuery {
   readonly limit: number
 }
 
-/** A place in a list of parcels: after one parcel, in the order of the list. */
+/** Where a page of a list of parcels begins: after this parcel, in the order of the list. */
 export type ParcelCursor =
   | { readonly by: 'identifier'; readonly value: string }
   | { readonly by: 'next'; readonly atMs: number; readonly parcelId: number }
@@ -34,7 +34,6 @@ export interface ParcelPage {
   readonly next: ParcelCursor | null
 }
 
-/** A parcel in a list. */
 export interface ListedParcel {
   readonly state: ParcelState
   readonly identifiers: readonly InspectedIdentifier[]

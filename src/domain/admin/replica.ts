@@ -1,4 +1,4 @@
-/** What must be done by one replica at a time. The one that holds the dispatcher role of an endpoint delivers to it. */
+/** Work that only one replica may do at a time. The one that holds the dispatcher role of an endpoint delivers to it. */
 export type Role = 'poller' | 'janitor' | `dispatcher/${string}`
 
 const DISPATCHER = 'dispatcher/'
@@ -12,14 +12,14 @@ export function endpointOf(role: Role): string | null {
   return role.startsWith(DISPATCHER) ? role.slice(DISPATCHER.length) : null
 }
 
-/** One relay of those that share a store. */
+/** One of the relays that share a store. */
 export interface Replica {
   /** Given at each start; a replica that was declared dead comes back under a new one. */
   readonly id: number
   /** Host and process. */
   readonly name: string
   readonly version: string
-  /** Replicas with equal settings have equal fingerprints; where they listen and what they log does not count. */
+  /** Replicas with equal settings have equal fingerprints; where they listen and how they log does not count. */
   readonly configFingerprint: string
   readonly startedAtMs: number
   readonly lastSeenAtMs: number
@@ -38,16 +38,16 @@ export interface Assignment {
   readonly only?: ReadonlyMap<Role, readonly number[]>
 }
 
-/** What one replica should change about its roles. */
+/** The roles that one replica should take and give up. */
 export interface RoleChange {
   readonly take: readonly Role[]
   readonly giveUp: readonly Role[]
 }
 
 /**
- * Shares endpoints so that no live replica delivers to two more than another, and the other roles alike; roles that only some can play are
- * shared among those in the same way. No role moves without need: a replica with more than its share gives up the excess, and a replica
- * with less takes what is free. Roles that are gone are given up, and those that this replica can play no more.
+ * Shares endpoints so that no live replica delivers to two more than another, and the other roles alike. A role that only some replicas can
+ * play is shared among those. No role moves without need: a replica with more than its share gives up the excess, and one with less takes
+ * what is free. A replica also gives up roles that no longer exist and roles that it can no longer play.
  */
 export function shareRoles({ live, holders, roles, only }: Assignment, me: number): RoleChange {
   const wanted = new Set(roles)
@@ -78,7 +78,7 @@ function shareOf({ live, holders, roles }: Assignment, me: number): number {
     if (holder !== undefined && count !== undefined) counts.set(holder, count + 1)
   }
   const order = [...counts].sort(([a, ofOne], [b, ofOther]) => ofOther - ofOne || a - b).map(([id]) => id)
-  const place = order.indexOf(me)
-  if (place === -1) return 0
-  return Math.floor(roles.length / order.length) + (place < roles.length % order.length ? 1 : 0)
+  const index = order.indexOf(me)
+  if (index === -1) return 0
+  return Math.floor(roles.length / order.length) + (index < roles.length % order.length ? 1 : 0)
 }

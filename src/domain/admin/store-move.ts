@@ -7,7 +7,9 @@ export type Cell = string | number | Uint8Array | null
 /** The values of a stored row, those of its primary key first. */
 export type StoredRow = readonly Cell[]
 
-/** What engines keep in different ways: the last number that a store has given of each kind (the next one is higher), and the carrier's limits. */
+/**
+ * Facts that each engine keeps in its own way: the highest number given of each kind (the next one is higher), and the carrier's limits.
+ */
 export interface StoreNumbers {
   readonly sequence: number
   readonly parcel: number
@@ -21,10 +23,10 @@ export interface StoreNumbers {
 /** The steps of a move, in order. In `waiting`, everything is copied and checked but for the last changes. */
 export type MoveStep = 'copying' | 'catching_up' | 'verifying' | 'waiting' | 'switching'
 
-/** Why the job of a move has failed whose relay was stopped or killed. */
+/** The failure of a move's job whose relay was stopped or killed. */
 export const MOVE_WAS_STOPPED = 'The relay was stopped before the switch. The store has stayed in use, and the move can be begun again.'
 
-/** Why a move ends without a switch whose job was cancelled in the last moment. */
+/** The reason why a move ends without a switch if its job is cancelled at the last moment. */
 export const MOVE_WAS_CANCELLED = 'The move was cancelled before its switch.'
 
 /** How far a move is. `done` and `total` count rows of the current step. */

@@ -14,17 +14,18 @@ const SPAN_MS: Readonly<Record<TallySpan, number>> = { hour: HOUR_MS, day: DAY_M
 export const SPANS_KEPT: Readonly<Record<TallySpan, number>> = { hour: 8 * 24, day: 400 }
 
 /**
- * The time before which hours or days may be deleted. Age alone does not decide: a clock that is set ahead by mistake makes everything look old. So as many
- * hours or days as are kept must also have been counted since.
- * @param countedFromMs the beginning of the oldest of the newest `SPANS_KEPT` hours or days with counts; null: there are fewer
+ * The time before which hours or days may be deleted. Age alone does not decide, because a clock that is set ahead by mistake makes
+ * everything look old: as many hours or days as are kept must also have been counted since. @param countedFromMs the beginning of the
+ * oldest of the newest `SPANS_KEPT` hours or days with counts; null: there are fewer
  */
 export function keptFrom(span: TallySpan, nowMs: number, countedFromMs: number | null): number {
   return countedFromMs === null ? 0 : Math.min(nowMs - SPANS_KEPT[span] * SPAN_MS[span], countedFromMs)
 }
 
 /**
- * What is counted. `pushes`: received, by outcome. `missed`: missed pushes, by how late the poll that found them was. `polls`: by outcome. `attempts`: of all endpoints. `calls`: to the
- * carrier, by who spends them. `disk`: the fewest free bytes seen. `endpoint:ID`: attempts of an endpoint.
+ * What is counted. `pushes`: received pushes by outcome. `missed`: missed pushes, by how late the poll that found them was. `polls`: polls
+ * by outcome. `attempts`: attempts at all endpoints. `calls`: calls to the carrier, by who spends them. `disk`: the fewest free bytes seen.
+ * `endpoint:ID`: attempts at one endpoint.
  */
 export type TallyKind = 'pushes' | 'missed' | 'polls' | 'attempts' | 'calls' | 'disk' | `endpoint:${string}`
 
@@ -39,10 +40,9 @@ function isKind(text: string): text is TallyKind {
   return KIND.test(text)
 }
 
-/** Counts by name. */
 export type Counts = Readonly<Record<string, number>>
 
-/** What was counted in one hour or day. */
+/** The counts of one hour or day. */
 export interface Tally {
   /** When the hour or the day begins, epoch milliseconds. */
   readonly fromMs: number
@@ -54,9 +54,9 @@ export interface TallyAddition extends Tally {
   readonly kind: TallyKind
 }
 
-/** What a process adds at once. It adds the same again, under the same number, until it knows that it is stored. */
+/** The counts that a process adds at once. It sends them again under the same number until it knows that they are stored. */
 export interface TallyFlush {
-  /** The process, by a name that no other has or had. */
+  /** A name of the process that no other process has or had. */
   readonly by: string
   readonly number: number
   readonly additions: readonly TallyAddition[]
@@ -67,7 +67,7 @@ export function spanStart(span: TallySpan, atMs: number): number {
   return Math.floor(atMs / SPAN_MS[span]) * SPAN_MS[span]
 }
 
-/** The limits of the classes of lateness, in milliseconds, each with its name; what is later than the last is `later`. */
+/** The limits of the classes of lateness, in milliseconds, each with its name. A push that is later than the last limit is `later`. */
 const LATENESS: readonly (readonly [limitMs: number, name: string])[] = [
   [60_000, '1m'],
   [5 * 60_000, '5m'],
@@ -85,7 +85,10 @@ export function latenessClass(latencyMs: number): string {
   return LATENESS.find(([limitMs]) => latencyMs <= limitMs)?.[1] ?? 'later'
 }
 
-/** Who spends a call to the carrier. `language`: texts that entries lacked. `repeat`: the same again after a failure or a refused token. */
+/**
+ * Who spends a call to the carrier. `language`: to fetch texts that entries lacked. `repeat`: to ask the same again after a failure or a
+ * refused token.
+ */
 export type CallSpender = 'schedule' | 'language' | 'operator' | 'token' | 'repeat' | `app:${string}`
 
 /** The tallies of `length` hours or days up to the one that begins at `last`; those that are not stored count nothing. */
@@ -105,7 +108,6 @@ export function totalOf(counts: Counts, names: readonly string[] = Object.keys(c
   return names.reduce((sum, name) => sum + (counts[name] ?? 0), 0)
 }
 
-/** The sum of tallies. */
 export function sumOf(tallies: readonly Pick<Tally, 'counts'>[]): Counts {
   const sum: Record<string, number> = {}
   for (const { counts } of tallies) for (const [name, count] of Object.entries(counts)) sum[name] = (sum[name] ?? 0) + count

@@ -1,16 +1,16 @@
 import type { OperatorEvent } from '../delivery/operator-event.ts'
 
-/** Something that operators were told of and that lasts. */
+/** A problem that operators were told of and that lasts. */
 export interface Trouble {
   /** Names it: `carrier`, `credentials`, `disk`, a certificate, or a reason of quarantine. */
   readonly subject: string
-  /** Since when it lasts; of a reason of quarantine, when operators were last told of it. Epoch milliseconds. */
+  /** When it began, epoch milliseconds. For a reason of quarantine: when operators were last told of it. */
   readonly sinceMs: number
   /** How many more have come since then. */
   readonly count: number
 }
 
-/** A trouble that begins. Operators are told once, whoever sees it. */
+/** A trouble that begins. Operators are told once, whichever replica sees it. */
 export interface TroubleBegun {
   readonly subject: string
   readonly event: OperatorEvent
@@ -20,10 +20,10 @@ export interface TroubleBegun {
 /** The events that end a trouble. */
 export type EndEvent = Extract<OperatorEvent, { readonly event: 'credentials_accepted' | 'carrier_recovered' | 'disk_recovered' }>
 
-/** The same without the time since when the trouble has lasted, which the store knows. */
+/** The same event without its start, which the store knows. */
 type Untimed<Event> = Event extends OperatorEvent ? Omit<Event, 'since'> : never
 
-/** A trouble that is over. Operators are told once, if they were told of it. */
+/** A trouble that is over. Operators are told so once, but only if they were told that it began. */
 export interface TroubleEnded {
   readonly subject: string
   readonly event: Untimed<EndEvent>
@@ -39,14 +39,13 @@ const HOUR_MS = 3_600_000
 /** The prefix of the subjects of quarantine. */
 export const QUARANTINE_SUBJECTS = QUARANTINE
 
-/** Pushes that were quarantined for a reason. */
 export interface QuarantineCount {
   readonly atMs: number
   readonly reason: string
   readonly count: number
 }
 
-/** What is told of quarantined pushes, and what is kept of it. `over`: reasons for which none came for an hour. */
+/** What operators are told of quarantined pushes, and what is kept for the next look. `over`: reasons for which none came for an hour. */
 export interface QuarantineNews {
   readonly events: readonly OperatorEvent[]
   readonly kept: readonly Trouble[]
@@ -54,8 +53,8 @@ export interface QuarantineNews {
 }
 
 /**
- * What to tell of pushes that were quarantined since the last look: the first of a reason at once, and then once an hour how many more there were. After an hour
- * without any the next one is the first again.
+ * Decides what to tell of pushes that were quarantined since the last look: the first push of a reason at once, then once an hour how many
+ * more there were. After an hour without any, the next one counts as the first again.
  */
 export function tellQuarantined(known: readonly Trouble[], counts: readonly QuarantineCount[], nowMs: number): QuarantineNews {
   const events: OperatorEvent[] = []

@@ -8,12 +8,12 @@ import { DISK_FULL, type DiskRoom, isDiskFull, isDiskLow } from './disk-room.ts'
 import type { StoreCounts } from './parcel-list.ts'
 import type { Replica } from './replica.ts'
 
-/** What is wrong with the relay can be told from this, which costs little to learn. */
+/** Facts that are cheap to learn and that show what is wrong with the relay. */
 export interface Glance {
   /** Why it cannot take pushes or answer; empty: it can. */
   readonly notReady: readonly string[]
   readonly counts: Pick<StoreCounts, 'quarantined'>
-  /** Null: a server looks after it, or it could not be measured. */
+  /** Null: the store is on a server, which looks after its own disk, or the room could not be measured. */
   readonly disk: DiskRoom | null
   readonly carrier: CarrierState
   readonly pushes: PushChannelView
@@ -24,14 +24,14 @@ export interface Glance {
 /** What the relay knows about itself at one moment. */
 export interface Situation extends Glance {
   readonly counts: StoreCounts
-  /** The pushes in quarantine by reason, that of the newest first. */
+  /** The pushes in quarantine by reason; the reason with the newest push comes first. */
   readonly held: readonly HeldGroup[]
-  /** What waits for endpoints in trouble, and how they failed last, by their ids. */
+  /** How much waits for endpoints in trouble, and how they failed last, by their ids. */
   readonly backlogs: ReadonlyMap<string, EndpointBacklog>
   readonly failures: ReadonlyMap<string, FailureGroup>
 }
 
-/** Something that is wrong, and that somebody has to look at. */
+/** A problem that somebody has to look at. */
 export type Problem =
   | { readonly kind: 'not_ready'; readonly reason: string }
   | { readonly kind: 'credentials_refused' }
@@ -42,7 +42,7 @@ export type Problem =
   | { readonly kind: 'disk_full' | 'disk_low'; readonly disk: DiskRoom }
   | { readonly kind: 'settings_differ' }
 
-/** Whether an endpoint is in trouble: it fails, or it was disabled and no operator has decided what becomes of it. */
+/** Whether an endpoint is in trouble: it fails, or it was disabled and no operator has decided what to do with it. */
 export function isInTrouble({ disabled, health }: EndpointState): boolean {
   return disabled === null ? health.probing !== null : disabled === 'gone' || disabled === 'failing'
 }
@@ -52,7 +52,7 @@ export function isWarning(kind: Problem['kind']): boolean {
   return kind === 'quarantined' || kind === 'settings_differ' || kind === 'disk_low'
 }
 
-/** What is wrong, the worst first. Empty: everything works. */
+/** The problems, the worst first. Empty: everything works. */
 export function problemsOf({ notReady, counts, disk, carrier, pushes, endpoints, replicas }: Glance): readonly Problem[] {
   const troubled = endpoints.filter(isInTrouble).map((state): Problem => {
     return { kind: state.disabled === null ? 'endpoint_failing' : 'endpoint_disabled', state }
@@ -87,7 +87,7 @@ function ofDisk(disk: DiskRoom | null, kind: 'disk_full' | 'disk_low'): readonly
   return isDiskFull(disk) === (kind === 'disk_full') ? [{ kind, disk }] : []
 }
 
-/** One failed call is no problem: the breaker says when there were enough in a row. */
+/** One failed call is no problem: the breaker decides when enough calls in a row have failed. */
 function ofCarrier({ kind }: CarrierStanding): readonly Problem[] {
   if (kind === 'refused') return [{ kind: 'credentials_refused' }]
   return kind === 'failing' ? [{ kind: 'carrier_failing' }] : []

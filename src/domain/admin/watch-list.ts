@@ -5,7 +5,7 @@ import { isObject, member } from '../json-body.ts'
 export type WatchListFormat = 'ndjson' | 'csv'
 
 /**
- * A parsed line. `nothing`: it is empty or names the columns. `bad`: it is no identifier; `reason` is a predicate such as "is not valid
+ * A parsed line. `nothing`: it is empty or names the columns. `bad`: it holds no identifier; `reason` is a predicate such as "is not valid
  * JSON". `refused`: the whole list cannot be read, and `reason` is a sentence that says why and what to do.
  */
 export type WatchLine =
@@ -29,8 +29,9 @@ const NO_DIGIT = 'has no digit, so it is taken for the name of a column; name th
 
 /**
  * Creates a parser for the lines of one list, to be called in order. NDJSON: a string, or an object with `identifier`. CSV: `column` is a
- * column's name or its number from 1; without it, it is the one that the first line names `identifier`, `trackingNumber` or `trackingId`.
- * A list with a single column needs no name. Columns are separated by whichever of comma, semicolon and tab the first line has most of.
+ * column's name or its number from 1; without it, the column that the first line names `identifier`, `trackingNumber` or `trackingId` is
+ * read. A list with a single column needs no name. Whichever of comma, semicolon and tab occurs most often in the first line separates the
+ * columns.
  */
 export function createWatchLineReader(format: WatchListFormat, column: string | null = null): (line: string) => WatchLine {
   if (format === 'ndjson') return (line) => (line.trim() === '' ? { kind: 'nothing' } : readJsonLine(line))
@@ -41,10 +42,10 @@ export function createWatchLineReader(format: WatchListFormat, column: string | 
     const separator = separatorOf(line)
     const cells = splitCells(line, separator)
     if (cells === null) return { kind: 'refused', reason: 'A quote in the first line is not closed.' }
-    const place = findColumn(cells, column)
-    if (place === null) return { kind: 'refused', reason: describeColumns(cells, column) }
-    columns = { separator, at: place.at }
-    return place.isNamed ? { kind: 'nothing' } : readFirstCell(cells[place.at], column)
+    const found = findColumn(cells, column)
+    if (found === null) return { kind: 'refused', reason: describeColumns(cells, column) }
+    columns = { separator, at: found.at }
+    return found.isNamed ? { kind: 'nothing' } : readFirstCell(cells[found.at], column)
   }
 }
 
@@ -59,7 +60,10 @@ function findColumn(cells: readonly string[], column: string | null): { readonly
   return at >= 0 && at < cells.length ? { at, isNamed: false } : null
 }
 
-/** Tracking numbers have digits and names of columns hardly ever do: a header that is not known must not be watched as a parcel. */
+/**
+ * Tracking numbers have digits and names of columns hardly ever do, so a cell without digits is taken for a header and not watched as a
+ * parcel.
+ */
 function readFirstCell(cell: string | undefined, column: string | null): WatchLine {
   if (cell === undefined || /\d/.test(cell)) return readCell(cell)
   return column === null ? { kind: 'bad', reason: NO_DIGIT } : { kind: 'nothing' }

@@ -24,9 +24,9 @@ export function lastDelayMs(policy: BackoffPolicy, random: number): number {
 }
 
 /**
- * A wait that also obeys the receiver's `Retry-After`, clamped to 1 s .. 1 h. It is never shorter than the schedule's own wait, or a
- * receiver that keeps asking for one second would use up a schedule of days at once.
- * @param retryAfterMs `null`: the receiver sent none.
+ * A wait that also obeys the receiver's `Retry-After`, clamped to 1 s .. 1 h. It is never shorter than the schedule's wait, because a
+ * receiver that keeps asking for one second would otherwise use up a schedule of days at once. @param retryAfterMs `null`: the receiver
+ * sent none.
  */
 export function obeyRetryAfterMs(delayMs: number, retryAfterMs: number | null): number {
   return retryAfterMs === null ? delayMs : Math.max(delayMs, clampRetryAfterMs(retryAfterMs))

@@ -17,7 +17,9 @@ export interface DeliverySelection {
 /** Which deliveries to queue again, and for which endpoint. */
 export interface ReplayTask {
   readonly selection: DeliverySelection
-  /** The id of the endpoint to queue them for: their own, or another one, which then gets deliveries of the same events. */
+  /**
+   * The id of the endpoint to queue them for: the deliveries' own endpoint, or another one, which then gets deliveries of the same events.
+   */
   readonly to: string
   /** When the replay was requested, epoch milliseconds. Deliveries queued later are not selected by time. */
   readonly untilMs: number
@@ -59,10 +61,10 @@ export interface DeliveryQuery {
   readonly endpointId: string | null
   readonly state: ListedDelivery['state'] | null
   readonly parcelId: number | null
-  /** Queued in this time; absent: whenever. */
+  /** Queued in this time; absent: at any time. */
   readonly queued?: QueuedSpan
   /** Deliveries that come after this one in the list; null: from the newest. */
-  readonly before: DeliveryPlace | null
+  readonly before: DeliveryCursor | null
   readonly limit: number
 }
 
@@ -72,8 +74,11 @@ export interface QueuedSpan {
   readonly toMs: number
 }
 
-/** The place of a delivery in a list. `queuedAtMs` counts where the list goes by time: one that was replayed has another time, but its old id. */
-export interface DeliveryPlace {
+/**
+ * Where a page of a list of deliveries begins: after this delivery. A list ordered by time needs `queuedAtMs` too, because a replayed
+ * delivery has a new time but its old id.
+ */
+export interface DeliveryCursor {
   readonly id: number
   readonly queuedAtMs: number
 }
@@ -82,28 +87,30 @@ export interface DeliveryPlace {
 export interface DeliveryPage {
   /** The newest first. A page may hold fewer than asked for, even none, while there is a `next`. */
   readonly deliveries: readonly FoundDelivery[]
-  readonly next: DeliveryPlace | null
+  readonly next: DeliveryCursor | null
 }
 
-/** A delivery with all identifiers of its parcel, what it tells, and how its last attempt went. */
+/** A delivery with all identifiers of its parcel, the status it reports, and the end of its last attempt. */
 export interface FoundDelivery extends ListedDelivery {
   readonly identifiers: readonly string[]
-  /** Null: the bytes are no longer kept, or they are no event of the carrier. In a list also: they are more than `EVENT_READ_MAX`. */
+  /**
+   * Null: the bytes are no longer kept, or are no event of the carrier's. In a list it is also null for bytes longer than `EVENT_READ_MAX`.
+   */
   readonly event: ToldEvent | null
-  /** Null: there was none since it was queued, and none is kept from before. */
+  /** Null: no attempt was made since it was queued, and no earlier one is kept. */
   readonly lastAttempt: AttemptRecord | null
 }
 
 /** The largest event that a list reads, in bytes, so that a page costs no more than its length says. */
 export const EVENT_READ_MAX = 16 * 1024
 
-/** What an event tells of its parcel. */
+/** What an event tells about its parcel. */
 export interface ToldEvent {
   readonly status: string
   readonly detailedStatus: string
 }
 
-/** Reads what an event tells; null: it is none. */
+/** Reads what an event tells about its parcel; null: the bytes are no event. */
 export function readToldEvent(body: Uint8Array): ToldEvent | null {
   const reading = readJson(body)
   if (!reading.ok || !isObject(reading.value)) return null
@@ -111,7 +118,7 @@ export function readToldEvent(body: Uint8Array): ToldEvent | null {
   return typeof status === 'string' && typeof detailedStatus === 'string' ? { status, detailedStatus } : null
 }
 
-/** What an attempt of a delivery sends. */
+/** The request that an attempt sends. */
 export interface SentEvent {
   /** The endpoint's current URL. */
   readonly url: string
@@ -128,11 +135,17 @@ export interface ListedDelivery {
   readonly sequence: number
   readonly previousSequence: number
   readonly state: 'queued' | 'retrying' | 'held' | 'delivered' | 'dead' | 'cancelled'
-  /** Why it is dead or cancelled. `skipped` before that: it is claimed no more, and ends when no attempt of it is under way. */
+  /**
+   * Why it is dead or cancelled. A delivery that still waits may have `skipped`: it is claimed no more, and ends as soon as no attempt of
+   * it is under way.
+   */
   readonly reason: DeadReason | 'skipped' | 'endpoint_removed' | null
   readonly attempts: number
   readonly queuedAtMs: number
-  /** While its endpoint is failing: of the next probe. Null: it waits for an earlier delivery of its parcel, or it has ended. */
+  /**
+   * When it is attempted next. While its endpoint is failing, this is the time of the next probe. Null: it waits for an earlier delivery of
+   * its parcel, or it has ended.
+   */
   readonly nextAttemptAtMs: number | null
   readonly settledAtMs: number | null
 }
@@ -147,12 +160,12 @@ export interface AttemptRecord {
   readonly answerStart: Uint8Array
 }
 
-/** A delivery with its attempts, the last first, and what an attempt sends. */
+/** A delivery with its attempts, the last first, and the request that an attempt sends. */
 export interface InspectedDelivery {
   readonly delivery: FoundDelivery
   readonly attempts: readonly AttemptRecord[]
   readonly sent: SentEvent
 }
 
-/** Whether a delivery was made due now. `behind`: an earlier one of its parcel goes first. `disabled`: its endpoint is. */
+/** Whether a delivery was made due now. `behind`: an earlier one of its parcel goes first. `disabled`: its endpoint is disabled. */
 export type RetryOutcome = 'done' | 'unknown' | 'disabled' | 'behind' | 'ended'

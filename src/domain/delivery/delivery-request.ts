@@ -41,7 +41,6 @@ const NEXT_SIGNATURE = 'x-service-hmac-sha256-next'
 const PREVIOUS_SIGNATURE = 'x-service-hmac-sha256-previous'
 const WEBHOOK_ID = /^[A-Za-z0-9_-]{1,128}$/
 const STANDARD_PREFIX = 'whsec_'
-/** The key sizes that the Standard Webhooks specification allows. */
 const STANDARD_KEY_BYTES = { min: 24, max: 64 }
 
 /**
@@ -58,7 +57,7 @@ export function createDeliverySigner(keys: SigningKeys, signature: Endpoint['sig
     hasNext: next !== undefined,
     headers(content, nowMs, exchanged) {
       const { webhookId, sequence, previousSequence, body } = content
-      // A full stop would allow one signature to fit two different messages.
+      // Without this check one signature could fit two different messages, because a full stop separates what is signed.
       if (!WEBHOOK_ID.test(webhookId)) throw new RangeError('a webhook-id is made of letters, digits, _ and -')
       const [first, second] = exchanged === undefined || next === undefined ? [current, next] : [next, current]
       const headers = { ...eventHeaders({ webhookId, sequence, previousSequence }), [SIGNATURE]: first(body) }
@@ -107,7 +106,10 @@ function standardReadings(key: string): readonly Mac[] {
 /** An entry that no push reported, with the values of its parcel as a whole. */
 export interface PolledEvent {
   readonly entry: Entry
-  /** In the order of the carrier's answer. If it listed none, the identifier that was polled, because an event names at least one. */
+  /**
+   * The identifiers in the order of the carrier's answer. An event names at least one, so if the answer listed none this is the identifier
+   * that was polled.
+   */
   readonly trackingIds: readonly string[]
   readonly distributionType: string
 }

@@ -10,11 +10,10 @@ export type AttemptOutcome =
   | { readonly kind: 'failed'; readonly reason: FailureReason; readonly detail: string }
 
 /**
- * Why there was no answer. `connection_refused`: nobody listens there, or no way leads there; not to be taken for an answer that refuses.
- * `forbidden`: the address may not be sent to. `interrupted`: the relay stopped, which says nothing about the
- * endpoint. `withdrawn`: nothing was sent, because the endpoint has changed since the attempt began. `bad_response`: the answer is not HTTP
- * or is too long. `body_gone`: the bytes to send are no longer kept (`retention.raw`), and nothing may be sent instead. `proxy`: the proxy
- * could not be reached or refused.
+ * Why there was no answer. `connection_refused`: nobody listens there, or no way leads there; it is no answer that refuses. `forbidden`:
+ * the address may not be sent to. `interrupted`: the relay stopped, which says nothing about the endpoint. `withdrawn`: nothing was sent,
+ * because the endpoint has changed since the attempt began. `bad_response`: the answer is not HTTP or is too long. `body_gone`: the bytes
+ * to send are no longer kept (`retention.raw`), and nothing may be sent instead. `proxy`: the proxy could not be reached or refused.
  */
 export type FailureReason =
   | 'timeout'
@@ -43,33 +42,33 @@ export type AttemptResult = AttemptOutcome & {
  */
 export const CLAIMS_PER_ATTEMPT = 3
 /**
- * The same for a store on a server, where a round costs round trips and a commit of the server whatever it settles: claims must last longer, and
- * larger rounds cost less per delivery.
+ * The same for a store on a server, where a round costs round trips and a commit however little it settles: claims must last longer there,
+ * and larger rounds cost less per delivery.
  */
 export const CLAIMS_PER_ATTEMPT_ON_SERVER = 8
 
 /** How many bytes of an answer are kept. */
 export const ANSWER_KEPT_BYTES = 1024
 
-/** The part of a delivery that decides its fate. */
+/** The facts about a delivery on which its next state depends. */
 export interface Delivery {
   /** Attempts made, including the one being settled: at least 1. A replay starts again at 0. */
   readonly attempts: number
-  /** How many of them were outside the schedule, and so used up none of its waits. */
+  /** How many of them were outside the schedule, and so used up no wait of it. */
   readonly spared: number
   /** When its first attempt since it was queued or last replayed failed, epoch milliseconds; `null`: none failed. */
   readonly firstFailedAtMs: number | null
 }
 
-/** The part of its endpoint's health that decides its fate. */
+/** The facts about its endpoint's health on which its next state depends. */
 export interface EndpointRecord {
   /** When it last accepted a delivery, epoch milliseconds; `null`: never. */
   readonly lastSuccessAtMs: number | null
-  /** For how long it was observed to fail at everything, in milliseconds, since it last accepted a delivery, was created or was enabled. */
+  /** For how many milliseconds it was seen to fail at everything since it last accepted a delivery, was created or was enabled. */
   readonly failedForMs: number
 }
 
-/** After so much time with only failures an endpoint is disabled (DOMAIN 7.4). */
+/** An endpoint that has only failed for this long is disabled (DOMAIN 7.4). */
 export const FAILING_MAX_MS = 120 * 60 * 60 * 1000
 
 /**
@@ -116,7 +115,7 @@ function isUnsent(outcome: AttemptOutcome): boolean {
   return outcome.kind === 'failed' && (outcome.reason === 'interrupted' || outcome.reason === 'withdrawn')
 }
 
-/** Whether nothing was sent because the endpoint had changed meanwhile: such an attempt was none. */
+/** Whether nothing was sent because the endpoint had changed meanwhile. This does not count as an attempt. */
 export function isWithdrawn(outcome: AttemptOutcome): boolean {
   return outcome.kind === 'failed' && outcome.reason === 'withdrawn'
 }
@@ -126,12 +125,15 @@ export function isGone(outcome: AttemptOutcome): boolean {
   return outcome.kind === 'rejected' && outcome.status === 410
 }
 
-/** Answers that are about the event alone: it would be refused again. A wrong key or URL, or a receiver that is busy, is answered otherwise. */
+/**
+ * These answers judge the event alone, which would be refused again. Receivers answer otherwise if a key or URL is wrong or if they are
+ * busy.
+ */
 const REFUSED_FOR_GOOD = [400, 409, 413, 415, 422]
 
 /**
- * Whether an answer ends its delivery, so that its parcel's next event may go: the endpoint asked for it (`refusals: skip`), and is not failing. One
- * that is failing refuses whatever it is sent, so its answers say nothing about the event (DOMAIN 7.4).
+ * Whether an answer ends its delivery, so that its parcel's next event may go: the endpoint asked for it (`refusals: skip`) and is not
+ * failing. A failing endpoint refuses whatever it is sent, so its answers say nothing about the event (DOMAIN 7.4).
  */
 export function endsByRefusal(
   { refusals, isFailing }: { refusals: 'wait' | 'skip'; isFailing: boolean },
@@ -140,10 +142,7 @@ export function endsByRefusal(
   return refusals === 'skip' && !isFailing && outcome.kind === 'rejected' && REFUSED_FOR_GOOD.includes(outcome.status)
 }
 
-/**
- * Counts an attempt. One that the relay itself made fail does not count.
- * @param isSpared the attempt was made before its time or as a probe.
- */
+/** Counts an attempt, unless the relay itself made it fail. @param isSpared the attempt was made before its time or as a probe. */
 export function countAttempt(delivery: Delivery, outcome: AttemptOutcome, nowMs: number, isSpared = false): Delivery {
   const { attempts, spared, firstFailedAtMs } = delivery
   if (isOwnFailure(outcome)) return { attempts, spared, firstFailedAtMs }
@@ -155,14 +154,12 @@ export function countAttempt(delivery: Delivery, outcome: AttemptOutcome, nowMs:
 }
 
 /**
- * Decides the fate of a delivery after an attempt (DOMAIN 7.4). Every input is an argument, including time and chance; the return type
- * lists every outcome. `held` asks for two things: the endpoint is disabled, and the delivery waits for it. A delivery dies only if the
- * endpoint accepted something after the delivery's first failure: otherwise an outage may have begun in between, and an endpoint that is
- * down for days must lose nothing.
- * @param delivery with this attempt counted, see `countAttempt`.
- * @param health of the endpoint before this attempt.
- * @param random from 0 (inclusive) to 1 (exclusive).
- * @param plannedAtMs when the next attempt on the schedule is due, if this one was outside the schedule; `null`: it was on the schedule.
+ * Decides the next state of a delivery after an attempt (DOMAIN 7.4). Every input is an argument, including time and chance; the return
+ * type lists every outcome. `held` asks for two things: the endpoint is disabled, and the delivery waits for it. A delivery dies only if
+ * the endpoint accepted something after the delivery's first failure: otherwise an outage may have begun in between, and an endpoint that
+ * is down for days must lose nothing. @param delivery with this attempt counted, see `countAttempt`. @param health of the endpoint before
+ * this attempt. @param random from 0 (inclusive) to 1 (exclusive). @param plannedAtMs when the next attempt on the schedule is due, if this
+ * one was outside the schedule; `null`: it was on the schedule.
  */
 export function settle(
   delivery: Delivery,

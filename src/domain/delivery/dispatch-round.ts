@@ -9,7 +9,7 @@ export interface DeliveryRules {
   readonly perEndpoint: number
   /** How many deliveries may be claimed for each concurrent attempt. After a kill, up to this many times an endpoint's concurrency can arrive twice. */
   readonly claimsPerAttempt: number
-  /** After how much failing operators are told that an endpoint fails, in milliseconds. */
+  /** Operators are told that an endpoint fails once it has failed for this many milliseconds. */
   readonly failingAfterMs: number
 }
 
@@ -28,7 +28,7 @@ export interface ComposedDelivery extends Omit<QueuedDelivery, 'sequence' | 'inb
   readonly body: Uint8Array
 }
 
-/** Events of the feed to be queued. `composed`: the bytes of those that no push reported. */
+/** Events of the feed to be queued. `composed`: the bytes of the events that no push reported. */
 export interface QueuedFeed {
   readonly composed: readonly { readonly sequence: number; readonly body: Uint8Array }[]
   readonly deliveries: readonly QueuedDelivery[]
@@ -40,11 +40,13 @@ export interface ClaimRef {
   readonly endpointId: string
 }
 
-/** A claimed delivery without what it sends. */
+/** A claimed delivery without the bytes it sends. */
 export interface DeliveryRef extends Delivery, ClaimRef {
   readonly parcelId: number
   readonly sequence: number
-  /** When its schedule planned this attempt, epoch milliseconds. Later than the claim if it was woken early or is a probe. */
+  /**
+   * When its schedule planned this attempt, epoch milliseconds. This is later than the claim if the delivery was woken early or is a probe.
+   */
   readonly plannedAtMs: number
 }
 
@@ -77,7 +79,7 @@ export interface ProbeRequest {
   readonly endpointId: string
   /** The ids of parcels to leave out. */
   readonly exceptParcelIds: readonly number[]
-  /** Leaves out what was last attempted in this round or later; null: leaves out nothing. */
+  /** Leaves out deliveries that were last attempted in this round or later; null: leaves out none. */
   readonly beforeRound: number | null
   readonly nowMs: number
 }
@@ -85,10 +87,10 @@ export interface ProbeRequest {
 /** Asks for the next deliveries of an endpoint. */
 export interface NextRequest {
   readonly endpointId: string
-  /** The endpoint's health round. Deliveries last attempted in an earlier round are due since `wokenAtMs`. */
+  /** The endpoint's health round. Deliveries last attempted in an earlier round have been due since `wokenAtMs`. */
   readonly round: number
   readonly wokenAtMs: number
-  /** The ids of claimed deliveries: nothing of their parcels may go until those have ended. */
+  /** The ids of claimed deliveries, which must end before anything else of their parcels may go. */
   readonly underWay: readonly number[]
   readonly limit: number
   readonly nowMs: number
@@ -101,18 +103,18 @@ export interface NextDelivery extends ClaimedDelivery {
 
 export interface NextDeliveries {
   readonly deliveries: readonly NextDelivery[]
-  /** When to look again for what this look may have passed over, epoch milliseconds; null: it passed over nothing. */
+  /** When to look again for deliveries that this look may have passed over, epoch milliseconds; null: it passed over none. */
   readonly lookAgainAtMs: number | null
 }
 
-/** What ended since the last round, and how much may be claimed. */
+/** The attempts that ended since the last round, and how much may be claimed. */
 export interface DispatchRound {
   readonly settled: readonly SettledAttempt[]
-  /** The ids of the endpoints that this replica delivers to: nothing is claimed for others. Absent: all. */
+  /** The ids of the endpoints that this replica delivers to; it claims nothing for others. Absent: all. */
   readonly held?: readonly string[]
   /**
-   * The ids of all other claims, by endpoint id: everything under way or waiting to be sent. Claims exist only here; one that is missing
-   * from this list has ended. So no claim is lost, and none expires while its attempt is under way.
+   * The ids of all other claims, by endpoint id: every delivery that is being sent or waits to be sent. Claims exist only here, and one
+   * that is missing from this list has ended. So no claim is lost, and none expires while its attempt is under way.
    */
   readonly inFlight: Readonly<Record<string, readonly number[]>>
   /** How many attempts the rate of an endpoint allows now, by endpoint id; endpoints without a rate are left out. */
@@ -124,15 +126,15 @@ export interface DispatchRound {
 /** The result of a dispatch round. */
 export interface DispatchRoundReport {
   readonly claimed: readonly ClaimedDelivery[]
-  /** Claims that must not start any more: another delivery of their parcel now goes first or may be under way. */
+  /** Claims that must not start any more, because another delivery of their parcel now goes first or may be under way. */
   readonly overtaken: readonly ClaimRef[]
   readonly endpoints: readonly EndpointState[]
-  /** What operators are notified of, once each. */
+  /** The changes that operators are notified of, once each. */
   readonly notices: readonly EndpointNotice[]
-  /** The ids of endpoints that have as many claims as they may: there is probably more for them. */
+  /** The ids of endpoints that have as many claims as they may; more probably waits for them. */
   readonly more: readonly string[]
   /** When the next delivery falls due, epoch milliseconds; null: none waits for its time. */
   readonly nextAtMs: number | null
-  /** Whether pushes arrive as fast as they can be recorded, so that their senders wait for every round; absent: not known. */
+  /** Whether pushes arrive as fast as they can be recorded, so that their senders wait for every round; absent: that is not known. */
   readonly isBusy?: boolean
 }

@@ -8,13 +8,13 @@ export interface Probing {
   readonly atMs: number
   /** How many probes failed. */
   readonly failed: number
-  /** Absent unless it answers that it refuses what it is sent. */
+  /** Set while the endpoint answers, but refuses what it is sent. */
   readonly refused?: Refusing
 }
 
 /**
- * An endpoint that refuses deliveries may take others. What was last attempted in round `fromRound` or later was refused; from `atMs` on
- * another one is probed.
+ * An endpoint that refuses some deliveries may accept others. Deliveries last attempted in round `fromRound` or later were refused; from
+ * `atMs` on another one is probed.
  */
 export interface Refusing {
   readonly fromRound: number
@@ -25,7 +25,7 @@ export interface Refusing {
 export interface EndpointHealth extends EndpointRecord {
   /** The first failure since it last accepted a delivery, was created or was enabled; `null`: there was none. */
   readonly failingSinceMs: number | null
-  /** The ids of the parcels whose attempts failed since then: the last `FAILURES_LOOKED_AT`, the newest last. */
+  /** The ids of the parcels whose attempts have failed since then: the last `FAILURES_LOOKED_AT`, the newest last. */
   readonly failedParcels: readonly number[]
   /** Set while it is failing; `null`: it is not. */
   readonly probing: Probing | null
@@ -61,11 +61,13 @@ export interface EndpointHealth extends EndpointRecord {
 const FAILURES_LOOKED_AT = 5
 const PROBE_MIN_MS = 5000
 const PROBE_MAX_MS = 5 * 60_000
-/** The longest that a receiver's `Retry-After` is obeyed, and so the longest pause. */
 const PAUSE_MAX_MS = 60 * 60_000
-/** The time between two failures counts as failing up to this much; the relay may not have been running for the rest. */
+/** The time between two failures counts as failing time up to this much; during the rest the relay may not have been running. */
 const SEEN_MAX_MS = PAUSE_MAX_MS
-/** How old the time of the last success of a healthy endpoint may be: writing down each would cost as much as all the rest that is kept of it. */
+/**
+ * How old the stored time of a healthy endpoint's last success may be. Storing each success would cost as much as everything else that is
+ * kept of the endpoint.
+ */
 const SUCCESS_EVERY_MS = 1000
 
 /** The health of an endpoint that was just created. */
@@ -80,7 +82,7 @@ export const newHealth: EndpointHealth = {
   alarmedAtMs: null,
 }
 
-/** The outcome of an attempt; `atMs`: when it began. */
+/** An attempt that ended; `atMs`: when it began. */
 export interface HealthAttempt {
   readonly parcelId: number
   readonly outcome: AttemptOutcome
@@ -103,8 +105,8 @@ export function resetHealth({ round }: EndpointHealth, nowMs: number): EndpointH
 }
 
 /**
- * Adds observed failing time after a failed attempt: `seenMs`, the time since the failure before it. This is measured, not the difference
- * of two dates, because setting the clock would turn a second into days.
+ * Adds failing time after a failed attempt. `seenMs`, the time since the failure before it, is measured and not the difference of two
+ * dates, because setting the clock would turn a second into days.
  */
 export function addFailingTime(health: EndpointHealth, outcome: AttemptOutcome, seenMs: number): EndpointHealth {
   if (outcome.kind === 'accepted' || isOwnFailure(outcome) || health.failingSinceMs === null) return health
@@ -132,13 +134,16 @@ export function healthAfter(health: EndpointHealth, { outcome, parcelId, atMs }:
   return { ...failed, round: health.round + 1, probing: probingAfter(next, outcome, health.round + 1, nowMs) }
 }
 
-/** How it is probed after another failed attempt in this round. */
+/** The probing of a failing endpoint after another failed attempt in this round. */
 function probingAfter({ atMs, failed, refused }: Probing, outcome: AttemptOutcome, round: number, nowMs: number): Probing {
   if (!isRefusal(outcome)) return { atMs, failed }
   return { atMs, failed, refused: { fromRound: refused?.fromRound ?? round, atMs: nowMs + pauseMs(0, outcome) } }
 }
 
-/** Whether an endpoint refused what it was sent: a 4xx, but for 429, which refuses anything for a while. */
+/**
+ * Whether an endpoint refused what it was sent: it answered 4xx. A 429 is no refusal of the event, because such an endpoint refuses
+ * anything for a while.
+ */
 function isRefusal(outcome: AttemptOutcome): boolean {
   return outcome.kind === 'rejected' && outcome.status >= 400 && outcome.status <= 499 && outcome.status !== 429
 }
@@ -148,8 +153,8 @@ function hasJustSucceeded({ lastSuccessAtMs }: EndpointHealth, nowMs: number): b
 }
 
 /**
- * Whether an endpoint becomes failing. `ask`: unless a delivery of another parcel waits too, because the failures were of few parcels, and
- * events that are never accepted say nothing about others.
+ * Whether an endpoint becomes failing. `ask`: only if no delivery of another parcel waits, because only few parcels have failed, and events
+ * that are never accepted say nothing about others.
  */
 export function shouldProbe({ probing, failedParcels }: EndpointHealth): 'yes' | 'no' | 'ask' {
   if (probing !== null || failedParcels.length < FAILURES_LOOKED_AT) return 'no'
@@ -162,24 +167,24 @@ export function startProbing(health: EndpointHealth, outcome: AttemptOutcome, no
   return { ...health, probing: probingAfter(probing, outcome, health.round, nowMs) }
 }
 
-/** The ids of the parcels whose attempts failed, if they are so few that others may be well; empty: they are not. */
+/** The ids of the parcels whose attempts failed, if so few failed that others may be accepted; otherwise empty. */
 export function fewFailedParcels(failedParcels: readonly number[]): readonly number[] {
   const distinct = [...new Set(failedParcels)]
   return distinct.length < FAILURES_LOOKED_AT ? distinct : []
 }
 
-/** Whether a probe is due. A time further away than any pause was set before the clock was put back. */
+/** Whether a probe is due. A time further away than any pause was set before the clock was put back, so the probe is due then too. */
 export function isProbeDue({ atMs }: { readonly atMs: number }, nowMs: number): boolean {
   return atMs <= nowMs || atMs > nowMs + PAUSE_MAX_MS
 }
 
-/** The health of an endpoint, with a mark once operators are to be told that it fails: it was seen to fail for so long. */
+/** The health of an endpoint, marked once it was seen to fail long enough for operators to be told. */
 export function alarmAfter(health: EndpointHealth, failingAfterMs: number, nowMs: number): EndpointHealth {
   const isDue = health.alarmedAtMs === null && health.failingSinceMs !== null && health.failedForMs >= failingAfterMs
   return isDue ? { ...health, alarmedAtMs: nowMs } : health
 }
 
-/** Moves times that lie in the future to now, after the clock was put back. Otherwise they would count as later than everything to come. */
+/** Moves times that lie in the future to now, after the clock was put back. Otherwise they would count as later than every time to come. */
 export function clampHealthToClock(health: EndpointHealth, nowMs: number): EndpointHealth {
   const { lastSuccessAtMs, failingSinceMs, probing, wokenAtMs, alarmedAtMs } = health
   return {
@@ -197,7 +202,7 @@ function clampProbing({ refused, ...probing }: Probing, nowMs: number): Probing 
   return refused === undefined ? clamped : { ...clamped, refused: { ...refused, atMs: Math.min(refused.atMs, nowMs + PROBE_MIN_MS) } }
 }
 
-/** The pause before the next probe, after `failed` failed ones; at least as long as the receiver asked for. */
+/** The pause before the next probe, after `failed` failed ones. It is at least as long as the receiver asked for. */
 function pauseMs(failed: number, outcome: AttemptOutcome): number {
   const ownMs = Math.min(PROBE_MAX_MS, PROBE_MIN_MS * 2 ** Math.min(failed, 10))
   const askedMs = outcome.kind === 'rejected' ? outcome.retryAfterMs : null

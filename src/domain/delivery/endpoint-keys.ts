@@ -7,26 +7,26 @@ export interface SealedKeys {
   readonly current: string
   /** When the current key was given, epoch milliseconds; absent: not known. */
   readonly currentSinceMs?: number
-  /** The key that replaces the current one at `fromMs`, epoch milliseconds; null: there is none. */
+  /** The key that replaces the current one at `fromMs`, epoch milliseconds; null: no key is being replaced. */
   readonly next: { readonly sealed: string; readonly fromMs: number } | null
   /** The key that was replaced at once and still signs until `untilMs`, as stores of earlier versions hold it; null: there is none. */
   readonly previous: { readonly sealed: string; readonly untilMs: number } | null
 }
 
-/** How long both keys sign; receivers are used to a day. */
+/** How long both keys sign. Receivers are used to a day. */
 const OVERLAP_MS = 24 * 60 * 60 * 1000
 
-/** Keys with nothing being replaced. `sinceMs`: when the key was given; absent: not known. */
+/** Keys of which none is being replaced. `sinceMs`: when the key was given; absent: not known. */
 export function onlyKey(sealed: string, sinceMs?: number): SealedKeys {
   return { current: sealed, ...(sinceMs === undefined ? {} : { currentSinceMs: sinceMs }), next: null, previous: null }
 }
 
-/** The key that is to take over, as the only one. */
+/** The keys once the next key has taken over. */
 function onlyNext({ sealed, fromMs }: NonNullable<SealedKeys['next']>): SealedKeys {
   return onlyKey(sealed, fromMs - OVERLAP_MS)
 }
 
-/** The keys as they stand at `nowMs`. Returns the same object unless something has run out. */
+/** The keys as of `nowMs`. Returns the same object unless something has run out. */
 export function keysAt(keys: SealedKeys, nowMs: number): SealedKeys {
   const { next, previous } = keys
   if (next !== null && next.fromMs <= nowMs) return onlyNext(next)
@@ -38,7 +38,7 @@ export function keysChangeAtMs({ next, previous }: SealedKeys): number {
   return Math.min(next?.fromMs ?? Number.POSITIVE_INFINITY, previous?.untilMs ?? Number.POSITIVE_INFINITY)
 }
 
-/** The keys after the clock was put back: what is due moves back with it, so that the overlap lasts as long as it was to. */
+/** The keys after the clock was put back. Times that lie ahead move back with it, so that the overlap lasts as long as intended. */
 export function shiftKeys({ next, previous, ...current }: SealedKeys, byMs: number): SealedKeys {
   return {
     ...current,

@@ -68,7 +68,6 @@ export const keyRotationSchema = z.strictObject({
   at: z.literal('now', { error: 'must be "now", or left out' }).optional(),
 })
 
-/** A request for a new endpoint. */
 export interface NewEndpoint {
   readonly settings: EndpointSettings
   /** Null: generate one. */

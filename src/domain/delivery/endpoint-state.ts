@@ -4,19 +4,18 @@ import type { EndpointHealth } from './endpoint-health.ts'
 import type { SealedKeys } from './endpoint-keys.ts'
 
 /**
- * An endpoint of the config file. `from`: the sequence of the feed it starts at when it is new; null or absent: what is recorded from then
- * on.
+ * An endpoint of the config file. `from`: the sequence of the feed at which it starts when it is new; null or absent: it starts with what
+ * is recorded from then on.
  */
 export type ConfiguredEndpoint = EndpointSettings & { readonly from?: number | null }
 
-/** An endpoint and its state. */
 export interface EndpointState {
   readonly endpoint: Endpoint
   /** Who defines it. `config`: the config file; `managed`: the API; `operator`: the setting for operator events. */
   readonly origin: 'config' | 'managed' | 'operator'
   /** Why it is disabled: by an operator, by its 410, after only failures, or because no config names it any more; null: it is enabled. */
   readonly disabled: 'operator' | 'gone' | 'failing' | 'unnamed' | null
-  /** Absent: it is enabled, or that was not kept when it was disabled. */
+  /** Absent: it is enabled, or the time was not kept when it was disabled. */
   readonly disabledSince?: DisabledSince
   readonly health: EndpointHealth
   /** Null: its key is in the config file. */
@@ -27,7 +26,7 @@ export interface EndpointState {
   readonly backfilled: BackfillSpan | null
 }
 
-/** How an endpoint does, in one word. */
+/** The state of an endpoint in one word. */
 export type EndpointCondition = 'delivering' | 'failing' | 'disabled'
 
 export function conditionOf({ disabled, health }: EndpointState): EndpointCondition {
@@ -35,16 +34,16 @@ export function conditionOf({ disabled, health }: EndpointState): EndpointCondit
   return health.probing === null ? 'delivering' : 'failing'
 }
 
-/** Which endpoints are looked for. `condition` null: any. */
+/** Selects endpoints. `condition` null: any. */
 export interface EndpointSearch {
-  /** Their name or URL has it, in upper or lower case. */
+  /** Selects endpoints whose name or URL contains it, in upper or lower case. */
   readonly text: string
   readonly condition: EndpointCondition | null
 }
 
 const TROUBLE_FIRST: readonly EndpointCondition[] = ['failing', 'disabled', 'delivering']
 
-/** The endpoints that are looked for: those in trouble first, then by name. */
+/** The selected endpoints: those in trouble first, then by name. */
 export function searchEndpoints(states: readonly EndpointState[], { text, condition }: EndpointSearch): readonly EndpointState[] {
   const sought = text.toLowerCase()
   const hasIt = ({ endpoint: { name, url } }: EndpointState) => [name, url].some((one) => one.toLowerCase().includes(sought))
@@ -58,27 +57,26 @@ export function searchEndpoints(states: readonly EndpointState[], { text, condit
     )
 }
 
-/** Since when an endpoint is disabled. */
 export interface DisabledSince {
   /** Epoch milliseconds. */
   readonly atMs: number
-  /** The app or person who ordered it; null: nobody did. */
+  /** The app or person who disabled it; null: the relay did. */
   readonly by: string | null
 }
 
-/** An endpoint that is disabled for a reason, or enabled with null. One that stays as it is keeps since when and by whom. */
+/** An endpoint that is disabled for a reason, or enabled with null. If that changes nothing, it keeps the time and the person. */
 export function withDisabled(state: EndpointState, disabled: EndpointState['disabled'], since: DisabledSince): EndpointState {
   if (disabled === state.disabled) return state
   const { disabledSince: _before, ...rest } = state
   return disabled === null ? { ...rest, disabled } : { ...rest, disabled, disabledSince: since }
 }
 
-/** An endpoint that is sent the feed up to now first. */
+/** An endpoint that must first be sent the feed up to now. */
 export interface CatchingUp extends EndpointState {
   readonly queuedTo: number
 }
 
-/** What waits for an endpoint, and what was given up. */
+/** The deliveries that wait for an endpoint, and those that were given up. */
 export interface EndpointBacklog {
   readonly waiting: number
   /** When the oldest waiting delivery was queued, epoch milliseconds; null: nothing waits. */
@@ -121,7 +119,7 @@ export type EndpointEdit =
 export interface EndpointNotice {
   readonly endpoint: string
   readonly endpointId: string
-  /** `failing`: it only failed for `operator.failingAfter`. `recovered`: it accepted a delivery after that. */
+  /** `failing`: it has only failed for `operator.failingAfter`. `recovered`: it accepted a delivery after that. */
   readonly kind: 'disabled_gone' | 'disabled_failing' | 'failing' | 'recovered'
   /** Its first failure, epoch milliseconds; null: there was none. */
   readonly sinceMs: number | null

@@ -25,7 +25,7 @@ export interface Endpoint {
   readonly concurrency: number | null
   /** Waits between attempts, in milliseconds; `null`: `delivery.schedule` applies. */
   readonly scheduleMs: readonly number[] | null
-  /** What becomes of a delivery that it refuses; `skip`: see `endsByRefusal`. */
+  /** What happens to a delivery that it refuses; `skip`: see `endsByRefusal`. */
   readonly refusals: 'wait' | 'skip'
 }
 
@@ -41,7 +41,7 @@ export function changeEndpoint(endpoint: Endpoint, change: EndpointChange): Endp
   return { ...endpoint, ...Object.fromEntries(Object.entries(change).filter(isGiven)) }
 }
 
-/** What filters look at: an entry as it was recorded. */
+/** An entry as it was recorded, for filters to judge. */
 export interface RelayedEvent {
   readonly status: string
   readonly detailedStatus: string
@@ -56,8 +56,8 @@ export interface RelayedEvent {
 export const noFilters: EndpointFilters = { status: null, detailedStatus: null, distributionType: null, displayToConsumer: null }
 
 /**
- * Whether an endpoint wants an event: it passes every filter, and if it is backfill, backfill was requested. Values are compared exactly,
- * because the vocabulary is the carrier's and open. Does not consider `enabled`: events of a disabled endpoint wait.
+ * Whether an endpoint wants an event: the event passes every filter and, if it is backfill, backfill was requested. Values are compared
+ * exactly, because the vocabulary is the carrier's and open. Does not consider `enabled`: events of a disabled endpoint wait.
  */
 export function endpointWants(endpoint: Pick<Endpoint, 'filters' | 'backfill'>, event: RelayedEvent): boolean {
   const { filters } = endpoint

@@ -7,7 +7,7 @@ export type Payload =
   | { readonly kind: 'push'; readonly inboxId: number; readonly distributionType: string }
   | { readonly kind: 'composed'; readonly trackingIds: readonly string[]; readonly distributionType: string }
 
-/** A part of the feed, as endpoints are sent it. */
+/** A part of the feed, as it is sent to endpoints. */
 export interface FeedEntries {
   readonly entries: readonly FeedEntry[]
   /** The last sequence that was read. */
@@ -33,18 +33,18 @@ export interface FeedEvent {
   readonly kind: 'entry' | 'update' | 'united' | 'split' | 'join'
   readonly parcelId: number
   /**
-   * What it is about. If endpoints are sent it, the sequence of the sighting it reports; otherwise that of any sighting of its entry. For
-   * an event about the parcel as a whole its own sequence, and for `join` the id of the parcel that was joined.
+   * The subject of the event. If endpoints are sent it, the sequence of the sighting it reports; otherwise that of any sighting of its
+   * entry. For an event about the parcel as a whole its own sequence, and for `join` the id of the parcel that was joined.
    */
   readonly entry: number
-  /** What endpoints are sent for it, and those that were sent the entry before; null: nothing. */
+  /** What endpoints are sent for it, and the endpoints that were sent the entry before; null: endpoints are sent nothing. */
   readonly payloadRef: (PayloadRef & { readonly earlierAudience: Audience }) | null
 }
 
 /** A reference to what endpoints are sent: a push as received, or an event composed from an entry. */
 export type PayloadRef = { readonly kind: 'push'; readonly inboxId: number } | { readonly kind: 'composed'; readonly backfill: boolean }
 
-/** A part of the feed, as readers are shown it. */
+/** A part of the feed, as it is shown to readers. */
 export interface FeedSlice {
   readonly items: readonly FeedItem[]
   /** The last sequence that was read, including those of parcels deleted since. */
@@ -53,6 +53,5 @@ export interface FeedSlice {
   readonly ended: boolean
   /** Events up to this sequence were deleted; 0: none were. */
   readonly prunedTo: number
-  /** The last sequence in use. */
   readonly last: number
 }

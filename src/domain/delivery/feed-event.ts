@@ -9,7 +9,7 @@ import { compareBytes } from '../text.ts'
  */
 export type FeedKind = 'entry' | 'update' | 'united' | 'split' | 'join'
 
-/** A parcel as it stands now. `entries`: its history, newest first. */
+/** A parcel as it is now. `entries`: its history, newest first. */
 export interface FeedParcel extends AnswerSource {
   /** The relay's own id of it, which is the same in every event until a `join` replaces it. */
   readonly parcelId: number
@@ -17,7 +17,7 @@ export interface FeedParcel extends AnswerSource {
   readonly identifiers: readonly string[]
 }
 
-/** An event of the feed, described as things stand now: a reader that applies all events in sequence ends with today's histories. */
+/** An event of the feed, described by the present state: a reader that applies all events in sequence ends with today's histories. */
 export interface FeedItem {
   readonly sequence: number
   readonly kind: FeedKind
@@ -67,7 +67,7 @@ function shownTexts({ texts, displayToConsumer }: Entry): Entry['texts'] {
   )
 }
 
-/** The ids of its parts, as they are or were as entries of their own. */
+/** The ids of its other sightings, under which parts of it may have been entries before. */
 function formerIds({ members, sequence }: Entry): readonly number[] {
   return members.flatMap((kept) => (kept.sequence === sequence ? [] : [kept.sequence])).sort((a, b) => a - b)
 }

@@ -9,13 +9,16 @@ interface Named {
 
 /** An event for operators, told once for each change of state (DOMAIN 7.4). It is never about a parcel. Times are ISO instants. */
 export type OperatorEvent =
-  /** It only failed for `operator.failingAfter`; `since`: its first failure. */
+  /** The endpoint has only failed for `operator.failingAfter`; `since`: its first failure. */
   | { readonly event: 'endpoint_failing'; readonly endpoint: Named; readonly since: string }
-  /** It was told to be failing, and accepts deliveries again. */
+  /** Operators were told that the endpoint fails, and it accepts deliveries again. */
   | { readonly event: 'endpoint_recovered'; readonly endpoint: Named; readonly since: string }
-  /** By its own answers, or because no config names it any more (`unnamed`). What operators do is no event, but in the audit trail. */
+  /**
+   * The endpoint was disabled by its own answers, or because no config names it any more (`unnamed`). An operator's order is no event; the
+   * audit trail has it.
+   */
   | { readonly event: 'endpoint_disabled'; readonly endpoint: Named; readonly because: 'gone' | 'failing' | 'unnamed' }
-  /** No config has named it for `delivery.removeAfter`. */
+  /** No config has named the endpoint for `delivery.removeAfter`. */
   | { readonly event: 'endpoint_removed'; readonly endpoint: Named }
   | { readonly event: 'credentials_refused' }
   | { readonly event: 'credentials_accepted'; readonly since: string }
@@ -27,11 +30,11 @@ export type OperatorEvent =
    * few are lost. `lastPushAt`: the last push with news.
    */
   | { readonly event: 'pushes_silent' | 'pushes_lossy' | 'pushes_trusted'; readonly lastPushAt: string | null }
-  /** So many were quarantined for a reason since a time: the first ones, and then once an hour how many more. */
+  /** This many pushes were quarantined for a reason since a time. The first are told at once, and then once an hour how many more came. */
   | { readonly event: 'pushes_quarantined'; readonly reason: string; readonly count: number; readonly since: string }
   | { readonly event: 'disk_low'; readonly freeBytes: number; readonly freeBytesMin: number }
   | { readonly event: 'disk_recovered'; readonly freeBytes: number; readonly since: string }
-  /** `changed`: the settings that a reload applied. `problems`: files that could not be used, so that those before stay in use. */
+  /** `changed`: the settings that a reload applied. `problems`: files that could not be used, so that the earlier ones stay in use. */
   | {
       readonly event: 'reloaded'
       readonly replica: string
@@ -49,7 +52,6 @@ export type OperatorEvent =
       readonly failure: string | null
     }
 
-/** Every event, by which they can be listed. */
 export const OPERATOR_EVENTS = [
   'endpoint_failing',
   'endpoint_recovered',
@@ -71,12 +73,11 @@ export const OPERATOR_EVENTS = [
   'job_ended',
 ] as const satisfies readonly OperatorEvent['event'][]
 
-/** The body that the operator's endpoint is sent, as JSON. */
 export function encodeOperatorEvent(event: OperatorEvent, nowMs: number): Uint8Array {
   return Buffer.from(JSON.stringify({ ...event, at: new Date(nowMs).toISOString() }))
 }
 
-/** An event that was told. */
+/** An event as operators were told it. */
 export interface ToldEvent {
   readonly id: number
   readonly atMs: number
@@ -85,13 +86,16 @@ export interface ToldEvent {
   readonly detail: Readonly<Record<string, unknown>>
 }
 
-/** A place in what is listed by time: after this row come those before it. */
+/** Where a page of a list by time begins: before this row. */
 export interface TimeCursor {
   readonly atMs: number
   readonly id: number
 }
 
-/** Selects a page of events, the newest first; null: any, from the newest on. Times are epoch milliseconds: `fromMs` counts, `toMs` does not. */
+/**
+ * Selects a page of events, the newest first; null: any, from the newest on. `fromMs` (inclusive) and `toMs` (exclusive) are epoch
+ * milliseconds.
+ */
 export interface OperatorEventQuery {
   readonly event: OperatorEvent['event'] | null
   readonly fromMs: number | null

@@ -9,7 +9,7 @@ import type { FeedAddition } from './plan-events.ts'
 
 /** An event of the feed together with what endpoints are sent for it. */
 export interface DeliverableEvent {
-  /** Its place in the feed, and in the order of its parcel's deliveries. */
+  /** Its sequence in the feed, which also orders its parcel's deliveries. */
   readonly sequence: number
   readonly entry: Entry
   readonly parcelId: number

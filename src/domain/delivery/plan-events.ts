@@ -16,7 +16,6 @@ export interface FeedAddition {
   readonly reported: KeptSighting | null
 }
 
-/** What `planEvents` decides on. */
 export interface EventPlanContext {
   readonly changes: readonly EntryChange[]
   /** All entries that endpoints may have to be sent, changed or not. */
@@ -46,10 +45,7 @@ export function planEvents(context: EventPlanContext): readonly FeedAddition[] {
   return planned
 }
 
-/**
- * Whether endpoints still have to be sent an entry: all of them if nobody was sent it; if a push reports it, those that were left out
- * before.
- */
+/** Whether endpoints still have to be sent an entry: nobody was sent it, or a push reports it and some endpoints were left out before. */
 function isOwed({ members }: Entry): boolean {
   const { kind } = audienceOf(members)
   if (kind === 'nobody' || kind === 'all') return kind === 'nobody'
@@ -88,7 +84,6 @@ function isBackfill(entry: Entry, parcel: Pick<ParcelState, 'watchedAtMs' | 'fir
   return entry.atMs < knownSinceMs
 }
 
-/** What endpoints are sent for a new entry. */
 function payloadOfNewEntry(source: ObservationSource): Payload {
   if (source.kind === 'push') {
     return { kind: 'push', inboxId: source.inboxId, distributionType: source.observation.sighting.distributionType ?? '' }
@@ -107,18 +102,16 @@ function composedFrom({ observation }: ObservationSource): Payload {
 /** Finds the kept pushes of a parcel: the inbox id of the earliest, by `sightingId`. */
 export type FindPushes = () => ReadonlyMap<string, number>
 
-/** An entry that endpoints have to be sent although it is not new. */
+/** An entry that endpoints have to be sent although it is not new, with the observation that showed it. */
 export interface PayloadRequest {
   readonly entry: Entry
-  /** The observation that showed it. */
   readonly source: ObservationSource
   readonly findPushes: FindPushes
 }
 
-/** What endpoints are sent for an entry that is not new. */
+/** What endpoints are sent for an entry that is not new, with the sighting that it reports. */
 export interface PayloadSighting {
   readonly payload: Payload
-  /** The sighting that it reports. */
   readonly sighting: KeptSighting
 }
 

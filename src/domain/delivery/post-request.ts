@@ -5,11 +5,14 @@ export interface PostRequest {
   /** Sent byte for byte. */
   readonly body: Uint8Array
   readonly route?: Route
-  /** Asked once there is a connection, right before the first byte leaves; false: nothing leaves, and the result is `withdrawn`. */
+  /**
+   * Called once there is a connection, right before the first byte leaves. If it returns false, nothing leaves and the result is
+   * `withdrawn`.
+   */
   readonly mayLeave?: () => boolean
 }
 
-/** How to reach an endpoint, unless directly: through a proxy (URL), or trusting a private authority (PEM) as well as the public ones. */
+/** How an endpoint is reached if not directly: through a proxy (URL), or trusting a private authority (PEM) besides the public ones. */
 export interface Route {
   readonly proxy?: string
   readonly ca?: string

@@ -11,7 +11,7 @@ export interface ReplayOrder {
   readonly sequence: number | null
   /** An identifier of a parcel; null: any parcel. */
   readonly parcel: string | null
-  /** The id of the endpoint whose deliveries they are, which may have been removed; null: the endpoint they are queued for. */
+  /** The id of the endpoint whose deliveries they are, which may have been removed; null: the endpoint for which they are queued. */
   readonly of: string | null
   readonly states: readonly ('delivered' | 'dead' | 'cancelled')[]
   /** Only count the deliveries. */

@@ -11,10 +11,9 @@ import type { EndpointState } from './endpoint-state.ts'
  * While replicas are changed one by one, or one of them is away, an endpoint may be named by none for a while: its id and its backlog must outlive that.
  */
 
-/** What is kept of an endpoint that no config names. */
 export interface UnnamedEndpoint {
   readonly id: string
-  /** No config named it any more at this time; epoch milliseconds of the store's clock. */
+  /** Since when no config has named it, epoch milliseconds of the store's clock. */
   readonly sinceMs: number
   /** How long that has lasted, as far as a replica saw it. */
   readonly forMs: number
@@ -30,7 +29,6 @@ export interface ConfiguredNames {
   readonly latestAtMs: number | null
 }
 
-/** What a replica knows when it looks for endpoints that no config names. */
 export interface UnnamedRequest {
   /** The names of the endpoints in this replica's config. */
   readonly names: readonly string[]
@@ -38,7 +36,10 @@ export interface UnnamedRequest {
   /** How much time was seen to pass since the last look; 0: nobody looked. */
   readonly passedMs: number
   readonly removeAfterMs: number
-  /** Whether the config of the replica that looks has just taken effect: if it does not name an endpoint either, that was meant. */
+  /**
+   * Whether the config of the replica that looks has just taken effect. If that config does not name an endpoint either, the omission was
+   * meant.
+   */
   readonly isStarting: boolean
 }
 
@@ -48,7 +49,7 @@ export interface UnnamedLook extends Omit<UnnamedRequest, 'names' | 'removeAfter
   readonly latestAtMs: number | null
 }
 
-/** What is kept of an unnamed endpoint after a look. `known` null: it was named until now. */
+/** The record of an unnamed endpoint after a look. `known` null: a config named it until now. */
 export function lookAtUnnamed(
   { endpoint, disabled }: Pick<EndpointState, 'endpoint' | 'disabled'>,
   known: UnnamedEndpoint | null,
@@ -63,7 +64,10 @@ export function lookAtUnnamed(
   }
 }
 
-/** Whether it is to be removed: one whose config has been the same all along may only be early in a change of all configs, or late. */
+/**
+ * Whether it is to be removed. A config must have taken effect since then: if all are older, a change of all configs may still be under
+ * way.
+ */
 export function isToBeRemoved({ sinceMs, forMs }: UnnamedEndpoint, latestAtMs: number | null, removeAfterMs: number): boolean {
   return forMs >= removeAfterMs && (latestAtMs === null || latestAtMs >= sinceMs)
 }

@@ -1,6 +1,6 @@
 /**
  * The endpoints that were sent a sighting as an event of its own (DOMAIN 6.6, 7.1). `all`: every endpoint that wants it. `backfill`: it was
- * sent as backfill, so only to endpoints that received backfill at sequence `at`. `rest`: every endpoint except those.
+ * sent as backfill, so only to endpoints that received backfill at sequence `at`. `rest`: every endpoint but those.
  */
 export type Audience =
   | { readonly kind: 'nobody' }
@@ -8,7 +8,6 @@ export type Audience =
   | { readonly kind: 'backfill'; readonly at: number }
   | { readonly kind: 'rest'; readonly at: number }
 
-/** No endpoint. */
 export const noAudience: Audience = { kind: 'nobody' }
 /** Every endpoint that wants the entry. */
 export const fullAudience: Audience = { kind: 'all' }
@@ -19,7 +18,10 @@ export const fullAudience: Audience = { kind: 'all' }
 export interface BackfillSpan {
   readonly from: number
   readonly to: number | null
-  /** The same, from before it was turned off and on again: the first sequence, and the first without backfill. Absent: it never was. */
+  /**
+   * Earlier spans, from before backfill was turned off and on again: the first sequence, and the first one without backfill. Absent:
+   * backfill was never turned off.
+   */
   readonly earlier?: readonly (readonly [from: number, to: number])[]
 }
 
@@ -63,7 +65,9 @@ function hadBackfill(span: BackfillSpan | null, at: number): boolean {
   return span.earlier?.some(([from, to]) => from <= at && at < to) ?? false
 }
 
-/** The span of an endpoint whose backfill setting is `wantsBackfill` from sequence `next` on. What it was sent before stays sent. */
+/**
+ * The span of an endpoint whose backfill setting is `wantsBackfill` from sequence `next` on. Events that were sent before stay part of it.
+ */
 export function backfillSpan(before: BackfillSpan | null, wantsBackfill: boolean, next: number): BackfillSpan | null {
   const isOpen = before !== null && before.to === null
   if (isOpen === wantsBackfill) return before
@@ -73,7 +77,10 @@ export function backfillSpan(before: BackfillSpan | null, wantsBackfill: boolean
   return { from: next, to: null, earlier: withSpan(earlier, from, to) }
 }
 
-/** Adds a span to those before it. However often backfill is turned off and on, only what was recorded in between adds to them. */
+/**
+ * Adds a span to the earlier ones. An empty span adds nothing, and one that begins where the last one ended extends it, so turning backfill
+ * off and on does not make them grow.
+ */
 function withSpan(earlier: NonNullable<BackfillSpan['earlier']>, from: number, to: number): NonNullable<BackfillSpan['earlier']> {
   if (from === to) return earlier
   const [begin, end] = earlier.at(-1) ?? [from, null]

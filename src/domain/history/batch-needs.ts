@@ -21,8 +21,8 @@ function observationOf(incoming: Incoming): PushObservation | PollObservation | 
 }
 
 /**
- * States what deciding a batch is likely to need. Only its identifiers are known yet, so it may state too much: a database on the network answers one
- * long question sooner than two short ones.
+ * States the data that deciding a batch is likely to need. Only its identifiers are known yet, so it may state too much: a database on the
+ * network answers one long question sooner than two short ones.
  */
 export function firstNeeds({ observations, digests }: RecordBatch, identifiers: ReadonlyMap<string, IdentifierState>): BatchNeeds {
   const pushes: BatchNeeds['pushes'][number][] = []
@@ -74,7 +74,7 @@ function secondsOf(
 }
 
 /**
- * Keeps only the needs that the parcels and pushes, once they are loaded, show to be certain. It spares reads where a second question costs little:
+ * Keeps only the needs that prove certain once the parcels and pushes are loaded. This spares reads where a second question costs little:
  * `decide` asks for anything else that it needs.
  */
 export function certainNeeds(needs: Needs, parcels: readonly ParcelState[], pushes: ReadonlyMap<string, number>): Needs {
@@ -92,13 +92,15 @@ export function certainNeeds(needs: Needs, parcels: readonly ParcelState[], push
   }
 }
 
-/** Observations of a batch that are, or may prove to be, about one parcel. */
+/** Observations of a batch that are, or may turn out to be, about one parcel. */
 interface Component {
-  /** The ids of stored parcels that have one of the identifiers they name. */
+  /** The ids of stored parcels that have one of the identifiers named by them. */
   readonly parcels: Set<number>
   /** Indexes into the batch. */
   readonly members: number[]
-  /** The ids of stored parcels, and the identifiers that no parcel has yet, by which another observation joins it. */
+  /**
+   * The ids of stored parcels, and the identifiers that no parcel has yet. An observation with an equal key belongs to the same component.
+   */
   readonly keys: (string | number)[]
   hasPoll: boolean
 }

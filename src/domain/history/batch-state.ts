@@ -6,7 +6,7 @@ import { type IdentifierState, newParcel, type ParcelState } from './parcel-stat
 import { type KeptSighting, sightingId, sightingsOf } from './sightings.ts'
 import { type BatchNeeds, type KeptBody, type NextNumbers, NO_PARCEL, type SecondNeed, type Snapshot, secondOf } from './snapshot.ts'
 
-/** A parcel as the observations of the batch decided so far leave it. */
+/** A parcel as the decided observations of the batch leave it. */
 export interface ParcelDraft {
   readonly state: ParcelState
   /** The stored parcels it consists of; empty: it is new. */
@@ -20,17 +20,17 @@ export interface ParcelDraft {
   /** Null: not loaded. */
   readonly answers: readonly KeptAnswer[] | null
   /**
-   * What decides the order of entries at equal instants: a poll of this batch, or what the store holds of the parcel with this id; null:
-   * nothing.
+   * Where the order of entries at equal instants comes from: a poll of this batch, or what the store holds of the parcel with this id;
+   * null: nothing decides it.
    */
   readonly orderFrom: PollObservation | number | null
   /** Whether the carrier may be asked about any of its identifiers; null: not loaded. */
   readonly pollable: boolean | null
-  /** The pushes of it that this batch recorded. */
+  /** The pushes about it that this batch recorded. */
   readonly bodies: readonly KeptBody[]
 }
 
-/** What the decision needs and the snapshot does not hold; `needsOf` turns it into `BatchNeeds`. */
+/** The data that the decision needs and the snapshot lacks; `needsOf` turns it into `BatchNeeds`. */
 export interface Missing {
   readonly seconds: Map<string, SecondNeed>
   readonly joins: Map<string, readonly number[]>
@@ -45,9 +45,9 @@ export interface Missing {
 type Counters = { -readonly [Name in keyof NextNumbers]: number }
 
 /**
- * The state of a batch while it is decided: what the observations so far created, joined and wrote. An observation changes it completely or
- * not at all: while it may still be refused it only takes numbers, which can be given back (`giveNumbersBack`), and notes what is missing.
- * Drafts and writes are added only after its merge, by `note-observation`.
+ * The state of a batch while it is decided: what its observations have created, joined and written so far. An observation changes it
+ * completely or not at all: while it may still be refused it only takes numbers, which can be given back (`giveNumbersBack`), and notes
+ * missing data. Drafts and writes are added only after its merge, by `note-observation`.
  */
 export interface BatchState {
   readonly snapshot: Snapshot
@@ -56,10 +56,10 @@ export interface BatchState {
   readonly missing: Missing
   /** The next unused ids. */
   next: Counters
-  /** The same before the current observation. */
+  /** The next unused ids before the current observation. */
   nextBefore: Counters
   readonly identifiers: Map<string, IdentifierState>
-  /** From the id of a parcel that was joined to another to the id of that one. */
+  /** Maps the id of a parcel that was joined to another to the id of the other. */
   readonly survivors: Map<number, number>
   readonly drafts: Map<number, ParcelDraft>
   /** The pushes that this batch stores, by digest. */
@@ -69,7 +69,6 @@ export interface BatchState {
   readonly foundByPoll: number[]
 }
 
-/** The state before the first observation of a batch is decided. */
 export function startBatch(snapshot: Snapshot, nowMs: number): BatchState {
   return {
     snapshot,
@@ -96,7 +95,7 @@ export function startBatch(snapshot: Snapshot, nowMs: number): BatchState {
   }
 }
 
-/** What has to be loaded before the batch can be decided; null: nothing. */
+/** The data to load before the batch can be decided; null: none. */
 export function needsOf({ missing }: BatchState): BatchNeeds | null {
   const isComplete = Object.values(missing).every((one: { readonly size: number }) => one.size === 0)
   if (isComplete) return null
@@ -120,17 +119,16 @@ export function currentWrites(batch: BatchState): WriteSet {
   return writes
 }
 
-/** Call before each observation: sets the point to which `giveNumbersBack` returns. */
+/** Marks the point to which `giveNumbersBack` returns. Called before each observation. */
 export function startObservation(batch: BatchState): void {
   batch.nextBefore = { ...batch.next }
 }
 
-/** Gives back the numbers that the current observation took, because it is not recorded as it is. */
+/** Gives back the numbers that the current observation took, because it is refused. */
 export function giveNumbersBack(batch: BatchState): void {
   batch.next = { ...batch.nextBefore }
 }
 
-/** Takes the next sequence. */
 export function nextSequence(batch: BatchState): number {
   return batch.next.sequence++
 }

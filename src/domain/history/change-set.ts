@@ -14,7 +14,6 @@ import type { NextNumbers } from './snapshot.ts'
 export interface InboxWrite {
   readonly inboxId: number
   readonly push: IncomingPush
-  /** See `pushDigest`. */
   readonly digest: string
   readonly state: 'recorded' | 'quarantined' | 'expired'
   readonly reason: QuarantineReason | null
@@ -37,27 +36,27 @@ export interface AnswerWrite {
   readonly dropped: readonly KeptAnswer[]
 }
 
-/** What is written together: the join first, then each list in its order. */
+/** Changes that are written together: the join first, then each list in its order. */
 export interface WriteSet {
   readonly join: ParcelJoin | null
   readonly inbox: InboxWrite[]
   /** Inbox ids of stored pushes that arrived again. */
   readonly duplicates: number[]
-  /** Inbox ids of stored pushes that prove to be duplicates of others. */
+  /** Inbox ids of stored pushes that turned out to be duplicates of others. */
   readonly dropped: number[]
   readonly identifiers: IdentifierState[]
   readonly sightings: SightingWrite[]
   readonly answers: AnswerWrite[]
   readonly feed: FeedEvent[]
-  /** Events that no push reported, as the bytes that endpoints are sent. */
+  /** The composed events, as the bytes that endpoints are sent. */
   readonly composed: { readonly sequence: number; readonly body: Uint8Array }[]
   readonly deliveries: QueuedDelivery[]
   readonly expected: (ExpectedPush & { readonly dueAtMs: number })[]
   /** The ids of new parcels. */
   readonly created: Set<number>
-  /** The parcels that change, as they are from now on, by id. */
+  /** The changed parcels in their new state, by id. */
   readonly parcels: Map<number, ParcelState>
-  /** Every status that was the latest of a parcel at some time during the batch. */
+  /** Every status that some parcel had as its latest during the batch. */
   readonly statuses: Set<string>
   /** The ids of parcels whose poll has ended. */
   readonly released: number[]
@@ -99,7 +98,7 @@ export interface ChangeSet {
   readonly recorded: readonly Recorded[]
   /** The ids that follow the last ones used here. */
   readonly next: NextNumbers
-  /** What the observations show of the carrier's scan rate; learnt after the commit. */
+  /** What the observations show about the carrier's scan rate; it is learnt after the commit. */
   readonly scanSamples: readonly ScanSample[]
   /** The event times, epoch milliseconds, of entries that a poll reported first. */
   readonly foundByPoll: readonly number[]

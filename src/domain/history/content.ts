@@ -30,20 +30,20 @@ function encode(sighting: Content, extra: RawMembers): string {
   })
 }
 
-/** Reads what `encodeContent` wrote; not checked. */
+/** Reads the result of `encodeContent`, without checking it. */
 export function decodeContent(json: string): Content {
   return JSON.parse(json) as Content
 }
 
 /**
- * The sighting without unknown members, as JSON with sorted keys. The last criterion for which sightings are one entry (DOMAIN 2.3):
- * members that change must not split an entry.
+ * The sighting without unknown members, as JSON with sorted keys. It is the last criterion for which sightings are one entry (DOMAIN 2.3),
+ * because members that change must not split an entry.
  */
 export function canonicalSighting(sighting: Sighting, content: string = encodeContent(sighting)): string {
   return `{"content":${content},"eventTimestamp":${JSON.stringify(sighting.instant.text)}}`
 }
 
-/** The whole sighting as JSON with sorted keys: the last criterion for which of several sightings is shown (DOMAIN 2.5). */
+/** The whole sighting as JSON with sorted keys. It is the last criterion for which of several sightings is shown (DOMAIN 2.5). */
 export function wholeSighting(sighting: Sighting, content: string): string {
   const { extra } = sighting
   return canonicalSighting(sighting, extra.length === 0 ? content : encode(sighting, extra))

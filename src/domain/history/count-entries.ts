@@ -3,14 +3,14 @@ import { groupOf, keyOf, type Sighting } from './status-entry.ts'
 /** A lower bound for the number of entries of a set of sightings, kept without deriving them. More sightings never lower it. */
 export interface EntryCount {
   add(sighting: Sighting): void
-  /** The number of entries that the sightings added so far make at least. */
+  /** The sightings added so far make at least this many entries. */
   atLeast(): number
 }
 
 interface Group {
   readonly instants: Set<number>
-  readonly places: Set<string>
-  readonly instantsAtPlaces: Set<string>
+  readonly locations: Set<string>
+  readonly instantsAtLocations: Set<string>
 }
 
 /**
@@ -24,19 +24,19 @@ export function createEntryCount(): EntryCount {
     add(sighting) {
       const id = groupOf(sighting)
       const known = groups.get(id)
-      const group = known ?? { instants: new Set(), places: new Set(), instantsAtPlaces: new Set() }
+      const group = known ?? { instants: new Set(), locations: new Set(), instantsAtLocations: new Set() }
       if (known === undefined) groups.set(id, group)
       const before = known === undefined ? 0 : entriesOf(group)
       const { atMs, whole, location } = keyOf(sighting)
       if (!whole) group.instants.add(atMs)
-      if (location !== '') group.places.add(location)
-      if (!whole && location !== '') group.instantsAtPlaces.add(`${atMs} ${location}`)
+      if (location !== '') group.locations.add(location)
+      if (!whole && location !== '') group.instantsAtLocations.add(`${atMs} ${location}`)
       count += entriesOf(group) - before
     },
     atLeast: () => count,
   }
 }
 
-function entriesOf({ instants, places, instantsAtPlaces }: Group): number {
-  return Math.max(1, instants.size, places.size, instantsAtPlaces.size)
+function entriesOf({ instants, locations, instantsAtLocations }: Group): number {
+  return Math.max(1, instants.size, locations.size, instantsAtLocations.size)
 }

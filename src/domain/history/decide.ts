@@ -27,7 +27,7 @@ import type { BatchNeeds, Snapshot } from './snapshot.ts'
 /**
  * Decides what a batch of observations changes, as data: pure and without a clock. Each observation sees what earlier ones created or
  * joined; histories, but not ids, are independent of the order within the batch. An observation that cannot be recorded is refused alone
- * and changes nothing else. `needs`: the snapshot lacks this; load it and decide the batch again.
+ * and changes nothing else. `needs`: the snapshot lacks this data; load it and decide the batch again.
  */
 export function decide(
   snapshot: Snapshot,
@@ -93,7 +93,7 @@ function decidePush(batch: BatchState, push: IncomingPush, digest: string, rules
   const { observation } = reading
   const eventAtMs = observation.sighting.instant.atMs
   if (eventAtMs < push.receivedAtMs - rules.historyRetentionMs) {
-    // Kept once, but `expired` each time it comes, because it is no duplicate of anything recorded (DOMAIN 5.4).
+    // It is kept once, but its outcome is `expired` each time it comes, because it is no duplicate of anything recorded (DOMAIN 5.4).
     keepUnrecorded(batch, { push, digest, state: 'expired', reason: null })
     return { outcome: { kind: 'expired' }, touched: [] }
   }
@@ -145,7 +145,7 @@ function afterPush(draft: ParcelDraft, { receivedAtMs }: IncomingPush, eventAtMs
 }
 
 interface Found {
-  /** Null: the parcels it names do not fit into one. */
+  /** Null: the parcels it names exceed the limit of one parcel. */
   readonly draft: ParcelDraft | null
   readonly join: DraftJoin | null
   readonly isNew: boolean

@@ -4,7 +4,7 @@ import { canonicalSighting, wholeSighting } from './content.ts'
 import { type KeptSighting, sightingId } from './sightings.ts'
 import { groupOf, joinedKey, keyOf, keysFit, precisionRank, type SightingKey, type Texts } from './status-entry.ts'
 
-/** One status of a parcel, derived from all the sightings of it (DOMAIN 2). */
+/** One status of a parcel, derived from all its sightings (DOMAIN 2). */
 export interface Entry {
   readonly status: string
   readonly detailedStatus: string
@@ -17,7 +17,7 @@ export interface Entry {
   /** By lower-case language tag. */
   readonly texts: Readonly<Record<string, Texts>>
   readonly extra: RawMembers
-  /** Its place in the order in which the entries of its group were founded, from 0. */
+  /** Its number in the order in which the entries of its group were founded, from 0. */
   readonly founding: number
   /** Its sightings, in the order they joined; never empty. */
   readonly members: readonly KeptSighting[]
@@ -26,7 +26,7 @@ export interface Entry {
 }
 
 interface Founding {
-  /** Its place in the order of founding, from 0. */
+  /** Its number in the order of founding, from 0. */
   readonly nth: number
   readonly members: KeptSighting[]
   readonly listings: Set<number>
@@ -59,7 +59,7 @@ function deriveGroup(group: readonly KeptSighting[]): readonly Entry[] {
   const [lone] = group
   if (lone !== undefined && group.length === 1) return [presentLone(lone)]
   const founded: Founding[] = []
-  // By their location so far. The sightings of a large group differ in location, so this avoids comparing each with all.
+  // Foundings by their location so far. The sightings of a large group differ in location, so this avoids comparing each with all.
   const located = new Map<string, Founding[]>()
   const at = (location: string): Founding[] => {
     const there = located.get(location) ?? []
@@ -102,7 +102,9 @@ function listingsOf(kept: KeptSighting): Set<number> {
   return new Set(kept.listing === 0 ? [] : [kept.listing])
 }
 
-/** The order in which sightings of a group join (DOMAIN 2.3). The listing comes last, so copies of it would join side by side. */
+/**
+ * The order in which sightings of a group join (DOMAIN 2.3). The listing is compared last, so that copies of it would join side by side.
+ */
 function compareJoining(a: KeptSighting, b: KeptSighting): number {
   const aKey = keyOf(a.sighting)
   const bKey = keyOf(b.sighting)
@@ -119,7 +121,7 @@ function compareKeys(a: SightingKey, b: SightingKey): number {
   return Number(a.whole) - Number(b.whole) || a.atMs - b.atMs || compareBytes(a.location, b.location)
 }
 
-/** The values of an entry (DOMAIN 2.5): those of the last-asked poll that gives them, else those of the pushes. */
+/** The values of an entry (DOMAIN 2.5): from the last-asked poll that gives them, else from the pushes. */
 function presentEntry(members: readonly KeptSighting[], founding: number): Entry {
   const [first] = members
   if (first !== undefined && members.length === 1) return presentLone(first, founding)
@@ -161,7 +163,7 @@ function presentLone(kept: KeptSighting, founding = 0): Entry {
   }
 }
 
-/** The last-asked first; of those asked at the same time, the bytewise greatest first. */
+/** Orders the last-asked sighting first, and the bytewise greatest first among those asked at the same time. */
 function compareLastAsked(a: KeptSighting, b: KeptSighting): number {
   return b.askedAtMs - a.askedAtMs || compareBytes(wholeSighting(b.sighting, b.content), wholeSighting(a.sighting, a.content))
 }
@@ -200,24 +202,24 @@ export function instantsTie(entries: readonly Entry[]): boolean {
 export function orderHistory(entries: readonly Entry[], orderAnswer: readonly string[]): readonly Entry[] {
   const byInstant = entries.toSorted((a, b) => b.atMs - a.atMs)
   if (!instantsTie(byInstant)) return byInstant
-  const places = new Map(orderAnswer.map((id, place) => [id, place]))
-  const ranked = byInstant.map((entry) => ({ entry, place: placeOf(entry, places) }))
+  const indexes = new Map(orderAnswer.map((id, index) => [id, index]))
+  const ranked = byInstant.map((entry) => ({ entry, index: indexOf(entry, indexes) }))
   return ranked.sort(compareRanked).map(({ entry }) => entry)
 }
 
 interface Ranked {
   readonly entry: Entry
   /** Its index in the order answer; -1: not in it. */
-  readonly place: number
+  readonly index: number
 }
 
-function placeOf(entry: Entry, places: ReadonlyMap<string, number>): number {
-  return entry.members.reduce((found, kept) => Math.max(found, places.get(sightingId(kept)) ?? -1), -1)
+function indexOf(entry: Entry, indexes: ReadonlyMap<string, number>): number {
+  return entry.members.reduce((found, kept) => Math.max(found, indexes.get(sightingId(kept)) ?? -1), -1)
 }
 
 function compareRanked(a: Ranked, b: Ranked): number {
   if (a.entry.atMs !== b.entry.atMs) return b.entry.atMs - a.entry.atMs
-  if (a.place !== b.place) return a.place - b.place
+  if (a.index !== b.index) return a.index - b.index
   return (
     compareBytes(a.entry.detailedStatus, b.entry.detailedStatus) ||
     compareBytes(a.entry.status, b.entry.status) ||
@@ -236,7 +238,7 @@ export function languagesOf(entry: Entry): readonly string[] {
   return Object.keys(entry.texts).sort(compareBytes)
 }
 
-/** How an observation changed one entry; `entry` is as it stands now (CONTRACT, the feed). */
+/** How an observation changed one entry; `entry` is its present state (CONTRACT, the feed). */
 export interface EntryChange {
   /**
    * `entry`: it is new. `update`: answers show it differently. `united`: it was two or more entries, or parts of them. `split`: it was part
@@ -246,7 +248,7 @@ export interface EntryChange {
   readonly entry: Entry
 }
 
-/** Compares two derivations of the same groups; the later one must hold every sighting of the earlier. */
+/** Compares two derivations of the same groups. The later one must hold every sighting of the earlier one. */
 export function diffEntries(before: readonly Entry[], after: readonly Entry[]): readonly EntryChange[] {
   if (before.length === 0) return after.map((entry) => ({ kind: 'entry', entry }))
   const formerOf = new Map(before.flatMap((entry) => entry.members.map((kept) => [sightingId(kept), entry] as const)))

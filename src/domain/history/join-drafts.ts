@@ -16,8 +16,8 @@ export interface DraftJoin {
 }
 
 /**
- * Joins parcels that proved to be one (DOMAIN 1.4). The first, which is the oldest, survives. Null: together they exceed what a parcel may
- * hold (DOMAIN 1.6), or not all is loaded yet.
+ * Joins parcels that turned out to be one (DOMAIN 1.4). The first, which is the oldest, survives. Null: together they exceed the limit of
+ * one parcel (DOMAIN 1.6), or not all is loaded yet.
  */
 export function joinDrafts(
   batch: BatchState,
@@ -28,7 +28,7 @@ export function joinDrafts(
   const drafts = parcelIds.map((parcelId) => draftOf(batch, parcelId))
   const origins = drafts.flatMap((draft) => draft.origins).sort((a, b) => a - b)
   if (drafts.some(({ whole }) => !whole)) {
-    // Parts of the parcels already show that they exceed the limit; by how much does not matter.
+    // The loaded parts of the parcels already exceed the limit; by how much does not matter.
     const key = joinKey(origins)
     if (!batch.snapshot.overfull.has(key)) batch.missing.joins.set(key, origins)
     return null
@@ -38,7 +38,7 @@ export function joinDrafts(
   const held = drafts.map((draft) => ({ state: draft.state, sightings: allSightings(batch, draft) }))
   const { kept, shared } = uniteSightings(held.map(({ sightings }) => sightings))
   const entries = deriveEntries(mergeSightings(kept, sightingsOf(observation), () => 0, nowMs).kept).length
-  // A parcel that already exceeds the limit, from before there was one, may keep what it has.
+  // A parcel that exceeded the limit before there was one may keep what it has.
   const entriesMax = states.reduce((most, { entryCount }) => Math.max(most, entryCount), ENTRIES_MAX)
   if (entries > entriesMax || (entries > ENTRIES_MAX && entries > deriveEntries(kept).length)) return null
 
@@ -92,7 +92,7 @@ function joinStates(survivor: ParcelState, other: ParcelState): ParcelState {
   }
 }
 
-/** The later entry. If both have the same one, when the first of them learnt of it counts. */
+/** The later entry. Of two equal ones, the one that the relay learnt of first. */
 function later(a: LatestEntry | null, b: LatestEntry | null): LatestEntry | null {
   if (a === null || b === null) return a ?? b
   return a.atMs > b.atMs || (a.atMs === b.atMs && countsFromMs(a) <= countsFromMs(b)) ? a : b

@@ -6,7 +6,10 @@ import { joinKey, type Needs, onlyNeeds, type StoredSnapshot } from './snapshot.
 /** A set of parcels to be joined that is being loaded. */
 export interface JoinLoad {
   readonly key: string
-  /** The stretches left to load, in order. A stretch is loaded together; its last parcel may push the entries above the limit. */
+  /**
+   * The stretches left to load, in order. The parcels of a stretch are loaded together; only the last of them may push the entries above
+   * the limit.
+   */
   readonly stretches: readonly (readonly number[])[]
   /** The maximum of entries of the joined parcel. */
   readonly entriesMax: number
@@ -45,8 +48,8 @@ export function joinNeeds(joins: readonly JoinLoad[], { parcels }: StoredSnapsho
 }
 
 /**
- * Goes on after the needs of `joinNeeds` were loaded. A set whose loaded parcels already have too many entries for one parcel is marked as overfull, and
- * the rest of it is not loaded.
+ * Continues after the needs of `joinNeeds` were loaded. If the loaded parcels of a set already have too many entries for one parcel, marks
+ * the set as overfull and does not load the rest of it.
  */
 export function continueJoins(
   joins: readonly JoinLoad[],

@@ -26,11 +26,11 @@ import { type KeptBody, secondOf } from './snapshot.ts'
 
 /** The parcel that an observation is about, and how the observation changes it apart from its history. */
 export interface Subject {
-  /** As the observation leaves it, apart from its history. */
+  /** The parcel as the observation leaves it, apart from its history. */
   readonly draft: ParcelDraft
-  /** When its next poll was due before, epoch milliseconds; null: none was planned. */
+  /** When its next poll was due before, epoch milliseconds; null: no poll was planned. */
   readonly plannedMs: number | null
-  /** Whether this observation joined it from several parcels, which fit into one. */
+  /** Whether this observation joined it from several parcels, which together respect the limit of one. */
   readonly isJoined: boolean
   /** Identifiers that are new to it, or newly known to be tracking ids. */
   readonly newNames: readonly IdentifierState[]
@@ -38,7 +38,6 @@ export interface Subject {
   readonly body: KeptBody | null
 }
 
-/** What an observation adds to a parcel. */
 export interface MergedObservation {
   readonly draft: ParcelDraft
   readonly sightings: readonly KeptSighting[]
@@ -60,7 +59,7 @@ export function mergeObservation(
   const { draft, isJoined } = subject
   const { state } = draft
   const { observation } = source
-  // A push of a parcel that stays one can only change its own second of the history.
+  // A push of a parcel that is not being joined can only change its own second of the history.
   const second = observation.kind === 'push' && !isJoined ? secondOf(observation.sighting.instant.atMs) : null
   const before = second === null ? allSightings(batch, draft) : sightingsInSecond(batch, draft, second)
   // Oldest first, so that what happened first is numbered and relayed first.
@@ -68,7 +67,7 @@ export function mergeObservation(
   const entriesBefore = deriveEntries(before)
   const entries = changed.length === 0 ? entriesBefore : deriveEntries(kept)
   const entryCount = second === null ? entries.length : state.entryCount + entries.length - entriesBefore.length
-  // Whether joined parcels fit into one was checked before.
+  // The join has already checked that the parcels respect the limit of one.
   const isTooLarge = !isJoined && entryCount > ENTRIES_MAX && entries.length > entriesBefore.length
   if (isTooLarge) return 'parcel_full'
 
@@ -84,7 +83,7 @@ export function mergeObservation(
   const sightings = withReported(changed, events)
   const answered = observation.kind === 'poll' ? keepAnswer(batch, draft, observation) : null
   const after = { ...(answered?.draft ?? draft), seconds: secondsAfter(draft, second, kept, sightings) }
-  // Changes of entries and joins report the whole parcel too, so it needs its own update only without them.
+  // Changes of entries and joins report the whole parcel too. It needs an update of its own only without them.
   const isUnreported = changes.length === 0 && !isJoined
   const mayDiffer = observation.kind === 'poll' || changed.length > 0
   const isUpdated = isUnreported && isParcelChanged(batch, subject, { mayDiffer, entriesBefore, after, entries })
@@ -103,14 +102,17 @@ export function mergeObservation(
 }
 
 interface Comparison {
-  /** Whether the observation added anything that could show outside the entries. */
+  /** Whether the observation added anything that may be visible outside the entries. */
   readonly mayDiffer: boolean
   readonly entriesBefore: readonly Entry[]
   readonly after: ParcelDraft
   readonly entries: readonly Entry[]
 }
 
-/** Whether answers about the parcel change apart from the content of its entries: its identifiers, their order, or its values as a whole. */
+/**
+ * Whether answers about the parcel change in anything but the content of its entries: its identifiers, their order, or its values as a
+ * whole.
+ */
 function isParcelChanged(
   batch: BatchState,
   { draft, newNames }: Subject,
@@ -170,7 +172,7 @@ function memoized<Value>(make: () => Value): () => Value {
   }
 }
 
-/** Adds a polled answer to those that are kept. Null: it is older than everything kept. */
+/** Adds a polled answer to the kept ones. Null: it is older than all of them. */
 function keepAnswer(
   batch: BatchState,
   draft: ParcelDraft,
@@ -195,8 +197,8 @@ function orderEntries(batch: BatchState, draft: ParcelDraft, entries: readonly E
 }
 
 /**
- * What an answer shows besides its entries: their order, and the values of the parcel as a whole. For the entries of only one second it
- * shows a part of that, which changes exactly when the observation of that second changes the whole.
+ * The part of an answer that is not its entries: their order, and the values of the parcel as a whole. Given the entries of only one
+ * second, it returns a part of that, which changes exactly when the whole does.
  */
 function envelopeOf(batch: BatchState, draft: ParcelDraft, entries: readonly Entry[]): string {
   const ordered = orderEntries(batch, draft, entries)

@@ -10,7 +10,7 @@ import type { ParcelState } from './parcel-state.ts'
 import type { RecordRules } from './record-rules.ts'
 import { NO_PARCEL, pushKey } from './snapshot.ts'
 
-/** An observation that was decided, ready to be noted in the batch. */
+/** A decided observation, ready to be noted in the batch. */
 export interface Decided {
   readonly subject: Subject
   readonly source: ObservationSource
@@ -31,7 +31,7 @@ export function noteJoin(batch: BatchState, { join, feed }: DraftJoin): void {
   }
 }
 
-/** Notes what an observation changed, for the store and for later observations of the batch. Returns its outcome. */
+/** Notes the changes of an observation, for the store and for later observations of the batch. Returns its outcome. */
 export function noteMerge(batch: BatchState, decided: Decided, rules: RecordRules): Recorded {
   const { subject, source, merged, touched } = decided
   const { draft, changes, answer } = merged
@@ -79,12 +79,18 @@ function writeEvents({ snapshot, nowMs }: BatchState, writes: WriteSet, { events
   return queued
 }
 
-/** The carrier's time is not our clock: an entry that it dates ahead counts from when the relay learns of it, which is now (DOMAIN 6.1). */
+/**
+ * Returns the time from which an entry counts. The carrier's time is not our clock: an entry that it dates ahead counts from when the relay
+ * learns of it, which is now (DOMAIN 6.1).
+ */
 function countsAtMs({ atMs }: { readonly atMs: number }, nowMs: number): number {
   return Math.min(atMs, nowMs)
 }
 
-/** Whether the push of a polled entry was missed can be said only after the grace. Backfill is never a missed push (DOMAIN 6.6). */
+/**
+ * Notes that pushes of polled entries are expected. Whether such a push was missed can be said only after the grace. Backfill is never a
+ * missed push (DOMAIN 6.6).
+ */
 function expectPushes(writes: WriteSet, { events }: MergedObservation, nowMs: number, missedPushGraceMs: number): void {
   for (const { event, entry, reported } of events) {
     if (event.kind !== 'entry' || reported?.audience.kind === 'backfill') continue
@@ -93,7 +99,9 @@ function expectPushes(writes: WriteSet, { events }: MergedObservation, nowMs: nu
   }
 }
 
-/** Marks a parcel as full. Called with the one that would have survived when parcels do not fit into one; undefined: there is none. */
+/**
+ * Marks a parcel as full. Called with the one that would have survived a join of parcels that exceed the limit; undefined: there is none.
+ */
 export function flagFull(batch: BatchState, parcelId: number | undefined): void {
   if (parcelId === undefined) return
   const draft = draftOf(batch, parcelId)
@@ -120,7 +128,7 @@ function duplicateInBatch(batch: BatchState, parcelId: number, digest: string): 
   return batch.kept.get(digest)?.find((one) => survivorOf(batch, one.parcelId) === parcelId)?.inboxId
 }
 
-/** Counts a push that arrived again. If it was already stored under an id of its own, that row is dropped. */
+/** Counts a push that arrived again. If it was stored under an id of its own, that row is dropped. */
 export function noteDuplicate(batch: BatchState, { inboxId }: IncomingPush, twin: number): Recorded {
   const writes = currentWrites(batch)
   writes.duplicates.push(twin)

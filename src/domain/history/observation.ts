@@ -1,6 +1,5 @@
 import type { Sighting } from './status-entry.ts'
 
-/** Why a verified body is no event (DOMAIN 5.3, 1.6; FAULTS 2). */
 export type QuarantineReason = (typeof QUARANTINE_REASONS)[number]
 
 export const QUARANTINE_REASONS = [
@@ -19,11 +18,13 @@ export const QUARANTINE_REASONS = [
 export interface PushObservation {
   readonly kind: 'push'
   readonly sighting: Sighting
-  /** `encodeContent(sighting)` */
   readonly content: string
   /** 1 to 100, folded, no duplicates, in the order given. */
   readonly trackingIds: readonly string[]
-  /** How many of its texts could not be kept: of another type, without a language tag, or replaced by a later one of the same tag (DOMAIN 4.1). */
+  /**
+   * How many of its texts were dropped: they were of another type, had no language tag, or were replaced by a later one of the same tag
+   * (DOMAIN 4.1).
+   */
   readonly textsDropped: number
 }
 
@@ -45,10 +46,11 @@ export interface PollObservation {
   /** Unknown members of the answer: name to JSON text, in the order received. */
   readonly extra: readonly (readonly [name: string, json: string])[]
   /**
-   * How many entries and identifiers were skipped as invalid. If any were, the answer decides neither multiplicity nor order (DOMAIN 6.7).
+   * How many entries and identifiers were skipped as invalid. If there were any, the answer decides neither multiplicity nor order (DOMAIN
+   * 6.7).
    */
   readonly skipped: number
-  /** How many texts of the entries that were not skipped could not be kept, because they are of another type. */
+  /** How many texts of the other entries were dropped because they are of another type. */
   readonly textsDropped: number
 }
 

@@ -7,30 +7,29 @@ import type { AnswerSource } from './pull-response.ts'
 import { type KeptSighting, mergeSightings, sightingId, sightingsOf } from './sightings.ts'
 
 /**
- * What is kept of a polled answer besides its sightings. Answers in one language with equal bytes count as one, asked when the last of them
+ * The record of a polled answer, without its sightings. Answers in one language with equal bytes count as one, asked when the last of them
  * was.
  */
 export interface KeptAnswer {
   readonly language: string
   readonly askedAtMs: number
-  /** SHA-256 of the body in hexadecimal; compared wherever the greatest bytes decide. */
+  /** SHA-256 of the body in hexadecimal. It is compared where the rule says that the greatest bytes decide. */
   readonly digest: string
   readonly entryCount: number
-  /** Whether items were skipped. If so it decides neither multiplicity nor order (DOMAIN 6.7). */
+  /** Whether items were skipped. If so, the answer decides neither multiplicity nor order (DOMAIN 6.7). */
   readonly flawed: boolean
   readonly trackingIds: readonly string[]
   readonly distributionType: string | null
   readonly extra: RawMembers
 }
 
-/** The record to keep of a polled answer. */
 export function keptAnswer(poll: PollObservation): KeptAnswer {
   const { language, askedAtMs, trackingIds, distributionType, extra } = poll
   const digest = createHash('sha256').update(poll.body).digest('hex')
   return { language, askedAtMs, digest, entryCount: poll.sightings.length, flawed: poll.skipped > 0, trackingIds, distributionType, extra }
 }
 
-/** Orders answers, the last-asked first; those asked at the same time by digest, then by language. */
+/** Orders answers, the last-asked first, and those asked at the same time by digest, then by language. */
 function compareLastAskedAnswer(a: KeptAnswer, b: KeptAnswer): number {
   return b.askedAtMs - a.askedAtMs || compareBytes(b.digest, a.digest) || compareBytes(b.language, a.language)
 }
@@ -54,9 +53,8 @@ export interface KeptAnswers {
 }
 
 /**
- * Selects the answers to keep: the one that decides the order and, in each language, those last asked and the last one that names a
- * distribution type. An answer that is left out decides nothing, now or later, unless it is polled again, so it does not matter when it is
- * dropped.
+ * Selects the answers to keep: the one that decides the order and, in each language, the last-asked ones and the last one that names a
+ * distribution type. Any other answer decides nothing, now or later, unless it is polled again, so it does not matter when it is dropped.
  */
 export function keepAnswers(all: readonly KeptAnswer[]): KeptAnswers {
   const answers = [
@@ -76,12 +74,12 @@ export function keepAnswers(all: readonly KeptAnswer[]): KeptAnswers {
   return { kept: answers.filter((answer) => lasting.has(answer)), order }
 }
 
-/** Identifies an answer: those in one language with equal bytes are the same. */
+/** Identifies an answer: two in one language with equal bytes are the same. */
 export function answerId({ language, digest }: Pick<KeptAnswer, 'language' | 'digest'>): string {
   return `${language}/${digest}`
 }
 
-/** The values of a parcel as a whole (DOMAIN 2.5): those of the last-asked poll that gives them, else those of the pushes. */
+/** The values of a parcel as a whole (DOMAIN 2.5): from the last-asked poll that gives them, else from the pushes. */
 export function presentParcel(entries: readonly Entry[], answers: readonly KeptAnswer[], trackingIds: readonly string[]): AnswerSource {
   const lastAsked = answers.toSorted(compareLastAskedAnswer)
   const polled = lastAsked.find((answer) => answer.distributionType !== null)?.distributionType

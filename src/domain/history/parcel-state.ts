@@ -5,13 +5,16 @@ import type { KeptSighting } from './sightings.ts'
 /** The newest entry of a parcel. Times are epoch milliseconds. */
 export interface LatestEntry {
   readonly status: string
-  /** The carrier's time of it, which orders histories. */
+  /** The carrier's time, which orders histories. */
   readonly atMs: number
-  /** When the relay learnt of it, if that was before `atMs`: the carrier's time is not our clock, so this counts instead (DOMAIN 6.1). */
+  /**
+   * When the relay learnt of it, if that was before `atMs`. It then counts instead, because the carrier's time is not our clock (DOMAIN
+   * 6.1).
+   */
   readonly learntAtMs?: number
 }
 
-/** The newest entry as a parcel's latest from now on: an entry that was the latest before keeps the time at which it was learnt of. */
+/** The newest entry as a parcel's latest. An entry that was the latest before keeps the time at which it was learnt of. */
 export function latestEntry(entry: LatestEntry, before: LatestEntry | null, nowMs: number): LatestEntry {
   const { status, atMs } = entry
   // The same entry may be dated a little differently by another source.
@@ -20,7 +23,10 @@ export function latestEntry(entry: LatestEntry, before: LatestEntry | null, nowM
   return learntAtMs < atMs ? { status, atMs, learntAtMs } : { status, atMs }
 }
 
-/** The time from which an entry counts wherever a time schedules, ages or teaches: the earlier of its time and when it was learnt of. */
+/**
+ * The time at which an entry counts as having happened, for schedules, ages and learning: the earlier of its time and when it was learnt
+ * of.
+ */
 export function countsFromMs({ atMs, learntAtMs }: LatestEntry): number {
   return learntAtMs ?? atMs
 }
@@ -32,7 +38,7 @@ export interface ParcelState {
   readonly watchedAtMs: number | null
   /** The earliest `eventTime` of its pushes; null: there were none. */
   readonly firstPushedAtMs: number | null
-  /** The last push, question of an app, or order to watch it. */
+  /** When it was last pushed, asked for by an app, or ordered to be watched. */
   readonly activatedAtMs: number
   readonly entryCount: number
   /** The newest entry; null: it has none. */
@@ -43,7 +49,7 @@ export interface ParcelState {
   readonly failures: number
   readonly nextPollAtMs: number | null
   readonly stopped: 'delivered' | 'stale' | 'unknown' | 'unwatched' | null
-  /** It reached the maximum number of entries. */
+  /** Whether it reached the maximum number of entries. */
   readonly full: boolean
 }
 
@@ -73,13 +79,13 @@ export interface JoinedParcel {
 
 /** Parcels that proved to be one (DOMAIN 1.4). */
 export interface ParcelJoin {
-  /** The parcel that survives, as it was. */
+  /** The surviving parcel, as it was. */
   readonly survivor: JoinedParcel
   /** The parcels that are joined to it, in order, each with the sequence of its join event. */
   readonly others: readonly (JoinedParcel & { readonly sequence: number })[]
-  /** The survivor, as it is from now on. */
+  /** The surviving parcel after the join. */
   readonly parcel: ParcelState
-  /** The sightings that more than one of them had, as they are kept from now on. */
+  /** The sightings that more than one of them had, as they are kept after the join. */
   readonly shared: readonly KeptSighting[]
   readonly nowMs: number
 }
@@ -88,14 +94,14 @@ export interface ParcelJoin {
 export interface IdentifierState {
   readonly value: string
   readonly parcelId: number
-  /** Whether the carrier listed it in `trackingIds`; false: an app or operator asked for it. */
+  /** Whether the carrier listed it in `trackingIds`; false: an app or an operator asked for it. */
   readonly isTrackingId: boolean
 }
 
-/** Everything that an answer about a parcel is made from. */
+/** Everything that answers about a parcel are made from. */
 export interface ParcelView {
   readonly parcelId: number
-  /** Rises with everything that changes an answer about the parcel. Always 0 where one process writes the store. */
+  /** Rises whenever an answer about the parcel changes. Always 0 where one process writes the store. */
   readonly version: number
   /** Newest first (DOMAIN 3). */
   readonly entries: readonly Entry[]
@@ -108,6 +114,6 @@ export interface ParcelView {
   readonly watched: boolean
   /** The carrier has never reported on it, and answered to the last poll that it does not know it. */
   readonly unknownToCarrier: boolean
-  /** Languages that were fetched, and since then no entry without them was added: they are not fetched again (DOMAIN 4.2). */
+  /** Languages that were fetched, unless an entry without them was added since. They are not fetched again (DOMAIN 4.2). */
   readonly languagesAsked: readonly string[]
 }

@@ -21,7 +21,7 @@ const ENTRY_MEMBERS = new Set([
 ])
 const ANSWER_MEMBERS = new Set(['statuses', 'trackingIds', 'distributionType'])
 
-/** What the request and the headers of the answer say. */
+/** The facts that the request and the headers of the answer give. */
 export interface AnswerContext {
   /** The identifier that the request named. */
   readonly asked: string
@@ -118,7 +118,7 @@ function droppedTexts(item: unknown): number {
   return texts.filter((text) => text !== undefined && text !== null && typeof text !== 'string').length
 }
 
-/** What an answer is made from. */
+/** Everything that an answer is made from. */
 export interface AnswerSource {
   /** Newest first. */
   readonly entries: readonly Entry[]
@@ -207,7 +207,7 @@ function contentLanguages(used: ReadonlySet<string>, languages: readonly string[
   return [...languages.filter((language) => used.has(language)), ...[...used].filter((language) => !languages.includes(language)).sort()]
 }
 
-/** Whether some entry has no text in a language, neither under its exact tag nor under its primary subtag (DOMAIN 4.2). */
+/** Whether some entry lacks a text in a language, both under its exact tag and under its primary subtag (DOMAIN 4.2). */
 export function isLanguageMissing(entries: readonly Entry[], language: string): boolean {
   const primary = primarySubtag(language)
   return entries.some((entry) => entry.texts[language] === undefined && entry.texts[primary] === undefined)

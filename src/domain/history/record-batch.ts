@@ -9,16 +9,15 @@ export interface RecordBatch {
   readonly digests: readonly string[]
 }
 
-/** A batch with the digests of its pushes. */
 export function recordBatch(observations: readonly Incoming[], nowMs: number): RecordBatch {
   return { nowMs, observations, digests: observations.map((one) => (one.kind === 'push' ? pushDigest(one.body) : '')) }
 }
 
 /**
- * Identifies a pushed body after its bytes are deleted: the first 12 bytes of its SHA-256, as Latin-1 text, compared only within a parcel
- * (DOMAIN 5.4).
+ * Identifies a pushed body after its bytes are deleted: the first 12 bytes of its SHA-256, as Latin-1 text. It is compared only within a
+ * parcel (DOMAIN 5.4).
  */
 function pushDigest(body: Uint8Array): string {
-  // As text, because the platform takes three times as long to return a buffer.
+  // The digest is read as text because the platform takes three times as long to return a buffer.
   return hash('sha256', body, 'binary').slice(0, 12)
 }

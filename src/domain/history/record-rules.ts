@@ -1,6 +1,6 @@
 import type { CadencePolicy } from '../polling/cadence.ts'
 
-/** The settings that decide what recording does; durations in milliseconds. */
+/** The settings that recording obeys; durations in milliseconds. */
 export interface RecordRules {
   readonly cadence: CadencePolicy
   readonly missedPushGraceMs: number

@@ -13,7 +13,7 @@ export interface IncomingPoll {
 /** An observation on its way to be recorded. */
 export type Incoming = IncomingPush | IncomingPoll
 
-/** The outcome of one observation. For a push each of them means that it is durable. */
+/** The outcome of one observation. Whichever it is, a push with an outcome is durable. */
 export type RecordOutcome =
   | {
       readonly kind: 'recorded'
@@ -22,7 +22,7 @@ export type RecordOutcome =
       readonly newEntries: number
       /** How many deliveries were queued for it. */
       readonly queued: number
-      /** What was odd about it; each is counted. Absent: nothing was. */
+      /** The oddities of the observation, each of which is counted. Absent: there were none. */
       readonly anomalies?: readonly Anomaly[]
     }
   | { readonly kind: 'duplicate' }
@@ -33,13 +33,13 @@ export type RecordOutcome =
    */
   | { readonly kind: 'expired' }
 
-/** What recording a batch came to. */
+/** The result of recording a batch. */
 export interface BatchReport {
   /** Same length and order as the batch. */
   readonly outcomes: readonly RecordOutcome[]
   /** The ids of all parcels whose answers may have changed, including those that were joined to others. */
   readonly touchedParcels: readonly number[]
-  /** Parcels were joined, so waiting deliveries may have another place in the order of their parcel; absent: none were. */
+  /** Parcels were joined, so the order of their waiting deliveries may have changed; absent: none were joined. */
   readonly joined?: true
   /** How long the transaction took, including its commit. */
   readonly durationMs: number
@@ -49,6 +49,4 @@ export interface BatchReport {
  * The outcome of reprocessing a push of the inbox. `settled`: it was recorded before. `body_gone`: its bytes are no longer kept. `unknown`:
  * there is no such push.
  */
-export type Reprocessed =
-  /** The report of recording this one push. */
-  { readonly kind: 'done'; readonly report: BatchReport } | { readonly kind: 'unknown' | 'settled' | 'body_gone' }
+export type Reprocessed = { readonly kind: 'done'; readonly report: BatchReport } | { readonly kind: 'unknown' | 'settled' | 'body_gone' }

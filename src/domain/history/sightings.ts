@@ -6,25 +6,25 @@ import type { PollObservation, PushObservation } from './observation.ts'
 import { groupOf, keyOf, type Sighting } from './status-entry.ts'
 
 /**
- * A sighting as it is kept. Of equal listings (a listing is all that one observation says of a group) only one is kept, whatever its
- * unknown members: the last asked, then the bytewise greatest. docs/merge-proof.md proves that those asked earlier change nothing.
+ * A sighting as it is kept. A listing is everything that one observation says of a group. Of equal listings only one is kept, whatever its
+ * unknown members: the last-asked, then the bytewise greatest. docs/merge-proof.md proves that the earlier ones change nothing.
  */
 export interface KeptSighting {
   readonly sighting: Sighting
   /** `encodeContent(sighting)`, which leaves out unknown members. */
   readonly content: string
   /**
-   * Identifies the sightings of its group that one observation listed together, and so knows to be different entries. 0: it was the only
+   * Identifies the sightings of its group that one observation listed together, and so declared to be different entries. 0: it was the only
    * one. Otherwise a 48-bit digest of the listing without unknown members, so that equal listings of two observations are one.
    */
   readonly listing: number
-  /** Place among equal keys of the same listing, counted from the oldest (DOMAIN 2.3). */
+  /** Its number among sightings of the same listing with equal keys, counted from the oldest (DOMAIN 2.3). */
   readonly ordinal: number
   /** When it was last polled, epoch milliseconds; 0 for a push. */
   readonly askedAtMs: number
   /** When the relay learnt of it: a sequence number. */
   readonly sequence: number
-  /** The same as a time, epoch milliseconds; null: before the relay kept it. No later poll changes it. */
+  /** The same as a time, epoch milliseconds; null: the relay did not keep it then. Later polls do not change it. */
   readonly learntAtMs: number | null
   /** The endpoints that were sent it; derived entries do not depend on this. */
   readonly audience: Audience
@@ -41,7 +41,7 @@ export function sightingId(kept: ListedSighting): string {
 /** The sightings of an observation with their listings and ordinals, in its order. */
 export function sightingsOf(observation: PushObservation | PollObservation): readonly ListedSighting[] {
   if (observation.kind === 'push') return [{ ...ALONE, sighting: observation.sighting, content: observation.content }]
-  // An answer with invalid items decides no multiplicity: each of its sightings counts as listed alone (DOMAIN 6.7).
+  // An answer with invalid items decides no multiplicity, so each of its sightings counts as listed alone (DOMAIN 6.7).
   if (observation.skipped > 0) return observation.sightings.map((sighting) => alone(sighting, observation.askedAtMs))
 
   const groups = new Map<string, Sighting[]>()
@@ -78,23 +78,22 @@ function listTogether(sightings: readonly Sighting[], askedAtMs: number): readon
   return placed.map((one) => ({ ...one, listing }))
 }
 
-/** 48 bits of SHA-256, never 0: an exact integer, and large enough that two listings of a group do not collide in practice. */
+/** Returns 48 bits of SHA-256, never 0: an exact integer, and large enough that two listings of a group do not collide in practice. */
 function digest48(lines: readonly string[]): number {
   return createHash('sha256').update(lines.join('\n')).digest().readUIntBE(0, 6) || 1
 }
 
-/** The result of `mergeSightings`. */
 export interface MergedSightings {
-  /** Everything kept from now on; new sightings have sequences from `nextSequence`. */
+  /** All sightings after the merge; new ones have sequences from `nextSequence`. */
   readonly kept: readonly KeptSighting[]
   /** The sightings among them that are new or that a later poll repeated. */
   readonly changed: readonly KeptSighting[]
 }
 
 /**
- * Adds the sightings of an observation to those kept. A pure union: the order of calls changes nothing but when each was learnt of, its
- * sequence and its time, which are facts about the order of arrival.
- * @param learntAtMs the time that new sightings were learnt of; null: it is not known.
+ * Adds the sightings of an observation to the kept ones. It is a pure union: the order of calls changes only when each sighting was learnt
+ * of (its sequence and its time), which is a fact about the order of arrival. @param learntAtMs when new sightings were learnt of; null: it
+ * is not known.
  */
 export function mergeSightings(
   kept: readonly KeptSighting[],
@@ -165,17 +164,16 @@ function wholeListing(listing: readonly ListedSighting[]): string {
     .join('\n')
 }
 
-/** The result of `uniteSightings`. */
 export interface United {
-  /** The sightings that any of them has. */
+  /** All sightings of the parcels. */
   readonly kept: readonly KeptSighting[]
-  /** The sightings among them that more than one has. */
+  /** The sightings that more than one parcel has. */
   readonly shared: readonly KeptSighting[]
 }
 
 /**
- * Unites the sightings of several parcels. A sighting that more than one has keeps the last time it was polled, when it was first learnt of
- * (its lowest sequence and the time that belongs to it), and the union of its audiences.
+ * Unites the sightings of several parcels. A sighting that more than one has keeps the time it was last polled, when it was first learnt of
+ * (its lowest sequence and the time of that), and the union of its audiences.
  */
 export function uniteSightings(parts: readonly (readonly KeptSighting[])[]): United {
   const byId = new Map<string, KeptSighting>()

@@ -5,7 +5,7 @@ import type { KeptAnswer } from './parcel-record.ts'
 import type { IdentifierState, ParcelState } from './parcel-state.ts'
 import type { KeptSighting } from './sightings.ts'
 
-/** What decides whether an endpoint is sent an event. */
+/** The facts that decide whether an endpoint is sent an event. */
 export interface Subscriber {
   readonly endpoint: Endpoint
   /** The last sequence of the feed that was queued for it while it catches up; null: it has caught up. */
@@ -20,7 +20,7 @@ export interface KeptBody {
   readonly body: Uint8Array
 }
 
-/** A parcel in the store, as far as it was loaded; null: that part was not loaded. */
+/** A parcel in the store, as far as it was loaded; null: this part was not loaded. */
 export interface KnownParcel {
   readonly state: ParcelState
   /** Its sightings by second since the epoch. */
@@ -37,8 +37,8 @@ export interface KnownParcel {
 }
 
 /**
- * The first numbers that a change set may give. On SQLite they are the first unused ones, and what is given stays, because only one writer
- * gives any. On PostgreSQL they are provisional, above all real ones: the store replaces them when it applies the change set.
+ * The first numbers that a change set may give. On SQLite they are the first unused ones and final, because only one writer gives any. On
+ * PostgreSQL they are provisional, above all real ones, and the store replaces them when it applies the change set.
  */
 export interface NextNumbers {
   readonly parcelId: number
@@ -46,7 +46,7 @@ export interface NextNumbers {
   readonly inboxId: number
 }
 
-/** Everything that the decision of a batch depends on. */
+/** Everything that decides a batch. */
 export interface Snapshot {
   readonly next: NextNumbers
   readonly identifiers: ReadonlyMap<string, IdentifierState>
@@ -58,17 +58,17 @@ export interface Snapshot {
   /** Sets of parcels that together exceed the limit of one, by `joinKey`. */
   readonly overfull: ReadonlySet<string>
   readonly endpoints: readonly Subscriber[]
-  /** What is learnt about the carrier. */
+  /** The learnt model of the carrier. */
   readonly model: CadenceModel
 }
 
 /** The part of a snapshot that comes from the store. */
 export type StoredSnapshot = Omit<Snapshot, 'model'>
 
-/** The part of it that every batch begins with, and the identifiers that its observations name. */
+/** The part that every batch begins with: the next numbers, the endpoints, and the identifiers that its observations name. */
 export type BatchStart = Pick<Snapshot, 'next' | 'identifiers' | 'endpoints'>
 
-/** The parcel id of pushes that are not recorded: they belong to no parcel, so they are no duplicates once they are recorded. */
+/** The parcel id of pushes that are not recorded. They belong to no parcel, so they are no duplicates once they are recorded. */
 export const NO_PARCEL = 0
 
 /** The key of a push in `Snapshot.pushes`. */
@@ -111,16 +111,16 @@ export interface BatchNeeds extends Needs {
   readonly joins: readonly (readonly number[])[]
 }
 
-/** The parts that an engine loaded. If a map or set lacks an entry that `needs` names, the store has none. */
+/** The data that an engine loaded. If a map or set lacks an entry that `needs` names, the store has none. */
 export interface Loaded {
-  /** The needs that it looked for; it may leave out some that it was asked for (see `certainNeeds`). */
+  /** The needs that it looked for, perhaps without some that it was asked for (see `certainNeeds`). */
   readonly needs: Needs
   readonly parcels: readonly ParcelState[]
   /** Inbox ids, by `pushKey`. */
   readonly pushes: ReadonlyMap<string, number>
-  /** By parcel. */
+  /** The sightings of the needed seconds, by parcel. */
   readonly seconds: ReadonlyMap<number, readonly KeptSighting[]>
-  /** By parcel. */
+  /** All sightings, by parcel. */
   readonly whole: ReadonlyMap<number, readonly KeptSighting[]>
   readonly answers: ReadonlyMap<number, readonly KeptAnswer[]>
   readonly orders: ReadonlyMap<number, readonly string[]>
@@ -130,17 +130,17 @@ export interface Loaded {
 
 const NOTHING_NEEDED: Needs = { parcels: [], pushes: [], seconds: [], whole: [], answers: [], orders: [], pollable: [], bodies: [] }
 
-/** Needs of which all but the given ones are empty. */
+/** Needs that are empty except for the given ones. */
 export function onlyNeeds(needs: Partial<Needs>): Needs {
   return { ...NOTHING_NEEDED, ...needs }
 }
 
-/** A snapshot of which nothing but the start of the batch is loaded. */
+/** A snapshot with only the start of the batch loaded. */
 export function startSnapshot(start: BatchStart): StoredSnapshot {
   return { ...start, parcels: new Map(), pushes: new Map(), unrecorded: new Set(), overfull: new Set() }
 }
 
-/** Adds to a snapshot what an engine loaded. */
+/** Adds loaded data to a snapshot. */
 export function addLoaded(snapshot: StoredSnapshot, loaded: Loaded): StoredSnapshot {
   const { needs } = loaded
   const parcels = new Map(snapshot.parcels)

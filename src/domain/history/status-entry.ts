@@ -17,19 +17,19 @@ export interface Texts {
 }
 
 /**
- * What one observation says of one entry (DOMAIN 2): a push has one, a poll one an item of its `statuses`.
- * Strings are already derived text (no NUL, no lone surrogates).
+ * One observation's report of one entry (DOMAIN 2): a push has one, a poll one for each item of its `statuses`. Strings are already derived
+ * text (no NUL, no lone surrogates).
  */
 export interface Sighting {
   readonly source: 'push' | 'poll'
   readonly status: string
   readonly detailedStatus: string
   readonly instant: Instant
-  /** Place name; `''` is *empty*: null, absent and `""` are the same (DOMAIN 2.2). */
+  /** The name of the location; `''` is *empty*: null, absent and `""` are the same (DOMAIN 2.2). */
   readonly location: string
   /** `null`: not given. */
   readonly displayToConsumer: boolean | null
-  /** Pushes only, as a poll gives it once for the whole answer; `null`: not given. */
+  /** Only pushes give it here, because a poll gives it once for the whole answer; `null`: not given. */
   readonly distributionType: string | null
   /** By lower-case language tag. A poll has exactly one language, a push any number. */
   readonly texts: Readonly<Record<string, Texts>>
@@ -51,13 +51,14 @@ export function keyOf(sighting: Sighting): SightingKey {
 }
 
 /**
- * Whether two keys of one group may belong to one entry: equal milliseconds or one whole second, equal locations or one empty (DOMAIN 2.2).
+ * Whether two keys of one group may belong to one entry: equal milliseconds or one of them a whole second, equal locations or one of them
+ * empty (DOMAIN 2.2).
  */
 export function keysFit(a: SightingKey, b: SightingKey): boolean {
   return (a.whole || b.whole || a.atMs === b.atMs) && (a.location === '' || b.location === '' || a.location === b.location)
 }
 
-/** The key of an entry after a sighting joined it: it gains the milliseconds or the location it lacked (DOMAIN 2.3). */
+/** The key of an entry after a sighting joined it: the entry gains the milliseconds or the location that it lacked (DOMAIN 2.3). */
 export function joinedKey(entry: SightingKey, joining: SightingKey): SightingKey {
   const precise = entry.whole ? joining : entry
   return { atMs: precise.atMs, whole: precise.whole, location: entry.location === '' ? joining.location : entry.location }

@@ -11,7 +11,6 @@ export interface ReceivedPush {
   readonly keyIndex: number
 }
 
-/** A parsed event, or the reason why the push is quarantined. */
 export type ParsedEvent =
   | { readonly ok: true; readonly observation: PushObservation }
   | { readonly ok: false; readonly reason: QuarantineReason }
@@ -38,17 +37,17 @@ export interface InboxPush {
   readonly duplicates: number
   /** Null: the bytes are no longer kept. */
   readonly bodyBytes: number | null
-  /** The identifiers of its parcel, tracking numbers first; of a push that was not recorded those that its body names. */
+  /** The identifiers of its parcel, tracking numbers first. A push that was not recorded has the ones that its body names. */
   readonly identifiers: readonly string[]
-  /** The status of its event; null: its body tells none, or is too long to be read for a list. */
+  /** The status of its event; null: its body has none, or is too long to be read for a list. */
   readonly status: string | null
-  /** Where its body is wrong; null: that is not known, or its body is too long to be read for a list. */
+  /** The position of the error in its body; null: it is not known, or its body is too long to be read for a list. */
   readonly place: BodyPlace | null
 }
 
 /**
- * What became of a push. `dismissed`: it was quarantined, and an operator decided that it stays unrecorded. It can still be reprocessed, which opens the case
- * again.
+ * The state of a push. `dismissed`: it was quarantined, and an operator decided that it stays unrecorded. It can still be reprocessed,
+ * which reopens it.
  */
 export type InboxState = InboxEntry['state'] | 'dismissed'
 
@@ -56,11 +55,11 @@ export type InboxState = InboxEntry['state'] | 'dismissed'
 export interface InboxQuery {
   /** Null: any. */
   readonly state: InboxState | null
-  /** Only pushes that are, or were, quarantined for it; null or absent: any. */
+  /** Only pushes that are, or were, quarantined for this reason; null or absent: any. */
   readonly reason?: string | null
   /** An identifier of the parcel; null or absent: any. A push that was not recorded counts if its body names the parcel. */
   readonly parcel?: string | null
-  /** Received from then on; null or absent: at any time. Pushes are found by the order in which they came. */
+  /** Received at this time or later; null or absent: at any time. Pushes are found by the order in which they came. */
   readonly fromMs?: number | null
   /** Received before then. */
   readonly toMs?: number | null
@@ -94,21 +93,21 @@ export interface HeldSelection {
   readonly reason: string | null
 }
 
-/** Which of them, by inbox ids: those behind `after` and up to `upTo`, at most `limit`. */
-export interface HeldPlace {
+/** Selects pushes by their inbox ids: after `after` and up to `upTo`, at most `limit`. */
+export interface HeldRange {
   readonly after: number
   readonly upTo: number
   readonly limit: number
 }
 
-/** Pushes of a selection with their bytes. There may be fewer than asked for, because bodies may be long. */
+/** Selected pushes with their bytes. They may be fewer than asked for, because bodies may be long. */
 export interface HeldPage {
   readonly pushes: readonly (HeldPush & { readonly inboxId: number })[]
   /** The id of the last one; null: there are no more. */
   readonly next: number | null
 }
 
-/** Pushes that were not recorded, for one reason. */
+/** Pushes that were not recorded for the same reason. */
 export interface HeldGroup {
   /** Null: they are expired. */
   readonly reason: string | null
@@ -131,7 +130,7 @@ export interface InboxEntry {
   readonly parcelId: number | null
 }
 
-/** A stored push as duplicates are compared with it. */
+/** A stored push, as far as finding duplicates needs it. */
 export interface KeptPush {
   readonly inboxId: number
   readonly digest: Uint8Array

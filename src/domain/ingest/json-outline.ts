@@ -4,7 +4,7 @@ export interface Span {
   readonly to: number
 }
 
-/** Where the parts of a JSON text are. */
+/** The positions of the parts of a JSON text. */
 export interface JsonOutline {
   /** The offset at which it stops being JSON; null: it is JSON. */
   readonly errorAt: number | null
@@ -24,12 +24,12 @@ const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y
 const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y
 const WORDS = ['true', 'false', 'null']
 
-/** What may come next. `item`: a value, or the end of an empty array; `name`: a name, or the end of an empty object. */
+/** The tokens that may come next. `item`: a value, or the end of an empty array; `name`: a name, or the end of an empty object. */
 type Expected = 'value' | 'item' | 'name' | 'next name' | 'colon' | 'comma' | 'end'
 
 /**
- * Finds the parts of a JSON text, or where it stops being JSON, which `JSON.parse` does not tell. It accepts what `JSON.parse` accepts, reads each character once, and
- * needs no stack however deep the text nests.
+ * Finds the parts of a JSON text, or the position at which it stops being JSON, which `JSON.parse` does not tell. It accepts the same texts
+ * as `JSON.parse`, reads each character once, and needs no stack however deep the text nests.
  */
 export function outlineJson(text: string): JsonOutline {
   const members = new Map<string, Span>()
@@ -46,7 +46,7 @@ export function outlineJson(text: string): JsonOutline {
     else if (open.length === 2 && open[0]?.closer === '}' && open[1]?.closer === ']') items.get(name)?.push({ from, to })
     expected = open.length === 0 ? 'end' : 'comma'
   }
-  /** Returns where what begins here ends; null: nothing may begin here. */
+  /** Returns the end of the token that begins here; null: no token may begin here. */
   const step = (): number | null => {
     const character = text[at] ?? ''
     const inner = open.at(-1)
@@ -98,7 +98,7 @@ function skipSpace(text: string, from: number): number {
   return at
 }
 
-/** Where a value that is no object and no array ends; null: none begins here. Negative: it is broken there. */
+/** The end of a value that is neither object nor array; null: none begins here. Negative: the value is broken at that position. */
 function endOfScalar(text: string, from: number): number | null {
   if (text.charCodeAt(from) === QUOTE) return endOfString(text, from)
   const word = WORDS.find((one) => text.startsWith(one, from))
@@ -107,7 +107,7 @@ function endOfScalar(text: string, from: number): number | null {
   return NUMBER.test(text) ? NUMBER.lastIndex : null
 }
 
-/** The same for a string. */
+/** The end of a string; negative: it is broken at that position. */
 function endOfString(text: string, from: number): number {
   for (let at = from + 1; at < text.length; at++) {
     const unit = text.charCodeAt(at)

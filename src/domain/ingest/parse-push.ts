@@ -51,7 +51,7 @@ function isEncoded(contentEncoding: string | null): boolean {
   return contentEncoding !== null && contentEncoding.trim().toLowerCase() !== 'identity'
 }
 
-/** Null unless all are valid: an event with an identifier we cannot read may belong to a parcel we cannot find. */
+/** Null unless all are valid, because an event with an unreadable identifier may belong to a parcel that we cannot find. */
 function parseTrackingIds(value: unknown): readonly string[] | null {
   if (!Array.isArray(value) || value.length === 0 || value.length > TRACKING_IDS_MAX) return null
   const ids = new Set<string>()
@@ -103,16 +103,15 @@ function readTexts(list: unknown): ReadTexts {
   return { byLanguage, dropped }
 }
 
-/** Parses a body as one event: `parseWebhookEvent`, or an equivalent. */
 export type ParseEvent = (body: Uint8Array, contentEncoding: string | null) => ParsedEvent
 
-/** Parses a received push. This runs on the thread that received it, because the recording thread has enough to do. */
+/** Parses a received push, on the thread that received it, because the recording thread has enough to do. */
 export function parsePush(received: ReceivedPush, parseEvent: ParseEvent = parseWebhookEvent): IncomingPush {
   const { body, contentEncoding, receivedAtMs, keyIndex } = received
   return { kind: 'push', body, contentEncoding, receivedAtMs, keyIndex, reading: read(received, parseEvent) }
 }
 
-/** A body on which our own code fails is quarantined like an invalid one: sent again it would fail again. */
+/** A body on which our own code fails is quarantined like an invalid one, because it would fail again if it were sent again. */
 function read({ body, contentEncoding }: ReceivedPush, parseEvent: ParseEvent): ParsedEvent {
   try {
     return parseEvent(body, contentEncoding)

@@ -3,20 +3,20 @@ import { parseIdentifier, TRACKING_IDS_MAX } from '../identifiers.ts'
 import { isObject, member, nestsDeeperAt, readJson } from '../json-body.ts'
 import { type JsonOutline, outlineJson, type Span } from './json-outline.ts'
 
-/** Where a body is wrong. */
+/** The position of an error in a body. */
 export interface BodyPlace {
-  /** The member, such as `eventTime` or `trackingIds[1]`; null: no single one. */
+  /** The member, such as `eventTime` or `trackingIds[1]`; null: the error lies in no single member. */
   readonly member: string | null
-  /** Whether the member is missing: the place is then where the object ends. */
+  /** Whether the member is missing. The position is then the end of the object. */
   readonly isMissing: boolean
-  /** The first byte of the place, and the one behind it, counted from 0. */
+  /** The first byte of the position, and the first byte after it, counted from 0. */
   readonly from: number
   readonly to: number
-  /** What stands there, at most 60 characters; a byte that is no text in hexadecimal. Empty: nothing does. */
+  /** The text there, at most 60 characters; a byte that is no text is written in hexadecimal. Empty: nothing is there. */
   readonly found: string
 }
 
-/** What can be read of a body, whether or not it is a valid event. */
+/** The parts of a body that can be read, whether or not it is a valid event. */
 export interface BodyGlimpse {
   /** The event's status, if it has one. */
   readonly status: string | null
@@ -28,10 +28,10 @@ const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const anyUtf8 = new TextDecoder('utf-8', { ignoreBOM: true })
 const REPLACEMENT = '\u{fffd}'
 const FOUND_MAX = 60
-/** The reasons whose place is found in the text. */
+/** The reasons whose error has a position in the text. */
 const OF_TEXT = ['json_syntax', 'too_deep', 'schema', 'tracking_id', 'event_time'] as const satisfies readonly QuarantineReason[]
 
-/** What a body tells, for a list of pushes. */
+/** Reads as much of a body as a list of pushes shows. */
 export function glimpseBody(body: Uint8Array): BodyGlimpse {
   const reading = readJson(body)
   if (!reading.ok || !isObject(reading.value)) return { status: null, identifiers: [] }
@@ -41,8 +41,8 @@ export function glimpseBody(body: Uint8Array): BodyGlimpse {
 }
 
 /**
- * Finds where a body is wrong for the reason it is in quarantine. Null: the body is not what is wrong, or the version that runs now reads it. It takes time only in
- * proportion to the body's length, and is computed when somebody looks.
+ * Finds the error in a body that is in quarantine for a reason. Null: the error is not in the body, or this version of the relay can read
+ * it. It takes time in proportion to the body's length, so it is computed only when somebody looks.
  */
 export function findPlace(body: Uint8Array, reason: string | null): BodyPlace | null {
   if (reason === 'utf8') return brokenText(body)
@@ -58,7 +58,7 @@ export function findPlace(body: Uint8Array, reason: string | null): BodyPlace | 
   return { ...place, from, to: from + Buffer.byteLength(stands), found }
 }
 
-/** A place by its offsets in the text. */
+/** A position by its offsets in the text. */
 type TextPlace = Omit<BodyPlace, 'found'>
 
 function placeInText(text: string, reason: (typeof OF_TEXT)[number]): TextPlace | null {
@@ -88,7 +88,7 @@ function placeOf({ members }: JsonOutline, root: Span, name: string): TextPlace 
     : { member: name, isMissing: false, ...span }
 }
 
-/** The first identifier that is none, or the list if it is none or too long. */
+/** The position of the first invalid identifier, or of the list if it is no list or too long. */
 function placeOfIds(text: string, outline: JsonOutline, root: Span): TextPlace | null {
   const items = outline.items.get('trackingIds') ?? []
   if (items.length === 0 || items.length > TRACKING_IDS_MAX) return placeOf(outline, root, 'trackingIds')
@@ -109,7 +109,7 @@ function decode(body: Uint8Array): string | null {
   }
 }
 
-/** The first byte that is no UTF-8, or a byte order mark, or the first NUL. */
+/** The first byte that is not UTF-8, or a byte order mark, or the first NUL. */
 function brokenText(body: Uint8Array): BodyPlace | null {
   const text = anyUtf8.decode(body)
   const bytesAt = (from: number, to: number): BodyPlace => ({ ...whole({ from, to }), found: hexOf(body.subarray(from, to)) })
@@ -119,7 +119,7 @@ function brokenText(body: Uint8Array): BodyPlace | null {
   for (let at = text.indexOf(REPLACEMENT); at !== -1; at = text.indexOf(REPLACEMENT, at + 1)) {
     byte += Buffer.byteLength(text.slice(behind, at))
     behind = at
-    // The character itself may have been sent.
+    // The body may also really contain the replacement character.
     if (body[byte] !== 0xef || body[byte + 1] !== 0xbf || body[byte + 2] !== 0xbd) return bytesAt(byte, byte + 1)
   }
   const nul = body.indexOf(0)

@@ -3,12 +3,11 @@ import { type HourlyRates, hourOfWeek } from './scan-rate.ts'
 const HOUR_MS = 3_600_000
 const HOURS_OF_WEEK = 168
 
-/** What the best time of the next poll depends on. */
 export interface PollTimeInput {
   /** When it was last certain that no scan followed the latest known one, epoch milliseconds. */
   readonly fromMs: number
   readonly hourlyRates: HourlyRates
-  /** The price of one call, in hours for which one entry stays unknown. */
+  /** What one call costs, expressed as the hours for which one entry stays unknown. */
   readonly priceHours: number
   /** The share of scans that only a poll can reveal: 1 without pushes, else the share of lost pushes. */
   readonly hidden: number
@@ -78,7 +77,7 @@ export function bestPollTimeMs({ fromMs, hourlyRates, priceHours, hidden, doubt,
   return bestMs === endMs ? fromMs + horizonMs : bestMs
 }
 
-/** What every sum needs of each hour of the week, computed once because it would take most of the time. */
+/** Factors that every sum needs for each hour of the week. They are computed once because they would take most of the time. */
 interface Factors {
   /** The chance that no scan happens in that hour. */
   readonly unscannedAfter: Float64Array
@@ -95,12 +94,12 @@ function factorsOf(hourlyRates: HourlyRates): Factors {
   return made
 }
 
-/** After so long a wait there is nothing more to distinguish. */
+/** After such a long wait the chances hardly change any more. */
 const EXPECTED_OVER_MS = 5 * 24 * HOUR_MS
 
 /**
  * How many entries are likely to exist and be unknown at `toMs`, when nothing was heard since the last certainty: the next scan, if it
- * happened and its push was lost, and those that followed it.
+ * happened and its push was lost, and the scans after it.
  */
 export function expectedUnknownEntries(
   { fromMs, hourlyRates, hidden, doubt }: Pick<PollTimeInput, 'fromMs' | 'hourlyRates' | 'hidden' | 'doubt'>,

@@ -3,20 +3,19 @@ import type { CallPriority } from './carrier-answer.ts'
 /**
  * A circuit breaker for calls to the carrier.
  *
- * A failure that the question may have caused (a 500, a time-out) counts once for each question. If others are answered meanwhile, it was
- * the question's: it counts no more until that question is answered, so questions that always fail open no breaker. What no question can
- * cause, such as a refused connection, always counts.
+ * A failure that the question may have caused (a 500, a time-out) counts once for each question. If other questions are answered meanwhile,
+ * the failing one was at fault: it counts no more until it is answered, so questions that always fail open no breaker. A failure that no
+ * question can cause, such as a refused connection, always counts.
  *
- * `closed`: calls are made. A number of failures in a row, caused by the carrier or the network, opens it.
- * `open`: the schedule makes no calls. After a rest, one call is made as a probe; an app's question, for which somebody waits, may probe
- * sooner.
- * `probing`: the probe is under way and all other calls are refused. An answer closes the breaker, a failure makes the next rest longer.
+ * `closed`: calls are made. A number of failures in a row, caused by the carrier or the network, opens it. `open`: the schedule makes no
+ * calls. After a rest, one call is made as a probe; an app's question, for which somebody waits, may probe sooner. `probing`: the probe is
+ * under way and all other calls are refused. An answer closes the breaker, a failure makes the next rest longer.
  *
  * The breaker is a value with pure functions: the caller passes the time, and gets the length of the rest when a call is refused.
  */
 export interface Breaker {
   readonly state: 'closed' | 'open' | 'probing'
-  /** The number of failures since the last answer, those of a question counted once. */
+  /** The number of failures since the last answer; failures of the same question count once. */
   readonly failures: number
   /** The questions that failed since the last answer. */
   readonly suspects: ReadonlySet<string>
@@ -32,7 +31,7 @@ export interface Breaker {
 /** Whether a call may be made: yes, as the one probe, or not for `restMs` milliseconds. */
 export type Admission = { readonly kind: 'ask' | 'probe' } | { readonly kind: 'rest'; readonly restMs: number }
 
-/** The end of a call that failed. */
+/** A call that failed. */
 export interface CallFailure {
   /** The identifier that was asked about; null: no question can cause such a failure. */
   readonly question: string | null
@@ -55,7 +54,7 @@ export const closedBreaker: Breaker = {
   failedAtMs: Number.NEGATIVE_INFINITY,
 }
 
-/** More than one unlucky call with its retries makes, and few enough to spare a carrier that is down. */
+/** A single unlucky call with its retries does not make as many, and they are few enough to spare a carrier that is down. */
 export const FAILURES_TO_OPEN = 5
 const REST_MS = 5000
 const REST_MAX_MS = 5 * 60_000
@@ -91,7 +90,7 @@ export function startProbe(breaker: Breaker): Breaker {
   return { ...breaker, state: 'probing' }
 }
 
-/** The breaker after the carrier's answer to a question: what failed since the last answer was the fault of those questions. */
+/** The breaker after the carrier's answer to a question. The questions that failed since the last answer were themselves at fault. */
 export function afterAnswer(breaker: Breaker, question: string): Breaker {
   const { suspects, failing } = breaker
   if (suspects.size === 0 && !failing.has(question)) return { ...closedBreaker, failing }
@@ -108,7 +107,7 @@ export function afterNoVerdict(breaker: Breaker, wasProbe: boolean): Breaker {
 /** The breaker after the carrier failed or could not be reached. */
 export function afterFailure(breaker: Breaker, { question, wasProbe, nowMs, random }: CallFailure): Breaker {
   const isKnown = question !== null && isKnownToFail(breaker, question)
-  // It was counted before. As a probe it has told nothing, and the next one comes after a rest as long as the last.
+  // This question was counted before. If it was the probe, it has shown nothing, and the next probe comes after a rest as long as the last.
   if (isKnown && !wasProbe) return breaker
   if (isKnown) return { ...breaker, state: 'open', restUntilMs: nowMs + restMs(breaker.rests - 1, random) }
   const failures = breaker.failures + 1

@@ -7,7 +7,7 @@ import { hourlyRatesAt, hourlyRatesOf, missingBefore, type ScanRate, statusShare
 /** How often to poll (CONTRACT `poll`); all durations in milliseconds. */
 export interface CadencePolicy {
   /**
-   * The interval between polls, by latest status, which also sets what a poll may cost. What is learnt moves polls but does not add any.
+   * The interval between polls by latest status, which also sets what a poll may cost. The learnt model moves polls but does not add any.
    */
   readonly byStatusMs: Readonly<Record<string, number>>
   readonly defaultMs: number
@@ -28,7 +28,7 @@ export interface CadenceFacts {
   readonly entryCount: number
   /** When polling for it began; null: it is not polled. */
   readonly watchedAtMs: number | null
-  /** When an app last asked for it, or it was last watched or pushed: what reactivates it. */
+  /** When an app last asked for it, or it was last watched or pushed. Each of these reactivates it. */
   readonly activatedAtMs: number
   /** When it was last polled, successfully or not; null: never. */
   readonly checkedAtMs: number | null
@@ -38,7 +38,7 @@ export interface CadenceFacts {
   readonly unpollable: boolean
 }
 
-/** What applies to all parcels when a poll is scheduled. */
+/** The learnt facts that apply to all parcels when a poll is scheduled. */
 export interface CadenceModel {
   readonly pushHealth: PushHealth
   /** The share of pushes that are lost while pushes arrive at all. */
@@ -60,7 +60,7 @@ const RETRY_MS = 60_000
 /** Intervals vary by up to this share between parcels, so that parcels that arrived together are not polled together. */
 const STAGGER = 0.1
 
-/** Scans per hour of a parcel about which nothing is learnt: about two a day. */
+/** Scans per hour of a parcel about which nothing has been learnt. */
 const UNSEEN_RATE = 0.1
 /** When calls are scarce, a parcel's turn comes about twice a day. */
 const TURN_MS = 12 * 3_600_000
@@ -68,7 +68,7 @@ const LONG_WAIT_WEIGHT = 0.15
 const FIRST_POLL_MS = 60_000
 /** A poll follows the last one no sooner than this share of its interval, however likely a scan is. */
 const SOONEST = 0.25
-/** Nor later than after a day, unless the interval is longer: what was learnt may no longer be true. */
+/** A poll is made at least once a day, unless the interval is longer, because what was learnt may no longer be true. */
 const LATEST_MS = 24 * 3_600_000
 const HOUR_MS = 3_600_000
 const STEP_MAX_MS = HOUR_MS / 4
@@ -85,8 +85,9 @@ export function nextPoll(facts: CadenceFacts, model: CadenceModel, policy: Caden
 }
 
 /**
- * One poll as soon as delivery is known, then the tail, then none. A push or an app's question since the last poll adds one more: news of a
- * delivery can come later than a poll that did not show it yet, and people keep asking about delivered parcels.
+ * Plans the polls of a delivered parcel: one as soon as delivery is known, then the tail, then none. A push or an app's question since the
+ * last poll adds one more: news of a delivery can come later than a poll that did not show it yet, and people keep asking about delivered
+ * parcels.
  */
 function closingPoll(facts: CadenceFacts, deliveredAtMs: number, model: CadenceModel, policy: CadencePolicy): NextPoll {
   const { checkedAtMs, activatedAtMs, parcelId } = facts
@@ -118,7 +119,7 @@ function regularPoll(facts: CadenceFacts, model: CadenceModel, policy: CadencePo
   return unlessStale(facts, model, policy, planned(facts, model, policy))
 }
 
-/** A poll at `atMs`, or none if there has been no news for too long by then, whether polls failed or brought nothing. */
+/** A poll at `atMs`, or none if there has been no news for too long at that time, whether polls failed or brought nothing. */
 function unlessStale(
   facts: CadenceFacts,
   { silence = noSilence }: CadenceModel,
@@ -169,9 +170,9 @@ function planned(facts: CadenceFacts, model: CadenceModel, policy: CadencePolicy
 }
 
 /**
- * What a poll may cost, in hours for which one entry stays unknown. The interval that an operator set for a status defines it: at the mean
- * scan rate exactly that interval pays (`priceOf`). While pushes are healthy, polls only look for gaps, and a gap matters equally in every
- * status; then one price applies to all, at which as many polls are made in total as with the intervals (`priceForAll`).
+ * The hours for which one entry may stay unknown before a poll is worth its cost. The interval that an operator set for a status defines
+ * it: at the mean scan rate exactly that interval pays (`priceOf`). While pushes are healthy, polls only look for gaps, and a gap matters
+ * equally in every status; then one price applies to all, at which as many polls are made in total as with the intervals (`priceForAll`).
  */
 function priceHours(facts: CadenceFacts, meanRate: number, model: CadenceModel, policy: CadencePolicy): number {
   return model.pushHealth === 'healthy'
@@ -209,8 +210,8 @@ function priceOf(everyMs: number, meanRate: number): number {
 }
 
 /**
- * The share of scans that only a poll can reveal. An interval grows with its root, so a factor f assumes that at most one push in f * f is
- * lost; fewer, if fewer were seen to be lost.
+ * The share of scans that only a poll can reveal. An interval grows with the square root of this share, so a factor f assumes that one push
+ * in f * f is lost, or fewer if fewer were seen to be lost.
  */
 function hiddenPart({ pushHealth, pushLoss }: CadenceModel, { whenPushIsHealthy }: CadencePolicy): number {
   if (pushHealth !== 'healthy' || whenPushIsHealthy <= 1) return 1
@@ -218,9 +219,9 @@ function hiddenPart({ pushHealth, pushLoss }: CadenceModel, { whenPushIsHealthy 
 }
 
 /**
- * The value of polling a parcel at `nowMs`, for ranking when there are too few calls for all. An entry likely to be unknown counts for the
- * hours until the parcel's next turn. An entry likely to happen before that turn would be found then and not now, so it is subtracted:
- * polling after a parcel's busy hours is better than before. Long waits count extra.
+ * The value of polling a parcel at `nowMs`, for ranking when there are too few calls for all. An entry that is likely to be unknown counts
+ * for the hours until the parcel's next turn. An entry that is likely to happen before that turn is subtracted, because that turn would
+ * find it and a poll now would not: polling after a parcel's busy hours is better than before. Long waits count extra.
  */
 export function pollValue(facts: CadenceFacts, model: CadenceModel, policy: CadencePolicy, nowMs: number): number {
   const { latest, checkedAtMs, watchedAtMs, activatedAtMs } = facts
@@ -235,7 +236,7 @@ export function pollValue(facts: CadenceFacts, model: CadenceModel, policy: Cade
 
 function unknownBy(facts: CadenceFacts, model: CadenceModel, policy: CadencePolicy, fromMs: number, atMs: number): number {
   const { latest, checkedAtMs, entryCount } = facts
-  // A watched parcel that was never polled has one entry to be found; afterwards it is like any other.
+  // A watched parcel that was never polled counts as one entry to be found; afterwards it is like any other.
   const unseen = latest === null && checkedAtMs === null ? 1 : 0
   const doubt = unseen + doubtOf(facts, model, policy)
   if (latest?.status === FINISHED) return doubt
@@ -250,8 +251,8 @@ function hoursBetween(fromMs: number, toMs: number): number {
 }
 
 /**
- * How many entries before the latest one are likely to be missing. Since the last poll pushes were relied on, and some are lost; what
- * arrived instead shows how many.
+ * How many entries before the latest one are likely to be missing. The relay has relied on pushes since the last poll, and some are lost;
+ * the number of those that arrived tells how many.
  */
 function doubtOf({ latest, entryCount, checkedAtMs, watchedAtMs }: CadenceFacts, model: CadenceModel, policy: CadencePolicy): number {
   const sinceMs = checkedAtMs ?? watchedAtMs
@@ -263,13 +264,13 @@ function doubtOf({ latest, entryCount, checkedAtMs, watchedAtMs }: CadenceFacts,
   return missingBefore(model.scanRate, latest.status, entryCount, lostExpected)
 }
 
-/** The interval when nothing is learnt. */
+/** The interval for a parcel about which nothing has been learnt. */
 function intervalMs(facts: CadenceFacts, { pushHealth }: CadenceModel, policy: CadencePolicy): number {
   return statusIntervalMs(facts.latest?.status, policy) * (pushHealth === 'healthy' ? policy.whenPushIsHealthy : 1)
 }
 
 function statusIntervalMs(status: string | undefined, { byStatusMs, defaultMs }: CadencePolicy): number {
-  // The status comes from the carrier: `constructor` must find nothing.
+  // The status comes from the carrier, so it may be `constructor`, which must find nothing.
   return (status !== undefined && Object.hasOwn(byStatusMs, status) ? byStatusMs[status] : undefined) ?? defaultMs
 }
 

@@ -32,12 +32,18 @@ export type UnavailableReason =
 /** Reasons that lie in the question: the carrier answered it, and may well answer others. */
 const OF_QUESTION: ReadonlySet<UnavailableReason> = new Set(['rejected', 'bad_response'])
 
-/** Whether the carrier answered the question neither with what it knows nor with not knowing it: 400, 403, 422, another shape. */
+/**
+ * Whether the carrier's answer is of no use: it neither reports the parcel nor says that it does not know it (400, 403, 422, another
+ * shape).
+ */
 export function isUnusable(answer: CarrierAnswer): boolean {
   return answer.kind === 'unavailable' && OF_QUESTION.has(answer.reason)
 }
 
-/** Reasons for which no parcel can be asked about now. The breaker judges the rest: what fails for one parcel may work for another. */
+/**
+ * Reasons for which no parcel can be asked about now. The breaker judges the other reasons, because a call that fails for one parcel may
+ * work for another.
+ */
 const OF_ALL: ReadonlySet<UnavailableReason> = new Set([
   'budget',
   'resting',
@@ -52,16 +58,16 @@ export function isOfAll(reason: UnavailableReason): boolean {
   return OF_ALL.has(reason)
 }
 
-/** Whether the question did not leave, so that it says nothing of its parcel. */
+/** Whether the question did not leave, so that its failure says nothing about its parcel. */
 export function wasNotAsked(reason: UnavailableReason): boolean {
   return reason === 'budget' || reason === 'resting'
 }
 
-/** How the credentials were refused last. */
+/** The last refusal of the credentials. */
 export interface RefusalState {
-  /** Epoch milliseconds; null: another replica was told. */
+  /** Epoch milliseconds; null: the refusal was seen by another replica. */
   readonly atMs: number | null
-  /** Null: another replica was told. */
+  /** Null: the refusal was seen by another replica. */
   readonly by: RefusedBy | null
   /** How long until the same password may be tried again. */
   readonly retryMs: number
@@ -70,8 +76,9 @@ export interface RefusalState {
 /** The state of the connection to the carrier, for `/readyz`, metrics and operators. Times are epoch milliseconds. */
 export interface CarrierState {
   /**
-   * `unknown`: the password in use has not been tried yet. `obtained`: the token endpoint took it, and the status API has not answered a call with that token
-   * yet. `accepted`: it has. `refused`: one of the two refused what is in use. A failure of another kind changes none of them.
+   * `unknown`: the password in use has not been tried yet. `obtained`: the token endpoint accepted it, and the status API has not answered
+   * a call with that token yet. `accepted`: the status API has. `refused`: one of the two refused what is in use. A failure of another kind
+   * changes none of them.
    */
   readonly credentials: 'unknown' | 'obtained' | 'accepted' | 'refused'
   /** The refusal, while the credentials are refused. */

@@ -1,13 +1,16 @@
-/** What must survive a restart or a kill, so that a crash loop cannot exceed the carrier's limits (DOMAIN 6.4). */
+/**
+ * The part of the budget's state that must survive a restart or a kill, so that a crash loop cannot exceed the carrier's limits (DOMAIN
+ * 6.4).
+ */
 export interface CarrierMemory {
   /** When it was written, epoch milliseconds. */
   readonly atMs: number
-  /** How the last question was stamped; absent: an earlier version wrote it. */
+  /** The time that the last question was stamped with; absent: an earlier version wrote the record. */
   readonly askedAtMs?: number
   readonly days: readonly DayCalls[]
   /** Until when no call is made because the carrier asked for a pause, epoch milliseconds; null: it did not. */
   readonly pausedUntilMs: number | null
-  /** The same for the token endpoint. */
+  /** Until when the token endpoint is not called because it asked for a pause; null: it did not. */
   readonly tokenPausedUntilMs: number | null
   /** The refusal of the credentials; null: they are not refused. */
   readonly refusal: CredentialRefusal | null
@@ -29,9 +32,9 @@ export interface CredentialRefusal {
   readonly tries: number
   /** When they may be tried again, epoch milliseconds. */
   readonly untilMs: number
-  /** When they were refused last, epoch milliseconds; absent: an earlier version wrote it. */
+  /** When they were refused last, epoch milliseconds; absent: an earlier version wrote the record. */
   readonly atMs?: number | null
-  /** Who refused them; absent: an earlier version wrote it. */
+  /** Who refused them; absent: an earlier version wrote the record. */
   readonly by?: RefusedBy | null
   /**
    * A fingerprint that shows whether the password is still the refused one: a salt and a few bytes of its digest, too few to recover it.

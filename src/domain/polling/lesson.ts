@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { ScanSample } from './scan-rate.ts'
 
-/** What pushes and polls taught one replica in a while, for the poller to learn. */
+/** The facts that pushes and polls taught one replica in a while, for the poller to learn. */
 export interface Lesson {
   readonly samples: readonly ScanSample[]
   /** The pushes with news, and when the last of them arrived, epoch milliseconds; null: none came. */
@@ -32,7 +32,7 @@ export function encodeLesson(taught: Lesson): string {
   return JSON.stringify(taught)
 }
 
-/** Null: it is damaged, or of another version. */
+/** Null: the text is damaged, or of another version. */
 export function parseLesson(text: string): Lesson | null {
   try {
     return lesson.safeParse(JSON.parse(text)).data ?? null

@@ -2,13 +2,13 @@ import { z } from 'zod'
 import type { PushChannel } from './push-health.ts'
 import type { ScanRate } from './scan-rate.ts'
 
-/** Records of another format are not read: the model is learnt again. */
+/** Records of another format are not read; the model is learnt again. */
 const FORMAT = 1
 /** More digits would only preserve noise. */
 const DIGITS = 4
 const WEEK_HOURS = 168
 
-/** What is known about pushes and must survive a restart. */
+/** The facts about pushes that must survive a restart. */
 export interface PushRecord {
   readonly channel: PushChannel
   readonly missed: MissedPushes
@@ -57,19 +57,18 @@ export function encodeScanRate(scanRate: ScanRate): string {
   return JSON.stringify({ format: FORMAT, ...scanRate }, rounded)
 }
 
-/** Null: it is damaged, or of another format. */
+/** Null: the text is damaged, or of another format. */
 export function parseScanRate(text: string): ScanRate | null {
   const { asOfMs, kinds, places } = read(text, scanRateRecord) ?? {}
   return asOfMs === undefined || kinds === undefined || places === undefined ? null : { asOfMs, kinds, places }
 }
 
-/** Encodes a push record as JSON. */
 export function encodePushRecord({ channel, missed, toldSilent }: PushRecord): string {
   const evidenceFromMs = Number.isFinite(channel.evidenceFromMs) ? channel.evidenceFromMs : null
   return JSON.stringify({ format: FORMAT, channel: { ...channel, evidenceFromMs }, missed, toldSilent })
 }
 
-/** Null: it is damaged, or of another format. */
+/** Null: the text is damaged, or of another format. */
 export function parsePushRecord(text: string): PushRecord | null {
   const record = read(text, pushRecord)
   if (record === null) return null

@@ -3,8 +3,8 @@ import { notAhead } from '../put-back.ts'
 import { type CadenceFacts, type CadenceModel, type CadencePolicy, nextPoll } from './cadence.ts'
 
 /**
- * The facts on which a parcel's next poll depends, as of `nowMs`. What happened cannot be ahead of the clock: not by the carrier's clock, nor
- * because ours was put back since (DOMAIN 6.1).
+ * The facts on which a parcel's next poll depends, as of `nowMs`. A past event cannot be ahead of the clock, neither because the carrier's
+ * clock is ahead nor because ours was put back since (DOMAIN 6.1).
  */
 export function cadenceFactsOf(parcel: ParcelState, unpollable: boolean, nowMs: number): CadenceFacts {
   const { parcelId, latest, entryCount, watchedAtMs, activatedAtMs, checkedAtMs, failures } = parcel
@@ -32,7 +32,8 @@ export function scheduleNextPoll(
   nowMs: number,
 ): ParcelState {
   if (parcel.watchedAtMs === null || parcel.stopped === 'unwatched') return { ...parcel, nextPollAtMs: null }
-  // Polling stopped because the carrier does not know the parcel: a new identifier may have arrived, or the refusal may be old enough.
+  // Polling stopped because the carrier does not know the parcel. It may resume if a new identifier has arrived or the refusal is old
+  // enough.
   const unpollable = parcel.stopped === 'unknown' && !isPollable()
   const next = nextPoll(cadenceFactsOf(parcel, unpollable, nowMs), model, cadence)
   if (next.kind === 'stopped') return { ...parcel, nextPollAtMs: null, stopped: next.reason }
@@ -45,7 +46,7 @@ export function keepEarlierPoll(scheduled: ParcelState, plannedMs: number | null
   return { ...scheduled, nextPollAtMs: plannedMs }
 }
 
-/** Reactivates a parcel, whatever had stopped its polling: a push and an app's question both do (DOMAIN 6.1). */
+/** Reactivates a parcel, whatever had stopped its polling. Both a push and an app's question do this (DOMAIN 6.1). */
 export function reactivate(parcel: ParcelState, nowMs: number): Pick<ParcelState, 'watchedAtMs' | 'activatedAtMs' | 'stopped'> {
   return {
     watchedAtMs: parcel.watchedAtMs ?? nowMs,

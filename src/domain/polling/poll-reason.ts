@@ -1,18 +1,18 @@
 import type { ParcelState } from '../history/parcel-state.ts'
 
-/** Why a parcel is asked about at the time it is. Durations in milliseconds. */
+/** Why a parcel's next poll is due when it is. Durations in milliseconds. */
 export type PollReason =
-  /** Nothing is known of it and it was never asked about. */
+  /** Nothing is known about it and it was never asked about. */
   | { readonly kind: 'first' }
   /** How many of the last polls failed in a row. */
   | { readonly kind: 'failed'; readonly failures: number; readonly retryMs: number }
-  /** It is delivered: this is one of the checks after that, counted from 1. */
+  /** It is delivered, and this is one of the checks after delivery, counted from 1. */
   | { readonly kind: 'closing'; readonly nth: number; readonly of: number }
   /** It is delivered, and a push or an app's question came since the last check. */
   | { readonly kind: 'revived' }
-  /** The interval of its status; null: nothing is known of it. `isRare`: pushes are reliable, so it is longer. */
+  /** The interval of its status; null: nothing is known about it. `isRare`: pushes are reliable, so it is longer. */
   | { readonly kind: 'interval'; readonly status: string | null; readonly everyMs: number; readonly isRare: boolean }
-  /** When a scan is likely by what was learnt of the carrier. `everyMs`: the interval on average. */
+  /** A scan is likely then, by what was learnt about the carrier. `everyMs`: the interval on average. */
   | { readonly kind: 'likely_scan'; readonly status: string; readonly everyMs: number; readonly isRare: boolean }
 
 const STOPPED: Readonly<Record<NonNullable<ParcelState['stopped']>, string>> = {
@@ -22,12 +22,12 @@ const STOPPED: Readonly<Record<NonNullable<ParcelState['stopped']>, string>> = {
   unwatched: 'Somebody stopped watching it.',
 }
 
-/** Why a parcel is not asked about any more, as a sentence. */
+/** Says, as a sentence, why a parcel is no longer polled. */
 export function describeStop(stopped: NonNullable<ParcelState['stopped']>): string {
   return STOPPED[stopped]
 }
 
-/** Why a parcel is asked about at the time it is, as a sentence. */
+/** Says, as a sentence, why a parcel's next poll is due when it is. */
 export function describePoll(reason: PollReason): string {
   switch (reason.kind) {
     case 'first':
@@ -58,7 +58,6 @@ const UNITS = [
   ['s', 1000],
 ] as const
 
-/** A length in its largest unit, to one decimal. */
 function length(ms: number): string {
   const [name, size] = UNITS.find(([, unitMs]) => ms >= unitMs) ?? (['s', 1000] as const)
   return `${Math.round((ms / size) * 10) / 10} ${name}`

@@ -5,7 +5,7 @@ import type { PushHealth, SilenceEvidence } from './push-health.ts'
 /** A parcel that is due to be polled, leased to the caller. */
 export interface DuePoll {
   readonly parcelId: number
-  /** In the order to try them: tracking numbers first, without those the carrier does not know (DOMAIN 6.3). */
+  /** In the order in which to try them: tracking numbers first, without identifiers that the carrier does not know (DOMAIN 6.3). */
   readonly identifiers: readonly string[]
 }
 
@@ -23,8 +23,8 @@ export interface LanguageAsked {
 export interface PollFailure {
   readonly parcelId: number
   /**
-   * `unknown`: the carrier knows none of its identifiers. `unusable`: it answered the question with nothing that can be used. `unavailable`:
-   * it gave no answer, or one that could not be recorded. `not_asked`: the question did not leave.
+   * `unknown`: the carrier knows none of its identifiers. `unusable`: it answered the question, but nothing in the answer can be used.
+   * `unavailable`: it gave no answer, or one that could not be recorded. `not_asked`: the question did not leave.
    */
   readonly kind: 'unknown' | 'unusable' | 'unavailable' | 'not_asked'
   readonly atMs: number
@@ -47,8 +47,8 @@ export interface WatchResult {
   /** Whether the parcel is new. */
   readonly created: boolean
   /**
-   * It stays stopped because the carrier does not know it: when that may be asked again, epoch milliseconds. Null: it is polled, or may be
-   * revived at any time.
+   * When the carrier may be asked again about a parcel that stays stopped because the carrier does not know it, epoch milliseconds. Null:
+   * it is polled, or may be revived at any time.
    */
   readonly revivesAtMs: number | null
 }
@@ -62,7 +62,7 @@ export interface PushChannelView {
   readonly lastPushAtMs: number | null
   /** The number of entries since then that only polls reported. */
   readonly missedSincePush: number
-  /** What showed the silence, if there is one; null: there is none, or it is not known any more. */
+  /** The evidence of the silence, if there is one; null: there is none, or the evidence is not known any more. */
   readonly silence: SilenceEvidence | null
   readonly missed: MissedPushes
 }
@@ -74,7 +74,7 @@ export interface PushHealthUpdate {
   readonly eventQueued: boolean
 }
 
-/** A place in the order in which polls fall due. */
+/** Where a page in the order of due polls begins: after this one. */
 export interface DueCursor {
   readonly parcelId: number
   readonly dueAtMs: number

@@ -17,27 +17,27 @@ export interface PushChannel {
   readonly pushed: number
   /** Entries that only polls reported, after the grace (DOMAIN 6.6). */
   readonly missed: number
-  /** Missed entries that happened after the last push arrived: no push since then contradicts a silence. In a silence they are counted on. */
+  /** Missed entries that happened after the last push arrived. In a silence, where no push contradicts them, they are counted on. */
   readonly missedSincePush: number
-  /** What showed the silence, as it was then; null: there is none, or an earlier version noticed it. */
+  /** The evidence of the silence at the time it was noticed; null: there is none, or an earlier version noticed it. */
   readonly silence: SilenceEvidence | null
   /** Pushes since the last silence. */
   readonly pushedSinceSilence: number
   readonly lastPushAtMs: number | null
-  /** Earlier events are no evidence: they fell in a silence that is over. */
+  /** Earlier events are no evidence, because they fell in a silence that is over. */
   readonly evidenceFromMs: number
-  /** Pushes by hour of the day (UTC), summed over days and faded; `days` fades alike. */
+  /** Pushes by hour of the day (UTC), summed over days and faded; `days` fades in the same way. */
   readonly byHour: readonly number[]
   readonly days: number
   readonly dayOf: number
 }
 
-/** What showed a silence, when it was noticed. */
+/** The evidence of a silence at the time it was noticed. */
 export interface SilenceEvidence {
   /** When the last push arrived, epoch milliseconds. */
   readonly sinceMs: number
   readonly noticedAtMs: number
-  /** How many entries polls had found until then that happened since the last push and that no push had reported. */
+  /** How many entries polls had found by that time that happened since the last push and that no push had reported. */
   readonly found: number
   /** The share of pushes that were lost before, estimated. */
   readonly loss: number
@@ -66,23 +66,23 @@ const DAY_MS = 24 * HOUR_MS
  * scans like none.
  */
 const REMEMBERED_MIN = 500
-/** With fewer verdicts nothing can be said. */
+/** With fewer verdicts no loss can be estimated. */
 const VERDICTS_MIN = 20
-/** Hysteresis: above the first pushes are lossy, and only below the second healthy again. */
+/** Two limits give hysteresis: pushes become lossy above the first, and healthy again only below the second. */
 const LOSSY_ABOVE = 0.12
 const HEALTHY_BELOW = 0.08
 /** The prior: one push in twenty is lost, with the weight of twenty verdicts. */
 const PRIOR = { missed: 1, verdicts: 20 }
 /**
- * A silence is believed if the evidence would arise by chance less often than this. Pauses longer than the grace are its occasions; with
- * some thirty a day, this is one false alarm a year.
+ * A silence is believed if the evidence would arise by chance less often than this. Every pause longer than the grace is a chance for a
+ * false alarm; with some thirty a day, this gives one false alarm a year.
  */
 const CHANCE_MAX = 1e-4
-/** A lower bound of the loss: losses sometimes share a cause, such as a parcel or a second. */
+/** A lower bound of the loss, because losses sometimes share a cause, such as a parcel or a second. */
 const LOSS_MIN = 0.02
 /** One entry alone is never enough. */
 const FOUND_MIN = 2
-/** How often an hour is unusual, so that no push is expected: a holiday, or a bad day of the carrier. */
+/** How often an hour is unusual, so that no push is expected, as on a holiday or a bad day of the carrier. */
 const UNUSUAL = 0.01
 /** On an unusual day polls find entries this much more rarely, so each one found since the last push suggests a usual day. */
 const UNUSUAL_FIND = 0.25
@@ -97,16 +97,16 @@ export function estimatePushLoss({ pushed, missed }: PushChannel): number {
 }
 
 /**
- * How many entries since the last push only polls reported, for operators. In a silence these are at least those that showed it: until they count as
- * missed, after the grace, none would be named beside the verdict that they led to.
+ * How many entries since the last push only polls reported, for operators. In a silence these are at least the entries that proved it: they
+ * count as missed only after the grace, and until then the verdict would stand without its evidence.
  */
 export function unpushedSinceLast({ missedSincePush, silence }: PushChannel): number {
   return Math.max(missedSincePush, silence?.found ?? 0)
 }
 
 /**
- * The channel as of a clock that may have been put back. With its last push ahead, no entry found by polls would have happened after it, and a silence
- * would stay unnoticed for as long as the jump.
+ * The channel as of a clock that may have been put back. If its last push stayed ahead, no entry found by polls would have happened after
+ * it, and a silence would stay unnoticed for as long as the jump.
  */
 export function clampChannelToClock(channel: PushChannel, nowMs: number): PushChannel {
   const { lastPushAtMs, evidenceFromMs, dayOf } = channel
@@ -138,7 +138,10 @@ export function afterPush(channel: PushChannel, atMs: number, count = 1): PushCh
   )
 }
 
-/** The channel after a poll found an entry that no push reported within the grace. In a silence it is counted, and says nothing of losses. */
+/**
+ * The channel after a poll found an entry that no push reported within the grace. In a silence it is counted, but says nothing about
+ * losses.
+ */
 export function afterMiss(channel: PushChannel, { eventAtMs, nowMs }: { readonly eventAtMs: number; readonly nowMs: number }): PushChannel {
   if (eventAtMs < channel.evidenceFromMs) return channel
   const sincePush = channel.lastPushAtMs !== null && eventAtMs > channel.lastPushAtMs
@@ -161,8 +164,8 @@ export interface UnpushedEntries {
 }
 
 /**
- * The channel after a look at entries without a push. Whether one counts as a missed push is decided only after the grace from its finding,
- * but that no pushes arrive at all can be seen now.
+ * The channel after a look at entries without a push. A single one counts as a missed push only after the grace from its finding, but a
+ * silence of all pushes can be noticed now.
  */
 export function afterUnpushedEntries(channel: PushChannel, unpushed: UnpushedEntries): PushChannel {
   return channel.health !== 'silent' && channel.lastPushAtMs !== null && isSilence(channel, unpushed)
@@ -171,10 +174,10 @@ export function afterUnpushedEntries(channel: PushChannel, unpushed: UnpushedEnt
 }
 
 /**
- * Compares two explanations of the same evidence. In a silence all of it is expected. While pushes arrive, every overdue entry was lost by
- * itself, and the absence of the pushes usual at this hour is chance or the hour is unusual, which every further entry found by polls makes
- * less likely. So a busy carrier's silence is noticed within minutes of the grace, a small carrier's after more losses in a row than ever
- * before, and a quiet day, when polls find nothing, is no silence.
+ * Compares two explanations of the same evidence. If pushes are silent, all of it is expected. If pushes still arrive, every overdue entry
+ * was lost by itself, and the usual pushes of this hour are absent by chance or because the hour is unusual, which every further entry
+ * found by polls makes less likely. So a busy carrier's silence is noticed within minutes of the grace, a small carrier's after more losses
+ * in a row than ever before, and a quiet day, when polls find nothing, is no silence.
  */
 function isSilence(channel: PushChannel, { found, overdue, settledToMs }: Omit<UnpushedEntries, 'nowMs'>): boolean {
   if (found < FOUND_MIN) return false
@@ -185,7 +188,7 @@ function isSilence(channel: PushChannel, { found, overdue, settledToMs }: Omit<U
   return Math.min(1, noneCame) * loss ** overdue < CHANCE_MAX
 }
 
-/** What was missed in a silence says nothing about losses while pushes arrive. */
+/** Entries that were missed in a silence say nothing about losses while pushes arrive. */
 function silenced(
   channel: PushChannel,
   { found, nowMs, loss }: Pick<SilenceEvidence, 'found' | 'loss'> & { readonly nowMs: number },

@@ -1,4 +1,4 @@
-/** The pause of an identifier that the carrier answers neither with what it knows nor with not knowing it (DOMAIN 1.5). */
+/** The pause of an identifier for which the carrier gives no usable answer: neither a report nor that it does not know it (DOMAIN 1.5). */
 export interface Rest {
   /** The number of such answers in a row. */
   readonly answers: number

@@ -2,7 +2,7 @@
 export interface WaitingHours {
   /** Scans in each hour of the week (UTC, from Monday 00:00), decayed. */
   readonly scans: readonly number[]
-  /** Hours that parcels waited in each hour of the week, decayed alike. Scans per hour waited is the scan rate. */
+  /** Hours that parcels waited in each hour of the week, decayed in the same way. Scans per hour waited is the scan rate. */
   readonly hours: readonly number[]
 }
 
@@ -14,28 +14,27 @@ export interface WaitingHours {
 export interface ScanRate {
   readonly asOfMs: number
   readonly kinds: Readonly<Record<string, WaitingHours>>
-  /** How many complete histories had this status at this place, by `status#n`; decayed. */
+  /** How many complete histories had this status as their nth entry, by `status#n`; decayed. */
   readonly places: Readonly<Record<string, number>>
 }
 
-/** What an observation shows about the scan rate. */
-export type ScanSample = Wait | Place
+export type ScanSample = Wait | NthEntry
 
-/** The place of an entry, counted from 1, in a history that a poll showed completely. */
-export interface Place {
+/** A complete history, shown by a poll, has this status as its nth entry, counted from 1. */
+export interface NthEntry {
   readonly kind: 'place'
   readonly status: string
   readonly entryCount: number
 }
 
-/** A wait: the status that was current, its place in the history (counted from 1), from when to when, and whether a scan ended it. */
+/** A wait: the status that was current, its number in the history (counted from 1), from when to when, and whether a scan ended it. */
 export interface Wait {
   readonly kind: 'wait'
   readonly status: string
   readonly entryCount: number
   readonly fromMs: number
   readonly toMs: number
-  /** False: there was no scan yet at its end. Without these, only the short waits of an unfinished day would be known. */
+  /** False: no scan had come by the end of the wait. Without such samples, only the short waits of an unfinished day would be known. */
   readonly scanned: boolean
 }
 
@@ -43,7 +42,7 @@ export interface Wait {
 export interface HourlyRates {
   /** By hour of the week. */
   readonly rates: Float64Array
-  /** The same for the scan after the next one; none follows the last. */
+  /** The same for the scan after the next one; after the last entry there is none. */
   readonly followingRates: Float64Array
   /** Over all hours of this status. */
   readonly meanRate: number
@@ -56,18 +55,18 @@ const HOUR_MS = 3_600_000
 const WEEK_HOURS = 168
 /** 1 January 1970 was a Thursday; hours of the week count from Monday. */
 const EPOCH_HOUR_OF_WEEK = 72
-/** Seasons and contracts change a carrier's hours, so a habit fades within months. */
+/** Seasons and contracts change a carrier's hours, so what was learnt fades within months. */
 const HALF_LIFE_MS = 28 * 24 * HOUR_MS
 /** The carrier defines the statuses, so the number of kinds is bounded. */
 const KINDS_MAX = 256
-/** Places are distinguished up to this one. */
-const PLACES_MAX = 12
+/** Entries are told apart by their number up to this one. */
+const NTH_MAX = 12
 /** More missing entries are not considered. */
 const MISSING_MAX = 3
 /** Longer waits say nothing about hours. */
 const WAIT_MAX_MS = 14 * 24 * HOUR_MS
-/** Separates status and place; statuses that contain it are not learnt. */
-const PLACE_MARK = '#'
+/** Separates status and number; statuses that contain it are not learnt. */
+const NTH_MARK = '#'
 /** With fewer scans a status gets no estimate. */
 const SCANS_MIN = 30
 /**
@@ -83,7 +82,7 @@ export function statusShares(scanRate: ScanRate): readonly StatusShare[] {
   const made = Object.entries(scanRate.kinds).flatMap(([kind, seen]): StatusShare[] => {
     const scans = sum(seen.scans)
     const hours = sum(seen.hours)
-    return kind.includes(PLACE_MARK) || scans < SCANS_MIN || hours === 0 ? [] : [{ status: kind, hours, meanRate: scans / hours }]
+    return kind.includes(NTH_MARK) || scans < SCANS_MIN || hours === 0 ? [] : [{ status: kind, hours, meanRate: scans / hours }]
   })
   shares.set(scanRate, made)
   return made
@@ -114,7 +113,7 @@ export function learnScanRate(scanRate: ScanRate, scanSamples: readonly ScanSamp
   )
   const places = new Map(Object.entries(scanRate.places).map(([kind, count]) => [kind, count * fade]))
   for (const sample of scanSamples) {
-    if (sample.status.includes(PLACE_MARK)) continue
+    if (sample.status.includes(NTH_MARK)) continue
     const kind = kindOf(sample.status, sample.entryCount)
     if (sample.kind === 'place') {
       if (places.has(kind) || places.size < KINDS_MAX) places.set(kind, (places.get(kind) ?? 0) + 1)
@@ -133,11 +132,11 @@ export function learnScanRate(scanRate: ScanRate, scanSamples: readonly ScanSamp
 
 /**
  * How many entries are likely to be missing before one that looks like the nth of its parcel, if `lostExpected` are missing on average.
- * Compares how often complete histories had its status at this place and at the next ones.
+ * Compares how often complete histories had its status as the nth entry and as the next ones.
  */
 export function missingBefore(scanRate: ScanRate, status: string, entryCount: number, lostExpected: number): number {
-  const seenAt = (place: number) => {
-    const kind = kindOf(status, place)
+  const seenAt = (nth: number) => {
+    const kind = kindOf(status, nth)
     return 1 + (Object.hasOwn(scanRate.places, kind) ? (scanRate.places[kind] ?? 0) : 0)
   }
   let total = seenAt(entryCount)
@@ -153,7 +152,7 @@ export function missingBefore(scanRate: ScanRate, status: string, entryCount: nu
 }
 
 function kindOf(status: string, entryCount: number): string {
-  return `${status}${PLACE_MARK}${Math.min(entryCount, PLACES_MAX)}`
+  return `${status}${NTH_MARK}${Math.min(entryCount, NTH_MAX)}`
 }
 
 function addWait(to: { scans: number[]; hours: number[] }, { fromMs, toMs, scanned }: Wait): void {
@@ -173,7 +172,7 @@ const cachedRates = new WeakMap<ScanRate, Map<string, HourlyRates | null>>()
 
 /**
  * The rates for a parcel that waits in a status which is its nth entry; null: too little was seen. From rough to fine, each estimate leans
- * on the one before while it has few scans of its own: the status, its hours of the day, the place's hours of the day, the place's hours of
+ * on the one before while it has few scans: the status, its hours of the day, the nth entry's hours of the day, the nth entry's hours of
  * the week.
  */
 export function hourlyRatesOf(scanRate: ScanRate, status: string, entryCount: number): HourlyRates | null {
@@ -194,22 +193,22 @@ function remembered(scanRate: ScanRate, kind: string, make: () => HourlyRates | 
   return made
 }
 
-/** The rates for a parcel of which only the place is known; null: too little was seen. */
-export function hourlyRatesAt(scanRate: ScanRate, place: number): HourlyRates | null {
-  return remembered(scanRate, kindOf('', place), () => {
-    const rates = followingRates(scanRate, place)
+/** The rates for a parcel of which only the number of its entries is known; null: too little was seen. */
+export function hourlyRatesAt(scanRate: ScanRate, nth: number): HourlyRates | null {
+  return remembered(scanRate, kindOf('', nth), () => {
+    const rates = followingRates(scanRate, nth)
     const meanRate = sum([...rates]) / WEEK_HOURS
-    return meanRate === 0 ? null : { meanRate, rates, followingRates: followingRates(scanRate, place + 1) }
+    return meanRate === 0 ? null : { meanRate, rates, followingRates: followingRates(scanRate, nth + 1) }
   })
 }
 
-/** The rates at a place, whatever the status there, weighted by how many complete histories had each. */
-function followingRates(scanRate: ScanRate, place: number): Float64Array {
+/** The rates after the nth entry, whatever its status, weighted by how many complete histories had each. */
+function followingRates(scanRate: ScanRate, nth: number): Float64Array {
   const mixed = new Float64Array(WEEK_HOURS)
-  const there = Object.entries(scanRate.places).filter(([kind]) => kind.endsWith(kindOf('', place)))
+  const there = Object.entries(scanRate.places).filter(([kind]) => kind.endsWith(kindOf('', nth)))
   const total = sum(there.map(([, count]) => count))
   for (const [kind, count] of there) {
-    const status = kind.slice(0, kind.lastIndexOf(PLACE_MARK))
+    const status = kind.slice(0, kind.lastIndexOf(NTH_MARK))
     const { rates } = estimate(waitingHours(scanRate, status), waitingHours(scanRate, kind)) ?? {}
     if (rates !== undefined)
       for (let hour = 0; hour < WEEK_HOURS; hour++) mixed[hour] = (mixed[hour] ?? 0) + ((rates[hour] ?? 0) * count) / total
@@ -218,19 +217,19 @@ function followingRates(scanRate: ScanRate, place: number): Float64Array {
 }
 
 function waitingHours(scanRate: ScanRate, kind: string): WaitingHours | undefined {
-  // The status comes from the carrier: `constructor` must find nothing.
+  // The status comes from the carrier, so it may be `constructor`, which must find nothing.
   return Object.hasOwn(scanRate.kinds, kind) ? scanRate.kinds[kind] : undefined
 }
 
-function estimate(ofStatus: WaitingHours | undefined, ofPlace: WaitingHours | undefined): Omit<HourlyRates, 'followingRates'> | null {
+function estimate(ofStatus: WaitingHours | undefined, ofNth: WaitingHours | undefined): Omit<HourlyRates, 'followingRates'> | null {
   if (ofStatus === undefined) return null
   const scans = sum(ofStatus.scans)
   if (scans < SCANS_MIN) return null
   const meanRate = scans / Math.max(sum(ofStatus.hours), 1 / 60)
   const byDay = leaning(byHourOfDay(ofStatus), () => meanRate)
-  const placeByDay = leaning(byHourOfDay(ofPlace), (hour) => byDay[hour] ?? meanRate)
-  const rates = leaning(ofPlace, (hour) => placeByDay[hour % 24] ?? meanRate)
-  return { meanRate, rates: Float64Array.from({ length: WEEK_HOURS }, (_, hour) => rates[hour] ?? placeByDay[hour % 24] ?? meanRate) }
+  const nthByDay = leaning(byHourOfDay(ofNth), (hour) => byDay[hour] ?? meanRate)
+  const rates = leaning(ofNth, (hour) => nthByDay[hour % 24] ?? meanRate)
+  return { meanRate, rates: Float64Array.from({ length: WEEK_HOURS }, (_, hour) => rates[hour] ?? nthByDay[hour % 24] ?? meanRate) }
 }
 
 /** Scans per hour waited, as if a few scans had been seen before at the rougher rate. */

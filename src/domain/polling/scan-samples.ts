@@ -5,7 +5,7 @@ import { notAhead } from '../put-back.ts'
 import { FINISHED } from './cadence.ts'
 import type { ScanSample } from './scan-rate.ts'
 
-/** What was known about a parcel before an observation. */
+/** The state of a parcel before an observation. */
 export interface KnownBefore {
   readonly latest: LatestEntry | null
   readonly entryCount: number
@@ -16,14 +16,14 @@ export interface KnownBefore {
 /** When the observation was recorded. */
 export interface LearntAt {
   readonly nowMs: number
-  /** The highest sequence before it. */
+  /** The highest sequence before the observation. */
   readonly knownTo: number
 }
 
 /**
- * What an observation shows about the scan rate. `entries`: the affected part of the history as it stands now, for a poll all of it. Only
- * entries newer than all known ones count: one found between two known ones would correct an earlier sample, which is too rare to matter.
- * The carrier's times order the entries, but none teaches later than the relay learnt of it (DOMAIN 6.1).
+ * The samples that an observation gives of the scan rate. `entries`: the affected part of the history in its new state, for a poll all of
+ * it. Only entries newer than all known ones count: one found between two known ones would correct an earlier sample, which is too rare to
+ * matter. The carrier's times order the entries, but none counts as later than the relay learnt of it (DOMAIN 6.1).
  */
 export function scanSamplesOf(
   before: KnownBefore,
@@ -33,15 +33,15 @@ export function scanSamplesOf(
 ): readonly ScanSample[] {
   const oldestFirst = entries.length < 2 ? entries : entries.toSorted((a, b) => a.atMs - b.atMs)
   const newer = oldestFirst.filter(({ atMs }) => before.latest === null || atMs > before.latest.atMs)
-  // An entry that was known was learnt of when the parcel was last seen, or before.
+  // An entry that was known before was learnt of when the parcel was last seen, or earlier.
   const countsMs = ({ atMs, sequence }: Entry) => Math.min(atMs, sequence > knownTo ? nowMs : (before.lastSeenAtMs ?? nowMs))
   const timed = (all: readonly Entry[]) => all.map((entry) => ({ status: entry.status, atMs: countsMs(entry) }))
   return observation.kind === 'push'
     ? waits(before, timed(newer), null)
-    : [...waits(before, timed(newer), notAhead(observation.askedAtMs, nowMs)), ...places(before, timed(oldestFirst))]
+    : [...waits(before, timed(newer), notAhead(observation.askedAtMs, nowMs)), ...nthEntries(before, timed(oldestFirst))]
 }
 
-/** An entry, with the time that counts. */
+/** An entry with the time at which it counts. */
 interface Timed {
   readonly status: string
   readonly atMs: number
@@ -51,19 +51,19 @@ interface Timed {
 function waits(before: KnownBefore, newer: readonly Timed[], askedAtMs: number | null): readonly ScanSample[] {
   const { latest, entryCount, checkedAtMs } = before
   const chain = latest === null ? newer : [{ status: latest.status, atMs: countsFromMs(latest) }, ...newer]
-  const firstPlace = latest === null ? 1 : entryCount
+  const firstNth = latest === null ? 1 : entryCount
   return chain.flatMap(({ status, atMs }, at): ScanSample[] => {
     const next = chain[at + 1]
     const toMs = next?.atMs ?? askedAtMs
     if (toMs === null || status === FINISHED) return []
-    // What an earlier poll saw of this wait was learnt then.
+    // The part of this wait that an earlier poll saw was learnt then.
     const fromMs = Math.max(atMs, checkedAtMs ?? atMs)
-    return [{ kind: 'wait', status, entryCount: firstPlace + at, fromMs, toMs, scanned: next !== undefined }]
+    return [{ kind: 'wait', status, entryCount: firstNth + at, fromMs, toMs, scanned: next !== undefined }]
   })
 }
 
-/** The places of new entries. Only a poll shows a complete history; what the poll before it showed was learnt then. */
-function places({ checkedAtMs }: KnownBefore, oldestFirst: readonly Timed[]): readonly ScanSample[] {
+/** The new entries with their numbers. Only a poll shows a complete history; entries that the poll before it showed were learnt then. */
+function nthEntries({ checkedAtMs }: KnownBefore, oldestFirst: readonly Timed[]): readonly ScanSample[] {
   return oldestFirst.flatMap(({ status, atMs }, at): ScanSample[] =>
     atMs > (checkedAtMs ?? Number.NEGATIVE_INFINITY) ? [{ kind: 'place', status, entryCount: at + 1 }] : [],
   )

@@ -46,7 +46,7 @@ export function createJobs(batches: ReprocessBatches): Jobs {
             if (job === undefined) return { hasWorked: false, isDone: true, done: null }
             const { after, done } = isReplay(job)
               ? { after: await workOn(tx, job, limit, nowMs), done: null }
-              : await reprocessFor(job, nowMs, (place) => reprocess(tx, { ...place, limit, nowMs }))
+              : await reprocessFor(job, nowMs, (batch) => reprocess(tx, { ...batch, limit, nowMs }))
             await tx.saveJob(after, nowMs)
             return { hasWorked: true, isDone: after.endedAtMs !== null && others.length === 0, done }
           },
@@ -87,24 +87,24 @@ function isOfStore(job: UnendedJob): job is UnendedOf<ReplayJobTask> | UnendedOf
 async function reprocessFor(
   job: UnendedOf<ReprocessJobTask>,
   nowMs: number,
-  reprocess: (place: Omit<Parameters<ReprocessIn>[1], 'limit' | 'nowMs'>) => Promise<ReprocessedHeld>,
+  reprocess: (batch: Omit<Parameters<ReprocessIn>[1], 'limit' | 'nowMs'>) => Promise<ReprocessedHeld>,
 ): Promise<{ readonly after: UnendedJob; readonly done: ReprocessedHeld }> {
   const { selection, upTo } = job.task
-  const after = job.place !== null && 'inboxId' in job.place ? job.place.inboxId : 0
+  const after = job.cursor !== null && 'inboxId' in job.cursor ? job.cursor.inboxId : 0
   const done = await reprocess({ selection, after, upTo })
   const saved = { ...job, done: job.done + done.recorded.length }
   if (done.next === null) return { after: { ...saved, state: 'done', endedAtMs: nowMs }, done }
-  return { after: { ...saved, state: 'running', place: { inboxId: done.next } }, done }
+  return { after: { ...saved, state: 'running', cursor: { inboxId: done.next } }, done }
 }
 
 async function workOn(tx: WriteTx, job: UnendedOf<ReplayJobTask>, limit: number, nowMs: number): Promise<UnendedJob> {
   const { selection, to, untilMs } = job.task
-  const after = job.place !== null && 'inboxId' in job.place ? null : job.place
+  const after = job.cursor !== null && 'inboxId' in job.cursor ? null : job.cursor
   const batch = await replayBatch(tx, { selection, to, untilMs, after, limit, nowMs })
   if (batch === null) return { ...job, state: 'failed', failure: 'The endpoint was removed.', endedAtMs: nowMs }
   const done = job.done + batch.count
   if (batch.next === null) return { ...job, state: 'done', done, endedAtMs: nowMs }
-  return { ...job, state: 'running', done, place: batch.next }
+  return { ...job, state: 'running', done, cursor: batch.next }
 }
 
 async function replayBatch(tx: WriteTx, request: ReplayRequest): Promise<ReplayedBatch | null> {

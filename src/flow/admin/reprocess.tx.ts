@@ -1,7 +1,7 @@
 import type { ChangeSet } from '../../domain/history/change-set.ts'
 import type { RecordRules } from '../../domain/history/record-rules.ts'
 import type { BatchReport } from '../../domain/history/recording.ts'
-import type { HeldPlace, HeldPush, HeldSelection, IncomingPush } from '../../domain/ingest/inbox.ts'
+import type { HeldPush, HeldRange, HeldSelection, IncomingPush } from '../../domain/ingest/inbox.ts'
 import { parsePush } from '../../domain/ingest/parse-push.ts'
 import { notAhead } from '../../domain/put-back.ts'
 import { audit } from '../audit.tx.ts'
@@ -66,7 +66,7 @@ export function createReprocess(
   }
 }
 
-interface HeldBatch extends HeldPlace {
+interface HeldBatch extends HeldRange {
   readonly selection: HeldSelection
   readonly nowMs: number
 }
@@ -96,8 +96,8 @@ export function createReprocessBatches(ports: RecordPorts, rules: RecordRules): 
   const { store, clock } = ports
   const upTo =
     (most: number, prepared: Prepare): ReprocessIn =>
-    async (tx, { selection, nowMs, ...place }) => {
-      const { pushes, next } = await tx.listHeld({ ...selection, ...place, limit: Math.min(place.limit, most) })
+    async (tx, { selection, nowMs, ...range }) => {
+      const { pushes, next } = await tx.listHeld({ ...selection, ...range, limit: Math.min(range.limit, most) })
       const incoming = pushes.flatMap((push) => incomingOf(push, push.inboxId, nowMs) ?? []).map(prepared)
       if (incoming.length === 0) return { recorded: [], scanSamples: [], foundByPoll: [], next }
       return { ...(await recordTogether(tx, incoming, ports, rules)), next }

@@ -2,7 +2,7 @@ import type { Job } from '../../domain/admin/job.ts'
 import type { ActionName, ActionTarget, Actor } from '../../domain/admin/operator-action.ts'
 import type {
   AttemptRecord,
-  DeliveryPlace,
+  DeliveryCursor,
   DeliverySelection,
   FoundDelivery,
   ListedDelivery,
@@ -78,7 +78,7 @@ export interface ManageDeliveries {
     readonly from: number | null
     /** Epoch milliseconds, exclusive. */
     readonly to: number | null
-    readonly cursor: DeliveryPlace | null
+    readonly cursor: DeliveryCursor | null
     readonly limit: number
   }): Promise<{ readonly deliveries: readonly ShownDelivery[]; readonly next: string | null }>
   find(
@@ -224,12 +224,12 @@ function showRequest(delivery: ShownDelivery, { url, body }: SentEvent): ShownRe
   return { url, headers: eventHeaders(delivery), body: body === null ? null : Buffer.from(body).toString() }
 }
 
-function encodeCursor({ id, queuedAtMs }: DeliveryPlace): string {
+function encodeCursor({ id, queuedAtMs }: DeliveryCursor): string {
   return queuedAtMs === 0 ? String(id) : `${id}.${queuedAtMs}`
 }
 
 /** Parses a cursor that a page returned as `next`; null: it is none. */
-export function readDeliveryCursor(text: string): DeliveryPlace | null {
+export function readDeliveryCursor(text: string): DeliveryCursor | null {
   const [, id, queuedAtMs = '0'] = /^(\d{1,15})(?:\.(\d{1,15}))?$/.exec(text) ?? []
   return id === undefined ? null : { id: Number(id), queuedAtMs: Number(queuedAtMs) }
 }

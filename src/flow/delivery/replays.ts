@@ -36,18 +36,18 @@ export function createReplays(ports: ReplaysPorts) {
    */
   async function replayAll(task: ReplayTask, left: AbortSignal, action: OperatorAction): Promise<number> {
     let count = 0
-    let place: ReplayedBatch['next'] = null
+    let cursor: ReplayedBatch['next'] = null
     do {
-      const after: ReplayedBatch['next'] = place
+      const after: ReplayedBatch['next'] = cursor
       const order = count === 0 ? { action } : {}
       const batch: ReplayedBatch | null = await ports.inTurn(() =>
         ports.write.replayDeliveries({ ...task, ...order, after, limit: REPLAY_BATCH_SIZE, nowMs: ports.clock.now() }),
       )
       count += batch?.count ?? 0
-      place = batch?.next ?? null
+      cursor = batch?.next ?? null
       ports.review()
-      if (place !== null && ports.stopping.aborted) throw stopped(count)
-    } while (place !== null && !left.aborted)
+      if (cursor !== null && ports.stopping.aborted) throw stopped(count)
+    } while (cursor !== null && !left.aborted)
     return count
   }
 

@@ -3,8 +3,8 @@ import type { BatchReport, Reprocessed } from '../../domain/history/recording.ts
 import type {
   HeldGroup,
   HeldPage,
-  HeldPlace,
   HeldPush,
+  HeldRange,
   HeldSelection,
   InboxPage,
   InboxQuery,
@@ -24,7 +24,7 @@ export interface IngestWrites {
   dismissPush(request: Audited & { readonly inboxId: number }): Promise<'done' | 'settled' | 'unknown'>
 }
 
-export interface ReprocessRequest extends Audited, HeldPlace {
+export interface ReprocessRequest extends Audited, HeldRange {
   readonly selection: HeldSelection
   readonly nowMs: number
 }
@@ -40,7 +40,7 @@ export interface IngestTx {
   /** A push of the inbox with its bytes; null: there is none. */
   findPush(inboxId: number): Promise<HeldPush | null>
   /** Pushes that were not recorded, the oldest first. */
-  listHeld(request: HeldSelection & HeldPlace): Promise<HeldPage>
+  listHeld(request: HeldSelection & HeldRange): Promise<HeldPage>
   /** Dismisses a quarantined push; false: it is not one. */
   dismissPush(inboxId: number): Promise<boolean>
 }

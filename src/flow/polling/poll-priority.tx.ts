@@ -36,17 +36,17 @@ export function createPollPriority(ports: Pick<SchedulePorts, 'model'>, options:
   let lookedAtMs = Number.NEGATIVE_INFINITY
 
   async function look(tx: WriteTx, nowMs: number): Promise<void> {
-    const places = await tx.duePolls({ nowMs, limit: WEIGHED_AT_ONCE, after: cursor })
-    cursor = places.length < WEIGHED_AT_ONCE ? null : (places.at(-1) ?? null)
+    const due = await tx.duePolls({ nowMs, limit: WEIGHED_AT_ONCE, after: cursor })
+    cursor = due.length < WEIGHED_AT_ONCE ? null : (due.at(-1) ?? null)
     const model = ports.model()
-    const parcels = new Map((await tx.findParcels(places.map(({ parcelId }) => parcelId))).map((parcel) => [parcel.parcelId, parcel]))
-    const weighed = places.flatMap(({ parcelId }): readonly Ranked[] => {
+    const parcels = new Map((await tx.findParcels(due.map(({ parcelId }) => parcelId))).map((parcel) => [parcel.parcelId, parcel]))
+    const weighed = due.flatMap(({ parcelId }): readonly Ranked[] => {
       const parcel = parcels.get(parcelId)
       // It was joined to another since it was found to be due.
       if (parcel === undefined) return []
       return [{ parcelId, worth: pollValue(cadenceFactsOf(parcel, false, nowMs), model, options.cadence, nowMs) }]
     })
-    const reranked = new Set(places.map(({ parcelId }) => parcelId))
+    const reranked = new Set(due.map(({ parcelId }) => parcelId))
     // Equal values stay in the order of falling due. No value is minus infinity, and subtracting it gives no number.
     ranked = [...ranked.filter(({ parcelId }) => !reranked.has(parcelId)), ...weighed]
       .sort((a, b) => (a.worth === b.worth ? 0 : b.worth - a.worth))

@@ -22,25 +22,25 @@ export function createReschedulePolls(
 ): (nowMs: number) => Promise<void> {
   let wasRelied = ports.model().pushHealth !== 'unknown'
   /** Null: there is nothing to visit. */
-  let place: DueCursor | null = null
+  let cursor: DueCursor | null = null
 
   async function rescheduleFrom(tx: WriteTx, after: DueCursor): Promise<DueCursor | null> {
-    const places = await tx.duePolls({ nowMs: EVER_MS, limit: PLANNED_AT_ONCE, after })
-    const plannedAtMs = new Map(places.map(({ parcelId, dueAtMs }) => [parcelId, dueAtMs]))
+    const due = await tx.duePolls({ nowMs: EVER_MS, limit: PLANNED_AT_ONCE, after })
+    const plannedAtMs = new Map(due.map(({ parcelId, dueAtMs }) => [parcelId, dueAtMs]))
     // A parcel that was joined to another since is not found.
     const next = await schedulePolls(tx, await tx.findParcels([...plannedAtMs.keys()]), ports, options)
     tx.saveParcels(next.filter(({ parcelId, nextPollAtMs }) => (nextPollAtMs ?? EVER_MS) < (plannedAtMs.get(parcelId) ?? 0)))
-    return places.length < PLANNED_AT_ONCE ? null : (places.at(-1) ?? null)
+    return due.length < PLANNED_AT_ONCE ? null : (due.at(-1) ?? null)
   }
 
   return async (nowMs) => {
     const isRelied = ports.model().pushHealth === 'healthy'
-    if (isRelied) place = null
-    else if (wasRelied) place = { dueAtMs: nowMs, parcelId: EVER_MS }
+    if (isRelied) cursor = null
+    else if (wasRelied) cursor = { dueAtMs: nowMs, parcelId: EVER_MS }
     wasRelied = isRelied
-    for (let turn = 0; turn < TURNS_MAX && place !== null; turn++) {
-      const after: DueCursor = place
-      place = await ports.store.transaction((tx) => rescheduleFrom(tx, after), { ofRole: 'poller' })
+    for (let turn = 0; turn < TURNS_MAX && cursor !== null; turn++) {
+      const after: DueCursor = cursor
+      cursor = await ports.store.transaction((tx) => rescheduleFrom(tx, after), { ofRole: 'poller' })
     }
   }
 }

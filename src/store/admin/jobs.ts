@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Job, JobTask, UnendedJob } from '../../domain/admin/job.ts'
-import { decodeJob, decodePlace, encodePlace } from '../codec.ts'
+import { decodeJob, decodeJobCursor, encodeJobCursor } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
 
@@ -65,12 +65,12 @@ export async function insertJob(session: Session, task: JobTask, by: string, now
 /** Lists the jobs that have not ended, oldest first. */
 export async function listUnendedJobs(session: Session, limit: number): Promise<readonly UnendedJob[]> {
   const rows = await session.all(unended, { limit })
-  return rows.map((row) => ({ ...decodeJob(row), place: decodePlace(row.place) }))
+  return rows.map((row) => ({ ...decodeJob(row), cursor: decodeJobCursor(row.place) }))
 }
 
 export async function saveJob(session: Session, job: UnendedJob, nowMs: number): Promise<void> {
-  const { jobId, state, place, done, failure, endedAtMs } = job
-  await session.run(update, { id: jobId, state, place: encodePlace(place), done, failure, nowMs, endedAtMs })
+  const { jobId, state, cursor, done, failure, endedAtMs } = job
+  await session.run(update, { id: jobId, state, place: encodeJobCursor(cursor), done, failure, nowMs, endedAtMs })
 }
 
 /** Cancels a job unless it has ended. Returns it; null if there is no such job. */

@@ -101,13 +101,13 @@ const release = statement<{ ids: readonly number[]; nowMs: number }>()((db, p, {
 
 /** Queues a delivery: due at once, or behind an earlier delivery of its parcel that has not ended (DOMAIN 7.3). */
 export async function queueDelivery(session: Session, { endpointId, parcelId, sequence, inboxId, nowMs }: QueuedDelivery): Promise<void> {
-  const place = { endpointId: Number(endpointId), parcelId }
-  const [last] = await session.all(lastOfParcel, place)
-  const first = last === undefined ? null : await findFirst(session, place)
+  const queue = { endpointId: Number(endpointId), parcelId }
+  const [last] = await session.all(lastOfParcel, queue)
+  const first = last === undefined ? null : await findFirst(session, queue)
   const isFirst = first === null || sequence < first.sequence
   if (first !== null && isFirst) await session.run(hold, { ids: [first.id] })
   const state = isFirst ? DELIVERY_STATE.due : DELIVERY_STATE.behind
-  await session.run(insertDelivery, { ...place, sequence, previousSequence: last?.sequence ?? 0, inboxId, state, nowMs })
+  await session.run(insertDelivery, { ...queue, sequence, previousSequence: last?.sequence ?? 0, inboxId, state, nowMs })
 }
 
 const claimed = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
@@ -182,16 +182,16 @@ export async function moveDeliveries(
   endpointId: string,
   join: { from: readonly number[]; into: number; nowMs: number },
 ): Promise<void> {
-  const place = { endpointId: Number(endpointId), parcelId: join.into }
-  session.enqueueWrite(moveAll, { ...place, ids: join.from })
-  const first = await findFirst(session, place)
+  const queue = { endpointId: Number(endpointId), parcelId: join.into }
+  session.enqueueWrite(moveAll, { ...queue, ids: join.from })
+  const first = await findFirst(session, queue)
   if (first === null) return
-  session.enqueueWrite(holdOthers, { ...place, first: first.id })
+  session.enqueueWrite(holdOthers, { ...queue, first: first.id })
   session.enqueueWrite(release, { ids: [first.id], nowMs: join.nowMs })
 }
 
-async function findFirst(session: Session, place: { readonly endpointId: number; readonly parcelId: number }) {
-  const [first] = await session.all(firstWaiting, place)
+async function findFirst(session: Session, queue: { readonly endpointId: number; readonly parcelId: number }) {
+  const [first] = await session.all(firstWaiting, queue)
   return first ?? null
 }
 

@@ -1,7 +1,7 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely'
 import {
+  type DeliveryCursor,
   type DeliveryPage,
-  type DeliveryPlace,
   type DeliveryQuery,
   type QueuedSpan,
   readToldEvent,
@@ -114,14 +114,14 @@ export async function listDeliveries(session: Session, query: DeliveryQuery): Pr
   if (parcelId !== null) {
     const before = query.before?.id ?? Number.MAX_SAFE_INTEGER
     const rows = await session.all(pageOfParcel, { ...asked, ...(queued ?? WHENEVER), before, parcelId })
-    return { deliveries: await withDetails(session, rows), next: rows.length < limit ? null : placeOf(rows.at(-1)) }
+    return { deliveries: await withDetails(session, rows), next: rows.length < limit ? null : cursorOf(rows.at(-1)) }
   }
   return queued === undefined ? await listById(session, asked, query.before) : await listByTime(session, asked, queued, query)
 }
 
-async function listById(session: Session, asked: Wanted, place: DeliveryPlace | null): Promise<DeliveryPage> {
+async function listById(session: Session, asked: Wanted, cursor: DeliveryCursor | null): Promise<DeliveryPage> {
   const [last] = await session.all(newest, {})
-  const before = place?.id ?? (last?.id ?? 0) + 1
+  const before = cursor?.id ?? (last?.id ?? 0) + 1
   const from = Math.max(1, before - LOOKED_AT_MAX)
   const rows = await session.all(page, { ...asked, before, from })
   const next = rows.length < asked.limit ? from : (rows.at(-1)?.id ?? from)
@@ -134,10 +134,10 @@ async function listByTime(session: Session, asked: Wanted, queued: QueuedSpan, q
   // A list of everything that was queued in a span reads no more rows than it shows.
   const [end] = state === null && endpointId === null ? [] : await session.all(endByTime, span)
   const rows = await session.all(pageByTime, { ...asked, ...span, endMs: end?.queued_at_ms ?? 0, endId: end?.id ?? 0 })
-  return { deliveries: await withDetails(session, rows), next: rows.length < asked.limit ? placeOf(end) : placeOf(rows.at(-1)) }
+  return { deliveries: await withDetails(session, rows), next: rows.length < asked.limit ? cursorOf(end) : cursorOf(rows.at(-1)) }
 }
 
-function placeOf(row: { readonly id: number; readonly queued_at_ms: number } | undefined): DeliveryPlace | null {
+function cursorOf(row: { readonly id: number; readonly queued_at_ms: number } | undefined): DeliveryCursor | null {
   return row === undefined ? null : { id: row.id, queuedAtMs: row.queued_at_ms }
 }
 

@@ -119,8 +119,8 @@ export async function moveAnswers(session: Session, answers: AnswersByParcel, in
   // If answers have equal bytes, the first wins: later entries of the map overwrite earlier ones.
   const rows = new Map(held.toReversed().map((one) => [answerId(one.answer), one]))
   if (kept.length < held.length) {
-    const places = kept.map((answer) => `${rows.get(answerId(answer))?.parcelId}/${answerId(answer)}`)
-    await session.run(keepOnly, { ids, kept: places })
+    const keys = kept.map((answer) => `${rows.get(answerId(answer))?.parcelId}/${answerId(answer)}`)
+    await session.run(keepOnly, { ids, kept: keys })
   }
   await session.run(moveAll, { ids, into })
   for (const answer of kept) {

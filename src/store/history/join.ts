@@ -69,7 +69,7 @@ async function heldBy(contents: Contents, { sightings }: JoinedParcel): Promise<
 }
 
 function compareKeys(a: readonly number[], b: readonly number[]): number {
-  const at = a.findIndex((part, place) => part !== b[place])
+  const at = a.findIndex((part, index) => part !== b[index])
   return (a[at] ?? 0) - (b[at] ?? 0)
 }
 

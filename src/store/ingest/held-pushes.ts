@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { QUARANTINE_REASONS } from '../../domain/history/observation.ts'
-import type { HeldGroup, HeldPage, HeldPlace, HeldSelection } from '../../domain/ingest/inbox.ts'
+import type { HeldGroup, HeldPage, HeldRange, HeldSelection } from '../../domain/ingest/inbox.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
 import { INBOX_STATES } from './inbox.ts'
@@ -77,8 +77,8 @@ export async function countHeld(session: Session, state: HeldSelection['state'])
 }
 
 /** Lists pushes that were not recorded with their bytes, the oldest first. */
-export async function listHeld(session: Session, { state, reason, ...place }: HeldSelection & HeldPlace): Promise<HeldPage> {
-  const rows = reason === null ? await session.all(held[state].any, place) : await session.all(held[state].ofReason, { ...place, reason })
+export async function listHeld(session: Session, { state, reason, ...range }: HeldSelection & HeldRange): Promise<HeldPage> {
+  const rows = reason === null ? await session.all(held[state].any, range) : await session.all(held[state].ofReason, { ...range, reason })
   let bytes = 0
   const ids = rows
     .filter(({ body_bytes: length }, at) => {
@@ -86,7 +86,7 @@ export async function listHeld(session: Session, { state, reason, ...place }: He
       return at === 0 || bytes <= PAGE_BYTES_MAX
     })
     .map(({ id }) => id)
-  const isLast = ids.length === rows.length && rows.length < place.limit
+  const isLast = ids.length === rows.length && rows.length < range.limit
   const pushes = ids.length === 0 ? [] : await findPushes(session, ids)
   return { pushes: pushes.toSorted((a, b) => a.inboxId - b.inboxId), next: isLast ? null : (ids.at(-1) ?? null) }
 }

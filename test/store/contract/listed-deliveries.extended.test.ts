@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { DeliveryPlace, DeliveryQuery } from '../../../src/domain/delivery/delivery-list.ts'
+import type { DeliveryCursor, DeliveryQuery } from '../../../src/domain/delivery/delivery-list.ts'
 import { EVENT_READ_MAX } from '../../../src/domain/delivery/delivery-list.ts'
 import type { Engine } from '../../../src/store/contract.ts'
 import { openDeliveryWorld } from '../../support/delivery/delivery-world.ts'
@@ -17,7 +17,7 @@ async function openLists(engine: Engine, statusOf: () => number = () => 200) {
   /** All pages of a list, and how many those were. */
   const listed = async (query: Partial<DeliveryQuery>) => {
     const times: number[] = []
-    let before: DeliveryPlace | null = null
+    let before: DeliveryCursor | null = null
     let pages = 0
     do {
       const { deliveries, next }: Awaited<ReturnType<typeof page>> = await page({ ...query, before })

@@ -76,34 +76,34 @@ async function settleAll(
 ): Promise<{ readonly states: readonly EndpointState[]; readonly notices: readonly EndpointNotice[] }> {
   const [before, marked] = await Promise.all([tx.listEndpoints(), tx.findSkipped(deliveredTo(request))])
   const states = [...before]
-  const places = new Map(before.map(({ endpoint }, place) => [endpoint.id, place]))
+  const indexes = new Map(before.map(({ endpoint }, index) => [endpoint.id, index]))
   const settled: Settled[] = []
   const notices: EndpointNotice[] = []
   for (const attempt of request.settled) {
-    const place = places.get(attempt.endpointId)
-    const state = place === undefined ? undefined : states[place]
+    const index = indexes.get(attempt.endpointId)
+    const state = index === undefined ? undefined : states[index]
     // The endpoint was removed during the attempt: the delivery is cancelled, whatever the outcome.
-    if (place === undefined || state === undefined) continue
+    if (index === undefined || state === undefined) continue
     const seen = seenFailing(state, attempt, look)
     const one = settleOne(seen, attempt, request.nowMs, options)
     const health = alarmAfter(await healthOf(tx, seen, attempt, request.nowMs), options.failingAfterMs, request.nowMs)
     const after = stateAfter(seen, one, health, request.nowMs)
     settled.push({ ...one, round: health.round })
-    states[place] = after
+    states[index] = after
     if (after !== state) notices.push(...noticesOf(state, after))
   }
   // The deliveries of a removed endpoint are cancelled, so none of them is skipped.
-  const skipped = marked.filter((one) => places.has(one.endpointId) && !isUnderWay(one, request))
+  const skipped = marked.filter((one) => indexes.has(one.endpointId) && !isUnderWay(one, request))
   tx.saveSettlements(settled, skipped, request.nowMs)
   tx.noteFailures(groupFailures(settled), request.nowMs)
   tx.addTallies(tallyGivenUp([...settled.filter(({ settlement }) => settlement.state === 'dead'), ...skipped], request.nowMs))
-  for (const [place, state] of states.entries()) {
-    const known = before[place]
+  for (const [index, state] of states.entries()) {
+    const known = before[index]
     if (known?.disabled !== state.disabled || known.keys !== state.keys) await tx.saveEndpoint(state)
     else if (known.health !== state.health) tx.saveHealth(state.endpoint.id, state.health)
   }
   // Trouble of the operator's own endpoint is only logged, because an event about it could not arrive.
-  const isOperator = ({ endpointId }: EndpointNotice) => states[places.get(endpointId) ?? -1]?.origin === 'operator'
+  const isOperator = ({ endpointId }: EndpointNotice) => states[indexes.get(endpointId) ?? -1]?.origin === 'operator'
   for (const notice of notices.filter((one) => !isOperator(one)))
     await recordOperatorEvent(tx, operatorEvent(notice, request.nowMs), request.nowMs)
   return { states, notices }
