@@ -2,7 +2,6 @@ import { connect } from 'node:net'
 import { onTestFinished } from 'vitest'
 import type { RecordOutcome } from '../../src/domain/history/recording.ts'
 import type { IncomingPush } from '../../src/domain/ingest/inbox.ts'
-import { parseWebhookEvent } from '../../src/domain/ingest/parse-push.ts'
 import { createVerifier, signBody } from '../../src/domain/ingest/signature.ts'
 import { createReceive } from '../../src/flow/ingest/receive.ts'
 import type { Clock, Log } from '../../src/flow/ports.ts'
@@ -63,7 +62,6 @@ export async function startPublic(world: PublicWorld = {}) {
     meter,
     receive: createReceive({
       verifier: createVerifier(world.keys ?? [KEY]),
-      parseEvent: parseWebhookEvent,
       recorder: { submit },
       meter,
       clock: systemClock,

@@ -103,18 +103,16 @@ function readTexts(list: unknown): ReadTexts {
   return { byLanguage, dropped }
 }
 
-export type ParseEvent = (body: Uint8Array, contentEncoding: string | null) => ParsedEvent
-
 /** Parses a received push, on the thread that received it, because the recording thread has enough to do. */
-export function parsePush(received: ReceivedPush, parseEvent: ParseEvent = parseWebhookEvent): IncomingPush {
+export function parsePush(received: ReceivedPush): IncomingPush {
   const { body, contentEncoding, receivedAtMs, keyIndex } = received
-  return { kind: 'push', body, contentEncoding, receivedAtMs, keyIndex, reading: read(received, parseEvent) }
+  return { kind: 'push', body, contentEncoding, receivedAtMs, keyIndex, reading: read(received) }
 }
 
 /** A body on which our own code fails is quarantined like an invalid one, because it would fail again if it were sent again. */
-function read({ body, contentEncoding }: ReceivedPush, parseEvent: ParseEvent): ParsedEvent {
+function read({ body, contentEncoding }: ReceivedPush): ParsedEvent {
   try {
-    return parseEvent(body, contentEncoding)
+    return parseWebhookEvent(body, contentEncoding)
   } catch {
     return { ok: false, reason: 'failed' }
   }

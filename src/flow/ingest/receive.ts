@@ -1,7 +1,7 @@
 import { AppError } from '../../domain/errors.ts'
 import type { RecordOutcome } from '../../domain/history/recording.ts'
 import type { IncomingPush } from '../../domain/ingest/inbox.ts'
-import { type ParseEvent, parsePush } from '../../domain/ingest/parse-push.ts'
+import { parsePush } from '../../domain/ingest/parse-push.ts'
 import { isSignature, type Verifier } from '../../domain/ingest/signature.ts'
 import type { Clock, Meter } from '../ports.ts'
 
@@ -15,7 +15,6 @@ interface PushRequest {
 
 export interface ReceivePorts {
   readonly verifier: Verifier
-  readonly parseEvent: ParseEvent
   /**
    * Resolves only once the push is durable (DOMAIN 5.2). It also refuses pushes while there is trouble with the disk, because wiring wraps
    * it in `refuseInTrouble`.
@@ -35,7 +34,7 @@ const RETRY_AFTER_MS = 5000
  * Creates the verb behind the webhook: it verifies the exact bytes, then records. Throws `signature_invalid` (nothing is stored) and
  * `storage_unavailable` (it is unknown whether the push is durable, so the sender must push again; a duplicate is harmless).
  */
-export function createReceive({ verifier, parseEvent, recorder, meter, clock }: ReceivePorts): Receive {
+export function createReceive({ verifier, recorder, meter, clock }: ReceivePorts): Receive {
   const verified = ({ body, signatures }: PushRequest): number => {
     const signature = onlyOne(signatures)
     const keyIndex = signature === null ? null : verifier.verify(body, signature)
@@ -49,7 +48,7 @@ export function createReceive({ verifier, parseEvent, recorder, meter, clock }: 
     try {
       keyIndex = verified(request)
       const { body, contentEncoding } = request
-      const outcome = await recorder.submit(parsePush({ body, contentEncoding, receivedAtMs, keyIndex }, parseEvent))
+      const outcome = await recorder.submit(parsePush({ body, contentEncoding, receivedAtMs, keyIndex }))
       meter.pushReceived(outcome.kind, keyIndex)
       return outcome
     } catch (cause) {

@@ -1,7 +1,6 @@
 import type { Config } from '../../config/config.ts'
 import { createVerifier, type Verifier } from '../../domain/ingest/signature.ts'
 import { type CommitStats, commitStatsOf } from '../../flow/history/commit-stats.ts'
-import { type CachedTemplate, createEventTemplateCache } from '../../flow/ingest/event-template-cache.ts'
 import { createReceive } from '../../flow/ingest/receive.ts'
 import { createRefusedSenders, type RefusedSender } from '../../flow/ingest/refused-senders.ts'
 import type { Clock, Log } from '../../flow/ports.ts'
@@ -14,7 +13,6 @@ import type { CommitQueue } from '../../runtime/commit-queue.ts'
 import type { DiskWatch } from '../../runtime/disk-watch.ts'
 import { refuseInTrouble } from '../../runtime/disk-watch.ts'
 import { boundsOf, createGroupCommit } from '../../runtime/group-commit.ts'
-import { createMemory } from '../../runtime/memory.ts'
 import { createTurnReport } from '../../runtime/threads/turn-report.ts'
 import type { RenewTls } from '../certificates.ts'
 import { type Listening, listen } from '../listen.ts'
@@ -74,8 +72,6 @@ export function receiveSettingsOf(config: Config): ReceiveSettings {
   }
 }
 
-const EVENT_FORMS_MAX = 4096
-
 export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock, log }: ReceiveSidePorts): ReceiveSide {
   const { limits, webhook } = settings
   const pushes = new Map<string, PushCount>()
@@ -111,14 +107,13 @@ export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock,
   let current = createVerifier(settings.sharedKeys)
   // Looked up at every push, because a reload replaces it.
   const verifier: Verifier = { verify: (body, signature) => current.verify(body, signature) }
-  const parseEvent = createEventTemplateCache(createMemory<CachedTemplate>({ entriesMax: EVENT_FORMS_MAX }))
   const addressOf = createAddressOf(settings.listen.trustProxy)
   const countFailure = createCountFailure(createPerMinute(limits.failuresPerMinute), addressOf)
   const senders = createRefusedSenders(clock)
   const listener = createPublicListener({
     log,
     meter,
-    receive: createReceive({ verifier, parseEvent, recorder, meter, clock }),
+    receive: createReceive({ verifier, recorder, meter, clock }),
     path: webhook.path,
     countFailure(req, failure) {
       senders.add(addressOf(req))

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { AppError } from '../../../src/domain/errors.ts'
 import type { RecordOutcome } from '../../../src/domain/history/recording.ts'
 import type { IncomingPush } from '../../../src/domain/ingest/inbox.ts'
-import { parsePush, parseWebhookEvent } from '../../../src/domain/ingest/parse-push.ts'
+import { parsePush } from '../../../src/domain/ingest/parse-push.ts'
 import { createVerifier, signBody } from '../../../src/domain/ingest/signature.ts'
 import { createReceive } from '../../../src/flow/ingest/receive.ts'
 
@@ -14,7 +14,6 @@ function createWorld(submit: (push: IncomingPush) => Promise<RecordOutcome>) {
   const counted: (readonly [string, number | null])[] = []
   const receive = createReceive({
     verifier: createVerifier(['an-older-key-of-some-length', KEY]),
-    parseEvent: parseWebhookEvent,
     recorder: { submit },
     meter: { pushReceived: (outcome, keyIndex) => void counted.push([outcome, keyIndex]) },
     clock: { now: () => 1234, monotonic: () => 0 },
