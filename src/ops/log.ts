@@ -9,9 +9,9 @@ export interface LogOptions {
 }
 
 /**
- * JSON lines: level as text, time as ISO 8601. Fields are copied by an allow-list first: of an error only its type, message, stack, code and
- * cause (libraries attach requests and configs to theirs), of bytes only their number. Members named like a secret are masked at any depth;
- * pino's own redaction works only on paths of fixed depth.
+ * Writes JSON lines, with the level as text and the time as ISO 8601. An allow-list decides which fields are copied: an error keeps its type,
+ * message, stack, code and cause (libraries attach requests and configs to errors), bytes become their number. Members named like a secret
+ * are masked at any depth, because pino's own redaction works only on paths of fixed depth.
  */
 export function createLog({ level, destination = standardOutput() }: LogOptions): Log {
   const logger = pino(
@@ -48,13 +48,13 @@ export function createForwardedLog(least: keyof Log, send: (line: LogLine) => vo
   return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') }
 }
 
-/** Joins the messages of a copied error and of its causes, as pino does, which takes every copy for an `Object`. */
+/** Joins the messages of a copied error and its causes. Pino does so for errors, but takes a copy for a plain object. */
 function joinCauses(copy: unknown): unknown {
   if (typeof copy !== 'object' || copy === null || !('type' in copy && 'message' in copy)) return copy
   return Object.assign(pino.stdSerializers.err(Object.assign(new Error(), copy)), { type: copy.type })
 }
 
-/** If standard output breaks (EPIPE, a full disk), lines are lost and the process goes on. */
+/** If standard output breaks (EPIPE, a full disk), lines are lost, but the process goes on. */
 function standardOutput(): DestinationStream {
   const stream = pino.destination({ fd: 1, sync: true, maxLength: 1_048_576 })
   stream.on('error', () => {})
@@ -67,7 +67,7 @@ const TEXT_MAX = 4_000
 const SECRET_NAME = /(?:password|passwordhash|passwd|token|authorization|sharedkey|atrestkey|secret|xservicehmacsha256|cookie)s?$/
 const RESERVED = new Set(['level', 'time', 'msg'])
 
-/** Copies the fields and renames those that would overwrite the line's own. A lone error becomes a field. */
+/** Copies the fields, and renames a field that would overwrite one of pino's. An error instead of fields becomes the field `error`. */
 function safeFields(fields: object): object {
   const safe = fields instanceof Error ? { error: safeError(fields, 0, new Set()) } : safeValue(fields, 0, new Set())
   if (typeof safe !== 'object' || safe === null || Array.isArray(safe)) return { fields: safe }

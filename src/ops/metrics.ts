@@ -19,7 +19,7 @@ export interface Gauges {
   readonly logBytes: number
 }
 
-/** At most this many endpoints have a label of their own; the others share one. */
+/** At most this many endpoints have their own label; the others share one. */
 export const ENDPOINT_LABELS = { max: 200, others: 'others' } as const
 
 export interface Metrics {
@@ -28,17 +28,17 @@ export interface Metrics {
   render(): Promise<{ readonly contentType: string; readonly body: string }>
 }
 
-/** What is read at each scrape. */
+/** The values that are read at each scrape. */
 export interface MetricsPorts {
   readonly gauges: () => Promise<Gauges>
   readonly endpoints: () => Promise<readonly EndpointGauge[]>
-  /** The replicas that share the store, this one among them. */
-  /** The certificates that the listeners show, and for how many days more they are valid. */
+  /** The certificates that the listeners show, with the number of days until each expires. */
   readonly certificates: () => readonly { readonly listener: string; readonly daysLeft: number }[]
+  /** The replicas that share the store, and the id of this one, which is among them. */
   readonly replicas: () => Promise<{ readonly all: readonly Pick<Replica, 'id' | 'roles'>[]; readonly id: number }>
 }
 
-/** The counters of one relay, on a registry of its own; event loop delay and memory come from the library. */
+/** The metrics of one relay. Event loop delay and memory come from the library. */
 export function createMetrics(version: string, { gauges, endpoints, replicas, certificates }: MetricsPorts): Metrics {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
@@ -110,7 +110,7 @@ function createCounters(registers: Registry[]) {
   })
   const missedDelay = new Histogram({
     name: 'relay_missed_push_delay_seconds',
-    help: 'Time from such an entry to the poll that found it.',
+    help: 'Time from an entry that no push brought in time to the poll that found it.',
     buckets: [60, 300, 900, 3600, 14_400, 86_400],
     registers,
   })
@@ -126,7 +126,12 @@ function createCounters(registers: Registry[]) {
     buckets: [0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 15],
     registers,
   })
-  const merged = new Counter({ name: 'relay_merged_total', help: 'Observations by what they changed.', labelNames: ['result'], registers })
+  const merged = new Counter({
+    name: 'relay_merged_total',
+    help: 'Observations by their effect on the history.',
+    labelNames: ['result'],
+    registers,
+  })
   const served = new Counter({
     name: 'relay_served_total',
     help: 'Answers to apps by source.',
@@ -163,10 +168,13 @@ function createEndpointGauges(registry: Registry, read: () => Promise<readonly E
   const waiting = gauge('relay_endpoint_waiting', 'Deliveries that wait for the endpoint.')
   const oldest = gauge('relay_endpoint_oldest_waiting_seconds', 'Age of the oldest waiting delivery; 0: none waits.')
   const dead = gauge('relay_endpoint_dead', 'Dead deliveries of the endpoint.')
-  const failing = gauge('relay_endpoint_failing', '1 while the endpoint is failing and only probed; of `others`, how many are.')
+  const failing = gauge(
+    'relay_endpoint_failing',
+    '1 while the endpoint is failing and only probed; for `others`, the number of such endpoints.',
+  )
   const disabled = gauge(
     'relay_endpoint_disabled',
-    '1 while the endpoint is disabled: by an operator, by its 410 or by 120 h of failures; of `others`, how many are.',
+    '1 while the endpoint is disabled: by an operator, by its 410 or by 120 h of failures; for `others`, the number of such endpoints.',
   )
   return async () => {
     // `relay_store_readable` reports a store that cannot be read.

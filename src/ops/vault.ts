@@ -4,9 +4,9 @@ import type { Vault } from '../flow/delivery/vault.ts'
 
 const ALGORITHM = { alg: 'dir', enc: 'A256GCM' } as const
 
-/** The keys that encrypt; read when one is needed. */
+/** The keys that encrypt. They are read when one is needed, so that a changed key file needs no restart. */
 export interface AtRestKeys {
-  /** 32 bytes each; the first encrypts, all decrypt. Empty: none exists yet. */
+  /** The keys, 32 bytes each. The first encrypts, all decrypt. Empty: none exists yet. */
   list(): readonly Uint8Array[]
   /** The key to encrypt with; makes one if none exists. */
   first(): Uint8Array
@@ -43,7 +43,7 @@ export function createVault(keys: AtRestKeys): Vault {
   }
 }
 
-/** A `kid` for a key. A hash reveals nothing of it, because keys are random. */
+/** A `kid` for a key. Keys are random, so the hash reveals nothing about them. */
 export function nameKey(key: Uint8Array): string {
   return createHash('sha256').update(key).digest('base64url').slice(0, 11)
 }

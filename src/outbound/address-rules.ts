@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import ipaddr from 'ipaddr.js'
 
-/** Why an address may not be sent to. */
+/** Why the relay may not send to an address. */
 export type AddressRefusal = 'loopback' | 'link_local' | 'metadata' | 'special' | 'own_port' | 'not_listed' | 'not_an_address'
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6
@@ -14,7 +14,7 @@ const network = (cidr: string): Network => ipaddr.parseCIDR(cidr)
 /** The metadata services of clouds, which give out credentials. Most are link-local; these are not. */
 const METADATA = ['100.100.100.200/32', '168.63.129.16/32', '192.0.0.192/32', 'fd00:ec2::/32', 'fd20:ce::/32'].map(network)
 
-/** Addresses that embed another address would bypass the rules for it; the library counts the first of them as ordinary. */
+/** The rules must also refuse addresses that embed another address. The library counts this network of them as ordinary. */
 const IPV4_COMPATIBLE = network('::/96')
 const SPECIAL: ReadonlySet<string> = new Set([
   'unspecified',
@@ -58,8 +58,8 @@ function parseAddress(text: string): Address | null {
 }
 
 /**
- * Why an address may not be sent to, if these networks are listed; `null`: it may. Link-local, metadata and special addresses are never
- * allowed.
+ * Why the relay may not send to an address, if these networks are listed; `null`: it may. Link-local, metadata and special addresses are
+ * never allowed.
  */
 export function refuseAddress(text: string, listed: readonly Network[]): AddressRefusal | null {
   const address = parseAddress(text)
@@ -72,7 +72,7 @@ export function refuseAddress(text: string, listed: readonly Network[]): Address
   return listed.some((one) => isIn(address, one)) ? null : 'not_listed'
 }
 
-/** Why listing a network allows nothing, because no address in it may ever be sent to; `null`: it allows something. */
+/** Why listing a network has no effect, because none of its addresses is ever allowed; `null`: it has an effect. */
 export function refuseNetwork(listed: Network): AddressRefusal | null {
   const [address, bits] = listed
   const kind = address.kind() === 'ipv4' ? ipaddr.IPv4 : ipaddr.IPv6
@@ -82,12 +82,12 @@ export function refuseNetwork(listed: Network): AddressRefusal | null {
   return first.range() === last.range() ? refuseAddress(first.toString(), [listed]) : null
 }
 
-/** A wider network only happens to contain loopback, and does not list it. */
+/** A wider network only happens to contain loopback addresses, so it does not count as listing them. */
 function isLoopback([address, bits]: Network): boolean {
   return address.range() === 'loopback' && bits >= 8
 }
 
-/** Listing 127.0.0.0/8 means this machine, and `localhost` is `::1` as well. */
+/** Who lists 127.0.0.0/8 means this machine, so it includes `::1`, which `localhost` may resolve to. */
 function covers(listed: Network, address: Address): boolean {
   return isIn(address, listed) || (listed[0].kind() === 'ipv4' && listed[1] === 8 && address.kind() === 'ipv6')
 }

@@ -2,21 +2,21 @@ import type { Socket } from 'node:net'
 import { Client, type Dispatcher, Pool } from 'undici'
 import { isConnectionLost } from './send-failure.ts'
 
-/** How a client has used the connection that it has now. */
+/** How a client has used its current connection. */
 export interface ConnectionUse {
   /** Null until the first connection is made. */
   socket: Socket | null
-  /** The requests begun on it. */
+  /** The number of requests begun on this connection. */
   requests: number
 }
 
-/** A handler that wants to know the connection its request goes out on. */
+/** A handler that needs to know which connection its request uses. */
 export interface ConnectionUser extends Dispatcher.DispatchHandler {
-  /** Called before the request starts, with what is kept up to date for the client that makes it. */
+  /** Called before the request starts. `use` belongs to the client that makes the request, and stays up to date. */
   onClient(use: ConnectionUse): void
 }
 
-/** A pool whose handlers learn which connection they have: the library tells them neither that nor whether it is new. */
+/** A pool whose handlers learn which connection they use, and whether it is new, because the library does not say. */
 export function createTrackedPool(origin: string | URL, options: Pool.Options): Pool {
   return new Pool(origin, { ...options, factory: createTrackedClient })
 }
@@ -24,7 +24,7 @@ export function createTrackedPool(origin: string | URL, options: Pool.Options): 
 function createTrackedClient(origin: URL, options: Client.Options): Dispatcher {
   const use: ConnectionUse = { socket: null, requests: 0 }
   const { connect } = options
-  // A pool has made a function of whatever it was given.
+  // A pool always passes a connector as a function.
   if (typeof connect !== 'function') throw new TypeError('the pool gives no connector')
   const client = new Client(origin, {
     ...options,
@@ -47,12 +47,12 @@ function isConnectionUser(handler: Dispatcher.DispatchHandler): handler is Conne
   return 'onClient' in handler
 }
 
-/** Tells whether a request that failed may be repeated: whether it was lost with a connection that had served before. */
+/** Decides whether a failed request may be repeated: only if it was lost with a connection that an earlier request had used. */
 export interface ReuseCheck {
   belongsTo(client: ConnectionUse): void
-  /** To be called when the request starts. */
+  /** Call when the request starts. */
   begin(): void
-  /** False if a byte of an answer had come, and after a time-out, because the other side may be at work on the request. */
+  /** False after a byte of an answer and after a time-out, because the other side may then be at work on the request. */
   mayRepeat(error: unknown): boolean
 }
 

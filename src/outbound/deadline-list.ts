@@ -2,7 +2,7 @@ import type { StartTimer } from './deadline.ts'
 
 /** An entry of the list. */
 export interface DeadlineEntry {
-  /** Called when its time is over, or when all are ended. */
+  /** Called when the entry's time is over, or when all entries are ended. */
   readonly end: () => void
   readonly untilMs: number
   previous: DeadlineEntry | null
@@ -12,7 +12,7 @@ export interface DeadlineEntry {
 /** Time limits of many concurrent posts. */
 export interface DeadlineList {
   add(end: () => void, nowMs: number): DeadlineEntry
-  /** To be called once for each entry, however it ended. */
+  /** Call once for each entry, however it ended. */
   remove(one: DeadlineEntry): void
   /** All entries, in the order they began. */
   all(): readonly DeadlineEntry[]
@@ -21,9 +21,9 @@ export interface DeadlineList {
 }
 
 /**
- * Ends what takes too long. All entries have the same limit, so they fall due in the order they began, and one timer for the first suffices
- * where thousands begin per second and hardly any falls due. The entries are a linked list and not a set or map, which would keep much of
- * what was removed alive at this rate.
+ * Ends posts that take too long. All entries have the same limit, so they fall due in the order they began, and one timer for the first is
+ * enough, though thousands begin per second. The entries are a linked list, because at this rate a set or a map would keep many removed
+ * entries in memory.
  */
 export function createDeadlineList(timeoutMs: number, startTimer: StartTimer): DeadlineList {
   let first: DeadlineEntry | null = null

@@ -13,7 +13,7 @@ export interface Deadline {
   start(): void
   /** Ends the call now, as if its time were over. */
   abort(): void
-  /** To be called when the call is over: removes its timer and listener. */
+  /** Call when the call is over. Removes its timer and listener. */
   end(): void
 }
 

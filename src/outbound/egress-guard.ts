@@ -2,17 +2,17 @@ import { lookup as systemLookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { type AddressRefusal, isOwnAddress, type Network, parseAllowed, refuseAddress } from './address-rules.ts'
 
-/** Why a URL may not be sent to: how it is written, or where it leads. */
+/** Why the relay may not send to a URL: how it is written, or where it leads. */
 export type EgressRefusal = 'malformed' | 'scheme' | 'userinfo' | 'port' | 'host_form' | AddressRefusal
 
-/** Whether a URL may be sent to. */
+/** Whether the relay may send to a URL. */
 export type UrlVerdict =
-  /** Its origin, and its path with the query. */
+  /** `path` includes the query. */
   { readonly ok: true; readonly origin: string; readonly path: string } | { readonly ok: false; readonly reason: EgressRefusal }
 
 type ReadUrl = { readonly ok: true; readonly url: URL } | { readonly ok: false; readonly reason: EgressRefusal }
 
-/** Whether a host may be connected to. The caller must connect to one of these addresses without resolving again. */
+/** Whether the relay may connect to a host. The caller must connect to one of these addresses without resolving again. */
 export type HostVerdict =
   | { readonly ok: true; readonly addresses: readonly string[] }
   | { readonly ok: false; readonly reason: EgressRefusal }
@@ -23,12 +23,12 @@ export type Lookup = (hostname: string) => Promise<readonly string[]>
 export interface EgressOptions {
   /** `delivery.allowNetworks`: networks, addresses, host names, and `address:port`, which also lists a port of the relay itself. */
   readonly allowNetworks: readonly string[]
-  /** The ports that the relay itself listens on, once they are known. */
+  /** The ports that the relay itself listens on; empty before it listens. */
   readonly ownPorts: () => readonly number[]
   readonly lookup?: Lookup
 }
 
-/** How many verdicts on URLs are cached: one is needed before every attempt, and parsing a URL costs as much as posting to it. */
+/** How many verdicts are cached. Every attempt needs one, and parsing a URL costs as much processor time as posting to it. */
 const REMEMBERED = 1000
 
 /** Decides where the relay may send. Nothing is allowed unless it is listed. */
@@ -39,7 +39,7 @@ export interface EgressGuard {
    */
   checkUrl(text: string): UrlVerdict
   /**
-   * The same for a URL requested from a proxy. The proxy resolves names, except that names of this machine are refused like its addresses.
+   * The same for a URL that is requested through a proxy. The proxy resolves names, but names of this machine are refused like its addresses.
    */
   checkProxiedUrl(text: string): UrlVerdict
   /** Resolves a host now: every one of its addresses must be allowed. Rejects if it cannot be resolved. */
@@ -51,7 +51,7 @@ const resolveAll: Lookup = async (hostname) => {
   return answers.map(({ address }) => address)
 }
 
-/** Resolves hosts without refusing any: for a host that the config names. */
+/** Resolves hosts and refuses none, for a host that the config names. */
 export const ANY_HOST: Pick<EgressGuard, 'checkHost'> = {
   async checkHost(hostname) {
     return { ok: true, addresses: isIP(hostname) === 0 ? await resolveAll(hostname) : [hostname] }
@@ -65,7 +65,7 @@ export function createEgressGuard({ allowNetworks, ownPorts, lookup = resolveAll
   function refuse(address: string, port: number, hostname: string): EgressRefusal | null {
     const name = hostname.toLowerCase().replace(/\.$/, '')
     const isListedPort = origins.has(`${address}:${port}`)
-    // A listed name may lead anywhere that is not forbidden; to this machine only if its own name says so.
+    // A listed name may lead anywhere that is not forbidden. It may lead to this machine only if it is a name such as `localhost`.
     const covered: readonly AddressRefusal[] = [
       ...(isListedPort || hosts.has(name) ? (['not_listed'] as const) : []),
       ...(isListedPort || (hosts.has(name) && isLocalName(name)) ? (['loopback'] as const) : []),
@@ -100,13 +100,13 @@ export function createEgressGuard({ allowNetworks, ownPorts, lookup = resolveAll
   }
 }
 
-/** Caches verdicts by text. They depend on nothing else that changes but the relay's own ports. */
+/** Caches verdicts by text. Apart from the text they depend only on the relay's own ports, so a change of those empties the cache. */
 function remembering(check: (text: string) => UrlVerdict, ownPorts: () => readonly number[]): (text: string) => UrlVerdict {
   const verdicts = new Map<string, UrlVerdict>()
   let portsThen: readonly number[] = []
   return (text) => {
     const ports = ownPorts()
-    const isSame = ports.length === portsThen.length && ports.every((port, place) => port === portsThen[place])
+    const isSame = ports.length === portsThen.length && ports.every((port, index) => port === portsThen[index])
     if (!isSame || verdicts.size >= REMEMBERED) verdicts.clear()
     if (!isSame) portsThen = [...ports]
     const known = verdicts.get(text)
@@ -118,8 +118,8 @@ function remembering(check: (text: string) => UrlVerdict, ownPorts: () => readon
 }
 
 /**
- * Parses a URL that is written in full and unambiguously. The platform's parser also repairs `http:host`, backslashes and tabs, and turns
- * `2130706433`, `0x7f.1`, `%31` and circled digits into addresses that nobody can see in the text.
+ * Parses a URL that is written in full and unambiguously. The platform's parser alone is too lenient: it repairs `http:host`, backslashes and
+ * tabs, and turns `2130706433`, `0x7f.1`, `%31` and circled digits into addresses that nobody would see in the text.
  */
 function readUrl(text: string): ReadUrl {
   const refused = (reason: EgressRefusal): ReadUrl => ({ ok: false, reason })

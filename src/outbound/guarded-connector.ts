@@ -5,7 +5,7 @@ import type { EgressGuard, EgressRefusal } from './egress-guard.ts'
 import { connectStaggered, type StartAttempt } from './staggered-connect.ts'
 import { createTlsContext } from './tls-context.ts'
 
-/** A connection that was refused by the guard. */
+/** The guard refused a connection. */
 export class EgressRefused extends Error {
   override readonly name = 'EgressRefused'
   readonly reason: EgressRefusal
@@ -17,20 +17,20 @@ export class EgressRefused extends Error {
 }
 
 export interface ConnectorOptions {
-  /** The time limit for resolving, and for each address. */
+  /** The time limit for resolving the host, and for connecting to each address. */
   readonly timeoutMs: number
   /** A private authority (PEM), trusted as well as the public ones. */
   readonly ca?: string | undefined
   readonly startTimer?: StartTimer
 }
 
-/** How long a connection rests before the system asks the other side whether it is still there. */
+/** After this much idle time the system checks that the other side of a connection is still there. */
 const KEEP_ALIVE_MS = 60_000
 
 /**
- * Opens connections only to addresses that were just checked. It connects to exactly those addresses, so that a name that changes
- * afterwards gains nothing. It also checks hosts given as addresses, which the platform's `lookup` hook does not see. Several addresses are
- * tried one after the other, a quarter of a second apart, and the first that answers wins.
+ * Opens connections only to addresses that were just checked. It does not resolve again, so a name that changes after the check gains
+ * nothing. It also checks hosts that are given as addresses, which the platform's `lookup` hook does not see. Several addresses are tried one
+ * after the other, a quarter of a second apart, and the first that answers wins.
  */
 export function createGuardedConnector(
   guard: Pick<EgressGuard, 'checkHost'>,
@@ -57,7 +57,7 @@ export function createGuardedConnector(
         else onFailed(error)
       }
       if (protocol === 'https:') {
-        // The certificate must be that of the host, not of the address.
+        // The certificate must name the host, not the address.
         const servername = options.servername || (address === hostname ? undefined : hostname)
         secure({ ...options, hostname: address, httpSocket: beneath, ...(servername === undefined ? {} : { servername }) }, onEnd)
       } else whenConnected(beneath, timeoutMs, startTimer, onEnd)
@@ -97,14 +97,14 @@ function whenConnected(socket: Socket, timeoutMs: number, startTimer: StartTimer
 }
 
 /**
- * When a post that runs on it is aborted, a connection is reset, not closed: the system would go on sending for minutes what was written,
- * and an endpoint could get it after what another replica has sent since. `beneath` is the connection of the network, which TLS may run on.
+ * Resets the connection, instead of closing it, when a post on it is aborted. After a close the system could go on for minutes sending bytes
+ * already written, and the endpoint could get them after a newer post of another replica. `beneath` is the TCP connection under TLS, if any.
  */
 function resetWhenAborted(socket: Socket, beneath: Socket): Socket {
   const destroy = socket.destroy.bind(socket)
   socket.destroy = (error) => {
     if (socket.destroyed || !isAbort(error)) return destroy(error)
-    // A reset destroys without an error, and the client counts on its own.
+    // A reset destroys the socket without an error, but the client needs the one that it passed.
     socket.destroy = () => destroy(error)
     beneath.resetAndDestroy()
     return destroy(error)
@@ -112,5 +112,5 @@ function resetWhenAborted(socket: Socket, beneath: Socket): Socket {
   return socket
 }
 
-/** The client's error for the connection of a request that was aborted; one that is not in use ends with others. */
+/** Recognises the client's error for the connection of an aborted request. An idle connection ends with another error. */
 const isAbort = (error: Error | undefined): boolean => error instanceof errors.InformationalError && error.message === 'aborted'

@@ -4,15 +4,12 @@ import { parseRetryAfter } from '../domain/retry-after.ts'
 import { type ConnectionUser, createReuseCheck } from './connection-use.ts'
 import type { SendFailure } from './send-failure.ts'
 
-/**
- * The longest answer that is read to its end, so that its connection can be used again; the rest of a longer one is dropped with its
- * connection.
- */
+/** An answer up to this length is read to its end, so that its connection can be used again. A longer one ends with its connection. */
 const ANSWER_BYTES_MAX = 65_536
 /** The maximum of provisional (1xx) answers to one request. */
 const PROVISIONAL_MAX = 100
 
-/** What to post, and where. */
+/** The content of a post, and where it goes. */
 export interface PostTarget {
   readonly origin: string
   /** The path with the query. */
@@ -22,12 +19,12 @@ export interface PostTarget {
   readonly body: Uint8Array
 }
 
-/** What a post calls. */
+/** The functions that a post calls. */
 export interface PostHandlers {
   readonly now: () => number
-  /** Why it may be sent no more, asked when it has a connection; null: it may. */
+  /** Why the post may no longer be sent; null: it may. Called once the post has a connection. */
   readonly refusal: () => SendFailure | null
-  /** Opens connections that nothing else uses, for a repeat; the post destroys them when it ends. */
+  /** Opens a pool for a repeat of this post alone; the post destroys it when it ends. */
   readonly openFresh: () => Dispatcher
   /** Turns the error that ended a request into the reason why there was no answer. */
   readonly failureOf: (error: unknown) => SendFailure
@@ -35,19 +32,19 @@ export interface PostHandlers {
   readonly onEnd: (outcome: AttemptOutcome, answerStart: Uint8Array) => void
 }
 
-/** Ends a post and its connection now. A status already received counts; without one this is why there is no answer. */
+/** Ends a post and its connection now. If a status was received it counts; else `why` is the outcome. */
 export type EndPost = (why: SendFailure) => void
 
 export const EMPTY_BODY = new Uint8Array()
 const TOO_LONG: SendFailure = { reason: 'bad_response', detail: 'TOO_LONG' }
 
 /**
- * Makes one post on a connection of the dispatcher. It follows no redirects and decompresses nothing. The client's own `request` creates a
- * stream, a signal and their listeners each time, which costs more than the rest of a delivery; here only the first bytes of an answer are
- * kept.
+ * Makes one post on a connection of the dispatcher. It ignores redirects, decompresses nothing, and keeps only the first bytes of the answer.
+ * It does without the client's `request`, which creates a stream, a signal and their listeners each time and costs more than the rest of a
+ * delivery.
  *
- * An endpoint may close a connection that has been idle in the moment in which a post is written to it. Such a post is made once more, at
- * once and on a new connection, if the connection had served before and no byte of an answer came: the endpoint has most likely not seen it.
+ * An endpoint may close an idle connection just when a post is written to it. If an earlier request had used the connection and no byte of
+ * an answer came, the endpoint has most likely not seen the post, so it is repeated once, immediately and on a new connection.
  */
 export function startPost(
   dispatcher: Dispatcher,

@@ -10,7 +10,7 @@ export interface ProxiedOptions {
   readonly timeoutMs: number
   /** The maximum of connections per origin; absent: the caller limits them. */
   readonly connections?: number
-  /** Makes the pools of the targets; absent: the client's own. */
+  /** Makes the pools of the targets; absent: the client makes its default pools. */
   readonly createPool?: (origin: string | URL, options: Pool.Options) => Dispatcher
 }
 
@@ -27,7 +27,7 @@ export function createProxiedAgent({ proxy, ca, timeoutMs, connections, createPo
     proxyTls: tls,
     ...(connections === undefined ? {} : { connections }),
     ...(createPool === undefined ? {} : { factory: createPool }),
-    // Without this, a proxy that never answers would be waited for long after all callers have left.
+    // Without this limit, the client would wait for a proxy that never answers long after all callers have left.
     clientFactory: (origin, options) => new Pool(origin, { ...options, headersTimeout: timeoutMs }),
   })
 }

@@ -3,10 +3,10 @@ import type { FailureReason } from '../domain/delivery/delivery.ts'
 import { systemCode } from '../domain/errors.ts'
 import { EgressRefused } from './guarded-connector.ts'
 
-/** Why an attempt got no answer. */
+/** The reason why an attempt got no answer. */
 export interface SendFailure {
   readonly reason: FailureReason
-  /** A code, never a message: messages quote what was sent and received. */
+  /** A code, never a message, because messages quote what was sent and received. */
   readonly detail: string
 }
 
@@ -26,17 +26,17 @@ const BY_CODE: ReadonlyMap<string, FailureReason> = new Map([
 /** The platform's codes for errors of certificates and TLS handshakes. */
 const TLS_CODE = /^(?:ERR_TLS_|ERR_SSL_|CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH|INVALID_CA|INVALID_PURPOSE)/
 
-/** The client's codes for a proxy that gave no tunnel, asked for other credentials, or could not be reached. */
+/** The client's codes for a proxy that opened no tunnel, refused our credentials, or could not be reached. */
 const BY_PROXY: ReadonlySet<string> = new Set(['UND_ERR_ABORTED', 'UND_ERR_PRX_TLS', 'UND_ERR_PRX_CONN', 'UND_ERR_INVALID_ARG'])
 
-/** The same for a request through a proxy: only the proxy is resolved and connected to. */
+/** The same for a request through a proxy. The relay resolves and connects to the proxy only, so such failures are the proxy's. */
 export function proxiedFailureOf(error: unknown): SendFailure {
   const failure = failureOf(error)
   const isOfProxy = BY_PROXY.has(failure.detail) || failure.reason === 'dns' || failure.reason === 'connection_refused'
   return isOfProxy ? { ...failure, reason: 'proxy' } : failure
 }
 
-/** Why a request got no answer, by the error that ended it before its deadline. */
+/** The reason why a request got no answer, from the error that ended it before its deadline. */
 export function failureOf(error: unknown): SendFailure {
   if (error instanceof EgressRefused) return { reason: 'forbidden', detail: error.reason }
   if (error instanceof errors.HTTPParserError) return { reason: 'bad_response', detail: 'NO_HTTP' }

@@ -18,13 +18,13 @@ export interface SenderOptions {
   readonly timeoutMs: number
   readonly clock: Clock
   readonly startTimer?: StartTimer
-  /** Whether posts may leave now; those that may not are interrupted. Default: they may. */
+  /** Whether posts may be sent now; if not, they end as `interrupted`. Default: they may. */
   readonly mayPost?: () => boolean
 }
 
 /**
- * Posts to endpoints. `close` ends what is in flight; later posts fail as `interrupted`. `retire` waits for what is in flight, then closes;
- * a post that has no connection yet is `withdrawn` when it gets one.
+ * Posts to endpoints. `close` ends the posts in flight; later posts fail as `interrupted`. `retire` waits for the posts in flight, then
+ * closes; a post that has no connection yet is `withdrawn` when it gets one.
  */
 export interface Sender extends DeliverySender {
   close(): Promise<void>
@@ -64,7 +64,7 @@ export function createSender({ guard, timeoutMs, clock, startTimer = startRealTi
       { origin: verdict.origin, path: verdict.path, headers, body },
       {
         now: clock.now,
-        // To connect takes a while, in which another replica may have taken over, or the endpoint or the config may have changed.
+        // While the post connects, another replica may take over, or the endpoint or the config may change, so ask again then.
         refusal: () => (mayPost() ? (isRetired || !mayLeave() ? WITHDRAWN : null) : LAPSED),
         openFresh: () => pools.openFresh(route, verdict.origin),
         failureOf: isProxied ? proxiedFailureOf : failureOf,
@@ -103,8 +103,8 @@ const DIRECT: Route = {}
 const always = () => true
 
 /**
- * One pool of connections per route and origin, kept while it is used; a pool per delivery would leak. Concurrency is limited elsewhere.
- * The client's own agent does the same, but builds a key for each request and forwards every event of its pools.
+ * Keeps one pool of connections per route and origin while it is used; a pool per delivery would leak. The caller limits concurrency. The
+ * client's own agent does the same, but costs more: it builds a key for each request and forwards every event of its pools.
  */
 function createPools(guard: EgressGuard, timeoutMs: number) {
   const pools = new Map<string, Dispatcher>()
@@ -130,8 +130,8 @@ function createPools(guard: EgressGuard, timeoutMs: number) {
   return {
     of(route: Route, origin: string): Dispatcher {
       const { proxy, ca } = route
-      const place = proxy === undefined ? origin : `by ${proxy}`
-      const name = ca === undefined ? place : `${place} ${ca}`
+      const target = proxy === undefined ? origin : `by ${proxy}`
+      const name = ca === undefined ? target : `${target} ${ca}`
       const known = pools.get(name)
       if (known !== undefined) return known
       const made = open(origin, route)
@@ -139,7 +139,7 @@ function createPools(guard: EgressGuard, timeoutMs: number) {
       closeUnused(name, made)
       return made
     },
-    /** Connections for one post, which destroys them when it ends. */
+    /** A pool for one post, which destroys it when it ends. */
     openFresh: (route: Route, origin: string) => open(origin, route),
     async destroy(): Promise<void> {
       const all = [...pools.values()]

@@ -1,11 +1,11 @@
 import type { StartTimer } from './deadline.ts'
 
-/** How long one address has to itself before the next is tried beside it, in milliseconds (RFC 8305, "Connection Attempt Delay"). */
+/** The head start of one address before the next is tried too, in milliseconds (RFC 8305, "Connection Attempt Delay"). */
 export const STAGGER_MS = 250
-/** The most addresses of a host that are tried. */
+/** The maximum of addresses that are tried per host. */
 const ADDRESSES_MAX = 10
 
-/** One attempt to connect. `giveUp` ends it; nothing is called afterwards. */
+/** Starts one attempt to connect. `giveUp` ends it; it calls nothing afterwards. */
 export type StartAttempt<Connection> = (
   address: string,
   callbacks: { readonly onConnected: (connection: Connection) => void; readonly onFailed: (error: Error) => void },
@@ -13,8 +13,8 @@ export type StartAttempt<Connection> = (
 
 /**
  * Connects to whichever address of a host answers first (RFC 8305). Each address gets a head start of `STAGGER_MS` over the next one, so
- * that an address that drops packets costs a quarter of a second instead of a whole time limit; one that fails gives way at once. The
- * attempts that lost are given up. If all fail, the error is that of the address that failed last.
+ * that an address that drops packets costs a quarter of a second instead of a whole time limit. When one fails, the next starts at once. When
+ * one connects, the others are given up. If all fail, the error is the last address's.
  */
 export function connectStaggered<Connection>(
   addresses: readonly string[],
@@ -63,5 +63,5 @@ function alternateFamilies(addresses: readonly string[]): string[] {
   const isV6 = (address: string): boolean => address.includes(':')
   const first = addresses.filter((address) => isV6(address) === isV6(addresses[0] ?? ''))
   const second = addresses.filter((address) => !first.includes(address))
-  return first.flatMap((address, place) => [address, ...second.slice(place, place + 1)]).concat(second.slice(first.length))
+  return first.flatMap((address, index) => [address, ...second.slice(index, index + 1)]).concat(second.slice(first.length))
 }

@@ -8,7 +8,7 @@ import type { OwnBudget } from './own-budget.ts'
 export interface BudgetSaverPorts {
   readonly budget: OwnBudget
   readonly tokens: () => {
-    /** Until when the token endpoint asked for a pause, monotonic milliseconds. */
+    /** The end of the pause that the token endpoint asked for, monotonic milliseconds. */
     pausedUntilMs(): number
     refusal(): CredentialRefusal | null
   }
@@ -18,11 +18,11 @@ export interface BudgetSaverPorts {
   readonly log: Log
 }
 
-/** Saves what must survive this run about the carrier, before it takes effect. */
+/** Saves, before they take effect, the facts about the carrier that must survive this run. */
 export interface BudgetSaver {
-  /** Saves the current state and some calls in advance; false: that is impossible now. */
+  /** Saves the current state and some calls in advance. False: the store failed. */
   keep(): Promise<boolean>
-  /** Saves the state without calls in advance: none is made any more. */
+  /** Saves the state without calls in advance, because no more calls are made. */
   close(): Promise<boolean>
 }
 
@@ -46,8 +46,8 @@ export function createBudgetSaver({ budget, tokens, remember, clock, asking, log
       () => null,
       (error: unknown) => ({ code: systemCode(error) ?? 'UNKNOWN' }),
     )
-    if (failure !== null && isWell) log.error(failure, 'calls to the carrier cannot be written down: none is made until they can')
-    if (failure === null && !isWell) log.info({}, 'calls to the carrier can be written down again')
+    if (failure !== null && isWell) log.error(failure, 'calls to the carrier cannot be saved: none is made until they can')
+    if (failure === null && !isWell) log.info({}, 'calls to the carrier can be saved again')
     isWell = failure === null
     return isWell
   }
@@ -61,9 +61,7 @@ export function createBudgetSaver({ budget, tokens, remember, clock, asking, log
   }
 }
 
-/**
- * How long a wait still lasts that an earlier run saved in wall time: never longer than it was to last then, whatever the clock shows now.
- */
+/** The rest of a wait that an earlier run saved in wall time. It is never longer than when it was saved, even if the clock was set back. */
 export function remainingWaitMs(untilMs: number | null, atMs: number, nowMs: number): number {
   return untilMs === null ? 0 : Math.max(0, Math.min(untilMs - atMs, untilMs - nowMs))
 }

@@ -8,16 +8,16 @@ import { type BudgetSaverPorts, createBudgetSaver } from './budget-saver.ts'
 import { createOwnBudget } from './own-budget.ts'
 import { createSharedBudget } from './shared-budget.ts'
 
-/** The budget for calls to the carrier, and how it is saved: by this process alone, or in a row that replicas share. */
+/** The budget for calls to the carrier. This process saves it alone, or shares a row of it with other replicas. */
 export interface CarrierBudget {
   readonly slots: QueueBudget
   inFlight(): number
   callsToday(): number
-  /** Gets calls for those who wait; false: none can be made now. */
+  /** Gets calls for the waiting callers; false: none can be made now. */
   reserve(waiting: Waiting): Promise<boolean>
-  /** Saves the current state; false: that is impossible now. */
+  /** Saves the current state. False: the store failed. */
   keep(): Promise<boolean>
-  /** Saves the state when no call is made any more. */
+  /** Saves the state for the last time, when no more calls are made. */
   close(): Promise<boolean>
 }
 
@@ -34,7 +34,7 @@ interface BudgetOptions {
   readonly asking: BudgetSaverPorts['asking']
 }
 
-/** `pausedForMs`: how long a pause of the last run still lasts. Without `shared`, this process calls the carrier alone. */
+/** `pausedForMs`: the rest of a pause that the last run began. Without `shared`, this process calls the carrier alone. */
 export function openBudget(
   options: BudgetOptions,
   shared: SharedCarrier | undefined,
@@ -69,15 +69,15 @@ function openSharedBudget(options: BudgetOptions, shared: SharedCarrier): Carrie
       (done) => (done ? null : { code: 'TOO_LATE' }),
       (err: unknown) => ({ err }),
     )
-    if (failure !== null && isWell) log.error(failure, 'calls to the carrier cannot be written down: none is made until they can')
-    if (failure === null && !isWell) log.info({}, 'calls to the carrier can be written down again')
+    if (failure !== null && isWell) log.error(failure, 'calls to the carrier cannot be saved: none is made until they can')
+    if (failure === null && !isWell) log.info({}, 'calls to the carrier can be saved again')
     isWell = failure === null
     return isWell
   }
   const keep = () =>
     guard(async () => {
       await calls.settle()
-      // For the schedule, which compares the time of the last run with its own.
+      // The schedule compares the time of the last run with the clock, so keep that time too.
       await remember?.({
         atMs: clock.now(),
         askedAtMs: asking.lastMs(),

@@ -12,11 +12,10 @@ import {
 import type { DayCalls } from '../../domain/polling/carrier-memory.ts'
 import { clampRetryAfterMs } from '../../domain/retry-after.ts'
 
-/** How many calls are written down in advance: at most `AHEAD_MAX`, and at most this share of the day's. A kill wastes up to as many. */
+/** At most `AHEAD_MAX` calls, and at most this share of the day's calls, are saved in advance. A kill wastes the ones not yet made. */
 const AHEAD_MAX = 64
 const AHEAD_PART = 1 / 1000
 
-/** The limits of the budget. */
 export interface OwnBudgetOptions {
   readonly ratePerSecond: number
   readonly callsPerDay: number
@@ -25,25 +24,25 @@ export interface OwnBudgetOptions {
   readonly earlier?: EarlierCalls | null
 }
 
-/** What an earlier run saved. */
+/** The calls that an earlier run saved. */
 export interface EarlierCalls {
   readonly days: readonly DayCalls[]
   /** When it was saved, epoch milliseconds. */
   readonly atMs: number
-  /** Until when the carrier asked for a pause, monotonic milliseconds. */
+  /** The end of the pause that the carrier asked for, monotonic milliseconds. */
   readonly pausedUntilMs: number
-  /** When this run began, monotonic milliseconds. The earlier one had ended by then, perhaps just after a call. */
+  /** When this run began, monotonic milliseconds. The earlier run ended before that, perhaps just after a call. */
   readonly endedMs: number
 }
 
-/** Whether a call may be made. Times are monotonic milliseconds. */
+/** The answer to a call that wants a slot. Times are monotonic milliseconds. */
 export type SlotResult =
   | { readonly kind: 'taken' }
   | { readonly kind: 'wait'; readonly untilMs: number }
   | { readonly kind: 'paused'; readonly untilMs: number }
   /** As many calls as `concurrency` allows are in flight. */
   | { readonly kind: 'busy' }
-  /** It could be made now, but it is not written down yet: save what `toWriteDown` returns first. */
+  /** The rate allows the call, but it is not saved yet: first save the days that `toWriteDown` returns. */
   | { readonly kind: 'unwritten' }
   /** The day's calls are used up. */
   | { readonly kind: 'spent'; readonly retryAfterMs: number }
@@ -60,13 +59,13 @@ export interface OwnBudget {
   earliestMs(nowMs: number, ahead: number): number
   inFlight(): number
   callsToday(wallMs: number): number
-  /** The calls to save: those made, and with `ahead` some that may be made today. */
+  /** The calls to save: the calls made, and with `ahead` some more that may be made today. */
   toWriteDown(wallMs: number, ahead: boolean): readonly DayCalls[]
-  /** These calls are saved and may be made. */
+  /** Call when these days have been saved: their calls may now be made. */
   writtenDown(days: readonly DayCalls[]): void
 }
 
-/** The burst is half a second's worth, so that no second, wherever it starts, has more than 1.5 times the rate. */
+/** The burst is half a second's worth of calls, so that no second, wherever it starts, has more than 1.5 times the rate. */
 function ownLimits({ ratePerSecond, callsPerDay, concurrency }: OwnBudgetOptions): BudgetLimits {
   // Below this rate only one call fits into a second, and two calls made 1,000 ms apart may arrive within one.
   const intervalUs = Math.max(1e6 / ratePerSecond, ratePerSecond * 1.5 < 2 ? 1_020_000 : 0)
@@ -77,8 +76,8 @@ function ownLimits({ ratePerSecond, callsPerDay, concurrency }: OwnBudgetOptions
 /**
  * Rate and pauses use monotonic time, so a corrected wall clock causes neither a stall nor a burst; only the day is by the wall clock (UTC).
  *
- * A call is made only when it is written down among the calls of its day. Several are written down at once: a kill wastes those not made
- * yet, and forgets none that were.
+ * A call is made only after it is saved among the calls of its day. Several calls are saved at once: a kill wastes the ones not made yet,
+ * but forgets none that was made.
  */
 export function createOwnBudget(options: OwnBudgetOptions): OwnBudget {
   const { callsPerDay, earlier = null } = options
@@ -132,7 +131,7 @@ export function createOwnBudget(options: OwnBudgetOptions): OwnBudget {
       const today = dayOf(wallMs)
       const more = Math.max(0, Math.min(aheadMost, callsPerDay - callsToday(row, wallMs)))
       const counts = { ...written, ...row.days, [today]: (row.days[today] ?? 0) + more }
-      // Calls saved earlier may be made until the new record is saved, so it never saves fewer.
+      // Until the new record is saved, the calls of the old one may still be made, so the new record never counts fewer.
       return listDays(counts).map(({ day, calls }) => ({ day, calls: Math.max(calls, written[day] ?? 0) }))
     },
     writtenDown(saved) {

@@ -7,26 +7,26 @@ import type { StartTimer } from '../../outbound/deadline.ts'
 import type { QueueBudget, Waiting } from '../call/call-queue.ts'
 import type { SlotResult } from './own-budget.ts'
 
-/** A slot is used within this time of being asked for, or not at all: slots must not gather into a burst. */
+/** A slot that is not used this soon after its request is given back, so that unused slots cannot add up to a burst. */
 const USE_WITHIN_MS = 250
-/** So many answers in a row that came too late to be used are a failure of the store. */
+/** If this many answers in a row came too late to be used, the store counts as failing. */
 const LATE_MAX = 3
-/** Above this rate several slots are asked for at once. */
+/** Above this rate, calls per second, one request asks for several slots, at most every `ASK_EVERY_MS`. */
 const MANY_A_SECOND = 50
 const ASK_EVERY_MS = 20
-/** How often to look whether the day's calls are still used up. */
+/** How often to check whether the day's calls are still used up. */
 const SPENT_LOOK_MS = 1000
-/** What a call may take beyond its time limit until its slot is ended. */
+/** How long after a call's time limit its slot lapses. */
 const END_MARGIN_MS = 2000
-/** How long ended calls wait for a request that takes them along. */
+/** How long an ended slot waits for another request that can report it as well, and how soon a failed report is repeated. */
 const END_WITHIN_MS = 20
 const END_AGAIN_MS = 1000
-/** By how much the server's clock may run ahead of a replica's before that counts as set forward. */
+/** How far the server's clock may get ahead of a replica's before it counts as set forward. */
 const CLOCK_SLACK_MS = 2000
 
 export interface SharedBudgetOptions {
   readonly store: BudgetStore
-  /** The replica, by a name that no other has, not even this one's earlier run. */
+  /** A name that no other replica has, and that this replica's earlier run did not have. */
   readonly replica: string
   readonly ratePerSecond: number
   readonly callsPerDay: number
@@ -36,21 +36,21 @@ export interface SharedBudgetOptions {
   readonly startTimer: StartTimer
 }
 
-/** What one replica knows of the budget that all share (DOMAIN 6.4). */
+/** One replica's view of the budget that all replicas share (DOMAIN 6.4). */
 export interface SharedBudget extends QueueBudget {
-  /** Asks for slots for those who wait. Returns false if the answers come too late to be used; rejects if the store fails. */
+  /** Asks for slots for the waiting calls. Returns false if the answers come too late to be used; rejects if the store fails. */
   reserve(waiting: Waiting): Promise<boolean>
-  /** Saves pauses and ended calls, and looks how many calls were made. */
+  /** Saves pauses and ended calls, and reads how many calls were made. */
   settle(): Promise<void>
-  /** Whether the shared row knows all that is known here. */
+  /** Whether everything has been reported to the shared row. */
   isSettled(): boolean
   inFlight(): number
   callsToday(): number
 }
 
 /**
- * The rule of the rate, for slots that may be used up to `USE_WITHIN_MS` after they were granted: whenever they are, no second has more than 1.5 times the
- * rate, or one call. The burst is a quarter of a second's worth.
+ * A slot may be used up to `USE_WITHIN_MS` after it was granted. The interval allows for that, so that no second has more than 1.5 times the
+ * rate, or more than one call at a low rate. The burst is a quarter of a second's worth of calls.
  */
 function sharedLimits({ ratePerSecond, callsPerDay, concurrency, timeoutMs }: Omit<SharedBudgetOptions, 'store'>): BudgetLimits {
   const burst = Math.max(1, Math.floor(ratePerSecond / 4))
@@ -60,25 +60,23 @@ function sharedLimits({ ratePerSecond, callsPerDay, concurrency, timeoutMs }: Om
   return { intervalUs, headStartUs: (burst - 1) * intervalUs, callsPerDay, concurrency, slotMs }
 }
 
-/** Why there are no more slots, until when. */
+/** The reason why there are no more slots, and how long it holds. */
 interface Verdict {
   readonly slot: Exclude<SlotResult, { kind: 'taken' | 'unwritten' | 'busy' }>
   readonly untilMs: number
-  /** Whether it counts for apps: they were waiting when it was asked for. */
+  /** Whether it also holds for apps. It does if an app's call was part of the request. */
   readonly forApps: boolean
-  /** A call that ends here changes it. */
+  /** Whether all slots are taken, so that a call that ends here makes room. */
   readonly isBusy: boolean
 }
 
-/**
- * The budget of one replica: what it was granted, and what it was told. Times are monotonic milliseconds.
- */
+/** The slots that this replica was granted, and the last answer of the shared row. Times are monotonic milliseconds. */
 export function createSharedBudget(options: SharedBudgetOptions): SharedBudget {
   const { clock, concurrency } = options
   const limits = sharedLimits(options)
   const row = createBudgetRow(options, limits)
   let free: readonly { readonly name: string; readonly untilMs: number }[] = []
-  /** In flight, those whose slots lapse first in front. */
+  /** The slots of calls in flight; the one that lapses first is in front. */
   let taken: readonly string[] = []
   let verdict: Verdict | null = null
   let late = 0
@@ -104,7 +102,7 @@ export function createSharedBudget(options: SharedBudgetOptions): SharedBudget {
       return verdict.slot
     },
     release() {
-      // All slots are alike. The one that lapses first is ended, so that the others last as long as their calls.
+      // All slots are alike, so end the one that lapses first: the others then last as long as their calls.
       const [first, ...others] = taken
       if (first === undefined) return
       taken = others
@@ -151,13 +149,13 @@ function judge(
 }
 
 interface Asked {
-  /** The names of slots; those in front are granted. */
+  /** The names of the slots that were asked for; the first `answer.granted` of them are granted. */
   readonly wanted: readonly string[]
   readonly answer: BudgetAnswer
   readonly sentMs: number
 }
 
-/** What goes to the shared row and comes from it. */
+/** Sends requests to the shared row, and keeps what its answers say. */
 function createBudgetRow({ store, replica, clock, startTimer }: SharedBudgetOptions, limits: BudgetLimits) {
   let count = 0
   let ended: readonly string[] = []
@@ -184,7 +182,7 @@ function createBudgetRow({ store, replica, clock, startTimer }: SharedBudgetOpti
       today = { calls: answer.callsToday, untilMs: nowMs + answer.dayLeftMs }
       return { wanted, answer, sentMs }
     } catch (error) {
-      // Nobody knows whether slots were granted, so they are given back.
+      // The slots may have been granted before the failure, so give them back.
       ended = [...ended, ...settling, ...wanted]
       throw error
     }
@@ -201,7 +199,7 @@ function createBudgetRow({ store, replica, clock, startTimer }: SharedBudgetOpti
 
   return {
     ask,
-    /** Ends these slots, with the next request or by one of their own. */
+    /** Ends these slots with the next request, or with a separate one if none follows soon. */
     end(names: readonly string[]): void {
       ended = [...ended, ...names]
       endSoon(END_WITHIN_MS)

@@ -1,12 +1,15 @@
 import type { CarrierMemory } from '../../domain/polling/carrier-memory.ts'
 import type { Clock } from '../../flow/ports.ts'
 
-/** More than passes between two writes of the memory: what a killed run asked after the last is not in it. */
+/**
+ * Longer than the time between two saves of the memory. A killed run may have asked questions after its last save, with stamps that are at
+ * most this much later.
+ */
 const UNWRITTEN_MS = 60_000
 
 /**
- * Stamps questions. The answer that was asked last is believed, so no question is stamped earlier than the one before, whatever the clock does, over
- * restarts and kills too.
+ * Stamps questions to the carrier with their time. The answer to the latest question is believed, so every stamp is later than the one
+ * before, even if the clock is set back or the process is killed and restarted.
  */
 export interface AskingClock {
   stamp(): number
@@ -14,7 +17,7 @@ export interface AskingClock {
   lastMs(): number
 }
 
-/** `memory`: what the last run has written; null: there was none. */
+/** `memory`: the state that the last run saved; null: there was none. */
 export function createAskingClock(clock: Pick<Clock, 'now'>, memory: Pick<CarrierMemory, 'atMs' | 'askedAtMs'> | null): AskingClock {
   let last = memory === null ? 0 : lastOf(memory, clock.now())
   return {
@@ -26,7 +29,7 @@ export function createAskingClock(clock: Pick<Clock, 'now'>, memory: Pick<Carrie
   }
 }
 
-/** Unless the clock was put back meanwhile, it shows later times by itself than any that the run before had no time to write. */
+/** If the clock was set back since the last save, adds the time in which the last run may have stamped without saving. */
 function lastOf({ atMs, askedAtMs = atMs }: Pick<CarrierMemory, 'atMs' | 'askedAtMs'>, nowMs: number): number {
   return nowMs < atMs ? Math.max(askedAtMs, atMs) + UNWRITTEN_MS : askedAtMs
 }

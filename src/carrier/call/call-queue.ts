@@ -22,8 +22,8 @@ export interface Refusal {
 export interface TakeRequest {
   readonly priority: CallPriority
   /**
-   * Monotonic milliseconds: a wait known to last longer is refused at once. `null`: the caller waits for the rate as long as needed, but
-   * not for a long pause.
+   * Monotonic milliseconds. A call that cannot be made before this time is refused at once. `null`: the caller waits for the rate as long as
+   * needed, but not for a long pause.
    */
   readonly giveUpAtMs: number | null
   readonly signal: AbortSignal
@@ -43,7 +43,7 @@ export interface Waiting {
   readonly schedule: number
 }
 
-/** What the queue needs of a budget. */
+/** The part of a budget that the queue needs. */
 export interface QueueBudget extends Pick<OwnBudget, 'release' | 'pauseUntil' | 'earliestMs'> {
   /** Takes a slot for a call of this priority if one is free now. */
   takeSlot(nowMs: number, wallMs: number, priority: CallPriority): SlotResult
@@ -57,11 +57,11 @@ export interface CallQueueOptions {
   readonly pausePatienceMs: number
   /** The maximum of waiting calls per priority. */
   readonly waitingMax: number
-  /** Saves more of the day's calls, for those who wait; false: that is impossible now, and no call may be made. */
+  /** Saves more of the day's calls for the waiting callers. False: the store failed, so no call may be made. */
   readonly writeDown: (waiting: Waiting) => Promise<boolean>
 }
 
-/** The wait when calls cannot be saved. */
+/** The `retryAfterMs` of calls that are refused because they could not be saved. */
 const UNWRITABLE_RETRY_MS = 5000
 
 interface Waiter {

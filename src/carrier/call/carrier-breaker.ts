@@ -6,7 +6,7 @@ import type { StatusOutcome } from './status-call.ts'
 /** Failures of the carrier or of the network. */
 const FAILURES: ReadonlySet<UnavailableReason> = new Set(['network', 'timeout', 'server_error'])
 
-/** A question to the carrier, as far as the breaker tells them apart. */
+/** The part of a question to the carrier that the breaker looks at. */
 interface Question {
   readonly identifier: string
   readonly priority: CallPriority
@@ -14,7 +14,7 @@ interface Question {
 
 /** The circuit breaker for calls to the carrier. */
 export interface CarrierBreaker {
-  /** Runs `ask` unless the breaker is open. `ask` returns null if the call was withdrawn. */
+  /** Runs `ask` unless the breaker is open. Null, which `ask` may return: the call was withdrawn, so it counts neither way. */
   guard(question: Question, ask: () => Promise<StatusOutcome | null>): Promise<StatusOutcome | null>
   state(): CarrierState['breaker']
 }
@@ -35,10 +35,7 @@ export function createCarrierBreaker(clock: Clock, log: Log, random: () => numbe
     breaker = after(outcome, identifier, wasProbe)
     const { state, failures, restUntilMs } = breaker
     if (before.state === 'closed' && state === 'open') {
-      log.debug(
-        { failures, restMs: Math.round(restUntilMs - clock.monotonic()) },
-        'the carrier fails repeatedly: it is left alone for a while',
-      )
+      log.debug({ failures, restMs: Math.round(restUntilMs - clock.monotonic()) }, 'the carrier fails repeatedly: calls pause')
     }
     if (before.state !== 'closed' && state === 'closed') log.debug({}, 'the carrier is asked again')
   }

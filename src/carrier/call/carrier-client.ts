@@ -19,7 +19,7 @@ import { createExchange } from './exchange.ts'
 import { askStatus, type StatusPorts } from './status-call.ts'
 
 const WAITING_MAX = 10_000
-/** A call that was cut off says something about the carrier if it had this share of its time to be answered. */
+/** A call that was cut off counts against the carrier only if the carrier had this share of the time limit to answer. */
 const FAIR_SHARE = 1 / 2
 
 /** The settings of the client. Durations in milliseconds. */
@@ -35,15 +35,15 @@ export interface CarrierOptions {
   /** Per UTC day. */
   readonly callsPerDay: number
   readonly concurrency: number
-  /** Told of each call when it leaves. */
+  /** Called for each call when it is sent. */
   readonly onCall?: (spender: CallSpender) => void
   readonly clock: Clock
   readonly log: Log
-  /** What an earlier run saved: the day's calls, pauses the carrier asked for and refused credentials still count. */
+  /** The state that an earlier run saved: the day's calls, pauses the carrier asked for and refused credentials still count. */
   readonly memory?: CarrierMemory | null
-  /** Saves the same for the next run, durably. Calls are made, and pauses and refusals reported, only after it has resolved. */
+  /** Saves that state durably for the next run. Calls are made, and pauses and refusals reported, only after it has resolved. */
   readonly remember?: (memory: CarrierMemory) => Promise<void>
-  /** What replicas share, with the keys that encrypt the token; absent: this process calls the carrier alone. */
+  /** The token and the budget that replicas share, with the keys that encrypt the token; absent: this process calls the carrier alone. */
   readonly shared?: SharedCarrier & { readonly vault: TokenVault }
   /** A private authority (PEM), trusted as well as the public ones. */
   readonly ca?: string | undefined
@@ -57,7 +57,8 @@ export interface CarrierOptions {
 /** The carrier on the network. `close` ends what is in flight; afterwards every call is `unavailable`. */
 export interface RemoteCarrier extends Carrier {
   /**
-   * Tries the password in use now, in one call of the budget, before anything is asked: `state` says how that went. Not while an earlier refusal forbids it.
+   * Tries the current password before the first question, with one call of the budget; `state` shows the result. Does nothing while an
+   * earlier refusal forbids another attempt.
    */
   logIn(): Promise<void>
   /** Saves the current state for the next run. */
@@ -112,7 +113,7 @@ export function createCarrier(options: CarrierOptions): RemoteCarrier {
       try {
         const outcome = await breaker.guard({ identifier, priority }, async () => {
           const answered = await askStatus(ports, { identifier, language, priority, spender, giveUpAtMs, deadline })
-          // If the caller or our own shutdown ended the call, its failure must neither count for the breaker nor show as the carrier's.
+          // If the caller or a shutdown ended the call, its failure is not the carrier's: keep it from the breaker and the log.
           const isWithdrawn = signal?.aborted === true || deadlines.closed()
           return answered.kind === 'unavailable' && isWithdrawn ? null : answered
         })
@@ -151,7 +152,7 @@ function createAgent({ concurrency, timeoutMs, ca, proxy, hosts = ANY_HOST }: Ca
   return new Agent({ connections: concurrency, allowH2: false, connect: createGuardedConnector(hosts, { timeoutMs, ca }) })
 }
 
-/** The connections in use, and those of an authority that was replaced, until their calls are over. */
+/** The connections in use, and the ones opened before the authority was replaced, until their calls are over. */
 function createConnections(options: CarrierOptions) {
   let { ca } = options
   let agent = createAgent(options)
@@ -159,7 +160,6 @@ function createConnections(options: CarrierOptions) {
   return {
     current: () => agent,
     replace(next: string | undefined): void {
-      // Good connections are kept.
       if (next === ca) return
       const before = agent
       ca = next
@@ -173,7 +173,7 @@ function createConnections(options: CarrierOptions) {
   }
 }
 
-/** The deadlines of all calls: closing ends those that run, and those opened afterwards at once. */
+/** The deadlines of all calls. Closing ends the running calls; a call that is opened afterwards ends at once. */
 function createDeadlines(timeoutMs: number, startTimer: StartTimer) {
   const running = new Set<Deadline>()
   let closed = false

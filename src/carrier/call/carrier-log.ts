@@ -12,7 +12,10 @@ export interface CarrierLog {
 
 type Trouble = 'down' | 'rate_limited' | 'credentials' | 'redirect' | 'answers'
 
-/** The kind of trouble of each reason. While one kind lasts, its changing reasons are not logged again. Null: the relay's own limits. */
+/**
+ * The kind of trouble that each reason belongs to. While one kind lasts, a change of the reason is not logged again. Null: one of the
+ * relay's own limits, which is no trouble.
+ */
 const TROUBLES: Readonly<Record<UnavailableReason, Trouble | null>> = {
   budget: null,
   resting: null,
@@ -35,18 +38,17 @@ const MESSAGES: Readonly<Record<Trouble, string>> = {
   answers: 'the answers of the carrier cannot be used',
 }
 
-/** The maximum of lines per minute for a carrier that keeps failing and recovering; further ones are logged at debug level. */
+/** The maximum of lines per minute, because a carrier may keep failing and recovering. Further lines are logged at debug level. */
 const LINES_MAX = 10
 const LINES_EVERY_MS = 60_000
 
-/** Creates the log. It logs changes only: trouble that lasts is one line, not one per call. */
+/** Creates the log. It logs changes only, so lasting trouble is one line, not one per call. */
 export function createCarrierLog(clock: Clock, log: Log): CarrierLog {
   let lastAnswerAtMs: CarrierState['lastAnswerAtMs'] = null
   let lastFailure: CarrierState['lastFailure'] = null
   let loggedTrouble: Trouble | null = null
   let minute = { fromMs: Number.NEGATIVE_INFINITY, lines: 0 }
 
-  /** Whether a line may be logged now. */
   const mayLog = (): boolean => {
     const nowMs = clock.monotonic()
     if (nowMs - minute.fromMs >= LINES_EVERY_MS) minute = { fromMs: nowMs, lines: 0 }
@@ -54,7 +56,7 @@ export function createCarrierLog(clock: Clock, log: Log): CarrierLog {
     return minute.lines <= LINES_MAX
   }
   const logTrouble = ({ reason, detail, retryAfterMs, conclusive }: StatusOutcome & { kind: 'unavailable' }): void => {
-    // A call cut off because it waited here, like one beyond our own budget, is no trouble of the carrier.
+    // A call that was cut off while it waited in our queue is not the carrier's trouble.
     const trouble = reason === 'timeout' && !conclusive ? null : TROUBLES[reason]
     if (reason === 'budget' || trouble !== null) lastFailure = { reason, atMs: clock.now() }
     const fields = { reason, detail, retryAfterMs }

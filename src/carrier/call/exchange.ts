@@ -20,14 +20,14 @@ const NO_HTTP = 'NO_HTTP'
 export interface CarrierRequest {
   readonly method: 'GET' | 'POST'
   readonly url: string
-  /** Read when the request is sent, which may be long after it was queued. */
+  /** Called when the request is sent, which may be long after it was queued. */
   readonly headers: () => Readonly<Record<string, string>>
   readonly body?: string
   readonly bodyBytesMax: number
   readonly priority: CallPriority
   readonly spender: CallSpender
   readonly giveUpAtMs: number | null
-  /** Started when the request is sent, unless it already runs. */
+  /** Starts when the request is sent, unless it runs already. */
   readonly deadline: Deadline
 }
 
@@ -48,8 +48,9 @@ export interface Failed {
   readonly retryAfterMs?: number
   /** A code for the log, which quotes nothing received. */
   readonly detail: string
-  /** Whether it says something about the carrier: the request was sent, and if it was cut off, it had had a fair share of its time. */
+  /** Whether the failure may count against the carrier: the request was sent, and was not cut off before `fairShareMs`. */
   readonly conclusive: boolean
+  /** Whether the failure came at once, so that a quick retry may help. */
   readonly quick: boolean
 }
 
@@ -57,14 +58,14 @@ export interface Failed {
 export type Exchange = (request: CarrierRequest) => Promise<Answered | Failed>
 
 interface ExchangePorts {
-  /** The connections to the carrier, asked for at each request, because they may be replaced. */
+  /** Returns the connections to the carrier. It is called at each request, because they may be replaced. */
   readonly agent: () => Dispatcher
   readonly queue: CallQueue
   readonly clock: Clock
-  /** How long a request must have run for its cut-off to say something about the carrier, in milliseconds. */
+  /** A request that is cut off counts against the carrier only if it ran this long, in milliseconds. */
   readonly fairShareMs: number
   readonly asking: Pick<AskingClock, 'stamp'>
-  /** Told of each call when it leaves. */
+  /** Called for each call when it is sent. */
   readonly onCall?: ((spender: CallSpender) => void) | undefined
 }
 
@@ -122,7 +123,7 @@ async function ask(request: CarrierRequest, agent: Dispatcher, askedAtMs: number
     body: bytes,
     askedAtMs,
   })
-  // The status is all that counts; a failure to discard the body changes nothing.
+  // Only the status counts here, so ignore a failure to discard the body.
   if (response.statusCode < 200 || response.statusCode > 299) {
     await response.body.dump({ limit: UNWANTED_BYTES_MAX, signal }).catch(() => null)
     return answered(new Uint8Array())
@@ -130,7 +131,7 @@ async function ask(request: CarrierRequest, agent: Dispatcher, askedAtMs: number
   try {
     const bytes = await readBoundedBody(response.body, bodyBytesMax)
     if (bytes === null) return failed('bad_response', 'too_large')
-    // Only plain bytes were requested. Decompressing would let a small answer grow without bound.
+    // We asked for plain bytes. Decompressing would let a small answer grow without bound.
     const encoding = headerOf(response, 'content-encoding')
     return encoding === null || encoding.toLowerCase() === 'identity' ? answered(bytes) : failed('bad_response', 'content_encoding')
   } catch (error) {
@@ -138,7 +139,7 @@ async function ask(request: CarrierRequest, agent: Dispatcher, askedAtMs: number
   }
 }
 
-/** Repeated headers are joined, as HTTP allows; one that must not repeat then becomes unreadable. */
+/** Joins repeated headers, as HTTP allows. A header that must not be repeated becomes unreadable, and so is ignored. */
 function headerOf(response: Dispatcher.ResponseData, name: string): string | null {
   const value = response.headers[name]
   return typeof value === 'string' ? value : (value?.join(', ') ?? null)

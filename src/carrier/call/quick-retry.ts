@@ -15,7 +15,7 @@ export async function withQuickRetries(ask: () => Promise<Answered | Failed>, si
   let last: Answered | Failed | null = null
   const attempt = async (): Promise<Answered | Failed> => {
     const result = await ask()
-    // A repeat that was not sent, or was cut off at once, says less than the request before.
+    // A repeat that was not sent, or was cut off at once, says less about the carrier than the request before, so keep that result.
     if (last === null || result.kind === 'answered' || result.conclusive) last = result
     if (isPassing(last)) throw passing
     return last
@@ -28,7 +28,7 @@ export async function withQuickRetries(ask: () => Promise<Answered | Failed>, si
   }
 }
 
-/** Who spends the calls of one request: the first is its sender's, the others are repeats. */
+/** Names who spends each call of one request: the sender spends the first, the others count as repeats. */
 export function spentBy(sender: CallSpender): () => CallSpender {
   let isFirst = true
   return () => {

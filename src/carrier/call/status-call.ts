@@ -9,7 +9,7 @@ import type { Answered, Exchange, Failed } from './exchange.ts'
 import { spentBy, withQuickRetries } from './quick-retry.ts'
 
 const BODY_BYTES_MAX = 1_048_576
-/** A call that waited too long here may succeed soon. */
+/** The `retryAfterMs` of a call that was cut off in our own queue: there may soon be room. */
 const CUT_RETRY_MS = 1000
 
 export interface StatusPorts {
@@ -40,13 +40,13 @@ export type StatusOutcome =
       readonly reason: UnavailableReason
       readonly retryAfterMs?: number | undefined
       readonly detail: string
-      /** Whether it says something about the carrier: a call that was not made, or cut off too soon, does not. */
+      /** Whether the failure may count against the carrier. A call that was not made, or was cut off too soon, does not count. */
       readonly conclusive: boolean
-      /** Whether the question may have caused it: another one may be answered. */
+      /** Whether the question may have caused the failure, so that another question may be answered. */
       readonly ofQuestion?: boolean
     }
 
-/** Failures before the question could be sent, so it cannot have caused them. */
+/** Failures that come before the question is sent, so the question cannot have caused them. */
 const UNREACHED: ReadonlySet<string> = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',

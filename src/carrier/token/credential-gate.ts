@@ -9,7 +9,10 @@ const REFUSED_WAITS_MS: readonly number[] = [SECOND, MINUTE, 15 * MINUTE, 30 * M
 const REFUSED_WAIT_MAX_MS = 60 * MINUTE
 export const CREDENTIAL_WAIT_MAX_MS = REFUSED_WAIT_MAX_MS
 
-/** The wait after trouble that says nothing about the credentials: shorter, but not at the pace of the calls that need a token. */
+/**
+ * The wait after trouble that says nothing about the credentials. It is shorter, but long enough that calls that need a token do not each
+ * request one.
+ */
 const TROUBLE_WAIT_MS = SECOND
 const TROUBLE_WAIT_MAX_MS = MINUTE
 
@@ -30,7 +33,7 @@ export interface CredentialGate {
   reset(): void
   closedBy(nowMs: number): GateClosure | null
   tries(): number
-  /** How often in a row there was trouble. */
+  /** How many attempts in a row ended in trouble. */
   troubles(): number
 }
 

@@ -1,27 +1,27 @@
 import type { CarrierState } from '../../domain/polling/carrier-answer.ts'
 import type { CredentialRefusal } from '../../domain/polling/carrier-memory.ts'
 
-/** The last refusal; of one that another replica was told, neither time nor who is known. */
+/** The last refusal. If another replica was refused, `atMs` and `by` are null, because they are not shared. */
 export type LastRefusal = Required<Pick<CredentialRefusal, 'atMs' | 'by' | 'mark'>>
 
-/** What is known of the credentials in use: what operators are told of them, and whether a refusal counts. */
+/** The standing of the credentials in use: what operators are told, and whether a refusal counts. */
 export interface CredentialStanding {
-  /** What operators are told. */
+  /** The state that operators see. */
   state(): CarrierState['credentials']
-  /** Whether a refusal counts: attempts are rationed until the status API accepts a token, whatever operators are told meanwhile. */
+  /** Whether a refusal counts. If so, attempts are rationed until the status API accepts a token, even if `state` already says otherwise. */
   isRationed(): boolean
   last(): LastRefusal
-  /** Another password is in use: what was refused says nothing of it. */
+  /** Another password is in use, so earlier refusals no longer count. */
   begin(): void
   refused(refusal: LastRefusal): void
-  /** The token endpoint took the password. */
+  /** The token endpoint accepted the password. */
   obtained(): void
   /** Another replica obtained the token in use, after the last refusal. */
   brought(): void
-  /** The status API accepted a token; false: that says nothing, because the token is older than the last refusal. */
+  /** The status API accepted a token. Returns false if that proves nothing, because the token is older than the last refusal. */
   proved(): boolean
-  /** Goes on from what replicas know together. */
-  follow(isRefused: boolean, mark: LastRefusal['mark']): void
+  /** Takes over the state that the replicas share. */
+  adopt(isRefused: boolean, mark: LastRefusal['mark']): void
 }
 
 /** `earlier`: the refusal of an earlier run; null: there was none. */
@@ -46,7 +46,7 @@ export function createCredentialStanding(earlier: CredentialRefusal | null): Cre
     },
     obtained() {
       refusedSinceObtained = false
-      // The status API refused such a token, so another one shows nothing.
+      // If the status API refused such a token, getting another one shows nothing.
       if (state === 'unknown' || (state === 'refused' && last.by === 'token_endpoint')) state = 'obtained'
     },
     brought() {
@@ -59,7 +59,7 @@ export function createCredentialStanding(earlier: CredentialRefusal | null): Cre
       isRationed = false
       return true
     },
-    follow(isRefused, mark) {
+    adopt(isRefused, mark) {
       if (isRefused !== isRationed) state = isRefused ? 'refused' : 'unknown'
       isRationed = isRefused
       refusedSinceObtained = isRefused

@@ -11,11 +11,11 @@ import type { NoToken } from './token-request.ts'
 
 /** The state of the credentials, which decides whether a token may be requested now (DOMAIN 6.4). */
 export interface Credentials {
-  /** Why no token may be requested now; null: one may. A new password may be tried at once. */
+  /** The reason why no token may be requested now; null: one may be requested. A new password may be tried at once. */
   closed(): NoToken | null
-  /** A password is being sent to the token endpoint. One that was not refused ends the refusal of another. */
+  /** Call when a password is sent to the token endpoint. If it is not the refused one, the refusal no longer counts. */
   present(password: string): void
-  /** The token endpoint refused the credentials. */
+  /** The token endpoint refused the credentials. Returns what the caller gets. */
   notTaken(detail: string): NoToken
   /** The status API refused a token that the credentials had brought. */
   tokenRefused(detail: string): NoToken
@@ -23,21 +23,21 @@ export interface Credentials {
   troubled(failure: NoToken): NoToken
   /** The credentials brought a token. */
   obtained(): void
-  /** The credentials brought another replica a token, with which it left this state. */
+  /** Another replica got a token with the credentials, and left this state. */
   brought(state: TokenState): void
-  /** The status API accepted that token. Returns whether a refusal counted until now. */
+  /** The status API accepted the token. Returns whether a refusal counted until now. */
   proved(): boolean
-  /** What operators are told. */
+  /** The state that operators see. */
   state(): Pick<CarrierState, 'credentials' | 'refusal'>
-  /** Whether a refusal counts: attempts are rationed until the status API accepts a token, whatever operators are told meanwhile. */
+  /** Whether a refusal counts. If so, attempts are rationed until the status API accepts a token, even if `state` already says otherwise. */
   isRationed(): boolean
   /** The refusal to save for the next run; null: none counts. */
   refusal(): CredentialRefusal | null
-  /** Until when the token endpoint asked for a pause, monotonic milliseconds, to save for the next run. */
+  /** The end of the pause that the token endpoint asked for, monotonic milliseconds, to save for the next run. */
   pausedUntilMs(): number
-  /** Goes on from what replicas know together. */
-  follow(state: TokenState): void
-  /** What other replicas are to know. */
+  /** Takes over the state that the replicas share. */
+  adopt(state: TokenState): void
+  /** The state to share with the other replicas. */
   known(): TokenState
 }
 
@@ -50,7 +50,7 @@ export interface CredentialOptions {
   readonly earlier: EarlierTokens | null
 }
 
-/** What an earlier run saved. */
+/** The state that an earlier run saved. */
 export interface EarlierTokens {
   /** When it was saved, epoch milliseconds. */
   readonly atMs: number
@@ -58,7 +58,7 @@ export interface EarlierTokens {
   readonly pausedForMs: number
 }
 
-// oxlint-disable-next-line max-lines-per-function -- its verbs share one state of the credentials
+// oxlint-disable-next-line max-lines-per-function -- its methods share one state of the credentials
 export function openCredentials(options: CredentialOptions): Credentials {
   const { clock, log, username } = options
   const standing = createCredentialStanding(options.earlier?.refusal ?? null)
@@ -80,13 +80,13 @@ export function openCredentials(options: CredentialOptions): Credentials {
     log.error({ username, detail, retryAfterMs }, 'the carrier refuses the credentials')
     return { kind: 'none', reason: 'credentials', retryAfterMs, detail, conclusive: true }
   }
-  const follow = (shared: TokenState): void => {
+  const adopt = (shared: TokenState): void => {
     const isRefused = shared.refusedForMs !== null
     gate = gateOf(shared, clock.monotonic())
-    // Another password than the one presented here may have been refused.
+    // The other replica may have tried another password.
     if (isRefused && shared.mark?.digest !== standing.last().mark?.digest) presented = null
-    standing.follow(isRefused, shared.mark)
-    if (shared.pausedForMs > 0) trouble.follow(shared.trouble)
+    standing.adopt(isRefused, shared.mark)
+    if (shared.pausedForMs > 0) trouble.adopt(shared.trouble)
   }
 
   return {
@@ -101,7 +101,7 @@ export function openCredentials(options: CredentialOptions): Credentials {
         begin()
         return null
       }
-      // Remembered, because a fingerprint takes milliseconds.
+      // Remember it, because comparing by fingerprint takes milliseconds.
       presented = password ?? presented
       return { kind: 'none', reason: 'credentials', retryAfterMs, detail: 'waiting', conclusive: false }
     },
@@ -127,7 +127,7 @@ export function openCredentials(options: CredentialOptions): Credentials {
       trouble.end()
     },
     brought(shared) {
-      if (standing.isRationed() && shared.refusedForMs === null) follow(shared)
+      if (standing.isRationed() && shared.refusedForMs === null) adopt(shared)
       standing.brought()
     },
     proved() {
@@ -137,11 +137,11 @@ export function openCredentials(options: CredentialOptions): Credentials {
       gate.reset()
       return wasRationed
     },
-    state: () => toldOf(standing, gate.waitMs(clock.monotonic())),
+    state: () => presentStanding(standing, gate.waitMs(clock.monotonic())),
     isRationed: standing.isRationed,
     pausedUntilMs: () => pausedUntilMs,
     refusal: () => (standing.isRationed() ? refusalOf(gate, standing.last(), clock) : null),
-    follow,
+    adopt,
     known: () =>
       stateOf(gate, { refused: standing.isRationed() ? standing.last() : null, trouble: trouble.last().reason }, clock.monotonic()),
   }
@@ -151,7 +151,7 @@ function isMarked(password: string, { mark }: LastRefusal): boolean {
   return mark !== null && hasFingerprint(password, mark)
 }
 
-function toldOf(standing: CredentialStanding, retryMs: number): ReturnType<Credentials['state']> {
+function presentStanding(standing: CredentialStanding, retryMs: number): ReturnType<Credentials['state']> {
   const { atMs, by } = standing.last()
   const credentials = standing.state()
   return { credentials, refusal: credentials === 'refused' ? { atMs, by, retryMs } : null }
@@ -178,15 +178,18 @@ function stateOf(
   return { tries: gate.tries(), troubles: gate.troubles(), trouble, mark: refused?.mark ?? null, ...waits }
 }
 
-/** Why no token could be had, logged once while it lasts. Until there is an attempt, it is the wait that an earlier run was asked for. */
+/**
+ * The last failure to get a token, logged once while it lasts. Before the first attempt it is the wait that the endpoint asked an earlier run
+ * for.
+ */
 function createTrouble({ log, authUrl }: Pick<CredentialOptions, 'log' | 'authUrl'>) {
   let last: NoToken = { kind: 'none', reason: 'rate_limited', detail: 'token endpoint: Retry-After of an earlier run', conclusive: false }
   let isOwn = false
   let logged: string | null = null
   return {
     last: () => last,
-    /** Another replica made the attempt, and has logged it. Null: it does not say why it failed. */
-    follow(reason: UnavailableReason | null): void {
+    /** Takes over a failure that another replica had and logged. Null: it did not say why. */
+    adopt(reason: UnavailableReason | null): void {
       if (isOwn && reason === last.reason) return
       isOwn = false
       last = { kind: 'none', reason: reason ?? 'resting', detail: 'token request of another replica', conclusive: false }
@@ -207,7 +210,7 @@ function createTrouble({ log, authUrl }: Pick<CredentialOptions, 'log' | 'authUr
   }
 }
 
-/** Continues the waits of an earlier run: after refused credentials, and those the endpoint asked for. */
+/** Continues the waits of an earlier run: after refused credentials, and after a `Retry-After` of the token endpoint. */
 function openGate({ earlier, clock }: CredentialOptions, pausedUntilMs: number): CredentialGate {
   const nowMs = clock.monotonic()
   const refusal = earlier?.refusal ?? null

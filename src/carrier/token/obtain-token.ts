@@ -3,7 +3,7 @@ import { type CredentialOptions, type Credentials, readPassword } from './creden
 import { CLAIM_MS, type TokenShare } from './shared-token.ts'
 import { type NoToken, requestToken, type TokenRequestOptions } from './token-request.ts'
 
-/** How often a replica looks whether another one has the token by now, and how often at most. */
+/** How long a replica waits between two looks for the token that another replica requests, and how many times it looks. */
 const LOOK_MS = 150
 const LOOKS_MAX = 200
 
@@ -13,14 +13,14 @@ const STORE_FAILED: NoToken = { kind: 'none', reason: 'budget', detail: 'token_s
 
 type ObtainOptions = TokenRequestOptions & Pick<CredentialOptions, 'password'>
 
-/** The token that a password brought, or why it brought none. */
+/** The token that a password brought, or the reason why it brought none. */
 interface Presented {
   readonly result: { readonly kind: 'token'; readonly token: string; readonly password: string } | NoToken
-  /** Whether a crash must not forget it: a refusal, or a wait that the endpoint asked for. */
+  /** Whether it must survive a crash, as a refusal and a wait that the endpoint asked for must. */
   readonly mustKeep: boolean
 }
 
-/** Requests a token, and notes what that says of the credentials. */
+/** Requests a token, and updates `credentials` with the outcome. */
 export async function presentPassword(options: ObtainOptions, credentials: Credentials): Promise<Presented> {
   const password = readPassword(options.password)
   if (password === null) return { result: credentials.troubled(PASSWORD_UNREADABLE), mustKeep: false }
@@ -42,16 +42,16 @@ interface TogetherOptions extends ObtainOptions {
   readonly startTimer: StartTimer
 }
 
-/** A token that all replicas use; version null: it could not be shared. */
+/** A token that all replicas use. Version null: the claim was lost, so only this replica has the token. */
 type SharedTokenResult = { readonly kind: 'token'; readonly token: string; readonly version: number | null } | NoToken
 
 /**
- * Gets the token that all replicas use. If there is none but `stale`, one replica requests it; the others look until it is there. Refused
- * credentials, and waits that the endpoint asked one replica for, hold for all.
+ * Gets the token that all replicas use. If there is none, or only `stale`, one replica requests a new one and the others wait for it.
+ * Refused credentials, and waits that the endpoint asked one replica for, hold for all.
  */
 export async function obtainTogether(options: TogetherOptions, stale: string | null): Promise<SharedTokenResult> {
   const { share, credentials, startTimer } = options
-  // Not started: it only ends when the relay stops.
+  // This deadline is not started, so it ends only when the relay stops.
   const stopping = options.openDeadline()
   try {
     for (let look = 0; look < LOOKS_MAX && !stopping.signal.aborted; look++) {
@@ -60,7 +60,7 @@ export async function obtainTogether(options: TogetherOptions, stale: string | n
         credentials.brought(known)
         return { kind: 'token', token, version }
       }
-      credentials.follow(known)
+      credentials.adopt(known)
       const closed = credentials.closed()
       if (closed !== null) return closed
       if (await share.claim(version)) return await requestClaimed(options, version)
@@ -76,8 +76,8 @@ export async function obtainTogether(options: TogetherOptions, stale: string | n
 
 async function requestClaimed(options: TogetherOptions, version: number): Promise<SharedTokenResult> {
   const { share, credentials } = options
-  // The replica that had the claim before may have learnt something since it was looked for.
-  credentials.follow(await share.read())
+  // The replica that held the claim before may have changed the state since we read it, so read it again.
+  credentials.adopt(await share.read())
   const closed = credentials.closed()
   if (closed !== null) {
     await share.giveUp(credentials.known())
@@ -97,7 +97,7 @@ async function requestClaimed(options: TogetherOptions, version: number): Promis
   return result
 }
 
-/** Renews a claim until the work is done. A renewal that fails is made up for by the next. */
+/** Renews a claim until the work is done. A failed renewal does no harm, because the next one comes before the claim lapses. */
 async function whileRenewing<T>(work: () => Promise<T>, renew: () => Promise<unknown>, startTimer: StartTimer): Promise<T> {
   let isOver = false
   let cancel = (): void => undefined

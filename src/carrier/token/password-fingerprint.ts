@@ -3,7 +3,7 @@ import type { CredentialRefusal } from '../../domain/polling/carrier-memory.ts'
 
 type Fingerprint = NonNullable<CredentialRefusal['mark']>
 
-/** Two bytes do not tell the password, because many passwords share them; they only show whether it has changed. */
+/** Two bytes do not reveal the password, because many passwords share them, but they show whether it has changed. */
 const DIGEST_BYTES = 2
 const SALT_BYTES = 16
 

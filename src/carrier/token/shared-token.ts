@@ -3,23 +3,23 @@ import type { TokenRecord, TokenState } from '../../domain/polling/carrier-token
 import type { SharedToken, TokenVault } from '../../flow/polling/ports.ts'
 import { readPassword } from './credentials.ts'
 
-/** A request for a token whose replica was killed keeps the others waiting for so long. */
+/** If a replica is killed while it requests a token, the others wait this long before one of them requests it. */
 export const CLAIM_MS = 5000
-/** The context with which the token is encrypted: it cannot be decrypted as anything else. */
+/** The context with which the token is encrypted, so that no other secret can be put in its column. */
 const CONTEXT = 'carrier-token'
 
 /** The token that replicas share, readable only with the at-rest keys. */
 export interface TokenShare {
-  /** `token`: null if there is none, or it was obtained with other credentials. */
+  /** `token`: null if there is none, or if it was obtained with other credentials. */
   read(): Promise<TokenRecord & { readonly token: string | null }>
   /** Takes or renews the right to replace this version. */
   claim(version: number): Promise<boolean>
   /** Saves the token that the claim brought for this password. Returns its version; null: the claim was lost. */
   replace(token: string, password: string, state: TokenState): Promise<number | null>
-  /** The claim brought a refusal: there is no token. */
+  /** Removes the token, because the request that held the claim was refused. */
   drop(state: TokenState): Promise<void>
   giveUp(state: TokenState): Promise<void>
-  /** When these return, what was learnt of a token has been sent, and arrives before anything is read. */
+  /** `accepted` and `refused` only start to save how the status API took a token; the next `read` waits for that. */
   accepted(version: number): void
   refused(version: number, state: TokenState): void
 }
@@ -35,16 +35,16 @@ export function createTokenShare(
   login: Login,
 ): TokenShare {
   const holder = randomBytes(8).toString('hex')
-  let told: Promise<unknown> = Promise.resolve()
-  // Inside what is sealed, so that nobody can try passwords against it.
+  let saved: Promise<unknown> = Promise.resolve()
+  // The fingerprint is encrypted together with the token, so that nobody can try passwords against it.
   const fingerprintOf = (password: string): string =>
     createHash('sha256')
       .update(JSON.stringify([login.authUrl, login.username, password]))
       .digest('base64url')
 
-  /** A lesson that does not arrive is learnt again by another call. */
-  function tell(write: () => Promise<void>): void {
-    told = told.then(write).catch(() => undefined)
+  /** A failed write does no harm: the next call with the token shows the same again. */
+  function saveSoon(write: () => Promise<void>): void {
+    saved = saved.then(write).catch(() => undefined)
   }
 
   async function open(sealed: string | null): Promise<string | null> {
@@ -56,7 +56,7 @@ export function createTokenShare(
 
   return {
     async read() {
-      await told
+      await saved
       const record = await row.read()
       return { ...record, token: await open(record.sealed) }
     },
@@ -68,7 +68,7 @@ export function createTokenShare(
       await row.replace({ ...state, holder, sealed: null })
     },
     giveUp: (state) => row.giveUp({ ...state, holder }),
-    accepted: (version) => tell(() => row.accepted(version)),
-    refused: (version, state) => tell(() => row.refused({ ...state, version })),
+    accepted: (version) => saveSoon(() => row.accepted(version)),
+    refused: (version, state) => saveSoon(() => row.refused({ ...state, version })),
   }
 }

@@ -8,7 +8,7 @@ import type { TokenShare } from './shared-token.ts'
 import { readExpiryHint } from './token-answer.ts'
 import type { NoToken, TokenRequestOptions } from './token-request.ts'
 
-/** A nearer `exp` is ignored: the token would be renewed all the time. */
+/** An `exp` that is nearer than this is ignored, or the token would be renewed all the time. */
 const HINT_MIN_MS = 10_000
 const RENEW_AHEAD_MAX_MS = 60_000
 
@@ -25,27 +25,25 @@ export interface TokenClient {
   current(): string | null
   /** The status API refused this token: returns a newer one, or requests one. */
   renew(rejected: string, signal: AbortSignal): Promise<TokenResult>
-  /** The status API refused this token, and a new one would be no better: the credentials count as refused. */
+  /** The status API refused this token, and a new one would be refused too. The credentials now count as refused. */
   refuse(rejected: string): NoToken
   /** The status API accepted this token. */
   prove(token: string): void
-  /** Gets a token for the password in use now, whether or not one is in hand. */
+  /** Gets a token for the current password, even if there is a token already. */
   logIn(signal: AbortSignal): Promise<TokenResult>
   state(): Pick<CarrierState, 'credentials' | 'refusal'>
-  /** Whether a refusal counts that no token has disproved yet. */
+  /** Whether a refusal counts, because no later token was accepted. */
   isRationed(): boolean
   /** The refusal to save for the next run; null: none counts. */
   refusal(): CredentialRefusal | null
-  /** Until when the token endpoint asked for a pause, monotonic milliseconds, to save for the next run. */
+  /** The end of the pause that the token endpoint asked for, monotonic milliseconds, to save for the next run. */
   pausedUntilMs(): number
 }
 
 export interface TokenClientOptions extends TokenRequestOptions, CredentialOptions {
-  /**
-   * Saves the state when the credentials are refused or accepted again, and when the endpoint asks for a pause: that must survive a crash.
-   */
+  /** Saves the state, which must survive a crash: called at a refusal, when it ends, and when the endpoint asks for a pause. */
   readonly keep: () => Promise<unknown>
-  /** What replicas share; null: this process requests tokens alone. */
+  /** The token that replicas share; null: this process requests tokens alone. */
   readonly share: TokenShare | null
   readonly startTimer: StartTimer
 }
@@ -54,9 +52,9 @@ interface Held {
   readonly token: string
   /** When to renew it, monotonic milliseconds; `null`: not before it is refused. */
   readonly renewAtMs: number | null
-  /** Its name among the replicas; null: it is known here only. */
+  /** The version under which replicas share the token; null: only this process has it. */
   readonly version: number | null
-  /** Whether the status API accepted it, and the other replicas were told. */
+  /** Whether the status API accepted the token, and the shared row says so. */
   readonly isProved: boolean
 }
 
@@ -78,7 +76,7 @@ export function createTokenClient(options: TokenClientOptions): TokenClient {
   }
   const obtain = async (): Promise<TokenResult> => {
     const { result, mustKeep } = await presentPassword(options, credentials)
-    // Saved before the call returns, because a crash must forget neither the attempt nor a requested wait.
+    // Save before the call returns, because a crash must forget neither the attempt nor a requested wait.
     if (mustKeep) await options.keep()
     if (result.kind === 'token') hold(result.token, null)
     return result
@@ -90,10 +88,10 @@ export function createTokenClient(options: TokenClientOptions): TokenClient {
     return { kind: 'token', token: result.token }
   }
   const request = (): Promise<TokenResult> => {
-    // If replicas share the credentials, this one's knowledge of them may be out of date.
+    // If replicas share the credentials, the state here may be out of date, so `obtainTogether` checks the shared one.
     const reason = flight === null && share === null ? credentials.closed() : null
     if (reason !== null) return Promise.resolve(reason)
-    // Only one of all callers that share a request gets its failure as conclusive, so that it counts once.
+    // Many callers may share one request. Only the first gets its failure as conclusive, so that it counts once.
     if (flight !== null) return flight.then((result) => (result.kind === 'token' ? result : { ...result, conclusive: false }))
     flight = (share === null ? obtain() : obtainShared(share)).finally(() => {
       flight = null
@@ -141,10 +139,7 @@ export function createTokenClient(options: TokenClientOptions): TokenClient {
   }
 }
 
-/**
- * Wall time says how long the token is valid, monotonic time when that is over, so that a corrected clock renews nothing too early or too
- * late.
- */
+/** Returns a monotonic time, so that a clock that is set later makes the renewal neither too early nor too late. */
 function renewalTime(token: string, clock: Clock): number | null {
   const expiresAtMs = readExpiryHint(token)
   const leftMs = expiresAtMs === null ? 0 : expiresAtMs - clock.now()

@@ -8,14 +8,14 @@ import { parseTokenAnswer } from './token-answer.ts'
 
 const BODY_BYTES_MAX = 65_536
 
-/** Why there is no token. */
+/** The reason why there is no token. */
 export interface NoToken {
   readonly kind: 'none'
   readonly reason: UnavailableReason
   readonly retryAfterMs?: number
   /** A code for the log. */
   readonly detail: string
-  /** Whether this very call requested a token and the failure says something about the carrier. */
+  /** Whether the failure may count against the carrier: this call itself made a request, and had time for an answer. */
   readonly conclusive: boolean
 }
 
@@ -34,8 +34,8 @@ export interface TokenRequestOptions {
 }
 
 /**
- * Requests a token: `POST {authUrl}` (spec, "Authentication"). Counts in the budget, with a deadline of its own because many callers may
- * wait for it.
+ * Requests a token: `POST {authUrl}` (spec, "Authentication"). The request counts in the budget. It has its own deadline, because many
+ * callers may wait for it.
  */
 export async function requestToken(options: TokenRequestOptions, password: string): Promise<TokenOutcome> {
   const deadline = options.openDeadline()
@@ -48,7 +48,7 @@ export async function requestToken(options: TokenRequestOptions, password: strin
       headers: () => ({ 'content-type': 'application/json', accept: 'application/json', 'accept-encoding': 'identity' }),
       body: JSON.stringify({ username, password }),
       bodyBytesMax: BODY_BYTES_MAX,
-      // All calls wait for it.
+      // All calls wait for the token.
       priority: 'app',
       spender: spend(),
       giveUpAtMs: null,
