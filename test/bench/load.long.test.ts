@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
 import { expect, onTestFinished, test } from 'vitest'
 import { EVENTS_PER_PARCEL, eventAt, eventBody, trackingId } from '../../bench/load/event.ts'
@@ -6,6 +5,7 @@ import { startGenerator } from '../../bench/load/generator-process.ts'
 import { type RequestPlan, WEBHOOK_PATH } from '../../bench/load/requests.ts'
 import { parseWebhookEvent } from '../../src/domain/ingest/parse-push.ts'
 import { signBody } from '../../src/domain/ingest/signature.ts'
+import { listenInTest } from '../support/network/listen.ts'
 
 const KEY = 'a-shared-key-for-tests-only'
 
@@ -13,18 +13,7 @@ function pushes(events: number): RequestPlan {
   return { kind: 'pushes', firstParcel: 0, events, sharedKey: KEY, repeat: false }
 }
 
-async function listen(listener: RequestListener): Promise<number> {
-  const server = createServer(listener)
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('no port')
-  return address.port
-}
+const serve = (listener: RequestListener) => listenInTest(createServer(listener))
 
 function startLoad() {
   const load = startGenerator()
@@ -52,7 +41,7 @@ test('events are about 450 bytes, understood, and seven distinct ones for each p
 
 test('a closed loop sends each signed push once, ends with them, and counts every answer', async () => {
   const seen = new Set<string>()
-  const port = await listen((request, response) => {
+  const port = await serve((request, response) => {
     const chunks: Buffer[] = []
     request.on('data', (chunk: Buffer) => chunks.push(chunk))
     request.on('end', () => {
@@ -71,7 +60,7 @@ test('a closed loop sends each signed push once, ends with them, and counts ever
 
 test('a run in which anything but 200 is answered fails, unless every answer is wanted', async () => {
   let answered = 0
-  const port = await listen((request, response) => {
+  const port = await serve((request, response) => {
     request.resume()
     answered += 1
     response.writeHead(answered % 10 === 0 ? 503 : 200).end()
@@ -86,7 +75,7 @@ test('a run in which anything but 200 is answered fails, unless every answer is 
 
 test('a run ends when the server goes away, and what it left open is counted', async () => {
   let answered = 0
-  const port = await listen((request, response) => {
+  const port = await serve((request, response) => {
     answered += 1
     if (answered <= 50) response.end()
     else request.socket.destroy()
@@ -101,7 +90,7 @@ test('a run ends when the server goes away, and what it left open is counted', a
 test('in an open loop everything that falls due during a stall feels it, on one connection too', async () => {
   const stallMs = 300
   let stalled = false
-  const port = await listen((request, response) => {
+  const port = await serve((request, response) => {
     request.resume()
     const waitMs = stalled ? 0 : stallMs
     stalled = true

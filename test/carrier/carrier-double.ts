@@ -1,10 +1,11 @@
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
-import { type AddressInfo, createServer as createTcpServer, type Socket, type Server as TcpServer } from 'node:net'
+import { createServer as createTcpServer, type Socket, type Server as TcpServer } from 'node:net'
 import { type CarrierOptions, createCarrier } from '../../src/carrier/call/carrier-client.ts'
 import type { CallPriority } from '../../src/domain/polling/carrier-answer.ts'
 import type { Clock, Log } from '../../src/flow/ports.ts'
 import { certificate, certificateKey } from '../outbound/self-signed.ts'
+import { listen } from '../support/network/listen.ts'
 
 /** What a test opened and must close again, the newest first. */
 const opened: (() => Promise<unknown>)[] = []
@@ -21,15 +22,13 @@ async function listening(server: TcpServer, scheme: string): Promise<string> {
     sockets.add(socket)
     socket.on('error', () => null).on('close', () => sockets.delete(socket))
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const port = await listen(server)
   const close = async () => {
     for (const socket of sockets) socket.destroy()
     await new Promise((resolve) => server.close(resolve))
   }
   opened.push(close)
-  const address: AddressInfo | string | null = server.address()
-  if (address === null || typeof address === 'string') throw new Error('not bound to a port')
-  const url = `${scheme}://${scheme === 'https' ? 'localhost' : '127.0.0.1'}:${address.port}`
+  const url = `${scheme}://${scheme === 'https' ? 'localhost' : '127.0.0.1'}:${port}`
   closers.set(url, close)
   return url
 }

@@ -1,13 +1,13 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer as createPlainServer, type RequestListener } from 'node:http'
 import { createServer } from 'node:https'
-import type { AddressInfo, Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, afterEach, expect, onTestFinished } from 'vitest'
+import { afterAll, afterEach, expect } from 'vitest'
 import type { Route } from '../../src/domain/delivery/post-request.ts'
 import { openSender } from '../outbound/sender-world.ts'
 import { startForwardProxy } from '../support/network/forward-proxy.ts'
+import { listenInTest } from '../support/network/listen.ts'
 import { createAuthority } from '../support/network/private-authority.ts'
 import { testWith } from '../support/runner/test-with.ts'
 import { closeOpened, connect, goodBody, json, refusingUrl } from './carrier-double.ts'
@@ -23,17 +23,6 @@ const hidden = () => authority.sign(HIDDEN)
 
 const test = testWith('openssl')
 
-async function portOf(server: Server & { closeAllConnections(): void }): Promise<number> {
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const address: AddressInfo | string | null = server.address()
-  if (address === null || typeof address === 'string') throw new Error('not bound to a port')
-  return address.port
-}
-
 /** An endpoint that keeps the headers of what it gets. */
 async function startEndpoint(tls: { readonly cert: string; readonly key: string } | null) {
   const seen: (readonly [url: string, headers: object])[] = []
@@ -41,7 +30,7 @@ async function startEndpoint(tls: { readonly cert: string; readonly key: string 
     seen.push([request.url ?? '', request.headers])
     request.resume().on('end', () => response.end('taken'))
   }
-  const port = await portOf(tls === null ? createPlainServer(listener) : createServer(tls, listener))
+  const port = await listenInTest(tls === null ? createPlainServer(listener) : createServer(tls, listener))
   return { seen, url: `${tls === null ? 'http' : 'https'}://${HIDDEN}:${port}/hook`, port }
 }
 
@@ -113,7 +102,7 @@ test('O11: an address that may not be posted to is not asked of a proxy either',
 test('the carrier is asked through a proxy, and a private authority may vouch for it', async () => {
   const proxy = await startForwardProxy()
   const carrier = createServer(hidden(), (request, response) => json(response, 200, request.method === 'POST' ? '{"token":"t"}' : goodBody))
-  const url = `https://${HIDDEN}:${await portOf(carrier)}`
+  const url = `https://${HIDDEN}:${await listenInTest(carrier)}`
   expect((await connect(url, { proxy: proxy.url, ca: authority.ca }).fetchAll()).kind).toBe('found')
   expect(new Set(proxy.asked)).toEqual(new Set([`CONNECT ${url.replace('https://', '')}`]))
   expect(await connect(url, { proxy: proxy.url }).fetchAll()).toMatchObject({ kind: 'unavailable', reason: 'network' })

@@ -5,6 +5,7 @@ import { connect } from 'node:tls'
 import { expect, onTestFinished, test } from 'vitest'
 import { loadConfig } from '../../src/config/config.ts'
 import { needsRestart } from '../../src/config/needs-restart.ts'
+import { listenInTest } from '../support/network/listen.ts'
 import { createAuthority } from '../support/network/private-authority.ts'
 import { fetchDocumented } from '../support/portal/api-document.ts'
 import { operatorOf } from '../support/relay/manage.ts'
@@ -95,13 +96,7 @@ test('a reload takes the renewed authorities of the carrier and of endpoints', a
     if (req.url === '/auth/token') res.end('{"token":"t"}')
     else res.writeHead(req.url === '/hook' ? 200 : 404).end()
   })
-  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const address = server.address()
-  const url = `https://localhost:${typeof address === 'object' ? address?.port : 0}`
+  const url = `https://localhost:${await listenInTest(server)}`
   const caFile = join(folder, 'authority.pem')
   writeFileSync(caFile, old.ca)
   const relay = await start(folder, url, {

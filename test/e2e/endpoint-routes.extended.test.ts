@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { pushBody } from '../support/history/builders.ts'
 import { startForwardProxy } from '../support/network/forward-proxy.ts'
+import { listenInTest } from '../support/network/listen.ts'
 import { createAuthority } from '../support/network/private-authority.ts'
 import { operatorOf } from '../support/relay/manage.ts'
 import { push, startTestRelay } from '../support/relay/relay.ts'
@@ -19,13 +20,7 @@ testWith('openssl')('an endpoint of the config is reached through its proxy and 
   const server = createServer(authority.sign('shop.internal'), (request, response) => {
     request.on('data', (chunk) => bodies.push(String(chunk))).on('end', () => response.end())
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const address = server.address()
-  const url = `https://shop.internal:${typeof address === 'object' ? address?.port : ''}/events`
+  const url = `https://shop.internal:${await listenInTest(server)}/events`
   const proxy = await startForwardProxy()
   const relay = await startTestRelay(folder, 'http://127.0.0.1:9', {
     endpoints: [{ name: 'shop', url, sharedKey: KEY, proxy: proxy.url, caFile: authority.caFile }],

@@ -10,6 +10,7 @@ import { z } from 'zod'
 import { LAUNCH } from '../../bench/servers/relay.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import { HASH } from '../cli/config-cases.ts'
+import { listen } from '../support/network/listen.ts'
 import { writeConfig } from '../support/relay/relay.ts'
 import { shipped } from '../support/runner/shipped.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
@@ -80,10 +81,8 @@ test('the container runs as a user without rights, and keeps the default store i
 test('the health check passes on a 200 only, and fails when nothing answers', async () => {
   const command = commandOf(all('HEALTHCHECK').join())
   let status = 200
-  const server = createServer((_request, response) => response.writeHead(status).end()).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  const url = `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}/healthz`
+  const server = createServer((_request, response) => response.writeHead(status).end())
+  const url = `http://127.0.0.1:${await listen(server)}/healthz`
   const check = async () =>
     (await once(tieToTest(spawn(process.execPath, command.slice(1), { ...ownGroup, env: { HEALTH_URL: url } })), 'exit'))[0] as unknown
   expect(command[0]).toBe('node')

@@ -1,7 +1,7 @@
-import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { pushBody } from '../support/history/builders.ts'
+import { listenInTest } from '../support/network/listen.ts'
 import { expectedSignature, startWebhookReceiver, type WebhookReceiver } from '../support/network/webhook-receiver.ts'
 import { operatorOf } from '../support/relay/manage.ts'
 import { push, startTestRelay } from '../support/relay/relay.ts'
@@ -48,11 +48,8 @@ test('O3: that an endpoint was disabled is told to the operator once, signed, an
 })
 
 test('that the carrier refuses the relay’s credentials is told to the operator', async () => {
-  const carrier = createServer((_request, response) => response.writeHead(401).end()).listen(0, '127.0.0.1')
-  await once(carrier, 'listening')
-  onTestFinished(() => void carrier.close())
-  const address = carrier.address()
-  const { operator, operate } = await start(`http://127.0.0.1:${address === null || typeof address === 'string' ? 0 : address.port}`)
+  const carrier = createServer((_request, response) => response.writeHead(401).end())
+  const { operator, operate } = await start(`http://127.0.0.1:${await listenInTest(carrier)}`)
   for (const identifier of ['AB1001', 'AB1002']) expect((await operate('GET', `/v1/status/${identifier}/all`)).status).toBe(503)
   await vi.waitFor(() => expect(operator.pushes).toHaveLength(1))
   expect(operator.pushes.map(({ body }) => JSON.parse(String(body)).event)).toEqual(['credentials_refused'])

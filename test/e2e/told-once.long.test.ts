@@ -1,10 +1,10 @@
-import { once } from 'node:events'
 import { statfsSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { pushBody } from '../support/history/builders.ts'
+import { listenInTest } from '../support/network/listen.ts'
 import { createAuthority } from '../support/network/private-authority.ts'
 import { startWebhookReceiver, type WebhookReceiver } from '../support/network/webhook-receiver.ts'
 import { operatorOf } from '../support/relay/manage.ts'
@@ -50,11 +50,8 @@ async function startCarrier() {
     if (state.refuses) response.writeHead(401).end()
     else if (request.url === '/auth/token') response.setHeader('content-type', 'application/json').end('{"token":"one"}')
     else response.writeHead(404).end()
-  }).listen(0, '127.0.0.1')
-  await once(carrier, 'listening')
-  onTestFinished(() => void carrier.close())
-  const address = carrier.address()
-  return { state, url: `http://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}` }
+  })
+  return { state, url: `http://127.0.0.1:${await listenInTest(carrier)}` }
 }
 
 test('that an endpoint only fails is told once after failingAfter, and so is its recovery', async () => {

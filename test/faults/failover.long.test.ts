@@ -1,7 +1,7 @@
-import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { pushBody } from '../support/history/builders.ts'
+import { listenInTest } from '../support/network/listen.ts'
 import { onPostgres } from '../support/relay/on-postgres.ts'
 import { ADMIN, ask, logIn, push, startTestRelay } from '../support/relay/relay.ts'
 import { NO_CARRIER } from '../support/runner/constants.ts'
@@ -25,16 +25,9 @@ async function startHolding(status: string) {
       else response.end()
     })
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(() => {
-    server.close()
-    server.closeAllConnections()
-  })
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('no port')
+  const port = await listenInTest(server)
   return {
-    url: `http://127.0.0.1:${address.port}/hooks`,
+    url: `http://127.0.0.1:${port}/hooks`,
     received: (text: string) => texts.filter((one) => one.includes(text)).length,
     answer() {
       for (const response of held.splice(0)) response.end()

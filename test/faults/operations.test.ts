@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { pushBody } from '../support/history/builders.ts'
+import { listen } from '../support/network/listen.ts'
 import { writeConfig } from '../support/relay/relay.ts'
 import { onlyLong } from '../support/runner/long-form.ts'
 import { shipped } from '../support/runner/shipped.ts'
@@ -164,9 +165,7 @@ log: { level: loud }
 
   onlyLong(test)('C2: an address that is taken ends with 1, and names the setting and the address', async () => {
     const taken = createServer()
-    await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve))
-    const address = taken.address()
-    const port = typeof address === 'object' && address !== null ? address.port : 0
+    const port = await listen(taken)
     const config = writeConfig(temporaryFolder(), 'http://127.0.0.1:1', { listen: { internal: { host: '127.0.0.1', port } } })
     const { code, out, err } = await serve(config)
     taken.close()

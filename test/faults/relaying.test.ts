@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { pushBody } from '../support/history/builders.ts'
+import { listen } from '../support/network/listen.ts'
 import { type Mood, startMoodyReceiver } from '../support/network/moody-receiver.ts'
 import { operatorOf } from '../support/relay/manage.ts'
 import { push, startTestRelay, writeConfig } from '../support/relay/relay.ts'
@@ -68,16 +69,13 @@ async function startHanging(drip: string): Promise<string> {
     const timer = setInterval(() => socket.write(drip[sent++] ?? ''), 50)
     socket.on('close', () => clearInterval(timer))
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
+  const port = await listen(server)
   onTestFinished(async () => {
     for (const socket of sockets) socket.destroy()
     server.close()
     await once(server, 'close')
   })
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('no port')
-  return `http://127.0.0.1:${address.port}/`
+  return `http://127.0.0.1:${port}/`
 }
 
 test('O4: endpoints that swallow, drip or refuse everything hold back no other', async () => {

@@ -4,6 +4,7 @@ import { createServer as createTlsServer } from 'node:tls'
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
 import { closeOpened, connect, goodBody, openRaw, until } from '../carrier/carrier-double.ts'
 import { startForwardProxy } from '../support/network/forward-proxy.ts'
+import { listen } from '../support/network/listen.ts'
 import { certificate, certificateKey } from './self-signed.ts'
 import { openSender } from './sender-world.ts'
 
@@ -36,11 +37,8 @@ function counting(onRequest: OnRequest) {
 /** As `openRaw`, under TLS. */
 async function openTlsRaw(onSocket: (socket: Socket) => void): Promise<string> {
   const server = createTlsServer({ cert: certificate, key: certificateKey }, onSocket)
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   onTestFinished(() => void server.close())
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('not bound to a port')
-  return `https://localhost:${address.port}`
+  return `https://localhost:${await listen(server)}`
 }
 
 /** Lets the client put a connection back among those that are free, which it does a turn after the answer. */

@@ -1,8 +1,9 @@
 import { createServer, type ServerResponse } from 'node:http'
-import { type AddressInfo, connect } from 'node:net'
+import { connect } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import type { FeedFollower } from '../../../src/flow/delivery/follow-feed.ts'
 import { streamEvents } from '../../../src/http/delivery/event-stream.ts'
+import { listenInTest } from '../../support/network/listen.ts'
 
 /** A server whose every answer is a stream of what `follow` gives. */
 async function serveStream(next: FeedFollower, options: { slowMs?: number; mayRead?: AbortSignal }) {
@@ -18,14 +19,7 @@ async function serveStream(next: FeedFollower, options: { slowMs?: number; mayRe
       () => ended.resolve(res),
     )
   })
-  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const address: AddressInfo | string | null = server.address()
-  if (address === null || typeof address === 'string') throw new Error('no port')
-  return { port: address.port, ended: ended.promise }
+  return { port: await listenInTest(server), ended: ended.promise }
 }
 
 test('a reader that takes nothing is cut, and costs what was sent before and no more', async () => {

@@ -1,7 +1,8 @@
 import { once } from 'node:events'
 import { createServer, request, type ServerResponse } from 'node:http'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { createLiveStreams } from '../../../src/http/portal/live/live-streams.ts'
+import { listenInTest } from '../../support/network/listen.ts'
 
 /** More than there are places. */
 const READERS = 101
@@ -16,14 +17,8 @@ async function start() {
     log,
   })
   const answers: ServerResponse[] = []
-  const server = createServer((_request, answer) => void answers.push(answer)).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const address = server.address()
-  const port = typeof address === 'object' ? (address?.port ?? 0) : 0
+  const server = createServer((_request, answer) => void answers.push(answer))
+  const port = await listenInTest(server)
   /** Asks; resolves with the answer once the reader has left. */
   const askAndLeave = async () => {
     const nth = answers.length

@@ -2,15 +2,14 @@ import { once } from 'node:events'
 import { createServer, request, type ServerResponse } from 'node:http'
 import { expect, onTestFinished, test } from 'vitest'
 import { leavingOf } from '../../../src/http/server/leaving.ts'
+import { listen } from '../../support/network/listen.ts'
 
 /** A request that is under way, with the server's side of its answer. */
 async function ask() {
   const asked = Promise.withResolvers<ServerResponse>()
-  const server = createServer((_request, answer) => asked.resolve(answer)).listen(0, '127.0.0.1')
+  const server = createServer((_request, answer) => asked.resolve(answer))
   onTestFinished(() => void server.close())
-  await once(server, 'listening')
-  const address = server.address()
-  const client = request({ port: typeof address === 'object' ? address?.port : 0, host: '127.0.0.1' }).on('error', () => undefined)
+  const client = request({ port: await listen(server), host: '127.0.0.1' }).on('error', () => undefined)
   client.end()
   const answer = await asked.promise
   const leave = async () => {

@@ -2,6 +2,7 @@ import { createServer } from 'node:net'
 import { inspect } from 'node:util'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { faultsOf } from '../../../src/store/postgres/refuse-unsafe-server.ts'
+import { listen } from '../../support/network/listen.ts'
 import { withClient } from '../../support/store/postgres-client.ts'
 import { createDatabase, sharedServer } from '../../support/store/postgres-database.ts'
 import { CANARY, changed, refusalOf } from './refusal-of.ts'
@@ -83,11 +84,10 @@ describe('a database that cannot be had is named without its password', () => {
 
   test('where something takes the connection and says nothing', async () => {
     const silent = createServer(() => undefined)
-    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
     onTestFinished(() => void silent.close())
-    const address = silent.address()
-    const port = typeof address === 'object' ? address?.port : null
-    expect(await refusalOf(`postgres://relay:${CANARY}@127.0.0.1:${port}/relay`, 50)).toMatch(/^store: no PostgreSQL answers at/)
+    expect(await refusalOf(`postgres://relay:${CANARY}@127.0.0.1:${await listen(silent)}/relay`, 50)).toMatch(
+      /^store: no PostgreSQL answers at/,
+    )
   })
 
   test('that is to be reached encrypted, by a server that cannot', async () => {

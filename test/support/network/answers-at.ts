@@ -1,6 +1,5 @@
 import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { type Authenticate, createAuthenticate, type Visitor } from '../../../src/flow/admin/authenticate.ts'
 import { createManageInbox } from '../../../src/flow/admin/manage-inbox.ts'
 import { createOperationQueries } from '../../../src/flow/admin/operation-queries.ts'
@@ -20,6 +19,7 @@ import { createFeedSignal } from '../../../src/runtime/feed-signal.ts'
 import { createMemory } from '../../../src/runtime/memory.ts'
 import { createChangeTable } from '../../../src/runtime/threads/change-table.ts'
 import { noPortal } from '../relay/no-portal.ts'
+import { listen } from './listen.ts'
 
 const somebody: Visitor = { network: '127.0.0.1', isThere: () => true, admit: async () => async () => undefined }
 
@@ -157,9 +157,8 @@ export async function openAnswersAt({ nowMs, ...sides }: Omit<StoreAt, 'clock'> 
   const store = { ...sides, clock: { now: () => nowMs, monotonic: () => 0 } }
   const authenticate = await authenticateAt(store)
   const feedSignal = createFeedSignal()
-  const server = createServer({ keepAliveTimeout: 72_000 }, await listenerAt(store, authenticate, feedSignal)).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const url = `http://127.0.0.1:${portOf(server.address())}`
+  const server = createServer({ keepAliveTimeout: 72_000 }, await listenerAt(store, authenticate, feedSignal))
+  const url = `http://127.0.0.1:${await listen(server)}`
   const token = await authenticate.issueToken({ username: 'keeper', password: 'secret' }, somebody)
 
   return {
@@ -176,9 +175,4 @@ export async function openAnswersAt({ nowMs, ...sides }: Omit<StoreAt, 'clock'> 
       await once(server, 'close')
     },
   }
-}
-
-function portOf(address: AddressInfo | string | null): number {
-  if (address === null || typeof address === 'string') throw new Error('a server without a port')
-  return address.port
 }

@@ -3,6 +3,7 @@ import { createServer, request as forward, type IncomingMessage } from 'node:htt
 import { connect } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { onTestFinished } from 'vitest'
+import { listen } from './listen.ts'
 
 export interface ForwardProxy {
   readonly url: string
@@ -55,15 +56,12 @@ export async function startForwardProxy(manner: { password?: string; refuse?: bo
     sockets.add(onward)
     onward.on('error', () => socket.destroy())
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
+  const port = await listen(server)
   onTestFinished(async () => {
     for (const socket of sockets) socket.destroy()
     const closed = once(server, 'close')
     server.close()
     await closed
   })
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('no port')
-  return { url: `http://127.0.0.1:${address.port}`, asked, credentials }
+  return { url: `http://127.0.0.1:${port}`, asked, credentials }
 }

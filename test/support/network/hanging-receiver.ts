@@ -1,19 +1,13 @@
-import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
-import { onTestFinished } from 'vitest'
+import { listenInTest } from './listen.ts'
 
 /** A receiver that answers only when the test says so. It ends with the test. */
 export async function startHangingReceiver() {
   const waiting: ServerResponse[] = []
-  const server = createServer((request, response) => void request.resume().on('end', () => waiting.push(response))).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const address = server.address()
+  const server = createServer((request, response) => void request.resume().on('end', () => waiting.push(response)))
+  const port = await listenInTest(server)
   return {
-    url: `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}/`,
+    url: `http://127.0.0.1:${port}/`,
     underWay: () => waiting.length,
     /** Answers the request that has waited longest. */
     answer: (status: number) => void waiting.shift()?.writeHead(status).end(),

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
+import { listen } from './listen.ts'
 import { expectedSignature } from './webhook-receiver.ts'
 
 /** How an endpoint reacts to an event: answers after a delay, and closes the connection then if it says so, or resets it. */
@@ -48,12 +49,9 @@ export async function startMoodyReceiver(key: string, moodOf: (body: string) => 
   server.on('connection', (socket) => {
     if (isDown) socket.destroy()
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('no port')
+  const port = await listen(server)
   return {
-    url: `http://127.0.0.1:${address.port}/events`,
+    url: `http://127.0.0.1:${port}/events`,
     arrivals,
     setDown(down) {
       isDown = down

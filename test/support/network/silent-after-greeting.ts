@@ -1,6 +1,6 @@
-import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
 import { onTestFinished, vi } from 'vitest'
+import { listen } from './listen.ts'
 
 /** The type of the message with which a PostgreSQL server takes the first question, and how many bytes it ends before the end of the message. */
 const READY = { type: 'Z'.charCodeAt(0), bytes: 6 }
@@ -26,13 +26,10 @@ export async function startSilentAfterGreeting(url: string) {
       one.on('error', () => other.destroy()).on('close', () => other.destroy())
     }
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
+  const port = await listen(server)
   onTestFinished(() => void server.close())
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('no port')
   const silent = new URL(url)
-  silent.port = String(address.port)
+  silent.port = String(port)
   return {
     url: silent.href,
     /** Resolves when something was asked. */

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
+import { listen } from './listen.ts'
 
 export interface TcpProxy {
   readonly port: number
@@ -58,12 +59,9 @@ export async function openTcpProxy(target: number, { awayMs = 0 }: { readonly aw
   const hold = (pair: readonly [Socket, Socket]) => {
     for (const socket of pair) socket.pause()
   }
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('no port')
+  const port = await listen(server)
   return {
-    port: address.port,
+    port,
     swallow() {
       isSwallowing = true
       for (const pair of pairs) hold(pair)
@@ -79,7 +77,7 @@ export async function openTcpProxy(target: number, { awayMs = 0 }: { readonly aw
       await closed
     },
     async comeUp() {
-      server.listen(address.port, '127.0.0.1')
+      server.listen(port, '127.0.0.1')
       await once(server, 'listening')
     },
     trips: () => trips,

@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
+import { listen } from './listen.ts'
 
 /** A push as received. */
 interface ReceivedPush {
@@ -35,12 +36,9 @@ export async function startWebhookReceiver(): Promise<WebhookReceiver> {
       else response.writeHead(answer.status).end(answer.body)
     })
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('no port')
+  const port = await listen(server)
   return {
-    url: `http://127.0.0.1:${address.port}/hooks/parcels`,
+    url: `http://127.0.0.1:${port}/hooks/parcels`,
     pushes,
     answer: (next) => {
       answerOf = next

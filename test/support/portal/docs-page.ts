@@ -1,9 +1,10 @@
 import { once } from 'node:events'
-import { get } from 'node:http'
+import { createServer, get } from 'node:http'
 import Koa from 'koa'
 import { AppError } from '../../../src/domain/errors.ts'
 import { createShowDocs } from '../../../src/http/portal/docs/docs.ts'
 import { readDocs } from '../../../src/package-files.ts'
+import { listen } from '../network/listen.ts'
 
 const NOWHERE = { publicOrigin: null as string | null, prefix: '' }
 
@@ -20,10 +21,8 @@ export async function askDocs(
       ctx.body = error.code
     })
   })
-  const server = app.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  const request = get({ host: '127.0.0.1', port: typeof address === 'object' ? address?.port : 0, headers: { host: 'evil.example' } })
+  const server = createServer((asked, answered) => void app.callback()(asked, answered))
+  const request = get({ host: '127.0.0.1', port: await listen(server), headers: { host: 'evil.example' } })
   const [answer] = await once(request, 'response')
   let body = ''
   for await (const chunk of answer) body += chunk

@@ -3,6 +3,7 @@ import { expect, onTestFinished } from 'vitest'
 import { ROUTES } from '../../../src/http/routes.ts'
 import { openCarrier } from '../../carrier/carrier-double.ts'
 import { pushBody } from '../history/builders.ts'
+import { listenInTest } from '../network/listen.ts'
 import { fetchDocumented } from '../portal/api-document.ts'
 import { temporaryFolder } from '../runner/temporary.ts'
 import { ADMIN, logIn, push, startTestRelay } from './relay.ts'
@@ -23,9 +24,6 @@ export async function startWithExamples() {
   })
   onTestFinished(() => relay.stop())
   const refusing = createServer((_request, response) => response.writeHead(500).end('not today'))
-  await new Promise<void>((resolve) => refusing.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => void refusing.close())
-  const address = refusing.address()
   const token = await logIn(relay.internalUrl, ADMIN)
   const ask = (method: string, path: string, body: string | null, type: string) =>
     fetchDocumented(`${relay.internalUrl}${path}`, {
@@ -33,7 +31,7 @@ export async function startWithExamples() {
       headers: { authorization: `Bearer ${token}`, ...(body === null ? {} : { 'content-type': type }) },
       body,
     })
-  const shop = { name: 'shop', url: `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}/` }
+  const shop = { name: 'shop', url: `http://127.0.0.1:${await listenInTest(refusing)}/` }
   expect((await ask('POST', '/relay/endpoints', JSON.stringify(shop), 'application/json')).status).toBe(201)
   await push(relay.publicUrl, pushBody({ trackingIds: ['AB123456789SE'] }))
   await push(relay.publicUrl, 'no event')
