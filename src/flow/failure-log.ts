@@ -2,7 +2,10 @@ import type { Clock, Log } from './ports.ts'
 
 /** Logs failures that may come many times a second while something is broken. */
 export interface FailureLog {
-  /** The first of its kind is logged at this level, and then one in ten seconds; the others at level `debug`. The message and the error make the kind. */
+  /**
+   * Logs the first failure of a kind at `level`, then at most one every ten seconds; the rest go to level `debug`. A kind is one message
+   * with one error.
+   */
   add(level: 'error' | 'warn', fields: { readonly err: unknown; readonly [name: string]: unknown }, message: string): void
 }
 

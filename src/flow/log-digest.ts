@@ -4,11 +4,11 @@ import type { Clock, Log } from './ports.ts'
  * Limits log lines that may come in any number: the first of a kind is logged at once, further ones are counted and logged once a minute.
  */
 export interface LogDigest {
-  /** `message`: the kind and the logged sentence; `count` becomes a field of the line. */
+  /** Logs or counts events. `message` is the logged sentence and also names their kind; `count` becomes a field of the line. */
   add(message: string, count: number): void
-  /** Logs what was counted for a minute. To be called every few seconds. */
+  /** Logs every count that is a minute old. To be called every few seconds. */
   flush(): void
-  /** Logs everything that was counted, when the relay stops. */
+  /** Logs all counts. To be called when the relay stops. */
   end(): void
 }
 

@@ -1,12 +1,12 @@
 import { encodeOperatorEvent, type OperatorEvent } from '../domain/delivery/operator-event.ts'
 import type { WriteTx } from './write-store.ts'
 
-/** Operator events belong to no parcel and have an order of their own. */
+/** Operator events belong to no parcel. As parcel 0 they are delivered in order among themselves. */
 const NO_PARCEL = 0
 
 /**
- * Stores an operator event, and queues it as a delivery to the endpoint that the setting `operator` creates, if there is one, so that it survives a restart and
- * is retried. Both happen with the change of state that it tells, or not at all.
+ * Stores an operator event and queues it for the endpoint that the setting `operator` creates, if there is one, so that it survives a
+ * restart and is retried. Both happen in the transaction of the change that the event reports.
  */
 export async function recordOperatorEvent(tx: WriteTx, event: OperatorEvent, nowMs: number): Promise<void> {
   tx.addOperatorEvent(event, nowMs)

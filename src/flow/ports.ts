@@ -23,7 +23,7 @@ export interface Memory<Value> {
   delete(key: string): unknown
 }
 
-/** Where flows report what happened; `ops/metrics` turns it into metrics. Durations in milliseconds. */
+/** Receives reports of what happened; `ops/metrics` turns them into metrics. Durations are in milliseconds. */
 export interface Meter {
   /** Counts pushes by outcome. `keyIndex`: the key that signed them; null: none did. */
   pushReceived(outcome: string, keyIndex: number | null, count?: number): void
@@ -47,7 +47,7 @@ export interface Meter {
 
 /** The carrier's pull API. Failures of the carrier or the network are values, never thrown. */
 export interface Carrier {
-  /** Requests `all` for one identifier in one language. */
+  /** Requests the whole history (`all`) of one identifier in one language. */
   fetchAll(request: {
     readonly identifier: string
     readonly language: string

@@ -1,13 +1,13 @@
 import type { FlightEnd } from '../domain/polling/flight-end.ts'
 import type { SharedFlights } from './history/ports.ts'
 
-/** How long a flight of a replica that was killed keeps the others waiting. */
+/** A replica that was killed keeps the others waiting for this long at most. */
 const LEASE_MS = 5000
 const RENEW_MS = LEASE_MS / 3
-/** How often those who wait look whether it has ended, and how often at most. */
+/** Waiting replicas look this often whether the flight has ended, at most `LOOKS_MAX` times. */
 const LOOK_MS = 200
 const LOOKS_MAX = 150
-/** How long to wait before the next question if the outcome of the flight is unknown. */
+/** Callers are asked to wait this long if the outcome of the flight stays unknown. */
 const RETRY_AFTER_MS = 30_000
 
 export interface SharedFlightPorts {
@@ -16,24 +16,27 @@ export interface SharedFlightPorts {
 }
 
 /**
- * When several replicas want the same at once, one does it, and the others look several times a second, for half a minute at most, whether it has
- * ended. If that one was killed, another takes over when its lease has lapsed.
+ * Runs a job once when several replicas want it at the same time: one replica does it, and the others look several times a second, for half
+ * a minute at most, whether it has ended. If that replica was killed, another takes over once its lease has lapsed.
  */
 export type SharedFlight = <Value>(key: string, flight: Flight<Value>) => Promise<Value>
 
-/** What is done once, and how its end is passed on. */
+/** A job that one replica runs for all, and how its end is passed on. */
 export interface Flight<Value> {
   readonly start: () => Promise<Value>
-  /** The key of another flight, which must have ended first; null: there is none. */
+  /** The key of a flight that must have ended first; null: none must. */
   readonly after: string | null
   readonly endOf: (value: Value) => FlightEnd
-  /** For how long `not_found` holds for those who come after the end, seconds at most: they may have begun to ask before it. */
+  /**
+   * For this long after the end, some seconds at most, `not_found` also answers callers that did not wait: they may have begun to ask
+   * before it.
+   */
   readonly notFoundForMs: number
-  /** What it means to those who waited. Null: nothing, and the caller starts it itself. */
+  /** Turns the end into a value for another caller. Null: it is of no use to that caller, who then starts the job itself. */
   readonly read: (end: FlightEnd) => Value | null
 }
 
-/** The flight of a process without other replicas. */
+/** Runs the job directly, for a relay without other replicas. */
 export const alone: SharedFlight = (_key, { start }) => start()
 
 export function createSharedFlight({ flights, pause }: SharedFlightPorts): SharedFlight {
@@ -56,7 +59,7 @@ export function createSharedFlight({ flights, pause }: SharedFlightPorts): Share
       return value
     } finally {
       isOver = true
-      // Not known to have ended, it lapses.
+      // If the end cannot be saved, the lease lapses.
       await flights.end({ key, holder, end }).catch(() => undefined)
     }
   }
@@ -73,7 +76,7 @@ export function createSharedFlight({ flights, pause }: SharedFlightPorts): Share
       if (turn.kind === 'taken') return await fly(key, turn.holder, flight)
       const value = turn.kind === 'ended' ? flight.read(turn.end) : null
       if (value !== null) return value
-      // An end that is not for the caller: it takes the flight itself.
+      // An end that is of no use to the caller: take the flight.
       waited = turn.kind === 'held'
       if (waited) await pause(LOOK_MS)
     }

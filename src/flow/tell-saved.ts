@@ -1,8 +1,8 @@
 import type { WriteStore, WriteTx } from './write-store.ts'
 
 /**
- * The store for what changes parcels apart from observations: whether they are polled, and what is known to be lacking. It tells after each
- * commit which parcels that were, because cached answers about them may no longer be what a question would get.
+ * Wraps the store for transactions that change parcels without an observation: whether they are polled, and in which languages the carrier
+ * was asked. After each commit it passes their ids to `changed`, because cached answers about them may be stale.
  */
 export function tellSaved(
   store: Pick<WriteStore, 'transaction'>,

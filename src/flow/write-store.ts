@@ -10,16 +10,16 @@ import type { PollingTx } from './polling/ports.ts'
  */
 export interface WriteTx extends HistoryTx, IngestTx, PollingTx, DeliveryTx, AdminTx {}
 
-/** How a transaction concerns the replicas that share a store. Where one process has the store for itself, it means nothing. */
+/** Options of a transaction in a store that replicas share. A store that one process has for itself ignores them. */
 export interface TransactionKind<T = unknown> {
   /**
-   * It is for a role: it fails if this replica, as it was when the transaction was asked for, has been declared dead or does not hold that
-   * role. `any`: whichever it is for, the caller knows that it was held under the same number.
+   * The role for which the transaction acts. It fails if this replica does not hold the role, or was declared dead after the transaction
+   * was requested. `any`: it fails only if this replica was declared dead, because the caller knows that the role was held before.
    */
   readonly ofRole?: 'poller' | 'janitor' | 'any'
   /**
-   * Tells other replicas that it changed what waits for endpoints; a function decides by the result. Replicas answer an announcement with work of their own. If
-   * work that changed nothing were announced, they would never come to rest.
+   * Whether to tell other replicas that the deliveries of endpoints have changed; a function decides by the result. Work that changed
+   * nothing must not be announced: replicas answer an announcement with work, so they would never come to rest.
    */
   readonly announced?: boolean | ((result: T) => boolean)
 }

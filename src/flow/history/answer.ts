@@ -6,7 +6,7 @@ import { describeBadIdentifier, parseIdentifier } from '../../domain/identifiers
 import { languagePreference, parseLanguageTag } from '../../domain/languages.ts'
 import type { CachedAnswer } from './ports.ts'
 
-/** Which of the carrier's two requests: the newest entry, or the whole history. */
+/** One of the carrier's two requests: `latest` asks for the newest entry, `all` for the whole history. */
 export type QuestionKind = 'latest' | 'all'
 
 /** An app's question, not parsed yet. */
@@ -29,7 +29,10 @@ export interface ParsedQuestion {
   readonly kind: QuestionKind
 }
 
-/** The source of an answer: the store; the carrier, at this question; or the store because the carrier could not be asked. */
+/**
+ * The source of an answer. `hit`: the store. `fetched`: the carrier, for something that was missing. `refreshed`: the carrier, because the
+ * stored answer was too old. `stale`: the store, because the carrier could not be asked.
+ */
 export type Freshness = 'hit' | 'fetched' | 'refreshed' | 'stale'
 
 /** An answer, ready to send. */
@@ -86,8 +89,8 @@ export function encodeAnswer(view: ParcelView, { language, kind }: ParsedQuestio
 }
 
 /**
- * Copies a text into memory of its own. A slice of the platform's shared pool would keep the whole pool alive for as long as the answer is
- * cached.
+ * Copies a text into a buffer outside the platform's shared pool. A slice of the pool would keep the whole pool alive for as long as the
+ * answer is cached.
  */
 function ownBytes(text: string): Buffer {
   const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text))

@@ -7,21 +7,27 @@ import { createSingleFlight } from '../single-flight.ts'
 import type { Freshness, ParsedQuestion } from './answer.ts'
 import type { FetchOnce, FetchOutcome } from './fetch-once.ts'
 
-/** Until when (monotonic milliseconds) the carrier is not asked about a known parcel again, and how fresh its answer counts meanwhile. */
+/**
+ * A pause in asking the carrier about a known parcel: its end in monotonic milliseconds, and the freshness given to stored answers
+ * meanwhile.
+ */
 export interface Pause {
   readonly untilMs: number
   readonly freshness: Freshness
 }
 
 export interface FetchOnMissPorts {
-  /** Identifiers the carrier does not know, and until when that is believed, in monotonic milliseconds: a wall clock may be put back. */
+  /**
+   * Identifiers that the carrier does not know, and until when the relay believes so: monotonic milliseconds, because a wall clock may be
+   * put back.
+   */
   readonly notFound: Memory<number>
   readonly pauses: Memory<Pause>
-  /** Identifiers that the carrier answers neither with what it knows nor with not knowing them. */
+  /** Identifiers for which the carrier answered neither found nor not found, so that it is not asked about them for a while. */
   readonly rests: Memory<Rest>
   /**
-   * Counts a question of an app for an unknown identifier; null: admitted, else how long to wait in milliseconds
-   * (`limits.unknownPerMinute`).
+   * Counts an app's question about an unknown identifier against `limits.unknownPerMinute`. Null: it is admitted; else how long to wait, in
+   * milliseconds.
    */
   readonly admitUnknown: (app: string) => Promise<number | null>
   readonly log: Log
@@ -35,15 +41,17 @@ export interface FetchOnMissOptions {
   readonly fetchUnknown: boolean
 }
 
-/** The carrier was asked about an identifier and has brought nothing. */
+/** The carrier was asked about an identifier in vain. */
 export interface Refusal {
   readonly error: AppError
   readonly freshness: Freshness
-  /** Asks no more for a while, because a push has made a parcel of it meanwhile. */
+  /** Stops asking for a while. To be called if a push has created a parcel for the identifier meanwhile. */
   readonly pause: () => void
 }
 
-/** Asks the carrier about an identifier without a parcel. Resolves with null once it has one, and throws if the carrier is not asked. */
+/**
+ * Asks the carrier about an identifier without a parcel. Resolves with null once there is a parcel, and throws if the carrier is not asked.
+ */
 export function createFetchUnknown(ports: FetchOnMissPorts, options: FetchOnMissOptions, carrier: FetchOnce, defaultLanguage: string) {
   const { notFound, pauses, clock } = ports
   const rests = createRests(ports)
@@ -82,19 +90,19 @@ export function createFetchUnknown(ports: FetchOnMissPorts, options: FetchOnMiss
   }
 }
 
-/** What came of asking about a known parcel: how fresh the store is now, and when asking may bring more, in milliseconds. */
+/** The result of asking about a known parcel. Asking again before `retryAfterMs` brings nothing more. */
 export interface Asked {
   readonly freshness: Freshness
   readonly retryAfterMs: number
 }
 
-/** What a known parcel lacks. */
+/** Something that a known parcel lacks and that the carrier may have. */
 export interface Wanted {
   /** The language to ask in. */
   readonly language: string
-  /** Whether its entries lack the language, rather than news. */
+  /** True: its entries lack the language. False: it lacks news. */
   readonly isMissing: boolean
-  /** Whether a parcel as it stands now still lacks it. */
+  /** Whether the parcel still lacks it. */
   readonly isLacking: (view: ParcelView) => boolean
 }
 
@@ -134,15 +142,15 @@ export function createFetchKnown(ports: FetchOnMissPorts, options: FetchOnMissOp
   }
 }
 
-/** By identifier, because a server that has lost commits gives a parcel's number to another. */
+/** Keyed by identifier, because a database server that has lost commits gives the number of a parcel to another one. */
 const pauseKey = (identifier: string, language: string) => `${identifier} ${language}`
 
-/** The pauses of identifiers whose answers cannot be used. An operator's refresh does not ask here. */
+/** Tracks how long the carrier is not asked about identifiers whose answers cannot be used. An operator's refresh ignores it. */
 function createRests({ rests, clock }: Pick<FetchOnMissPorts, 'rests' | 'clock'>) {
   return {
-    /** How long the carrier is not asked about an identifier; 0: it may be asked. */
+    /** Returns the milliseconds until the carrier may be asked about an identifier; 0: it may be asked now. */
     left: (identifier: string): number => Math.max(0, (rests.get(identifier)?.untilMs ?? 0) - clock.monotonic()),
-    /** Notes how a question ended, and returns how long its identifier rests now. */
+    /** Notes how a question ended, and returns for how many milliseconds its identifier rests now. */
     after(identifier: string, asked: FetchOutcome): number {
       if (asked.kind === 'unavailable') return 0
       if (asked.kind !== 'unusable') {

@@ -23,7 +23,7 @@ export interface FetchOncePorts {
   readonly recorder: { submit(incoming: IncomingPoll): Promise<RecordOutcome> }
   readonly reads: Pick<ReadSide, 'findParcel'>
   readonly write: Pick<WriteSide, 'noteLanguageAsked' | 'noteNotPollable'>
-  /** With the other replicas; absent: there are none. */
+  /** Makes one call for all replicas that want the same; absent: there are no others. */
   readonly together?: SharedFlight
 }
 
@@ -38,7 +38,7 @@ export interface FetchOnce {
 interface Question {
   readonly identifier: string
   readonly language: string
-  /** The app that asks first; the call is counted as its. */
+  /** The app that asks first; the call counts as this app's. */
   readonly app: string
 }
 
@@ -48,7 +48,7 @@ interface KnownQuestion extends Question {
   readonly isLacking: (view: ParcelView) => boolean
 }
 
-/** A parcel, and the highest sequence of its entries that was known before the carrier is asked. */
+/** A parcel, and the highest sequence of its entries before the carrier was asked. */
 interface KnownParcel {
   readonly parcelId: number
   readonly knownTo: number
@@ -57,7 +57,7 @@ interface KnownParcel {
 /** How long an app is asked to wait if the carrier sent no `Retry-After`. */
 const RETRY_AFTER_MS = 30_000
 
-/** Creates the way from an app's question to the carrier and into the store. */
+/** Creates the functions that take an app's question to the carrier and the answer into the store. */
 export function createFetchOnce(
   { carrier, recorder, reads, write, together = alone }: FetchOncePorts,
   { notFoundForMs }: { readonly notFoundForMs: number },
@@ -99,11 +99,11 @@ export function createFetchOnce(
         if ((await reads.findParcel(question.identifier)) !== null) return { kind: 'recorded' }
         return ask(question, null)
       }),
-    // After the flight that has made the parcel known: the language it asked in is noted last.
+    // Wait for the flight that made the parcel known, because it notes the language of its request last.
     aboutKnown: (question) => {
       const { parcelId, identifier, language, isLacking } = question
       const start = async (): Promise<FetchOutcome> => {
-        // Another flight, of this or of another replica, may have brought it since the caller read the store.
+        // Another flight, of this or of another replica, may have fetched it since the caller read the store.
         const view = await reads.findParcel(identifier)
         if (view !== null && !isLacking(view)) return { kind: 'recorded' }
         const known = view === null ? { parcelId, knownTo: 0 } : { parcelId: view.parcelId, knownTo: lastSequenceOf(view.entries) }

@@ -13,7 +13,7 @@ export interface CachedAnswer {
   readonly body: Buffer
   readonly etag: string
   readonly contentLanguage: string
-  /** As of the read; kept next to the body because `Age` keeps growing. */
+  /** When a push or poll last reported on the parcel; kept beside the body because `Age` keeps growing. */
   readonly lastSeenAtMs: number | null
   /** The times between which it may be served, epoch milliseconds; null: until its parcel changes. */
   readonly validity: { readonly fromMs: number; readonly untilMs: number } | null
@@ -29,7 +29,7 @@ export interface AnswerCache {
   set(key: string, answer: CachedAnswer, mark: bigint): void
 }
 
-/** Records observations, on whichever thread. */
+/** Records observations. The writer may run on another thread. */
 export interface Recorder {
   /** Resolves once the observation is durable. Throws `storage_unavailable` when its batch could not be committed. */
   submit(incoming: Incoming): Promise<RecordOutcome>
@@ -50,7 +50,7 @@ export interface HistoryWrites {
 
 /** What history needs of the store inside one transaction; see `WriteTx`. */
 export interface HistoryTx {
-  /** The identifiers among these that a parcel has. */
+  /** Returns the identifiers among `values` that belong to parcels. */
   findIdentifiers(values: readonly string[]): Promise<readonly IdentifierState[]>
   /** Saves identifiers, new or changed. */
   saveIdentifiers(identifiers: readonly IdentifierState[]): void
@@ -64,15 +64,18 @@ export interface HistoryTx {
   loadParcel(parcelId: number): Promise<ParcelState>
   /** Saves the state of a parcel. */
   saveParcel(state: ParcelState): void
-  /** The same of several, in one go. */
+  /** Saves the states of several parcels at once. */
   saveParcels(states: readonly ParcelState[]): void
   /** All sightings of parcels, by parcel; one without any may be absent. */
   loadSightings(parcelIds: readonly number[]): Promise<ReadonlyMap<number, readonly KeptSighting[]>>
   /** Begins a batch of `size` observations that name these identifiers. */
   beginBatch(names: readonly string[], size: number): Promise<BatchStart>
-  /** Loads parts of a snapshot, on PostgreSQL all of them in one round trip. Parcels whose states are loaded stay as they are until the transaction ends. */
+  /**
+   * Loads parts of a snapshot, on PostgreSQL in one round trip. Parcels whose states are loaded stay as they are until the transaction
+   * ends.
+   */
   loadNeeds(needs: Needs, nowMs: number): Promise<Loaded>
-  /** Writes everything that a batch changes. PostgreSQL replaces the numbers from `Snapshot.next` on by real ones; on SQLite they are real. */
+  /** Writes everything that a batch changes. On PostgreSQL it replaces the provisional numbers, from `Snapshot.next` on, by real ones. */
   applyChanges(changes: ChangeSet): Promise<void>
 }
 
@@ -81,17 +84,17 @@ export interface HistoryReads {
   /** The parcel with this identifier; null: there is none. */
   findParcel(identifier: string): Promise<ParcelView | null>
   /**
-   * The version of a parcel in the store, which is asked after the call; null: the parcel no longer exists. Absent: every commit passes this process, which
-   * marks what has changed.
+   * Reads a parcel's current version from the store; null: the parcel no longer exists. Absent: every commit passes this process, so the
+   * cache knows what has changed.
    */
   readonly parcelVersion?: (parcelId: number) => Promise<number | null>
 }
 
-/** Flights of all replicas: when several want the same at once, one asks the carrier. */
+/** The flights of all replicas: when several want the same answer at once, one asks the carrier for all. */
 export interface SharedFlights {
   /**
-   * Takes the flight for `leaseMs`, unless it is held. `ended`: it is over, and that is its end. `waited`: the caller found it held before. If not, an end
-   * is for the caller only if it was `not_found` within the last `notFoundForMs`, seconds at most.
+   * Takes the flight for `leaseMs`, unless another holds it. `ended`: the flight is over, with this end. `waited`: the caller found it held
+   * before. A caller that did not wait gets an end only if that was `not_found` within the last `notFoundForMs`, some seconds at most.
    */
   take(request: {
     readonly key: string
@@ -106,6 +109,6 @@ export interface SharedFlights {
   /** Whether somebody holds it. */
   isUnderWay(key: string): Promise<boolean>
   renew(request: { readonly key: string; readonly holder: string; readonly leaseMs: number }): Promise<void>
-  /** Ends it; those who wait learn how. */
+  /** Ends the flight; callers that wait get `end`. */
   end(request: { readonly key: string; readonly holder: string; readonly end: FlightEnd }): Promise<void>
 }

@@ -15,7 +15,7 @@ export interface RecordPorts {
   readonly store: WriteStore
   readonly clock: { now(): number; monotonic(): number }
   readonly log: Pick<Log, 'error'>
-  /** The model for scheduling every parcel's next poll, as of now. */
+  /** Returns the current model, by which next polls are scheduled. */
   readonly model: () => CadenceModel
   /** Takes a sample of the carrier's scan rate from an observation. */
   readonly learn: (sample: ScanSample) => void
@@ -28,9 +28,9 @@ type Done = Pick<ChangeSet, 'recorded' | 'scanSamples' | 'foundByPoll'>
 
 /**
  * Records pushes and polls, one transaction per batch (DOMAIN 5.2), in three steps: load what the batch is about, decide what it changes,
- * apply that. An observation that cannot be recorded is refused by the decision, alone. If a working store fails to apply the change set,
- * which would be a bug, the batch is rolled back and each observation is recorded in a transaction of its own, so that only the failing one is
- * quarantined. If the store itself fails, the whole batch fails.
+ * apply that. The decision refuses an observation that cannot be recorded, without the others. If a working store fails to apply the change
+ * set, which would be a bug, the batch is rolled back and each observation is recorded in a separate transaction, so that only the failing
+ * one is quarantined. If the store itself fails, the whole batch fails.
  */
 export function createRecord(ports: RecordPorts, rules: RecordRules): (batch: readonly Incoming[]) => Promise<BatchReport> {
   const { store, clock } = ports
@@ -67,7 +67,7 @@ export function reportOf(recorded: readonly Recorded[], durationMs: number): Bat
   return recorded.some(({ touched }) => touched.length > 1) ? { ...report, joined: true } : report
 }
 
-/** How many times what a decision lacks may be loaded. */
+/** A decision may ask for more data this many times. */
 const NEEDS_MAX = 2
 
 export async function recordTogether(
@@ -90,7 +90,7 @@ export async function recordTogether(
   return decided
 }
 
-/** How many pushes were quarantined for each reason, those left out that are reprocessed. Almost always there are none. */
+/** Counts the pushes quarantined for each reason. Reprocessed pushes are left out, because they were counted when they arrived. */
 function newlyQuarantined({ recorded, writes }: ChangeSet): ReadonlyMap<string, number> {
   const counts = new Map<string, number>()
   if (!recorded.some(({ outcome }) => outcome.kind === 'quarantined')) return counts
@@ -102,8 +102,8 @@ function newlyQuarantined({ recorded, writes }: ChangeSet): ReadonlyMap<string, 
 const REFUSED = 'an observation could not be recorded; it is quarantined'
 
 /**
- * Records each observation in a transaction of its own, and quarantines one that cannot be applied. If the store fails, those before are recorded: what is
- * sent again is a duplicate.
+ * Records each observation in a separate transaction, and quarantines one that cannot be applied. If the store fails midway, the
+ * observations before stay recorded, and are duplicates when they are sent again.
  */
 export async function recordEach(observations: readonly Incoming[], ports: RecordPorts, rules: RecordRules): Promise<Done> {
   const all: Done[] = []
@@ -118,7 +118,7 @@ export async function recordEach(observations: readonly Incoming[], ports: Recor
   }
 }
 
-/** Records, or quarantines if that fails for another reason than the store. */
+/** Records, and quarantines instead if recording fails although the store works. */
 export async function orQuarantined<T>(
   { store, log }: Pick<RecordPorts, 'store' | 'log'>,
   record: () => Promise<T>,

@@ -30,10 +30,7 @@ export interface Serve {
    * parcel is unknown and the carrier cannot be asked) and `storage_unavailable`. Trouble is never reported as `not_found` (DOMAIN 1.5).
    */
   ask(question: Question): Promise<Served>
-  /**
-   * The same answer at once, if it is cached and needs no look at the store; null: call `ask`. Throws only `bad_tracking_number` and
-   * `bad_language`.
-   */
+  /** Answers at once if the answer is cached and needs no query; null: call `ask`. Throws only `bad_tracking_number` and `bad_language`. */
   fromCache(question: Question): Served | null
 }
 
@@ -48,7 +45,7 @@ export function createServe(ports: ServePorts, options: ServeOptions): Serve {
   const answerFromStore = async (question: ParsedQuestion, key: string): Promise<Served> => {
     try {
       const { encoded, freshness, settled, mark } = await answer(question)
-      // Kept only when there is nothing more to ask the carrier or to revive, because a hit does neither.
+      // Cache it only if a repeat need not ask the carrier or revive the parcel, because a hit does neither.
       if (settled) cache.set(key, encoded, mark)
       meter.served(freshness === 'refreshed' ? 'fetched' : freshness)
       return presentServed(encoded, freshness, clock.now())
@@ -62,7 +59,7 @@ export function createServe(ports: ServePorts, options: ServeOptions): Serve {
     const kept = cache.get(key)
     if (kept === undefined) return null
     const nowMs = clock.now()
-    // The clock was put back since: the store knows when the parcel was last heard of by the clock as it is now.
+    // The clock was put back since the answer was cached: the store has the time corrected to the present clock.
     const isAhead = kept.lastSeenAtMs !== null && kept.lastSeenAtMs > nowMs
     return isAhead || isOlder(kept.lastSeenAtMs, nowMs, options) || hasLapsed(kept, clock) ? null : kept
   }
@@ -127,8 +124,8 @@ function createAnswer(ports: ServePorts, options: ServeOptions) {
       const refusal = await askAboutUnknown(question)
       freshness = refusal?.freshness ?? 'fetched'
       view = await look()
-      // A push may have named it while the carrier was asked.
-      if (refusal !== null && (view === null || isUnheardOf(view))) throw refusal.error
+      // A push may have created the parcel while the carrier was asked.
+      if (refusal !== null && (view === null || hasNoReport(view))) throw refusal.error
       refusal?.pause()
     }
     const revival = view === null || view.watched ? null : await revive(ports, question.identifier)
@@ -150,7 +147,7 @@ function createAnswer(ports: ServePorts, options: ServeOptions) {
       if (found === null) throw new AppError('storage_unavailable', 'The parcel has just changed. Ask again.', { retryAfterMs: 1000 })
       view = found
     }
-    if (isUnheardOf(view)) throw nothingSaid(view, asked)
+    if (hasNoReport(view)) throw noReportError(view, asked)
     const encoded = encodeAnswer(view, question, options.languages)
     if (encoded === null) throw new AppError('not_found', 'Nothing is known about this parcel yet.')
     const isComplete = lackOf(view, language, clock.now(), options) === null
@@ -159,24 +156,27 @@ function createAnswer(ports: ServePorts, options: ServeOptions) {
   }
 }
 
-/** What the carrier could add to a parcel: an answer at all, a language, or a newer answer; null: nothing. */
+/** Something that the carrier could add to a parcel: a first answer, a language, or a newer answer. */
 type Lack = 'answer' | 'language' | 'freshness'
 
 /** `language`: the configured one to serve; null: there is none, so no language is lacking. */
 function lackOf(view: ParcelView, language: string | null, nowMs: number, options: ServeOptions): Lack | null {
-  // An app that asks need not wait for the schedule.
-  if (options.fetchUnknown && isUnheardOf(view)) return 'answer'
+  // An app's question need not wait for the scheduled poll.
+  if (options.fetchUnknown && hasNoReport(view)) return 'answer'
   if (view.watched && language !== null && lacksLanguage(view, language, options)) return 'language'
   return isOlder(view.lastSeenAtMs, nowMs, options) ? 'freshness' : null
 }
 
-/** Whether a parcel is only watched: no push and no poll has ever reported on it. */
-function isUnheardOf({ lastSeenAtMs, entries }: ParcelView): boolean {
+/** Whether no push and no poll has ever reported on a parcel, which is only watched. */
+function hasNoReport({ lastSeenAtMs, entries }: ParcelView): boolean {
   return lastSeenAtMs === null && entries.length === 0
 }
 
-/** Only the carrier may say that it knows nothing; until then nobody does (DOMAIN 1.5). `asked`: null: it was not. */
-function nothingSaid({ unknownToCarrier }: ParcelView, asked: Asked | null): AppError {
+/**
+ * The relay says `not_found` only if the carrier has said that it does not know the parcel (DOMAIN 1.5). `asked` is null if the carrier was
+ * not asked.
+ */
+function noReportError({ unknownToCarrier }: ParcelView, asked: Asked | null): AppError {
   if (unknownToCarrier || asked?.freshness === 'hit') return new AppError('not_found', 'The carrier does not know this tracking number.')
   return new AppError('upstream_unavailable', 'The carrier has not said anything about this parcel yet.', {
     retryAfterMs: asked?.retryAfterMs ?? NOT_ASKED_YET_MS,
@@ -194,13 +194,13 @@ function lacksLanguage(view: ParcelView, language: string, { fetchMissingLanguag
   return fetchMissingLanguage && !view.languagesAsked.includes(language) && isLanguageMissing(view.entries, language)
 }
 
-/** The answer about a stopped parcel is valid until a question may revive the parcel: kept longer, it would keep questions from doing so. */
+/** An answer about a stopped parcel may be cached only until a question may revive the parcel, because a cached answer revives nothing. */
 function validityOf({ watched }: ParcelView, revival: Revival | null): CachedAnswer['validity'] {
   if (watched || revival === null || revival.againAtMs === null) return null
   return { fromMs: revival.atMs, untilMs: revival.againAtMs }
 }
 
-/** An attempt to revive a parcel at `atMs`. `againAtMs`: when another may have an effect that this one had not; null: at any time. */
+/** An attempt to revive a parcel at `atMs`. `againAtMs`: the time from which another attempt may succeed; null: at any time. */
 interface Revival {
   readonly atMs: number
   readonly againAtMs: number | null
@@ -221,7 +221,7 @@ async function findParcel(reads: Pick<ReadSide, 'findParcel'>, identifier: strin
   return await reads.findParcel(identifier).catch(throwUnreadable)
 }
 
-/** Whether a cached answer is still current. If only this process writes to the store, the cache is told of every change. */
+/** Whether a cached answer is still current. If only this process writes to the store, the cache knows every change. */
 async function isCurrent({ reads, meter }: ServePorts, { parcelId, version }: CachedAnswer): Promise<boolean> {
   if (reads.parcelVersion === undefined) return true
   try {

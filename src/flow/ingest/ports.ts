@@ -14,13 +14,13 @@ import type {
 /** The verbs of ingest that write; see `WriteSide`. */
 export interface IngestWrites {
   /**
-   * Reprocesses a quarantined or expired push of the inbox as if it arrived now. If it still cannot be recorded it stays there, with the
-   * new reason.
+   * Reprocesses a quarantined or expired push of the inbox as if it arrived now. If it still cannot be recorded, it stays in the inbox with
+   * the new reason.
    */
   reprocess(request: Audited & { readonly inboxId: number; readonly nowMs: number }): Promise<Reprocessed>
-  /** The same for up to `limit` pushes of a selection, the oldest first. Those before `after` and behind `upTo` are none of it. */
+  /** Reprocesses up to `limit` pushes of a selection in this way, the oldest first, with inbox ids above `after` and up to `upTo`. */
   reprocessHeld(request: ReprocessRequest): Promise<ReprocessedBatch>
-  /** Decides that a quarantined push stays unrecorded. `settled`: it is not quarantined. */
+  /** Decides that a quarantined push stays unrecorded. `settled`: it is not in quarantine. */
   dismissPush(request: Audited & { readonly inboxId: number }): Promise<'done' | 'settled' | 'unknown'>
 }
 
@@ -31,7 +31,7 @@ export interface ReprocessRequest extends Audited, HeldRange {
 
 export interface ReprocessedBatch {
   readonly report: BatchReport
-  /** The id of the last one; null: there are no more. */
+  /** The inbox id of the last push of this batch; null: there are no more. */
   readonly next: number | null
 }
 
@@ -41,7 +41,7 @@ export interface IngestTx {
   findPush(inboxId: number): Promise<HeldPush | null>
   /** Pushes that were not recorded, the oldest first. */
   listHeld(request: HeldSelection & HeldRange): Promise<HeldPage>
-  /** Dismisses a quarantined push; false: it is not one. */
+  /** Dismisses a quarantined push; false: it is not in quarantine. */
   dismissPush(inboxId: number): Promise<boolean>
 }
 
@@ -49,8 +49,8 @@ export interface IngestTx {
 export interface IngestReads {
   /** A page of the inbox, the newest first. */
   listInbox(query: InboxQuery): Promise<InboxPage>
-  /** A push of the inbox with its bytes and their place; null: there is none. */
+  /** A push of the inbox with its bytes; null: there is none. */
   inspectPush(inboxId: number): Promise<InspectedPush | null>
-  /** How many pushes were not recorded, by reason, that of the newest first. */
+  /** Counts the pushes that were not recorded, by reason; the reason with the newest push comes first. */
   countHeld(state: HeldSelection['state']): Promise<readonly HeldGroup[]>
 }

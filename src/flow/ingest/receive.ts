@@ -27,7 +27,7 @@ export interface ReceivePorts {
 /** Takes one push. Every outcome it resolves to is durable and answered with 2xx. */
 export type Receive = (request: PushRequest) => Promise<RecordOutcome>
 
-/** How long a sender is asked to wait if the store gives no time of its own. */
+/** A sender is asked to wait this long if the store does not say how long. */
 const RETRY_AFTER_MS = 5000
 
 /**

@@ -1,4 +1,6 @@
-/** An address whose pushes were refused because their signature did not match. Anybody can send such. Times are epoch milliseconds. */
+/**
+ * An address whose pushes were refused because their signature did not match. Anybody can send such pushes. Times are epoch milliseconds.
+ */
 export interface RefusedSender {
   readonly address: string
   readonly count: number
@@ -6,14 +8,14 @@ export interface RefusedSender {
   readonly lastAtMs: number
 }
 
-/** Remembers who sent pushes that were refused: a sample in memory, of this process, since it started. */
+/** Remembers in memory, since this process started, some of the addresses that sent refused pushes. */
 export interface RefusedSenders {
   add(address: string): void
-  /** The last one first. */
+  /** The address that was refused last comes first. */
   list(): readonly RefusedSender[]
 }
 
-/** How many addresses are remembered, however many an attacker has: the ones that were refused last. */
+/** An attacker may have any number of addresses, so only those that were refused last are remembered. */
 const SENDERS_MAX = 50
 
 export function createRefusedSenders(clock: { now(): number }): RefusedSenders {
@@ -22,7 +24,7 @@ export function createRefusedSenders(clock: { now(): number }): RefusedSenders {
     add(address) {
       const lastAtMs = clock.now()
       const { count, firstAtMs } = senders.get(address) ?? { count: 0, firstAtMs: lastAtMs }
-      // Put at the end again: the map is in the order of the last refusals.
+      // Move it to the end, to keep the map in the order of the last refusals.
       senders.delete(address)
       senders.set(address, { address, count: count + 1, firstAtMs, lastAtMs })
       const [oldest] = senders.keys()

@@ -4,7 +4,7 @@ import type { WriteStore } from '../write-store.ts'
 
 const SETTING = 'carrier-memory'
 
-/** The verbs that save what must survive a run about the carrier. Reading throws if the record is damaged. */
+/** Creates the verbs that keep facts about the carrier over a restart. Reading throws if the record is damaged. */
 export function createCarrierMemory(store: WriteStore): Pick<WriteSide, 'carrierMemory' | 'rememberCarrier'> {
   return {
     carrierMemory: () =>

@@ -12,7 +12,7 @@ import {
 import { emptyScanRate, learnScanRate, type ScanRate, type ScanSample } from '../../domain/polling/scan-rate.ts'
 import { notAhead } from '../../domain/put-back.ts'
 
-/** What is learnt about the carrier as a whole: how it scans over the week, how reliable its pushes are, and when it answered nobody. */
+/** Facts learnt about the carrier as a whole: how it scans over the week, how reliable its pushes are, and when it answered nobody. */
 export interface CarrierModel {
   readonly scanRate: ScanRate
   readonly channel: PushChannel
@@ -23,19 +23,19 @@ export interface CarrierModel {
 export interface CarrierModelKeeper {
   current(): CadenceModel
   learn(sample: ScanSample): void
-  /** `count` pushes arrived by this time. */
+  /** Notes that `count` pushes arrived at about this time. */
   pushed(atMs: number, count: number): void
   missed(miss: { readonly eventAtMs: number; readonly nowMs: number }): void
-  /** A poll reported an entry first; its event time in epoch milliseconds. */
+  /** Notes the event time, epoch milliseconds, of an entry that a poll reported first. */
   foundByPoll(eventAtMs: number): void
-  /** The carrier answered a poll. */
+  /** Notes that the carrier answered a poll. */
   answered(atMs: number): void
-  /** A poll got no answer. */
+  /** Notes that a poll got no answer. */
   unanswered(atMs: number): void
   /** Checks whether entries found by polls have waited for their push longer than the grace. */
   review(graceMs: number): void
   learnt(): CarrierModel
-  /** Goes on from another model; what waits to be learnt is dropped. */
+  /** Continues with another model. Samples that wait to be learnt are dropped. */
   replace(model: CarrierModel): void
   /** Learns the samples that still wait. */
   settle(): void
@@ -43,10 +43,10 @@ export interface CarrierModelKeeper {
 
 /** Samples are learnt many at a time, because learning recomputes all estimates, which delays pushes by some milliseconds. */
 const LEARN_EVERY_MS = 15 * 60_000
-/** With this many waiting they are learnt sooner, but not immediately again; further samples are dropped until then. */
+/** With this many waiting they are learnt sooner, but at most every `LEARN_MANY_EVERY_MS`; further samples are dropped until then. */
 const WAITING_MAX = 5000
 const LEARN_MANY_EVERY_MS = 60_000
-/** More would add nothing. */
+/** More entries would not change what is concluded from them. */
 const UNPUSHED_MAX = 1000
 
 /** Keeps the model that the cadence depends on. */
@@ -68,8 +68,8 @@ export function createCarrierModelKeeper(
     scanSamples = []
   }
 
-  /** Takes in that the clock was put back, if it was. */
-  function followClock(): void {
+  /** Moves times that are ahead of the clock, because it was put back, to the present. */
+  function clampToClock(): void {
     const nowMs = clock.now()
     channel = clampChannelToClock(channel, nowMs)
     silence = clampSilenceToClock(silence, nowMs)
@@ -102,7 +102,7 @@ export function createCarrierModelKeeper(
       silence = afterNoAnswer(silence, atMs)
     },
     review(graceMs) {
-      followClock()
+      clampToClock()
       const settledToMs = clock.now() - graceMs
       unpushed = unpushed.filter((eventAtMs) => eventAtMs > (channel.lastPushAtMs ?? 0))
       const overdue = unpushed.filter((eventAtMs) => eventAtMs <= settledToMs).length

@@ -6,9 +6,9 @@ import type { WriteStore, WriteTx } from '../write-store.ts'
 import { createPollPriority } from './poll-priority.tx.ts'
 import { type SchedulePorts, schedulePolls } from './schedule-poll.tx.ts'
 
-/** When the most overdue poll is later than this, calls are scarce: then value decides, not the time of falling due. */
+/** Calls are scarce if the most overdue poll is later than this. The most valuable polls then come before the most overdue. */
 const SCARCE_AFTER_MS = 10 * 60_000
-/** How many are looked at in one transaction, so that pushes wait for a few milliseconds at most. */
+/** One transaction looks at this many parcels, so that pushes wait for a few milliseconds at most. */
 const LOOKED_AT_ONCE = 256
 
 type ClaimRequest = Parameters<WriteSide['claimDuePolls']>[0]
@@ -20,8 +20,8 @@ interface Turn {
 }
 
 /**
- * Claims due polls: in the order of falling due while there are enough calls, else the most valuable. A parcel's stored time is the
- * earliest at which it can be due. Pushes since the last poll may have moved it to later, which is found out here, once, and not at every
+ * Claims due polls: the most overdue first while there are enough calls, else the most valuable first. A parcel's stored time is the
+ * earliest at which it can be due. Pushes since the last poll may have postponed it; this is computed here, once, rather than at every
  * push.
  * @param random from 0 (inclusive) to 1 (exclusive).
  */
@@ -40,7 +40,7 @@ export function createClaimDuePolls(
     return (await tx.duePolls({ nowMs, limit, after: null })).map(({ parcelId }) => parcelId)
   }
 
-  /** Looks at those from a random time of falling due on: the longest due may all be parcels that always fail. */
+  /** Picks at random from a random due time on, because the most overdue may all be parcels that always fail. */
   async function pickProbe(tx: WriteTx, nowMs: number): Promise<readonly number[]> {
     const [longest] = await tx.duePolls({ nowMs, limit: 1, after: null })
     if (longest === undefined) return []
@@ -67,11 +67,14 @@ export function createClaimDuePolls(
     return { polls, ended: parcelIds.length === 0 }
   }
 
-  /** Returns the parcels that are still due, and saves the later time, or never, of the others. A parcel that was joined meanwhile is not due. */
+  /**
+   * Returns the parcels that are still due. For the others it saves the later time, or that they are not polled again. A parcel that was
+   * joined meanwhile is not due.
+   */
   async function dueAfterPushes(tx: WriteTx, parcelIds: readonly number[], nowMs: number): Promise<ReadonlySet<number>> {
     if (parcelIds.length === 0) return new Set()
     const parcels = await tx.findParcels(parcelIds)
-    // The newest entry is from a future that the clock left again: a time computed from it would be too late.
+    // The clock was put back and the newest entry now lies in the future, so a time computed from it would be too late.
     const ahead = parcels.filter(({ latest }) => latest !== null && countsFromMs(latest) > nowMs)
     const isAhead = new Set(ahead.map(({ parcelId }) => parcelId))
     const next = await schedulePolls(
@@ -93,7 +96,7 @@ export function createClaimDuePolls(
       const wanted = limit - claimed.length
       const { polls, ended } = await ports.store.transaction(
         (tx) => {
-          // For this claim only (see `polls-under-way`).
+          // Keep them out of this claim only (see `polls-under-way`).
           tx.leasePolls(underWay, nowMs + 1)
           return takeTurn(tx, request, wanted, leaseUntilMs)
         },

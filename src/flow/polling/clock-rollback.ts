@@ -5,7 +5,7 @@ export interface ClockRollbackPorts {
   readonly write: Pick<WriteSide, 'shiftSchedule'>
   readonly clock: Clock
   readonly log: Log
-  /** The schedule moved to earlier times: timers must be set again. */
+  /** Called when the schedule has moved to earlier times, because timers must be set again. */
   readonly onShifted: () => void
 }
 
@@ -15,9 +15,9 @@ const JUMP_MIN_MS = 30_000
 const BATCH = 500
 
 /**
- * Moves the schedule when the wall clock is put back: polls and deliveries are planned in wall time and would come that much too late. A
- * clock that is put forward needs nothing: what it makes due waits for the budget. To be called before each pass of the poller and
- * regularly besides, because deliveries wait for the clock too. Concurrent calls share one run.
+ * Moves the schedule back when the wall clock is put back, because polls and deliveries are planned in wall time and would otherwise come
+ * too late. A clock that is put forward needs nothing, because the budget limits the polls that become due at once. To be called before
+ * each pass of the poller, and regularly besides, because deliveries depend on the clock too. Concurrent calls share one run.
  * @param lastSeenMs the wall clock as the last run saw it, epoch milliseconds; null: there was none.
  */
 export function createClockRollback({ write, clock, log, onShifted }: ClockRollbackPorts, lastSeenMs: number | null): () => Promise<void> {
@@ -25,9 +25,9 @@ export function createClockRollback({ write, clock, log, onShifted }: ClockRollb
   /** A shift that is not finished; it is retried after a failure of the store. */
   let left: { readonly byMs: number; readonly afterParcelId: number } | null = null
 
-  let following: Promise<void> | null = null
+  let running: Promise<void> | null = null
 
-  async function follow(): Promise<void> {
+  async function shift(): Promise<void> {
     const now = { wallMs: clock.now(), monotonicMs: clock.monotonic() }
     const backMs = Math.round(now.monotonicMs - seen.monotonicMs - (now.wallMs - seen.wallMs))
     if (backMs >= JUMP_MIN_MS && left === null) {
@@ -44,9 +44,9 @@ export function createClockRollback({ write, clock, log, onShifted }: ClockRollb
   }
 
   return () => {
-    following ??= follow().finally(() => {
-      following = null
+    running ??= shift().finally(() => {
+      running = null
     })
-    return following
+    return running
   }
 }

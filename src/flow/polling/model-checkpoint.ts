@@ -20,7 +20,7 @@ import type { CarrierModel } from './carrier-model.ts'
 const SCAN_RATE = 'rhythm'
 const PUSHES = 'push-channel'
 const SILENCE = 'carrier-silence'
-/** A kill loses no more than this of what was learnt over weeks. */
+/** What was learnt over weeks is saved this often, so that a kill loses little of it. */
 const SCAN_RATE_EVERY_MS = 3_600_000
 const PUSHES_EVERY_MS = 60_000
 
@@ -32,20 +32,23 @@ export interface ModelCheckpointPorts {
 
 /** Saves what is learnt about the carrier, and notifies operators when its pushes fall silent or are reliable again. */
 export interface ModelCheckpoint {
-  /** What the last run saved. */
+  /** The model that the last run saved. */
   readonly from: CarrierModel
-  /** Reads what another replica has saved since. `resume`: this one goes on from it, as after a restart. Rejects if the store fails. */
+  /**
+   * Reads the model that another replica has saved since. `resume`: this replica continues from it as after a restart. Rejects if the store
+   * fails.
+   */
   reload(how: { readonly resume: boolean }): Promise<CarrierModel>
   countMissed(count: number): void
   view(learnt: CarrierModel): PushChannelView
   /**
-   * Saves changes as often as is worthwhile, and changes that operators are notified of at once; `all`: saves everything now. Never throws
+   * Saves ordinary changes now and then, and at once the changes that operators are notified of. `all`: saves everything now. Never throws
    * for a failure of the store.
    */
   keep(learnt: CarrierModel, how?: { readonly all: boolean }): Promise<PushHealthUpdate>
 }
 
-/** Opens the checkpoint. What cannot be read is learnt again, and the log says so. */
+/** Opens the checkpoint. A saved value that cannot be read is learnt again, and the log says so. */
 export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<ModelCheckpoint> {
   const { clock, log } = ports
   let saved = await loadSaved(ports)
@@ -56,7 +59,7 @@ export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<
   let keptSilence = encodeSilence(from.silence, clock.now())
   let isFailing = false
 
-  /** The channel counts the start of this run as its last push (`resumeChannel`); the real one was before. */
+  /** Returns the real time of the last push: the channel takes the start of this run for it (`resumeChannel`). */
   const lastPushOf = ({ lastPushAtMs }: PushChannel) =>
     saved.record !== null && lastPushAtMs === from.channel.lastPushAtMs ? saved.record.channel.lastPushAtMs : lastPushAtMs
 
@@ -73,7 +76,7 @@ export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<
     return news !== null
   }
 
-  /** It changes rarely: at the end of an outage, and once an hour has passed of one. */
+  /** The encoded silence changes rarely: once an outage has lasted an hour, and when it ends. */
   async function keepSilence(silence: CarrierSilence, nowMs: number): Promise<void> {
     const text = encodeSilence(silence, nowMs)
     if (text === keptSilence) return
@@ -128,14 +131,17 @@ export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<
   }
 }
 
-/** Silence is reported once, and again only after pushes were reliable. */
+/** Silence is reported once, and again only if pushes were reliable in between. */
 function isSilenceReported(before: boolean, health: PushHealth): boolean {
   return health === 'silent' || (before && health !== 'healthy')
 }
 
 type PushNews = Extract<OperatorEvent, { readonly lastPushAt: unknown }>['event']
 
-/** What operators are told when pushes fare otherwise than before; null: nothing. After a silence that is only that they can be trusted again. */
+/**
+ * The event that operators get when the health of pushes has changed; null: none. After a silence, the only event is that pushes can be
+ * trusted again.
+ */
 function newsOf(
   before: { readonly toldSilent: boolean; readonly health: PushHealth },
   { toldSilent, channel }: PushRecord,
@@ -165,7 +171,7 @@ function plainModel({ scanRate, record, silence }: Saved): CarrierModel {
   return { scanRate: scanRate ?? emptyScanRate, channel: record?.channel ?? newPushChannel, silence: silence ?? noSilence }
 }
 
-/** The model that a run goes on from. */
+/** The saved model, adapted for a new run to continue from. */
 function modelOf(saved: Saved, nowMs: number): CarrierModel {
   const { channel, ...rest } = plainModel(saved)
   return { ...rest, channel: resumeChannel(channel, nowMs) }
@@ -191,7 +197,7 @@ async function save(store: WriteStore, name: string, text: string): Promise<void
   await store.transaction((tx) => tx.saveSetting(name, new TextEncoder().encode(text)), { ofRole: 'poller' })
 }
 
-/** Saves the record and tells the event, if any, in one transaction: a kill in between would report twice or never. */
+/** Saves the record and the event, if any, in one transaction: a kill in between would report the change twice or never. */
 async function savePushes(store: WriteStore, record: PushRecord, news: PushNews | null, nowMs: number): Promise<void> {
   const { lastPushAtMs } = record.channel
   const lastPushAt = lastPushAtMs === null ? null : new Date(lastPushAtMs).toISOString()

@@ -10,7 +10,7 @@ import { type SchedulePorts, schedulePoll } from './schedule-poll.tx.ts'
 
 type PollOutcomeVerbs = Pick<WriteSide, 'notePollFailure' | 'noteNotPollable' | 'noteLanguageAsked'>
 
-/** The verbs that save what a poll showed besides an observation (DOMAIN 6). */
+/** Creates the verbs that save the results of a poll that are no observation (DOMAIN 6). */
 export function createNotePollOutcome(
   ports: SchedulePorts & { readonly store: Pick<WriteStore, 'transaction'> },
   options: RecordRules,
@@ -22,7 +22,7 @@ export function createNotePollOutcome(
         async (tx) => {
           tx.releasePoll(failure.parcelId)
           const parcel = await tx.findParcel(failure.parcelId)
-          // It was joined to another during the poll.
+          // The parcel was joined to another during the poll.
           if (parcel === null) return
           const wasAsked = failure.kind !== 'not_asked'
           const next = wasAsked ? await schedulePoll(tx, afterFailure(parcel, failure), ports, options) : parcel
@@ -35,14 +35,14 @@ export function createNotePollOutcome(
     noteNotPollable: (identifier) =>
       store.transaction(async (tx) => {
         const [known] = await tx.findIdentifiers([identifier])
-        // Before the carrier has reported anything about a parcel, not knowing it means not knowing it yet.
+        // A parcel that the carrier has never reported on may still become known to it.
         if (known === undefined || (await tx.loadParcel(known.parcelId)).entryCount === 0) return
         await tx.markNotPollable(identifier, clock.now())
       }),
 
     noteLanguageAsked: (asked) =>
       store.transaction(async (tx) => {
-        // Until this ends nothing is added to the parcel, which would count as asked for. It may have been joined to another during the request.
+        // This locks the parcel: an entry that is added meanwhile would count as asked for. The parcel may have been joined to another.
         if ((await tx.findParcel(asked.parcelId)) === null) return
         const entries = deriveEntries((await tx.loadSightings([asked.parcelId])).get(asked.parcelId) ?? [])
         const missed = entries.filter((entry) => wasMissedBy(asked, entry)).map(({ sequence }) => sequence)
@@ -55,7 +55,7 @@ export function createNotePollOutcome(
 function afterFailure(parcel: ParcelState, { kind, atMs }: PollFailure): ParcelState {
   const checked = { ...parcel, checkedAtMs: Math.max(parcel.checkedAtMs ?? 0, atMs) }
   if (kind !== 'unknown') return { ...checked, failures: parcel.failures + 1 }
-  // It was unwatched during the poll, which the answer does not undo.
+  // If the parcel was unwatched during the poll, it stays so.
   return { ...checked, failures: 0, stopped: parcel.stopped === 'unwatched' ? 'unwatched' : 'unknown' }
 }
 

@@ -18,7 +18,7 @@ interface Ranked {
   readonly worth: number
 }
 
-/** Ranking one takes some ten microseconds, during which nothing is recorded. */
+/** Nothing is recorded during the ranking, which takes some ten microseconds for each poll. */
 const WEIGHED_AT_ONCE = 512
 const LOOK_EVERY_MS = 15_000
 const LOOKS_MAX = 4
@@ -27,8 +27,8 @@ const RANKED_MAX = WEIGHED_AT_ONCE * LOOKS_MAX
 
 /**
  * Ranks due polls by value, for when there are too few calls. A million parcels may be due, so it ranks some at a time, continues where it
- * stopped, starts again at the end, and keeps the best of all it saw. Other parcels are not touched. A backlog of up to two thousand is
- * ranked completely every minute; values change with the hours, not with the minutes.
+ * stopped, starts over at the end, and keeps the best it has seen. Other parcels are not touched. A backlog of up to two thousand is ranked
+ * completely every minute, which suffices because values change over hours.
  */
 export function createPollPriority(ports: Pick<SchedulePorts, 'model'>, options: Pick<RecordRules, 'cadence'>): PollPriority {
   let ranked: readonly Ranked[] = []
@@ -47,7 +47,8 @@ export function createPollPriority(ports: Pick<SchedulePorts, 'model'>, options:
       return [{ parcelId, worth: pollValue(cadenceFactsOf(parcel, false, nowMs), model, options.cadence, nowMs) }]
     })
     const reranked = new Set(due.map(({ parcelId }) => parcelId))
-    // Equal values stay in the order of falling due. No value is minus infinity, and subtracting it gives no number.
+    // Equal values stay in the order of their due times. They are compared first because a worth may be minus infinity, whose difference to
+    // itself is NaN.
     ranked = [...ranked.filter(({ parcelId }) => !reranked.has(parcelId)), ...weighed]
       .sort((a, b) => (a.worth === b.worth ? 0 : b.worth - a.worth))
       .slice(0, RANKED_MAX)
@@ -60,7 +61,7 @@ export function createPollPriority(ports: Pick<SchedulePorts, 'model'>, options:
       if (looks > 0) lookedAtMs = nowMs
       for (let made = 0; made < looks && (made === 0 || cursor !== null); made++) await look(tx, nowMs)
       if (ranked.length === 0) await look(tx, nowMs)
-      // The last look had stopped at the very end.
+      // The look before had stopped exactly at the end, so that one found nothing and this one starts over.
       if (ranked.length === 0) await look(tx, nowMs)
       const best = ranked.slice(0, limit)
       ranked = ranked.slice(limit)

@@ -7,13 +7,13 @@ export interface PollerPassPorts extends Pick<ClockRollbackPorts, 'write' | 'clo
   readonly poll: () => Promise<'busy' | 'idle'>
   /** Whether this replica is the poller. */
   readonly isPoller: () => boolean
-  /** `lost`: there is no working store. Otherwise, whatever it is, nothing more may be recorded; null: all is well. */
+  /** Null: all is well. `lost`: there is no working store. Any other text: nothing more may be recorded. */
   readonly storeTrouble: () => string | null
   /** How replicas share the model of the carrier; null: nobody shares the store. */
   readonly model: Pick<SharedModel, 'follow' | 'fold'> | null
-  /** Looks at the health of the pushes. */
+  /** Saves what was learnt about pushes, and logs a change of their health. */
   readonly lookAtPushes: () => Promise<void>
-  /** The schedule moved to earlier times with the clock. */
+  /** Called when the schedule has moved to earlier times with the clock. */
   readonly onShifted: () => void
   readonly log: Log
 }
@@ -23,7 +23,7 @@ export interface PollerPass {
   pass(): Promise<'busy' | 'idle'>
   /** Moves the schedule if the clock was put back. */
   followClock(): Promise<void>
-  /** This replica has become the poller: the next pass first takes over from the poller before. */
+  /** To be called when this replica becomes the poller: the next pass then first takes over from the previous poller. */
   begin(): void
 }
 
@@ -33,10 +33,10 @@ export function createPollerPass(ports: PollerPassPorts, lastSeenMs: number | nu
   let followClock = createClockRollback(ports, lastSeenMs)
   let isTakeoverDue = false
 
-  /** After a failure it is tried again. */
+  /** A failure leaves the takeover due for the next pass. */
   async function takeOver(): Promise<void> {
     if (!isTakeoverDue) return
-    // The poller before has followed what the clock did until now.
+    // The previous poller has handled all changes of the clock until now.
     followClock = createClockRollback(ports, null)
     await model?.follow({ resume: true })
     isTakeoverDue = false

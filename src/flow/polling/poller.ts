@@ -15,7 +15,7 @@ export interface PollerPorts {
   readonly log: Log
   /** Whether scheduled polls are suspended at this time (`poll.quietHours`). */
   readonly isQuiet: (nowMs: number) => boolean
-  /** How many polls may run now, besides `concurrency`: none while a failing carrier rests, one to probe it. */
+  /** A limit on concurrent polls besides `concurrency`: none may run while a failing carrier rests, one to probe it. */
   readonly callsAllowed?: () => number
   /** Whether the next poll probes a failing carrier. */
   readonly isProbe?: () => boolean
@@ -24,19 +24,19 @@ export interface PollerPorts {
 /** A poll whose result got lost falls due again after this time; one that still runs does not (see `polls-under-way`). */
 const LEASE_MS = 5 * 60_000
 
-/** This share of the room must be free before more is claimed: a claim after every poll would query the store too often. */
+/** This share of the limit must be free before more polls are claimed: a claim after every poll would query the store too often. */
 const FREE_PART = 1 / 4
 
 /**
- * Creates the poller. One pass settles missed pushes, waits until there is room, and claims the most overdue parcels for it. A poll that
- * hangs takes room but does not hold up others. `busy`: there may be more, and running polls continue. `idle`: nothing more is due, or the
- * carrier cannot be asked until the next wake; all polls have ended.
+ * Creates the poller. One pass settles missed pushes, waits until there is room for more polls, and claims as many. A poll that hangs takes
+ * room but does not hold up others. `busy`: there may be more, and running polls continue. `idle`: nothing more is due, or the carrier
+ * cannot be asked until the next wake; all polls have ended.
  */
 export function createPoller(ports: PollerPorts, { concurrency }: { readonly concurrency: number }): () => Promise<'busy' | 'idle'> {
   const { write, refresh, underWay, clock } = ports
   const failures = createFailureLog(ports)
   const inFlight = new Set<Promise<void>>()
-  /** Parcels whose polls ended with the lease of this replica. */
+  /** Parcels whose polls ended because this replica lost its lease. */
   const lapsed = new Set<number>()
   const logMissed = createMissedPushLog(ports)
   let isRefused = false
@@ -58,7 +58,7 @@ export function createPoller(ports: PollerPorts, { concurrency }: { readonly con
     inFlight.add(poll)
   }
 
-  /** Read again after each wait: quiet hours may have begun, or the carrier may have failed. */
+  /** Must be read again after each wait, because quiet hours may have begun or the carrier may have failed. */
   function limit(): number {
     return ports.isQuiet(clock.now()) ? 0 : Math.min(concurrency, ports.callsAllowed?.() ?? concurrency)
   }

@@ -19,8 +19,8 @@ import type {
 /** The verbs of polling that write; see `WriteSide`. Times are epoch milliseconds. */
 export interface PollingWrites {
   /**
-   * Leases the most overdue watched parcels, except those in `underWay`, which are still being polled. `probe`: as a question that a failing
-   * carrier is likely to answer if it answers any, one at random that it answered when it was last asked, or else any that is due.
+   * Leases the most overdue watched parcels, except those in `underWay`, which are still being polled. `probe`: leases one parcel at
+   * random, preferably one about which the carrier answered last time, because a failing carrier is likeliest to answer about that.
    */
   claimDuePolls(request: {
     readonly nowMs: number
@@ -39,13 +39,13 @@ export interface PollingWrites {
   noteLanguageAsked(request: LanguageAsked): Promise<void>
   /** Watches an identifier, and creates its parcel if it is unknown. Also reactivates a stopped one. */
   watch(request: Audited & { readonly identifier: string; readonly nowMs: number }): Promise<WatchResult>
-  /** The same for many identifiers in one transaction; one result each, in order. */
+  /** Watches many identifiers in one transaction; one result each, in order. */
   watchMany(request: Audited & { readonly identifiers: readonly string[]; readonly nowMs: number }): Promise<readonly WatchResult[]>
   /** Stops polling the parcel of an identifier until a push or an app's question; null: there is none. Deletes nothing. */
   unwatch(request: Audited & { readonly identifier: string }): Promise<{ readonly parcelId: number } | null>
   /**
-   * Moves the polls and deliveries of up to `limit` parcels with ids above `afterParcelId` back by what the wall clock was put back by.
-   * Returns the last id it looked at; null: there are no more.
+   * Moves the polls and deliveries of up to `limit` parcels with ids above `afterParcelId` back by `byMs`, because the wall clock was put
+   * back by as much. Returns the last id it looked at; null: there are no more.
    */
   shiftSchedule(request: {
     readonly byMs: number
@@ -53,17 +53,17 @@ export interface PollingWrites {
     readonly afterParcelId: number
     readonly limit: number
   }): Promise<number | null>
-  /** What the last run saved about the carrier; null: nothing. */
+  /** Returns the facts that the last run saved about the carrier; null: none. */
   carrierMemory(): Promise<CarrierMemory | null>
-  /** Saves what must survive this run about the carrier. */
+  /** Saves facts about the carrier for the next run. */
   rememberCarrier(memory: CarrierMemory): Promise<void>
   /** The state of the push channel (see `domain/polling/push-health`). */
   pushChannel(): Promise<PushChannelView>
-  /** When a parcel would be polled next by what is learnt now, and why; or why not. */
+  /** Returns when a parcel would be polled next by the current model, and why; or why it would not. */
   planPoll(facts: CadenceFacts): Promise<NextPoll>
-  /** Saves what was learnt about the carrier, when it is time to, and notifies operators when pushes fall silent or are reliable again. */
+  /** Saves what was learnt about the carrier, if that is due, and notifies operators when pushes fall silent or are reliable again. */
   checkpointModel(): Promise<PushHealthUpdate>
-  /** Decides which polled entries, whose grace has passed, had missed pushes (DOMAIN 6.6). */
+  /** Decides for polled entries whose grace has passed whether their pushes were missed (DOMAIN 6.6). */
   settleMissedPushes(nowMs: number): Promise<readonly MissedPush[]>
 }
 
@@ -79,15 +79,15 @@ export interface PollingTx {
   duePushes(nowMs: number, limit: number): Promise<readonly ExpectedPush[]>
   /** Ends the wait for the pushes of entries. */
   dropExpectedPushes(entries: readonly number[]): void
-  /** Parcels whose poll is due and not leased, the most overdue first, after a place in that order. */
+  /** Parcels whose poll is due and not leased, the most overdue first. `after`: the last parcel of the page before. */
   duePolls(request: { readonly nowMs: number; readonly limit: number; readonly after: DueCursor | null }): Promise<readonly DueCursor[]>
   /** The parcels among these that are due and not leased, with what a poll needs; in the order given. */
   pollCandidates(request: { readonly parcelIds: readonly number[]; readonly nowMs: number }): Promise<readonly PollCandidate[]>
-  /** Leases polls: until then they are not due for others. A lease ends with the run that takes it. */
+  /** Leases polls: nobody else may claim them until `untilMs`. A lease ends with the run that takes it. */
   leasePolls(parcelIds: readonly number[], untilMs: number): void
   /** Ends the lease: the poll is over. */
   releasePoll(parcelId: number): void
-  /** See the verb of the same name. */
+  /** See `PollingWrites`. */
   shiftSchedule(request: Parameters<PollingWrites['shiftSchedule']>[0]): Promise<number | null>
   /** Saves that the carrier does not know an identifier. */
   markNotPollable(identifier: string, nowMs: number): Promise<void>
@@ -95,7 +95,7 @@ export interface PollingTx {
   markLanguageAsked(parcelId: number, language: string, sequence: number): Promise<void>
 }
 
-/** Where replicas keep the budget for calls to the carrier that they share. */
+/** Keeps the budget for calls to the carrier that replicas share. */
 export interface BudgetStore {
   /** Applies `settleBudget` to the stored row. Rejects if the store fails: whether slots were granted is unknown then. */
   settle(request: BudgetRequest, limits: BudgetLimits): Promise<BudgetAnswer>
@@ -104,11 +104,16 @@ export interface BudgetStore {
 /** The carrier's token, which all replicas share. Rejects if the store fails. */
 export interface SharedToken {
   read(): Promise<TokenRecord>
-  /** Takes the right to request a token in place of this version, or renews it; false: another replica has it, or another token is there. */
+  /**
+   * Takes or renews the right to replace the token of this version; false: another replica has that right, or the token was replaced
+   * already.
+   */
   claim(request: { readonly holder: string; readonly version: number; readonly leaseMs: number }): Promise<boolean>
-  /** Ends a claim with the token it brought (null: none) and returns its version; null: the claim was lost, and nothing is saved. */
+  /**
+   * Ends a claim with the token it brought (null: none) and returns the token's version; null: the claim was lost, and nothing is saved.
+   */
   replace(request: TokenState & { readonly holder: string; readonly sealed: string | null }): Promise<number | null>
-  /** Ends a claim that brought nothing: the token of before stays. */
+  /** Ends a claim that brought nothing: the previous token stays. */
   giveUp(request: TokenState & { readonly holder: string }): Promise<void>
   /** The carrier accepted a token: earlier attempts no longer count. */
   accepted(version: number): Promise<void>
@@ -123,15 +128,15 @@ export interface TokenVault {
   open(sealed: string, purpose: string): Promise<string | null>
 }
 
-/** What the replicas of a relay share about the carrier. */
+/** The state of the carrier that the replicas of a relay share. */
 export interface SharedCarrier {
   readonly budget: BudgetStore
   readonly token: SharedToken
 }
 
-/** What replicas leave for the poller to learn, as texts. */
+/** Lessons that replicas leave for the poller, as texts. */
 export interface LessonTable {
   add(lesson: string): Promise<void>
-  /** Takes the oldest away; none if the replica has been declared dead. */
+  /** Removes and returns the oldest lessons; none if the replica has been declared dead. */
   take(replicaId: number, limit: number): Promise<readonly string[]>
 }

@@ -2,16 +2,16 @@ import type { PushHealth } from '../../domain/polling/push-health.ts'
 import type { Log } from '../ports.ts'
 import type { WriteSide } from '../write-side.ts'
 
-/** Follows the health of the carrier's pushes. */
+/** Knows the health of the carrier's pushes. */
 export interface PushHealthMonitor {
   health(): PushHealth
   /** Saves what was learnt, and logs when the health changes. To be called after each pass of the poller. */
   follow(): Promise<void>
-  /** Takes up the health that another replica has found. */
+  /** Reads the health that another replica has saved. */
   look(): Promise<void>
 }
 
-/** Opens the monitor; it knows the health as of the last pass. */
+/** Opens the monitor with the health that was saved last. */
 export async function openPushHealthMonitor(ports: {
   readonly write: Pick<WriteSide, 'pushChannel' | 'checkpointModel'>
   readonly log: Pick<Log, 'info' | 'warn'>

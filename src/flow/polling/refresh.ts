@@ -25,9 +25,9 @@ export interface RefreshPorts {
   readonly write: Pick<WriteSide, 'notePollFailure' | 'noteNotPollable' | 'noteLanguageAsked'>
   readonly meter: Pick<Meter, 'pollEnded'>
   readonly clock: Clock
-  /** With the other replicas; absent: there are none. */
+  /** Makes one poll for all replicas that were ordered the same; absent: there are no others. */
   readonly together?: SharedFlight
-  /** Aborted when this replica may no longer make the scheduled polls that begin now. */
+  /** Returns a signal for scheduled polls that begin now; it aborts when this replica may no longer make them. */
   readonly lapse?: () => AbortSignal
 }
 
@@ -43,7 +43,7 @@ export interface RefreshOptions {
  */
 export type Refreshed = 'recorded' | 'unknown' | 'unusable' | 'unavailable'
 
-/** The same of a scheduled poll. `lapsed`: this replica may no longer make it, and has saved nothing of its end. */
+/** The outcome of a scheduled poll. `lapsed`: this replica may no longer make it, and has saved no result. */
 export type PollEnd = Refreshed | 'lapsed'
 
 /** Polls known parcels. */
@@ -60,7 +60,7 @@ export function createRefresh(ports: RefreshPorts, { languages }: RefreshOptions
   const { together = alone, lapse } = ports
   return {
     async poll(due) {
-      // One signal for the whole poll: a replica that lost its lease may have another by the next question.
+      // Take one signal for the whole poll: a replica that loses its lease may have a new one before the next request.
       const signal = lapse?.()
       const further = (view: ParcelView) => missingLanguages(view, others)
       try {
@@ -74,7 +74,7 @@ export function createRefresh(ports: RefreshPorts, { languages }: RefreshOptions
     refreshNow: (due) =>
       together(`refresh ${due.parcelId}`, {
         after: null,
-        // An order that comes later is carried out.
+        // A later order always asks the carrier.
         notFoundForMs: 0,
         start: async () => {
           const end = await pollOne(ports, due, { language: first, priority: 'app', spender: 'operator', further: () => others })
@@ -91,14 +91,14 @@ type Failure = CarrierAnswer & { readonly kind: 'unavailable' }
 /** An answer that could not be recorded. */
 const NOT_RECORDED: Failure = { kind: 'unavailable', reason: 'bad_response' }
 
-/** How a poll asks. */
+/** How a poll asks the carrier. */
 interface Asking {
   readonly language: string
   readonly priority: CallPriority
   readonly spender: CallSpender
   /** The languages to ask in after the first. */
   readonly further: (view: ParcelView) => readonly string[]
-  /** Ends it. */
+  /** Ends the poll. */
   readonly signal?: AbortSignal | undefined
 }
 
@@ -150,14 +150,14 @@ async function ask({ carrier, meter }: RefreshPorts, identifier: string, asking:
   const { language, priority, spender, signal } = asking
   const answer = await carrier.fetchAll({ identifier, language, priority, spender, ...(signal === undefined ? {} : { signal }) })
   const result = answer.kind === 'unavailable' ? answer.reason : answer.kind
-  // What this replica gave up says nothing about the carrier.
+  // A poll that this replica gave up says nothing about the carrier.
   if (answer.kind !== 'unavailable' || !hasLapsed(asking)) meter.pollEnded(result)
   return answer
 }
 
 /** Saves that the poll brought nothing to record; its parcel is polled again as after any failure. */
 async function giveUp({ write, clock }: RefreshPorts, due: DuePoll, answer: Failure, asking: Asking): Promise<PollEnd> {
-  // Nothing has failed, and whoever polls now schedules the parcel.
+  // Nothing has failed, and the replica that polls now schedules the parcel.
   if (hasLapsed(asking)) return 'lapsed'
   const { reason, retryAfterMs } = answer
   await write.notePollFailure({
@@ -174,7 +174,10 @@ function failureKindOf(answer: Failure): PollFailure['kind'] {
   return answer !== NOT_RECORDED && isUnusable(answer) ? 'unusable' : 'unavailable'
 }
 
-/** The schedule goes on with other parcels unless none can be asked about. Whoever ordered a poll is told that there was no answer. */
+/**
+ * The schedule continues with other parcels if the carrier may still answer about them. An operator who ordered a poll learns that there
+ * was no answer.
+ */
 function endOfFailure(reason: UnavailableReason, { priority }: Asking): Refreshed {
   if (reason === 'bad_response') return 'unusable'
   return priority === 'schedule' && !isOfAll(reason) ? 'unusable' : 'unavailable'

@@ -4,17 +4,17 @@ import type { WriteStore, WriteTx } from '../write-store.ts'
 import { type SchedulePorts, schedulePolls } from './schedule-poll.tx.ts'
 
 /**
- * How many polls per transaction, and transactions per pass of the poller: pushes wait for some milliseconds, and a million parcels take
- * minutes.
+ * Bounds the polls per transaction, and the transactions per pass of the poller, so that pushes wait for some milliseconds only. A million
+ * parcels take minutes.
  */
 const PLANNED_AT_ONCE = 256
 const TURNS_MAX = 8
 const EVER_MS = Number.MAX_SAFE_INTEGER
 
 /**
- * Reschedules polls when pushes become unreliable. Polls are scheduled when something is learnt about their parcel; those scheduled while
- * pushes were reliable are then too late. So all future polls are visited, soonest first, and moved if that brings them forward (DOMAIN
- * 6.1). Each call continues where the last one stopped. What a run leaves unfinished the next run visits again.
+ * Reschedules polls when pushes become unreliable, because polls that were scheduled while pushes were reliable would come too late. It
+ * visits all future polls, soonest first, and moves those that should come earlier (DOMAIN 6.1). Each call continues where the last one
+ * stopped; after a restart it begins again.
  */
 export function createReschedulePolls(
   ports: SchedulePorts & { readonly store: WriteStore },
@@ -27,7 +27,7 @@ export function createReschedulePolls(
   async function rescheduleFrom(tx: WriteTx, after: DueCursor): Promise<DueCursor | null> {
     const due = await tx.duePolls({ nowMs: EVER_MS, limit: PLANNED_AT_ONCE, after })
     const plannedAtMs = new Map(due.map(({ parcelId, dueAtMs }) => [parcelId, dueAtMs]))
-    // A parcel that was joined to another since is not found.
+    // A parcel that was joined to another meanwhile is not found.
     const next = await schedulePolls(tx, await tx.findParcels([...plannedAtMs.keys()]), ports, options)
     tx.saveParcels(next.filter(({ parcelId, nextPollAtMs }) => (nextPollAtMs ?? EVER_MS) < (plannedAtMs.get(parcelId) ?? 0)))
     return due.length < PLANNED_AT_ONCE ? null : (due.at(-1) ?? null)

@@ -6,7 +6,7 @@ import type { WriteTx } from '../write-store.ts'
 
 export interface SchedulePorts {
   readonly clock: Pick<Clock, 'now'>
-  /** The model for scheduling every parcel's next poll, as of now. */
+  /** Returns the current model, by which next polls are scheduled. */
   readonly model: () => CadenceModel
 }
 
@@ -17,13 +17,13 @@ export async function schedulePoll(
   ports: SchedulePorts,
   { cadence }: { readonly cadence: CadencePolicy },
 ): Promise<ParcelState> {
-  // For other parcels it does not matter.
+  // Only a parcel that the carrier does not know depends on its identifiers.
   const nowMs = ports.clock.now()
   const isPollable = parcel.stopped !== 'unknown' || (await tx.pollableIdentifiers(parcel.parcelId, nowMs)).length > 0
   return scheduleNextPoll(parcel, () => isPollable, ports.model(), cadence, nowMs)
 }
 
-/** Schedules the next polls of several parcels, in as many round trips as that of one. */
+/** Schedules the next polls of several parcels, in as many round trips as for one. */
 export async function schedulePolls(
   tx: WriteTx,
   parcels: readonly ParcelState[],

@@ -4,12 +4,12 @@ import type { ExpectedPush, MissedPush } from '../../domain/polling/poll.ts'
 import type { WriteSide } from '../write-side.ts'
 import type { WriteStore, WriteTx } from '../write-store.ts'
 
-/** How many entries without a push are settled in one transaction. */
+/** One transaction settles this many entries. */
 const SETTLED_AT_ONCE = 256
 
 /**
- * Decides which of the entries that a poll found were missed by the pushes, once their grace period is over (DOMAIN 6.6). In sets, so that
- * the parcels are kept from others for a few round trips only.
+ * Decides for entries that a poll found, once their grace period is over, whether their pushes were missed (DOMAIN 6.6). It works in sets,
+ * so that parcels stay locked for a few round trips only.
  */
 export function createSettleMissedPushes(store: WriteStore): WriteSide['settleMissedPushes'] {
   return (nowMs) =>
@@ -28,8 +28,8 @@ export function createSettleMissedPushes(store: WriteStore): WriteSide['settleMi
 }
 
 /**
- * What is due, of parcels that stay as they are until the transaction ends. A parcel may be joined to another before it is locked, and would
- * be found empty: what is due is looked up once more, and that of a parcel which is not locked waits for the next turn.
+ * Locks the parcels of the due entries until the transaction ends, and returns those entries. A parcel may be joined to another before it
+ * is locked and would be found empty, so look the entries up again; an entry whose parcel is not locked waits for the next call.
  */
 async function lockDue(tx: WriteTx, nowMs: number): Promise<readonly ExpectedPush[]> {
   const seen = await tx.duePushes(nowMs, SETTLED_AT_ONCE)

@@ -5,15 +5,15 @@ import type { CarrierModelKeeper } from './carrier-model.ts'
 import type { ModelCheckpoint } from './model-checkpoint.ts'
 import type { LessonTable } from './ports.ts'
 
-/** The model of the carrier where several replicas learn: the poller keeps it, and the others leave it what they were taught. */
+/** The carrier model where several replicas learn: the poller keeps it, and the others leave their lessons for the poller. */
 export interface SharedModel {
   readonly keeper: CarrierModelKeeper
   readonly checkpoint: ModelCheckpoint
-  /** Leaves for the poller what this replica was taught since the last time. To be called every second. */
+  /** Leaves what this replica has learnt since the last call for the poller. To be called every second. */
   leave(): Promise<void>
-  /** Learns what the other replicas have left. For the poller. */
+  /** Learns the lessons of the other replicas. To be called on the poller. */
   fold(): Promise<void>
-  /** Takes up the model as the poller last saved it; `resume`: to go on from it as the poller. */
+  /** Loads the model that the poller saved last. `resume`: this replica continues from it as the poller. */
   follow(how: { readonly resume: boolean }): Promise<void>
   /** Saves everything for the next poller. */
   handOver(): Promise<void>
@@ -29,14 +29,13 @@ export interface SharedModelPorts {
   readonly log: Pick<Log, 'error'>
 }
 
-/** What is left in one second at most; further samples would add little. */
+/** Bounds for one second of lessons; further samples would add little. */
 const SAMPLES_MAX = 500
 const FOUND_MAX = 1000
-/** How many lessons are learnt at a time. */
 const LESSONS_AT_ONCE = 100
 
-/** What a replica was taught and has not left for the poller yet. */
-function createTaught() {
+/** Collects what this replica has learnt and not left for the poller yet. */
+function createLessonBuffer() {
   let samples: ScanSample[] = []
   let foundByPoll: number[] = []
   let pushes: Lesson['pushes'] = null
@@ -50,7 +49,7 @@ function createTaught() {
     found(eventAtMs: number): void {
       if (foundByPoll.length < FOUND_MAX) foundByPoll.push(eventAtMs)
     },
-    /** Null: nothing. */
+    /** Empties the collection; null: it was empty. */
     take(): Lesson | null {
       if (pushes === null && samples.length + foundByPoll.length === 0) return null
       const lesson = { samples, pushes, foundByPoll }
@@ -63,7 +62,7 @@ function createTaught() {
 }
 
 export function createSharedModel({ table, keeper, checkpoint, isPoller, replicaId, log }: SharedModelPorts): SharedModel {
-  const taught = createTaught()
+  const unsent = createLessonBuffer()
 
   function learn({ samples, pushes, foundByPoll }: Lesson): void {
     for (const sample of samples) keeper.learn(sample)
@@ -74,18 +73,18 @@ export function createSharedModel({ table, keeper, checkpoint, isPoller, replica
   return {
     keeper: {
       ...keeper,
-      learn: (sample) => (isPoller() ? keeper.learn(sample) : taught.sample(sample)),
-      pushed: (atMs, count) => (isPoller() ? keeper.pushed(atMs, count) : taught.pushed(atMs, count)),
-      foundByPoll: (eventAtMs) => (isPoller() ? keeper.foundByPoll(eventAtMs) : taught.found(eventAtMs)),
+      learn: (sample) => (isPoller() ? keeper.learn(sample) : unsent.sample(sample)),
+      pushed: (atMs, count) => (isPoller() ? keeper.pushed(atMs, count) : unsent.pushed(atMs, count)),
+      foundByPoll: (eventAtMs) => (isPoller() ? keeper.foundByPoll(eventAtMs) : unsent.found(eventAtMs)),
     },
     checkpoint: {
       ...checkpoint,
-      // What another replica saves as the poller must not be overwritten.
+      // Only the poller may save the model.
       keep: async (learnt, how) =>
         isPoller() ? await checkpoint.keep(learnt, how) : { health: learnt.channel.health, eventQueued: false },
     },
     async leave() {
-      const left = taught.take()
+      const left = unsent.take()
       if (left === null) return
       if (isPoller()) learn(left)
       else await table.add(encodeLesson(left))
@@ -95,7 +94,7 @@ export function createSharedModel({ table, keeper, checkpoint, isPoller, replica
         const texts = await table.take(replicaId(), LESSONS_AT_ONCE)
         for (const text of texts) {
           const lesson = parseLesson(text)
-          if (lesson === null) log.error({}, 'what another replica was taught about the carrier cannot be read')
+          if (lesson === null) log.error({}, 'a lesson about the carrier that another replica has left cannot be read')
           else learn(lesson)
         }
         if (texts.length < LESSONS_AT_ONCE) return

@@ -10,14 +10,14 @@ import { type SchedulePorts, schedulePolls } from './schedule-poll.tx.ts'
 
 type WatchVerbs = Pick<WriteSide, 'watch' | 'watchMany' | 'unwatch' | 'shiftSchedule'>
 
-/** The verbs by which operators decide what is polled, and when (CONTRACT, `/relay/parcels`). */
+/** Creates the verbs by which operators decide which parcels are polled, and when (CONTRACT, `/relay/parcels`). */
 export function createWatchParcels(
   ports: SchedulePorts & { readonly store: Pick<WriteStore, 'transaction'> },
   options: RecordRules,
 ): WatchVerbs {
   const { store } = ports
 
-  /** In sets: row by row, a list would keep its parcels from others for as long as thousands of statements take there and back. */
+  /** Works in sets: row by row, a long list would keep its parcels locked for thousands of round trips. */
   async function watchAll(tx: WriteTx, identifiers: readonly string[], nowMs: number): Promise<readonly WatchResult[]> {
     const values = [...new Set(identifiers)]
     const parcelOf = new Map((await tx.findIdentifiers(values)).map(({ value, parcelId }) => [value, parcelId]))
@@ -31,13 +31,13 @@ export function createWatchParcels(
     const next = await schedulePolls(tx, active, ports, options)
     tx.saveParcels(next)
     const stopped = next.filter((parcel) => parcel.stopped === 'unknown')
-    // Sent together.
+    // The queries go out together.
     const revived = await Promise.all(stopped.map(async ({ parcelId }) => [parcelId, await tx.pollableAgainAtMs(parcelId)] as const))
     const revivesAtMs = new Map(revived)
     const created = new Set(unknown)
     return identifiers.map((value) => {
       const parcelId = parcelOf.get(value) ?? 0
-      // One that is listed twice is new the first time only.
+      // An identifier that is listed twice is new only the first time.
       return { parcelId, created: created.delete(value), revivesAtMs: revivesAtMs.get(parcelId) ?? null }
     })
   }
