@@ -10,19 +10,19 @@ export interface DiskState {
   readonly storeBytes: number
   /** Size of the write-ahead log. */
   readonly logBytes: number
-  /** Whether the store's lock is another file than at the last look; absent: it is not. */
+  /** Whether the store's lock file was replaced since the last look; absent: it was not. */
   readonly isRelocked?: boolean
   /** A file of the store that was deleted or replaced while open; null: none. */
   readonly lost: { readonly name: string; readonly fate: 'gone' | 'replaced' } | null
 }
 
 /**
- * Why pushes are refused: `short` of disk space, a file of the store is `lost` and writes to it would vanish, or the store is `moving`, for the moment in
- * which another takes its place.
+ * Why pushes are refused. `short`: disk space is short. `lost`: a file of the store is lost, and writes to it would vanish. `moving`: the
+ * relay is switching to another store.
  */
 export type DiskTrouble = 'short' | 'lost' | 'moving'
 
-/** The current trouble, in memory that the threads share: what the last look at the disk found, and whether the store is moving. */
+/** The current trouble, in memory that the threads share: the finding of the last look at the disk, and whether the store is moving. */
 export type DiskSign = Int32Array
 
 const MOVING = 1
@@ -33,7 +33,7 @@ export function createDiskSign(): DiskSign {
   return new Int32Array(new SharedArrayBuffer(2 * Int32Array.BYTES_PER_ELEMENT))
 }
 
-/** Refuses pushes and all other writes from now on: another store takes this one's place. */
+/** Refuses pushes and all other writes from now on, because another store replaces this one. */
 export function showMoving(sign: DiskSign): void {
   Atomics.store(sign, MOVING, 1)
 }
@@ -45,15 +45,15 @@ export function troubleOn(sign: DiskSign): DiskTrouble | null {
 
 export interface DiskWatchPorts {
   readonly measure: () => Promise<DiskState>
-  /** Set for the other threads. */
+  /** Set at each look, for the other threads to see. */
   readonly sign: DiskSign
   readonly log: Pick<Log, 'error' | 'warn' | 'info'>
 }
 
 export interface DiskWatchOptions {
-  /** Below this, pushes are refused: a disk that is entirely full fails in worse ways. */
+  /** With less free space pushes are refused, because a disk that is entirely full fails in worse ways. */
   readonly freeBytesMin: number
-  /** Above this size the WAL is reported: something holds a long read transaction, such as a forgotten query. */
+  /** A larger write-ahead log is reported, because some program holds a long read transaction, such as a forgotten query. */
   readonly logBytesWarn: number
 }
 
@@ -64,10 +64,10 @@ export interface DiskWatch {
   trouble(): DiskTrouble | null
 }
 
-/** The disk before a first look, or that of a server. */
+/** The state before the first look, and of a store on a server. */
 export const UNMEASURED: DiskState = { freeBytes: Number.POSITIVE_INFINITY, diskBytes: 0, storeBytes: 0, logBytes: 0, lost: null }
 
-/** Whether the disk has room and the store has its files, as last measured. */
+/** Watches whether the disk has room and the store has its files. */
 export function createDiskWatch({ measure, sign, log }: DiskWatchPorts, { freeBytesMin, logBytesWarn }: DiskWatchOptions): DiskWatch {
   let state: DiskState = UNMEASURED
   let measurable = true
@@ -75,7 +75,7 @@ export function createDiskWatch({ measure, sign, log }: DiskWatchPorts, { freeBy
   const isLong = ({ logBytes }: DiskState) => logBytes > logBytesWarn
   const troubleOf = (seen: DiskState) => (seen.lost !== null ? 'lost' : isShort(seen) ? 'short' : null)
 
-  function tell(before: DiskState): void {
+  function logChanges(before: DiskState): void {
     const { freeBytes, logBytes, lost } = state
     if (state.isRelocked === true)
       log.warn({}, 'the lock file of the store was deleted or replaced: the relay locks the new one, or ends if another relay holds it')
@@ -100,9 +100,9 @@ export function createDiskWatch({ measure, sign, log }: DiskWatchPorts, { freeBy
         state = await measure()
         measurable = true
         Atomics.store(sign, 0, SIGNS.indexOf(troubleOf(state)))
-        tell(before)
+        logChanges(before)
       } catch (error) {
-        // The last measurement stays in force; a failing write would show the trouble.
+        // Keep the last measurement: if the disk is in trouble, a write will fail and show it.
         if (measurable) log.warn({ err: error }, 'cannot measure the free disk space')
         measurable = false
       }
@@ -139,7 +139,7 @@ export function refuseInTrouble(recorder: Recorder, disk: Pick<DiskWatch, 'troub
 
 type Verbs<V> = { readonly [Name in keyof V]: (...args: never[]) => Promise<unknown> }
 
-/** Refuses all verbs while a file of the store is lost, because what they wrote would vanish with the process, and while the store is moving. */
+/** Refuses all calls while a file of the store is lost, because their writes would vanish with the process, and while the store is moving. */
 export function refuseWhenLost<V extends Verbs<V>>(verbs: V, disk: Pick<DiskWatch, 'trouble'>): V {
   return new Proxy(verbs, {
     get(target, name) {

@@ -1,14 +1,14 @@
 export interface FairQueueOptions {
-  /** How many may wait, over all keys and of one key. */
+  /** How many jobs may wait in all, and per key. */
   readonly waitingMax: number
   readonly waitingPerKeyMax: number
-  /** Makes the error that work is refused with. */
+  /** Makes the error for refused work. */
   readonly refuse: () => Error
 }
 
-/** Work of many keys, one at a time, the keys in turns. */
+/** Runs the work of many keys, one job at a time, the keys in turns. */
 export interface FairQueue {
-  /** Rejects if too much waits, or if nobody wants the work any more when its turn comes. */
+  /** Rejects if too many jobs wait, or if nobody wants the work any more when its turn comes. */
   run<Result>(key: string, work: () => Promise<Result>, isWanted: () => boolean): Promise<Result>
 }
 
@@ -19,11 +19,11 @@ interface Job {
 }
 
 /**
- * A key that brings much waits for itself alone: each turn takes one job of the key that was served longest ago. When the queue is full, the key
- * with most waiting loses its latest to one that has less.
+ * Each turn takes one job of the key that was served longest ago, so a key with many jobs delays only itself. When the queue is full, the key
+ * with the most waiting jobs loses its latest one to a key with fewer.
  */
 export function createFairQueue({ waitingMax, waitingPerKeyMax, refuse }: FairQueueOptions): FairQueue {
-  /** In the order of their turns. */
+  /** The waiting jobs by key; the key whose turn is next comes first. */
   const lines = new Map<string, Job[]>()
   let waiting = 0
   let isBusy = false

@@ -1,27 +1,27 @@
 import type { FeedSignal } from '../flow/delivery/ports.ts'
 
-/** Minimum time between two wake-ups, so that each finds more events under load. */
+/** Minimum time between two wake-ups, so that each finds several events under load. */
 const REST_MS = 50
-/** Added per follower, so that the number of answers per second stays bounded. */
+/** Added to the minimum per follower, so that the number of answers per second stays bounded. */
 const REST_MS_PER_FOLLOWER = 0.2
 
 export interface FeedSignalSource extends FeedSignal {
   /** Call after a commit. */
   tell(): void
-  /** Ends all waiting, from now on. */
+  /** Ends all waits, now and later. */
   close(): void
 }
 
-/** Wakes the followers of the feed: at once after a quiet time, else after the minimum interval. */
+/** Wakes the followers of the feed: at once after a quiet time, otherwise when the minimum interval is over. */
 export function createFeedSignal(): FeedSignalSource {
-  let told = 0
+  let wakeUps = 0
   let closed = false
   let isPending = false
   let rest: NodeJS.Timeout | null = null
   const waiting = new Set<() => void>()
 
   function wakeAll(): void {
-    told += 1
+    wakeUps += 1
     for (const wake of waiting) wake()
   }
 
@@ -41,10 +41,10 @@ export function createFeedSignal(): FeedSignalSource {
       if (rest === null) fire()
       else isPending = true
     },
-    seen: () => told,
+    seen: () => wakeUps,
     isClosed: () => closed,
     wait(seen, timeoutMs, left) {
-      if (closed || left.aborted || told > seen) return Promise.resolve()
+      if (closed || left.aborted || wakeUps > seen) return Promise.resolve()
       return new Promise((resolve) => {
         const wake = () => {
           clearTimeout(timer)

@@ -9,18 +9,18 @@ export interface GroupCommitPorts {
   readonly onCommitted: (report: CommitReport) => void
   /** Called once for consecutive failures with the same message. */
   readonly onFailed: (error: unknown) => void
-  /** A clock that only goes forward. */
+  /** Monotonic milliseconds. */
   readonly monotonic: () => number
   /** Runs work after a delay, without keeping the process alive. */
   readonly later?: (work: () => void, ms: number) => void
 }
 
 export interface GroupCommitOptions {
-  /** How many observations may be with the recorder; they can no longer be withdrawn. */
+  /** How many observations may be in the queue, where they can no longer be withdrawn. */
   readonly recorderMax: number
-  /** How many may wait; further ones are refused at once, so that memory and waiting stay bounded. */
+  /** How many observations may wait. Further ones are refused at once, so that memory and waiting stay bounded. */
   readonly waitingMax: number
-  /** How long one may wait for its turn; on a slower disk it is better to ask the sender to try again. */
+  /** How long an observation may wait for its turn. If the disk is slower than that, it is better to ask the sender to try again. */
   readonly patienceMs: number
 }
 
@@ -31,22 +31,22 @@ interface Waiting {
   readonly reject: (error: unknown) => void
 }
 
-/** Observations in order of arrival. */
+/** The observations that are not recorded yet, each list in order of arrival. */
 interface Lines {
-  /** Not in the queue yet. */
+  /** Observations that are not in the queue yet. */
   waiting: Waiting[]
-  /** In the queue, oldest first. */
+  /** Observations in the queue, oldest first. */
   put: Waiting[]
 }
 
 const RETRY_AFTER_MS = 1000
-/** Delay before a failed batch is retried if nothing else has arrived. */
+/** The delay before a failed batch is retried, if nothing else arrives. */
 const TRY_AGAIN_MS = 1000
-/** Batches with the recorder: the one being committed and the next. */
+/** The batches in the queue: the one being committed and the next. */
 const RECORDER_BATCHES = 2
-/** Batches that may wait for their commit. */
+/** The number of batches that may wait for their commit. */
 const WAITING_BATCHES = 64
-/** How long one may wait for its turn, before its commit itself. */
+/** How long an observation may wait until its commit begins. */
 const PATIENCE_MS = 10_000
 
 /** The limits derived from `limits.batch`. */
@@ -55,8 +55,8 @@ export function boundsOf(batchMax: number): GroupCommitOptions {
 }
 
 /**
- * Group commit: what arrives during one commit forms the next batch. One sync to disk then serves many observations, and an idle relay commits
- * each at once. It needs no timer, because a commit is always requested while anything waits.
+ * Group commit: the observations that arrive during one commit form the next batch. So one sync to disk serves many observations, while an idle
+ * relay commits each at once. No timer is needed, because a commit is always requested while anything waits.
  */
 export function createGroupCommit(ports: GroupCommitPorts, options: GroupCommitOptions): Recorder {
   const { queue } = ports
@@ -71,7 +71,7 @@ export function createGroupCommit(ports: GroupCommitPorts, options: GroupCommitO
     isBusy: () => pending() > 0,
     submit(refused) {
       const sinceMs = ports.monotonic()
-      // Nothing is overwritten: a batch is retried only while nothing waits (`isBusy`).
+      // This overwrites nothing, because a batch is retried only while nothing waits (`isBusy`).
       lines.waiting = refused.map((incoming) => ({ incoming, sinceMs, resolve: ignore, reject: ignore }))
       advance()
     },
@@ -88,7 +88,7 @@ export function createGroupCommit(ports: GroupCommitPorts, options: GroupCommitO
     const senders = lines.put.slice(0, committed.taken)
     lines.put = lines.put.slice(committed.taken)
     refuseStale(lines, ports.monotonic() - options.patienceMs)
-    // The next commit is requested first, because answering the senders of this one takes time.
+    // Request the next commit first, because answering the senders of this one takes time.
     advance()
     if ('report' in committed) succeed(senders, committed.report)
     else fail(senders, committed.error)
@@ -130,7 +130,7 @@ export function createGroupCommit(ports: GroupCommitPorts, options: GroupCommitO
   }
 }
 
-/** Moves as many as there is room for and returns how many. */
+/** Moves as many observations into the queue as there is room for, and returns their number. */
 function moveTo(queue: CommitQueue, { waiting, put }: Lines, max: number): number {
   let moved = 0
   for (; put.length < max; moved++) {
@@ -141,7 +141,7 @@ function moveTo(queue: CommitQueue, { waiting, put }: Lines, max: number): numbe
   return moved
 }
 
-/** Refuses observations that have waited since before `beforeMs`. Those in the queue are recorded anyway. */
+/** Refuses observations that have waited since before `beforeMs`. The ones in the queue are recorded all the same. */
 function refuseStale(lines: Lines, beforeMs: number): void {
   const isStale = ({ sinceMs }: Waiting) => sinceMs < beforeMs
   if (!lines.put.some(isStale) && !lines.waiting.some(isStale)) return
@@ -168,14 +168,14 @@ function createFailureReport(report: (error: unknown) => void) {
 
 interface RetryPorts {
   mayRetry(): boolean
-  /** Whether other observations wait, whose commit will show whether the store works. */
+  /** Whether other observations wait. Their commit will show whether the store works. */
   isBusy(): boolean
   submit(refused: readonly Incoming[]): void
 }
 
 /**
- * Retries the last failed batch. Its senders may stay away while the relay is not ready, and then nothing would show that the store works
- * again. What they send later is a duplicate.
+ * Retries the last failed batch. While the relay is not ready its senders may stay away, and without their pushes nothing else would show
+ * that the store works again. If they send the same pushes later, those are duplicates.
  */
 function createRetry(later: (work: () => void, ms: number) => void, ports: RetryPorts) {
   let refused: readonly Incoming[] = []

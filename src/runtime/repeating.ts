@@ -1,4 +1,4 @@
-/** Repeats work until stopped, `everyMs` after the last time has ended. The work must not fail. */
+/** Repeats work until stopped, each time `everyMs` after the last run has ended. The work must not fail. */
 export function startRepeating(work: () => Promise<void>, everyMs: number): { readonly stop: () => void } {
   let timer: NodeJS.Timeout | undefined
   let stopped = false

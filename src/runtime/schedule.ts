@@ -1,12 +1,12 @@
 import cron from 'node-cron'
 
 const SECOND_MS = 1000
-/** How far back to look when a tick was late or the clock was set forward. */
+/** How many seconds to look back when a tick was late or the clock was set forward. */
 const LATE_SECONDS_MAX = 60
 
 /**
- * Wakes a worker by a cron expression (UTC). It checks every second whether that second matches. Computing the next time ahead would stall
- * when the clock is set back, and step through every minute when it is set forward by years.
+ * Wakes a worker by a cron expression (UTC). It checks every second whether that second matches. A computed next time would be wrong after
+ * the clock is set back, and slow to find after it is set forward by years.
  */
 export function startSchedule(expression: string, wake: () => void, now: () => number): { stop(): Promise<void> } {
   // The task is never started; it only matches the expression.

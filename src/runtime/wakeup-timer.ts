@@ -1,13 +1,13 @@
 export interface WakeupTimer {
-  /** Fires at a wall-clock time (epoch milliseconds), at once if it has passed. An earlier time that was set stands. */
+  /** Fires at a wall-clock time (epoch milliseconds), at once if it has passed. If an earlier time is already set, that one stays. */
   set(atMs: number): void
   cancel(): void
 }
 
-/** The longest single timer; a later time is reached in steps. */
+/** The longest single timer. A later time is reached in steps, so that setting the clock delays it by at most a minute. */
 const TIMER_MS_MAX = 60_000
 
-/** One timer for the earliest of many times. It checks the clock at least once a minute, so that setting the clock does not delay it. */
+/** One timer for the earliest of many times. */
 export function createWakeupTimer(ring: () => void, now: () => number): WakeupTimer {
   let setForMs: number | null = null
   let timer: NodeJS.Timeout | null = null

@@ -2,15 +2,15 @@
 export type PassResult = 'busy' | 'idle'
 
 export interface Worker {
-  /** Starts a pass, or one more after the current one. */
+  /** Starts a pass, or another after the current one. */
   wake(): void
-  /** Resolves when it has nothing to do: at once, or after the passes under way. */
+  /** Resolves when the worker has nothing to do: at once, or after the current passes. */
   rests(): Promise<void>
   /** Resolves when the current pass has ended; no other starts. */
   stop(): Promise<void>
 }
 
-/** A generic loop: once woken, it runs passes until one is idle. A failed pass rests like an idle one. */
+/** Once woken, runs passes until one is idle. A failed pass counts as idle. */
 export function startWorker(pass: () => Promise<PassResult>, onFailure: (error: unknown) => void): Worker {
   let woken = false
   let stopped = false
@@ -31,7 +31,7 @@ export function startWorker(pass: () => Promise<PassResult>, onFailure: (error: 
   return {
     wake() {
       woken = true
-      // Deferred, so that a pass that wakes its own worker finds it running.
+      // Start in the next microtask, so that a pass that wakes its own worker finds `running` set.
       if (!stopped) running ??= Promise.resolve().then(run)
     },
     async rests() {

@@ -77,7 +77,7 @@ export async function openReplicas(url: string, shared: SharedWithStore, config:
   let clock: ServerClock | null = null
   const onServerTime = (sample: TimeSample) => {
     clock ??= createServerClock(systemClock.monotonic, sample)
-    clock.follow(sample)
+    clock.adjust(sample)
   }
   const ports = { table, clock: systemClock, log, onServerTime }
   const membership = await joinReplicas(ports, { ...REPLICA, ttlMs: TTL_MS }, replicaConfigOf(config)).catch(async (error: unknown) => {

@@ -37,7 +37,7 @@ test('the time is off by no more than the quickest answer took', () => {
       for (const { thereMs, backMs } of trips) {
         const sample = server.ask(thereMs, backMs)
         clock ??= createServerClock(server.monotonic, sample)
-        clock.follow(sample)
+        clock.adjust(sample)
         quickestMs = Math.min(quickestMs, thereMs + backMs)
         server.pass(restMs)
         expect(Math.abs(clock.now() - server.time())).toBeLessThanOrEqual(quickestMs + 2)
@@ -56,7 +56,7 @@ test('answers that take longer than before move nothing: what was known is withi
     [60_000, 3],
     [400, 400],
   ] as const) {
-    clock.follow(server.ask(thereMs, backMs))
+    clock.adjust(server.ask(thereMs, backMs))
     expect(Math.abs(clock.now() - server.monotonic() - known)).toBeLessThanOrEqual(1)
   }
 })
@@ -65,7 +65,7 @@ test.each([600_000, -600_000, 5000, -5000])('a server whose clock is set by %i m
   const server = openServer(NOON)
   const clock = createServerClock(server.monotonic, server.ask(1, 1))
   server.step(stepMs)
-  clock.follow(server.ask(2, 3))
+  clock.adjust(server.ask(2, 3))
   expect(Math.abs(clock.now() - server.time())).toBeLessThanOrEqual(6)
 })
 

@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline'
 
 /** A file to open on trial. */
 export interface Trial {
-  /** How messages name it, for example the setting that names it. */
+  /** How error messages call the file, for example by the setting that names it. */
   readonly what: string
   readonly path: string
 }
@@ -17,21 +17,22 @@ export interface TryOpeningOptions {
   readonly command?: readonly string[]
 }
 
-/** Files to open together. Those of one group are asked for when all before it have opened, because one file may name others. */
+/** Returns files to open together. It is called when all earlier groups have opened, because one file may name others. */
 export type TrialGroup = () => readonly Trial[]
 
-/** How long a file may take to open at a start, or before a move. */
+/** How long a file may take to open when the relay starts, or before a move. */
 export const OPENING_MS = 10_000
-/** How long the program may take to begin, on a machine that does much else. */
+/** How long the program may take to start, even on a busy machine. */
 const BEGINNING_MS = 30_000
 
-/** Opens what is a regular file, one after the other, and says before each which it is, by number. A shell, because it starts in a few milliseconds. */
+/** Prints each file's number, then opens it if it is a regular file. It is a shell script, because a shell starts in a few milliseconds. */
 const OPEN_EACH = 'n=0; for file do echo $n; if [ -f "$file" ]; then true < "$file"; fi; n=$((n + 1)); done 2>/dev/null'
 
 /**
- * Opens files in a process of its own, which is killed if it does not end in time. In this process a file that does not open, as on a network disk whose server
- * is gone, would hold a thread for ever: neither that thread nor the process could be ended. Rejects only if a file did not open in time, with an error that
- * names it. What is missing, or may not be opened, is no matter of this: whoever needs it says so better.
+ * Opens files in a separate process, which is killed if it does not end in time. A file on a network disk whose server is gone may never
+ * open. In this process it would hold a thread for ever, and neither that thread nor the process could be ended. Rejects only if a file did
+ * not open in time, with an error that names it. It ignores files that are missing or not readable, because the code that needs them reports
+ * that better.
  */
 export async function tryOpening(groups: readonly TrialGroup[], options: TryOpeningOptions): Promise<void> {
   for (const group of groups) {
@@ -59,7 +60,7 @@ async function openEach(
     clearTimeout(timer)
     timer = setTimeout(late, deadlineMs)
   })
-  // A machine that has no such program may still be able to open files.
+  // If the machine lacks the program, go on: the files may still open.
   child.once('error', () => resolve())
   child.once('exit', () => resolve())
   const abort = () => reject(new Error('the relay is stopping'))
@@ -70,7 +71,7 @@ async function openEach(
   } finally {
     clearTimeout(timer)
     signal?.removeEventListener('abort', abort)
-    // One that the system cannot end either is left behind.
+    // A process that hangs in a system call cannot be killed, so do not wait for it.
     child.kill('SIGKILL')
     child.stdout.destroy()
     child.unref()

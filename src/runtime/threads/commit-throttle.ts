@@ -1,21 +1,21 @@
-/** Only waited on with a timeout, because event-loop timers have a resolution of a millisecond. */
+/** Nothing ever changes this: waiting on it with a timeout is a pause that is more precise than the event loop's milliseconds. */
 const NEVER = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
 
-/** How long a busy moment is remembered: under full load many wait at every commit, and a commit takes some milliseconds. */
+/** How long after a busy moment the throttle counts as busy. Under full load every commit is one, and commits are a few milliseconds apart. */
 const BUSY_MS = 20
 
 export interface CommitThrottle {
   /** Call before each commit: blocks the thread until it may begin, unless many observations are waiting. */
   keep(waiting: number): void
-  /** Call with the size of the batch when the commit begins. */
+  /** Call when the commit begins, with the size of its batch. */
   begins(size: number): void
-  /** Whether many were waiting recently. */
+  /** Whether many observations were waiting recently. */
   isBusy(): boolean
 }
 
 /**
- * Spaces commits while few observations wait, because a commit costs as much as recording several of them; meanwhile other threads have the
- * processor. A commit after one with a single observation, and one with many waiting, begins at once.
+ * Spaces commits while few observations wait, because a commit costs as much as recording several of them, and leaves the processor to other
+ * threads meanwhile. If many wait, or if the last commit had a single observation, the next begins at once.
  */
 export function createCommitThrottle(
   { everyMs, many }: { readonly everyMs: number; readonly many: number },

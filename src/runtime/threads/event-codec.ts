@@ -3,7 +3,7 @@ import type { QuarantineReason } from '../../domain/history/observation.ts'
 import type { ParsedEvent } from '../../domain/ingest/inbox.ts'
 
 /**
- * A parsed event in transit. The content of most events was sent before, so it is sent once and then only by its number:
+ * A parsed event on its way to another thread. Most events repeat a content, so a content is sent once, and then only its number:
  *
  *   the first with some content    text: '2026-03-01T10:00:00.000Z\n1001\n{"status":...}'    content: -2, which means: call this content 0
  *   the next with the same         text: '2026-03-01T10:05:00.000Z\n1002\n'                  content: 0
@@ -11,35 +11,35 @@ import type { ParsedEvent } from '../../domain/ingest/inbox.ts'
  */
 export interface EncodedPush {
   /**
-   * Instant with, if any, the number of dropped texts, then ids and, unless its number is known, content; for a body that is no event, an
-   * empty line and the reason.
+   * One line with the instant and the number of dropped texts, if any; one line with the ids; then the content, if its number is not known. If
+   * the body is no event: an empty line, then the reason.
    */
   readonly text: string
-  /** 0 or more: the number of a content sent before. `NOT_KEPT`: the content has none. Lower: a mark for its new number, see `numberOf`. */
+  /** 0 or more: the number of a content sent before. `NOT_KEPT`: the content gets no number. Lower: its new number, see `numberOf`. */
   readonly content: number
 }
 
-/** How many contents have a number, the same on both sides, because most events repeat known contents. After that the oldest number is reused. */
+/** How many contents have a number. Both sides count alike; when all numbers are used, the oldest is reused. */
 const NUMBERS = 4096
 /** Longer contents are sent in full each time. */
 const CONTENT_CHARS_MAX = 2048
 const NOT_KEPT = -1
 
-/** From a new number to its mark, and back: 0 and -2, 1 and -3, and so on. */
+/** Turns a new number into its mark, or back: 0 and -2, 1 and -3, and so on. */
 const numberOf = (mark: number): number => -2 - mark
 
 export interface EventEncoder {
   encode(reading: ParsedEvent): EncodedPush
-  /** Call when the last encoded event is on its way; events arrive in the order they were sent. */
+  /** Call when the last encoded event has been sent. Without that call, the other side does not know its content. */
   sent(): void
 }
 
-/** Line feeds and spaces can separate the parts, because no instant or identifier contains them, and the content is JSON on one line. */
+/** Line feeds and spaces can separate the parts, because instants and identifiers contain neither, and the content is JSON on one line. */
 export function createEventEncoder(): EventEncoder {
   const numbers = new Map<string, number>()
   const contents: string[] = []
   let next = 0
-  /** The content that `sent` gives the next number to. */
+  /** The content that gets the next number when `sent` is called. */
   let unsent: string | null = null
   return {
     encode(reading) {
@@ -72,7 +72,7 @@ interface KnownContent {
   readonly decoded: Content
 }
 
-/** Decodes everything that `createEventEncoder` encoded, in order. `atMs`: the time in the text of the instant. */
+/** Decodes all events that one encoder encoded, in the same order. `atMs`: the time of the event's instant, epoch milliseconds. */
 export function createEventDecoder(): (encoded: EncodedPush, atMs: number) => ParsedEvent {
   const known: KnownContent[] = []
   const read = (json: string, content: number): KnownContent => {
@@ -82,7 +82,7 @@ export function createEventDecoder(): (encoded: EncodedPush, atMs: number) => Pa
   }
   return ({ text, content: number }, atMs) => {
     const idsFrom = text.indexOf('\n') + 1
-    // Only the encoder writes this text.
+    // The encoder wrote this text, so the reason is a valid one.
     if (idsFrom === 1) return { ok: false, reason: text.slice(idsFrom) as QuarantineReason }
     const idsEnd = text.indexOf('\n', idsFrom)
     const trackingIds = text.slice(idsFrom, idsEnd).split(' ')

@@ -2,18 +2,18 @@ import type { IncomingPush } from '../../domain/ingest/inbox.ts'
 import { createEventDecoder, createEventEncoder } from './event-codec.ts'
 
 /**
- * A single-producer, single-consumer ring buffer that carries pushes to the writer's thread in shared memory, without messages. A plain value,
- * so that it can be passed to a thread.
+ * A single-producer, single-consumer ring buffer that hands pushes to the writer's thread in shared memory, without messages. It is a plain
+ * value, so that it can be passed to a thread.
  */
 export interface RingBuffer {
-  /** Entries in sequence, each a whole number of words: head, body, content encoding, and the encoded event. */
+  /** Entries in sequence, each a whole number of 8-byte words: head, body, content encoding, and the encoded event. */
   readonly memory: SharedArrayBuffer
   /** Read position, write position, number of reads, and number of entries put. */
   readonly state: Int32Array
 }
 
-/** Instead of a body's length: this entry only keeps the place of an observation that comes by message. */
-const ELSEWHERE = -1
+/** Instead of a body's length: the entry stands for an observation that comes by message. */
+const BY_MESSAGE = -1
 /** Instead of a body's length: the next entry is at the start of the memory. */
 const TURN = -2
 /** Instead of a content encoding's length: there is none. */
@@ -22,19 +22,19 @@ const NONE = -1
 const TAKEN_TO = 0
 const PUT_TO = 1
 const READS = 2
-/** Wraps at 32 bits, as the number of reads does. */
+/** This count and the number of reads wrap at 32 bits. */
 const PUTS = 3
 
 const WORD = 8
-/** Positions of the head's 32-bit numbers. */
+/** Positions in the head, in 32-bit numbers. */
 const BODY_BYTES = 0
 const ENCODING_BYTES = 1
 const TEXT_BYTES = 2
 const KEY_INDEX = 3
-/** Positions of its 64-bit numbers. */
+/** Positions in the head, in 64-bit numbers. */
 const RECEIVED_AT = 2
 const EVENT_AT = 3
-/** A 32-bit number after those. */
+/** Another position in 32-bit numbers, after the 64-bit ones. */
 const CONTENT = 8
 const HEAD_BYTES = 5 * WORD
 
@@ -48,8 +48,8 @@ export function createRingBuffer(bytes: number): RingBuffer {
 export interface RingProducer {
   /** False: there is no room now. */
   put(push: IncomingPush): boolean
-  /** Keeps the place of an observation that comes by message. */
-  putElsewhere(): boolean
+  /** Puts an entry that stands for an observation that comes by message, so that it keeps its order. False: there is no room now. */
+  putByMessage(): boolean
   /** The number of reads so far; wraps at 32 bits. */
   reads(): number
 }
@@ -59,7 +59,7 @@ export function openProducer({ memory, state }: RingBuffer): RingProducer {
   const { bytes, numbers, times } = viewOf(memory)
   const encoder = createEventEncoder()
 
-  /** Where an entry of this size may begin; null: nowhere now. The buffer is never filled entirely, because that would read as empty. */
+  /** Where an entry of this size may begin; null: there is no room now. The buffer is never filled entirely, because that would read as empty. */
   function room(wanted: number): number | null {
     const from = Atomics.load(state, TAKEN_TO)
     const to = Atomics.load(state, PUT_TO)
@@ -98,10 +98,10 @@ export function openProducer({ memory, state }: RingBuffer): RingProducer {
       encoder.sent()
       return true
     },
-    putElsewhere() {
+    putByMessage() {
       const at = room(WORD)
       if (at === null) return false
-      numbers[at / 4 + BODY_BYTES] = ELSEWHERE
+      numbers[at / 4 + BODY_BYTES] = BY_MESSAGE
       publish(at + WORD)
       return true
     },
@@ -110,20 +110,20 @@ export function openProducer({ memory, state }: RingBuffer): RingProducer {
 }
 
 export interface RingConsumer<Other> {
-  /** The number of entries that were put and not taken yet. */
+  /** The number of entries that were put but not taken yet. */
   count(): number
   /** Takes at most `most` entries, in order. Their bytes are copies. */
   take(most: number): (IncomingPush | Other)[]
 }
 
-/** The consumer's side. `elsewhere` returns the next observation that came by message; undefined: it has not arrived, so reading stops there. */
-export function openConsumer<Other>({ memory, state }: RingBuffer, elsewhere: () => Other | undefined): RingConsumer<Other> {
+/** The consumer's side. `nextMessage` returns the next observation that came by message; undefined: it has not arrived, so reading stops there. */
+export function openConsumer<Other>({ memory, state }: RingBuffer, nextMessage: () => Other | undefined): RingConsumer<Other> {
   const { bytes, numbers, times } = viewOf(memory)
   const decodeEvent = createEventDecoder()
   let takenSoFar = 0
 
-  const number = (at: number, place: number) => numbers[at / 4 + place] ?? 0
-  const time = (at: number, place: number) => times[at / WORD + place] ?? 0
+  const number = (at: number, position: number) => numbers[at / 4 + position] ?? 0
+  const time = (at: number, position: number) => times[at / WORD + position] ?? 0
   const sizeOf = (at: number) =>
     wholeWords(HEAD_BYTES + number(at, BODY_BYTES) + Math.max(0, number(at, ENCODING_BYTES)) + number(at, TEXT_BYTES))
 
@@ -145,7 +145,7 @@ export function openConsumer<Other>({ memory, state }: RingBuffer, elsewhere: ()
   return {
     count: () => (Atomics.load(state, PUTS) - takenSoFar) | 0,
     take(most) {
-      // Counted before reading: a producer that sees no read since its put knows that the entry will be found.
+      // Count before reading: if the producer sees no new read after its put, the next read will find the entry.
       Atomics.add(state, READS, 1)
       const to = Atomics.load(state, PUT_TO)
       const taken: (IncomingPush | Other)[] = []
@@ -156,10 +156,10 @@ export function openConsumer<Other>({ memory, state }: RingBuffer, elsewhere: ()
           at = 0
           continue
         }
-        const other = first === ELSEWHERE ? elsewhere() : read(at)
+        const other = first === BY_MESSAGE ? nextMessage() : read(at)
         if (other === undefined) break
         taken.push(other)
-        at += first === ELSEWHERE ? WORD : sizeOf(at)
+        at += first === BY_MESSAGE ? WORD : sizeOf(at)
         if (at === memory.byteLength) at = 0
       }
       Atomics.store(state, TAKEN_TO, at)

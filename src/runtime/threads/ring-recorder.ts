@@ -4,31 +4,31 @@ import type { CommitThrottle } from './commit-throttle.ts'
 import { openConsumer, openProducer, type RingBuffer, type RingConsumer } from './ring-buffer.ts'
 import { asError } from './thread.ts'
 
-/** What the writer's thread offers to the others: observations come through a ring buffer, and their outcomes go back as messages. */
+/** The calls that the writer's thread serves for another. Observations come through a ring buffer; their outcomes go back as messages. */
 export interface RingVerbs {
-  /** Records what is in the ring when its turn comes. */
+  /** Records the observations in the ring when its turn comes. */
   commit(): Promise<Committed>
-  /** Delivers an observation that has only its place in the ring. */
+  /** Delivers an observation whose entry in the ring only stands for it. */
   bring(incoming: Incoming): Promise<void>
 }
 
 export interface WriterQueueOptions {
-  /** Larger bodies go by message, because an entry must fit into half of the ring. */
+  /** Larger bodies are sent by message, because an entry must fit into half of the ring. */
   readonly bodyBytesMax: number
   readonly drainReplies?: () => void
 }
 
-/** A queue that the writer's thread records. */
+/** A queue whose observations the writer's thread records. */
 export function queueOnWriter(ring: RingBuffer, verbs: RingVerbs, { bodyBytesMax, drainReplies }: WriterQueueOptions): CommitQueue {
   const producer = openProducer(ring)
-  // How many reads there will have been when the last requested commit has begun: each begins with one read. Wraps as they do.
+  // Each commit begins with one read. When the producer counts this many reads, the last requested commit has begun. Wraps at 32 bits.
   let readsAwaited = 0
   return {
     ...(drainReplies === undefined ? {} : { drainReplies }),
     put(incoming) {
       if (incoming.kind === 'push' && incoming.body.byteLength <= bodyBytesMax) return producer.put(incoming)
-      if (!producer.putElsewhere()) return false
-      // If the thread is gone, the commit fails too and reports it.
+      if (!producer.putByMessage()) return false
+      // If the thread is gone, the commit fails too, and reports it.
       verbs.bring(incoming).catch(() => {})
       return true
     },
@@ -38,7 +38,7 @@ export function queueOnWriter(ring: RingBuffer, verbs: RingVerbs, { bodyBytesMax
       try {
         return await verbs.commit()
       } catch (error) {
-        // The call failed, so none of the requested commits may come.
+        // The thread is gone, so the requested commits may never begin: stop waiting for them.
         readsAwaited = producer.reads()
         throw error
       }
@@ -53,7 +53,7 @@ export interface RingServicePorts {
   readonly batchMax: number
 }
 
-/** The writer's end: makes the verbs for each ring. The throttle counts what waits in all rings. */
+/** The writer's side: serves each ring. The throttle counts the observations that wait in all rings. */
 export function createRingService({ record, throttle, batchMax }: RingServicePorts): (ring: RingBuffer) => RingVerbs {
   const consumers: RingConsumer<Incoming>[] = []
   const waiting = () => consumers.reduce((sum, consumer) => sum + consumer.count(), 0)

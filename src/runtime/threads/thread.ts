@@ -1,7 +1,7 @@
 import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from 'node:worker_threads'
 import { systemCode } from '../../domain/errors.ts'
 
-/** Asynchronous functions with plain data in and out. */
+/** Asynchronous functions whose arguments and results are plain data, so that they can be called over a thread. */
 type Verbs<V> = { readonly [Name in keyof V]: (...args: never[]) => Promise<unknown> }
 
 interface Call {
@@ -25,14 +25,14 @@ interface Pending {
 
 export interface Hosted<V> {
   readonly verbs: V
-  /** Resolves with the reason if the thread ends by itself. */
+  /** Resolves with the reason when the thread ends. */
   readonly died: Promise<unknown>
   /**
-   * Handles replies that have already arrived. They would also come as events, but behind everything else in this turn of the event loop, and
-   * the thread might idle meanwhile. Cheap if there is no reply.
+   * Handles replies that have already arrived. They would also come as events, but only after all other work in this turn of the event loop,
+   * and the thread might idle meanwhile. The call is cheap if there is no reply.
    */
   readonly drainReplies: () => void
-  /** Ends the thread, whatever it waits for. Calls in flight are rejected. */
+  /** Ends the thread without waiting for its work. Calls in flight are rejected. */
   readonly end: () => Promise<unknown>
 }
 
@@ -45,27 +45,27 @@ interface Line {
 export interface ThreadOptions {
   /** The thread's name in tools such as `top -H`. */
   readonly name: string
-  /** Its `workerData`. */
+  /** The thread's `workerData`. */
   readonly data: unknown
   /** The message ports in the data, which are transferred to the thread. */
   readonly ends?: readonly MessagePort[]
   /**
-   * Maximum size of the young generation, in MB; small for a thread whose objects live only for a message. If the process was started with
-   * `--max-semi-space-size`, as in the image, every thread gets three times that instead.
+   * Maximum size of the young generation, in MB; it can be small for a thread whose objects live only for one message. If the process was
+   * started with `--max-semi-space-size`, as in the image, every thread gets three times that value instead.
    */
   readonly youngMb: number
 }
 
 const threads = new Set<Worker>()
 
-/** Ends every thread that is hosted, answering or not; resolves when all have ended, which one that stands still in a system call never does. */
+/** Ends every hosted thread, and resolves when all have ended. It never resolves if a thread hangs in a system call. */
 export async function endThreads(): Promise<void> {
   await Promise.all([...threads].map((thread) => thread.terminate()))
 }
 
 /**
- * Hosts verbs on a new thread: `file` is a module that calls `serveVerbs<V>`. Resolves when the thread is ready and has named its verbs. Each call becomes
- * a message; replies come in the order in which the thread finishes.
+ * Hosts functions, the verbs, on a new thread. `file` is a module that calls `serveVerbs<V>`. Resolves when the thread is ready and has named
+ * its verbs. Each call is sent as a message; replies come in the order in which the thread finishes.
  */
 export async function hostOnThread<V extends Verbs<V>>(file: URL, { name, data, ends = [], youngMb }: ThreadOptions): Promise<Hosted<V>> {
   const worker = new Worker(file, {
@@ -92,7 +92,7 @@ export interface CalledThere<V> extends Pick<Hosted<V>, 'verbs' | 'drainReplies'
   close(): void
 }
 
-/** The same for verbs served at the other end of a channel, by a thread hosted elsewhere. */
+/** Calls verbs that an already running thread serves at the other end of a channel. */
 export async function callThere<V extends Verbs<V>>(port: MessagePort): Promise<CalledThere<V>> {
   const gone = new Promise<Error>((resolve) => port.once('close', () => resolve(new Error('the thread on the other end is gone'))))
   const names = await Promise.race([namesFrom(port), gone.then<never>((error) => Promise.reject(error))])
@@ -108,7 +108,7 @@ export async function callThere<V extends Verbs<V>>(port: MessagePort): Promise<
   }
 }
 
-/** The names of the verbs that the other end serves: its first message. */
+/** The other end's first message: the names of the verbs that it serves. */
 function namesFrom(end: Worker | MessagePort): Promise<readonly string[]> {
   return new Promise((resolve) => end.once('message', resolve))
 }
@@ -137,7 +137,7 @@ function openCalls<V extends Verbs<V>>(there: Worker | MessagePort, names: reado
     }
   }
   const fail = (error: unknown) => {
-    // Its last replies may still be in the channel.
+    // The last replies may still be in the channel.
     drainReplies()
     for (const { reject } of pending.values()) reject(error)
     pending.clear()
@@ -153,14 +153,14 @@ function openCalls<V extends Verbs<V>>(there: Worker | MessagePort, names: reado
   return { verbs, drainReplies, fail, close: () => port1.close() }
 }
 
-/** The buffers in an argument. They are transferred, not copied, so the sender must not use them again. */
+/** The buffers in an argument. They are transferred, not copied, so the caller must not use them again. */
 function buffersOf(value: unknown): readonly ArrayBuffer[] {
   return typeof value === 'object' && value !== null ? Object.values(value).filter((member) => member instanceof ArrayBuffer) : []
 }
 
 /**
- * The thread's end. A verb named `close` ends the thread after its reply. Calls begin at the end of a turn of the event loop; otherwise Node
- * would empty one channel before it looks at the next, and a busy channel would starve the others.
+ * The thread's end. A verb named `close` ends the thread after its reply. Each call begins at the end of a turn of the event loop, because Node
+ * empties one channel before it looks at the next, and a busy channel would starve the others.
  */
 export function serveVerbs<V extends Verbs<V>>(port: MessagePort, verbs: V): void {
   const byName = new Map<string, (...args: never[]) => Promise<unknown>>(Object.entries(verbs))
@@ -184,7 +184,7 @@ export function serveVerbs<V extends Verbs<V>>(port: MessagePort, verbs: V): voi
   port.postMessage([...byName.keys()])
 }
 
-/** Makes an error ready for sending. Its code, which distinguishes a full disk from a bug, also goes into the message for those who only print that. */
+/** Makes an error ready for sending. Its code, such as that of a full disk, also goes into the message, because a copy of an error has no code. */
 export function asError(error: unknown): Error {
   if (!(error instanceof Error)) return new Error(String(error))
   const code = 'code' in error && typeof error.code === 'string' ? `${error.code}: ` : ''

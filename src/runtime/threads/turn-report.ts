@@ -1,17 +1,20 @@
 /** Collects what happens on a thread until another thread asks for it. */
 export interface TurnReport<Report> {
-  /** Call when something has happened. `isAwaited`: somebody acts on it, so that it cannot wait for the interval. */
+  /** Call when something has happened. `isAwaited`: another thread waits for it, so it must not wait for the interval. */
   changed(isAwaited: boolean): void
-  /** Resolves with what has not been reported, once there is something. Only one caller may wait at a time. */
+  /** Resolves with a report as soon as something has happened since the last one. Only one caller may wait at a time. */
   next(): Promise<Report>
   /** Reports at once if something has happened and a caller waits. */
   flush(): void
 }
 
-/** What nobody awaits is reported this often, because every report wakes another thread. */
+/** Changes that nobody awaits are reported only this often, because every report wakes another thread. */
 const INTERVAL_MS = 20
 
-/** Reports at the end of a turn of the event loop what is awaited, with all that was not. `gather` returns what has happened since its last call. */
+/**
+ * Reports an awaited change at the end of the turn of the event loop, together with all other changes. `gather` returns what has happened
+ * since its last call.
+ */
 export function createTurnReport<Report>(gather: () => Report): TurnReport<Report> {
   let asked: ((report: Report) => void) | null = null
   let hasChanged = false

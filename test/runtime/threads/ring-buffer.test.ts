@@ -33,7 +33,7 @@ test('gives what was put, unchanged and in its order, however often it goes roun
       for (const [at, one] of steps.entries()) {
         if ('take' in one) check(one.take)
         else if (one.put !== 'elsewhere' && inlet.put(one.put)) expected.push(one.put)
-        else if (one.put === 'elsewhere' && inlet.putElsewhere()) {
+        else if (one.put === 'elsewhere' && inlet.putByMessage()) {
           elsewhere.push(String(at))
           expected.push(String(at))
         } else expect(expected, 'only what is not empty can be full').not.toEqual([])
@@ -77,7 +77,7 @@ test('what comes by another way is waited for, and nothing overtakes it', () => 
   const elsewhere: string[] = []
   const outlet = openConsumer(ring, () => elsewhere.shift())
   inlet.put(event('before'))
-  inlet.putElsewhere()
+  inlet.putByMessage()
   inlet.put(event('after'))
   expect(outlet.take(9)).toEqual([event('before')])
   expect(outlet.take(9)).toEqual([])
