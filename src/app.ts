@@ -45,7 +45,6 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
   closing.add(() => digest.end(), 'serving')
   const storage = await openStorage(config, log, closing, options.threads)
   const { receiver, reads, write } = storage
-  const { died: writerDied, drainReplies } = storage.writer
   const tallies = openTallies(storage, closing, log)
   const dispatch = createDispatchSignal()
   const { keys, keyFile } = atRestKeys(config, storage.path)
@@ -63,7 +62,7 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
 
   await endpointKeys.check()
   const ownPorts: number[] = []
-  const sending = { vault: endpointKeys.vault, meter, log, drainReplies, ownPorts: () => ownPorts, onReprocessed: recording.reprocessed }
+  const sending = { vault: endpointKeys.vault, meter, log, ownPorts: () => ownPorts, onReprocessed: recording.reprocessed }
   const delivery = await openDelivery(config, { ...storage, ...sending })
   closing.add(() => delivery.stop())
   dispatch.follow(delivery)
@@ -115,7 +114,8 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
     publicUrl: publicServer.url,
     internalUrl: internalServer.url,
     store: storage.path,
-    died: Promise.race([writerDied, receiver.died]),
+    // Without threads there is nothing that could end before the process does.
+    died: storage.threads?.died ?? new Promise(() => undefined),
     ...reloads,
     async endWriting() {
       await closing.closeWorking()

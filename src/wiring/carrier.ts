@@ -8,7 +8,7 @@ import type { Log } from '../flow/ports.ts'
 import type { Storage } from './storage/opened-storage.ts'
 
 export interface CarrierPorts {
-  /** `shared`: what replicas share; null: this relay is alone, and goes on from the ledger of its last run. */
+  /** A relay that is alone with its store goes on from the ledger of its last run. */
   readonly storage: Pick<Storage, 'write' | 'clock' | 'shared'>
   readonly log: Log
   /** The one in the latest config. */
@@ -34,7 +34,7 @@ export async function openCarrier(
     memory,
     remember: (left) => write.rememberCarrier(left),
     password,
-    ...(shared === null ? {} : { shared: { ...shared, vault } }),
+    ...(shared === null ? {} : { shared: { ...shared.carrier, vault } }),
     onCall,
     clock,
     log,

@@ -1,4 +1,6 @@
+import type { Membership } from '../flow/admin/replicas/membership.ts'
 import { createTidyReplicas } from '../flow/admin/replicas/tidy-replicas.ts'
+import { createModelSharing, type ModelSharingPorts } from '../flow/polling/model-sharing.ts'
 import type { PushHealthMonitor } from '../flow/polling/push-health-monitor.ts'
 import type { Log } from '../flow/ports.ts'
 import { startRepeating } from '../runtime/repeating.ts'
@@ -6,8 +8,7 @@ import type { Closing } from './closing.ts'
 import type { Delivery } from './delivery/delivery.ts'
 import type { openPolling } from './polling.ts'
 import type { CommitSignal } from './recording.ts'
-import type { Replicas } from './replicas.ts'
-import type { Storage } from './storage/opened-storage.ts'
+import type { SharedStore } from './storage/opened-storage.ts'
 
 /** How often this replica leaves what it was taught. */
 const LEAVE_EVERY_MS = 1000
@@ -21,10 +22,10 @@ function lookAtEndpointsEvery(removeAfterMs: number): number {
   return Math.min(LOOK_AT_ENDPOINTS_MS_MAX, removeAfterMs / 10)
 }
 
-type SharedModel = NonNullable<Storage['model']>
+type DutiesOfShared = Pick<SharedStore, 'replicas' | 'clearMoves'> & Pick<ModelSharingPorts, 'model'>
 
 export interface DutiesPorts {
-  readonly storage: Pick<Storage, 'model' | 'clearMoves'> & { readonly replicas: Pick<Replicas, 'begin' | 'holds' | 'id' | 'list'> }
+  readonly storage: { readonly replicas: Pick<Membership, 'holds' | 'id' | 'list'>; readonly shared: DutiesOfShared | null }
   readonly commitSignal: Pick<CommitSignal, 'follow'>
   readonly delivery: Pick<Delivery, 'wake' | 'review' | 'reviewAll' | 'drained' | 'lapsed' | 'restore' | 'removeUnnamed'>
   readonly polling: Pick<ReturnType<typeof openPolling>, 'taken' | 'giveUp'>
@@ -41,22 +42,30 @@ export interface DutiesPorts {
   readonly log: Log
 }
 
-/** Begins to take roles, and to act on what this replica and others commit. */
+/** Begins to act on what this replica commits and, if others share the store, to take roles and to act on what those commit. */
 export function beginDuties(ports: DutiesPorts): void {
-  const { storage, commitSignal, delivery, polling, tellFollowers, closing, log } = ports
-  const { replicas } = storage
+  const { storage, commitSignal, delivery, closing, log } = ports
   commitSignal.follow({
     committed: (_source, { joined, queued }) => (joined ? delivery.review() : queued ? delivery.wake() : undefined),
     failed: () => undefined,
   })
-  const tidy = createTidyReplicas({ ...storage, delivery, log })
   const watching = startRepeating(
     () =>
       delivery.removeUnnamed().catch((err: unknown) => log.warn({ err }, 'cannot look at the endpoints of configs; the relay tries again')),
     lookAtEndpointsEvery(ports.removeAfterMs),
   )
   closing.add(() => watching.stop())
-  if (storage.model !== null) shareModel(storage.model, ports)
+  if (storage.shared !== null) beginSharing(storage.shared, ports)
+}
+
+function beginSharing({ replicas, model, clearMoves }: DutiesOfShared, ports: DutiesPorts): void {
+  const { delivery, polling, pushes, tellFollowers, closing, log } = ports
+  const membership = ports.storage.replicas
+  const tidy = createTidyReplicas({ replicas: membership, clearMoves, delivery, log })
+  const sharing = createModelSharing({ model, isPoller: () => membership.holds('poller'), lookAtPushes: pushes.look, log })
+  for (const timer of [startRepeating(sharing.leave, LEAVE_EVERY_MS), startRepeating(sharing.follow, FOLLOW_EVERY_MS)])
+    closing.add(() => timer.stop())
+  closing.add(sharing.leave)
   replicas.begin(
     {
       taken(roles) {
@@ -82,24 +91,4 @@ export function beginDuties(ports: DutiesPorts): void {
       setBack: ports.forgetFeed,
     },
   )
-}
-
-/** Leaves what this replica learns for the poller, and takes up what the poller has learnt. */
-function shareModel(model: SharedModel, { storage: { replicas }, pushes, closing, log }: DutiesPorts): void {
-  const leave = () =>
-    model.leave().catch((err: unknown) => log.debug({ err }, 'cannot leave what was learnt for the poller; the relay tries again'))
-  const follow = async () => {
-    if (replicas.holds('poller')) return
-    await model.follow({ resume: false })
-    await pushes.look()
-  }
-  const timers = [
-    startRepeating(leave, LEAVE_EVERY_MS),
-    startRepeating(
-      () => follow().catch((err: unknown) => log.debug({ err }, 'cannot read the model of the carrier; the relay tries again')),
-      FOLLOW_EVERY_MS,
-    ),
-  ]
-  for (const timer of timers) closing.add(() => timer.stop())
-  closing.add(leave)
 }

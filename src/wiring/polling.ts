@@ -32,7 +32,7 @@ export interface PollingPorts {
 /** The poller, which sleeps until it is woken, and the part that adjusts its schedule when the clock is set. */
 export function openPolling(config: Config, ports: PollingPorts) {
   const { storage, carrier, log, closing } = ports
-  const { clock, disk, replicas, model } = storage
+  const { clock, disk, replicas, shared } = storage
   const underWay = createPollsUnderWay()
   const pass = openPass(config, ports, underWay)
   // A pass that fails because this replica does not hold the role any more is no failure.
@@ -67,7 +67,7 @@ export function openPolling(config: Config, ports: PollingPorts) {
     /** Resolves when nothing is under way and the next poller can go on. */
     async giveUp(): Promise<void> {
       await poller.rests()
-      await model?.handOver()
+      await shared?.model.handOver()
     },
     /** Goes on once a failing carrier has rested, however rarely the poller wakes. */
     async lookAtRest(): Promise<void> {
@@ -87,7 +87,8 @@ export function openPolling(config: Config, ports: PollingPorts) {
 /** What one pass of the poller needs. */
 function openPass(config: Config, ports: PollingPorts, underWay: PollsUnderWay) {
   const { storage, history, carrier, memory, pushes, wakeDispatcher, log } = ports
-  const { clock, write, disk, replicas, model } = storage
+  const { clock, write, disk, replicas } = storage
+  const model = storage.shared?.model ?? null
   const { quietHours } = config.poll
   const { concurrency } = config.upstream
   const isPoller = () => replicas.holds('poller')

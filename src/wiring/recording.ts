@@ -36,11 +36,11 @@ function createCommitSignal(): CommitSignal {
 }
 
 /** Records what polls bring to this thread; pushes are recorded from the receiver's. */
-export function openRecording(config: Config, { writer, disk }: Pick<Storage, 'writer' | 'disk'>, closing: Closing) {
+export function openRecording(config: Config, { queue, disk }: Pick<Storage, 'queue' | 'disk'>, closing: Closing) {
   const commitSignal = createCommitSignal()
   const groupCommit = createGroupCommit(
     {
-      queue: writer.queue,
+      queue,
       onCommitted: (report) => commitSignal.committed('polls', commitStatsOf(report)),
       monotonic: systemClock.monotonic,
       onFailed: (error) => commitSignal.failed('polls', error),

@@ -3,16 +3,15 @@ import { hostname } from 'node:os'
 import type { Config } from '../config/config.ts'
 import { revealAll } from '../config/secret.ts'
 import { OPERATOR_NAME } from '../domain/delivery/operator-event.ts'
-import { systemCode } from '../domain/errors.ts'
 import type { ReplicaConfig, TimeSample } from '../flow/admin/ports.ts'
 import { type Duties, joinReplicas, type Membership } from '../flow/admin/replicas/membership.ts'
+import { nameReplica, removePredecessors } from '../flow/admin/replicas/remove-predecessors.ts'
 import { createReplicaChanges, type ReplicaChangeListener } from '../flow/admin/replicas/replica-changes.ts'
-import { createSoleMembership } from '../flow/admin/replicas/sole-membership.ts'
 import type { LessonTable } from '../flow/polling/ports.ts'
 import type { Clock, Log } from '../flow/ports.ts'
-import type { ReadSide } from '../flow/read-side.ts'
 import { nameKey } from '../ops/vault.ts'
 import { VERSION } from '../package-files.ts'
+import { isRunning } from '../runtime/is-running.ts'
 import { startRepeating } from '../runtime/repeating.ts'
 import { createServerClock, type ServerClock } from '../runtime/server-clock.ts'
 import { systemClock } from '../runtime/system-clock.ts'
@@ -38,8 +37,10 @@ export interface Replicas extends Membership {
   leave(): Promise<void>
 }
 
+const PROCESS = { host: hostname(), pid: process.pid }
+
 /** This relay, as the others and operators see it. */
-export const REPLICA = { name: `${hostname()}/${process.pid}`, version: VERSION }
+export const REPLICA = { name: nameReplica(PROCESS), version: VERSION }
 
 /** What the others learn of the config. */
 export function replicaConfigOf({
@@ -85,7 +86,9 @@ export async function openReplicas(url: string, shared: SharedWithStore, config:
     throw error
   })
   if (clock === null) throw new Error('a replica joined without hearing the time of the server')
-  await removeGone(table, clock).catch((err: unknown) => log.debug({ err }, 'replicas that are gone could not be removed; they lapse'))
+  await removePredecessors({ table, clock, isRunning }, PROCESS).catch((err: unknown) =>
+    log.debug({ err }, 'replicas that are gone could not be removed; they lapse'),
+  )
   const renewing = startRepeating(membership.renew, RENEW_EVERY_MS)
   const lapsing = startRepeating(async () => membership.check(), LOOK_EVERY_MS)
   const looking: ReturnType<typeof startRepeating>[] = []
@@ -110,38 +113,5 @@ export async function openReplicas(url: string, shared: SharedWithStore, config:
         await table.close()
       },
     },
-  }
-}
-
-/**
- * After a kill, a relay that is started again on the same machine need not wait until the one before has lapsed. Should another machine have the
- * same name, a replica there is declared dead by mistake, and joins again within a second.
- */
-async function removeGone(table: ReturnType<typeof openReplicaTable>, clock: Clock): Promise<void> {
-  const beganMs = clock.now() - clock.monotonic()
-  for (const { id, name, startedAtMs } of await table.list()) {
-    const [host, pid] = name.split('/')
-    if (host !== hostname() || pid === undefined) continue
-    // In a container every start has the same number.
-    if (Number(pid) === process.pid ? startedAtMs < beganMs : !isRunning(Number(pid))) await table.remove(id)
-  }
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    return process.kill(pid, 0)
-  } catch (error) {
-    return systemCode(error) !== 'ESRCH'
-  }
-}
-
-/** The membership of a relay with a store that nobody shares. */
-export function soleReplica(config: Config, reads: Pick<ReadSide, 'listEndpoints'>, clock: Clock): Replicas {
-  return {
-    ...createSoleMembership({ reads, clock }, REPLICA, replicaConfigOf(config)),
-    id: () => 1,
-    begin: () => undefined,
-    isLive: () => true,
-    leave: async () => undefined,
   }
 }

@@ -9,7 +9,7 @@ export interface RunningRelay {
   readonly internalUrl: string
   /** Names the store in use. */
   readonly store: string
-  /** Resolves with the reason if the relay cannot go on: a thread has ended, or its lease on the database is lost. */
+  /** Resolves with the reason if the relay cannot go on: a thread has ended, or after a move no relay has taken over. */
   readonly died: Promise<unknown>
   /**
    * Applies the apps, webhook keys, carrier password, endpoints, delivery and operator of a reloaded config, and reads the files of certificates

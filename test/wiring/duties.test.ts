@@ -14,9 +14,12 @@ function begin() {
   onTestFinished(() => closing.closeAll())
   beginDuties({
     storage: {
-      model: null,
-      clearMoves: soon,
-      replicas: { id: () => 1, holds: () => false, list: async () => [], begin: (_duties, listener) => void listeners.push(listener) },
+      replicas: { id: () => 1, holds: () => false, list: async () => [] },
+      shared: {
+        model: { leave: soon, follow: soon },
+        clearMoves: soon,
+        replicas: { begin: (_duties, listener) => void listeners.push(listener) },
+      },
     },
     commitSignal: { follow: nothing },
     delivery: {

@@ -7,6 +7,7 @@ import type { DeliverySigner } from '../../domain/delivery/delivery-request.ts'
 import type { BatchReport } from '../../domain/history/recording.ts'
 import { createManageJobs, type ManageJobs } from '../../flow/admin/manage-jobs.ts'
 import type { Membership } from '../../flow/admin/replicas/membership.ts'
+import type { DispatcherPorts } from '../../flow/delivery/dispatching/dispatcher.ts'
 import { createEndpointSigners } from '../../flow/delivery/dispatching/endpoint-signers.ts'
 import { createManageDeliveries, type ManageDeliveries } from '../../flow/delivery/manage-deliveries.ts'
 import { createManageEndpoints, type ManageEndpoints } from '../../flow/delivery/manage-endpoints.ts'
@@ -50,7 +51,7 @@ export interface DeliveryPorts {
   /** This relay among those that share the store. */
   readonly replicas: Membership
   /** See `DispatcherPorts`. */
-  readonly drainReplies: () => void
+  readonly threads: NonNullable<DispatcherPorts['threads']> | null
   /** The ports the relay itself listens on, which no endpoint may have. */
   readonly ownPorts: () => readonly number[]
 }

@@ -1,11 +1,10 @@
 import { MessageChannel, type MessagePort } from 'node:worker_threads'
 import type { Config } from '../../config/config.ts'
-import type { Log } from '../../flow/ports.ts'
 import type { LogLine } from '../../ops/log.ts'
 import { createDiskSign, type DiskSign } from '../../runtime/disk-watch.ts'
 import type { RingBuffer } from '../../runtime/threads/ring-buffer.ts'
 import { type Hosted, hostOnThread } from '../../runtime/threads/thread.ts'
-import { type ReceiverNews, type ReceiveSettings, type ReceiveSide, receiveSettingsOf } from './receive-side.ts'
+import { type Receiver, type ReceiverNews, type ReceiveSettings, type ReceiveSide, receiveSettingsOf } from './receive-side.ts'
 
 /** Start data of the receiver's thread. */
 export interface ReceiverData {
@@ -23,13 +22,8 @@ export interface ReceiverOnThread extends ReceiveSide {
   close(): Promise<void>
 }
 
-export interface HostedReceiver {
+export interface HostedReceiver extends Receiver, Pick<Hosted<unknown>, 'died'> {
   readonly verbs: Omit<ReceiverOnThread, 'news'>
-  readonly died: Hosted<unknown>['died']
-  /** Shows the thread whether there is trouble with the disk. */
-  readonly diskSign: DiskSign
-  /** Starts forwarding the thread's reports and log lines. Call once. */
-  follow(tell: (news: ReceiverNews) => void, log: Log): void
 }
 
 /** Enough that a push in flight does not survive a scavenge; more makes nothing faster. */

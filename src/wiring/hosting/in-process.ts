@@ -12,10 +12,9 @@ import { openSharedCarrier } from '../../store/postgres/polling/shared-carrier.t
 import { postgres } from '../../store/postgres/postgres-engine.ts'
 import { watchServer } from '../../store/postgres/server-watch.ts'
 import { openReplicas, type Replicas } from '../replicas.ts'
-import type { Storage } from '../storage/opened-storage.ts'
+import type { SharedStore, Storage } from '../storage/opened-storage.ts'
 import { assembleWriteSide, openModel, writeRulesOf } from '../write-side.ts'
-import type { HostedReceiver } from './hosted-receiver.ts'
-import { openReceiveSide, receiveSettingsOf } from './receive-side.ts'
+import { openReceiveSide, type Receiver, receiveSettingsOf } from './receive-side.ts'
 
 /**
  * While one batch waits for the server, others are decided and sent. All replicas together commit one at a time, so more batches would only be smaller, and
@@ -23,8 +22,12 @@ import { openReceiveSide, receiveSettingsOf } from './receive-side.ts'
  */
 const BATCHES_AT_ONCE = 3
 
+interface HostedInProcess extends Omit<Storage, 'path' | 'disk' | 'endWriting' | 'threads'> {
+  readonly shared: SharedStore
+}
+
 /** Writing and receiving on this thread, for a store on a server: what takes long there happens in another process anyway. */
-export async function hostInProcess(config: Config, url: string, log: Log): Promise<Omit<Storage, 'path' | 'disk' | 'endWriting'>> {
+export async function hostInProcess(config: Config, url: string, log: Log): Promise<HostedInProcess> {
   const changes = createChangeTable()
   const changed = (parcelIds: readonly number[]) => tellChanged(changes, parcelIds)
   const watch = watchServer(url)
@@ -55,19 +58,17 @@ export async function hostInProcess(config: Config, url: string, log: Log): Prom
   }
   const batchesAtOnce = () => Math.ceil(BATCHES_AT_ONCE / joined.replicas.count())
   const { record: _record, close, ...verbs } = writes
-  const shared = openSharedCarrier(url, watch)
+  const { flights, close: closeShared, ...carrier } = openSharedCarrier(url, watch)
   return {
     clock,
     replicas,
-    model,
     changes,
-    shared,
+    shared: { carrier, flights, model, replicas, clearMoves: () => postgresMoves.clear(url, systemClock.now(), watch) },
     reads: postgres.openReadStore(url, watch, joined.replicas.isLive),
-    clearMoves: () => postgresMoves.clear(url, systemClock.now(), watch),
     write: {
       ...verbs,
       async close() {
-        await Promise.all([close(), shared.close()])
+        await Promise.all([close(), closeShared()])
         await joined.replicas.leave()
       },
       async reprocess(request) {
@@ -76,7 +77,7 @@ export async function hostInProcess(config: Config, url: string, log: Log): Prom
         return done
       },
     },
-    writer: { queue: queueInProcess(record, config.limits.batch), drainReplies: () => undefined, died: new Promise(() => undefined) },
+    queue: queueInProcess(record, config.limits.batch),
     receiver: hostReceiverInProcess(config, queueInProcess(record, config.limits.batch, batchesAtOnce), { clock, log }),
   }
 }
@@ -86,13 +87,12 @@ interface ReceiverPorts {
   readonly log: Log
 }
 
-function hostReceiverInProcess(config: Config, queue: ReturnType<typeof queueInProcess>, { clock, log }: ReceiverPorts): HostedReceiver {
+function hostReceiverInProcess(config: Config, queue: ReturnType<typeof queueInProcess>, { clock, log }: ReceiverPorts): Receiver {
   const diskSign = createDiskSign()
   const disk = { trouble: () => troubleOn(diskSign) }
   const { news, ...verbs } = openReceiveSide(receiveSettingsOf(config), { queue, disk, clock, log })
   return {
-    verbs: { ...verbs, close: async () => undefined },
-    died: new Promise(() => undefined),
+    verbs,
     diskSign,
     follow(tell) {
       const forward = async (): Promise<void> => {

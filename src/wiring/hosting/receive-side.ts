@@ -10,8 +10,7 @@ import { createPerMinute } from '../../http/server/per-minute.ts'
 import { createPublicListener } from '../../http/server/public.ts'
 import { createRawBodies } from '../../http/server/raw-body.ts'
 import type { CommitQueue } from '../../runtime/commit-queue.ts'
-import type { DiskWatch } from '../../runtime/disk-watch.ts'
-import { refuseInTrouble } from '../../runtime/disk-watch.ts'
+import { type DiskSign, type DiskWatch, refuseInTrouble } from '../../runtime/disk-watch.ts'
 import { boundsOf, createGroupCommit } from '../../runtime/group-commit.ts'
 import { createTurnReport } from '../../runtime/threads/turn-report.ts'
 import type { RenewTls } from '../certificates.ts'
@@ -61,6 +60,15 @@ export interface ReceiveSide {
   drained(): Promise<void>
   /** Accepts nothing new; resolves when everything in flight is on disk and answered, or the time is over. */
   stop(timeoutMs: number): Promise<void>
+}
+
+/** Receiving, as its host offers it to the rest of the relay. */
+export interface Receiver {
+  readonly verbs: Omit<ReceiveSide, 'news'>
+  /** Shows it whether there is trouble with the disk. */
+  readonly diskSign: DiskSign
+  /** Starts forwarding its reports, and the log lines if it has a thread. Call once. */
+  follow(tell: (news: ReceiverNews) => void, log: Log): void
 }
 
 export function receiveSettingsOf(config: Config): ReceiveSettings {

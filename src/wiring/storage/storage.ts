@@ -1,4 +1,5 @@
 import type { Config } from '../../config/config.ts'
+import { createSoleMembership } from '../../flow/admin/replicas/sole-membership.ts'
 import type { Log } from '../../flow/ports.ts'
 import { createDiskWatch, type DiskWatch, refuseWhenLost, showMoving, troubleOn, UNMEASURED } from '../../runtime/disk-watch.ts'
 import { systemClock } from '../../runtime/system-clock.ts'
@@ -11,7 +12,7 @@ import { permissionWarnings } from '../../store/sqlite/permissions.ts'
 import type { Closing } from '../closing.ts'
 import { hostInProcess } from '../hosting/in-process.ts'
 import { startThreads, type Threads } from '../hosting/threads.ts'
-import { soleReplica } from '../replicas.ts'
+import { REPLICA, replicaConfigOf } from '../replicas.ts'
 import type { Storage } from './opened-storage.ts'
 
 const REPORT_EVERY_MS = 10_000
@@ -55,8 +56,7 @@ async function openSqliteStorage(config: Config, given: string, { log, closing, 
   const receiver = await starting.receiver
   const path = followLinks(given)
   for (const warning of permissionWarnings(path)) log.warn({}, warning)
-  const clearMoves = () => sqliteMoves.clear(path, systemClock.now())
-  await clearMoves()
+  await sqliteMoves.clear(path, systemClock.now())
   const reads = sqlite.openReadStore(path)
   closing.add(() => reads.close(), 'serving')
   closing.add(() => receiver.verbs.close(), 'serving')
@@ -65,19 +65,17 @@ async function openSqliteStorage(config: Config, given: string, { log, closing, 
     { freeBytesMin: config.limits.freeSpaceBytesMin, logBytesWarn: LOG_BYTES_WARN },
   )
   await disk.check()
-  const replicas = soleReplica(config, reads, systemClock)
   return {
     clock: systemClock,
-    replicas,
-    model: null,
+    replicas: createSoleMembership({ reads, clock: systemClock }, REPLICA, replicaConfigOf(config)),
     changes,
-    writer,
+    queue: writer.queue,
     receiver,
+    threads: { drainReplies: writer.drainReplies, died: Promise.race([writer.died, receiver.died]) },
     path,
     reads,
     disk,
     write: refuseWhenLost(writer.verbs, disk),
-    clearMoves,
     shared: null,
     endWriting: createEndWriting(receiver, closeWriter),
   }
@@ -109,7 +107,7 @@ const NO_DISK: DiskWatch = {
 async function openPostgresStorage(config: Config, url: string, log: Log, closing: Closing): Promise<Storage> {
   const hosted = await hostInProcess(config, url, log)
   // Before anybody asks, if it ran here; otherwise the janitor does it when its replica is no longer seen.
-  await hosted
+  await hosted.shared
     .clearMoves()
     .catch((err: unknown) => log.warn({ err }, 'what a move that was killed has left could not be removed; the relay tries again'))
   const closeWriter = once(() => hosted.write.close())
@@ -118,6 +116,7 @@ async function openPostgresStorage(config: Config, url: string, log: Log, closin
   const disk = { ...NO_DISK, trouble: () => troubleOn(hosted.receiver.diskSign) }
   return {
     ...hosted,
+    threads: null,
     path: nameDatabase(url),
     disk,
     write: refuseWhenLost(hosted.write, disk),

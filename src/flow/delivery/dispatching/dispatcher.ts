@@ -21,7 +21,7 @@ export interface DispatcherPorts extends SendDeliveryPorts {
   /** Requests another pass, at once (null) or at a time of the wall clock, epoch milliseconds. */
   readonly wake: (atMs: number | null) => void
   /** Handles the writer's replies at once if it is on a thread: it idles until the next round is requested. */
-  readonly drainReplies?: () => void
+  readonly threads?: { readonly drainReplies: () => void } | null
   /** Resolves when pending network events have been handled. */
   readonly yieldToIo: () => Promise<void>
 }
@@ -76,7 +76,7 @@ export function createDispatcher(ports: DispatcherPorts, { relayId, claimsMax, .
   const requestRound = (isFirst: boolean, queue: EndpointQueue) => {
     if (queue.isRoundWorthwhile) ports.wake(null)
     else if (isFirst) times.wakeAfterWait()
-    ports.drainReplies?.()
+    ports.threads?.drainReplies()
   }
   const attempts = createDeliveryAttempts({
     ...ports,

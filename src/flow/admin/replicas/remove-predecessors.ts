@@ -1,0 +1,34 @@
+import type { Clock } from '../../ports.ts'
+import type { ReplicaTable } from '../ports.ts'
+
+/** The process of a replica. */
+export interface ReplicaProcess {
+  readonly host: string
+  readonly pid: number
+}
+
+export interface RemovePredecessorsPorts {
+  readonly table: Pick<ReplicaTable, 'list' | 'remove'>
+  readonly clock: Clock
+  /** Whether a process of this machine runs. */
+  readonly isRunning: (pid: number) => boolean
+}
+
+/** The name by which others and operators see a replica. */
+export function nameReplica({ host, pid }: ReplicaProcess): string {
+  return `${host}/${pid}`
+}
+
+/**
+ * Removes replicas of this machine whose process is gone, so that a relay that is started again after a kill need not wait until the one before has lapsed.
+ * Should another machine have the same name, a replica there is declared dead by mistake, and joins again within a second.
+ */
+export async function removePredecessors({ table, clock, isRunning }: RemovePredecessorsPorts, self: ReplicaProcess): Promise<void> {
+  const beganMs = clock.now() - clock.monotonic()
+  for (const { id, name, startedAtMs } of await table.list()) {
+    const [host, pid] = name.split('/')
+    if (host !== self.host || pid === undefined) continue
+    // In a container every start has the same number.
+    if (Number(pid) === self.pid ? startedAtMs < beganMs : !isRunning(Number(pid))) await table.remove(id)
+  }
+}

@@ -1,0 +1,33 @@
+import { expect, test } from 'vitest'
+import type { Replica } from '../../../../src/domain/admin/replica.ts'
+import { nameReplica, removePredecessors } from '../../../../src/flow/admin/replicas/remove-predecessors.ts'
+
+const NOW_MS = 100_000
+/** This process has run for so long. */
+const RUNS_MS = 10_000
+const SELF = { host: 'here', pid: 7 }
+
+/** The ids that are removed of these replicas, while the processes 7 and 8 run here. */
+async function removedOf(...replicas: readonly (readonly [host: string, pid: number, startedAtMs: number])[]) {
+  const removed: number[] = []
+  const list = replicas.map(([host, pid, startedAtMs], at): Replica => {
+    const name = nameReplica({ host, pid })
+    return { id: at + 1, name, version: '1', configFingerprint: 'a', startedAtMs, lastSeenAtMs: NOW_MS, roles: [] }
+  })
+  const table = { list: async () => list, remove: async (id: number) => void removed.push(id) }
+  const clock = { now: () => NOW_MS, monotonic: () => RUNS_MS }
+  await removePredecessors({ table, clock, isRunning: (pid) => pid === 7 || pid === 8 }, SELF)
+  return removed
+}
+
+test('a replica of this machine is removed if its process is gone', async () => {
+  expect(await removedOf(['here', 6, 1000], ['here', 8, 1000])).toEqual([1])
+})
+
+test('a replica with the number of this process is removed if it started before this process', async () => {
+  expect(await removedOf(['here', 7, NOW_MS - RUNS_MS - 1], ['here', 7, NOW_MS - RUNS_MS])).toEqual([1])
+})
+
+test('a replica of another machine stays, whatever runs here under its number', async () => {
+  expect(await removedOf(['there', 6, 1000], ['there', 7, 1000])).toEqual([])
+})
