@@ -124,7 +124,7 @@ export interface paths {
         post?: never;
         /**
          * Remove an endpoint
-         * @description What waits for it is cancelled.
+         * @description Its waiting deliveries are cancelled.
          */
         delete: operations["deleteRelayEndpointsId"];
         options?: never;
@@ -184,7 +184,7 @@ export interface paths {
         put?: never;
         /**
          * Send an endpoint a test push
-         * @description Signed as all are, and marked `relay-test: true`. It is not recorded.
+         * @description It is signed like any push, and marked `relay-test: true`. It is not recorded.
          */
         post: operations["postRelayEndpointsIdTest"];
         delete?: never;
@@ -202,7 +202,7 @@ export interface paths {
         };
         /**
          * List deliveries
-         * @description Newest first; with `from` (inclusive) or `to` (exclusive) those queued then, the last queued first. A page may hold fewer than asked for, even none, while there is a `next`.
+         * @description Newest first. `from` (inclusive) and `to` (exclusive) select by the time of queueing, the last queued first. A page may hold fewer than asked for, even none, while there is a `next`.
          */
         get: operations["getRelayDeliveries"];
         put?: never;
@@ -222,7 +222,7 @@ export interface paths {
         };
         /**
          * Show a delivery
-         * @description What is sent, and the last 50 attempts with the start of their answers.
+         * @description The request that is sent, and the last 50 attempts with the start of their answers.
          */
         get: operations["getRelayDeliveriesId"];
         put?: never;
@@ -261,7 +261,7 @@ export interface paths {
         put?: never;
         /**
          * Give up a waiting delivery
-         * @description It is `dead`, reason `skipped`, and the next one of its parcel goes. One that is under way keeps its `state`, with the reason, until its attempt ends.
+         * @description It becomes `dead` with the reason `skipped`, and the next delivery of its parcel is sent. A delivery under way keeps its `state`, with the reason, until its attempt ends.
          */
         post: operations["postRelayDeliveriesIdSkip"];
         delete?: never;
@@ -281,7 +281,7 @@ export interface paths {
         put?: never;
         /**
          * Send a finished delivery again
-         * @description Under its `webhook-id`, and in the order of its parcel. `to` sends it to another endpoint.
+         * @description With the same `webhook-id`, and in the order of its parcel. `to` sends it to another endpoint.
          */
         post: operations["postRelayDeliveriesIdReplay"];
         delete?: never;
@@ -301,7 +301,7 @@ export interface paths {
         put?: never;
         /**
          * Send finished deliveries of an endpoint again
-         * @description Those that match all that is given: at least one of `since`, `sequence`, `parcel` and `of`. By default dead and cancelled ones. More than 10,000 become a job.
+         * @description Give at least one of `since`, `sequence`, `parcel` and `of`: deliveries that match all of them are sent, by default only dead and cancelled ones. More than 10,000 become a job.
          */
         post: operations["postRelayEndpointsIdReplay"];
         delete?: never;
@@ -341,7 +341,7 @@ export interface paths {
         put?: never;
         /**
          * Watch a list of parcels
-         * @description At most 100,000 lines of at most 4,096 characters. Each stands on its own: good ones are watched, bad ones reported by number.
+         * @description At most 100,000 lines of at most 4,096 characters. Each line counts by itself: good ones are watched, bad ones are reported by number.
          */
         post: operations["postRelayParcelsWatch"];
         delete?: never;
@@ -386,7 +386,7 @@ export interface paths {
         post?: never;
         /**
          * Stop watching a parcel
-         * @description Polls it no more until a push names it or an application asks for it. Deletes nothing.
+         * @description The relay does not poll it until a push names it or an application asks for it. Nothing is deleted.
          */
         delete: operations["deleteRelayParcelsIdentifierWatch"];
         options?: never;
@@ -482,7 +482,7 @@ export interface paths {
         put?: never;
         /**
          * Dismiss a push that is in quarantine
-         * @description It stays unrecorded, and is not reprocessed with others any more. `reprocess` opens the case again.
+         * @description It stays unrecorded, and is left out when all pushes are reprocessed. `reprocess` opens the case again.
          */
         post: operations["postRelayInboxIdDismiss"];
         delete?: never;
@@ -502,7 +502,7 @@ export interface paths {
         put?: never;
         /**
          * Reprocess all pushes that were not recorded
-         * @description The oldest first, without those that were dismissed. More than 100 become a job.
+         * @description The oldest first, without dismissed ones. More than 100 become a job.
          */
         post: operations["postRelayInboxReprocess"];
         delete?: never;
@@ -544,7 +544,7 @@ export interface paths {
         post?: never;
         /**
          * Cancel a job
-         * @description It ends where it is. One that has ended stays as it is.
+         * @description The job stops where it is. A job that has ended is left as it is.
          */
         delete: operations["deleteRelayJobsId"];
         options?: never;
@@ -581,7 +581,7 @@ export interface paths {
         };
         /**
          * Count by the hour or the day
-         * @description What was counted, oldest first: hours of the last 8 days, or days (UTC) of the last 400. The last 10 seconds are not in it.
+         * @description The counts, oldest first: hours of the last 8 days, or days (UTC) of the last 400. They lack the last 10 seconds.
          */
         get: operations["getRelayTallies"];
         put?: never;
@@ -623,7 +623,7 @@ export interface paths {
         put?: never;
         /**
          * Move the store to another place
-         * @description The relay goes on meanwhile, but for a second or two at the end. All rows are compared; the old store then refuses to open.
+         * @description The relay keeps running, except for a second or two at the end. All rows are compared; the old store then refuses to open.
          */
         post: operations["postRelayStoreMove"];
         delete?: never;
@@ -641,7 +641,7 @@ export interface paths {
         };
         /**
          * The relays that share the store
-         * @description And what each of them does. On SQLite it is one.
+         * @description With their roles. On SQLite there is one relay.
          */
         get: operations["getRelayReplicas"];
         put?: never;
@@ -681,7 +681,7 @@ export interface paths {
         };
         /**
          * Can the relay take pushes and answer requests
-         * @description Trouble with the carrier is in the body, and no reason for a 503: a relay whose carrier is down still serves.
+         * @description The body also tells of trouble with the carrier, but that is no reason for a 503: a relay whose carrier is down still serves.
          */
         get: operations["getReadyz"];
         put?: never;
@@ -959,21 +959,21 @@ export interface components {
             event: "pushes_silent";
             /** Format: date-time */
             at: string;
-            /** @description The last push with news. */
+            /** @description When the last push came that reported something new. */
             lastPushAt: string | null;
         } | {
             /** @constant */
             event: "pushes_lossy";
             /** Format: date-time */
             at: string;
-            /** @description The last push with news. */
+            /** @description When the last push came that reported something new. */
             lastPushAt: string | null;
         } | {
             /** @constant */
             event: "pushes_trusted";
             /** Format: date-time */
             at: string;
-            /** @description The last push with news. */
+            /** @description When the last push came that reported something new. */
             lastPushAt: string | null;
         } | {
             /** @constant */
@@ -1356,7 +1356,7 @@ export interface components {
             /** @enum {string} */
             state: "active" | "failing" | "disabled";
             disabledBecause: ("operator" | "gone" | "failing" | "unnamed") | null;
-            /** @description Null: it is enabled, or that is not known. */
+            /** @description Null: it is enabled, or the time is not known. */
             disabledSince: string | null;
             /** @description Who ordered it; null: nobody did. */
             disabledBy: string | null;
@@ -1377,17 +1377,17 @@ export interface components {
                 answerStart: string | null;
                 /** Format: base64 */
                 answerStartBase64?: string;
-                /** @description The delivery that failed last so. */
+                /** @description The delivery that last failed like this. */
                 delivery: string;
             } | null;
             failingSince: string | null;
             nextProbeAt: string | null;
-            /** @description When its key was given; null: the config file names it, or that is not known. */
+            /** @description When its key was given; null: the key is in the config file, or the time is not known. */
             keySince: string | null;
             /** @description When the new key takes over; null: none is being replaced. */
             nextKeyFrom: string | null;
             previousKeyUntil: string | null;
-            /** @description How far it has caught up with the feed; null: it has. */
+            /** @description The sequence in the feed up to which events are queued for it; null: it has caught up. */
             queuedTo: number | null;
         };
         /** @enum {string} */
@@ -1419,7 +1419,7 @@ export interface components {
             /** @enum {string} */
             state: "active" | "failing" | "disabled";
             disabledBecause: ("operator" | "gone" | "failing" | "unnamed") | null;
-            /** @description Null: it is enabled, or that is not known. */
+            /** @description Null: it is enabled, or the time is not known. */
             disabledSince: string | null;
             /** @description Who ordered it; null: nobody did. */
             disabledBy: string | null;
@@ -1440,17 +1440,17 @@ export interface components {
                 answerStart: string | null;
                 /** Format: base64 */
                 answerStartBase64?: string;
-                /** @description The delivery that failed last so. */
+                /** @description The delivery that last failed like this. */
                 delivery: string;
             } | null;
             failingSince: string | null;
             nextProbeAt: string | null;
-            /** @description When its key was given; null: the config file names it, or that is not known. */
+            /** @description When its key was given; null: the key is in the config file, or the time is not known. */
             keySince: string | null;
             /** @description When the new key takes over; null: none is being replaced. */
             nextKeyFrom: string | null;
             previousKeyUntil: string | null;
-            /** @description How far it has caught up with the feed; null: it has. */
+            /** @description The sequence in the feed up to which events are queued for it; null: it has caught up. */
             queuedTo: number | null;
             /** @description Shown in this answer only. */
             sharedKey?: string;
@@ -1494,7 +1494,7 @@ export interface components {
             /** @enum {string} */
             state: "active" | "failing" | "disabled";
             disabledBecause: ("operator" | "gone" | "failing" | "unnamed") | null;
-            /** @description Null: it is enabled, or that is not known. */
+            /** @description Null: it is enabled, or the time is not known. */
             disabledSince: string | null;
             /** @description Who ordered it; null: nobody did. */
             disabledBy: string | null;
@@ -1515,17 +1515,17 @@ export interface components {
                 answerStart: string | null;
                 /** Format: base64 */
                 answerStartBase64?: string;
-                /** @description The delivery that failed last so. */
+                /** @description The delivery that last failed like this. */
                 delivery: string;
             } | null;
             failingSince: string | null;
             nextProbeAt: string | null;
-            /** @description When its key was given; null: the config file names it, or that is not known. */
+            /** @description When its key was given; null: the key is in the config file, or the time is not known. */
             keySince: string | null;
             /** @description When the new key takes over; null: none is being replaced. */
             nextKeyFrom: string | null;
             previousKeyUntil: string | null;
-            /** @description How far it has caught up with the feed; null: it has. */
+            /** @description The sequence in the feed up to which events are queued for it; null: it has caught up. */
             queuedTo: number | null;
             /** @description Failed attempts of the last 30 days, those with equal answers together, the last first; at most 20. */
             failures: {
@@ -1536,7 +1536,7 @@ export interface components {
                 answerStart: string | null;
                 /** Format: base64 */
                 answerStartBase64?: string;
-                /** @description The delivery that failed last so. */
+                /** @description The delivery that last failed like this. */
                 delivery: string;
                 count: number;
                 /** Format: date-time */
@@ -1606,7 +1606,7 @@ export interface components {
             webhookId: string;
             sequence: number;
             previousSequence: number;
-            /** @description What the event tells. Null: its bytes are no longer kept or, in a list, are over 16 KiB. */
+            /** @description The status in the event. Null: its bytes are no longer kept or, in a list, are over 16 KiB. */
             status: string | null;
             detailedStatus: string | null;
             /** @enum {string} */
@@ -1617,7 +1617,7 @@ export interface components {
             lastAttempt: components["schemas"]["DeliveryAttempt"] | null;
             /** Format: date-time */
             queuedAt: string;
-            /** @description While its endpoint is failing: of the next probe. Null: it waits for an earlier one or for its disabled endpoint, or it has ended. */
+            /** @description While its endpoint is failing: when the next probe is due. Null: it waits for an earlier delivery or for its disabled endpoint, or it has ended. */
             nextAttemptAt: string | null;
             settledAt: string | null;
         };
@@ -1646,7 +1646,7 @@ export interface components {
             webhookId: string;
             sequence: number;
             previousSequence: number;
-            /** @description What the event tells. Null: its bytes are no longer kept or, in a list, are over 16 KiB. */
+            /** @description The status in the event. Null: its bytes are no longer kept or, in a list, are over 16 KiB. */
             status: string | null;
             detailedStatus: string | null;
             /** @enum {string} */
@@ -1657,7 +1657,7 @@ export interface components {
             lastAttempt: components["schemas"]["DeliveryAttempt"] | null;
             /** Format: date-time */
             queuedAt: string;
-            /** @description While its endpoint is failing: of the next probe. Null: it waits for an earlier one or for its disabled endpoint, or it has ended. */
+            /** @description While its endpoint is failing: when the next probe is due. Null: it waits for an earlier delivery or for its disabled endpoint, or it has ended. */
             nextAttemptAt: string | null;
             settledAt: string | null;
             /** @description What an attempt sends, without the signatures. */
@@ -1850,7 +1850,7 @@ export interface components {
                 failures: number;
                 /** @description Why it is not polled; null: it is. */
                 stopped: ("delivered" | "stale" | "unknown" | "unwatched") | null;
-                /** @description Why it is checked then, or not any more, as a sentence; null: it was never watched, or that cannot be told now. */
+                /** @description A sentence that says why it is checked then, or is not checked; null: it was never watched, or the reason is not known now. */
                 nextCheckBecause: string | null;
             };
             /** @description Newest first. */
@@ -1865,13 +1865,13 @@ export interface components {
             location: string;
             displayToConsumer: boolean;
             languages: string[];
-            /** @description When the relay first learnt of it: its place in the feed. */
+            /** @description Its sequence in the feed when the relay first learnt of it. */
             sequence: number;
-            /** @description Null: not known, as it was learnt by an earlier version. */
+            /** @description Null: not known, because an earlier version learnt of it. */
             learntAt: string | null;
             /** @enum {string} */
             learntBy: "push" | "poll";
-            /** @description When the other door agreed; null: it has not, or that is not known. */
+            /** @description When the other source, push or poll, reported the same; null: it has not, or the time is not known. */
             confirmedAt: string | null;
             confirmedBy: ("push" | "poll") | null;
             /** @description Who reported it, the first one first. */
@@ -1900,23 +1900,23 @@ export interface components {
             duplicates: number;
             /** @description Null: the bytes are no longer kept. */
             bodyBytes: number | null;
-            /** @description The identifiers of its parcel; of a push that was not recorded those that its body names. */
+            /** @description The identifiers of its parcel; if the push was not recorded, those that its body names. */
             parcel: {
                 identifiers: string[];
             };
-            /** @description The status of its event; null: it tells none, or is too long to be read for a list. */
+            /** @description The status of its event; null: the body has none, or is too long to be read for a list. */
             status: string | null;
-            /** @description Where its body is wrong; null: its body is not what is wrong, or is too long to be read for a list. */
+            /** @description Where its body is wrong; null: the fault is not in the body, or the body is too long to be read for a list. */
             place: {
                 /** @description Such as `eventTime` or `trackingIds[1]`; null: no single one. */
                 member: string | null;
-                /** @description Whether the member is missing: the place is then the end of the object. */
+                /** @description Whether the member is missing; `from` is then the end of the object. */
                 missing: boolean;
                 /** @description The first byte, counted from 0. */
                 from: number;
-                /** @description The byte behind the last. */
+                /** @description The byte after the last. */
                 to: number;
-                /** @description What stands there, at most 60 characters; a byte that is no text in hexadecimal. */
+                /** @description The text there, at most 60 characters; bytes that are no text are shown in hexadecimal. */
                 found: string;
             } | null;
         };
@@ -1937,23 +1937,23 @@ export interface components {
             duplicates: number;
             /** @description Null: the bytes are no longer kept. */
             bodyBytes: number | null;
-            /** @description The identifiers of its parcel; of a push that was not recorded those that its body names. */
+            /** @description The identifiers of its parcel; if the push was not recorded, those that its body names. */
             parcel: {
                 identifiers: string[];
             };
-            /** @description The status of its event; null: it tells none, or is too long to be read for a list. */
+            /** @description The status of its event; null: the body has none, or is too long to be read for a list. */
             status: string | null;
-            /** @description Where its body is wrong; null: its body is not what is wrong, or is too long to be read for a list. */
+            /** @description Where its body is wrong; null: the fault is not in the body, or the body is too long to be read for a list. */
             place: {
                 /** @description Such as `eventTime` or `trackingIds[1]`; null: no single one. */
                 member: string | null;
-                /** @description Whether the member is missing: the place is then the end of the object. */
+                /** @description Whether the member is missing; `from` is then the end of the object. */
                 missing: boolean;
                 /** @description The first byte, counted from 0. */
                 from: number;
-                /** @description The byte behind the last. */
+                /** @description The byte after the last. */
                 to: number;
-                /** @description What stands there, at most 60 characters; a byte that is no text in hexadecimal. */
+                /** @description The text there, at most 60 characters; bytes that are no text are shown in hexadecimal. */
                 found: string;
             } | null;
             /** @description The exact bytes; null: they are no longer kept. */
@@ -2079,7 +2079,7 @@ export interface components {
             event: "pushes_silent";
             /** Format: date-time */
             at: string;
-            /** @description The last push with news. */
+            /** @description When the last push came that reported something new. */
             lastPushAt: string | null;
         } | {
             id: string;
@@ -2087,7 +2087,7 @@ export interface components {
             event: "pushes_lossy";
             /** Format: date-time */
             at: string;
-            /** @description The last push with news. */
+            /** @description When the last push came that reported something new. */
             lastPushAt: string | null;
         } | {
             id: string;
@@ -2095,7 +2095,7 @@ export interface components {
             event: "pushes_trusted";
             /** Format: date-time */
             at: string;
-            /** @description The last push with news. */
+            /** @description When the last push came that reported something new. */
             lastPushAt: string | null;
         } | {
             id: string;
@@ -2194,7 +2194,7 @@ export interface components {
                 kind: "app" | "person" | "signal";
                 name: string;
             };
-            /** @description From where; null: from the machine. */
+            /** @description The address that it came from; null: the machine of the relay. */
             address: string | null;
             /** @description What was done, such as `endpoint.changed`. */
             action: string;
@@ -2226,15 +2226,15 @@ export interface components {
             /** @description The version of the relay. */
             version: string;
             /**
-             * @description unknown: the password in use was not tried yet; obtained: it brought a token, which no answer has proved yet; accepted: one has.
+             * @description unknown: the password in use was not tried yet; obtained: it brought a token that no answer has proved yet; accepted: an answer has proved the token.
              * @enum {string}
              */
             credentials: "unknown" | "obtained" | "accepted" | "refused";
-            /** @description How the credentials were refused last, while they are. */
+            /** @description The last refusal of the credentials; null: they are not refused. */
             refusal: {
-                /** @description Null: another replica was told. */
+                /** @description Null: another replica was refused. */
                 at: string | null;
-                /** @description Null: another replica was told. */
+                /** @description Null: another replica was refused. */
                 by: ("token_endpoint" | "status_api") | null;
                 /** @description How long until the same password is tried again; another one is tried at once. */
                 retrySeconds: number;
@@ -2258,17 +2258,17 @@ export interface components {
                 silent: boolean;
                 /** @description The share of entries whose push is lost, estimated. */
                 lossEstimate: number;
-                /** @description The last push with news. */
+                /** @description When the last push came that reported something new. */
                 lastNewAt: string | null;
-                /** @description Entries since then that only polls found, counted on in a silence. */
+                /** @description Entries since then that only polls found; a silence does not reset the count. */
                 missedSinceLastNew: number;
                 /** @description While pushes are silent: when the last one came. */
                 silentSince: string | null;
-                /** @description What showed the silence, as it was when it was noticed. */
+                /** @description The evidence of the silence, as it stood when the silence was noticed. */
                 silence: {
                     /** Format: date-time */
                     noticedAt: string;
-                    /** @description How many entries without a push there were by then. */
+                    /** @description How many entries had come without a push when the silence was noticed. */
                     found: number;
                     /** @description The share of pushes that were lost before, estimated. */
                     lossBefore: number;
@@ -2279,7 +2279,7 @@ export interface components {
                     lastFoundAt: string | null;
                 };
             };
-            /** @description Who sent pushes whose signature did not match, the last one first: up to 50 addresses, of this replica since its start. Anybody can send such. */
+            /** @description Up to 50 addresses that sent pushes whose signature did not match, the latest first, seen by this replica since its start. Anybody can send such pushes. */
             refusedSignatures: {
                 address: string;
                 count: number;
@@ -2872,7 +2872,7 @@ export interface operations {
             /** @description The endpoint, with its key */
             201: {
                 headers: {
-                    /** @description The address of what was made */
+                    /** @description The address of the new resource */
                     Location: string;
                     [name: string]: unknown;
                 };
@@ -3466,7 +3466,7 @@ export interface operations {
     postRelayParcelsWatch: {
         parameters: {
             query?: {
-                /** @description `true`: one bad line, and nothing is watched. */
+                /** @description `true`: if one line is bad, nothing is watched. */
                 atomic?: boolean;
                 /** @description Which column of a CSV list to read: its name, or its number from 1. */
                 column?: string;
@@ -3490,7 +3490,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What was watched, and what was not */
+            /** @description How many lines are watched, and which lines are bad */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3574,7 +3574,7 @@ export interface operations {
             /** @description It is watched, and new */
             201: {
                 headers: {
-                    /** @description The address of what was made */
+                    /** @description The address of the new resource */
                     Location: string;
                     [name: string]: unknown;
                 };
@@ -3686,7 +3686,7 @@ export interface operations {
                 reason?: "content_encoding" | "utf8" | "json_syntax" | "too_deep" | "schema" | "tracking_id" | "event_time" | "parcel_full" | "failed";
                 /** @description An identifier. A push that was not recorded counts if its body names the parcel. */
                 parcel?: string;
-                /** @description Received from then on. */
+                /** @description Received at this time or later. */
                 from?: string;
                 /** @description Received before then. */
                 to?: string;
@@ -3768,7 +3768,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What became of it */
+            /** @description The result */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3845,7 +3845,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What became of them; with `dryRun` how many there are */
+            /** @description The results; with `dryRun`, how many there are */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3879,7 +3879,7 @@ export interface operations {
             /** @description A job reprocesses them */
             202: {
                 headers: {
-                    /** @description The address of what was made */
+                    /** @description The address of the new resource */
                     Location: string;
                     [name: string]: unknown;
                 };
@@ -4147,7 +4147,7 @@ export interface operations {
             /** @description The job that moves it */
             202: {
                 headers: {
-                    /** @description The address of what was made */
+                    /** @description The address of the new resource */
                     Location: string;
                     [name: string]: unknown;
                 };
@@ -4197,7 +4197,7 @@ export interface operations {
                              * @description When it last renewed its lease, which it does every second.
                              */
                             lastSeenAt: string;
-                            /** @description What it does that one replica at a time does. */
+                            /** @description Its roles: work that only one replica does at a time. */
                             roles: string[];
                         }[];
                     };
@@ -4407,7 +4407,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The page, or a picture of one */
+            /** @description The page, or one of its pictures */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4559,7 +4559,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The endpoint wants no more: it is disabled */
+            /** @description The endpoint wants no more events, so it is disabled */
             410: {
                 headers: {
                     [name: string]: unknown;
@@ -4573,7 +4573,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description It is retried on the schedule, as it is without an answer. A `Retry-After` with 429 or 503 is kept */
+            /** @description It is retried on the schedule, as if there were no answer. A `Retry-After` with 429 or 503 is obeyed */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4617,7 +4617,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The endpoint wants no more: it is disabled */
+            /** @description The endpoint wants no more events, so it is disabled */
             410: {
                 headers: {
                     [name: string]: unknown;
@@ -4631,7 +4631,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description It is retried on the schedule, as it is without an answer. A `Retry-After` with 429 or 503 is kept */
+            /** @description It is retried on the schedule, as if there were no answer. A `Retry-After` with 429 or 503 is obeyed */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4641,4 +4641,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 c349aafaf4d29baa719b0acc2846d06e537606151259c58a767c2c8e8defb8da
+// Made of docs/openapi.json with the SHA-256 b10cc7bbe017cbf144830040753ea1cb91196005aaa7e85926501428b9365210

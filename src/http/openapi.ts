@@ -12,7 +12,7 @@ Two listeners: the public one, for the carrier, has \`/webhooks/status\` and \`/
 
 const PUBLIC = { servers: [{ url: '.', description: 'The public listener' }] }
 
-/** Makes the document of the API (OpenAPI 3.1) from the table of routes. It is made with the docs, not by a relay that runs. */
+/** Makes the document of the API (OpenAPI 3.1) from the table of routes. `npm run docs` calls it; a running relay does not. */
 function createApiDocument({ version }: { readonly version: string }) {
   const respond = createProblemResponses()
   const paths = new Map<string, ZodOpenApiPathItemObject>()
@@ -53,7 +53,7 @@ function createApiDocument({ version }: { readonly version: string }) {
   )
 }
 
-/** Leaves out what says nothing: the bounds of all whole numbers that JSON can hold, and the expression that a format stands for. */
+/** Drops what tells a reader nothing: the bounds of all whole numbers that JSON can hold, and a pattern beside its format. */
 function plain(schema: { maximum?: unknown; minimum?: unknown; format?: unknown; pattern?: unknown }): void {
   if (schema.maximum === Number.MAX_SAFE_INTEGER) delete schema.maximum
   if (schema.minimum === Number.MIN_SAFE_INTEGER) delete schema.minimum
@@ -62,7 +62,7 @@ function plain(schema: { maximum?: unknown; minimum?: unknown; format?: unknown;
 
 type Responses = readonly (readonly [status: string, response: ZodOpenApiResponseObject])[]
 
-/** One object for each, however many rows answer with it, so that the document holds it once. */
+/** Makes one response for each problem, however many rows answer with it, so that the document holds it once. */
 function createProblemResponses(): (row: RouteRow) => Responses {
   const problemsOf = createProblemAnswers()
   const made = new Map<string, ZodOpenApiResponseObject>()
@@ -135,7 +135,7 @@ function queryParameters({ query, example }: RouteRow): z.ZodObject {
   return z.object(Object.fromEntries(described))
 }
 
-/** Null stands for a parameter that is not there, and nobody can send it. */
+/** Drops null, which stands for a missing parameter and which nobody can send. */
 function givenOrNot(schema: z.core.$ZodType): z.ZodType {
   const whole = asSchema(schema)
   if (!(whole instanceof z.ZodDefault) || whole.def.defaultValue !== null) return whole
@@ -150,7 +150,7 @@ function asSchema(schema: z.core.$ZodType): z.ZodType {
   throw new TypeError('a schema of zod/mini')
 }
 
-/** What the relay posts, and what it makes of the answers. */
+/** Describes a request that the relay posts, and how it treats the answers. */
 function pushOperation(id: string, { summary, description, headers, body, example }: PushedEvent): ZodOpenApiOperationObject {
   return {
     operationId: id,
@@ -161,8 +161,8 @@ function pushOperation(id: string, { summary, description, headers, body, exampl
     requestBody: { required: true, content: { 'application/json': { schema: body, example } } },
     responses: {
       '2XX': { description: 'It is accepted, even if the body of the answer breaks off' },
-      '410': { description: 'The endpoint wants no more: it is disabled' },
-      default: { description: 'It is retried on the schedule, as it is without an answer. A `Retry-After` with 429 or 503 is kept' },
+      '410': { description: 'The endpoint wants no more events, so it is disabled' },
+      default: { description: 'It is retried on the schedule, as if there were no answer. A `Retry-After` with 429 or 503 is obeyed' },
     },
   }
 }

@@ -17,7 +17,7 @@ import { WEBHOOK_ROUTES } from './ingest/webhook.routes.ts'
 import { UPSTREAM_ROUTES, type UpstreamRoutePorts } from './polling/upstream.routes.ts'
 import type { Route, RouteRow, WithAuthorize } from './server/route.ts'
 
-/** What the routes of the internal listener call. */
+/** The ports of the routes of the internal listener. */
 export type InternalPorts = WithAuthorize &
   DocumentRoutePorts &
   HealthRoutePorts &
@@ -68,7 +68,7 @@ export const CAPABILITIES: readonly Capability[] = [
   { name: 'ingest', about: 'Where the carrier pushes', routes: WEBHOOK_ROUTES },
 ]
 
-/** The same, row by row. */
+/** The rows of all capabilities. */
 export const ROUTES: readonly RouteRow[] = CAPABILITIES.flatMap(({ routes }) => routes)
 
 export function createInternalRouter(ports: InternalPorts): Router {

@@ -4,7 +4,7 @@ import { jsonAnswer } from '../server/answer-schemas.ts'
 import { ANY_QUERY } from '../server/query.ts'
 import { ownRoute } from '../server/route.ts'
 
-/** Shows a page of the manual, or a picture of one; `''`: the page of the API. */
+/** Sends a page or a picture of the manual; `''` is the page of the API. */
 export type ShowDocs = (ctx: Context, name: string) => Promise<void>
 
 export interface DocumentRoutePorts {
@@ -13,7 +13,7 @@ export interface DocumentRoutePorts {
   readonly readDocument: () => Promise<Uint8Array>
 }
 
-/** The API as a document. */
+/** The API and the manual, for people and programs. */
 export const DOCUMENT_ROUTES = [
   ownRoute({
     method: 'get',
@@ -65,7 +65,7 @@ export const DOCUMENT_ROUTES = [
     query: ANY_QUERY,
     body: null,
     answers: () => ({
-      200: { description: 'The page, or a picture of one', content: { 'text/html': z.string(), 'image/svg+xml': z.string() } },
+      200: { description: 'The page, or one of its pictures', content: { 'text/html': z.string(), 'image/svg+xml': z.string() } },
     }),
     problems: ['not_found'],
     example: { path: { page: 'operating' } },

@@ -55,7 +55,8 @@ export const HEALTH_ROUTES = [
     path: '/readyz',
     listener: 'internal',
     summary: 'Can the relay take pushes and answer requests',
-    description: 'Trouble with the carrier is in the body, and no reason for a 503: a relay whose carrier is down still serves.',
+    description:
+      'The body also tells of trouble with the carrier, but that is no reason for a 503: a relay whose carrier is down still serves.',
     answers: () => ({
       200: jsonAnswer('It can', readinessAs('ready')),
       503: jsonAnswer('It cannot, for these reasons', readinessAs('not_ready')),

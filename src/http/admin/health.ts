@@ -7,7 +7,7 @@ export function answerHealth(ctx: Context): void {
   presentJson(ctx, 200, { status: 'ok' })
 }
 
-/** The same for the public listener, which has no router. */
+/** GET and HEAD /healthz on the public listener, which has no router. */
 export function healthRoute(): Middleware {
   return async (ctx, next) => {
     if (ctx.path !== '/healthz') {

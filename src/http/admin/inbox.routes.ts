@@ -37,18 +37,18 @@ const pushMembers = () => ({
   bodyBytes: wholeNumber().nullable().describe('Null: the bytes are no longer kept.'),
   parcel: z
     .strictObject({ identifiers: z.array(z.string()) })
-    .describe('The identifiers of its parcel; of a push that was not recorded those that its body names.'),
-  status: z.string().nullable().describe('The status of its event; null: it tells none, or is too long to be read for a list.'),
+    .describe('The identifiers of its parcel; if the push was not recorded, those that its body names.'),
+  status: z.string().nullable().describe('The status of its event; null: the body has none, or is too long to be read for a list.'),
   place: z
     .strictObject({
       member: z.string().nullable().describe('Such as `eventTime` or `trackingIds[1]`; null: no single one.'),
-      missing: z.boolean().describe('Whether the member is missing: the place is then the end of the object.'),
+      missing: z.boolean().describe('Whether the member is missing; `from` is then the end of the object.'),
       from: wholeNumber().describe('The first byte, counted from 0.'),
-      to: wholeNumber().describe('The byte behind the last.'),
-      found: z.string().describe('What stands there, at most 60 characters; a byte that is no text in hexadecimal.'),
+      to: wholeNumber().describe('The byte after the last.'),
+      found: z.string().describe('The text there, at most 60 characters; bytes that are no text are shown in hexadecimal.'),
     })
     .nullable()
-    .describe('Where its body is wrong; null: its body is not what is wrong, or is too long to be read for a list.'),
+    .describe('Where its body is wrong; null: the fault is not in the body, or the body is too long to be read for a list.'),
 })
 
 const listedSchema = named('ListedPush', () => z.strictObject(pushMembers()))
@@ -76,7 +76,7 @@ export const INBOX_ROUTES = [
       state: oneOf(INBOX_STATES),
       reason: oneOf(QUARANTINE_REASONS).describe('Only pushes that are, or were, quarantined for it.'),
       parcel: text.describe('An identifier. A push that was not recorded counts if its body names the parcel.'),
-      from: instant.describe('Received from then on.'),
+      from: instant.describe('Received at this time or later.'),
       to: instant.describe('Received before then.'),
     }),
     body: null,
@@ -118,7 +118,7 @@ export const INBOX_ROUTES = [
     body: null,
     answers: () => ({
       200: jsonAnswer(
-        'What became of it',
+        'The result',
         z.strictObject({
           outcome: oneOfAll<RecordOutcome['kind']>({ recorded: true, duplicate: true, quarantined: true, expired: true }),
           reason: quarantineReason().nullable(),
@@ -138,7 +138,7 @@ export const INBOX_ROUTES = [
     method: 'post',
     path: '/relay/inbox/:id/dismiss',
     summary: 'Dismiss a push that is in quarantine',
-    description: 'It stays unrecorded, and is not reprocessed with others any more. `reprocess` opens the case again.',
+    description: 'It stays unrecorded, and is left out when all pushes are reprocessed. `reprocess` opens the case again.',
     scope: 'admin',
     params: { id: idOf('push') },
     query: NO_QUERY,
@@ -155,7 +155,7 @@ export const INBOX_ROUTES = [
     method: 'post',
     path: '/relay/inbox/reprocess',
     summary: 'Reprocess all pushes that were not recorded',
-    description: 'The oldest first, without those that were dismissed. More than 100 become a job.',
+    description: 'The oldest first, without dismissed ones. More than 100 become a job.',
     scope: 'admin',
     params: {},
     query: query({
@@ -166,7 +166,7 @@ export const INBOX_ROUTES = [
     body: null,
     answers: () => ({
       200: jsonAnswer(
-        'What became of them; with `dryRun` how many there are',
+        'The results; with `dryRun`, how many there are',
         z.union([
           z.strictObject({
             count: wholeNumber(),

@@ -16,7 +16,7 @@ export interface JobsRoutePorts {
 
 const moveStep = () => oneOfAll<MoveStep>({ copying: true, catching_up: true, verifying: true, waiting: true, switching: true })
 
-/** What all kinds of jobs have. */
+/** The members of every kind of job. */
 const jobMembers = () => ({
   id: numberedId(),
   state: oneOfAll<Job['state']>({ waiting: true, running: true, done: true, failed: true, cancelled: true }),
@@ -103,7 +103,7 @@ export const JOBS_ROUTES = [
     ...one,
     method: 'delete',
     summary: 'Cancel a job',
-    description: 'It ends where it is. One that has ended stays as it is.',
+    description: 'The job stops where it is. A job that has ended is left as it is.',
     answers: () => ({ 200: jsonAnswer('The job', jobSchema()) }),
     problems: ['not_found'],
     example: { path: { id: '1' } },
@@ -120,7 +120,7 @@ export function pathOfJob({ jobId }: Job): string {
   return `/relay/jobs/${jobId}`
 }
 
-/** `moving`: how far a move is that runs now. */
+/** `moving`: the progress of a move that is running. */
 export function presentJob(job: Job, moving: MoveProgress | null = null): object {
   const { jobId, task, state, by, done, failure, createdAtMs, startedAtMs, endedAtMs } = job
   return {

@@ -18,7 +18,7 @@ const actionSchema = named('AuditedAction', () =>
     id: numberedId(),
     at: instantAnswer(),
     by: z.strictObject({ kind: oneOfAll<Actor['kind']>({ app: true, person: true, signal: true }), name: z.string() }),
-    address: z.string().nullable().describe('From where; null: from the machine.'),
+    address: z.string().nullable().describe('The address that it came from; null: the machine of the relay.'),
     action: z.string().describe('What was done, such as `endpoint.changed`.'),
     target: z
       .strictObject({
@@ -51,7 +51,7 @@ const talliesSchema = named('Tallies', () =>
 
 const timed = { ...page, cursor: read(readTimeCursor, 'must be the "next" of the previous page') }
 
-/** What operators were told, and what they ordered. */
+/** Operator events, counts, and the audit trail. */
 export const OPERATIONS_ROUTES = [
   apiRoute({
     method: 'get',
@@ -76,8 +76,7 @@ export const OPERATIONS_ROUTES = [
     method: 'get',
     path: '/relay/tallies',
     summary: 'Count by the hour or the day',
-    description:
-      'What was counted, oldest first: hours of the last 8 days, or days (UTC) of the last 400. The last 10 seconds are not in it.',
+    description: 'The counts, oldest first: hours of the last 8 days, or days (UTC) of the last 400. They lack the last 10 seconds.',
     scope: 'admin',
     params: {},
     query: query({

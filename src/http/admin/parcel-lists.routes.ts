@@ -30,7 +30,7 @@ const LIST_QUERY = query({
   status: text,
   stopped: oneOf(STOPPED_REASONS),
 })
-/** Several times what 100,000 lines need. */
+/** Leaves room for several times the bytes of 100,000 lines. */
 const BODY_BYTES_MAX = 64 * 1024 * 1024
 
 const reportSchema = named('WatchListReport', () =>
@@ -69,11 +69,11 @@ export const PARCEL_LISTS_ROUTES = [
     path: '/relay/parcels/watch',
     summary: 'Watch a list of parcels',
     description:
-      'At most 100,000 lines of at most 4,096 characters. Each stands on its own: good ones are watched, bad ones reported by number.',
+      'At most 100,000 lines of at most 4,096 characters. Each line counts by itself: good ones are watched, bad ones are reported by number.',
     scope: 'admin',
     params: {},
     query: query({
-      atomic: flag.describe('`true`: one bad line, and nothing is watched.'),
+      atomic: flag.describe('`true`: if one line is bad, nothing is watched.'),
       column: text.describe('Which column of a CSV list to read: its name, or its number from 1.'),
     }),
     body: {
@@ -83,7 +83,7 @@ export const PARCEL_LISTS_ROUTES = [
         'text/csv': { schema: () => z.string(), example: 'order;tracking_number\n1207;AB123456789SE\n' },
       },
     },
-    answers: () => ({ 200: jsonAnswer('What was watched, and what was not', reportSchema()) }),
+    answers: () => ({ 200: jsonAnswer('How many lines are watched, and which lines are bad', reportSchema()) }),
     problems: ['body_too_large'],
     example: { path: {} },
     answer:
@@ -120,7 +120,7 @@ async function watchAll(
     if (format === undefined) throw new AppError('bad_request', 'Content-Type must be application/x-ndjson or text/csv.')
     return await watchList({ ...request, format, lines: linesOf(ctx.req) })
   } catch (error) {
-    // The rest of the list is read and discarded, so that its sender sees the refusal instead of a broken pipe.
+    // Read and discard the rest of the list, so that its sender sees the refusal instead of a broken pipe.
     ctx.req.resume()
     if (!ctx.req.complete) ctx.set('Connection', 'close')
     throw error

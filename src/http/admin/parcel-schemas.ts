@@ -3,7 +3,7 @@ import type { Door } from '../../domain/history/learning.ts'
 import { STOPPED_REASONS } from '../../flow/admin/parcel-queries.ts'
 import { identifier, instant, named, oneOfAll, wholeNumber } from '../server/answer-schemas.ts'
 
-/** What a list and a single parcel have in common. */
+/** The members of a parcel, in a list or alone. */
 const parcelMembers = (more: z.core.$ZodLooseShape = {}) => ({
   status: z.string().nullable().describe('The latest status; null: no entry is known.'),
   statusAt: instant().nullable(),
@@ -34,10 +34,12 @@ const entrySchema = named('ParcelEntry', () =>
     location: z.string().describe('Empty: not known.'),
     displayToConsumer: z.boolean(),
     languages: languages(),
-    sequence: wholeNumber().describe('When the relay first learnt of it: its place in the feed.'),
-    learntAt: instant().nullable().describe('Null: not known, as it was learnt by an earlier version.'),
+    sequence: wholeNumber().describe('Its sequence in the feed when the relay first learnt of it.'),
+    learntAt: instant().nullable().describe('Null: not known, because an earlier version learnt of it.'),
     learntBy: door(),
-    confirmedAt: instant().nullable().describe('When the other door agreed; null: it has not, or that is not known.'),
+    confirmedAt: instant()
+      .nullable()
+      .describe('When the other source, push or poll, reported the same; null: it has not, or the time is not known.'),
     confirmedBy: door().nullable(),
     provenance: z
       .array(
@@ -67,7 +69,9 @@ export const parcelSchema = named('Parcel', () =>
       nextCheckBecause: z
         .string()
         .nullable()
-        .describe('Why it is checked then, or not any more, as a sentence; null: it was never watched, or that cannot be told now.'),
+        .describe(
+          'A sentence that says why it is checked then, or is not checked; null: it was never watched, or the reason is not known now.',
+        ),
     }),
     history: z.array(entrySchema()).describe('Newest first.'),
   }),

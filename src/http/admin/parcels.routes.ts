@@ -45,7 +45,7 @@ export const PARCELS_ROUTES = [
     method: 'delete',
     path: '/relay/parcels/:identifier/watch',
     summary: 'Stop watching a parcel',
-    description: 'Polls it no more until a push names it or an application asks for it. Deletes nothing.',
+    description: 'The relay does not poll it until a push names it or an application asks for it. Nothing is deleted.',
     answers: () => ({
       200: jsonAnswer('It is watched no more', z.strictObject({ identifier: identifier(), stopped: z.literal('unwatched') })),
     }),

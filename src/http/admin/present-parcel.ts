@@ -49,7 +49,7 @@ function presentEntry(entry: Entry): object {
     location,
     displayToConsumer,
     languages: Object.keys(texts).sort(),
-    /** When the relay first learnt of it: a sequence number. */
+    /** The sequence in the feed when the relay first learnt of the entry. */
     sequence,
     learntAt: presentInstant(first.atMs),
     learntBy: first.door,

@@ -17,7 +17,7 @@ const replicaSchema = () =>
     configFingerprint: z.string().describe('Equal settings give equal fingerprints; `listen` and `log` do not count.'),
     startedAt: instant(),
     lastSeenAt: instant().describe('When it last renewed its lease, which it does every second.'),
-    roles: z.array(z.string().regex(/^(poller|janitor|dispatcher\/.+)$/)).describe('What it does that one replica at a time does.'),
+    roles: z.array(z.string().regex(/^(poller|janitor|dispatcher\/.+)$/)).describe('Its roles: work that only one replica does at a time.'),
   })
 
 /** The relays that share the store. */
@@ -26,7 +26,7 @@ export const REPLICAS_ROUTES = [
     method: 'get',
     path: '/relay/replicas',
     summary: 'The relays that share the store',
-    description: 'And what each of them does. On SQLite it is one.',
+    description: 'With their roles. On SQLite there is one relay.',
     scope: 'admin',
     params: {},
     query: NO_QUERY,

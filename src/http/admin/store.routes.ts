@@ -21,7 +21,7 @@ export const STORE_ROUTES = [
     path: '/relay/store/move',
     summary: 'Move the store to another place',
     description:
-      'The relay goes on meanwhile, but for a second or two at the end. All rows are compared; the old store then refuses to open.',
+      'The relay keeps running, except for a second or two at the end. All rows are compared; the old store then refuses to open.',
     scope: 'admin',
     params: {},
     query: NO_QUERY,

@@ -26,7 +26,7 @@ export const DELIVERIES_ROUTES = [
     path: '/relay/deliveries',
     summary: 'List deliveries',
     description:
-      'Newest first; with `from` (inclusive) or `to` (exclusive) those queued then, the last queued first. A page may hold fewer than asked for, even none, while there is a `next`.',
+      'Newest first. `from` (inclusive) and `to` (exclusive) select by the time of queueing, the last queued first. A page may hold fewer than asked for, even none, while there is a `next`.',
     scope: 'admin',
     params: {},
     query: query({
@@ -54,7 +54,7 @@ export const DELIVERIES_ROUTES = [
     method: 'get',
     path: '/relay/deliveries/:id',
     summary: 'Show a delivery',
-    description: 'What is sent, and the last 50 attempts with the start of their answers.',
+    description: 'The request that is sent, and the last 50 attempts with the start of their answers.',
     body: null,
     answers: () => ({ 200: jsonAnswer('The delivery', inspectedDeliverySchema()) }),
     problems: ['not_found'],
@@ -87,7 +87,7 @@ export const DELIVERIES_ROUTES = [
     path: '/relay/deliveries/:id/skip',
     summary: 'Give up a waiting delivery',
     description:
-      'It is `dead`, reason `skipped`, and the next one of its parcel goes. One that is under way keeps its `state`, with the reason, until its attempt ends.',
+      'It becomes `dead` with the reason `skipped`, and the next delivery of its parcel is sent. A delivery under way keeps its `state`, with the reason, until its attempt ends.',
     body: null,
     answers: () => ({ 202: jsonAnswer('It is given up', deliverySchema()) }),
     problems: ['not_found', 'not_skippable'],
@@ -102,7 +102,7 @@ export const DELIVERIES_ROUTES = [
     method: 'post',
     path: '/relay/deliveries/:id/replay',
     summary: 'Send a finished delivery again',
-    description: 'Under its `webhook-id`, and in the order of its parcel. `to` sends it to another endpoint.',
+    description: 'With the same `webhook-id`, and in the order of its parcel. `to` sends it to another endpoint.',
     body: {
       optional: true,
       bytesMax: BODY_BYTES_MAX,
@@ -123,7 +123,7 @@ export const DELIVERIES_ROUTES = [
     path: '/relay/endpoints/:id/replay',
     summary: 'Send finished deliveries of an endpoint again',
     description:
-      'Those that match all that is given: at least one of `since`, `sequence`, `parcel` and `of`. By default dead and cancelled ones. More than 10,000 become a job.',
+      'Give at least one of `since`, `sequence`, `parcel` and `of`: deliveries that match all of them are sent, by default only dead and cancelled ones. More than 10,000 become a job.',
     scope: 'admin',
     params: { id: idOf('endpoint') },
     query: NO_QUERY,

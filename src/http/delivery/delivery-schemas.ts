@@ -23,7 +23,7 @@ export const failureReason = named('FailureReason', () =>
 
 const webhookId = () => z.string().regex(/^[A-Za-z0-9_-]{1,128}$/)
 
-/** The start of what a receiver answered. */
+/** The start of a receiver's answer. */
 export const answerStart = () => ({
   answerStart: z.string().nullable().describe('The start of its answer; null: it is no text.'),
   answerStartBase64: z.base64().optional(),
@@ -46,7 +46,7 @@ const deliveryMembers = () => ({
   webhookId: webhookId().describe('The id of the event, the same for every attempt and replay.'),
   sequence: wholeNumber(),
   previousSequence: wholeNumber(),
-  status: z.string().nullable().describe('What the event tells. Null: its bytes are no longer kept or, in a list, are over 16 KiB.'),
+  status: z.string().nullable().describe('The status in the event. Null: its bytes are no longer kept or, in a list, are over 16 KiB.'),
   detailedStatus: z.string().nullable(),
   state: z.enum(DELIVERY_STATES),
   reason: oneOfAll<NonNullable<ListedDelivery['reason']>>({
@@ -65,7 +65,7 @@ const deliveryMembers = () => ({
   nextAttemptAt: instant()
     .nullable()
     .describe(
-      'While its endpoint is failing: of the next probe. Null: it waits for an earlier one or for its disabled endpoint, or it has ended.',
+      'While its endpoint is failing: when the next probe is due. Null: it waits for an earlier delivery or for its disabled endpoint, or it has ended.',
     ),
   settledAt: instant().nullable(),
 })

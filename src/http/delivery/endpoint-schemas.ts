@@ -12,7 +12,7 @@ const failedWith = () => ({
   status: wholeNumber().nullable().describe('Null: there was no answer, for the `reason`.'),
   reason: failureReason().nullable(),
   ...answerStart(),
-  delivery: numberedId().describe('The delivery that failed last so.'),
+  delivery: numberedId().describe('The delivery that last failed like this.'),
 })
 
 const endpointMembers = () => ({
@@ -40,7 +40,7 @@ const endpointMembers = () => ({
     failing: true,
     unnamed: true,
   }).nullable(),
-  disabledSince: instant().nullable().describe('Null: it is enabled, or that is not known.'),
+  disabledSince: instant().nullable().describe('Null: it is enabled, or the time is not known.'),
   disabledBy: z.string().nullable().describe('Who ordered it; null: nobody did.'),
   waiting: wholeNumber().describe('How many deliveries wait for it.'),
   oldestWaitingSince: instant().nullable().describe('Null: nothing waits.'),
@@ -49,10 +49,10 @@ const endpointMembers = () => ({
   lastFailure: z.strictObject({ at: instant(), ...failedWith() }).nullable(),
   failingSince: instant().nullable(),
   nextProbeAt: instant().nullable(),
-  keySince: instant().nullable().describe('When its key was given; null: the config file names it, or that is not known.'),
+  keySince: instant().nullable().describe('When its key was given; null: the key is in the config file, or the time is not known.'),
   nextKeyFrom: instant().nullable().describe('When the new key takes over; null: none is being replaced.'),
   previousKeyUntil: instant().nullable(),
-  queuedTo: wholeNumber().nullable().describe('How far it has caught up with the feed; null: it has.'),
+  queuedTo: wholeNumber().nullable().describe('The sequence in the feed up to which events are queued for it; null: it has caught up.'),
 })
 
 export const endpointSchema = named('Endpoint', () => z.strictObject(endpointMembers()))

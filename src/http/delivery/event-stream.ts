@@ -25,8 +25,9 @@ const HEADERS = {
 const RECONNECT_MS = 2000
 
 /**
- * The feed as server-sent events: `id` is the sequence, `data` the event, a comment the heartbeat. It reads the next page only when the client
- * has taken the last one, so a slow reader costs one page of memory. Rejects if the first page cannot be read; after that it only ends.
+ * Sends the feed as server-sent events: `id` is the sequence, `data` the event, a comment the heartbeat. It reads the next page only when
+ * the client has taken the last one, so a slow reader costs one page of memory. Rejects if it cannot read the first page; later failures
+ * only end the stream.
  */
 export async function streamEvents(res: ServerResponse, ports: EventStreamPorts, options: EventStreamOptions): Promise<void> {
   const { left } = ports

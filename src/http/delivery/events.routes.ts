@@ -12,7 +12,7 @@ import { count, durationMs, query, whole } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
 import { streamEvents } from './event-stream.ts'
 import { feedEventSchema } from './feed-schemas.ts'
-import { createFollowerPlaces } from './follower-places.ts'
+import { createFollowerSlots } from './follower-slots.ts'
 
 /** `wait` is bounded below the server's timeout for inactive connections. */
 const QUERY = query({
@@ -67,21 +67,21 @@ export const EVENTS_ROUTES = [
 
 /** Answers readers of the feed: a page, a long poll, or a stream. */
 function createFeedReader({ followFeed, feedFollowersMax, authorize, holdAccess, log }: EventsRoutePorts) {
-  const places = createFollowerPlaces(feedFollowersMax)
+  const slots = createFollowerSlots(feedFollowersMax)
 
-  /** Runs `work` in a follower's place; its signal aborts when the client disconnects, loses the place or may no longer have it. */
+  /** Runs `work` while it holds a follower's slot. Its signal aborts when the client disconnects, loses the slot or loses its access. */
   async function following(ctx: Context, app: string, work: (left: AbortSignal) => Promise<void>): Promise<void> {
-    const place = places.take(app)
+    const slot = slots.take(app)
     const leaving = leavingOf(ctx.res)
     const leave = () => leaving.abort()
-    place.revoked.addEventListener('abort', leave)
+    slot.revoked.addEventListener('abort', leave)
     let release = () => {}
     try {
       release = await holdAccess(ctx, 'status', leave)
       await work(leaving.signal)
     } finally {
       release()
-      place.release()
+      slot.release()
     }
   }
 
@@ -112,11 +112,11 @@ function createFeedReader({ followFeed, feedFollowersMax, authorize, holdAccess,
     }
     const answer = async (left: AbortSignal) => {
       const page = await followFeed.follow({ after, limit, charsMax: PAGE_CHARS_MAX, inStep: false, left })(wait)
-      // Access may have ended while it waited.
+      // The app may have lost its access while the request waited.
       if (left.aborted) await authorize(ctx, 'status')
       presentPage(ctx, page)
     }
-    // A plain page takes no follower's place.
+    // A plain page takes no follower's slot.
     if (wait === 0) await answer(new AbortController().signal)
     else await following(ctx, username, answer)
   }
@@ -133,7 +133,7 @@ function presentPage(ctx: Context, page: FeedPage): void {
   ctx.set('Cache-Control', 'no-store')
 }
 
-/** Where a reconnecting reader left off; it overrides `after`, which stays in the reader's URL. */
+/** The sequence where a reconnecting reader left off. It overrides `after`, which stays in the reader's URL. */
 function lastEventId(ctx: Context): number | null {
   const [value, ...more] = headerValues(ctx.req, 'last-event-id')
   if (value === undefined || value === '') return null

@@ -4,10 +4,10 @@ import { instant, named, numberedId, wholeNumber } from '../server/answer-schema
 
 const endpointNamed = () => z.strictObject({ id: numberedId(), name: z.string() })
 const since = () => instant().describe('When it began.')
-const lastPushAt = () => instant().nullable().describe('The last push with news.')
+const lastPushAt = () => instant().nullable().describe('When the last push came that reported something new.')
 const texts = () => z.array(z.string())
 
-/** The members of each event, beside its name and time. One that has none here does not compile. */
+/** The members of each event, besides its name and time. An event without a line here does not compile. */
 const MEMBERS: Readonly<Record<OperatorEvent['event'], () => Readonly<Record<string, z.ZodType>>>> = {
   endpoint_failing: () => ({ endpoint: endpointNamed(), since: since() }),
   endpoint_recovered: () => ({ endpoint: endpointNamed(), since: since() }),

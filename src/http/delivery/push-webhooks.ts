@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { EXAMPLE_EVENT, eventSchema } from '../ingest/webhook.routes.ts'
 import { operatorEventSchema } from './operator-event-schemas.ts'
 
-/** What the relay posts to somebody, as the document describes it. */
+/** A request that the relay posts, as the document describes it. */
 export interface PushedEvent {
   readonly summary: string
   readonly description: string

@@ -3,7 +3,7 @@ import type { Context, Middleware } from 'koa'
 import type { Authenticate } from '../../flow/admin/authenticate.ts'
 import type { Question, Served } from '../../flow/history/answer.ts'
 import type { Serve } from '../../flow/history/serve.ts'
-import { proveConnection } from '../server/connection-places.ts'
+import { proveConnection } from '../server/connection-slots.ts'
 import { headerValues } from '../server/header-values.ts'
 import { headersOf } from './status.routes.ts'
 
@@ -19,8 +19,8 @@ export interface PlainRequestOptions {
 }
 
 /**
- * A fast path for the most frequent request: in plain form, from an app whose token was verified before. Routing, promises and single headers
- * would cost twice what a cached answer costs. Everything else goes to the status routes, which give the same answers.
+ * A fast path for the most frequent request: in plain form, from an app whose token was verified before. Routing, promises and setting
+ * headers one by one would cost twice as much as a cached answer. Other requests go to the status routes, which give the same answers.
  */
 export function plainRequests({ serve, authenticate }: PlainRequestOptions): Middleware {
   const read = (req: IncomingMessage): Question | null => {
@@ -49,7 +49,7 @@ function send(ctx: Context, served: Served): void {
   const { body } = served
   const head = [...headersOf(served), ['Content-Type', 'application/json'], ['Content-Length', String(body.byteLength)]]
   ctx.res.writeHead(200, head.flat())
-  // As latin1 text the body is joined to the head and both leave in one write; a buffer would be a second one.
+  // Node joins a latin1 text to the head and sends both in one write; a buffer would need a second write.
   if (body.byteLength <= COPIED_BYTES_MAX) ctx.res.end(body.toString('latin1'), 'latin1')
   else ctx.res.end(body)
 }

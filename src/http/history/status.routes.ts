@@ -15,7 +15,7 @@ export interface StatusRoutePorts {
   readonly authorize: Authorize
 }
 
-/** Open, as the carrier may add members, and the relay passes them on. */
+/** A loose object, because the carrier may add members and the relay passes them on. */
 const statusEntry = named('StatusEntry', () =>
   z.looseObject({
     status: z.string(),
@@ -88,7 +88,7 @@ function answers(kind: QuestionKind) {
   return ({ serve, authorize }: StatusRoutePorts) =>
     async (ctx: WithParams): Promise<void> => {
       const { username } = await authorize(ctx, 'status')
-      // What the router cannot decode keeps its "%", which no identifier contains, so it is refused as a bad identifier.
+      // Text that the router cannot decode keeps its "%", which no identifier contains, so it is refused as a bad identifier.
       presentAnswer(
         ctx,
         await serve.ask({ app: username, identifier: ctx.params.identifier ?? '', language: languageOf(ctx.querystring), kind }),
@@ -121,7 +121,7 @@ function presentAnswer(ctx: Context, served: Served): void {
 export function headersOf({ etag, ageSeconds, contentLanguage, cacheStatus }: Served): readonly (readonly [name: string, value: string])[] {
   return [
     ['ETag', etag],
-    // Only the app may keep it, and it revalidates each time, which the ETag makes cheap.
+    // Only the app may keep the answer, and must revalidate it each time; the ETag makes that cheap.
     ['Cache-Control', 'private, no-cache'],
     ['Cache-Status', cacheStatus],
     ['Content-Language', contentLanguage],

@@ -2,7 +2,7 @@ import type { Middleware } from 'koa'
 import { AppError } from '../../domain/errors.ts'
 import { admitSignature, type Receive } from '../../flow/ingest/receive.ts'
 import type { Meter } from '../../flow/ports.ts'
-import { proveConnection } from '../server/connection-places.ts'
+import { proveConnection } from '../server/connection-slots.ts'
 import { EdgeError } from '../server/errors.ts'
 import type { CountFailure } from '../server/failures.ts'
 import { headerValues } from '../server/header-values.ts'
@@ -46,14 +46,14 @@ export function receivePushes({ path, receive, bodies, countFailure, meter }: We
         return receive({ body, signatures, contentEncoding: ctx.req.headers['content-encoding'] ?? null })
       })
     } catch (error) {
-      // `receive` counts its own failures; these are of reading the body.
+      // `receive` counts its own failures, so only failures of reading the body are counted here.
       const isAuthentic = isHandedOver && !(error instanceof AppError && error.code === 'signature_invalid')
       if (isAuthentic) proveConnection(ctx.req)
       if (!isHandedOver && (error instanceof AppError || error instanceof EdgeError)) meter.pushReceived(error.code, null)
       throw await failure(ctx, error)
     }
     proveConnection(ctx.req)
-    // On disk: an empty 200, even if the push was quarantined.
+    // The push is on disk, so the answer is an empty 200, even if it was quarantined.
     ctx.respond = false
     ctx.res.writeHead(200, EMPTY)
     ctx.res.end()

@@ -39,16 +39,16 @@ const upstreamSchema = named('Upstream', () =>
   z.strictObject({
     version: z.string().describe('The version of the relay.'),
     credentials: credentialsState().describe(
-      'unknown: the password in use was not tried yet; obtained: it brought a token, which no answer has proved yet; accepted: one has.',
+      'unknown: the password in use was not tried yet; obtained: it brought a token that no answer has proved yet; accepted: an answer has proved the token.',
     ),
     refusal: z
       .strictObject({
-        at: instant().nullable().describe('Null: another replica was told.'),
-        by: oneOfAll<RefusedBy>({ token_endpoint: true, status_api: true }).nullable().describe('Null: another replica was told.'),
+        at: instant().nullable().describe('Null: another replica was refused.'),
+        by: oneOfAll<RefusedBy>({ token_endpoint: true, status_api: true }).nullable().describe('Null: another replica was refused.'),
         retrySeconds: wholeNumber().describe('How long until the same password is tried again; another one is tried at once.'),
       })
       .nullable()
-      .describe('How the credentials were refused last, while they are.'),
+      .describe('The last refusal of the credentials; null: they are not refused.'),
     budget: z.strictObject({
       callsToday: wholeNumber(),
       callsPerDay: wholeNumber(),
@@ -61,23 +61,23 @@ const upstreamSchema = named('Upstream', () =>
       health: pushHealth(),
       silent: z.boolean(),
       lossEstimate: z.number().min(0).max(1).describe('The share of entries whose push is lost, estimated.'),
-      lastNewAt: instant().nullable().describe('The last push with news.'),
-      missedSinceLastNew: wholeNumber().describe('Entries since then that only polls found, counted on in a silence.'),
+      lastNewAt: instant().nullable().describe('When the last push came that reported something new.'),
+      missedSinceLastNew: wholeNumber().describe('Entries since then that only polls found; a silence does not reset the count.'),
       silentSince: instant().nullable().describe('While pushes are silent: when the last one came.'),
       silence: z
         .strictObject({
           noticedAt: instant(),
-          found: wholeNumber().describe('How many entries without a push there were by then.'),
+          found: wholeNumber().describe('How many entries had come without a push when the silence was noticed.'),
           lossBefore: z.number().describe('The share of pushes that were lost before, estimated.'),
         })
         .nullable()
-        .describe('What showed the silence, as it was when it was noticed.'),
+        .describe('The evidence of the silence, as it stood when the silence was noticed.'),
       missed: z.strictObject({ count: wholeNumber(), since: instant().nullable(), lastFoundAt: instant().nullable() }),
     }),
     refusedSignatures: z
       .array(z.strictObject({ address: z.string(), count: wholeNumber(), firstAt: instant(), lastAt: instant() }))
       .describe(
-        'Who sent pushes whose signature did not match, the last one first: up to 50 addresses, of this replica since its start. Anybody can send such.',
+        'Up to 50 addresses that sent pushes whose signature did not match, the latest first, seen by this replica since its start. Anybody can send such pushes.',
       ),
     lastAnswerAt: instant().nullable(),
     lastFailure: z.strictObject({ reason: unavailableReason(), at: instant() }).nullable(),

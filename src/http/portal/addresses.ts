@@ -1,6 +1,6 @@
 import { html, type Markup, markup } from './html.ts'
 
-/** An address of the portal. Every link and form gets its address from here, so that nothing that was received can become one. */
+/** An address of the portal. Every link and form gets its address from here, so received text can never become an address. */
 export interface Address {
   /** From the root of the host, with the prefix of `portal.publicUrl`, for example `/relay/webhooks/3`. */
   readonly path: string

@@ -11,7 +11,7 @@ export interface Bars {
   /** A second series on top of the first. */
   readonly over?: readonly number[]
   readonly overKind?: 'warn' | 'bad'
-  /** What the chart says, for whoever cannot see it. */
+  /** Says what the chart shows, for people who cannot see it. */
   readonly summary: string
   readonly size?: keyof typeof SIZES
 }
@@ -34,7 +34,7 @@ export function axis(names: readonly Part[]): Markup {
   return html`<div class="axis" aria-hidden="true">${names.map((name) => html`<span>${name}</span>`)}</div>`
 }
 
-/** One bar in parts: how much of a whole each of up to five has taken. `share` of the whole has passed. */
+/** One bar in up to five parts, each a share of a whole. A line marks `share`. */
 export function budgetBar(
   parts: readonly number[],
   { of, share, summary }: { readonly of: number; readonly share: number; readonly summary: string },
@@ -44,7 +44,7 @@ export function budgetBar(
   return html`<svg class="budget" role="img" aria-label="${summary}" viewBox="0 -3 1000 18" preserveAspectRatio="none"><rect class="c-rest" width="1000" height="12"/>${parts.map((count, part) => (count === 0 ? null : html`<rect class="c-p${part}" x="${from(part)}" width="${Math.max(1, long(count))}" height="12"/>`))}<path class="c-mark" d="M${Math.round(share * 1000)} -3V15"/></svg>`
 }
 
-/** The colour of a part, to stand before its name. */
+/** A patch in the colour of a part, for the text that names the part. */
 export function swatch(part: number): Markup {
   return html`<svg class="sw" viewBox="0 0 10 10" aria-hidden="true"><rect class="c-p${part}" width="10" height="10"/></svg>`
 }

@@ -5,7 +5,10 @@ import { reasonInTable } from './inbox/quarantine-words.ts'
 import { counted, type StateKind, stateMark, table } from './parts.ts'
 import { timeInSentence, timeInTable } from './times.ts'
 
-/** What an operator event tells, as a sentence without its end. Any member may be missing in events of other versions. `of`: a member as text, `at`: one that is a time. */
+/**
+ * Words an operator event as a sentence without its full stop. Events of other versions may lack any member. `of` reads a member as text,
+ * `at` reads one as a time.
+ */
 interface Wording {
   readonly kind: StateKind
   readonly word: string
@@ -67,7 +70,7 @@ const WORDINGS: Readonly<Record<string, Wording>> = {
   job_ended: { kind: 'ok', word: 'ended', tell: (of) => html`The job ${of('job')} ended: ${of('state')}` },
 }
 
-/** What happened, the newest first. */
+/** The events, the newest first. */
 export function eventTable(events: readonly ToldEvent[], nowMs: number): Markup {
   if (events.length === 0) return html`<p class="dim">Nothing has happened that changed a state.</p>`
   return table({
@@ -86,7 +89,7 @@ export function eventTable(events: readonly ToldEvent[], nowMs: number): Markup 
   })
 }
 
-/** A member of an event as text: what has a name is told by it, a list by its items. */
+/** A member of an event as text: an object by its name, a list by its items. */
 function textOf(value: unknown): string {
   if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean') return String(value)
   if (Array.isArray(value)) return value.map(textOf).join(', ')

@@ -9,18 +9,18 @@ export interface Form {
   get(name: string): string
   /** Every value of a field. */
   all(name: string): readonly string[]
-  /** The file that was chosen; null: none was. */
+  /** The chosen file; null: none. */
   readonly file: FormFile | null
 }
 
 /** A file as a form sent it. */
 export interface FormFile {
-  /** As the sender calls it. */
+  /** The name that the sender gave. */
   readonly name: string
   readonly bytes: Uint8Array
 }
 
-/** Nothing was sent. */
+/** The form of a request that sent none. */
 export const NO_FORM: Form = { get: () => '', all: () => [], file: null }
 
 const BODY_BYTES_MAX = 256 * 1024
@@ -44,12 +44,12 @@ const COMMON = {
 const readUrlEncoded = koaBody({
   ...COMMON,
   formLimit: BODY_BYTES_MAX,
-  // Names are taken as they are: no field becomes an object.
+  // Names such as `a[b]` stay as they are: no field becomes an object.
   queryString: { depth: 0, parameterLimit: FIELDS_MAX, arrayLimit: FIELDS_MAX, allowPrototypes: true, plainObjects: true },
 })
 
 /**
- * Reads the form that a page sent; only where `takesFile` may one come with a file. Throws `bad_request` for anything that is no such form, and
+ * Reads the form that a page sent. Only with `takesFile` may it hold a file. Throws `bad_request` for anything else than a form, and
  * `body_too_large`.
  */
 export async function readForm(ctx: Context, { takesFile = false } = {}): Promise<Form> {
@@ -86,7 +86,7 @@ async function readWithFile(ctx: Context): Promise<Form> {
       onFileBegin: (_field, file) => {
         name = file.originalFilename ?? ''
       },
-      // Into memory: nothing that was sent is left on the disk.
+      // Keep the file in memory, so that nothing that was sent is left on the disk.
       fileWriteStreamHandler: () =>
         new Writable({
           write(chunk: Uint8Array, _encoding, done) {

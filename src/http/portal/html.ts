@@ -1,16 +1,16 @@
-// A template tag for HTML. It escapes what it is given, and refuses a template that would put something where escaping does not protect.
+// A template tag for HTML. It escapes each value, and refuses a template with a value where escaping does not protect.
 
 const made = Symbol('markup')
 
-/** Markup that is put into a page as it is: made by `html`, or by `markup` from text of our own. No text from outside can pass for it. */
+/** Markup that goes into a page unescaped: `html` makes it, or `markup` from text of our own. No text from outside can pass for markup. */
 export interface Markup {
   readonly [made]: string
 }
 
-/** What a template may hold. Nothing is written for null, undefined and false. */
+/** A value in a template. Null, undefined and false write nothing. */
 export type Part = string | number | null | undefined | false | Markup | readonly Part[]
 
-/** Takes text of our own as markup, such as a drawn shape. Never text that was received, read or configured. */
+/** Takes text of our own as markup, such as a drawn shape. Never pass text that was received, read or configured. */
 export function markup(text: string): Markup {
   return { [made]: text }
 }
@@ -21,26 +21,26 @@ export function charactersOf(part: Markup): string {
 }
 
 /**
- * Makes markup of a template. Between tags it takes texts, numbers and markup; in a quoted attribute texts and numbers; between attributes
- * markup alone, for attributes that may be absent. Throws a `TypeError` for anything else: a part of a tag's or an attribute's name, an
+ * Makes markup of a template. Between tags it takes texts, numbers and markup; in a quoted attribute, texts and numbers; between attributes,
+ * only markup, for attributes that may be absent. Throws a `TypeError` for a value anywhere else: in the name of a tag or an attribute, in an
  * attribute without quotes, a comment, a script or a style.
  */
 export function html(texts: TemplateStringsArray, ...parts: readonly Part[]): Markup {
-  const places = placesOf(texts)
-  return markup(texts.map((text, at) => text + (at < parts.length ? put(parts[at], places[at]) : '')).join(''))
+  const contexts = contextsOf(texts)
+  return markup(texts.map((text, at) => text + (at < parts.length ? put(parts[at], contexts[at]) : '')).join(''))
 }
 
-/** Where a part stands in its template. */
-type Place = 'text' | 'quoted' | 'tag'
+/** The context of a part in its template. */
+type Context = 'text' | 'quoted' | 'tag'
 
-function put(part: Part, place: Place | undefined): string {
+function put(part: Part, context: Context | undefined): string {
   if (part === null || part === undefined || part === false) return ''
-  if (typeof part === 'object' && !(made in part)) return part.map((each) => put(each, place)).join('')
+  if (typeof part === 'object' && !(made in part)) return part.map((each) => put(each, context)).join('')
   if (typeof part === 'object') {
-    if (place === 'quoted') throw new TypeError('Markup does not belong in an attribute.')
+    if (context === 'quoted') throw new TypeError('Markup does not belong in an attribute.')
     return part[made]
   }
-  if (place === 'tag') throw new TypeError('Between attributes only markup is taken.')
+  if (context === 'tag') throw new TypeError('Between attributes only markup is taken.')
   return escapeHtml(String(part))
 }
 
@@ -51,24 +51,24 @@ function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (character) => ESCAPES[character] ?? '')
 }
 
-const known = new WeakMap<TemplateStringsArray, readonly Place[]>()
+const known = new WeakMap<TemplateStringsArray, readonly Context[]>()
 
-/** The place of each part. A template is read once, however often it is used. */
-function placesOf(texts: TemplateStringsArray): readonly Place[] {
+/** The context of each part. A template is read once, however often it is used. */
+function contextsOf(texts: TemplateStringsArray): readonly Context[] {
   const before = known.get(texts)
   if (before !== undefined) return before
-  const places: Place[] = []
+  const contexts: Context[] = []
   let state: State = { in: 'text', element: '' }
   for (const text of texts.slice(0, -1)) {
     state = follow(state, text)
-    places.push(placeAt(state, text))
+    contexts.push(contextAt(state, text))
   }
-  known.set(texts, places)
-  return places
+  known.set(texts, contexts)
+  return contexts
 }
 
 /**
- * How far a template has been read. `name`: in a tag, before its first space. `tag`: between its attributes. `bare`: in an attribute outside
+ * The state of reading a template. `name`: in a tag, before its first space. `tag`: between its attributes. `bare`: in an attribute outside
  * quotes. `other`: in a script, a style or a comment, where an escaped text would mean something else.
  */
 interface State {
@@ -102,7 +102,7 @@ function step(state: State, rest: string): State {
   return state.in === 'name' ? state : { ...state, in: 'bare' }
 }
 
-function placeAt(state: State, text: string): Place {
+function contextAt(state: State, text: string): Context {
   if (state.in === 'text' || state.in === 'quoted' || state.in === 'tag') return state.in
   // Markup of an attribute begins with its space, so it may follow a name: `<h1${lang}>`.
   if (state.in === 'name' && /<[a-z][a-z0-9]*$/i.test(text)) return 'tag'

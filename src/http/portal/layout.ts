@@ -4,7 +4,7 @@ import { breakable, icon, liveAs, type StateKind, sprite } from './parts.ts'
 import type { Person } from './session.ts'
 import { zone } from './times.ts'
 
-/** The pages that the side bar links to, and what it calls them. */
+/** The pages that the side bar links to: id, name and scope. */
 const SECTIONS = [
   ['overview', 'Overview', 'status'],
   ['parcels', 'Parcels', 'status'],
@@ -20,7 +20,7 @@ export type Section = (typeof SECTIONS)[number][0]
 /** Marks beside the links of the side bar. */
 export type Marks = Readonly<Partial<Record<Section, readonly [kind: StateKind, text: string]>>>
 
-/** What every page of one request needs: who asks, when, and how addresses are made. */
+/** What every page of one request needs to know, such as the time and how to make addresses. */
 export interface View {
   readonly to: AddressTag
   readonly nowMs: number
@@ -29,13 +29,13 @@ export interface View {
   readonly version: string
   /** The origin of `portal.publicUrl`; null: none is configured. */
   readonly publicOrigin: string | null
-  /** Empty where nothing is known, as on a page that says why. */
+  /** Empty where nothing is known, for example on a page that reports why. */
   readonly marks: Marks
-  /** Whether it can be loaded again to keep it up to date: not what answers a form. */
+  /** Whether script may load the page again to keep it up to date. False for the answer to a form. */
   readonly isLive: boolean
 }
 
-/** What pages that anybody may read need. */
+/** What a page that anybody may read needs to know. */
 export type ManualView = Pick<View, 'to' | 'host' | 'version'>
 
 export interface Page {
@@ -65,7 +65,7 @@ ${footOf(to, person)}`
   return frame(view, title, { side, foot, main })
 }
 
-/** A page of the manual, for whoever reaches it. `links`: the other pages, as list items. */
+/** A page of the manual, which anybody may read. `links`: the other pages, as list items. */
 export function renderManual(
   view: ManualView,
   { title, links, main }: { readonly title: string; readonly links: Markup; readonly main: Part },
@@ -102,7 +102,7 @@ ${main}
 `)
 }
 
-/** A page without the side bar: to log in, and errors for somebody who is not logged in. */
+/** A page without the side bar, for somebody who is not logged in: the login page and errors. */
 export function renderBare(view: View, { title, main }: Pick<Page, 'title' | 'main'>): string {
   return charactersOf(html`${head(view, title)}
 <body class="bare">
@@ -139,7 +139,7 @@ function markOf(mark: readonly [kind: StateKind, text: string] | undefined): Mar
   return mark === undefined ? null : html`<span class="mark ${mark[0]}">${mark[1]}</span>`
 }
 
-/** Somebody whom the proxy has logged in cannot be logged out here. */
+/** The foot of the side bar. A person whom the proxy has logged in cannot log out here. */
 function footOf(to: AddressTag, { name, isFromProxy }: Person): Markup {
   return isFromProxy
     ? html`<p>${name}</p>`

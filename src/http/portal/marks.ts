@@ -3,7 +3,7 @@ import { conditionOf } from '../../domain/delivery/endpoint-state.ts'
 import type { Marks } from './layout.ts'
 import { counted, countText } from './parts.ts'
 
-/** The marks beside the links of the side bar, a word for each trouble. Nothing stands beside what works. */
+/** The marks beside the links of the side bar, a word for each problem. A section without a problem has no mark. */
 export function marksOf(glance: Glance): Marks {
   const { endpoints, counts, carrier, pushes } = glance
   const problems = problemsOf(glance)

@@ -9,20 +9,19 @@ import type { Person } from './session.ts'
 /** A request for a page by somebody who may see it. */
 export interface Visit extends View {
   readonly person: Person
-  /** The same person as the audit trail names them, and from where they give their orders. */
+  /** The person and their address, as the audit trail names them. */
   readonly by: Actor
   readonly ctx: Context
   /** A variable part of the path, as raw text. */
   readonly param: (name: string) => string
   /** A parameter of the query; the empty text if it is not there. */
   readonly query: (name: string) => string
-  /** What was sent; empty for a GET. */
+  /** The form that was sent; empty for a GET. */
   readonly form: Form
 }
 
 /**
- * A page as text, with 200 unless it says otherwise; where to go on after something was done, always an address of our own; or bytes to save, under a
- * name of our own.
+ * A page as text, with status 200 by default; an address of our own to go to after an action; or bytes to save, under a name of our own.
  */
 export type PageAnswer =
   | { readonly page: string; readonly status?: number }
@@ -33,7 +32,7 @@ export interface PageRoute {
   readonly method: 'get' | 'post'
   readonly path: `/${string}`
   readonly scope: Scope
-  /** Its form may come with a file. */
+  /** Present: its form may hold a file. */
   readonly takesFile?: true
   readonly answer: (visit: Visit) => Promise<PageAnswer>
 }

@@ -2,19 +2,19 @@ import { type Address, link } from './addresses.ts'
 import { html, type Markup, markup, type Part } from './html.ts'
 import { timeInTable, zone } from './times.ts'
 
-// What pages are made of: marks, headlines, tables, problems and buttons.
+// The building blocks of pages: marks, headlines, tables, problems and buttons.
 
 /** The kinds of state, from good to bad; each has its own shape and colour. */
 export type StateKind = 'ok' | 'warn' | 'bad' | 'off' | 'wait' | 'none'
 
 type IconName = StateKind | 'push' | 'poll' | 'find' | 'menu' | 'box'
 
-/** A shape of the sprite. What it means stands beside it as a word. */
+/** A shape of the sprite. A word beside it must say what it means. */
 export function icon(name: IconName, kind: 'ok' | 'warn' | 'bad' | '' = ''): Markup {
   return html`<svg class="i ${kind}" aria-hidden="true"><use href="#i-${name}"/></svg>`
 }
 
-/** A state: shape, colour and word. `extra` stands small beside the word. */
+/** A state as shape, colour and word, with `extra` in small type beside the word. */
 export function stateMark(kind: StateKind, word: string, extra: Part = null): Markup {
   return html`<span class="st ${kind}">${icon(kind)}${word}${extra === null ? null : html` <small>${extra}</small>`}</span>`
 }
@@ -34,7 +34,7 @@ export function bytesText(bytes: number): string {
   return SIZES[at]?.format(bytes / 1024 ** (at + 1)) ?? ''
 }
 
-/** A number with its noun: `1 event waits` of `1`, `event waits` and `events wait`. */
+/** A number with its noun: `1`, `event waits` and `events wait` give `1 event waits`. */
 export function counted(count: number, one: string, many: string): string {
   return `${countText(count)} ${count === 1 ? one : many}`
 }
@@ -50,12 +50,12 @@ export function copyable(id: string, text: string, label: string): Markup {
   return html`<span class="copy"><code id="${id}">${breakable(text)}</code><button class="btn small" type="button" data-copy="${id}" aria-label="Copy ${label}" hidden>Copy</button></span>`
 }
 
-/** Attributes of what script swaps when it has changed. An id is used once in a page. */
+/** Attributes of an element that script replaces when it has changed. Use an id once in a page. */
 export function liveAs(id: 'name' | 'lead' | 'acts' | 'asof' | 'side-links'): Markup {
   return markup(` id="${id}" data-live`)
 }
 
-/** A part of a page that script swaps when it has changed. */
+/** A part of a page that script replaces when it has changed. */
 export function island(id: string, part: Part): Markup {
   return html`<div id="${id}" data-live>${part}</div>`
 }
@@ -66,10 +66,10 @@ export interface Headline {
   /** One sentence or two that answer the page's question. */
   readonly lead?: Part
   readonly actions?: Part
-  /** The line that says of when the page is. */
+  /** The line that gives the time of the page's data. */
   readonly asOf?: Part
   readonly isIdentifier?: boolean
-  /** Whether script keeps it up to date. */
+  /** Whether script keeps the headline up to date. */
   readonly isLive?: boolean
 }
 
@@ -85,19 +85,19 @@ ${isFilled(lead) ? html`<p class="lead"${live('lead')}${isLive ? POLITE : null}>
 ${asOf}`
 }
 
-/** Read out when it has changed, once what is being read ends. */
+/** Makes a screen reader read the change once it has finished what it is reading. */
 const POLITE = markup(' aria-live="polite"')
 
 function isFilled(part: Part): boolean {
   return part !== undefined && part !== null && part !== false && part !== ''
 }
 
-/** Where a page stands below others. */
+/** Links to the pages above this one. */
 export function crumbs(...links: readonly (readonly [to: Address, name: string])[]): Markup {
   return html`<nav class="crumbs" aria-label="Where you are">${links.map(([to, name]) => html`${link(to, name)} <span aria-hidden="true">/</span> `)}</nav>`
 }
 
-/** Says of when a page is, and loads it again. On a page that is kept up to date, script says so instead while it is. */
+/** The time of a page's data, with a link that loads it again. While script keeps the page up to date, the line says so instead. */
 export function asOfLine(nowMs: number, here: Address, isLive = false): Markup {
   return html`<p class="asof"${isLive ? liveAs('asof') : null}>As of ${timeInTable(nowMs, nowMs)} ${zone}. ${link(here, 'Load again')}${
     isLive ? html`<span data-streaming hidden>Changes show by themselves.</span>` : null
@@ -109,17 +109,17 @@ export interface Column {
   readonly isNumber?: boolean
   /** The times in it are UTC, or the viewer's. */
   readonly isTime?: boolean
-  /** Read to those who cannot see the table, and not shown. */
+  /** Whether only screen readers get it. */
   readonly isHidden?: boolean
 }
 
 export interface Table {
-  /** What the rows are, for those who cannot see them. */
+  /** Says what the rows are, for people who cannot see them. */
   readonly label: string
   readonly columns: readonly Column[]
   /** Each row has as many parts as there are columns; the first names it. */
   readonly rows: readonly (readonly Part[])[]
-  /** `cards`: on narrow screens each row becomes a card. `slim`: on others its numbers stay near what they are of. */
+  /** `cards`: on narrow screens each row becomes a card. `slim`: on wide screens numbers stay near their names. */
   readonly kind?: 'cards' | 'cards tight' | 'cards tight slim' | 'cards tl' | 'traffic cards'
 }
 
@@ -160,7 +160,7 @@ export function settingsList(rows: readonly (readonly [name: string, value: Part
   return html`<dl class="set">${rows.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`
 }
 
-/** A form that is one button: it posts and carries nothing but `fields`. */
+/** A form that is one button: it posts `fields` and nothing else. */
 export function actionButton(
   to: Address,
   name: string,
@@ -172,7 +172,7 @@ export function actionButton(
   )}<button class="btn ${kind}" type="submit">${name}</button></form>`
 }
 
-/** The shapes, once a page. Each state has its own outline, so that it is told without colour. */
+/** The shapes, once in a page. Each state has its own outline, so that it can be recognised without colour. */
 export const sprite = markup(`<svg class="sprite" aria-hidden="true" focusable="false"><defs>
 <symbol id="i-ok" viewBox="0 0 16 16"><circle cx="8" cy="8" r="7"/><path class="k" d="M4.9 8.3 7.1 10.5 11.2 5.8"/></symbol>
 <symbol id="i-warn" viewBox="0 0 16 16"><path d="M8 1 15.5 14.5H.5z"/><path class="k" d="M8 6v4M8 11.8v.9"/></symbol>

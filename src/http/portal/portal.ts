@@ -6,7 +6,7 @@ import type { Overview } from '../../flow/admin/overview.ts'
 import type { ManageEndpoints } from '../../flow/delivery/manage-endpoints.ts'
 import type { Clock, Log } from '../../flow/ports.ts'
 import type { AddressOf } from '../server/client-address.ts'
-import { proveConnection } from '../server/connection-places.ts'
+import { proveConnection } from '../server/connection-slots.ts'
 import type { CountFailure, VisitorOf } from '../server/failures.ts'
 import type { WithParams } from '../server/present.ts'
 import { createAddresses } from './addresses.ts'
@@ -30,7 +30,7 @@ import type { Person, SessionSettings, Sessions } from './session.ts'
 import { type SettingsPagesOptions, settingsPages } from './settings/settings.page.ts'
 import { type WebhookPagesOptions, webhookPages } from './webhooks/webhook.pages.ts'
 
-/** What is configured about the portal, now. */
+/** The current settings of the portal. */
 export interface PortalSettings extends SessionSettings {
   readonly enabled: boolean
   /** The origin of `portal.publicUrl`; null: none is configured. */
@@ -59,15 +59,15 @@ export interface PortalOptions
   readonly log: Log
 }
 
-/** With it the script loads a page again to keep it up to date, which is no use by a person: it renews no session. */
+/** The script sends this header when it loads a page again to keep it up to date. Nobody asked for that, so it renews no session. */
 const LIVE_HEADER = 'Parcel-Relay-Live'
 
-/** The portal for operators, at `/` of the internal listener. Every page is made here, whole, and works without script. */
+/** The portal for operators, at `/` of the internal listener. The server makes whole pages, which work without script. */
 export function createPortal(options: PortalOptions): Router {
   const { settings, sessions, overview, clock, log } = options
   const router = new Router({ strict: true, sensitive: true })
   router.use(async (ctx, next) => {
-    // The manual's pages, which have no switch, need the style sheet too.
+    // The manual is always served, and needs the style sheet too.
     if (!settings().enabled && !ctx.path.startsWith('/assets/')) throw new AppError('not_found', 'There is nothing at this address.')
     await next()
   })
@@ -127,8 +127,8 @@ export function createPortal(options: PortalOptions): Router {
     const person = await sessions.personOf(ctx, false)
     const held = person === null ? null : await sessions.hold(ctx, person)
     ctx.set('Cache-Control', 'no-store')
-    if (person === null || held === null || !options.live.hasPlace()) {
-      // A browser then asks no more, and the page says of when it is.
+    if (person === null || held === null || !options.live.hasRoom()) {
+      // After this status a browser does not try again; the page shows the time of its data.
       ctx.status = person === null ? 401 : 503
       held?.release()
       return

@@ -1,25 +1,31 @@
-/** How much of a body a page shows, in characters. The rest is in the file that can be downloaded. */
+/** How many characters of a body a page shows. The file to download has the rest. */
 export const SHOWN_MAX = 64 * 1024
 
-/** As deep as the relay reads events. Deeper ones are not indented, which would make them very long. */
+/** The depth to which the relay reads events. Deeper JSON is not indented, because that would make it very long. */
 const INDENTED_DEPTH_MAX = 64
 
-/** Controls, and marks that turn the direction of what follows, so that a page would show something else than was sent. */
+/** Control characters, and marks that change the direction of text: with them a page would show something else than was sent. */
 const HIDDEN = /(?![\t\n])[\p{Cc}\u{202a}-\u{202e}\u{2066}-\u{2069}]/gu
 
-/** What was received, as text: what is no text, or would not show as what it is, is replaced by marks. A carriage return before a line feed is left out. */
+/**
+ * Shows received bytes or text safely: replaces what is no text, or would not show as what it is, by marks. Leaves out a carriage return
+ * before a line feed.
+ */
 export function receivedText(received: Uint8Array | string): string {
   const text = typeof received === 'string' ? received : new TextDecoder('utf-8', { ignoreBOM: true }).decode(received)
   return text.replaceAll('\r\n', '\n').replace(HIDDEN, '\u{fffd}')
 }
 
-/** The first line of what was received, short enough for a table. */
+/** The first line of received bytes, short enough for a table. */
 export function firstLine(received: Uint8Array): string {
   const [line = ''] = receivedText(received).trim().split('\n')
   return line.length > 120 ? `${line.slice(0, 120)}…` : line
 }
 
-/** JSON with a line for each member. Every name and value stays as it was written; null: it is no JSON, or longer or nested more deeply than a page shows. */
+/**
+ * JSON with a line for each member; every name and value stays as it was written. Null: the text is no JSON, is longer than a page shows,
+ * or is nested too deeply.
+ */
 export function indentJson(text: string): string | null {
   if (text.length > SHOWN_MAX || !isJson(text)) return null
   const tokens = text.match(/"[^"\\]*(?:\\.[^"\\]*)*"|\[\s*\]|\{\s*\}|[[\]{},:]|[^\s"[\]{},:]+/gs) ?? []

@@ -4,7 +4,7 @@ import { AppError } from '../../domain/errors.ts'
 import type { Authenticate, Credentials, Scope, Visitor } from '../../flow/admin/authenticate.ts'
 import { headerValues } from '../server/header-values.ts'
 
-/** Who uses the portal. */
+/** A user of the portal. */
 export interface Person {
   readonly name: string
   /** `status`: reads the overview and parcels; `admin`: does everything. */
@@ -15,7 +15,7 @@ export interface Person {
 
 export interface SessionsOptions {
   readonly authenticate: Pick<Authenticate, 'issueToken' | 'continueSession' | 'hold'>
-  /** The relay's id: cookies ignore ports, so relays on one host need names of their own. */
+  /** The relay's id, for the cookie's name: cookies ignore ports, so relays on one host need different names. */
   readonly relayId: string
   readonly settings: () => SessionSettings
   /** Whether the peer of the connection is a proxy of `listen.internal.trustProxy`. */
@@ -25,19 +25,19 @@ export interface SessionsOptions {
 export interface SessionSettings {
   /** The header in which the proxy names the person it has logged in; null: there is none. */
   readonly trustedHeader: string | null
-  /** The users among them who may do everything. */
+  /** The names in that header that have the scope `admin`. */
   readonly admins: readonly string[]
-  /** The path that the portal has at its public address: empty, or with a slash before it and none behind. */
+  /** The path of the portal at its public address: empty, or with a slash at its start and none at its end. */
   readonly prefix: string
   /** Whether browsers reach it over https. */
   readonly isSecure: boolean
 }
 
-/** The sessions of the portal: a token in a cookie, so that no store is asked and any replica knows it. */
+/** The sessions of the portal. A session is a token in a cookie, so any replica can check it without the store. */
 export interface Sessions {
-  /** Who sent a request; null: nobody who is logged in. A session in use is renewed. Throws `forbidden` for an ambiguous proxy's header. */
+  /** The person who sent a request; null: nobody is logged in. `isUse` renews the session. Throws `forbidden` if the proxy's header is ambiguous. */
   personOf(ctx: Context, isUse: boolean): Promise<Person | null>
-  /** For what goes on after a request: whether its person may still have what they were given then. */
+  /** Watches the access of a request that continues after it was authorized, such as a stream. */
   hold(ctx: Context, person: Person): Promise<Held>
   /** Begins a session. Throws as `Authenticate.issueToken` does. */
   logIn(ctx: Context, credentials: Credentials, visitor: Visitor): Promise<void>
@@ -46,7 +46,7 @@ export interface Sessions {
 
 export interface Held {
   readonly isAllowed: () => boolean
-  /** To be called when it is over. */
+  /** Call it when the request is over. */
   readonly release: () => void
 }
 
@@ -88,7 +88,7 @@ export function createSessions({ authenticate, relayId, settings, isFromProxy }:
     },
   }
 
-  /** The person whom a trusted proxy names; null: it names none, or the request did not come through one. */
+  /** The person whom a trusted proxy names; null: it names nobody, or the request did not come through a trusted proxy. */
   function namedByProxy(req: IncomingMessage): Person | null {
     const { trustedHeader, admins } = settings()
     if (trustedHeader === null || !isFromProxy(req)) return null
@@ -108,7 +108,7 @@ function isSame(now: Person | null, before: Person): boolean {
   return now?.name === before.name && now.scope === before.scope
 }
 
-/** The value of a cookie; null: it is not there, or more than once, of which one may have been planted. */
+/** The value of a cookie. Null: it is missing, or there are several, of which an attacker may have planted one. */
 function cookieOf(req: IncomingMessage, name: string): string | null {
   const values = headerValues(req, 'cookie')
     .flatMap((header) => header.split(';'))

@@ -1,7 +1,7 @@
 import { AppError } from '../../domain/errors.ts'
 import { html, type Markup } from './html.ts'
 
-/** Between which times something happened, as a browser sends it; empty: at any time. */
+/** A range of time as a browser sends it; an empty end is open. */
 export interface TimeFilter {
   readonly from: string
   readonly to: string
@@ -13,12 +13,12 @@ export function timeFields({ from, to }: TimeFilter): Markup {
 <div><label for="t">To (UTC)</label><input id="t" name="to" type="datetime-local" value="${to}"></div>`
 }
 
-/** Reads what the fields sent. Throws `bad_request`. */
+/** Parses the fields. Throws `bad_request`. */
 export function readTimes({ from, to }: TimeFilter): { readonly from: number | null; readonly to: number | null } {
   return { from: from === '' ? null : readTime(from, 'From'), to: to === '' ? null : readTime(to, 'To') }
 }
 
-/** Reads what a browser sends for a time without its zone, which is UTC here. Throws `bad_request`. */
+/** Parses a time as a browser sends it, without a zone, as UTC. Throws `bad_request`. */
 export function readTime(text: string, name: string): number {
   const atMs = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?$/.test(text) ? Date.parse(`${text}Z`) : Number.NaN
   if (Number.isNaN(atMs) || atMs < 1) throw new AppError('bad_request', `${name} must be a time such as 2026-03-01T10:00.`)

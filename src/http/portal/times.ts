@@ -1,6 +1,6 @@
 import { html, type Markup } from './html.ts'
 
-// Instants as a page shows them, in UTC. Script may show them in the viewer's zone: `data-f` tells it the form.
+// Instants as a page shows them, in UTC. Script may show them in the viewer's zone; `data-f` tells it the format.
 
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
 const [SECOND_MS, MINUTE_MS, HOUR_MS, DAY_MS] = [1000, 60_000, 3_600_000, 86_400_000]
@@ -35,7 +35,7 @@ export function spanText(lengthMs: number): string {
   return days < 14 && hours % 24 > 0 ? `${days} d ${hours % 24} h` : `${days} d`
 }
 
-/** A length of time that was configured, exact: `5 s`, `30 min`, `36 h`, `1 d`. */
+/** A configured length of time, exact: `5 s`, `30 min`, `36 h`, `1 d`. */
 export function settingText(lengthMs: number): string {
   if (lengthMs > 0 && lengthMs % DAY_MS === 0) return `${lengthMs / DAY_MS} d`
   if (lengthMs > 0 && lengthMs % HOUR_MS === 0) return `${lengthMs / HOUR_MS} h`
@@ -63,35 +63,35 @@ function titleOf(atMs: number, nowMs: number): string {
   return `${fullText(atMs)}, ${relativeText(atMs, nowMs)}`
 }
 
-/** In tables of events: the clock, with the day where it is not today. */
+/** For tables of events: the time of day, with the day if it is not today. */
 export function timeInTable(atMs: number, nowMs: number): Markup {
   const text = isSameDay(atMs, nowMs) ? clockText(atMs) : `${dayText(atMs)} ${clockText(atMs).slice(0, 5)}`
   return time(atMs, 'at', text, titleOf(atMs, nowMs))
 }
 
-/** In sentences: the clock to the minute and its zone, with the day where it is not today. */
+/** For sentences: the time of day to the minute and its zone, with the day if it is not today. */
 export function timeInSentence(atMs: number, nowMs: number): Markup {
   const day = isSameDay(atMs, nowMs) ? '' : `${dayText(atMs)} `
   return html`${time(atMs, 'hm', day + clockText(atMs).slice(0, 5), titleOf(atMs, nowMs))} ${zone}`
 }
 
-/** In a timeline: day and clock; the day is left out where the time before it has the same. */
+/** For a timeline: day and time of day, without the day if it is that of the time before. */
 export function timeInLine(atMs: number, beforeMs: number | null, nowMs: number): Markup {
   const day = beforeMs !== null && isSameDay(atMs, beforeMs) ? '' : `${dayText(atMs)} `
   return time(atMs, 'day', day + clockText(atMs), titleOf(atMs, nowMs))
 }
 
-/** In sentences about a state: how long ago it was, or how soon it will be. */
+/** For sentences about a state: how long ago it was, or how soon it will be. */
 export function relativeTime(atMs: number, nowMs: number): Markup {
   return time(atMs, 'rel', relativeText(atMs, nowMs), fullText(atMs))
 }
 
-/** On a page about one thing: all of it, always in UTC; script adds the viewer's own time. */
+/** For a page about one thing: date, time and fraction, always in UTC; script adds the viewer's own time. */
 export function fullTime(atMs: number, nowMs: number): Markup {
   return time(atMs, 'full', fullText(atMs), relativeText(atMs, nowMs))
 }
 
-/** The name of the zone of the times around it. */
+/** The zone of the times beside it; script changes it together with them. */
 export const zone = html`<span class="zone">UTC</span>`
 
 /** The hour that begins at this moment, in UTC: `14:00`. */

@@ -1,15 +1,15 @@
 import { z } from 'zod'
 import type { PathParameter, RouteAnswer } from './route.ts'
 
-// The schemas of answers are made when the document is, and by tests: functions keep them out of a relay's memory.
+// Functions make the schemas of answers, when the API document or a test asks for them, so they take no memory in a running relay.
 
-/** A schema that the document gives a name of its own. */
+/** A schema that the document lists under `id`; it is made once. */
 export function named<Schema extends z.ZodType>(id: string, make: () => Schema): () => Schema {
   let made: Schema | undefined
   return () => (made ??= make().meta({ id }))
 }
 
-/** Exactly these values. One that the type has and the list has not does not compile, and neither does the other way about. */
+/** Exactly these values. A value that only the type or only the list has does not compile. */
 export function oneOfAll<Value extends string>(values: Readonly<Record<Value, true>>) {
   return z.enum(Object.keys(values))
 }
@@ -36,8 +36,7 @@ export function pageAnswer(name: string, item: z.ZodType): RouteAnswer {
   return jsonAnswer('A page of the list', z.strictObject({ [name]: z.array(item), next }))
 }
 
-/** The address of what was made. */
-export const location = () => z.object({ Location: z.string().describe('The address of what was made') })
+export const location = () => z.object({ Location: z.string().describe('The address of the new resource') })
 
 export const IDENTIFIER: PathParameter = {
   description: 'A tracking number or tracking id: 4 to 40 letters and digits, in upper or lower case.',

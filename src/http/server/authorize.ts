@@ -1,7 +1,7 @@
 import type { Context } from 'koa'
 import { AppError } from '../../domain/errors.ts'
 import type { App, Authenticate, Scope } from '../../flow/admin/authenticate.ts'
-import { proveConnection } from './connection-places.ts'
+import { proveConnection } from './connection-slots.ts'
 import type { CountFailure } from './failures.ts'
 import { headerValues } from './header-values.ts'
 
@@ -11,7 +11,10 @@ const BEARER = /^bearer ([\w\-.~+/]{1,4096}=*)$/i
 /** Identifies the calling app. Throws `unauthorized`, `forbidden` or, after too many bad tokens from one address, `too_many_requests`. */
 export type Authorize = (ctx: Context, scope: Scope) => Promise<App>
 
-/** For what goes on after a request was authorized: calls `end` as soon as its token no longer gives that scope. Resolves with what to call when it is over. */
+/**
+ * Watches the access of a request that continues after it was authorized, such as a stream: calls `end` as soon as its token no longer
+ * gives the scope. Resolves with a function that ends the watch.
+ */
 export type HoldAccess = (ctx: Context, scope: Scope, end: () => void) => Promise<() => void>
 
 export function createAuthorize(authenticate: Pick<Authenticate, 'authorize'>, countFailure: CountFailure): Authorize {

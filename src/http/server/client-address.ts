@@ -25,7 +25,7 @@ export function createAddressOf(trustProxy: readonly string[] = []): AddressOf {
   }
 }
 
-/** Whether the peer of a connection, whatever was forwarded, is a trusted proxy. */
+/** Whether the peer itself is a trusted proxy; forwarded addresses do not matter. */
 export function createIsFromProxy(trustProxy: readonly string[]): (req: IncomingMessage) => boolean {
   const isProxy = createIsProxy(trustProxy)
   return (req) => isIP(peerOf(req)) !== 0 && isProxy(peerOf(req))
@@ -51,7 +51,7 @@ function plain(address: string): string {
   return address.startsWith('::ffff:') && isIP(address.slice(7)) === 4 ? address.slice(7) : address
 }
 
-/** An IPv6 client usually controls a whole /64, so that counts as one address, however it is written. */
+/** The network that failures are counted by. An IPv6 client usually controls a whole /64, so all of it counts as one address. */
 export function networkOf(address: string): string {
   if (isIP(address) !== 6) return address
   const [head = '', tail] = address.split('::')

@@ -24,7 +24,7 @@ export class EdgeError extends Error {
   }
 }
 
-/** The only place that maps a failure to a status. */
+/** The status and title of each failure; nothing else maps failures to statuses. */
 export const PROBLEMS: Readonly<Record<ProblemCode, readonly [status: number, title: string]>> = {
   bad_request: [400, 'The request is malformed'],
   bad_tracking_number: [400, 'This is not a tracking number'],
@@ -81,7 +81,7 @@ export function presentProblems(log: Log): Middleware {
   }
 }
 
-/** Here, so that no route has to know how a store fails. */
+/** Converts a store's failure here, so that no route has to know how a store fails. */
 function storageUnavailable(cause: unknown): AppError {
   return new AppError('storage_unavailable', 'The store is not available now. Try again later.', {
     cause,
@@ -100,12 +100,12 @@ function presentProblem(ctx: Context, error: unknown, { log, failures }: Reporti
   const [status, title] = PROBLEMS[code]
   const instance = `urn:uuid:${randomUUID()}`
   if (code === 'internal') log.error({ err: error, instance }, 'a request failed unexpectedly')
-  // The start and the end of an outage at the carrier are logged elsewhere, so a request that it fails needs no warning of its own.
+  // The start and the end of a carrier outage are logged elsewhere, so a request that fails because of it needs no warning.
   else if (code === 'upstream_unavailable') log.debug({ instance, code }, 'a request could not be served')
-  // The cause says more than the answer to the client.
+  // Log the cause, which says more than the answer to the client.
   else if (status >= 500) failures.add('warn', { err: (expected && error.cause) || error, instance, code }, 'a request could not be served')
 
-  // Headers set for a successful answer are dropped; the decision to close the connection stands.
+  // Drop headers that were set for a successful answer, but keep a decision to close the connection.
   for (const name of ctx.res.getHeaderNames()) if (name !== 'connection') ctx.res.removeHeader(name)
   ctx.status = status
   ctx.set('Cache-Control', 'no-store')

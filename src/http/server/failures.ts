@@ -8,7 +8,7 @@ import { createTries, type PerMinute } from './per-minute.ts'
 /** Returns the failure to answer with: the one that happened, or `too_many_requests` once an address has failed too often. */
 export type CountFailure = (req: IncomingMessage, failure: AppError) => Promise<AppError>
 
-/** Describes who logs in, to be called with the user name before a password is checked. */
+/** Describes who logs in. Call it with the user name before checking a password. */
 export type VisitorOf = (req: IncomingMessage, username: string) => Visitor
 
 /** Bounds the memory for counts, however many addresses and names an attacker invents. */
@@ -25,8 +25,8 @@ export function createCountFailure(perMinute: PerMinute, addressOf: AddressOf): 
 }
 
 /**
- * Counts wrong passwords per address and user name, and per address. Past either limit no password is checked until the minute is over, because
- * checking would reveal the right one, and cost more than to ask. Logins from other addresses are not affected.
+ * Counts wrong passwords per address and user name, and per address. Past either limit no password is checked until the minute is over: a
+ * check would reveal the right password, and costs the relay more than a try costs the client. Logins from other addresses are not affected.
  */
 export function createVisitorOf(limit: number, addressOf: AddressOf): VisitorOf {
   const tries = createTries(limit)
@@ -54,7 +54,7 @@ function tooManyTries(retryAfterMs: number): AppError {
   return new AppError('too_many_requests', 'Too many wrong passwords from this address. Try again later.', { retryAfterMs })
 }
 
-/** Maps a name to one of the counts. Names may share a count; the salt makes it impossible to choose a name that shares with another. */
+/** Maps a name to one of the counts. Names may share a count; the salt keeps attackers from choosing a name that shares another's. */
 function createCounts(): (of: string) => string {
   const salt = randomBytes(16)
   return (of) => String(createHmac('sha256', salt).update(of).digest().readUInt32BE() % COUNTS_MAX)

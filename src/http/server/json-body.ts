@@ -17,7 +17,7 @@ export function readJson(bytesMax: number) {
   })
 }
 
-/** koa-body ignores other types, so such a body would pass for an empty one. */
+/** Refuses bodies of other types, because koa-body would ignore them as if they were empty. */
 export function refuseOtherTypes(ctx: Context): void {
   const isEmpty = ctx.get('Content-Length') === '0'
   if (isEmpty || ctx.is('json') !== false) return
@@ -25,7 +25,7 @@ export function refuseOtherTypes(ctx: Context): void {
   throw new AppError('bad_request', 'The body must be JSON, with Content-Type: application/json.')
 }
 
-/** The parser's own message quotes the body, which may hold a key. */
+/** Replaces the parser's message, which quotes the body and so may show a key. */
 function describe(message: string): string {
   if (message.includes('only supports object')) return 'The body must be a JSON object.'
   if (message.includes('forbidden prototype')) return 'The body must not have a member "__proto__".'

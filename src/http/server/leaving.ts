@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 
-/** Aborts when the client disconnects; at once if it did so while its access was judged, because no event tells of that any more. */
+/** Aborts when the client disconnects. If it disconnected before this call, no event will follow, so it aborts at once. */
 export function leavingOf(res: ServerResponse): AbortController {
   const leaving = new AbortController()
   if (res.closed) leaving.abort()

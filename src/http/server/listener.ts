@@ -11,7 +11,7 @@ export interface AppOptions {
 /** What both listeners share: the guard before the routes, and problem answers for errors. */
 export function createListener({ log }: AppOptions, mount: (app: Koa) => void): RequestListener {
   const app = new Koa()
-  // Only connections that broke during an answer reach this; without a handler Koa would print them.
+  // Koa emits this event only for connections that broke during an answer; without a handler it would print them.
   app.on('error', (err: unknown) => log.debug({ err }, 'a connection broke during an answer'))
   app.use(presentProblems(log))
   app.use(guardRequests())

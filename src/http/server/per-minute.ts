@@ -1,6 +1,6 @@
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
 
-/** Counts one for a key; null: within the limit, else the milliseconds until the count starts again. */
+/** Counts once for a key. Null: within the limit; otherwise the milliseconds until the count starts again. */
 export type PerMinute = (key: string) => Promise<number | null>
 
 /** Limits failures. Each try counts before its result is known, so that simultaneous tries cannot exceed the limit. */

@@ -5,13 +5,13 @@ export type WithParams = Context & { params: Record<string, string> }
 /** Control characters except tabs, line feeds and carriage returns. */
 const NO_TEXT = /(?![\t\n\r])\p{Cc}/u
 
-/** A 201 with its `Location`. */
+/** Sends a 201 with its `Location`. */
 export function presentCreated(ctx: Context, location: string, body: object): void {
   presentJson(ctx, 201, body)
   ctx.set('Location', location)
 }
 
-/** An answer of the relay's own API, never to be cached. */
+/** Sends an answer of the relay's own API, which nobody may cache. */
 export function presentJson(ctx: Context, status: number, body: object): void {
   ctx.status = status
   ctx.body = JSON.stringify(body)

@@ -3,11 +3,11 @@ import { wholeNumber } from './answer-schemas.ts'
 import { PROBLEMS, type ProblemCode } from './errors.ts'
 import type { RouteAnswer, RouteRow } from './route.ts'
 
-/** What any request can be answered, whatever it asks for. */
+/** Problems that can answer any request. */
 const ALWAYS: readonly ProblemCode[] = ['bad_request', 'headers_too_large', 'internal']
-/** And any that needs a token. */
+/** Further problems of requests that need a token. */
 const WITH_TOKEN: readonly ProblemCode[] = ['unauthorized', 'forbidden', 'too_many_requests', 'storage_unavailable']
-/** And any that takes a body. */
+/** Further problems of requests with a body. */
 const OF_BODY: readonly ProblemCode[] = ['body_too_large']
 
 const inputErrors = () =>
@@ -19,7 +19,7 @@ const inputErrors = () =>
     ]),
   )
 
-/** Facts that problems have beside what all have, for programs to read. */
+/** Members that some problems have for programs, besides the members of every problem. */
 const FACTS: { readonly [Code in ProblemCode]?: () => Readonly<Record<string, z.ZodType>> } = {
   bad_request: () => ({
     errors: inputErrors().optional().describe('Every problem of the query, the body or the list.'),
@@ -32,7 +32,7 @@ const FACTS: { readonly [Code in ProblemCode]?: () => Readonly<Record<string, z.
   feed_rewound: () => ({ lastSequence: wholeNumber() }),
 }
 
-/** Headers that problems have beside what all have. */
+/** Headers that some problems have, by status, besides the headers of every problem. */
 const HEADERS: Readonly<Record<number, () => z.ZodObject>> = {
   401: () => z.object({ 'WWW-Authenticate': z.literal('Bearer').optional() }),
   405: () => z.object({ Allow: z.string().describe('The methods of this address.') }),

@@ -13,10 +13,10 @@ export function query<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
 /** For a route without parameters. */
 export const NO_QUERY = query({})
 
-/** For an address of the carrier's own, or one that is open: it reads no parameter and ignores whatever there is. */
+/** For an address of the carrier's API, or an open one: it accepts every parameter and ignores it. */
 export const ANY_QUERY = z.object({})
 
-/** How the document shows a parameter whose text stands for something else. */
+/** Makes the document show a number or a boolean for a parameter that arrives as text. */
 function shownAs(shown: { readonly type: 'integer' | 'boolean'; readonly minimum?: number; readonly maximum?: number }) {
   const override = ({ jsonSchema }: { readonly jsonSchema: { pattern?: unknown; enum?: unknown } }) => {
     delete jsonSchema.pattern
@@ -61,7 +61,7 @@ export function read<Value>(readText: (text: string) => Value | null, error: str
     .default(null)
 }
 
-/** A time with its zone; epoch milliseconds. */
+/** A time with its zone, parsed to epoch milliseconds. */
 export const instant = z.iso
   .datetime({ offset: true, error: 'must be a time such as 2026-03-01T10:00:00Z' })
   .transform((text) => Date.parse(text))

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { AppError } from '../../domain/errors.ts'
 import { EdgeError } from './errors.ts'
 
-/** How much of a refused body is read and discarded, so that its sender sees the refusal instead of a broken pipe. */
+/** Limits how much of a refused body is read and discarded, which lets its sender see the refusal instead of a broken pipe. */
 const DRAIN = { bytesMax: 64 * 1024 * 1024, timeMs: 2000 } as const
 const DRAIN_UNSIGNED_BYTES_MAX = 64 * 1024
 const RETRY_AFTER_MS = 1000
@@ -13,7 +13,7 @@ export interface RawBodies {
    * rejects with a plain Error if the client disconnects.
    */
   use<Result>(req: IncomingMessage, res: ServerResponse, use: (body: Buffer) => Promise<Result>): Promise<Result>
-  /** For a request that is refused whatever its body: reads at most 64 KB of it. */
+  /** Reads at most 64 KB of the body of a request that is refused anyway. */
   refuse(req: IncomingMessage, res: ServerResponse): Promise<void>
 }
 
@@ -54,7 +54,7 @@ export function createRawBodies({ bodyBytesMax, bytesInFlightMax, connectionsMax
       req.on('data', keep)
       req.on('end', () => resolve(body.bytes()))
       req.on('close', () => {
-        // Checked first, because every request closes and creating an error costs more than reading a body.
+        // Check this first: every request closes, and creating an error costs more than reading a body.
         if (req.readableEnded) return
         body.forget()
         reject(new Error('the client disconnected in the middle of its body'))
@@ -63,7 +63,7 @@ export function createRawBodies({ bodyBytesMax, bytesInFlightMax, connectionsMax
 
   return {
     async use(req, res, use) {
-      // Bytes this request holds from the pool, beyond its own share.
+      // Bytes that this request takes from the shared half of the budget, beyond its own share.
       let held = 0
       const take = (received: number, kept: number): Error | null => {
         if (received > bodyBytesMax) return tooLarge(bodyBytesMax)
@@ -83,7 +83,7 @@ export function createRawBodies({ bodyBytesMax, bytesInFlightMax, connectionsMax
         body = await read(req, take)
         return await use(body)
       } catch (error) {
-        // Only this refusal leaves the body unused; after another it may still be on its way to the store.
+        // Nobody uses a body whose signature does not match. After another failure the store may still be writing it.
         if (body !== null && isCode(error, 'signature_invalid')) giveBack(body)
         if (!sending || isCode(error, 'body_too_large')) res.setHeader('Connection', 'close')
         if (sending && !(await drained(req, DRAIN.bytesMax))) closeAfterAnswer(req, res)
@@ -99,7 +99,7 @@ export function createRawBodies({ bodyBytesMax, bytesInFlightMax, connectionsMax
   }
 }
 
-/** Reads and discards up to `bytesMax` bytes for a limited time; true if the request has ended by then. */
+/** Reads and discards up to `bytesMax` bytes for a limited time. True: the request has ended. */
 async function drained(req: IncomingMessage, bytesMax: number): Promise<boolean> {
   if (req.complete || req.destroyed) return req.complete
   const { promise, resolve } = Promise.withResolvers<void>()
@@ -213,7 +213,7 @@ export function giveBack(bytes: Buffer): void {
   if (buffer instanceof ArrayBuffer && !buffer.detached) buffer.transfer(0)
 }
 
-/** Releases it after the current event, because Node may still be reading these bytes. */
+/** Releases the memory after the current event, because Node may still be reading these bytes. */
 function giveBackSoon(bytes: Buffer): void {
   if (bytes.length >= GIVEN_BACK_BYTES_MIN) queueMicrotask(() => giveBack(bytes))
 }

@@ -14,7 +14,7 @@ interface Waiting {
   readonly weight: number
 }
 
-/** A connection. */
+/** A connection and its requests. */
 interface Line {
   readonly socket: Socket
   /** The last unanswered response. */
@@ -40,7 +40,7 @@ interface Parser {
 const AT_ONCE = 8
 /** Waiting requests begun in one turn of the event loop, before other connections are read. */
 const TURNS_AT_ONCE = 32
-/** One connection may use this fraction (1/16) of the waiting room. */
+/** One connection may use a sixteenth of `waitingMax`. */
 const SHARES = 16
 /** A waiting body of this size weighs as much as a request. */
 const BODY_BYTES_PER_WEIGHT = 4096
@@ -51,8 +51,8 @@ const STOP_PARSING = -1
 
 /**
  * Answers connections in turns. A connection's first request is answered at once; requests pipelined behind it wait for a round-robin turn.
- * Node parses everything it reads at once, up to some 2,500 requests. So `waitingMax` bounds what waits over all connections, and beyond it
- * the connection with most waiting is closed. `onFirst` hears of the first request of each connection.
+ * Node parses at once everything that it reads, up to some 2,500 requests. So `waitingMax` bounds the weight of all waiting requests; beyond
+ * it, the connection with the most is closed. `onFirst` is called with the first request of each connection.
  */
 export function shareTurns(answer: RequestListener, waitingMax: number, onFirst: RequestListener = () => undefined): RequestTurns {
   const share = Math.max(AT_ONCE, Math.floor(waitingMax / SHARES))
@@ -196,7 +196,7 @@ function release(line: Line): void {
   line.socket.resume()
 }
 
-/** Stops Node from reading a held connection and from parsing a closed one; it checks neither by itself. */
+/** Keeps Node from reading a held connection and from parsing a closed one, because Node checks neither. */
 function governReading(line: Line): void {
   const { socket } = line
   const { resume } = socket

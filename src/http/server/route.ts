@@ -19,11 +19,11 @@ type ParamOf<Path extends string> = Path extends `${string}:${infer Name}/${infe
 /** A variable part of a path, as the document describes it. The flows check it themselves. */
 export interface PathParameter {
   readonly description: string
-  /** Called when the document is made, as are all schemas that no request is checked with. */
+  /** Called only when the document is made, like every schema that checks no request. */
   readonly schema: () => z.ZodString
 }
 
-/** What a status comes with: its headers, and its body by media type. */
+/** An answer with one status: its headers, and its body by media type. */
 export interface RouteAnswer {
   readonly description: string
   readonly headers?: z.ZodObject
@@ -42,14 +42,14 @@ interface Example<Path extends string> {
 type BodyContent = Readonly<Record<string, { readonly schema: () => z.ZodType; readonly example: unknown }>>
 
 interface RouteBody {
-  /** Whether a request without a body means something too. */
+  /** Present: a request may come without a body. */
   readonly optional?: true
-  /** The limit of its size; null: it is a setting. */
+  /** The limit of its size; null: a setting gives the limit. */
   readonly bytesMax: number | null
   readonly content: BodyContent
 }
 
-/** What a row says of an address; the document is made of it. A row that leaves one of these out does not compile. */
+/** Describes an address for the document. A row that leaves a member out does not compile. */
 interface Described<Path extends string> {
   readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete'
   readonly path: Path
@@ -60,22 +60,22 @@ interface Described<Path extends string> {
   readonly params: { readonly [Name in ParamOf<Path>]: PathParameter }
   readonly query: z.ZodObject
   readonly body: RouteBody | null
-  /** By status, those of problems aside. Called when the document is made: a relay that serves builds no schema of its answers. */
+  /** By status, without the problems. Called only when the document is made, so a running relay builds no schemas of answers. */
   readonly answers: () => Readonly<Record<number, RouteAnswer>>
-  /** The problems it can answer besides those that every route can. */
+  /** The problems that this route can answer, besides those of every route. */
   readonly problems: readonly ProblemCode[]
   readonly example: Example<Path>
 }
 
-/** A row of the table of routes, whatever does its work. */
+/** A row of the table of routes, without its handler. */
 export interface RouteRow extends Described<`/${string}`> {
-  /** What a token must allow; null: the address is open. */
+  /** The scope that a token must have; null: the address is open. */
   readonly scope: Scope | null
   /** Where it is served. */
   readonly listener: 'internal' | 'public' | 'both'
 }
 
-/** A row of the table of routes with what does its work. */
+/** A row of the table of routes with its handler. */
 export interface Route<Ports> extends RouteRow {
   readonly handle: (ports: Ports) => (ctx: WithParams, next: () => Promise<unknown>) => unknown
 }
@@ -105,8 +105,8 @@ export interface WithAuthorize {
 }
 
 /**
- * A route under /relay. It declares its scope and its parameters, so that none can forget to refuse the rest. Authorization comes first, then the query, and
- * only then is the body read.
+ * Makes a route under /relay. A row declares its scope and its parameters, so no route can forget to refuse others. The route authorizes
+ * the request first, then checks the query, and only then reads the body.
  */
 export function apiRoute<const Path extends `/relay/${string}`, Query, Ports>(
   row: ApiRow<Path, Query, Ports>,
@@ -138,7 +138,7 @@ function jsonReaderOf(body: RouteBody | null) {
   return body !== null && body.bytesMax !== null && 'application/json' in body.content ? readJson(body.bytesMax) : null
 }
 
-/** A row outside /relay, which reads what it needs of the request by itself: the carrier's own API, and what is open. */
+/** A row outside /relay, whose handler reads the request itself: the carrier's API and the open addresses. */
 type OwnRow<Path extends `/${string}`, Ports> = Described<Path> & Pick<Route<Ports>, 'scope' | 'listener' | 'handle'>
 
 export function ownRoute<const Path extends `/${string}`, Ports>(row: OwnRow<Path, Ports>): Route<Ports> {

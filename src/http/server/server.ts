@@ -2,7 +2,7 @@ import { createServer, type RequestListener, type Server } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import { type AddressInfo, Server as NetServer } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { createConnectionPlaces } from './connection-places.ts'
+import { createConnectionSlots } from './connection-slots.ts'
 import { shareTurns } from './request-turns.ts'
 
 export interface ServerOptions {
@@ -33,17 +33,17 @@ export interface ServerTimeouts {
   readonly requestMs: number
   /** Longer than a proxy's idle timeout, so that a proxy never reuses a connection that is being closed. */
   readonly keepAliveMs: number
-  /** Without a byte in either direction: closes connections of clients that do not read. */
+  /** Without a byte in either direction. It closes connections of clients that do not read. */
   readonly inactiveMs: number
 }
 
 export interface RunningServer {
-  /** As bound. */
+  /** The address as bound. */
   readonly host: string
   readonly port: number
-  /** Shows another certificate from the next handshake on. Throws, with nothing changed, if its key does not fit. Without TLS it does nothing. */
+  /** Shows another certificate from the next handshake on. If its key does not fit, throws and changes nothing. Without TLS it does nothing. */
   replaceTls(tls: ServerTls): void
-  /** Takes no more connections, lets what is in flight finish, and closes what has not finished in time. */
+  /** Takes no more connections, lets requests in flight finish, and closes connections that have not finished in time. */
   stop(timeoutMs: number): Promise<void>
 }
 
@@ -54,11 +54,11 @@ const TIMEOUTS: ServerTimeouts = {
   keepAliveMs: 72_000,
   inactiveMs: 60_000,
 }
-/** How often connections are looked for whose time is over. */
+/** How often to look for connections whose time is over. */
 const CHECK_MS = 500
 const HEADER_BYTES_MAX = 16 * 1024
 const SWEEP_MS = 100
-/** A stop accepts connections that were already waiting: as many as the system lets wait (Node's backlog), one a turn, for a limited time. */
+/** Limits the waiting connections that a stop still accepts, one per turn of the event loop: Node's backlog, and a time. */
 const TAKING = { turnsMax: 512, msMax: 2000 } as const
 
 /** Binds a listener with limits on everything a client can stretch; Node's defaults are lax. */
@@ -79,13 +79,13 @@ export async function startServer(listener: RequestListener, options: ServerOpti
 
   const { firstRequestMs } = timeouts
   const { connectionsMax, now = () => performance.now() } = options
-  const places = createConnectionPlaces({ placesMax: connectionsMax, firstRequestMs, now })
+  const slots = createConnectionSlots({ slotsMax: connectionsMax, firstRequestMs, now })
   // This event fires before any TLS handshake.
-  server.on('connection', places.take)
-  const checking = setInterval(places.sweep, CHECK_MS).unref()
+  server.on('connection', slots.take)
+  const checking = setInterval(slots.sweep, CHECK_MS).unref()
 
   let stopping = false
-  const turns = shareTurns(listener, options.requestsWaitingMax, places.begun)
+  const turns = shareTurns(listener, options.requestsWaitingMax, slots.begun)
   const handle: RequestListener = (req, res) => {
     if (stopping) res.setHeader('Connection', 'close')
     turns.handle(req, res)
@@ -102,7 +102,7 @@ export async function startServer(listener: RequestListener, options: ServerOpti
       stopping = true
       // `Connection: close` on the last answer keeps the client from sending another request on a connection that will close.
       for (const last of turns.lastOwed()) if (!last.headersSent) last.setHeader('Connection', 'close')
-      await stop(server, places.closeAll, timeoutMs)
+      await stop(server, slots.closeAll, timeoutMs)
       clearInterval(checking)
     },
   }
@@ -122,8 +122,8 @@ function listen(server: Server, { host, port }: ServerOptions): Promise<AddressI
 
 /**
  * Answers everything that was sent before the stop, even if it is still in the system's buffers: it accepts waiting connections first, and
- * only the sweeps close kept ones. It sweeps repeatedly, because a busy connection turns idle later, and at the end of a turn of the event
- * loop, because Node reads what has arrived before that.
+ * only the sweeps close kept-alive ones. It sweeps repeatedly, because a busy connection turns idle later, and at the end of a turn of the
+ * event loop, because Node reads first what has arrived.
  */
 async function stop(server: Server, closeAll: () => void, timeoutMs: number): Promise<void> {
   const { promise: closed, resolve } = Promise.withResolvers<void>()

@@ -9,7 +9,7 @@ export interface TokensOptions {
   /** The relay's own signing key, at least 32 bytes. */
   readonly key: Uint8Array
   readonly clock: Pick<Clock, 'now'>
-  /** What the tokens are for: a bearer token is no session, and a session no bearer token. */
+  /** Keeps the two kinds of token apart: a bearer token cannot serve as a session, nor a session as a bearer token. */
   readonly audience: 'parcel-relay' | 'parcel-relay-portal'
 }
 

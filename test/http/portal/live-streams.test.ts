@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { createLiveStreams } from '../../../src/http/portal/live/live-streams.ts'
 import { listenInTest } from '../../support/network/listen.ts'
 
-/** More than there are places. */
+/** More than the streams that may be open. */
 const READERS = 101
 
 /** A server that hands out its answers; nothing is repeated. */
@@ -34,11 +34,11 @@ async function start() {
   return { streams, askAndLeave }
 }
 
-test('a reader who left while they were recognised takes no place', async () => {
+test('a reader who left while they were recognised does not count as a stream', async () => {
   const { streams, askAndLeave } = await start()
   for (let nth = 0; nth < READERS; nth++) {
     const answer = await askAndLeave()
     void streams.stream(answer, { shown: { kind: 'other' }, isAllowed: () => true })
   }
-  await expect.poll(() => streams.hasPlace(), { timeout: 1000 }).toBe(true)
+  await expect.poll(() => streams.hasRoom(), { timeout: 1000 }).toBe(true)
 })

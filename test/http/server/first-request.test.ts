@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect as connectTcp, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { proveConnection } from '../../../src/http/server/connection-places.ts'
+import { proveConnection } from '../../../src/http/server/connection-slots.ts'
 import { certificate, certificateKey } from '../../outbound/self-signed.ts'
 import { start } from '../harness.ts'
 
@@ -83,7 +83,7 @@ describe.each(['plain', 'tls'] as const)('on a %s listener', (transport) => {
     expect(await answerOf(control)).toContain('200 OK')
   })
 
-  test('I16: silent connections in all places give way to one that asks, the oldest first', async () => {
+  test('I16: silent connections in all slots give way to one that asks, the oldest first', async () => {
     const { dial, meet } = await open(transport, { connectionsMax: 8 })
     const proven = await meet()
     expect(await answerOf(proven, '/proven')).toContain('200 OK')
@@ -92,7 +92,7 @@ describe.each(['plain', 'tls'] as const)('on a %s listener', (transport) => {
     const asks = await meet()
     expect(await answerOf(asks)).toContain('200 OK')
     await expect.poll(() => silent.map(({ closed }) => closed), PATIENTLY).toEqual([true, ...Array(6).fill(false)])
-    // Far more than there are places.
+    // Far more than there are slots.
     for (let nth = 0; nth < 40; nth++) await once(dial(), 'connect')
     expect(await answerOf(proven)).toContain('200 OK')
   })

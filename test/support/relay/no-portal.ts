@@ -7,7 +7,7 @@ const noPortalThere = () => Promise.reject(new Error('there is no portal'))
 export const noPortal: InternalOptions['portal'] = {
   config: () => ({}),
   overview: { glance: noPortalThere, read: noPortalThere },
-  live: { hasPlace: () => false, stream: noPortalThere },
+  live: { hasRoom: () => false, stream: noPortalThere },
   settings: () => ({ enabled: false, publicOrigin: null, prefix: '', isSecure: false, trustedHeader: null, admins: [] }),
   sessions: { personOf: async () => null, hold: noPortalThere, logIn: async () => {}, logOut: () => {} },
   readAsset: () => null,

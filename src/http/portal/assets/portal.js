@@ -1,11 +1,11 @@
-// Small helps; every page works without them. Times in the viewer's zone on request, copy buttons, and what has changed on an open page.
+// Every page works without this script. It shows times in the viewer's zone on request, copies text, and keeps open pages up to date.
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone
 const isLocal = () => localStorage.getItem('zone') !== 'UTC' && zone !== 'UTC'
 const format = (options) => new Intl.DateTimeFormat('en-GB', { timeZone: isLocal() ? zone : 'UTC', hourCycle: 'h23', ...options })
 const minutes = { hour: '2-digit', minute: '2-digit' }
 const clock = { ...minutes, second: '2-digit' }
 const root = new URL('..', document.currentScript.src)
-/** What the server wrote into each part that is kept up to date. */
+/** The server's own content of each part that the script keeps up to date. */
 const written = new Map([...document.querySelectorAll('[data-live]')].map(({ id, innerHTML }) => [id, innerHTML]))
 
 function showTimes(part) {
@@ -17,13 +17,13 @@ function showTimes(part) {
   const utcDay = new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', day: 'numeric', month: 'short' })
   for (const time of part.querySelectorAll('time[data-f]')) {
     const when = new Date(time.dateTime)
-    // The server wrote the day where it is needed; here it may be another one.
+    // The server wrote the day where UTC needs it; the viewer's zone may have another day.
     time.dataset.day ??= /^\d+ [A-Z]/.test(time.textContent)
     const hasDay = time.dataset.day === 'true' || day.format(when) !== utcDay.format(when)
     const seconds = time.dataset.f === 'day' || (time.dataset.f === 'at' && !hasDay)
     if (/^(at|hm|day)$/.test(time.dataset.f))
       time.textContent = (hasDay ? `${day.format(when)} ` : '') + format(seconds ? clock : minutes).format(when)
-    // UTC stays on pages about one thing; the viewer's own time stands behind it.
+    // Pages about one thing keep UTC, and show the viewer's own time after it.
     if (time.dataset.f === 'full') time.dataset.own = isLocal() ? `${format(clock).format(when)} ${name}` : ''
   }
 }
@@ -49,18 +49,18 @@ for (const button of document.querySelectorAll('[data-zone]')) {
     showTimes(document)
   })
 }
-// Where no public address is configured, the one in the address bar is what others can open.
+// If no public address is configured, others can open the one in the address bar.
 for (const address of document.querySelectorAll('#share-url')) {
   if (address.textContent.startsWith('/')) address.textContent = location.origin + address.textContent
 }
 showTimes(document)
 offerCopies(document)
 
-// The server says only that something has changed. The page is then loaded again, and what is marked in it swapped.
+// The server says only that something has changed. The script then loads the page again and replaces the parts marked `data-live`.
 const REST_MS = 2000
 let stream = null
 let isStreaming = false
-/** Whether something may have changed while nothing was heard. */
+/** Whether something may have changed while no stream was open. */
 let isBehind = false
 let due = null
 let loadedAt = 0
@@ -73,7 +73,7 @@ function showStreaming(isOn) {
   }
 }
 
-/** What somebody reads, opened or works with stays as it is. */
+/** Keeps a part as it is while somebody reads it, has opened it or works in it. */
 function isInUse(part) {
   const selection = getSelection()
   const isSelected = selection !== null && !selection.isCollapsed && selection.containsNode(part, true)
@@ -84,7 +84,7 @@ async function load() {
   due = null
   loadedAt = Date.now()
   const answer = await fetch(location.href, { headers: { 'Parcel-Relay-Live': '1' } }).catch(() => null)
-  // Somewhere else, such as the login, is not this page.
+  // A redirect, for example to the login, gives another page.
   if (!answer?.ok || answer.redirected) return
   const fresh = new DOMParser().parseFromString(await answer.text(), 'text/html')
   document.title = fresh.title
@@ -103,8 +103,8 @@ function loadSoon() {
   if (due === null) due = setTimeout(load, Math.max(0, loadedAt + REST_MS - Date.now()))
 }
 
-/** One stream a tab, and none while it is hidden: a browser opens six connections to a server. */
-function follow() {
+/** Opens one stream per tab, and none while the tab is hidden, because a browser opens only six connections to a server. */
+function openStream() {
   if (document.hidden) {
     stream?.close()
     stream = null
@@ -128,8 +128,8 @@ function follow() {
 }
 
 if (document.getElementById('side-links')) {
-  document.addEventListener('visibilitychange', follow)
-  // Kept when somebody goes on, a page could be shown again as it was.
+  document.addEventListener('visibilitychange', openStream)
+  // Close the stream when the page is left: a browser may keep the page and show it again as it was.
   addEventListener('pagehide', () => stream?.close())
-  follow()
+  openStream()
 }

@@ -45,7 +45,7 @@ export function leftText({ budget: { callsToday, callsPerDay } }: CarrierState):
   return `${countText(callsToday)} of today’s ${countText(callsPerDay)} calls are used`
 }
 
-/** The connection to the carrier: what it pushes, what it answers, and what calls it costs. */
+/** The connection to the carrier: its pushes, its answers, and the calls that they cost. */
 export function carrierPage(visit: Visit, situation: Situation & Past): string {
   const { carrier, pushes, replicas, counts, endpoints, traffic } = situation
   const { nowMs, to, person } = visit
@@ -105,7 +105,7 @@ ${table({
   return renderPage(visit, { title, section: 'carrier', person, main })
 }
 
-/** What a replica does besides taking pushes and answering apps. */
+/** The work of a replica besides taking pushes and answering apps. */
 function dutiesOf(roles: readonly Role[], endpoints: readonly EndpointState[]): string {
   const names = new Map(endpoints.map(({ endpoint: { id, name } }) => [id, name]))
   const served = roles.flatMap((role) => names.get(endpointOf(role) ?? '') ?? [])

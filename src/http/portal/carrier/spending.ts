@@ -9,7 +9,7 @@ import { hourText } from '../times.ts'
 const DAY_MS = 24 * 3_600_000
 const APPS_SHOWN = 5
 
-/** Who has spent today's calls. */
+/** Shows who has spent today's calls. */
 export function spendingSection(calls: Counts, callsPerDay: number, nowMs: number): Markup {
   const apps = Object.entries(calls)
     .filter(([name]) => name.startsWith('app:'))
@@ -73,7 +73,7 @@ ${bars({ values: pushes, over: missed, overKind: 'warn', size: 'strip', summary:
 ${axis([...names, 'now'])}`
 }
 
-/** How late polls found the pushes that were missed. */
+/** Shows how late polls found missed pushes. */
 export function latenessTable({ days }: Traffic): Markup {
   const late = sumOf(days.missed.map((counts) => ({ counts })))
   return table({

@@ -11,7 +11,7 @@ import { options, type WebhookName } from '../webhooks/webhook-names.ts'
 import { deliveryMark, eventName, isOperatorEvent, lastAnswer, STATE_NAMES } from './delivery-words.ts'
 import { type ReplayFields, type ReplaySaid, replayForm } from './replay-form.ts'
 
-/** What is chosen, as text. */
+/** The chosen filters, as text. */
 export interface DeliveryFilters {
   readonly endpoint: string
   readonly parcel: string
@@ -22,11 +22,11 @@ export interface DeliveryFilters {
 
 export interface DeliveryListing {
   readonly filters: DeliveryFilters
-  /** What is wrong with the filters; null: nothing. */
+  /** Says what is wrong with the filters; null: nothing. */
   readonly mistake: string | null
   readonly deliveries: readonly ShownDelivery[]
   readonly next: string | null
-  /** Every webhook there is. */
+  /** All webhooks. */
   readonly webhooks: readonly WebhookName[]
   readonly replay: ReplayFields
   readonly said: ReplaySaid
@@ -72,7 +72,7 @@ function nothing({ to }: Visit, { filters, webhooks }: DeliveryListing): Markup 
   return html`<div class="empty"><h2>There is nobody to deliver to</h2><p>Each event becomes one delivery for each webhook that wants it.</p><p>${buttonLink(to`/webhooks/new`, 'Add webhook', 'main')}</p></div>`
 }
 
-/** The webhooks, and those removed ones of which something is on this page or was chosen. */
+/** All webhooks, and the removed ones that this page or its filters name. */
 function withRemoved({ webhooks, deliveries, filters, replay }: DeliveryListing): readonly WebhookName[] {
   const names = new Map<string, string>()
   for (const id of [filters.endpoint, replay.of]) if (/^\d{1,15}$/.test(id)) names.set(id, `webhook ${id}`)

@@ -17,7 +17,7 @@ export interface OneDelivery {
   readonly webhooks: readonly WebhookName[]
 }
 
-/** One delivery: what was sent, what came back, and what can be done about it. */
+/** One delivery: its request, the answers, and the actions that are possible. */
 export function deliveryPage(visit: Visit, { delivery, attempts, request, webhooks }: OneDelivery): string {
   const { to, nowMs, person } = visit
   const { deliveryId, endpointId, endpointName } = delivery
@@ -73,7 +73,7 @@ function isWaiting({ state }: ShownDelivery): boolean {
   return state === 'queued' || state === 'retrying' || state === 'held'
 }
 
-/** What can be done at once. Each form says which delivery it saw, so that none that was sent again meanwhile is sent once more. */
+/** The possible actions. Each form says when the delivery was queued, so that a delivery that was queued again since is left alone. */
 function actionsOf({ to }: Visit, delivery: ShownDelivery, isRemoved: boolean): Markup | null {
   const { deliveryId, state } = delivery
   const seen = { queued: String(delivery.queuedAtMs) }
@@ -155,7 +155,7 @@ function attemptsOf(attempts: readonly AttemptRecord[], nowMs: number): Markup {
   })
 }
 
-/** An answer as text; one that is the same as that of the attempt after it is not written again. */
+/** An answer as text. If the attempt after it got the same answer, it is not written again. */
 function answerOf(attempt: AttemptRecord, later: AttemptRecord | undefined): Part {
   if (attempt.answerStart.length === 0) return answerName(attempt)
   const isSame = later !== undefined && Buffer.compare(later.answerStart, attempt.answerStart) === 0

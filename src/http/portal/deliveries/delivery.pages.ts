@@ -15,10 +15,10 @@ export interface DeliveryPagesOptions {
 }
 
 const LIST_MAX = 100
-/** What the page says beside the form, instead of another page. */
+/** Errors that the page shows beside its form, instead of an error page. */
 const MISTAKES: readonly ErrorCode[] = ['bad_request', 'bad_tracking_number', 'not_found', 'not_replayable', 'too_many_jobs']
 const NO_FILTERS: DeliveryFilters = { endpoint: '', parcel: '', state: '', from: '', to: '' }
-/** Before any delivery was queued. With it, as with any time, a replay leaves out what was queued after the count. */
+/** A time before any delivery. With a start, a replay leaves out deliveries that were queued after the count. */
 const EVER = '1970-01-01T00:00:00.001Z'
 
 /** The pages about deliveries: their list with replays, and one with its attempts. */
@@ -58,7 +58,7 @@ export function deliveryPages({ manageDeliveries, manageEndpoints }: DeliveryPag
 
   async function replay({ param, form, to, by }: Visit): Promise<PageAnswer> {
     const { delivery } = await manageDeliveries.find(param('id'))
-    // As by pressing twice.
+    // Pressing the button twice sends the form twice.
     if (form.get('queued') !== String(delivery.queuedAtMs))
       throw new AppError('stale_form', 'It was queued again since this page was made, so nothing was done. Look at it again first.')
     const other = form.get('to')
@@ -66,7 +66,7 @@ export function deliveryPages({ manageDeliveries, manageEndpoints }: DeliveryPag
     return { goTo: to`/deliveries/${param('id')}` }
   }
 
-  /** Shows the delivery after something was done to it. */
+  /** Acts on the delivery, then shows it. */
   function after(act: (id: string, by: Visit['by']) => Promise<unknown>): PageRoute['answer'] {
     return async ({ param, to, by }) => {
       await act(param('id'), by)
@@ -74,7 +74,7 @@ export function deliveryPages({ manageDeliveries, manageEndpoints }: DeliveryPag
     }
   }
 
-  /** Counts what a form describes, or replays what was counted. Sent again, it finds that all of it is queued already. */
+  /** Counts the deliveries that a form selects, or replays them. If the form is sent again, all of them are queued already. */
   async function replayMany(visit: Visit): Promise<PageAnswer> {
     const { form } = visit
     const fields = { of: form.get('of'), state: form.get('state'), since: form.get('since'), to: form.get('to') }
@@ -109,7 +109,7 @@ function readFilters({ endpoint, parcel, state, from, to }: DeliveryFilters) {
   }
 }
 
-/** What was found or done, or what is wrong with the question. */
+/** The result of the work, or a sentence that says what is wrong with the request. */
 async function orMistake<Found extends object>(work: () => Promise<Found>): Promise<Found | string> {
   try {
     return await work()

@@ -5,7 +5,7 @@ import { actionButton, counted, icon } from '../parts.ts'
 import { fullTime } from '../times.ts'
 import { options, type WebhookName } from '../webhooks/webhook-names.ts'
 
-/** What the form holds, as text. */
+/** The fields of the form, as text. */
 export interface ReplayFields {
   readonly of: string
   readonly state: string
@@ -13,12 +13,12 @@ export interface ReplayFields {
   readonly to: string
 }
 
-/** What the page says of a replay; null: none was asked for. */
+/** The result of a replay that the page reports; null: none was requested. */
 export type ReplaySaid =
   | {
       readonly kind: 'counted'
       readonly count: number
-      /** There may be more than were counted. */
+      /** Whether there may be more than were counted. */
       readonly more: boolean
       readonly parcels: number
       readonly oldestAtMs: number | null
@@ -31,12 +31,12 @@ export type ReplaySaid =
 interface ReplayForm {
   readonly fields: ReplayFields
   readonly said: ReplaySaid
-  /** Webhooks whose deliveries may be sent again, removed ones among them. */
+  /** Webhooks whose deliveries may be sent again, including removed ones. */
   readonly sources: readonly WebhookName[]
   readonly targets: readonly WebhookName[]
 }
 
-/** The form that sends deliveries again: it counts first, and replays what it counted. A link to the form itself opens the disclosure around it. */
+/** The form that sends deliveries again: it counts first, then replays what it counted. A link to the form opens the disclosure around it. */
 export function replayForm(visit: Visit, { fields, said, sources, targets }: ReplayForm): Markup | null {
   if (targets.length === 0) return null
   const named = (webhooks: readonly WebhookName[]) => webhooks.map(({ id, name }) => [id, name] as const)

@@ -9,7 +9,7 @@ import { headline } from '../parts.ts'
 import { curlOf, prelude } from './curl.ts'
 import type { Markdown } from './markdown.ts'
 
-/** Every address of both listeners, from the table of routes: what it does, takes and answers, and a line that asks it. */
+/** Every address of both listeners, from the table of routes: its purpose, input and answers, and a `curl` line. */
 export function apiPage({ to }: ManualView, md: Markdown, publicUrl: string | null): Markup {
   const problemsOf = createProblemAnswers()
   const rows = CAPABILITIES.flatMap(({ routes }) => routes)
@@ -75,7 +75,7 @@ function describe(schema: z.core.$ZodType): string {
   return schema instanceof z.ZodType ? (schema.description ?? '') : ''
 }
 
-/** As the document names it: `GET /relay/parcels/{identifier}`. */
+/** The name of a route in the document: `GET /relay/parcels/{identifier}`. */
 function nameOf({ method, path }: RouteRow): string {
   return `${method.toUpperCase()} ${path.replace(/:(\w+)/g, '{$1}')}`
 }

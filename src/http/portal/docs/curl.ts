@@ -1,6 +1,6 @@
 import type { RouteRow } from '../../server/route.ts'
 
-/** What the lines rely on. The internal listener's address is `portal.publicUrl`, or the one of the example config. */
+/** The shell variables that the lines use. The internal listener's address is `portal.publicUrl`, or the one of the example config. */
 export function prelude(publicUrl: string | null): string {
   return `RELAY=${publicUrl === null ? 'http://127.0.0.1:8081' : quoted(publicUrl.replace(/\/+$/, ''))}   # the internal listener
 PUBLIC=http://127.0.0.1:8080   # the public one
@@ -10,7 +10,7 @@ TOKEN=$(curl -sS "$RELAY/auth/token" -H 'Content-Type: application/json' \\
   --data "{\\"username\\":\\"$USERNAME\\",\\"password\\":\\"$PASSWORD\\"}" | sed 's/.*"token" *: *"\\([^"]*\\)".*/\\1/')`
 }
 
-/** A line for a shell that asks the address with the example of its row. */
+/** A shell line that calls the address with the example of its row. */
 export function curlOf(row: RouteRow): string {
   const { method, body, scope, listener, example } = row
   const values = new Map<string, string>(Object.entries(example.path))
@@ -33,7 +33,7 @@ function textOf(example: unknown): string {
   return typeof example === 'string' ? example : JSON.stringify(example)
 }
 
-/** Text as a shell takes it, whatever is in it. */
+/** Quotes any text for a shell. */
 function quoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`
 }

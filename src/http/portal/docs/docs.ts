@@ -19,7 +19,7 @@ export interface DocsOptions {
 /** Shows the manual, and the API for people, to everybody who reaches the internal listener. */
 export function createShowDocs({ readDocs, settings, version }: DocsOptions): ShowDocs {
   let loading: Promise<Markdown> | null = null
-  // Made once for each public URL, since anybody may ask as often as they like.
+  // Pages are made once for each public URL, because anybody may ask as often as they like.
   let made: { readonly publicUrl: string | null; readonly pages: Map<string, Promise<Markup>> } = { publicUrl: null, pages: new Map() }
 
   return async (ctx, name) => {
@@ -53,7 +53,7 @@ function linksTo(to: AddressTag, current: string): Markup {
 ${MANUAL.map(([name, title]) => html`<li>${link(to`/docs/${name}`, title, here(name))}</li>\n`)}`
 }
 
-/** Links between files become links between pages. Those to files that are not served here lose their link. */
+/** Turns links between files into links between pages. A link to a file that is not served here becomes plain text. */
 function linksOf(to: AddressTag): LinkTo {
   return (href) => {
     if (/^https?:\/\//.test(href) || href.startsWith('#')) return href

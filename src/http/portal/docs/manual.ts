@@ -19,5 +19,5 @@ export function manualPage(name: string): ManualPage | null {
   return MANUAL.find(([page]) => page === name)?.[0] ?? null
 }
 
-/** What the pages show beside their text. */
+/** The pictures that the pages show. */
 export const PICTURES: readonly string[] = ['polling.svg']

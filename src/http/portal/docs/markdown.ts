@@ -1,16 +1,16 @@
 import type { Token } from 'markdown-it'
 
-/** Where a link of a text leads; null: to something that is not shown here, so only its words stay. */
+/** The address that a link leads to. Null: its target is not shown here, so the link becomes plain text. */
 export type LinkTo = (href: string) => string | null
 
-/** Makes HTML of Markdown of our own. Raw HTML in it stays text. */
+/** Turns Markdown of our own into HTML. Raw HTML in it stays text. */
 export interface Markdown {
   readonly page: (text: string, linkTo: LinkTo) => string
   /** A few words, without a paragraph around them. */
   readonly line: (text: string) => string
 }
 
-/** The library is loaded by the first who reads the manual: a relay that nobody reads about does without it. */
+/** Loads the library when somebody first reads the manual, so that a relay whose manual nobody reads need not hold it. */
 export async function loadMarkdown(): Promise<Markdown> {
   const { default: MarkdownIt } = await import('markdown-it')
   const md = new MarkdownIt({ html: false })

@@ -3,7 +3,7 @@ import { type Address, type AddressTag, link } from '../addresses.ts'
 import { html, type Markup } from '../html.ts'
 import type { ManualPage } from './manual.ts'
 
-/** What the manual says about a problem: the page, the heading's id and what the link is called. */
+/** The part of the manual about each problem: its page, the heading's id, and the text of the link. */
 export const RUNBOOKS: Readonly<Record<Problem['kind'], readonly [page: ManualPage, heading: string, name: string]>> = {
   not_ready: ['operating', 'troubleshooting', 'the relay is not ready'],
   credentials_refused: ['operating', 'troubleshooting', 'refused credentials'],
@@ -17,7 +17,7 @@ export const RUNBOOKS: Readonly<Record<Problem['kind'], readonly [page: ManualPa
   settings_differ: ['scaling', 'running-replicas', 'running replicas'],
 }
 
-/** The link to what the manual says about a problem. */
+/** The link to the part of the manual about a problem. */
 export function runbookLink(to: AddressTag, kind: Problem['kind']): Markup {
   const [page, heading, name] = RUNBOOKS[kind]
   const address: Address = { path: `${to`/docs/${page}`.path}#${heading}` }

@@ -11,16 +11,16 @@ import { timeInTable } from '../times.ts'
 import { options } from '../webhooks/webhook-names.ts'
 import { placeInTable, pushMark, REASON_CHOICES, reasonInTable, STATE_NAMES } from './quarantine-words.ts'
 
-/** Which pushes are listed. `all`: in any state. */
+/** The state of the listed pushes. `all`: any state. */
 export type Shown = InboxPush['state'] | 'all'
 
-/** What the list is filtered by, as text. */
+/** The filters of the list, as text. */
 export interface InboxFilters extends TimeFilter {
   readonly parcel: string
   readonly reason: string
 }
 
-/** What the page says of pushes that were reprocessed together; null: none were. */
+/** The result of reprocessing several pushes, which the page reports; null: none were reprocessed. */
 export type ReprocessSaid =
   | { readonly kind: 'reprocessed'; readonly count: number; readonly outcomes: Readonly<Record<string, number>> }
   | { readonly kind: 'job'; readonly jobId: number }
@@ -30,15 +30,15 @@ export type ReprocessSaid =
 export interface InboxListing {
   readonly shown: Shown
   readonly filters: InboxFilters
-  /** What is wrong with the filters; null: nothing. */
+  /** Says what is wrong with the filters; null: nothing. */
   readonly mistake: string | null
   readonly isFirst: boolean
   readonly pushes: readonly InboxPush[]
   readonly next: string | null
-  /** All that is in quarantine, whatever is listed. */
+  /** All pushes in quarantine, whatever the list shows. */
   readonly groups: readonly HeldGroup[]
   readonly said: ReprocessSaid
-  /** Who sent pushes whose signature did not match, the last one first. */
+  /** The senders of pushes whose signature did not match, the latest first. */
   readonly refused: Awaited<ReturnType<ManageInbox['refusedSenders']>>
 }
 
@@ -120,7 +120,7 @@ function groupsOf({ to, nowMs }: Visit, groups: readonly HeldGroup[]): Markup {
 
 function rowsOf({ to, nowMs }: Visit, { shown, pushes }: InboxListing): Markup {
   const isQuarantine = shown === 'quarantined'
-  // Only a push with a reason has a place.
+  // Only a push with a reason has wrong bytes to show.
   const hasPlaces = pushes.some(({ place }) => place !== null)
   const parcelOf = ([identifier]: readonly string[], { state }: InboxPush): Part => {
     if (identifier === undefined) return 'not told'

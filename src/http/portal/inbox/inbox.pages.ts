@@ -11,9 +11,9 @@ export interface InboxPagesOptions {
 }
 
 const LIST_MAX = 100
-/** What the page says beside its filters, instead of another page. */
+/** Errors that the page shows beside its filters, instead of an error page. */
 const MISTAKES: readonly ErrorCode[] = ['bad_request', 'bad_tracking_number']
-/** What it says of an order that was refused. */
+/** Errors that mean that an order was refused. */
 const REFUSALS: readonly ErrorCode[] = ['not_reprocessable', 'not_dismissable', 'too_many_jobs']
 
 /** The pages about received pushes: their list, and one with its bytes. */
@@ -90,12 +90,12 @@ export function inboxPages({ manageInbox }: InboxPagesOptions): readonly PageRou
   }
 }
 
-/** Null: none that there is. */
+/** Null: there is no such reason. */
 function readReason(text: string): string | null {
   return REASON_CHOICES.find(([reason]) => reason === text)?.[0] ?? null
 }
 
-/** What was done, or why it could not be. */
+/** The result of the work, or the reason why it was refused. */
 async function orRefused<Done>(work: () => Promise<Done>): Promise<Done | { readonly kind: 'refused'; readonly because: string }> {
   try {
     return await work()

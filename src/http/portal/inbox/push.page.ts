@@ -11,7 +11,7 @@ import { indentJson, receivedText, SHOWN_MAX } from '../received-text.ts'
 import { fullTime } from '../times.ts'
 import { outcomeText, placeSentence, pushMark, reasonSentence, STATE_NAMES } from './quarantine-words.ts'
 
-/** What the page says of what was just done; null: nothing was. `refused`: it could not be done. */
+/** The result of the action that led to this page; null: there was none. `refused`: it could not be done. */
 export type PushSaid = RecordOutcome | { readonly kind: 'refused'; readonly because: string } | null
 
 export interface OnePush {
@@ -99,13 +99,13 @@ function bodyOf({ to }: Visit, { inboxId, place }: InspectedPush, body: Uint8Arr
 ${isUtf8(bytes) ? null : html`<p class="dim">It is not UTF-8: what is no text is shown as <code>�</code>.</p>`}${bytes.length > SHOWN_MAX ? html`<p class="dim">Only ${countText(SHOWN_MAX)} of its bytes are shown.</p>` : null}`
 }
 
-/** How much is shown before a place that is far from the start. */
-const BEFORE_PLACE_BYTES = 2000
+/** How much is shown before wrong bytes that are far from the start. */
+const BEFORE_FAULT_BYTES = 2000
 
-/** The body as text, its place marked. Of a long body the part around the place is shown. */
+/** The body as text, its wrong bytes marked. If it is long, only the part around them is shown. */
 function markedText(bytes: Buffer, place: BodyPlace | null): Markup {
   if (place === null) return html`${receivedText(bytes.subarray(0, SHOWN_MAX))}`
-  const from = place.to <= SHOWN_MAX ? 0 : Math.max(0, place.from - BEFORE_PLACE_BYTES)
+  const from = place.to <= SHOWN_MAX ? 0 : Math.max(0, place.from - BEFORE_FAULT_BYTES)
   const end = Math.min(from + SHOWN_MAX, bytes.length)
   const text = (start: number, stop: number) => receivedText(bytes.subarray(start, Math.min(stop, end)))
   return html`${from > 0 ? '…' : null}${text(from, place.from)}<mark>${text(place.from, place.to)}</mark>${text(place.to, end)}`

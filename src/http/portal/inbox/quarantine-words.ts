@@ -57,7 +57,7 @@ export function placeInTable({ member, isMissing, from, found }: BodyPlace): Mar
   return html`<span class="answer">${receivedText(member)}: ${receivedText(found)}</span>`
 }
 
-/** The same as a sentence. */
+/** The wrong member or bytes, as a sentence. */
 export function placeSentence({ member, isMissing, from, to, found }: BodyPlace): Markup {
   const bytes = to - from === 1 || isMissing ? `byte ${countText(from)}` : `bytes ${countText(from)} to ${countText(to - 1)}`
   if (member === null) return found === '' ? html`It ends after ${counted(from, 'byte', 'bytes')}.` : html`The place is ${bytes}.`
@@ -74,7 +74,7 @@ export function reasonSentence(reason: string): string {
   return REASONS.get(reason)?.[1] ?? `The reason is ${reason}.`
 }
 
-/** What became of a push that was reprocessed. */
+/** The result of reprocessing a push. */
 export function outcomeText(outcome: RecordOutcome): Markup {
   if (outcome.kind === 'recorded') return html`<strong>It is recorded</strong>, with its own time of receipt, and webhooks get it.`
   if (outcome.kind === 'duplicate') return html`<strong>It is recorded</strong>: the relay knew its event already.`

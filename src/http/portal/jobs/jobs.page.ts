@@ -16,7 +16,7 @@ export interface JobPagesOptions {
 
 const SHOWN_MAX = 50
 
-/** Work that takes too long for one request: how far it is, and a button that stops it. */
+/** Work that takes too long for one request: its progress, and a button that stops it. */
 export function jobPages({ manageJobs, manageEndpoints }: JobPagesOptions): readonly PageRoute[] {
   return [
     {

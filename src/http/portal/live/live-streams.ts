@@ -4,48 +4,48 @@ import type { Log } from '../../../flow/ports.ts'
 
 export interface LiveStreamsPorts {
   readonly look: LiveLook
-  /** Repeats work, some time after the last time has ended, until it is stopped. */
+  /** Repeats work until stopped, each time `everyMs` after the last run has ended. */
   readonly repeat: (work: () => Promise<void>, everyMs: number) => { readonly stop: () => void }
-  /** Whether the relay stops. */
+  /** Whether the relay is stopping. */
   readonly isOver: () => boolean
   readonly log: Log
 }
 
-/** A page that is open. */
+/** An open page. */
 export interface LivePage {
   readonly shown: Shown
   /** Whether the person who opened it may still see it; asked several times a second. */
   readonly isAllowed: () => boolean
 }
 
-/** Tells open pages that what they show has changed, over server-sent events. */
+/** Tells open pages, over server-sent events, that what they show has changed. */
 export interface LiveStreams {
-  /** False: all places are taken. */
-  hasPlace(): boolean
-  /** Streams until the page is left or may not be seen any more, or the relay stops. */
+  /** False: as many streams are open as may be. */
+  hasRoom(): boolean
+  /** Streams until the reader leaves the page or may not see it any more, or the relay stops. */
   stream(res: ServerResponse, page: LivePage): Promise<void>
 }
 
 interface Stream extends LivePage {
   readonly res: ServerResponse
-  /** What it showed at the last look; null: none was made. */
+  /** A digest of what the page showed at the last look; null: there was no look yet. */
   stamp: string | null
   /** Beats since something was written. */
   quiet: number
 }
 
-/** Apart from those of the feed's followers. */
-const PLACES = 100
-/** Streams end within a second of what ends them. */
+/** These streams do not count among the feed's followers. */
+const STREAMS_MAX = 100
+/** Streams end within a second of the reason to end. */
 const BEAT_MS = 250
-/** Looks are made every two seconds: no page is loaded more often. */
+/** Looks are two seconds apart, so that no page is loaded more often. */
 const BEATS_PER_LOOK = 8
 /** A comment every 15 s keeps the connection open. */
 const BEATS_QUIET_MAX = 60
 
 const HEADERS = {
   'Content-Type': 'text/event-stream',
-  // No proxy may cache, compress or buffer it.
+  // No proxy may cache, compress or buffer the stream.
   'Cache-Control': 'no-store, no-transform',
   'X-Accel-Buffering': 'no',
   'X-Content-Type-Options': 'nosniff',
@@ -86,7 +86,7 @@ export function createLiveStreams({ look, repeat, isOver, log }: LiveStreamsPort
         stream.stamp = stamp
       }
     } catch (err) {
-      // Pages say of when they are. Once the store can be read again, they are told what has changed.
+      // Each page shows the time of its data. Once the store can be read again, the next look tells pages what has changed.
       log.debug({ err }, 'open pages could not be kept up to date')
     }
   }
@@ -99,9 +99,9 @@ export function createLiveStreams({ look, repeat, isOver, log }: LiveStreamsPort
   }
 
   return {
-    hasPlace: () => streams.size < PLACES,
+    hasRoom: () => streams.size < STREAMS_MAX,
     async stream(res, page) {
-      // If the reader left while we looked up the session, no close event follows, and the place would never be given back.
+      // If the reader left while we looked up the session, no close event follows, and the stream would count for ever.
       if (res.closed) return
       const stream: Stream = { ...page, res, stamp: null, quiet: 0 }
       const closed = new Promise<void>((resolve) => {
@@ -109,7 +109,7 @@ export function createLiveStreams({ look, repeat, isOver, log }: LiveStreamsPort
       })
       streams.add(stream)
       beating ??= repeat(beat, BEAT_MS)
-      // A reader who has the answer hears of every change from then on.
+      // Look before answering, so that a reader who has the answer is told of every later change.
       await lookForAll()
       if (!res.headersSent && !res.destroyed) {
         res.writeHead(200, HEADERS)

@@ -1,7 +1,7 @@
 import type { Shown } from '../../../flow/admin/live-look.ts'
 import type { Person } from '../session.ts'
 
-/** What is kept up to date on the page at a path. */
+/** The data that the page at a path keeps up to date. */
 export function shownOn(path: string, { scope }: Pick<Person, 'scope'>): Shown {
   if (path === '/') return { kind: 'overview' }
   if (path === '/jobs' && scope === 'admin') return { kind: 'jobs' }

@@ -21,10 +21,10 @@ interface Told {
   readonly runbook?: Problem['kind']
 }
 
-/** So many webhooks are explained; of the others there is one line. As many as what waits is counted for. */
+/** How many webhooks in trouble are explained; one line stands for the others. Waiting deliveries are counted for as many. */
 const EXPLAINED = SHOWN.backlogs
 
-/** What is wrong, a card each, and who must do what. */
+/** The problems, a card each, with who must do what. */
 export function problemSections(visit: Visit, situation: Situation & Past, problems: readonly Problem[]): Markup {
   const ofWebhooks = problems.filter((problem) => 'state' in problem)
   const beyond = new Set<Problem>(ofWebhooks.slice(EXPLAINED))
@@ -105,7 +105,7 @@ function tell(visit: Visit, situation: Situation & Past, problem: Problem): Told
   }
 }
 
-/** The carrier pushes as before, and the relay understands nothing of it: another matter than a way that is closed. */
+/** The carrier still pushes, but the relay understands none of it. That needs another remedy than a blocked connection. */
 function tellMisunderstood({ nowMs, to, person }: Visit, { pushes, carrier, held }: Situation): Told {
   const [newest] = held
   return {
@@ -145,7 +145,7 @@ function tellFullDisk(disk: DiskRoom, { pushes }: Situation, nowMs: number): Tol
   }
 }
 
-/** Where the disk is, and who fills it. */
+/** Says which disk it is and what fills it. */
 function usageOf({ freeBytes, totalBytes, storeBytes, path }: DiskRoom): Markup {
   const usedBytes = totalBytes - freeBytes
   const others = storeBytes < usedBytes / 2 ? ': something else fills it' : ''

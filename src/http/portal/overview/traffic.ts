@@ -14,7 +14,7 @@ const pushesOf: Count = (counts) => totalOf(counts, AUTHENTIC)
 const acceptedOf: Count = (counts) => counts.accepted ?? 0
 const failedOf: Count = (counts) => counts.failed ?? 0
 
-/** What came, what was found and what was sent: the last 24 hours and 30 days, drawn and in numbers. */
+/** Pushes, missed pushes, polls and attempts of the last 24 hours and 30 days, drawn and in numbers. */
 export function trafficSection({ hours, days }: Traffic): Markup {
   const row = (name: Part, kind: 'pushes' | 'missed' | 'polls' | 'attempts', count: Count, over?: Count) => {
     const drawn = (series: TrafficSeries, span: string) => {
@@ -22,7 +22,7 @@ export function trafficSection({ hours, days }: Traffic): Markup {
       return bars({
         values: counts,
         ...(over === undefined ? {} : { over: series[kind].map((one) => over(one)) }),
-        // In the colour that they have on the carrier's page.
+        // Missed pushes have the same colour as on the carrier's page.
         ...(kind === 'missed' ? { values: counts.map(() => 0), over: counts, overKind: 'warn' as const } : {}),
         summary: `${kind}, ${span}: ${countText(sumOf(series[kind], count))}${over === undefined ? '' : `, failed: ${countText(sumOf(series[kind], over))}`}`,
       })

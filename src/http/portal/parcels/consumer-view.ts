@@ -6,17 +6,17 @@ import { table } from '../parts.ts'
 import { timeInLine } from '../times.ts'
 import { textIn, whatHappened } from './timeline.ts'
 
-/** The carrier may use any language; more than these would hide the history. */
+/** The carrier may use any language; more tabs than these would hide the history. */
 const VIEWS_MAX = 8
 const NAMES = new Intl.DisplayNames('en', { type: 'language' })
 
-/** The languages in which a consumer can be shown something. */
+/** The languages that have a text for consumers. */
 export function consumerViews(entries: readonly Entry[]): readonly string[] {
   const languages = entries.filter(({ displayToConsumer }) => displayToConsumer).flatMap(({ texts }) => Object.keys(texts))
   return [...new Set(languages)].toSorted(compareBytes).slice(0, VIEWS_MAX)
 }
 
-/** A language by its English name, or by its tag where that names none. */
+/** The English name of a language, or its tag if there is no name. */
 export function languageName(tag: string): string {
   try {
     return NAMES.of(tag) ?? tag
@@ -25,7 +25,7 @@ export function languageName(tag: string): string {
   }
 }
 
-/** What an app is given to show to a consumer who reads a language. Where that language has no text, another's is shown. */
+/** The entries as an app shows them to a consumer who reads `language`. An entry without a text in it shows another language's. */
 export function consumerTable(entries: readonly Entry[], language: string, nowMs: number): Markup {
   const visible = entries.filter(({ displayToConsumer }) => displayToConsumer)
   return table({

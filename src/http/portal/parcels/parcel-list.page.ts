@@ -19,12 +19,12 @@ interface ParcelFilters {
 
 interface ParcelListing {
   readonly filters: ParcelFilters
-  /** Null: no identifier can begin like the text that was sought. */
+  /** Null: no identifier can begin with the text that was sought. */
   readonly found: { readonly parcels: readonly ListedParcel[]; readonly next: string | null } | null
   readonly said: WatchSaid
 }
 
-/** Why a parcel is not checked any more, in words that follow "ended". */
+/** Why a parcel is not checked any more, in words that fit after "ended". */
 export const STOPPED_BECAUSE: Readonly<Record<Stopped, string>> = {
   delivered: 'delivered',
   stale: 'no news for a long time',
@@ -34,7 +34,7 @@ export const STOPPED_BECAUSE: Readonly<Record<Stopped, string>> = {
 
 const IDENTIFIER = /^[A-Z0-9]{4,40}$/
 
-/** The parcels, the next check first; or those that were sought. */
+/** All parcels, or those that were sought, the next check first. */
 export function parcelListPage(visit: Visit, { filters, found, said }: ParcelListing): string {
   const { person, to } = visit
   const { text, status, stopped } = filters
@@ -121,7 +121,7 @@ function nameOf(linkTo: (value: string) => Markup, identifiers: readonly Inspect
   }${hasNumber ? null : html`<small>tracking number not known yet</small>`}`
 }
 
-/** When a check is due. One whose time has come waits for its turn. */
+/** When a check is due. A check whose time has come may still wait for its turn. */
 export function dueText(atMs: number, nowMs: number): Part {
   return atMs <= nowMs ? 'due now' : relativeTime(atMs, nowMs)
 }

@@ -11,7 +11,7 @@ import { consumerTable, consumerViews, languageName } from './consumer-view.ts'
 import { dueText, mainIdentifier, STOPPED_BECAUSE } from './parcel-list.page.ts'
 import { timeline } from './timeline.ts'
 
-/** What was asked of the carrier, if it did not answer with the parcel; null: nothing was, or it did. */
+/** Why the carrier did not answer with the parcel when it was asked for this page; null: it did, or it was not asked. */
 export type ParcelSaid = 'unknown' | 'unavailable' | null
 
 const SAID: Readonly<Record<NonNullable<ParcelSaid>, readonly [what: string, then: string]>> = {
@@ -106,7 +106,7 @@ function tabsOf({ to }: Visit, name: string, languages: readonly string[], shown
   )}</ul>`
 }
 
-/** Without `portal.publicUrl` nothing says under which address others reach the page; script fills in the browser’s own. */
+/** The address to share. Without `portal.publicUrl` the relay does not know its host, so script fills in the one that the browser used. */
 function shareSection({ to, publicOrigin }: Visit, name: string): Markup {
   const { path } = to`/parcels/${name}`
   return html`<section aria-labelledby="share"><h2 id="share">Share</h2>

@@ -28,7 +28,7 @@ interface GivenList {
   readonly read: readonly string[]
 }
 
-/** What was typed, read as JSON values: a line there is an identifier and nothing else. */
+/** Turns typed lines into JSON values, because each typed line is one identifier and nothing else. */
 function typedList(text: string): GivenList {
   const lines = text.split(/\r?\n/).map((line) => line.trim())
   return { format: 'ndjson', column: null, lines, read: lines.map((line) => (line === '' ? '' : JSON.stringify(line))) }
@@ -69,12 +69,12 @@ export function parcelPages({ lookAtParcels, manageParcels, watchList }: ParcelP
     return { page, status: said === 'unavailable' ? 503 : 200 }
   }
 
-  /** Shows the parcel after something was done to it. */
+  /** Acts on the parcel, then shows it. */
   function after(act: (identifier: string, by: Visit['by']) => Promise<{ readonly identifier: string }>): PageRoute['answer'] {
     return async ({ param, to, by }) => ({ goTo: to`/parcels/${(await act(param('identifier'), by)).identifier}` })
   }
 
-  /** Asks the carrier, and shows what it said. */
+  /** Asks the carrier, then shows its answer. */
   async function ask(visit: Visit): Promise<PageAnswer> {
     try {
       const { identifier, outcome } = await refresh(visit.param('identifier'), visit.by)
@@ -93,7 +93,7 @@ export function parcelPages({ lookAtParcels, manageParcels, watchList }: ParcelP
       file === null ? typedList(typed) : await listInFile(file, get('column').trim().slice(0, COLUMN_LENGTH_MAX))
     if (lines.every((line) => line.trim() === '')) return await list(visit, { kind: 'empty' })
     try {
-      // Each line stands on its own: good ones are watched.
+      // A bad line does not keep the good ones from being watched.
       const report = await watchList({ ...given, atomic: false, lines: Readable.from(read), by: visit.by })
       return await list(visit, { kind: 'watched', lines, report })
     } catch (error) {

@@ -9,11 +9,11 @@ import { spanText, timeInLine } from '../times.ts'
 /** An entry that is learnt of within this time counts as learnt at once. */
 const AT_ONCE_MS = 5000
 
-/** Each entry of a parcel, newest first: what it says, what a consumer sees, and how the relay learnt of it. */
+/** The entries of a parcel, newest first, with the texts for consumers and how the relay learnt of each entry. */
 export function timeline({ entries, state }: InspectedParcel, nowMs: number): Markup {
   if (entries.length === 0) return html`<p>The carrier has told nothing about it yet.</p>`
   const learnings = entries.map(learningOf)
-  // No push was to be expected of what happened before.
+  // No push was to be expected for earlier entries.
   const knownSinceMs = Math.min(...[state.watchedAtMs, ...learnings.map(({ first }) => first.atMs)].filter((atMs) => atMs !== null))
   return table({
     label: 'History, newest first',

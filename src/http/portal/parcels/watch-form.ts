@@ -5,7 +5,7 @@ import { html, type Markup, markup } from '../html.ts'
 import type { Visit } from '../page-route.ts'
 import { counted, countText, icon } from '../parts.ts'
 
-/** What the page says of the list that was given; null: none was. */
+/** The result for the given list, which the page reports; null: no list was given. */
 export type WatchSaid =
   | { readonly kind: 'empty' }
   | { readonly kind: 'refused'; readonly reason: string }
@@ -14,10 +14,10 @@ export type WatchSaid =
 
 const WRONG_SHOWN_MAX = 20
 const LINE_CHARS_SHOWN = 80
-/** As in the API. */
+/** The same limit as in the API. */
 export const COLUMN_LENGTH_MAX = 200
 
-/** The form to watch parcels, with what became of the list that it sent. */
+/** The form to watch parcels, with the result for the list that it sent. */
 export function watchForm({ to }: Visit, said: WatchSaid, isFirst: boolean): Markup {
   const open = said !== null || isFirst ? markup(' open') : null
   return html`<details class="plain"${open}><summary>Watch parcels</summary>

@@ -11,14 +11,14 @@ import { timeInTable } from '../times.ts'
 
 export interface SettingsPagesOptions {
   readonly operations: OperationQueries
-  /** The settings in effect as they would be written, secrets masked. */
+  /** The settings in effect, as a config file would have them, with secrets masked. */
   readonly config: () => Readonly<Record<string, unknown>>
 }
 
 const ACTIONS_MAX = 50
 const EVENTS_MAX = 100
 
-/** The settings in effect, who changed what, and all that has happened. */
+/** The pages with the settings in effect, the audit trail, and all operator events. */
 export function settingsPages({ operations, config }: SettingsPagesOptions): readonly PageRoute[] {
   return [
     {

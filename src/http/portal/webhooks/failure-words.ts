@@ -4,12 +4,12 @@ import type { FailureGroup } from '../../../domain/delivery/failure-group.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import { firstLine } from '../received-text.ts'
 
-/** What came back, in a word or two: the status, or that there was no answer. */
+/** The answer in a word or two: its status, or the reason why there was none. */
 export function answerWord({ status, reason }: Pick<FailureGroup, 'status' | 'reason'>): string {
   return status === null ? (reason ?? 'no answer').replaceAll('_', ' ') : String(status)
 }
 
-/** Why there was no answer, as a sentence without its end. `host`: where it should have come from. */
+/** Why there was no answer, as a sentence without its full stop. `host`: the host that should have answered. */
 const REASONS: ReadonlyMap<string, (host: string) => string> = new Map<FailureReason, (host: string) => string>([
   ['timeout', (host) => `${host} does not answer in time (delivery.timeout)`],
   ['dns', (host) => `the name ${host} is not found`],
@@ -22,14 +22,14 @@ const REASONS: ReadonlyMap<string, (host: string) => string> = new Map<FailureRe
   ['network', (host) => `the network on the way to ${host} fails`],
 ])
 
-/** Whether an endpoint accepted nothing since such failures began. */
+/** Whether an endpoint has accepted nothing since the first of these failures. */
 export function refusesAll({ health: { lastSuccessAtMs } }: EndpointState, { firstAtMs }: FailureGroup): boolean {
   return lastSuccessAtMs === null || lastSuccessAtMs < firstAtMs
 }
 
 /**
- * A failure explained in one sentence, with the answer if there was one. `isAll`: nothing was accepted since the failures began, so that
- * it refuses whatever it is sent.
+ * Explains a failure in one sentence, with the answer if there was one. `isAll`: nothing was accepted since the failures began, so the
+ * endpoint refuses whatever it is sent.
  */
 export function explainFailure(failure: FailureGroup, url: string, isAll: boolean): Markup {
   const { status, reason, answerStart } = failure

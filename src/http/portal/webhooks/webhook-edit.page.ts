@@ -20,7 +20,7 @@ ${webhookForm({ to: to`/webhooks/new`, cancel: to`/webhooks`, button: 'Add webho
   return renderPage(visit, { title: titleOf(errors, 'Add webhook'), section: 'webhooks', person, main })
 }
 
-/** The page to change one. */
+/** The page to change a webhook. */
 export function editPage(visit: Visit, { endpoint: { id, name } }: EndpointState, fields: WebhookFields, errors: FieldErrors): string {
   const { to, person } = visit
   const main = html`${crumbs([to`/webhooks`, 'Webhooks'], [to`/webhooks/${id}`, name])}
@@ -35,7 +35,7 @@ function titleOf(errors: FieldErrors, title: string): string {
   return count === 0 ? title : `${count} ${count === 1 ? 'mistake' : 'mistakes'} · ${title}`
 }
 
-/** A webhook was added: the only page that shows its key. */
+/** The page after a webhook was added, the only one that shows its key. */
 export function addedPage(visit: Visit, { state: { endpoint }, sharedKey }: KeyedEndpoint): string {
   const { to, person } = visit
   const main = html`${crumbs([to`/webhooks`, 'Webhooks'])}
@@ -49,7 +49,7 @@ ${howToCheck}
   return renderPage(visit, { title: `${endpoint.name} added · Webhooks`, section: 'webhooks', person, main })
 }
 
-/** A key is being replaced, or was at once: the only page that shows the new one. */
+/** The page after a new key was made, the only one that shows it. */
 export function keyPage(visit: Visit, { state: { endpoint, keys }, sharedKey }: KeyedEndpoint): string {
   const { to, person, nowMs } = visit
   const fromMs = keys?.next?.fromMs ?? null

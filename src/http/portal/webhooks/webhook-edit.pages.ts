@@ -60,7 +60,7 @@ export function webhookEditPages(manageEndpoints: ManageEndpoints): readonly Pag
     return { goTo: visit.to`/webhooks/${visit.param('id')}` }
   }
 
-  /** A form that is sent again, as by loading the page anew that shows a key, would replace the key that was just copied. */
+  /** Refuses a form that is sent again, for example by reloading the page that shows a key: it would replace the key that was just copied. */
   async function refuseStale({ param, form }: Visit): Promise<void> {
     if (form.get('keys') === stampOfKeys(await manageEndpoints.find(param('id')))) return
     throw new AppError('stale_form', 'Its key was replaced since this page was made, so nothing was done. Look at it again first.')

@@ -6,7 +6,7 @@ import { link } from '../addresses.ts'
 import type { Form } from '../form.ts'
 import { html, type Markup, markup } from '../html.ts'
 
-/** What a form about a webhook holds, as text. Never a key: what was typed there is not written back. */
+/** The fields of a form about a webhook, as text, without the key: a typed key is never sent back. */
 export interface WebhookFields {
   readonly url: string
   readonly name: string
@@ -44,7 +44,7 @@ export const EMPTY_FIELDS: WebhookFields = {
   from: 'now',
 }
 
-/** The fields of a form that was sent; what it does not have is as in an empty one. */
+/** Reads the fields of a form that was sent. A missing field counts as empty. */
 export function fieldsOf(form: Form): WebhookFields {
   const text = (name: string) => form.get(name).trim()
   return {
@@ -65,7 +65,7 @@ export function fieldsOf(form: Form): WebhookFields {
   }
 }
 
-/** The fields of a webhook as it is; `schedule` in the form of the API. */
+/** The fields for a webhook's current settings; `schedule` as the API writes it. */
 export function fieldsOfEndpoint(endpoint: Endpoint, schedule: readonly string[] | null): WebhookFields {
   const { filters } = endpoint
   return {
@@ -85,7 +85,7 @@ export function fieldsOfEndpoint(endpoint: Endpoint, schedule: readonly string[]
   }
 }
 
-/** What the API takes for these fields. What is no number stays text, so that the API says what is wrong with it. */
+/** The body that the API takes for these fields. Text that is no number stays text, so that the API says what is wrong with it. */
 export function bodyOf(fields: WebhookFields): object {
   const list = (text: string) => {
     const values = text.split(',').map((value) => value.trim())
@@ -110,12 +110,12 @@ export function bodyOf(fields: WebhookFields): object {
   }
 }
 
-/** Where a new webhook starts, as the API takes it. */
+/** The start of a new webhook in the feed, as the API takes it. */
 export function startOf({ from }: WebhookFields): string | number {
   return /^\d{1,15}$/.test(from) ? Number(from) : from
 }
 
-/** The fields that a refusal is about; null: it is about none, so it is no mistake in the form. */
+/** Errors by field; null: the refusal is about no field, so it is no mistake in the form. */
 export function fieldErrors(error: unknown): FieldErrors | null {
   if (!(error instanceof AppError)) return null
   if (error.code === 'endpoint_exists') return { name: 'A webhook of this name exists.' }
@@ -130,7 +130,7 @@ export function fieldErrors(error: unknown): FieldErrors | null {
   return named.length === 0 ? null : Object.fromEntries(named)
 }
 
-/** A sentence that begins with the name of a member, with its field's label there. */
+/** Replaces the member's name at the start of a sentence by its field's label. */
 function byLabel(member: string, sentence: string): string {
   const label = LABELS[member]
   return label !== undefined && sentence.startsWith(`${member} `) ? `${label}${sentence.slice(member.length)}` : sentence
@@ -148,7 +148,7 @@ const LABELS: Readonly<Record<string, string>> = {
   schedule: 'Waits between attempts',
   from: 'Start',
 }
-/** The disclosures, and the fields inside them: one with a mistake is open. */
+/** The fields inside each disclosure; a disclosure with a mistake is open. */
 const EVENTS = ['status', 'detailedStatus', 'distributionType']
 const SENDING = ['rate', 'concurrency', 'schedule', 'from']
 
@@ -166,7 +166,7 @@ export interface WebhookForm {
   readonly button: string
   readonly fields: WebhookFields
   readonly errors: FieldErrors
-  /** Whether it adds one: then it has a key and a start. */
+  /** Whether it adds a webhook: only then has the form a key and a start. */
   readonly isNew: boolean
 }
 

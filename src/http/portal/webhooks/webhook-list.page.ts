@@ -13,7 +13,7 @@ import { options } from './webhook-names.ts'
 
 const KINDS: Readonly<Record<EndpointCondition, StateKind>> = { delivering: 'ok', failing: 'bad', disabled: 'off' }
 
-/** The state with its mark. `extra` stands small beside it. */
+/** The state with its mark, and `extra` in small type beside it. */
 export function webhookMark(state: EndpointState, extra: Part = null): Markup {
   const word = conditionOf(state)
   return stateMark(KINDS[word], word, extra)
@@ -26,7 +26,7 @@ const DISABLED_BECAUSE: Readonly<Record<NonNullable<EndpointState['disabled']>, 
   unnamed: 'no config names it any more',
 }
 
-/** Why, by whom and since when a webhook is disabled, in words that follow "disabled". */
+/** Why, by whom and since when a webhook is disabled, in words that fit after "disabled". */
 export function disabledBecause({ disabled, disabledSince }: EndpointState, nowMs: number): Part {
   if (disabled === null) return null
   const by = disabledSince?.by ?? null
@@ -34,7 +34,7 @@ export function disabledBecause({ disabled, disabledSince }: EndpointState, nowM
   return disabledSince === undefined ? because : html`${because}, since ${timeInSentence(disabledSince.atMs, nowMs)}`
 }
 
-/** A list this long can be searched. */
+/** The search field is shown from this many webhooks on. */
 const SEARCHED_FROM = 20
 
 export interface WebhookListing extends FoundEndpoints {
@@ -43,7 +43,7 @@ export interface WebhookListing extends FoundEndpoints {
   readonly limit: number
 }
 
-/** All webhooks, or those that were looked for; those in trouble first. */
+/** All webhooks, or those that were sought; those in trouble come first. */
 export function webhookListPage(visit: Visit, listing: WebhookListing): string {
   const { to, nowMs, person } = visit
   const { all, endpoints, search } = listing

@@ -7,10 +7,10 @@ export interface WebhookName {
   readonly name: string
 }
 
-/** How many a form offers. */
+/** How many webhooks a form offers. */
 const OFFERED_MAX = 1000
 
-/** The webhooks there are, by name. */
+/** All webhooks, by name. */
 export async function namesOfWebhooks({ states }: Pick<ManageEndpoints, 'states'>): Promise<readonly WebhookName[]> {
   const names = (await states()).map(({ endpoint: { id, name } }) => ({ id, name }))
   return names.toSorted((a, b) => a.name.localeCompare(b.name, 'en')).slice(0, OFFERED_MAX)

@@ -29,10 +29,10 @@ import { fullTime, hourText, relativeTime, settingText, spanText, timeInSentence
 import { answerWord, explainFailure, refusesAll } from './failure-words.ts'
 import { disabledBecause, webhookMark } from './webhook-list.page.ts'
 
-/** What the page says of what was just done; null: nothing was. */
+/** The result of the action that led to this page; null: there was none. */
 export type WebhookSaid = { readonly kind: 'tested'; readonly result: AttemptResult } | { readonly kind: 'unconfirmed' } | null
 
-/** One webhook: how it does, what it is set to, and what can be done with it. */
+/** One webhook: its state, its settings, and the actions that are possible. */
 export function webhookPage(visit: Visit, view: InspectedEndpoint & { readonly attempts: readonly Tally[] }, said: WebhookSaid): string {
   const { to, nowMs, person } = visit
   const { id, name } = view.endpoint
@@ -93,7 +93,7 @@ function leadOf({ backlog: { waiting, oldestAtMs }, ...state }: EndpointView, no
   return html`It is sent each new event. ${wait}`
 }
 
-/** What is wrong, in one sentence with its answer, and what to do. */
+/** Says what is wrong, with the answer, and what to do. */
 function explanation({ lastFailure, ...state }: InspectedEndpoint): Markup | null {
   const { endpoint, health, disabled } = state
   if (lastFailure === null || (disabled === null ? health.failingSinceMs === null : !isInTrouble(state))) return null
@@ -123,7 +123,7 @@ function factsOf(
   ]
 }
 
-/** Failed attempts, equal answers together. */
+/** Failed attempts, grouped by answer. */
 function failureTable({ to, nowMs }: Visit, failures: readonly FailureGroup[]): Markup | null {
   if (failures.length === 0) return null
   return html`<h2>What it answered</h2>
@@ -173,7 +173,7 @@ function settingsOf({ endpoint }: EndpointState): readonly (readonly [string, Pa
   ]
 }
 
-/** Stands for the keys that a webhook has now: it is another one as soon as they change. Says nothing about them. */
+/** A digest of a webhook's current keys, so that a form can tell whether they have changed since. It reveals nothing about them. */
 export function stampOfKeys({ keys }: EndpointState): string {
   return keys === null ? '' : digest(`${keys.current} ${keys.next?.sealed ?? ''}`)
 }

@@ -1,18 +1,18 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
-export interface ConnectionPlacesOptions {
+export interface ConnectionSlotsOptions {
   /** `limits.connections`: how many may be open at once, those in a TLS handshake included. */
-  readonly placesMax: number
+  readonly slotsMax: number
   /** From the moment a connection is accepted to the end of its first request. */
   readonly firstRequestMs: number
   /** A monotonic clock, in milliseconds. */
   readonly now: () => number
 }
 
-/** The connections of a listener, each of which costs memory and a descriptor. */
-export interface ConnectionPlaces {
-  /** Gives a place to a connection as it is accepted, before any TLS handshake; if there is none, another connection is closed, or this one. */
+/** Limits the connections of a listener, because each costs memory and a file descriptor. */
+export interface ConnectionSlots {
+  /** Gives a slot to a connection as it is accepted, before any TLS handshake. If none is free, closes another connection or this one. */
   take(socket: Socket): void
   /** Call with the first request of each connection, once its header has arrived. */
   begun(req: IncomingMessage, res: ServerResponse): void
@@ -23,13 +23,13 @@ export interface ConnectionPlaces {
 }
 
 interface Connection {
-  /** As accepted: with TLS, the socket below it. */
+  /** The socket as accepted; with TLS, the one below the TLS socket. */
   readonly socket: Socket
   readonly name: string
   readonly openedAtMs: number
   /** The first request, until it is known to be whole. */
   first: { readonly req: IncomingMessage; readonly res: ServerResponse } | null
-  /** The socket that requests come on, once one is known to be whole. */
+  /** The socket of the first request, once that request is known to be whole. */
   asker: Socket | null
 }
 
@@ -38,21 +38,21 @@ const TIMED_OUT = 'HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n\r\n'
 /** The sockets that have brought a signed push or a valid token. */
 const proven = new WeakSet<Socket>()
 
-/** Notes that a request was authentic: its connection never gives its place to a stranger. */
+/** Notes that a request was authentic, so that its connection is never closed to make room for another. */
 export function proveConnection({ socket }: Pick<IncomingMessage, 'socket'>): void {
   proven.add(socket)
 }
 
 /**
  * Anyone may connect, so a connection has to show what it is for. Until its first request is whole, all of its phases (waiting for a byte,
- * the TLS handshake, the header, the body) share one deadline. When places are short, the oldest that has sent no whole request gives way;
- * if there is none, the oldest of those whose requests proved nothing; and if all the others are proven, the newcomer.
+ * the TLS handshake, the header, the body) share one deadline. When slots are short, the oldest connection without a whole request is
+ * closed; if there is none, the oldest whose requests proved nothing; and if all others are proven, the new one.
  */
-export function createConnectionPlaces({ placesMax, firstRequestMs, now }: ConnectionPlacesOptions): ConnectionPlaces {
+export function createConnectionSlots({ slotsMax, firstRequestMs, now }: ConnectionSlotsOptions): ConnectionSlots {
   const open = new Map<string, Connection>()
-  /** In order of opening. Some may have sent their request: that is looked up only when it matters. */
+  /** Connections without a whole request, the oldest first. Some may have sent one meanwhile: `hasAsked` finds out when it matters. */
   const silent = new Set<Connection>()
-  /** They have sent a whole request. Some may be proven by now. */
+  /** Connections that have sent a whole request. Some may have become proven meanwhile. */
   const strangers = new Set<Connection>()
 
   const leave = (connection: Connection): void => {
@@ -66,11 +66,11 @@ export function createConnectionPlaces({ placesMax, firstRequestMs, now }: Conne
     connection.socket.destroy()
   }
 
-  /** Whether a connection has sent a whole request; it is then no longer among the silent ones. */
+  /** Whether a connection has sent a whole request; if so, moves it from the silent ones to the strangers. */
   const hasAsked = (connection: Connection): boolean => {
     if (connection.first?.req.complete !== true) return false
     connection.asker = connection.first.req.socket
-    // Requests are large, and connections are kept for long.
+    // A request takes much memory, and a connection may stay open for long.
     connection.first = null
     silent.delete(connection)
     strangers.add(connection)
@@ -101,7 +101,7 @@ export function createConnectionPlaces({ placesMax, firstRequestMs, now }: Conne
       open.set(connection.name, connection)
       silent.add(connection)
       socket.once('close', () => leave(connection))
-      if (open.size > placesMax) makeRoomFor(connection)
+      if (open.size > slotsMax) makeRoomFor(connection)
     },
     begun(req, res) {
       const connection = open.get(nameOf(req.socket))
@@ -128,7 +128,7 @@ function sayTimedOut(socket: Socket): void {
   socket.destroySoon()
 }
 
-/** A TLS socket and the one below it are two objects with the same peer. */
+/** A TLS socket and the one below it are two objects, so their common peer names the connection. */
 function nameOf({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress} ${remotePort}`
 }

@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events'
 import { expect, test } from 'vitest'
-import { createConnectionPlaces, proveConnection } from '../../../src/http/server/connection-places.ts'
+import { createConnectionSlots, proveConnection } from '../../../src/http/server/connection-slots.ts'
 
 const FIRST_REQUEST_MS = 10_000
 
@@ -24,22 +24,22 @@ function peerOf(port: number) {
 
 type Peer = ReturnType<typeof peerOf>
 
-function open(placesMax: number) {
+function open(slotsMax: number) {
   let nowMs = 0
   let ports = 0
-  const places = createConnectionPlaces({ placesMax, firstRequestMs: FIRST_REQUEST_MS, now: () => nowMs })
+  const slots = createConnectionSlots({ slotsMax, firstRequestMs: FIRST_REQUEST_MS, now: () => nowMs })
   const requests = new Map<Peer, { complete: boolean; socket: Peer }>()
   return {
     connect(): Peer {
       const peer = peerOf(++ports)
-      places.take(peer as never)
+      slots.take(peer as never)
       return peer
     },
     /** Its first header has arrived. */
     begin(peer: Peer): void {
       const request = { complete: false, socket: peer }
       requests.set(peer, request)
-      places.begun(request as never, { headersSent: false } as never)
+      slots.begun(request as never, { headersSent: false } as never)
     },
     /** All of its first request has arrived. */
     ask(peer: Peer): void {
@@ -49,7 +49,7 @@ function open(placesMax: number) {
     prove: (peer: Peer) => proveConnection({ socket: peer as never }),
     pass(ms: number): void {
       nowMs += ms
-      places.sweep()
+      slots.sweep()
     },
   }
 }
@@ -72,7 +72,7 @@ test('I16: a connection without a whole request is closed after 10 s', () => {
   expect(closed(whole, later)).toEqual([false, true])
 })
 
-test('I16: when places are short, the oldest connection without a whole request gives way', () => {
+test('I16: when slots are short, the oldest connection without a whole request gives way', () => {
   const world = open(3)
   const [asked, first, second] = [world.connect(), world.connect(), world.connect()]
   world.ask(asked)
@@ -104,7 +104,7 @@ test('I16: a connection that brought a signed push never gives way to a silent o
   expect(newcomers.every(({ isClosed }) => isClosed)).toBe(true)
 })
 
-test('I16: a connection that was closed leaves its place', () => {
+test('I16: a connection that was closed leaves its slot', () => {
   const world = open(2)
   const [first, second] = [world.connect(), world.connect()]
   second.destroy()

@@ -1,0 +1,57 @@
+import { EdgeError } from '../server/errors.ts'
+
+/** A slot for one follower of the feed, which costs memory and writes while it is held. */
+export interface Slot {
+  /** Aborted when the slot goes to another app. */
+  readonly revoked: AbortSignal
+  release(): void
+}
+
+export interface FollowerSlots {
+  /** Throws `overloaded` when all slots are taken and either this app has its share or no app has more than its share. */
+  take(app: string): Slot
+}
+
+/**
+ * Hands out the slots of `limits.feedFollowers`. One app may hold them all while no other asks. Once all are taken, the app with the most, if
+ * it holds more than a quarter, loses its oldest slot to an app that holds less than a quarter.
+ */
+export function createFollowerSlots(slotsMax: number): FollowerSlots {
+  const shareMax = Math.max(1, Math.floor(slotsMax / 4))
+  const held = new Map<string, Set<AbortController>>()
+  let taken = 0
+
+  function give(app: string, slot: AbortController): void {
+    const slots = held.get(app) ?? new Set()
+    held.set(app, slots.add(slot))
+    taken += 1
+  }
+
+  function release(app: string, slot: AbortController): void {
+    const slots = held.get(app)
+    if (slots?.delete(slot) !== true) return
+    if (slots.size === 0) held.delete(app)
+    taken -= 1
+  }
+
+  function makeRoomFor(app: string): void {
+    const [largest, slots] = [...held].reduce((most, one) => (one[1].size > most[1].size ? one : most), ['', new Set<AbortController>()])
+    const [oldest] = slots
+    if ((held.get(app)?.size ?? 0) >= shareMax || slots.size <= shareMax || oldest === undefined) {
+      throw new EdgeError('overloaded', 'Too many requests follow the feed at once. Ask without wait, or try again later.', {
+        retryAfterMs: 5000,
+      })
+    }
+    release(largest, oldest)
+    oldest.abort()
+  }
+
+  return {
+    take(app) {
+      if (taken >= slotsMax) makeRoomFor(app)
+      const slot = new AbortController()
+      give(app, slot)
+      return { revoked: slot.signal, release: () => release(app, slot) }
+    },
+  }
+}
