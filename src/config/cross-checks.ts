@@ -1,5 +1,7 @@
+import { parseDuration } from '../domain/duration.ts'
 import type { Finding, Path } from './finding.ts'
 import { valueAt } from './issues.ts'
+import { RETENTION_DEFAULTS } from './retention-defaults.ts'
 import { offsetOf, type Source } from './source.ts'
 import { readUrl } from './values.ts'
 
@@ -15,6 +17,7 @@ export function crossCheck(values: unknown, source: Source): readonly Finding[] 
     ...samePort(values),
     ...emptyQuietHours(values),
     ...untrustedHeader(values),
+    ...retentionOrder(values, source),
   ].map(({ path, message }) => ({ severity: 'problem', offset: offsetOf(source, path, 'value'), path, message }))
 }
 
@@ -77,4 +80,27 @@ function emptyQuietHours(values: unknown): readonly Complaint[] {
   return typeof to === 'string' && to === from
     ? [{ path, message: 'is the same as from, so the quiet hours are empty: change one, or remove quietHours' }]
     : []
+}
+
+/** An endpoint is sent the bytes of a push, which the feed names; and a delivery names its entry of the feed. */
+function retentionOrder(values: unknown, source: Source): readonly Complaint[] {
+  const kept = (name: 'raw' | 'feed' | 'deliveries') => {
+    const path = ['retention', name]
+    const written = valueAt(values, path)
+    const text = typeof written === 'string' ? written : written === undefined ? RETENTION_DEFAULTS[name] : ''
+    const place = written === undefined ? 'by default' : `line ${source.lines.linePos(offsetOf(source, path, 'value')).line}`
+    return { name, path, text, place, isWritten: written !== undefined, ms: parseDuration(text) }
+  }
+  const [raw, feed, deliveries] = [kept('raw'), kept('feed'), kept('deliveries')]
+  const pairs = [
+    { longer: raw, shorter: feed },
+    { longer: feed, shorter: deliveries },
+  ]
+  return pairs.flatMap(({ longer, shorter }) => {
+    if (longer.ms === null || shorter.ms === null || longer.ms >= shorter.ms) return []
+    const at = longer.isWritten ? { ...longer, other: shorter, relation: 'shorter' } : { ...shorter, other: longer, relation: 'longer' }
+    const other = `retention.${at.other.name}, which is ${at.other.text} (${at.other.place})`
+    const message = `is ${at.relation} than ${other}: raw must be at least feed, and feed at least deliveries`
+    return [{ path: at.path, message }]
+  })
 }

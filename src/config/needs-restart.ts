@@ -8,6 +8,9 @@ const LIVE: ReadonlySet<string> = new Set([
   'delivery',
   'operator',
   'portal',
+  'zone',
+  'retention',
+  'identifierReuseAfterMs',
   'webhook.sharedKeys',
   'upstream.password',
   'upstream.caFile',
@@ -33,7 +36,7 @@ export function reloadedSettings(before: Settings, next: Settings): readonly str
     .flatMap((name) => {
       if (name === 'endpoints') return changedItems(name, before.endpoints, next.endpoints)
       if (name === 'apps') return changedItems(name, before.apps, next.apps)
-      if (name === 'delivery' || PARTLY.has(name))
+      if (name === 'delivery' || name === 'retention' || PARTLY.has(name))
         return changedNames(sectionOf(before, name), sectionOf(next, name)).map((key) => `${name}.${key}`)
       return [name]
     })

@@ -33,7 +33,9 @@ export function redactedConfig(config: Settings): Record<string, unknown> {
     secrets: config.secrets,
     operator: config.operator,
     portal: config.portal,
+    zone: config.zone,
     retention: config.retention,
+    identifierReuseAfterMs: config.identifierReuseAfterMs ?? 'never',
     limits: { ...otherLimits, freeSpaceMin: freeSpaceBytesMin },
     log: config.log,
   })

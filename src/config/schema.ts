@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { RETENTION_DEFAULTS } from './retention-defaults.ts'
 import { carrierPoll, carrierUpstream } from './schema-carrier.ts'
 import { delivery, endpoint, operator } from './schema-relaying.ts'
 import { looksWeak, type SchemaContext, secret } from './secret-setting.ts'
@@ -17,6 +18,7 @@ import {
   webhookPath,
   webUrl,
   whole,
+  zone,
 } from './values.ts'
 
 /**
@@ -54,14 +56,24 @@ export function configSchema(context: SchemaContext) {
       .describe('Keys that encrypt endpoint keys in the store. Default: the relay makes a key file, mode 0600, beside the store.'),
     operator: operator(context).optional(),
     portal: portal(),
+    zone: zone
+      .default('UTC')
+      .describe(
+        'Time zone, such as Europe/Stockholm, of the schedules of backups, watchdogs and reports, and of the days that these count.',
+      ),
     retention: retention(),
+    identifierReuseAfter: z
+      .union([z.literal('never'), duration('1d', '36500d')], { error: 'must be never, or a duration such as 180d' })
+      .prefault('180d')
+      .describe('How long after an erasure the carrier may give an erased identifier to another parcel. never: it does not.'),
     limits: limits(),
     log: section({ level: oneOf(['debug', 'info', 'warn', 'error']).default('info').describe('The lowest level that is logged.') })
       .prefault({})
       .describe('The log: JSON lines on standard output.'),
   })
-    .transform(({ shutdownTimeout, operator: notified, ...rest }) => ({
+    .transform(({ shutdownTimeout, identifierReuseAfter, operator: notified, ...rest }) => ({
       ...rest,
+      identifierReuseAfterMs: identifierReuseAfter === 'never' ? null : identifierReuseAfter,
       shutdownTimeoutMs: shutdownTimeout,
       operator: notified ?? null,
     }))
@@ -183,16 +195,31 @@ function portal() {
 }
 
 function retention() {
+  const kept = (name: keyof typeof RETENTION_DEFAULTS, purpose: string) =>
+    duration('1s', '36500d').prefault(RETENTION_DEFAULTS[name]).describe(purpose)
   return section({
-    raw: duration('1s', '3650d')
-      .prefault('90d')
-      .describe('How long the bytes of pushes and polled answers are kept; the entries made from them stay.'),
-    history: duration('1s', '3650d').prefault('400d').describe('How long a parcel is kept after its last entry.'),
-    deliveries: duration('1s', '3650d').prefault('30d').describe('How long finished deliveries are kept.'),
+    raw: kept('raw', 'How long the bytes of pushes and polled answers are kept; the entries made from them stay. At least feed.'),
+    history: kept('history', 'How long a parcel is kept after its last entry, its watch order and the last question for it.'),
+    deliveries: kept('deliveries', 'How long deliveries that have ended are kept, with their attempts.'),
+    feed: kept('feed', 'How long the feed reaches back. At least deliveries.'),
+    audit: kept('audit', 'How long the audit trail and operator events are kept.'),
+    held: kept(
+      'held',
+      'How long undelivered events, pushes in quarantine and what an endpoint that is behind still needs are kept at most, beyond the times above.',
+    ),
+    reports: kept('reports', 'How long the figures that reports are made of are kept.'),
   })
-    .transform(({ raw, history, deliveries }) => ({ rawMs: raw, historyMs: history, deliveriesMs: deliveries }))
+    .transform(({ raw, history, deliveries, feed, audit, held, reports }) => ({
+      rawMs: raw,
+      historyMs: history,
+      deliveriesMs: deliveries,
+      feedMs: feed,
+      auditMs: audit,
+      heldMs: held,
+      reportsMs: reports,
+    }))
     .prefault({})
-    .describe('How long data is kept. This version deletes nothing; only `history` has an effect: an older push is not recorded.')
+    .describe('How long data is kept. An hourly pass removes what is older; an event older than `history` is not recorded.')
 }
 
 function limits() {

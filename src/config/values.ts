@@ -164,6 +164,8 @@ export const timeOfDay = checkedText('time of day', 'must be a time of day such 
 )
 
 export const zone = checkedText('time zone', 'must be a time zone such as Europe/Stockholm or UTC', (value) => {
+  // An offset such as +01:00 is no zone: it knows no summer time, and schedules would not take it.
+  if (!/^[A-Za-z]/.test(value)) return false
   try {
     new Intl.DateTimeFormat('en', { timeZone: value })
     return true

@@ -23,7 +23,7 @@ export interface ReloadPorts {
   readonly receiver: Pick<ReceiveSide, 'replaceKeys' | 'renewTls'>
   readonly publicServer: Pick<Listening, 'tlsUntilMs'>
   readonly internalServer: Pick<Listening, 'tlsUntilMs' | 'renewTls'>
-  readonly write: Pick<WriteSide, 'recordOperatorEvent'>
+  readonly write: Pick<WriteSide, 'recordOperatorEvent' | 'adjustHistory'>
   readonly clock: Pick<Clock, 'now'>
   /** Call when an operator event was queued. */
   readonly wakeDispatcher: () => void
@@ -50,6 +50,7 @@ export function createReload(config: Config, ports: ReloadPorts): Pick<RunningRe
       replaceApps(next)
       try {
         await delivery.reload(next)
+        await ports.write.adjustHistory({ historyRetentionMs: next.retention.historyMs })
       } catch (error) {
         replaceApps(current)
         throw error

@@ -96,14 +96,14 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
   const { store, clock, log, checkpoint, model, changed = () => undefined } = parts
   const ports = { store, clock, log, model: model.current, learn: model.learn, foundByPoll: model.foundByPoll }
   const polling = { ...ports, store: tellSaved(store, changed) }
-  const notes = createNotePollOutcome(polling, options.record)
-  let rules = options.deliver
-  const record = createRecord(ports, options.record)
-  const batches = createReprocessBatches(ports, options.record)
+  const { recordRules, deliverRules, ...adjusting } = adjustableRules(options)
+  const notes = createNotePollOutcome(polling, recordRules)
+  const record = createRecord(ports, recordRules)
+  const batches = createReprocessBatches(ports, recordRules)
   const settleMissedPushes = createSettleMissedPushes(store)
-  const reschedulePolls = createReschedulePolls(ports, options.record)
+  const reschedulePolls = createReschedulePolls(ports, recordRules)
   return {
-    claimDuePolls: createClaimDuePolls(polling, options.record, Math.random),
+    claimDuePolls: createClaimDuePolls(polling, recordRules, Math.random),
     claimPoll: createClaimPoll(store),
     ...notes,
     async notePollFailure(failure) {
@@ -111,34 +111,15 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
       if (failure.kind === 'unknown') model.answered(failure.atMs)
       await notes.notePollFailure(failure)
     },
-    ...createWatchParcels(polling, options.record),
-    ...createReprocess(ports, options.record, batches),
+    ...createWatchParcels(polling, recordRules),
+    ...createReprocess(ports, recordRules, batches),
     ...createCarrierMemory(store),
     ...createReplayFeed(store),
     ...createJobs(batches),
     ...createRetryNow(store),
     ...createTellOperators(store),
-    ...createDispatchRound(
-      store,
-      {
-        get policy() {
-          return rules.policy
-        },
-        get perEndpoint() {
-          return rules.perEndpoint
-        },
-        get claimsPerAttempt() {
-          return rules.claimsPerAttempt
-        },
-        get failingAfterMs() {
-          return rules.failingAfterMs
-        },
-      },
-      clock,
-    ),
-    async adjustDelivery(next) {
-      rules = next
-    },
+    ...createDispatchRound(store, deliverRules, clock),
+    ...adjusting,
     async record(batch) {
       // Before their parcels are scheduled: an answer ends a silence, whatever it says.
       if (batch.some(({ kind }) => kind === 'poll')) model.answered(clock.now())
@@ -151,11 +132,11 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
       const missed = await settleMissedPushes(nowMs)
       for (const { eventAtMs } of missed) model.missed({ eventAtMs, nowMs })
       checkpoint.countMissed(missed.length)
-      model.review(options.record.missedPushGraceMs)
+      model.review(recordRules.missedPushGraceMs)
       await reschedulePolls(nowMs)
       return missed
     },
-    planPoll: async (facts) => nextPoll(facts, model.current(), options.record.cadence),
+    planPoll: async (facts) => nextPoll(facts, model.current(), recordRules.cadence),
     pushChannel: async () => checkpoint.view(model.learnt()),
     checkpointModel: () => checkpoint.keep(model.learnt()),
     tokenKey: () => secretOf(store, TOKEN_KEY, TOKEN_KEY_BYTES),
@@ -163,6 +144,42 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
     async close() {
       model.settle()
       await checkpoint.keep(model.learnt(), { all: true })
+    },
+  }
+}
+
+/** The rules as they are at each look, and the verbs that change them. */
+function adjustableRules({ record, deliver }: Pick<WriteSideOptions, 'record' | 'deliver'>) {
+  let { historyRetentionMs } = record
+  let rules = deliver
+  const recordRules: RecordRules = {
+    ...record,
+    get historyRetentionMs() {
+      return historyRetentionMs
+    },
+  }
+  const deliverRules: DispatchRoundOptions = {
+    get policy() {
+      return rules.policy
+    },
+    get perEndpoint() {
+      return rules.perEndpoint
+    },
+    get claimsPerAttempt() {
+      return rules.claimsPerAttempt
+    },
+    get failingAfterMs() {
+      return rules.failingAfterMs
+    },
+  }
+  return {
+    recordRules,
+    deliverRules,
+    adjustDelivery: async (next: DispatchRoundOptions) => {
+      rules = next
+    },
+    adjustHistory: async (next: Pick<RecordRules, 'historyRetentionMs'>) => {
+      historyRetentionMs = next.historyRetentionMs
     },
   }
 }

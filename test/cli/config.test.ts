@@ -103,6 +103,27 @@ describe('problems', () => {
       withLines(`delivery: { allowNetworks: [${never}] }`),
       'is not the address of a host',
     ]),
+    [
+      'an offset in place of a zone',
+      withLines('zone: "+01:00"'),
+      'relay.yaml:3:7 zone: must be a time zone such as Europe/Stockholm or UTC',
+    ],
+    [
+      'bytes kept shorter than the feed that names them',
+      withLines('retention:', '  raw: 20d', '  feed: 30d'),
+      'relay.yaml:4:8 retention.raw: is shorter than retention.feed, which is 30d (line 5)',
+    ],
+    [
+      'a feed kept shorter than deliveries are by default',
+      withLines('retention: { feed: 10d }'),
+      'relay.yaml:3:20 retention.feed: is shorter than retention.deliveries, which is 30d (by default)',
+    ],
+    [
+      'a feed kept longer than bytes are by default',
+      withLines('retention: { feed: 100d }'),
+      'relay.yaml:3:20 retention.feed: is longer than retention.raw, which is 90d (by default)',
+    ],
+    ['a word for when identifiers come again', withLines('identifierReuseAfter: soon'), 'must be never, or a duration such as 180d'],
     ['a bad zone', withLines('poll: { quietHours: { from: "00:00", to: "05:00", zone: Mars } }'), 'must be a time zone'],
     [
       'quiet hours of no length',
@@ -215,7 +236,17 @@ describe('settings', () => {
       secrets: { atRestKeys: [] },
       operator: null,
       portal: { enabled: true, publicUrl: null, trustedHeader: null, admins: [] },
-      retention: { rawMs: 7_776_000_000, historyMs: 34_560_000_000, deliveriesMs: 2_592_000_000 },
+      zone: 'UTC',
+      retention: {
+        rawMs: 7_776_000_000,
+        historyMs: 34_560_000_000,
+        deliveriesMs: 2_592_000_000,
+        feedMs: 7_776_000_000,
+        auditMs: 34_560_000_000,
+        heldMs: 34_560_000_000,
+        reportsMs: 158_112_000_000,
+      },
+      identifierReuseAfterMs: 15_552_000_000,
       limits: {
         bodyBytesInFlight: 33_554_432,
         requestsWaiting: 2000,

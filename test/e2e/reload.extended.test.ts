@@ -111,6 +111,22 @@ test('a reload changes how and where events are delivered, and names what needs 
   await vi.waitFor(async () => expect((await operate('POST', '/relay/endpoints/1/test')).body).toMatchObject({ reason: 'forbidden' }), SOON)
 })
 
+test('a reload changes how old an event may be to be recorded', async () => {
+  const relay = await startHere({ retention: { history: '40d' } })
+  const operate = await operatorOf(relay)
+  const stateOf = async (id: string) => {
+    const body = pushBody({ trackingIds: [id], eventTime: new Date(Date.now() - 30 * 86_400_000).toISOString() })
+    expect((await push(relay.publicUrl, body)).status).toBe(200)
+    return (await operate('GET', '/relay/inbox?limit=1')).body.pushes
+  }
+  expect(await stateOf('60000001')).toMatchObject([{ id: '1', state: 'recorded' }])
+  await relay.reload({ retention: { history: '20d' } })
+  expect(await stateOf('60000002')).toMatchObject([{ id: '2', state: 'expired' }])
+  expect((await operate('GET', '/relay/audit?limit=1')).body).toMatchObject({
+    actions: [{ detail: { changed: expect.arrayContaining(['retention.history']) } }],
+  })
+})
+
 test('a bad config at a reload is reported with its problems, and changes nothing', async () => {
   const { publicUrl, reload, said } = await start()
   reload({ webhook: { sharedKeys: [OTHER_KEY] }, limits: { batch: 'many' } })

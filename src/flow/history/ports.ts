@@ -1,5 +1,6 @@
 import type { ChangeSet } from '../../domain/history/change-set.ts'
 import type { IdentifierState, ParcelState, ParcelView } from '../../domain/history/parcel-state.ts'
+import type { RecordRules } from '../../domain/history/record-rules.ts'
 import type { BatchReport, Incoming, RecordOutcome } from '../../domain/history/recording.ts'
 import type { KeptSighting } from '../../domain/history/sightings.ts'
 import type { BatchStart, Loaded, Needs } from '../../domain/history/snapshot.ts'
@@ -46,6 +47,8 @@ export interface HistoryWrites {
    * quarantined alone.
    */
   record(batch: readonly Incoming[]): Promise<BatchReport>
+  /** Changes how old an event may be to be recorded, from the next batch on. */
+  adjustHistory(rules: Pick<RecordRules, 'historyRetentionMs'>): Promise<void>
 }
 
 /** What history needs of the store inside one transaction; see `WriteTx`. */
