@@ -19,7 +19,7 @@ const EXCEPTED: Readonly<Record<string, string>> = {
   'flow/polling/watch-parcels.tx.ts: tx.saveEndpoint': 'endpoints, once for each time the clock was put back',
   'flow/delivery/unnamed-endpoints.tx.ts: tx.removeEndpoint': 'endpoints that nobody has named for long, each once',
   'flow/delivery/unnamed-endpoints.tx.ts: tx.saveEndpoint': 'endpoints that nobody names any more, each once',
-  'flow/delivery/unnamed-endpoints.tx.ts: tellOf': 'the same endpoints',
+  'flow/delivery/unnamed-endpoints.tx.ts: recordEvent': 'the same endpoints',
   'flow/admin/tell-operators.tx.ts: recordOperatorEvent': 'events, which wait for the list of endpoints, and that is read once',
   'flow/admin/tell-operators.tx.ts: tx.saveTrouble': 'reasons of quarantine, of which there are few',
   'flow/admin/tell-operators.tx.ts: tx.endTrouble': 'the same reasons',

@@ -45,7 +45,7 @@ interface OfRole {
   readonly ofRole?: 'poller' | 'janitor'
 }
 
-/** What admin needs of the store inside one transaction; see `WriteTx`. */
+/** The store as admin uses it inside one transaction; see `WriteTx`. */
 export interface AdminTx {
   /** Adds a waiting job. */
   insertJob(task: JobTask, by: string, nowMs: number): Promise<Job>
@@ -90,7 +90,7 @@ export interface AdminTx {
   saveSetting(name: string, value: Uint8Array): Promise<void>
 }
 
-/** What admin reads from the store; see `ReadSide`. */
+/** The reads of admin; see `ReadSide`. */
 export interface AdminReads {
   /** Counts for the metrics, as of `nowMs`. */
   counts(nowMs: number): Promise<StoreCounts>

@@ -15,13 +15,16 @@ import type { FailureNote } from '../../domain/delivery/failure-group.ts'
 import type { FeedEntries } from '../../domain/delivery/feed-entry.ts'
 import type { ConfiguredNames } from '../../domain/delivery/unnamed-endpoint.ts'
 
-/** What delivery needs of the store inside one transaction; see `WriteTx`. */
+/** The store as delivery uses it inside one transaction; see `WriteTx`. */
 export interface DeliveryTx {
-  /** The last sequence in use (others may give more before this ends), and the one up to which events of the feed were deleted (0: none were). */
+  /**
+   * The last sequence in use (other transactions may give more before this one ends), and the sequence up to which the feed was deleted (0:
+   * nothing was).
+   */
   feedSpan(): Promise<{ readonly last: number; readonly prunedTo: number }>
-  /** This transaction only happens if no sequence above this one is in use when it ends; otherwise it is begun again. */
+  /** Lets the transaction commit only if no sequence above this one is in use when it ends; otherwise it starts over. */
   nothingSince(sequence: number): void
-  /** The first sequence of what is recorded after this transaction. It may stand for the number, to be saved as a part of an endpoint only. */
+  /** The first sequence that is given after this transaction. The value may be a placeholder: save it only as a part of an endpoint. */
   sequenceToCome(): Promise<number>
   /** Reads up to `limit` events of the feed after a sequence, with what endpoints are sent for them. */
   readFeedEntries(request: { readonly after: number; readonly limit: number }): Promise<FeedEntries>
@@ -33,17 +36,26 @@ export interface DeliveryTx {
   saveEndpoint(state: EndpointState): Promise<string>
   /** Saves the health of an endpoint when nothing else of it changed. */
   saveHealth(endpointId: string, health: EndpointHealth): void
-  /** What the configs of the replicas that share the store name; it stays so until the transaction ends. */
+  /** The endpoints that the configs of all replicas name. They stay as they are until the transaction ends. */
   endpointsConfigured(): Promise<ConfiguredNames>
-  /** Removes an endpoint: nothing is claimed for it any more, and what waits is cancelled, see `cancelRemoved`. */
+  /** Removes an endpoint: none of its deliveries is claimed any more, and `cancelRemoved` cancels those that wait. */
   removeEndpoint(endpointId: string, nowMs: number): Promise<void>
-  /** Queues an event of the relay's own, under the next sequence, and due at once. */
+  /** Queues an event that the relay has composed, under the next sequence and due at once. */
   queueComposed(event: ComposedDelivery): Promise<void>
-  /** Queues events that `readFeedEntries` has read, for an endpoint that catches up. They come after all that their parcels have there. */
+  /**
+   * Queues events that `readFeedEntries` has read, for an endpoint that catches up. They come after all other deliveries of their parcels
+   * at that endpoint.
+   */
   queueFeed(events: QueuedFeed): Promise<void>
-  /** Saves how far the feed is queued for an endpoint. Returns whether it has caught up; false where that is not known before this ends. */
+  /**
+   * Saves how far the feed is queued for an endpoint. Returns whether it has caught up; false also if that is unknown before the
+   * transaction ends.
+   */
   saveQueuedTo(state: CatchingUp, to: { readonly next: number; readonly ended: boolean }): Promise<boolean>
-  /** The claims that must not start: they have ended or were skipped, are not their parcel's only claim, or stand behind another after a join. */
+  /**
+   * The claims that must not start: they have ended or were skipped, are not their parcel's only claim, or a join has put another delivery
+   * before them.
+   */
   findOvertaken(deliveryIds: readonly number[]): Promise<readonly number[]>
   /** The next deliveries of an endpoint, the most overdue first, at most one per parcel. */
   findNextDeliveries(request: NextRequest): Promise<NextDeliveries>
@@ -53,28 +65,27 @@ export interface DeliveryTx {
    */
   findProbe(request: ProbeRequest): Promise<NextDelivery | null>
   /**
-   * Moves a waiting delivery before everything else that waits for its endpoint, and returns how it stands; null: there is no such
-   * delivery.
+   * Moves a waiting delivery before everything else that waits for its endpoint, and returns its state; null: there is no such delivery.
    */
   hastenDelivery(deliveryId: number): Promise<{ readonly endpointId: string; readonly state: 'due' | 'behind' | 'ended' } | null>
   /** Marks a waiting delivery as skipped: it is claimed no more, see `findSkipped`. `ended`: it has ended already; null: there is no such delivery. */
   skipDelivery(deliveryId: number): Promise<'done' | 'ended' | null>
-  /** Takes back that a waiting delivery is to be skipped. */
+  /** Removes the mark that `skipDelivery` has set. */
   unskipDelivery(deliveryId: number): void
   /**
-   * The deliveries that are marked as skipped and wait for these endpoints, or for one that nobody delivers to; null: for any endpoint. The caller ends those that
-   * are not under way, see `saveSettlements`.
+   * The deliveries that are marked as skipped and wait for these endpoints, or for an endpoint that no replica delivers to; null: for any
+   * endpoint. The caller passes those that are not under way to `saveSettlements`, which ends them.
    */
   findSkipped(endpointIds: readonly string[] | null): Promise<readonly ClaimRef[]>
-  /** Whether a delivery of another parcel than these waits for an endpoint. */
+  /** Whether a delivery of any parcel but these waits for an endpoint. */
   waitsForOthers(endpointId: string, parcelIds: readonly number[]): Promise<boolean>
-  /** Queues a batch of ended deliveries again, see the verb of the same name. */
+  /** Queues a batch of ended deliveries again, see `DeliveryWrites`. */
   replayDeliveries(request: ReplayRequest): Promise<ReplayedBatch>
   /** Marks up to `limit` deliveries of removed endpoints as cancelled; `isDone`: none is left. */
   cancelRemoved(limit: number): Promise<{ readonly isDone: boolean }>
   /**
-   * Saves attempts and the new states of their deliveries, and ends those of `skipped` that are still marked. When a delivery ends, the next one of its
-   * parcel may go. One that is marked and was not accepted is dead as skipped, if it is in `skipped` too.
+   * Saves attempts and the new states of their deliveries, and ends the deliveries of `skipped` that are still marked. When a delivery
+   * ends, the next one of its parcel may go. A delivery in both lists that is still marked is dead as skipped, unless it was accepted.
    */
   saveSettlements(settled: readonly Settled[], skipped: readonly ClaimRef[], nowMs: number): void
   /** Adds failures to the groups of their endpoints. */

@@ -75,7 +75,9 @@ export function createEditEndpoints(store: WriteStore): EditEndpoints {
   }
 }
 
-/** Each edit reads the list that it changes: of many at the same time, most would begin again until they gave up. */
+/**
+ * Runs edits one after the other. Each reads the list that it changes, so most of many concurrent ones would start over until they gave up.
+ */
 function inSequence(store: WriteStore): <T>(work: (tx: WriteTx) => Promise<T>) => Promise<T> {
   let last: Promise<unknown> = Promise.resolve()
   return (work) => {

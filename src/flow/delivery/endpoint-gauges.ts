@@ -14,7 +14,7 @@ export interface EndpointGauge {
   readonly disabled: number
 }
 
-/** How many endpoints have gauges of their own, and the name under which all others are added up. */
+/** The first `max` endpoints have separate gauges; all others are added up under the name `others`. */
 export interface GaugeNames {
   readonly max: number
   readonly others: string

@@ -12,11 +12,11 @@ export interface EndpointKeysPorts {
 }
 
 export interface EndpointKeysOptions {
-  /** The name of the file with the key that encrypts them; null: the config names the keys. */
+  /** The file with the key that encrypts the keys of endpoints; null: the config gives that key. */
   readonly keyFile: string | null
 }
 
-/** Guards the key that encrypts the keys of endpoints. */
+/** Guards the key that encrypts the keys of endpoints, which are worthless without it. */
 export interface EndpointKeys {
   /**
    * The vault. With a key file, it seals only while earlier keys still open: it throws `storage_unavailable` rather than create a second
@@ -31,7 +31,6 @@ export interface EndpointKeys {
 
 const RETRY_AFTER_MS = 60_000
 
-/** Guards the key that encrypts the keys of endpoints: without it they are worthless. */
 export function createEndpointKeys({ vault, reads, log }: EndpointKeysPorts, { keyFile }: EndpointKeysOptions): EndpointKeys {
   const where = keyFile ?? 'secrets.atRestKeys'
   let reported: LostKeys | null = null

@@ -5,16 +5,16 @@ import type { ReadSide } from '../read-side.ts'
 /** An endpoint as operators see it. */
 export interface EndpointView extends EndpointState {
   readonly backlog: EndpointBacklog
-  /** Equal failures are counted together: the ones with the last among them. Null: there were none. */
+  /** The last failure, counted together with equal ones; null: there was none. */
   readonly lastFailure: FailureGroup | null
 }
 
-/** The same with its failures, equal ones together, the last first. */
+/** An endpoint with its failures, equal ones counted together, the last first. */
 export interface InspectedEndpoint extends EndpointView {
   readonly failures: readonly FailureGroup[]
 }
 
-/** Costs as much as waits for the endpoints and is dead, see `countBacklog`. */
+/** The cost grows with the number of waiting and dead deliveries, see `countBacklog`. */
 export async function viewEndpoints(
   reads: Pick<ReadSide, 'countBacklog' | 'lastFailures'>,
   states: readonly EndpointState[],

@@ -25,7 +25,10 @@ export interface PageRequest {
   readonly limit: number
   /** The page ends with the event that exceeds this number of characters. */
   readonly charsMax: number
-  /** Whether the page may end where those of other readers end, so that readers who started at different places come to share pages. */
+  /**
+   * Whether the page may end early, where pages of other readers end, so that readers who started at different sequences come to share
+   * pages.
+   */
   readonly inStep: boolean
 }
 

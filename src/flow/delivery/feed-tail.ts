@@ -15,17 +15,17 @@ import { createStoredPages } from './stored-pages.ts'
 /** Reads pages of the feed; its end is kept in memory. */
 export interface FeedTail {
   /**
-   * Reads what was committed after a sequence by the time of the call, or the beginning of it. Readers at one place get the same page
-   * object, so that what is made of it can be cached with it. Throws `feed_gone`, `feed_rewound` and `storage_unavailable`.
+   * Reads the events after a sequence that were committed before the call, or the first of them. Readers at the same sequence get the same
+   * page object, so that what is made of it can be cached with it. Throws `feed_gone`, `feed_rewound` and `storage_unavailable`.
    */
   read(request: PageRequest): Promise<FeedPage>
-  /** Drops the pages kept in memory, because the store may have lost what they hold. Later reads go to the store. */
+  /** Drops the pages kept in memory, because the store may have lost their events. Later reads go to the store. */
   forget(): void
 }
 
-/** How many reads advance the tail at once; readers who want more ask again. */
+/** The tail advances by at most this many reads of the store at once; readers who want more ask again. */
 const READS_MAX = 20
-/** How much of the end of the feed is kept encoded: some seconds at the carrier's peak. */
+/** Up to this much of the end of the feed is kept encoded: some seconds at the carrier's peak. */
 const KEPT_CHARS_MAX = 8 * 1024 * 1024
 const KEPT_PAGES_MAX = 16
 /** The encoded events after `from` up to `to`. */
@@ -39,14 +39,14 @@ interface Kept {
 /**
  * Reads the feed for all its readers. The end of the feed is kept in memory, so each event is read and encoded once for all readers.
  * Readers further back read pages from the store until they reach the end. An event may thus be shown as it stood when it was first read,
- * however long ago; later changes follow as events of their own.
+ * however long ago; later changes follow as separate events.
  */
 export function createFeedTail(ports: FeedPagePorts): FeedTail {
   let tail = createReads(ports)
   return {
     read: (request) => tail.read(request),
     forget() {
-      // Reads that are under way fill the cache that they began with, which nobody asks any more.
+      // Reads that are under way fill the old cache, which nobody uses any more.
       tail = createReads(ports)
     },
   }
@@ -68,7 +68,7 @@ function createReads(ports: FeedPagePorts): Pick<FeedTail, 'read'> {
     pages.clear()
   }
 
-  /** Reads what was committed since. Does not join a read that is under way, because that one may miss a commit the caller knows of. */
+  /** Extends the tail by later commits. Does not join a read that is under way, because that one may miss a commit the caller knows of. */
   function moveOn(): Promise<void> {
     if (moving !== null) {
       movingNext ??= moving.then(startMoving, startMoving)
@@ -127,7 +127,7 @@ function holds(kept: Kept | null, after: number): kept is Kept {
   return kept !== null && after >= kept.from && after <= kept.to
 }
 
-/** The tail extended by what was read; null: events in it were deleted. */
+/** The tail extended by the events that were read; null: events in it were deleted. */
 function movedOn(before: Kept, { prunedTo, last, next, items }: FeedSlice): Kept | null {
   if (prunedTo > before.to || last < before.to) return null
   if (prunedTo <= before.from && next <= before.to) return before
@@ -135,7 +135,7 @@ function movedOn(before: Kept, { prunedTo, last, next, items }: FeedSlice): Kept
   return { from: Math.max(before.from, prunedTo), to: next, events: [...before.events, ...more], chars: before.chars + charsOf(more) }
 }
 
-/** Drops half, so that it does not happen again for every event. */
+/** Drops the older half, so that events need not be dropped one by one from now on. */
 function newerHalf({ to, events }: Kept): Kept {
   const gone = Math.ceil(events.length / 2)
   const newer = events.slice(gone)

@@ -23,11 +23,11 @@ export interface ManageDeliveriesPorts {
   readonly write: Pick<WriteSide, 'replayDeliveries' | 'cancelRemoved' | 'startJob' | 'retryDelivery' | 'skipDelivery'>
   readonly reads: Pick<ReadSide, 'listEndpoints' | 'listDeliveries' | 'findDelivery' | 'countReplayable' | 'findParcel'>
   readonly clock: Clock
-  /** Deliveries may have become due, or their order may have changed. */
+  /** Called when deliveries may have become due, or their order may have changed. */
   readonly review: () => void
-  /** The same. Resolves when this relay has looked at what may go now. */
+  /** Does the same, and resolves when this relay has run a dispatch round. */
   readonly reviewed: () => Promise<void>
-  /** A job was queued. */
+  /** Called when a job was queued. */
   readonly work: () => void
   /** Runs work that delays pushes one piece at a time, with rests between. */
   readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>
@@ -45,7 +45,7 @@ export interface ShownDelivery extends FoundDelivery {
   readonly webhookId: string
 }
 
-/** What an attempt sends, without the signatures. */
+/** The request of an attempt, without the signatures. */
 export interface ShownRequest {
   /** The endpoint's current URL. */
   readonly url: string
@@ -63,10 +63,10 @@ export const DELIVERY_STATES = [
   'cancelled',
 ] as const satisfies readonly ListedDelivery['state'][]
 
-/** How operators view, replay and retry deliveries (CONTRACT, `/relay/deliveries`). Arguments are raw text or JSON values. */
+/** Lets operators view, replay and retry deliveries (CONTRACT, `/relay/deliveries`). Arguments are raw text or JSON values. */
 export interface ManageDeliveries {
   /**
-   * Lists deliveries, the newest first. Null: any endpoint, any state, any parcel, from the newest on, however early or late it was queued.
+   * Lists deliveries, the newest first. Null means no restriction, and of `cursor` the first page.
    * Throws `bad_request`, `bad_tracking_number` and `not_found`.
    */
   list(query: {
@@ -92,13 +92,14 @@ export interface ManageDeliveries {
   /** Makes a waiting delivery due now. Throws `not_found` and `not_retryable`. */
   retry(id: string, by: Actor): Promise<ShownDelivery>
   /**
-   * Gives up a waiting delivery, so that the next one of its parcel goes. One that is under way, or whose endpoint another replica delivers to, is returned as it
-   * stands, with reason `skipped`: it ends a little later. Throws `not_found` and `not_skippable`.
+   * Gives up a waiting delivery, so that the next one of its parcel goes. A delivery that is under way, or to whose endpoint another
+   * replica delivers, ends a little later: it is returned in its present state, with reason `skipped`. Throws `not_found` and
+   * `not_skippable`.
    */
   skip(id: string, by: Actor): Promise<ShownDelivery>
   /**
    * Queues many deliveries of one endpoint again, or those of another endpoint for it. With `dryRun` it only counts them, up to 10,001.
-   * More than 10,000 become a job. Stops where it is when the asker has `left`.
+   * More than 10,000 become a job. Stops early when the asker has `left`.
    */
   replayMany(endpointId: string, body: unknown, asker: ReplayAsker): Promise<ReplayAnswer>
 }
@@ -107,8 +108,8 @@ export interface ReplayAsker {
   readonly by: Actor
   readonly left: AbortSignal
   /**
-   * When the asker counted what to replay, epoch milliseconds. What was queued later is none of it if the order says since when, so the same order given
-   * twice replays once. Default: now.
+   * When the asker counted the deliveries, epoch milliseconds; default: now. If the order starts at a time, deliveries queued later are
+   * left out, so that the same order given twice replays once.
    */
   readonly untilMs?: number
 }
@@ -120,7 +121,7 @@ export type ReplayAnswer =
   | { readonly kind: 'replayed'; readonly count: number }
   | { readonly kind: 'job'; readonly job: Job }
 
-/** How many are replayed while the asker waits; more become a job. */
+/** Up to this many are replayed while the asker waits; more become a job. */
 const AT_ONCE_MAX = 10_000
 const ENDED = ['delivered', 'dead', 'cancelled'] as const
 
@@ -188,7 +189,7 @@ export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId }
       const action = { ...orderOf(by, 'delivery.skipped', { kind: 'delivery', id }), detail: { endpoint: endpointName } }
       const done = await write.skipDelivery({ deliveryId, action })
       if (done !== 'done') throw new AppError('not_skippable', 'It has ended: there is nothing to skip.')
-      // Ends it, if nothing of it is under way and this relay delivers to its endpoint.
+      // The dispatch round ends the delivery if it is not under way and this relay delivers to its endpoint.
       await ports.reviewed()
       return (await find(id)).delivery
     },
@@ -228,7 +229,7 @@ function encodeCursor({ id, queuedAtMs }: DeliveryCursor): string {
   return queuedAtMs === 0 ? String(id) : `${id}.${queuedAtMs}`
 }
 
-/** Parses a cursor that a page returned as `next`; null: it is none. */
+/** Parses a cursor that a page returned as `next`; null: the text is no cursor. */
 export function readDeliveryCursor(text: string): DeliveryCursor | null {
   const [, id, queuedAtMs = '0'] = /^(\d{1,15})(?:\.(\d{1,15}))?$/.exec(text) ?? []
   return id === undefined ? null : { id: Number(id), queuedAtMs: Number(queuedAtMs) }

@@ -32,12 +32,12 @@ export interface ManageEndpointsPorts {
   readonly sender: DeliverySender
   readonly signerOf: SignerOf
   readonly routeOf: RouteOf
-  /** Why a URL may not be sent to; null: it may. */
+  /** Returns why nothing may be sent to a URL; null: it may. */
   readonly refuseUrl: (url: string) => string | null
   /** 32 random bytes in Base64. */
   readonly makeKey: () => string
   readonly clock: Clock
-  /** The endpoints have changed: nothing may be sent by their old settings. */
+  /** Called when the endpoints have changed, because nothing may be sent by their old settings. */
   readonly review: () => void
 }
 
@@ -47,18 +47,18 @@ export interface KeyedEndpoint {
   readonly sharedKey: string | null
 }
 
-/** A page of the endpoints that were looked for. */
+/** A page of the endpoints that a search found. */
 export interface FoundEndpoints {
   readonly endpoints: readonly EndpointView[]
   /** How many were found, on all pages. */
   readonly found: number
-  /** All there are, whether looked for or not. */
+  /** All endpoints, found or not. */
   readonly all: readonly EndpointState[]
 }
 
 /**
- * How operators manage endpoints (CONTRACT, `/relay/endpoints`). Bodies are raw JSON values; ids are raw path text and throw `not_found` if
- * there is no such endpoint.
+ * Lets operators manage endpoints (CONTRACT, `/relay/endpoints`). Bodies are raw JSON values; ids are raw path text and throw `not_found`
+ * if there is no such endpoint.
  */
 export interface ManageEndpoints {
   /** Lists endpoints in the order they were added: those with ids above `cursor`, up to `limit`. */
@@ -69,7 +69,7 @@ export interface ManageEndpoints {
   }>
   /** Looks for endpoints, those in trouble first: up to `limit` after the first `skip`. */
   search(question: EndpointSearch & { readonly skip: number; readonly limit: number }): Promise<FoundEndpoints>
-  /** All of them, without counting what waits. */
+  /** All endpoints, without counts of what waits. */
   states(): Promise<readonly EndpointState[]>
   find(id: string): Promise<InspectedEndpoint>
   /** Adds an endpoint. Throws `bad_request`, `endpoint_exists` and, if it should start with events that are no longer kept, `feed_gone`. */
@@ -80,11 +80,11 @@ export interface ManageEndpoints {
    */
   change(id: string, body: unknown, by: Actor): Promise<KeyedEndpoint>
   /**
-   * Replaces the key: both keys sign for 24 h, then the new one alone. Or ends that time now. Throws `bad_request`, `endpoint_read_only`
+   * Replaces the key: both keys sign for 24 h, then the new one alone. Or ends that overlap now. Throws `bad_request`, `endpoint_read_only`
    * and, if no key is being replaced, `not_rotating`.
    */
   rotate(id: string, body: unknown, by: Actor): Promise<KeyedEndpoint>
-  /** Makes everything that waits for it due now. Throws `not_retryable`. */
+  /** Makes everything that waits for the endpoint due now. Throws `not_retryable`. */
   retry(id: string, by: Actor): Promise<EndpointView>
   remove(id: string, by: Actor): Promise<void>
   /** Makes one attempt with a test event. It is not recorded and does not count for the endpoint's health. */
@@ -222,7 +222,7 @@ function describeRefusal(reason: string): string {
   )
 }
 
-/** A parameter of a URL may be a credential. */
+/** Hides the parameters of a URL, because one may be a credential. */
 function withoutQuery(url: string): string {
   return url.replace(/\?.*$/s, '?...')
 }

@@ -28,7 +28,7 @@ import type { UnnamedRequest } from '../../domain/delivery/unnamed-endpoint.ts'
 export interface DeliverySender {
   /** Posts once and resolves with the result. Never rejects. */
   send(request: PostRequest): Promise<AttemptResult>
-  /** The same, cheap enough for thousands per second. `onEnd` is called once, and never before this returns. */
+  /** Posts once, cheaply enough for thousands per second. `onEnd` is called once, and never before this returns. */
   post(request: PostRequest, onEnd: (result: AttemptResult) => void): void
 }
 
@@ -57,9 +57,9 @@ export interface DeliveryWrites {
   removeUnnamedEndpoints(request: Omit<UnnamedRequest, 'isStarting'>): Promise<readonly string[]>
   /** Reserves the id of an endpoint to be added, because its key is sealed for this id alone. */
   reserveEndpoint(nowMs: number): Promise<string>
-  /** Adds a managed endpoint under a reserved id. It gets the feed from sequence `from` on; null: what is recorded from now on. */
+  /** Adds a managed endpoint under a reserved id. It gets the feed from sequence `from` on; null: from now on. */
   addEndpoint(added: AddedEndpoint & Audited): Promise<EndpointEdit>
-  /** Queues a part of the feed for an endpoint that is catching up, if there is one; `isDone`: none is left. */
+  /** Queues a part of the feed for an endpoint that is catching up, if there is one; `isDone`: no endpoint is catching up any more. */
   replayFeed(request: {
     readonly limit: number
     readonly nowMs: number
@@ -85,23 +85,23 @@ export interface DeliveryWrites {
   relayId(): Promise<string>
 }
 
-/** What delivery reads from the store; see `ReadSide`. */
+/** The reads of delivery; see `ReadSide`. */
 export interface DeliveryReads {
-  /** Events of the feed after a sequence, all read at one moment and described as things stood then. */
+  /** Events of the feed after a sequence, as they stand at the moment of this read. */
   readFeed(request: { readonly after: number; readonly limit: number }): Promise<FeedSlice>
   /** All endpoints that are not removed, in the order they were added. */
   listEndpoints(): Promise<readonly EndpointState[]>
-  /** The failures of an endpoint that were added to since `sinceMs`, equal ones together, the last first. */
+  /** The groups of equal failures of an endpoint that have grown since `sinceMs`, the last first. */
   listFailures(request: { readonly endpointId: string; readonly sinceMs: number }): Promise<readonly FailureGroup[]>
   /** The last failures of several endpoints, by id. */
   lastFailures(endpointIds: readonly string[]): Promise<ReadonlyMap<string, FailureGroup>>
-  /** Counts what waits for an endpoint and what is dead, in parts between which other reads run. */
+  /** Counts the waiting and the dead deliveries of an endpoint, in parts, so that other reads run in between. */
   countBacklog(endpointId: string): Promise<EndpointBacklog>
   /** A page of deliveries, the newest first. */
   listDeliveries(query: DeliveryQuery): Promise<DeliveryPage>
   /** A delivery by id; null: there is none. */
   findDelivery(id: number): Promise<InspectedDelivery | null>
-  /** Counts the deliveries that a replay would queue, up to `limit`: what is beyond counts for nothing. */
+  /** Counts the deliveries that a replay would queue, and stops at `limit`. */
   countReplayable(request: {
     readonly selection: DeliverySelection
     readonly limit: number

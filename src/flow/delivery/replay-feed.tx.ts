@@ -12,7 +12,7 @@ export function createReplayFeed(store: WriteStore): Pick<WriteSide, 'replayFeed
     replayFeed: ({ limit, nowMs }) =>
       store.transaction(
         async (tx) => {
-          // The one furthest behind first, so that none waits for another to finish.
+          // Take the endpoint furthest behind first, so that none waits for another to finish.
           const [behind, ...others] = (await tx.listEndpoints()).filter(isBehind).sort((a, b) => a.queuedTo - b.queuedTo)
           if (behind === undefined) return { hasAdvanced: false, queued: 0, isDone: true }
           const { entries, next, ended } = await tx.readFeedEntries({ after: behind.queuedTo, limit })

@@ -5,7 +5,7 @@ import type { Clock } from '../ports.ts'
 import type { ReadSide } from '../read-side.ts'
 import type { WriteSide } from '../write-side.ts'
 
-/** Pushes that arrive meanwhile wait no longer than for one batch. */
+/** Pushes that arrive during a replay wait for one batch at most. */
 export const REPLAY_BATCH_SIZE = 100
 
 export interface ReplaysPorts {
@@ -31,8 +31,8 @@ export function createReplays(ports: ReplaysPorts) {
   }
 
   /**
-   * Replays all batches of a task until it is done or the asker has `left`. Returns how many deliveries were queued. The order goes into the audit trail with
-   * the first of them.
+   * Replays all batches of a task until it is done or the asker has `left`. Returns how many deliveries were queued. The order goes into
+   * the audit trail with the first batch.
    */
   async function replayAll(task: ReplayTask, left: AbortSignal, action: OperatorAction): Promise<number> {
     let count = 0

@@ -3,7 +3,10 @@ import { audit } from '../audit.tx.ts'
 import type { WriteSide } from '../write-side.ts'
 import type { WriteStore } from '../write-store.ts'
 
-/** The verbs by which an operator makes waiting deliveries due now, for example after a receiver was repaired, or gives one up (DOMAIN 7.4). */
+/**
+ * Creates the verbs by which an operator makes waiting deliveries due now, for example after a receiver was repaired, or gives one up
+ * (DOMAIN 7.4).
+ */
 export function createRetryNow(store: WriteStore): Pick<WriteSide, 'retryEndpoint' | 'retryDelivery' | 'skipDelivery'> {
   return {
     retryEndpoint: ({ id, nowMs, ...order }) =>

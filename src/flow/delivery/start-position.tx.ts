@@ -5,8 +5,8 @@ type NoStart = Extract<EndpointEdit, { kind: 'from_gone' | 'from_ahead' }>
 type Start = { readonly kind: 'ok'; readonly queuedTo: number | null } | NoStart
 
 /**
- * The position of an endpoint that starts at sequence `from`: the last sequence it is not sent. Null, as `from` and as result: it starts
- * with what is recorded from now on.
+ * Returns the position of an endpoint that starts at sequence `from`: the last sequence that it is not sent. Null, as `from` and as result:
+ * it starts with the events recorded from now on.
  */
 export async function startPosition(tx: WriteTx, from: number | null): Promise<Start> {
   const { last, prunedTo } = await tx.feedSpan()
@@ -16,12 +16,15 @@ export async function startPosition(tx: WriteTx, from: number | null): Promise<S
     return { kind: 'ok', queuedTo: null }
   }
   if (from > last) return { kind: 'from_ahead', last }
-  // A gap must never look like silence.
+  // Refuse the start, because a gap must never look like silence.
   if (prunedTo > 0 && from <= prunedTo) return { kind: 'from_gone', oldest: prunedTo + 1 }
   return { kind: 'ok', queuedTo: Math.max(0, from - 1) }
 }
 
-/** The first sequence that is not queued for an endpoint yet; its current settings apply from there on. To be saved, not compared. */
+/**
+ * The first sequence that is not queued for an endpoint yet; its current settings apply from there on. The value may be a placeholder: save
+ * it, do not compare it.
+ */
 export async function firstUnqueuedSequence(tx: WriteTx, queuedTo: number | null): Promise<number> {
   return queuedTo === null ? await tx.sequenceToCome() : queuedTo + 1
 }

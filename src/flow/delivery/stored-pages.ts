@@ -22,9 +22,9 @@ export interface StoredPages {
   find(request: PageRequest): Promise<FeedPage>
 }
 
-/** How many characters of recently read pages are kept: of many readers who return at once, some come a little later. */
+/** Recently read pages are kept up to this many characters, because some of many readers who return at once come a little later. */
 const RECENT_CHARS_MAX = 4 * 1024 * 1024
-/** Shared pages end at multiples of this sequence: about as much as a stream is sent at once. */
+/** Shared pages end at sequences that are multiples of this, about as many events as a stream is sent at once. */
 const STEP = 128
 
 /** @param onEnd called with a page that reaches the end of the feed, before the next reader asks. */
@@ -69,7 +69,7 @@ async function readPage({ reads, yieldToOthers }: FeedPagePorts, { after, limit,
   while (events.length < limit) {
     const fitting = events.length === 0 ? EVENTS_PER_READ.first : Math.ceil(((charsMax - chars + 1) * events.length) / chars)
     const reading = await readFeedSlice(reads, { after: next, limit: Math.min(EVENTS_PER_READ.most, fitting, limit - events.length) })
-    refuseElsewhere(reading, next)
+    refuseOutside(reading, next)
     for (const item of reading.items) {
       const begun = events[0]?.sequence
       if (inStep && begun !== undefined && stepOf(item.sequence) > stepOf(begun)) return { events, next, ended: false }
@@ -94,7 +94,7 @@ function stepOf(sequence: number): number {
  * Throws if the requested events were deleted, or if the reader is ahead of the feed: neither a gap nor an older store may look like
  * silence.
  */
-function refuseElsewhere({ prunedTo, last }: FeedSlice, after: number): void {
+function refuseOutside({ prunedTo, last }: FeedSlice, after: number): void {
   if (after > last) {
     throw new AppError(
       'feed_rewound',

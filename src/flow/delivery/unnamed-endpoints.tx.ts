@@ -3,10 +3,10 @@ import { isToBeRemoved, lookAtUnnamed, type UnnamedEndpoint, type UnnamedRequest
 import { recordOperatorEvent } from '../operator-events.tx.ts'
 import type { WriteTx } from '../write-store.ts'
 
-/** The setting that keeps them. */
+/** The setting that keeps the unnamed endpoints. */
 const UNNAMED = 'unnamed-endpoints'
 
-/** Why the endpoints that are paused were disabled before that, by id; null: they were not. */
+/** Why the paused endpoints were disabled before they were paused, by id; null: they were not. */
 export async function disabledBefore(
   tx: WriteTx,
   states: readonly EndpointState[],
@@ -16,8 +16,8 @@ export async function disabledBefore(
 }
 
 /**
- * Pauses the endpoints that a config defined and none names any more: neither this one nor that of another replica. Removes those for which that has lasted long
- * enough; resolves with their names. One that is named again is resumed by whoever names it.
+ * Pauses the endpoints that a config defined and that no replica's config names any more. Removes those for which that has lasted long
+ * enough, and returns their names. A replica whose config names an endpoint again resumes it.
  */
 export async function pauseUnnamed(tx: WriteTx, request: UnnamedRequest): Promise<readonly string[]> {
   const states = await tx.listEndpoints()
@@ -32,25 +32,30 @@ export async function pauseUnnamed(tx: WriteTx, request: UnnamedRequest): Promis
   for (const state of notMine) {
     const before = isPaused(state) ? (known.get(state.endpoint.id) ?? null) : null
     const seen = lookAtUnnamed(state, before, { ...request, latestAtMs: configured.latestAtMs })
-    // Somebody names it again, and has not resumed it yet: time that passed before counts no more.
+    // A config names it again and its replica has not resumed it yet: start the time without a name anew.
     if (!isNamedNowhere(state)) kept.push(...(isPaused(state) ? [{ ...seen, sinceMs: request.nowMs, forMs: 0 }] : []))
     else if (isToBeRemoved(seen, configured.latestAtMs, request.removeAfterMs)) {
       await tx.removeEndpoint(state.endpoint.id, request.nowMs)
-      await tellOf(tx, 'endpoint_removed', state, request.nowMs)
+      await recordEvent(tx, 'endpoint_removed', state, request.nowMs)
       removed.push(state.endpoint.name)
     } else {
       kept.push(seen)
       if (isPaused(state)) continue
       await tx.saveEndpoint(paused(state, request.nowMs))
-      await tellOf(tx, 'endpoint_disabled', state, request.nowMs)
+      await recordEvent(tx, 'endpoint_disabled', state, request.nowMs)
     }
   }
   await tx.saveSetting(UNNAMED, Buffer.from(JSON.stringify(kept)))
   return removed
 }
 
-/** Operators are not told about their own endpoint: the message would have to go there. */
-async function tellOf(tx: WriteTx, event: 'endpoint_removed' | 'endpoint_disabled', state: EndpointState, nowMs: number): Promise<void> {
+/** Operators get no event about their own endpoint, because the event would have to go there. */
+async function recordEvent(
+  tx: WriteTx,
+  event: 'endpoint_removed' | 'endpoint_disabled',
+  state: EndpointState,
+  nowMs: number,
+): Promise<void> {
   if (state.origin === 'operator') return
   const endpoint = { id: state.endpoint.id, name: state.endpoint.name }
   await recordOperatorEvent(tx, event === 'endpoint_removed' ? { event, endpoint } : { event, endpoint, because: 'unnamed' }, nowMs)
@@ -65,7 +70,7 @@ function paused(state: EndpointState, nowMs: number): EndpointState {
   return { ...disabled, endpoint: { ...state.endpoint, enabled: false } }
 }
 
-/** As `pauseUnnamed` wrote them, in this version or an older one. */
+/** Reads what `pauseUnnamed` saved, in this version or an older one. */
 async function loadUnnamed(tx: WriteTx): Promise<readonly UnnamedEndpoint[]> {
   const kept = await tx.loadSetting(UNNAMED)
   const list: unknown = kept === null ? [] : JSON.parse(Buffer.from(kept).toString())

@@ -51,7 +51,7 @@ export interface HistoryWrites {
   adjustHistory(rules: Pick<RecordRules, 'historyRetentionMs'>): Promise<void>
 }
 
-/** What history needs of the store inside one transaction; see `WriteTx`. */
+/** The store as history uses it inside one transaction; see `WriteTx`. */
 export interface HistoryTx {
   /** Returns the identifiers among `values` that belong to parcels. */
   findIdentifiers(values: readonly string[]): Promise<readonly IdentifierState[]>
@@ -82,7 +82,7 @@ export interface HistoryTx {
   applyChanges(changes: ChangeSet): Promise<void>
 }
 
-/** What history reads from the store; see `ReadSide`. */
+/** The reads of history; see `ReadSide`. */
 export interface HistoryReads {
   /** The parcel with this identifier; null: there is none. */
   findParcel(identifier: string): Promise<ParcelView | null>

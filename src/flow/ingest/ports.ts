@@ -35,7 +35,7 @@ export interface ReprocessedBatch {
   readonly next: number | null
 }
 
-/** What ingest needs of the store inside one transaction; see `WriteTx`. */
+/** The store as ingest uses it inside one transaction; see `WriteTx`. */
 export interface IngestTx {
   /** A push of the inbox with its bytes; null: there is none. */
   findPush(inboxId: number): Promise<HeldPush | null>
@@ -45,7 +45,7 @@ export interface IngestTx {
   dismissPush(inboxId: number): Promise<boolean>
 }
 
-/** What ingest reads from the store; see `ReadSide`. */
+/** The reads of ingest; see `ReadSide`. */
 export interface IngestReads {
   /** A page of the inbox, the newest first. */
   listInbox(query: InboxQuery): Promise<InboxPage>

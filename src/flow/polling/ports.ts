@@ -67,7 +67,7 @@ export interface PollingWrites {
   settleMissedPushes(nowMs: number): Promise<readonly MissedPush[]>
 }
 
-/** What polling needs of the store inside one transaction; see `WriteTx`. */
+/** The store as polling uses it inside one transaction; see `WriteTx`. */
 export interface PollingTx {
   /** The identifiers of a parcel that may be polled now, in the order to try them (DOMAIN 6.3). */
   pollableIdentifiers(parcelId: number, nowMs: number): Promise<readonly string[]>

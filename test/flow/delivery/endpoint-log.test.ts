@@ -27,7 +27,7 @@ function world() {
 test('each change of an endpoint’s state is one line, and what stays as it is none', () => {
   const { lines, endpointLog } = world()
   for (const state of [{}, { health: probing }, { health: probing }, { disabled: 'gone' }, { disabled: 'gone' }, {}, {}] as const)
-    endpointLog.follow(stateOf(state))
+    endpointLog.update(stateOf(state))
   expect(lines.map(({ level, message, fields }) => [level, message.split(/[:;,]/)[0], fields])).toEqual([
     ['warn', 'an endpoint is failing', { endpoint: 'shop', before: 'active' }],
     ['warn', 'an endpoint answered 410 and is disabled', { endpoint: 'shop', before: 'failing' }],
@@ -37,7 +37,7 @@ test('each change of an endpoint’s state is one line, and what stays as it is 
 
 test('a start names the endpoints that are not sent to', () => {
   const { lines, endpointLog } = world()
-  endpointLog.follow(stateOf({ disabled: 'failing' }))
+  endpointLog.update(stateOf({ disabled: 'failing' }))
   expect(lines.map(({ message }) => message)).toEqual(['an endpoint only failed for 120 h and is disabled; everything for it waits'])
 })
 

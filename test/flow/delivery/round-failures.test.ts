@@ -15,7 +15,7 @@ function open() {
   /** A round that fails, after what happens meanwhile. */
   const fail = (results: number, meanwhile = () => {}) =>
     expect(
-      failures.follow(results, async () => {
+      failures.run(results, async () => {
         meanwhile()
         throw new Error('the database is away')
       }),
@@ -42,7 +42,7 @@ test('a round that fails because the lease ran out is one warning', async () => 
   await fail(3)
   await fail(0)
   expect(shown()).toEqual([warning])
-  expect(await failures.follow(3, async () => 'done')).toBe('done')
+  expect(await failures.run(3, async () => 'done')).toBe('done')
   await fail(1)
   expect(shown()).toEqual([warning, warning])
 })

@@ -20,8 +20,8 @@ export interface DeliveryClaims {
 
 /**
  * Claims due deliveries for every enabled endpoint with room, and reports when to look again. An endpoint without room is looked at when
- * one of its attempts ends. A claim blocks its parcel at that endpoint: two deliveries of one parcel are never under way there (DOMAIN
- * 7.3).
+ * one of its attempts ends. A claim blocks its parcel at that endpoint, so that two deliveries of one parcel are never under way there at
+ * once (DOMAIN 7.3).
  */
 export async function claimDeliveries(
   tx: WriteTx,
@@ -29,7 +29,7 @@ export async function claimDeliveries(
   options: ClaimOptions,
 ): Promise<Pick<DispatchRoundReport, 'claimed' | 'overtaken' | 'more' | 'nextAtMs'>> {
   const enabled = states.filter(({ disabled, endpoint }) => disabled === null && request.held?.includes(endpoint.id) !== false)
-  // All at once, because an engine on a network answers together what is asked together.
+  // Ask for all endpoints at once, because PostgreSQL answers such queries in one round trip.
   const claims = await Promise.all(enabled.map((state) => claimFor(tx, state, request, options)))
   return {
     claimed: interleave(claims.map(({ found }) => found)),
@@ -43,7 +43,7 @@ interface FoundClaims {
   readonly found: readonly NextDelivery[]
   /** Whether more is due than there is room for. */
   readonly isMoreDue: boolean
-  /** When to look again, epoch milliseconds; null: this endpoint needs no time. */
+  /** When to look again, epoch milliseconds; null: there is no such time. */
   readonly nextAtMs: number | null
 }
 
@@ -70,7 +70,7 @@ async function findClaims(
   if (room <= 0) return { found: [], isMoreDue: true, nextAtMs: null }
   const { round, wokenAtMs, probing } = state.health
   if (probing !== null) {
-    // One probe at a time: the outcome of the current one comes first.
+    // There is one probe at a time, so wait for the outcome of the current one.
     const { probe, atMs } = underWay.length > 0 ? NO_PROBE : await findProbe(tx, probing, state, nowMs)
     return { found: probe === null ? [] : [probe], isMoreDue: false, nextAtMs: atMs }
   }
@@ -82,7 +82,7 @@ async function findClaims(
 
 interface ProbeLook {
   readonly probe: NextDelivery | null
-  /** When to look again, epoch milliseconds; null: this endpoint needs no time. */
+  /** When to look again, epoch milliseconds; null: there is no such time. */
   readonly atMs: number | null
 }
 
@@ -92,7 +92,7 @@ const NO_PROBE: ProbeLook = { probe: null, atMs: null }
 async function findProbe(tx: WriteTx, probing: Probing, { endpoint, health }: EndpointState, nowMs: number): Promise<ProbeLook> {
   const look = { endpointId: endpoint.id, exceptParcelIds: [], beforeRound: null, nowMs }
   if (isProbeDue(probing, nowMs)) return { probe: await tx.findProbe(look), atMs: null }
-  // All failures are of few parcels. A delivery of another parcel need not wait to show whose fault it is.
+  // If all failures are of few parcels, a delivery of another parcel may go at once: it shows whether they or the endpoint are at fault.
   const exceptParcelIds = fewFailedParcels(health.failedParcels)
   const other = exceptParcelIds.length === 0 ? null : await tx.findProbe({ ...look, exceptParcelIds })
   if (other !== null) return { probe: other, atMs: null }
@@ -125,7 +125,7 @@ function interleave(lists: readonly (readonly NextDelivery[])[]): readonly Claim
 
 /**
  * How many more deliveries an endpoint may claim. A healthy one gets more claims than concurrent attempts, so that the next attempt starts
- * before the last is written down. One with a rate does not, or it would be sent in a burst what should be spread out.
+ * before the last is written down. An endpoint with a rate does not, because its deliveries would go in a burst and not spread out.
  */
 function roomOf({ endpoint, health }: EndpointState, request: DispatchRound, { perEndpoint, claimsPerAttempt }: ClaimOptions): number {
   const atOnce = endpoint.concurrency ?? perEndpoint
@@ -136,7 +136,7 @@ function roomOf({ endpoint, health }: EndpointState, request: DispatchRound, { p
   )
 }
 
-/** The first round does not know yet that the endpoint has a rate; one attempt fits any rate. */
+/** The first round does not know the endpoint's rate yet, so it allows one attempt, which fits any rate. */
 function allowanceOf(endpoint: Endpoint, { allowance, claimsMax }: DispatchRound): number {
   const allowed = allowance[endpoint.id] ?? (endpoint.ratePerSecond === null ? claimsMax : 1)
   return Math.min(allowed, claimsMax)

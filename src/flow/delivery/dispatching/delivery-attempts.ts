@@ -15,9 +15,9 @@ export interface DeliveryAttemptsPorts {
   readonly endpointLog: EndpointLog
   /** Whether attempts to an endpoint may start now. */
   readonly mayBegin: (endpointId: string) => boolean
-  /** Whether the states of the endpoints are known, with every change that was made here. */
+  /** Whether the states of the endpoints are known, including every change made through this replica. */
   readonly areEndpointsKnown: () => boolean
-  /** A claim was released: another may go instead. */
+  /** Called when a claim was released, so that another may go instead. */
   readonly onReleased: () => void
   /** See `HeldEndpoints`. */
   readonly term: () => number
@@ -58,14 +58,14 @@ export function createDeliveryAttempts(ports: DeliveryAttemptsPorts) {
     send(delivery, queue.state, atMs, { stateNow, onResend, onEnd })
   }
 
-  /** Another replica delivers to its endpoint now, and attempts it again. */
+  /** Ends an attempt without a result, because another replica delivers to its endpoint now and attempts the delivery again. */
   function drop({ deliveryId }: ClaimedDelivery, queue: EndpointQueue): void {
     queue.dropped(deliveryId)
     underWay -= 1
     if (underWay === 0) whenIdle()
   }
 
-  /** Nothing was sent. Another attempt begins with the new settings of the endpoint, if the endpoint is sent anything now. */
+  /** Ends an attempt that sent nothing. Another begins with the endpoint's new settings, if the endpoint may be sent anything now. */
   function withdraw(delivery: ClaimedDelivery, queue: EndpointQueue): void {
     if (!queue.putBack(delivery)) ports.onReleased()
     underWay -= 1

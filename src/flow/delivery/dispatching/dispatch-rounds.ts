@@ -14,9 +14,12 @@ export interface HeldEndpoints {
   endpoints(): readonly string[] | null
   /** Whether an attempt may begin now. */
   delivers(endpointId: string): boolean
-  /** Rises when all were lost: what was claimed before may be under way elsewhere, and its results may no longer be written down. */
+  /**
+   * Rises whenever this replica loses all its endpoints. What it claimed before may be under way elsewhere, and it may no longer save the
+   * results.
+   */
   term(): number
-  /** Aborted when this replica may do nothing for them, until it knows more. */
+  /** Returns a signal that is aborted while this replica may do nothing for them. */
   signal(): AbortSignal
 }
 
@@ -36,13 +39,13 @@ export interface DispatchRounds {
   /** Keeps an ended attempt for the next round. Returns whether it is the first. */
   add(attempt: SettledAttempt): boolean
   hasEnded(): boolean
-  /** The order of waiting deliveries may have changed, or the endpoints too. */
+  /** To be called when the order of waiting deliveries, or the endpoints too, may have changed. */
   review(what: 'order' | 'endpoints'): void
   /** Whether a round has reported since the last such change. */
   isReviewed(): boolean
-  /** Resolves when a round has been run that began after the last such change, though it may have failed. */
+  /** Resolves when a round that began after the last such change has ended, even if it failed. */
   whenReviewed(): Promise<void>
-  /** Whether somebody waits for that. */
+  /** Whether a caller of `whenReviewed` still waits. */
   isAwaited(): boolean
   /** Whether a round has reported since the endpoints last changed. */
   areEndpointsKnown(): boolean
@@ -57,7 +60,7 @@ export function createDispatchRounds(ports: DispatchRoundsPorts): DispatchRounds
   const { write, clock, queues, rates, times, held } = ports
   let endpoints: readonly EndpointState[] = []
   const ended = createEndedAttempts(ports)
-  /** The number of changes, how many of them the last round has seen, and which was the last of the endpoints. */
+  /** Counts changes. `reviewed`: the number of changes when the last round began. `changed`: the number of the last change of endpoints. */
   let reviews = 0
   let reviewed = 0
   let changed = 0
@@ -79,7 +82,7 @@ export function createDispatchRounds(ports: DispatchRoundsPorts): DispatchRounds
   function nextRound(claimsMax: number): DispatchRound | null {
     const endpointIds = held.endpoints()
     const settled = ended.take()
-    // A replica that delivers to nothing looks after a change too, which may be about an endpoint that no replica delivers to.
+    // A replica without endpoints runs a round after a change too, because the change may concern an endpoint that no replica delivers to.
     if (endpointIds?.length === 0 && settled.length === 0 && reviewed === reviews) return null
     queues.settling()
     const allowance = rates.allowance(
@@ -98,7 +101,7 @@ export function createDispatchRounds(ports: DispatchRoundsPorts): DispatchRounds
     const round = nextRound(claimsMax)
     if (round === null) return []
     try {
-      const report = await failures.follow(round.settled.length, () => write.dispatchRound(round))
+      const report = await failures.run(round.settled.length, () => write.dispatchRound(round))
       queues.settled(round.settled)
       // The endpoints were lost meanwhile, and the claims with them.
       if (term !== held.term()) return []
@@ -143,7 +146,7 @@ export function createDispatchRounds(ports: DispatchRoundsPorts): DispatchRounds
   }
 }
 
-/** Attempts that have ended and are not written down. The ones from before the endpoints were lost are forgotten. */
+/** Keeps ended attempts until they are written down. It drops those that ended before this replica lost its endpoints. */
 function createEndedAttempts({ held, queues, times }: Pick<DispatchRoundsPorts, 'held' | 'queues' | 'times'>) {
   let attempts: SettledAttempt[] = []
   let term = held.term()
@@ -174,7 +177,7 @@ function createEndedAttempts({ held, queues, times }: Pick<DispatchRoundsPorts, 
   }
 }
 
-/** Callers that wait until nothing of an endpoint is under way. */
+/** Lets callers wait until nothing of an endpoint is under way. */
 function createDrains(queues: Pick<EndpointQueues, 'isIdle'>) {
   const waiting = new Map<string, PromiseWithResolvers<void>>()
   return {
@@ -193,13 +196,13 @@ function createDrains(queues: Pick<EndpointQueues, 'isIdle'>) {
   }
 }
 
-/** Callers that wait until a round has been run since a change. */
+/** Lets callers wait until a round has been run since a change. */
 function createAwaited() {
   let waiting: { readonly change: number; readonly resolve: () => void }[] = []
   return {
     open: (change: number): Promise<void> => new Promise((resolve) => waiting.push({ change, resolve })),
     isAny: () => waiting.length > 0,
-    /** A round has been run that began after a change. */
+    /** To be called when a round that began after this change has ended. */
     close(change: number): void {
       const closed = waiting.filter((one) => one.change <= change)
       waiting = waiting.filter((one) => one.change > change)
@@ -215,9 +218,9 @@ function queueClaims(report: DispatchRoundReport, { clock, queues, rates, endpoi
   queues.claimed(report.claimed)
   const waitMs = rates.waitMs()
   if (waitMs !== null) times.lookAt(clock.now() + waitMs)
-  endpointLog.follow(report.endpoints)
+  endpointLog.update(report.endpoints)
   if (report.nextAtMs !== null) times.lookAt(report.nextAtMs)
-  // Releases claims that were overtaken and those of endpoints that get nothing now.
+  // Release overtaken claims, and the claims of endpoints that are sent nothing now.
   if (queues.releaseSurplus() + queues.releaseOvertaken(report.overtaken) > 0) times.lookAt(clock.now())
 }
 
@@ -225,7 +228,7 @@ const UNWRITTEN = 'the results of deliveries could not be written down; retrying
 const UNCLAIMED = 'the next deliveries could not be read; retrying'
 const LOST = 'this replica lost its endpoints before it had written down results: a replica that takes over sends these deliveries again'
 
-/** Logs rounds that failed. A round that fails because other replicas take over is no failure, and what it did is repeated. */
+/** Logs rounds that failed. If a round fails because other replicas take over, that is no error: they repeat its deliveries. */
 export function createRoundFailures({
   log,
   clock,
@@ -246,7 +249,7 @@ export function createRoundFailures({
   }
   return {
     /** Runs a round that writes down `results` results. Rejects with its error. */
-    async follow<Report>(results: number, round: () => Promise<Report>): Promise<Report> {
+    async run<Report>(results: number, round: () => Promise<Report>): Promise<Report> {
       const term = held.term()
       try {
         const report = await round()

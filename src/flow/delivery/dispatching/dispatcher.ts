@@ -20,7 +20,7 @@ export interface DispatcherPorts extends SendDeliveryPorts {
   readonly held: HeldEndpoints
   /** Requests another pass, at once (null) or at a time of the wall clock, epoch milliseconds. */
   readonly wake: (atMs: number | null) => void
-  /** Handles the writer's replies at once if it is on a thread: it idles until the next round is requested. */
+  /** Handles the replies of a writer on a thread at once, because the writer idles until the next round is requested. */
   readonly threads?: { readonly drainReplies: () => void } | null
   /** Resolves when pending network events have been handled. */
   readonly yieldToIo: () => Promise<void>
@@ -37,19 +37,22 @@ export interface DispatcherOptions extends SendDeliveryOptions {
 
 /** Sends queued deliveries to their endpoints. */
 export interface Dispatcher {
-  /** Something may have become due: the next pass asks the writer. */
+  /** To be called when something may have become due: the next pass runs a round. */
   look(): void
-  /** The order of waiting deliveries may have changed: nothing that waits is sent until the writer has reported. */
+  /** To be called when the order of waiting deliveries may have changed: none of them is sent until a round has reported. */
   review(): void
-  /** The same. Resolves when it has been looked. */
+  /** Does the same, and resolves when that round has ended. */
   reviewed(): Promise<void>
-  /** The endpoints have changed: the same, and until then nothing leaves of what waits for a connection either (DOMAIN 7.4). */
+  /**
+   * To be called when the endpoints have changed. Does the same; meanwhile attempts that wait for a connection send nothing either (DOMAIN
+   * 7.4).
+   */
   reviewEndpoints(): void
   /** Settles ended attempts, claims due deliveries and starts attempts without awaiting them: each requests the next pass when it ends. */
   pass(): Promise<'idle'>
   /** Resolves when nothing is under way at an endpoint that this replica no longer holds, and everything that ended is written down. */
   drained(endpointId: string): Promise<void>
-  /** Forgets claims that are not attempted yet: the endpoints are lost, for now at least. */
+  /** Forgets claims that are not attempted yet. To be called when this replica has lost its endpoints. */
   lapsed(): void
   /** Claims and starts nothing from now on; resolves when every attempt has ended and is settled. */
   stop(): Promise<void>
@@ -59,10 +62,10 @@ export interface Dispatcher {
 const SENT_AT_ONCE = 4
 
 /**
- * Delivers events to endpoints. Queued deliveries are in the store and only claims are here, so a relay that dies sends its deliveries
- * again under the same ids when it restarts (DOMAIN 7.2). It claims more than it may attempt at once, so that an endpoint need not wait for
- * the store between two attempts. A claim counts until it is written down, so at most `claimsPerAttempt` times an endpoint's concurrency
- * can arrive twice.
+ * Delivers events to endpoints. Deliveries are queued in the store, and only claims are kept in memory, so a relay that dies sends its
+ * deliveries again under the same ids when it restarts (DOMAIN 7.2). It claims more than it may attempt at once, so that an endpoint need
+ * not wait for the store between two attempts. A claim counts until its result is written down, so at most `claimsPerAttempt` times an
+ * endpoint's concurrency can arrive twice.
  */
 export function createDispatcher(ports: DispatcherPorts, { relayId, claimsMax, ...limits }: DispatcherOptions): Dispatcher {
   /** The next round, if it was started before the claims of the last one were sent. */
@@ -115,9 +118,9 @@ export function createDispatcher(ports: DispatcherPorts, { relayId, claimsMax, .
       if (asked === null && !isRoundDue(rounds, times, ports)) return 'idle'
       const claimed = await (asked ?? ask())
       asked = null
-      // Something has changed since the round was asked for.
+      // Something has changed since the round began.
       if (times.isLookDue()) ports.wake(null)
-      // Before anything is sent, or the writer would idle meanwhile.
+      // Start the next round before anything is sent, or the writer would idle meanwhile.
       if (times.restMs() <= 0 && queues.isRoundWorthwhile()) {
         asked = ask()
         ports.wake(null)
@@ -133,7 +136,7 @@ export function createDispatcher(ports: DispatcherPorts, { relayId, claimsMax, .
     async stop() {
       isStopping = true
       await attempts.ended()
-      // Nothing is sent of the claims that this round reports.
+      // The claims that this round reports are not sent.
       await asked
       if (rounds.hasEnded() || rounds.isAwaited()) await ask()
     },
@@ -166,6 +169,6 @@ async function sendAll(
     begun += 1
     if (begun % SENT_AT_ONCE === 0) await yieldToIo()
   }
-  // Claims of earlier rounds wait too: nothing is sent between a change and the report of the round that looks at it.
+  // Claims of earlier rounds may wait too, because nothing is sent between a change and the report of the next round.
   for (const queue of queues.all()) attempts.beginAll(queue)
 }

@@ -23,8 +23,8 @@ export function createEndpointLog({ log, clock }: { readonly log: Pick<Log, 'inf
   let known: readonly EndpointState[] = []
 
   return {
-    /** Takes the state of all endpoints. Costs nothing while it is the same list. */
-    follow(states: readonly EndpointState[]): void {
+    /** Logs which endpoints have changed their state. Costs nothing for the same list. */
+    update(states: readonly EndpointState[]): void {
       if (states === known) return
       known = states
       for (const state of states) {
@@ -41,7 +41,7 @@ export function createEndpointLog({ log, clock }: { readonly log: Pick<Log, 'inf
       for (const id of standings.keys()) if (!ids.has(id)) standings.delete(id)
       for (const name of failures.keys()) if (!names.has(name)) failures.delete(name)
     },
-    /** An attempt for the endpoint with this name has ended. */
+    /** Counts a failed attempt for the endpoint with this name, and logs the count at most once a minute. */
     attempted(endpoint: string, result: AttemptResult): void {
       if (result.kind === 'accepted' || (result.kind === 'failed' && result.reason === 'interrupted')) return
       const nowMs = clock.monotonic()

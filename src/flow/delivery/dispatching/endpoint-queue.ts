@@ -20,11 +20,11 @@ export class EndpointQueue {
   readonly #waiting: ClaimedDelivery[] = []
   /** The ids of all claims that have not ended, waiting or attempted. */
   readonly #held = new Set<number>()
-  /** The ids under way that may not be attempted again, as of the last round: another goes first, or they were skipped. */
+  /** The ids under way that may not be attempted again, by the last round, because another goes first or they were skipped. */
   readonly #overtaken = new Set<number>()
   /** The number of ended attempts that are not being written down yet. */
   #ended = 0
-  /** The number of attempts answered 410 that are not written down: meanwhile the endpoint is sent nothing. */
+  /** The number of attempts that were answered 410 and are not written down. While there are any, the endpoint is sent nothing. */
   #gone = 0
   #isMoreDue = false
   #isBeginning = false
@@ -39,7 +39,7 @@ export class EndpointQueue {
     return this.#state
   }
 
-  /** The state of an endpoint that may be sent something; null: it may not, or is not known to. */
+  /** The state of the endpoint if it may be sent something; null: it may not, or that is unknown. */
   get openState(): EndpointState | null {
     return this.#gone === 0 && this.#state?.disabled === null ? this.#state : null
   }
@@ -63,7 +63,7 @@ export class EndpointQueue {
     return this.#isMoreDue && this.#ended > 0 && this.#ended >= Math.min(this.#open, this.#attemptsMax)
   }
 
-  /** Takes the state of the endpoint; null: it has been removed. */
+  /** Sets the state of the endpoint; null: it has been removed. */
   update(state: EndpointState | null): void {
     this.#state = state
   }
@@ -73,7 +73,7 @@ export class EndpointQueue {
     this.#isMoreDue = isMoreDue
   }
 
-  /** A delivery was claimed and waits to be attempted. */
+  /** Adds a claimed delivery, which waits to be attempted. */
   claimed(delivery: ClaimedDelivery): void {
     this.#held.add(delivery.deliveryId)
     this.#waiting.push(delivery)
@@ -85,7 +85,7 @@ export class EndpointQueue {
     return hasRoom ? (this.#waiting.shift() ?? null) : null
   }
 
-  /** Begins attempts until `begin` returns false. One that ends at once calls this again, which does nothing, or they would recurse. */
+  /** Begins attempts until `begin` returns false. An attempt that ends at once calls this again, which does nothing, to avoid recursion. */
   beginWhile(begin: (queue: EndpointQueue) => boolean): void {
     if (this.#isBeginning) return
     this.#isBeginning = true
@@ -101,7 +101,7 @@ export class EndpointQueue {
     return this.#forget(this.#waiting.splice(0))
   }
 
-  /** Releases waiting claims beyond the limit of the endpoint, the last first, and all if it gets nothing now. Returns how many. */
+  /** Releases waiting claims beyond the limit of the endpoint, the last first, or all if it is sent nothing now. Returns how many. */
   releaseSurplus(): number {
     const { delivers, claimsPerAttempt } = this.#options
     if (!delivers(this.endpointId) || this.#isClosed) return this.releaseAll()
@@ -109,7 +109,7 @@ export class EndpointQueue {
     return this.#forget(this.#waiting.splice(Math.max(0, this.#waiting.length - surplus)))
   }
 
-  /** Takes the ids of the claims that must not start any more, and releases the ones that still wait. Returns how many. */
+  /** Notes which claims must not start any more, and releases those that still wait. Returns how many. */
   releaseOvertaken(deliveryIds: readonly number[]): number {
     this.#overtaken.clear()
     let released = 0
@@ -122,8 +122,8 @@ export class EndpointQueue {
   }
 
   /**
-   * Nothing was sent of an attempt: it waits again, before the others, or is released if its endpoint is sent nothing now or the delivery
-   * was overtaken. Returns whether it waits.
+   * Takes back a delivery of which nothing was sent. It waits again, before the others, or is released if its endpoint is sent nothing now
+   * or it was overtaken. Returns whether it waits.
    */
   putBack(delivery: ClaimedDelivery): boolean {
     const isKept = !this.#isClosed && !this.#overtaken.has(delivery.deliveryId)
@@ -132,29 +132,29 @@ export class EndpointQueue {
     return isKept
   }
 
-  /** A claim is over without a result. */
+  /** Ends a claim without a result. */
   dropped(deliveryId: number): void {
     this.#held.delete(deliveryId)
   }
 
-  /** An attempt has ended. */
+  /** Notes that an attempt has ended. */
   ended(deliveryId: number, result: AttemptResult): void {
     this.#held.delete(deliveryId)
     this.#ended += 1
     if (isGone(result)) this.#gone += 1
   }
 
-  /** Everything that has ended is being written down. */
+  /** Notes that all ended attempts are being written down. */
   settling(): void {
     this.#ended = 0
   }
 
-  /** A result was written down. */
+  /** Notes that a result was written down. */
   settled(result: AttemptResult): void {
     if (isGone(result)) this.#gone -= 1
   }
 
-  /** A result could not be written down. */
+  /** Notes that a result could not be written down. */
   notSettled(): void {
     this.#ended += 1
   }
@@ -163,7 +163,7 @@ export class EndpointQueue {
     return this.#state !== null && this.#state.health.probing !== null
   }
 
-  /** Whether the endpoint gets nothing now. */
+  /** Whether the endpoint is sent nothing now. */
   get #isClosed(): boolean {
     return this.#state === null || this.#state.disabled !== null
   }

@@ -36,13 +36,13 @@ export function createEndpointQueues(options: EndpointQueueOptions) {
   return {
     of,
     all: (): Iterable<EndpointQueue> => queues.values(),
-    /** Takes the state of the endpoints, and the ids of those for which more is due than there was room. */
+    /** Sets the states of the endpoints. `more`: the ids of those for which more is due than there was room for. */
     update(states: readonly EndpointState[], more: readonly string[]): void {
       if (states !== known) updateStates(states)
       known = states
       for (const [id, queue] of queues) queue.setMoreDue(more.includes(id))
     },
-    /** Deliveries were claimed and wait to be attempted. */
+    /** Adds claimed deliveries, which wait to be attempted. */
     claimed(deliveries: readonly ClaimedDelivery[]): void {
       for (const delivery of deliveries) of(delivery.endpointId).claimed(delivery)
     },
@@ -50,23 +50,23 @@ export function createEndpointQueues(options: EndpointQueueOptions) {
     releaseAll(): void {
       release((queue) => queue.releaseAll())
     },
-    /** Releases waiting claims beyond an endpoint's limit, and those of endpoints that get nothing now. Returns how many. */
+    /** Releases waiting claims beyond an endpoint's limit, and those of endpoints that are sent nothing now. Returns how many. */
     releaseSurplus: () => release((queue) => queue.releaseSurplus()),
-    /** Takes the claims that must not start any more, and releases those that still wait. Returns how many. */
+    /** Notes which claims must not start any more, and releases those that still wait. Returns how many. */
     releaseOvertaken(overtaken: readonly ClaimRef[]): number {
       const byEndpoint = Map.groupBy(overtaken, ({ endpointId }) => endpointId)
       return release((queue) => queue.releaseOvertaken(byEndpoint.get(queue.endpointId)?.map(({ deliveryId }) => deliveryId) ?? []))
     },
     isIdle: (endpointId: string) => queues.get(endpointId)?.isIdle !== false,
-    /** Everything that has ended is being written down. */
+    /** Notes that all ended attempts are being written down. */
     settling(): void {
       for (const queue of queues.values()) queue.settling()
     },
-    /** These results were written down. */
+    /** Notes that these results were written down. */
     settled(attempts: readonly SettledAttempt[]): void {
       for (const { endpointId, result } of attempts) of(endpointId).settled(result)
     },
-    /** These results could not be written down, and what else is due is unknown. */
+    /** Notes that these results could not be written down, so that it is unknown whether more is due. */
     notSettled(attempts: readonly SettledAttempt[]): void {
       for (const queue of queues.values()) queue.setMoreDue(false)
       for (const { endpointId } of attempts) of(endpointId).notSettled()

@@ -26,7 +26,7 @@ export function createEndpointRates() {
     allowance(endpoints: Iterable<Endpoint>, nowMs: number): Readonly<Record<string, number>> {
       const rated = [...endpoints].filter(hasRate)
       const current = rated.map((endpoint) => [endpoint.id, filled(endpoint, nowMs)] as const)
-      // A kept bucket of an endpoint without a rate would be charged further, and be in debt when the rate returns.
+      // Drop the bucket of an endpoint whose rate was removed: it would be charged further and be in debt if a rate is set again.
       buckets.clear()
       for (const [id, bucket] of current) buckets.set(id, bucket)
       return Object.fromEntries(current.map(([id, { tokens }]) => [id, Math.floor(tokens)]))

@@ -31,7 +31,7 @@ export function createEndpointSigners({ vault, configuredKey, made, log }: Endpo
     return opened === null ? null : { current: opened, next: openedNext ?? undefined, previous: openedPrevious ?? undefined }
   }
 
-  /** The same state has the same keys, until a rotation of them ends. */
+  /** Signers by state: the same state has the same keys until their rotation ends. */
   const known = new WeakMap<EndpointState, { readonly signer: DeliverySigner; readonly untilMs: number }>()
 
   return (state, nowMs) => {
@@ -42,7 +42,7 @@ export function createEndpointSigners({ vault, configuredKey, made, log }: Endpo
     return ready === undefined ? loadSigner(state, nowMs, name) : remember(state, nowMs, ready)
   }
 
-  /** Names the signer of these keys. */
+  /** Names a signer by its keys, for the cache. */
   function nameOf(state: EndpointState, nowMs: number): string {
     const { endpoint, keys } = state
     const inUse = keys === null ? configuredKey(state) : keysAt(keys, nowMs)

@@ -9,7 +9,7 @@ export interface RoundTimesPorts {
 /** Decides when the dispatcher starts its next round. Times for `lookAt` are epoch milliseconds. */
 export type RoundTimes = ReturnType<typeof createRoundTimes>
 
-/** How long after a failure of the store the next try follows. */
+/** After a failure of the store the next try follows so much later. */
 const RETRY_MS = 1000
 /** How long an ended attempt may wait to be settled with others. */
 const WAIT_MS = 5
@@ -32,28 +32,28 @@ export function createRoundTimes({ clock, wake }: RoundTimesPorts) {
   }
 
   return {
-    /** Something may be due already: the next pass starts a round. */
+    /** Lets the next pass start a round, because something may be due already. */
     lookNow(): void {
       lookAtMs = Number.NEGATIVE_INFINITY
     },
-    /** Something falls due at that time; the earliest time counts. */
+    /** Notes that something falls due at this time; the earliest time counts. */
     lookAt,
-    /** A round has started; it finds out again when something falls due. */
+    /** To be called when a round starts, which finds out again when something falls due. */
     clear(): void {
       lookAtMs = Number.POSITIVE_INFINITY
     },
-    /** The first attempt since the last round has ended: it waits a moment for others. */
+    /** To be called when the first attempt since the last round has ended. It waits a moment for others. */
     beginWait(): void {
       waitUntilMs = clock.monotonic() + WAIT_MS
     },
     /** Requests a pass for when that wait is over. */
     wakeAfterWait: () => wake(clock.now() + Math.max(0, waitUntilMs - clock.monotonic())),
-    /** The store failed: ended attempts wait for another try. */
+    /** To be called when the store has failed. Ended attempts wait for another try. */
     retryLater(): void {
       waitUntilMs = clock.monotonic() + RETRY_MS
       lookAt(clock.now() + RETRY_MS)
     },
-    /** Many pushes are being recorded: keeps rounds apart, counted from the start of this one (monotonic milliseconds). */
+    /** Keeps the next round apart from the one that began at `beganMs` (monotonic milliseconds), because many pushes are being recorded. */
     spaceOut(beganMs: number): void {
       restUntilMs = beganMs + BUSY_ROUND_MS
     },

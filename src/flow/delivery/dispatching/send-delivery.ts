@@ -30,9 +30,9 @@ export interface SendDeliveryOptions {
 
 /** The callbacks of an attempt. */
 export interface SendCallbacks {
-  /** The endpoint as far as is known now; null: nothing may be sent to it, or it is not known how. */
+  /** The present state of the endpoint; null: nothing may be sent to it, or its state is unknown. */
   readonly stateNow: () => EndpointState | null
-  /** The attempt goes over the network a second time. */
+  /** Called when the attempt is sent a second time. */
   readonly onResend: () => void
   /** Called once. The result is `withdrawn` if the endpoint was sent nothing because it has changed. */
   readonly onEnd: (result: AttemptResult) => void
@@ -57,7 +57,7 @@ export function createSendDelivery(ports: SendDeliveryPorts, { relayId }: SendDe
       const content = { webhookId: `${relayId}_${sequence}`, sequence, previousSequence, body }
       const { url } = state.endpoint
       const route = routeOf(state)
-      // Connecting may take seconds, in which an operator disables the endpoint or gives it another key or URL (DOMAIN 7.4).
+      // Connecting may take seconds. Meanwhile an operator may disable the endpoint or give it another key or URL (DOMAIN 7.4).
       const mayLeave = () => {
         const now = stateNow()
         return now !== null && now.endpoint.url === url && signerOf(now, clock.now()) === signer && isSameRoute(routeOf(now), route)

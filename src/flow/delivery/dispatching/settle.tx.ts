@@ -67,7 +67,7 @@ export function createDispatchRound(
   }
 }
 
-/** Settles ended attempts. Returns the new state of all endpoints, and what operators are notified of. */
+/** Settles ended attempts. Returns the new states of all endpoints, and the notices for operators. */
 async function settleAll(
   tx: WriteTx,
   request: DispatchRound,
@@ -119,7 +119,7 @@ function tallyGivenUp(ended: readonly Pick<ClaimRef, 'endpointId'>[], nowMs: num
   }))
 }
 
-/** The endpoints that this replica delivers to, those included that it is giving up; null: all. */
+/** The endpoints that this replica delivers to, including those that it is giving up; null: all. */
 function deliveredTo({ held, settled }: DispatchRound): readonly string[] | null {
   return held === undefined ? null : [...new Set([...held, ...settled.map(({ endpointId }) => endpointId)])]
 }
@@ -233,11 +233,11 @@ async function saveConfigured(
   await tx.saveEndpoint(withDisabled(stood, disabled, { atMs: nowMs, by: null }))
 }
 
-/** One look at the endpoints. */
+/** Notes which endpoints fail in one dispatch round. */
 type FailureLook = ReturnType<ReturnType<typeof createFailureWatch>['look']>
 
 /**
- * Measures for how long endpoints fail, by a monotonic clock and within one run of the relay. Time in which nobody looks does not count.
+ * Measures for how long endpoints fail, by a monotonic clock and within one run of the relay. Time without dispatch rounds does not count.
  */
 function createFailureWatch(monotonic: () => number) {
   const lastMs = new Map<string, number>()
@@ -255,7 +255,7 @@ function createFailureWatch(monotonic: () => number) {
           seen.add(endpointId)
           return nowMs - (lastMs.get(endpointId) ?? nowMs)
         },
-        /** The results of this look were committed and count from now on. */
+        /** To be called when the results of this round were committed. They count from now on. */
         keep(): void {
           for (const endpointId of seen) lastMs.set(endpointId, nowMs)
         },
