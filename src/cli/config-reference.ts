@@ -110,7 +110,7 @@ function boundsOf(minimum = 0, maximum = Number.MAX_SAFE_INTEGER): string {
   return maximum === Number.MAX_SAFE_INTEGER ? `${minimum} or more` : `${minimum} to ${maximum}`
 }
 
-/** A value as one writes it in the file. */
+/** A value as the config file would have it. */
 function presentValue(value: unknown): string {
   return Array.isArray(value) ? `[${value.map(presentValue).join(', ')}]` : String(value)
 }

@@ -66,7 +66,7 @@ async function run(flags: Flags): Promise<void> {
   const ending = new AbortController()
   const end = () => ending.abort()
   void untilSignalled().then(end)
-  // The terminal was closed, or the reader of the pipe has gone.
+  // End also when the terminal is closed or the reader of the pipe has gone.
   process.once('SIGHUP', end)
   process.stdout.on('error', end)
   const view = process.stdout.isTTY ? createLiveView(process.stdout) : createLineView(process.stdout, () => performance.now())
@@ -112,7 +112,7 @@ async function play(stage: Stage, view: View, flags: Flags, ending: AbortSignal)
       // The guide waits until it can name a parcel that the relay knows.
       view.note(presentGuide(stage, { ...flags, trackingNumber: known.trackingNumber, nowMs: Date.now() }))
       guided = true
-      // After the guide, which announces what the relay then warns of.
+      // Make trouble after the guide, because the guide announces what the relay then warns about.
       await makeTrouble(carrier, shop, troubledApps)
     }
     if (guided) {

@@ -3,7 +3,7 @@ import type { Command, CommanderError } from 'commander'
 /** 0 success, 1 failure, 2 usage error: the same for every command. */
 export const EXIT = { ok: 0, failed: 1, usage: 2 } as const
 
-/** Makes a command and its subcommands exit with 2 on a usage error; `--help` is not one. */
+/** Makes a command and its subcommands exit with 2 on a usage error, but with 0 after `--help`. */
 export function withExitCodes(command: Command): Command {
   command.exitOverride((error: CommanderError) => process.exit(error.exitCode === 0 ? EXIT.ok : EXIT.usage))
   command.commands.forEach(withExitCodes)

@@ -67,7 +67,7 @@ async function reprocessAll(ask: AskRelay, ids: readonly string[], { json }: Inb
   }
 }
 
-/** Lists all before any is reprocessed, which changes the list. Oldest first, the order of arrival. */
+/** Lists all pushes before the first is reprocessed, because that changes the list. In the order of arrival. */
 async function idsIn(ask: AskRelay, state: string): Promise<readonly string[]> {
   const found: string[] = []
   let cursor: string | null = ''

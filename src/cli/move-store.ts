@@ -13,7 +13,7 @@ interface MoveOptions extends ClientOptions {
 }
 
 const LOOK_EVERY_MS = 500
-/** While another relay takes over, nobody may answer for a moment. */
+/** How long no relay need answer while one takes over from another. */
 const SILENCE_MS_MAX = 30_000
 
 const STEPS: Readonly<Record<string, string>> = {
@@ -24,12 +24,12 @@ const STEPS: Readonly<Record<string, string>> = {
   switching: 'switching',
 }
 
-/** `move-store`: moves the store of a running relay to another place. */
+/** `move-store`: moves the store of a running relay to another file or database. */
 export function moveStoreCommand(): Command {
   const command = new Command('move-store')
-    .description('move the store of a running relay to another place, while it goes on receiving and serving')
+    .description('move the store of a running relay to another file or database, while it goes on receiving and serving')
     .addOption(
-      new Option('--to <place>', 'an empty database (postgres://...) or a new file (sqlite:PATH, as the relay sees it)').env(
+      new Option('--to <store>', 'an empty database (postgres://...) or a new file (sqlite:PATH, as the relay sees it)').env(
         'RELAY_MOVE_TO',
       ),
     )
@@ -37,7 +37,7 @@ export function moveStoreCommand(): Command {
     .option('--config <file>', 'with --undo: the config file that names the store', 'config/relay.yaml')
     .action(async (options: MoveOptions) => {
       if ((options.to === undefined) === (options.undo !== true)) {
-        process.stderr.write('move-store: name the new place with --to, or use --undo\n')
+        process.stderr.write('move-store: name the new store with --to, or use --undo\n')
         process.exitCode = EXIT.usage
       } else if (options.to === undefined) await undo(options)
       else await moveTo(options.to, options)
@@ -57,9 +57,9 @@ async function undo({ config }: MoveOptions): Promise<void> {
   const whether =
     unverified === null
       ? ', which nothing uses now.'
-      : `. Whether a relay works there could not be told: ${unverified}. If one does, stop it, because what it accepts would be lost.`
+      : `. It is not known whether a relay uses that store: ${unverified}. If one does, stop it, because what it accepts would be lost.`
   process.stdout.write(
-    `The store is in use again, as it was at ${new Date(undone.atMs).toISOString()}. What came since is only in ${store}${whether}\n`,
+    `The store is in use again, as it was at ${new Date(undone.atMs).toISOString()}. Everything that came since then is only in ${store}${whether}\n`,
   )
 }
 
@@ -70,13 +70,13 @@ async function moveTo(to: string, options: MoveOptions): Promise<void> {
   if (started.status !== 202 || id === null) return fail(describeProblem(started))
   const cancel = () => void ask('DELETE', `/relay/jobs/${id}`).catch(() => undefined)
   process.once('SIGINT', cancel)
-  const ended = await follow(ask, id)
+  const ended = await showUntilEnded(ask, id)
   process.off('SIGINT', cancel)
   report(ended, options)
 }
 
-/** Shows how far the job is until it has ended. Returns it. */
-async function follow(ask: AskRelay, id: string): Promise<unknown> {
+/** Shows the progress of the job until it has ended, then returns the job. */
+async function showUntilEnded(ask: AskRelay, id: string): Promise<unknown> {
   const line = createProgressLine(process.stderr)
   for (let silentMs = 0; ; ) {
     const job = await ask('GET', `/relay/jobs/${id}`).catch(() => null)
@@ -104,7 +104,7 @@ function report(job: unknown, { json }: MoveOptions): void {
   else if (json !== true) {
     const to = textOf(memberOf(job, 'task'), 'to') ?? ''
     process.stdout.write(
-      `${Number(memberOf(memberOf(job, 'result'), 'count'))} rows were moved to ${to}, and the relay works there now.\nName it in \`store\` of the config file: until then the relay follows the move at every start, and says so in its log.\n`,
+      `${Number(memberOf(memberOf(job, 'result'), 'count'))} rows were moved to ${to}, and the relay works there now.\nName it in \`store\` of the config file: until then the relay opens the new store at every start all the same, and says so in its log.\n`,
     )
   }
 }

@@ -2,7 +2,7 @@ import { Command } from 'commander'
 import { VERSION } from '../package-files.ts'
 import { EXIT, withExitCodes } from './exit-codes.ts'
 
-/** Each command is loaded only when it is run, so that `serve` does not wait for the others' libraries. */
+/** Loads a command only when it is run, so that `serve` does not wait for the libraries of others. */
 const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   serve: async () => (await import('./serve.ts')).serveCommand(),
   demo: async () => (await import('./demo.ts')).demoCommand(),
@@ -32,7 +32,7 @@ export async function runProgram(): Promise<void> {
     await withExitCodes(program).parseAsync()
   } catch (error) {
     process.stderr.write(`parcel-relay: ${error instanceof Error ? error.message : String(error)}\n`)
-    // A start that failed may have left a thread that does not answer.
+    // A start that failed may have left a thread that never ends.
     const { endProcess } = await import('../runtime/end-process.ts')
     await endProcess(EXIT.failed)
   }

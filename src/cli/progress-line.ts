@@ -1,4 +1,4 @@
-/** Where progress is shown. */
+/** The output that shows progress. */
 interface Screen {
   readonly isTTY?: boolean
   write(text: string): unknown
@@ -7,13 +7,13 @@ interface Screen {
 export interface ProgressLine {
   /** Shows a step and how much of it is done. */
   show(step: string, done: number, total: number): void
-  /** Nothing more comes. */
+  /** Call it after the last step. */
   end(): void
 }
 
 const CELLS = 24
 
-/** A bar that is drawn over itself on a terminal; elsewhere a line for each step. */
+/** A terminal gets a bar that is drawn over itself, any other output a line for each step. */
 export function createProgressLine(screen: Screen): ProgressLine {
   let shown = ''
   let width = 0

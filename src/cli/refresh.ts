@@ -35,7 +35,7 @@ export function refreshCommand(): Command {
   return addRelayOptions(command)
 }
 
-/** Lists all before the first refresh, which changes the order of the list. */
+/** Lists all parcels before the first refresh, because a refresh changes the order of the list. */
 async function everyParcel(ask: AskRelay): Promise<readonly string[]> {
   const found: string[] = []
   let cursor: string | null = ''

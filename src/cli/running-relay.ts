@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander'
 import { parseTypedIdentifier } from '../domain/identifiers.ts'
 
-/** Where the running relay is, and the login to use. */
+/** The address of the running relay, and the login to use. */
 export interface ClientOptions {
   readonly url: string
   readonly username?: string
@@ -62,7 +62,7 @@ function isJson(response: Response): boolean {
   return response.headers.get('content-type')?.includes('json') === true
 }
 
-/** An identifier as a person typed or copied it, in the form in which it stands in an address. The relay refuses what is none. */
+/** Encodes an identifier, as a person typed or copied it, for a URL. The relay refuses text that is no identifier. */
 export function typedIdentifier(text: string): string {
   return encodeURIComponent(parseTypedIdentifier(text) ?? text)
 }

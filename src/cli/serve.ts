@@ -34,7 +34,7 @@ async function serve(config: Config, path: string): Promise<void> {
   const log = createLog(config.log)
   for (const warning of config.warnings) log.warn({}, warning)
   endOnFault(log)
-  // Registered before the start, so that a signal during it stops the relay in order.
+  // Register before the start, so that a signal during the start stops the relay in order.
   const stopped = untilSignalled(() => void endProcess(EXIT.failed))
   void stopped.then(() => endIfLate(log, config.shutdownTimeoutMs + STOPPING_MS, 'the relay did not stop in time'))
   const started = start(config, log)
@@ -54,12 +54,12 @@ async function serve(config: Config, path: string): Promise<void> {
   endIfLate(log, ENDING_MS, 'the relay has stopped')
 }
 
-/** How long a stop may take beyond `shutdownTimeout`, which is for requests: what is stored is finished. */
+/** How long a stop may take beyond `shutdownTimeout`, which is for requests: the store must still finish its writes. */
 const STOPPING_MS = 10_000
 /** How long the process may take to end when nothing is left to do. */
 const ENDING_MS = 2000
 
-/** Ends the process if it is still there after so long, because something in it stands still. */
+/** Ends the process if it still runs after `afterMs`, because something in it hangs. */
 function endIfLate(log: Log, afterMs: number, what: string): void {
   const end = () => {
     log.error({}, `${what}, but something in it does not answer: the process is ended`)
@@ -79,7 +79,7 @@ function endOnFault(log: Log): void {
   })
 }
 
-/** Loading code is most of a start, so the threads load theirs while this one loads the rest. */
+/** Loading code takes most of a start, so the threads load their code while this one loads the rest. */
 async function start(config: Config, log: Log): Promise<RunningRelay> {
   setHeapFlags()
   const threads = config.store.engine === 'sqlite' ? startThreads(config, config.store.path) : undefined
@@ -87,7 +87,7 @@ async function start(config: Config, log: Log): Promise<RunningRelay> {
   return await runRelay(config, log, threads)
 }
 
-/** SIGHUP reloads the config. If it has problems, all are logged and nothing changes. */
+/** SIGHUP reloads the config. If the config has problems, all of them are logged and nothing changes. */
 function reloadOnSignal(served: Served): void {
   let last = Promise.resolve()
   process.on('SIGHUP', () => {
@@ -97,7 +97,7 @@ function reloadOnSignal(served: Served): void {
 
 interface Served {
   readonly started: Promise<RunningRelay>
-  /** The config the relay started with. */
+  /** The config that the relay started with. */
   readonly config: Config
   readonly path: string
   readonly log: Log
@@ -118,6 +118,8 @@ async function reload({ started, config: before, path, log }: Served): Promise<v
   } catch (error) {
     const problems = error instanceof ConfigError ? error.problems : [error instanceof Error ? error.message : String(error)]
     log.error({ problems }, 'the reloaded config has problems; nothing has changed')
-    await started.then((relay) => relay.reloadFailed(problems)).catch((err: unknown) => log.warn({ err }, 'that cannot be written down'))
+    await started
+      .then((relay) => relay.reloadFailed(problems))
+      .catch((err: unknown) => log.warn({ err }, 'the failed reload cannot be recorded'))
   }
 }

@@ -62,7 +62,7 @@ async function watchFile(ask: AskRelay, file: string, { json, column }: WatchOpt
   let header = ''
   let namesColumns = false
   const send = async (lines: readonly string[]) => {
-    // Every part of a CSV file repeats the first line if that names the columns.
+    // If the first line of a CSV file names the columns, every part repeats it.
     const repeated = namesColumns && total.lines > 0
     const answer = await ask('POST', `/relay/parcels/watch${query}`, { type, text: (repeated ? [header, ...lines] : lines).join('\n') })
     if (answer.status !== 200) throw new Error(`after ${total.lines} lines: ${describeProblem(answer)}`)
@@ -80,7 +80,7 @@ async function watchFile(ask: AskRelay, file: string, { json, column }: WatchOpt
       namesColumns = type === 'text/csv' && createWatchLineReader('csv', column ?? null)(line).kind === 'nothing'
     }
     part.push(line)
-    // Progress is shown only between parts; after the last one come the totals.
+    // Show progress only between parts; the totals come after the last one.
     if (part.length > LINES_AT_ONCE) {
       await send(part.slice(0, LINES_AT_ONCE))
       showProgress(total)

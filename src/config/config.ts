@@ -18,9 +18,9 @@ type DeepReadonly<T> = T extends (...args: never[]) => unknown
 export type Settings = DeepReadonly<z.output<ReturnType<typeof configSchema>>>
 
 export type Config = Settings & {
-  /** Settings that are allowed but unwise, logged at every start. Each names its place, none shows a secret. */
+  /** Settings that are allowed but unwise, logged at every start. Each has its file, line and column, and none shows a secret. */
   readonly warnings: readonly string[]
-  /** Settings that need others: `serve` refuses to start without those. Each names its place. */
+  /** Settings that need other settings, without which `serve` refuses to start. Each has its file, line and column. */
   readonly conflicts: readonly string[]
 }
 
@@ -35,15 +35,15 @@ export class ConfigError extends Error {
   }
 }
 
-/** Reads the config file and the secrets it names. This and the files beside it are the only readers of settings. Throws ConfigError. */
+/** Reads the config file and the secrets that it names. No other folder reads settings. Throws ConfigError. */
 export function loadConfig(path: string, env: NodeJS.ProcessEnv = process.env): Config {
   const source = parseSource(readText(path))
   if (!source.readable) throw problemsOf(path, source, source.findings)
   const read = valuesOf(source)
   if ('problem' in read) throw problemsOf(path, source, [{ severity: 'problem', offset: 0, path: [], message: read.problem }])
 
-  // Parsed twice: the first run reports warnings as marked issues, because only issues have a path; the second yields the settings.
-  // `jitless` because compiling the schema pays only if it is used often.
+  // Parse twice: the first run reports warnings as marked issues, because only issues have a path; the second yields the settings.
+  // `jitless`, because compiling the schema pays only if it is used often.
   const once = { jitless: true }
   const { warning, plain } = schemasOf(env)
   const noted = warning.safeParse(read.values, once).error?.issues ?? []
@@ -58,7 +58,7 @@ export function loadConfig(path: string, env: NodeJS.ProcessEnv = process.env): 
 
 type Schema = ReturnType<typeof configSchema>
 
-/** By environment: building them takes many times as long as reading a file by them. */
+/** The schemas by environment, kept because building them takes many times as long as checking a file. */
 const schemas = new WeakMap<NodeJS.ProcessEnv, { readonly warning: Schema; readonly plain: Schema }>()
 
 function schemasOf(env: NodeJS.ProcessEnv) {
@@ -74,7 +74,7 @@ export function configJsonSchema(): object {
   return jsonSchema
 }
 
-/** Settings that do not go together, each at its place in the file. */
+/** Settings that do not go together, each with its position in the file. */
 function conflictsIn(config: Settings, source: Source): readonly Finding[] {
   if (config.store.engine === 'sqlite' || config.secrets.atRestKeys.length > 0) return []
   const message =

@@ -6,8 +6,8 @@ import { offsetOf, type Source } from './source.ts'
 import { readUrl } from './values.ts'
 
 /**
- * Checks that involve several settings. It works on the values as written, so that all problems are reported at once; values of the wrong
- * type are left to the schema.
+ * Checks that involve several settings. They use the values as written, so that all problems are reported at once; the schema reports
+ * values of the wrong type.
  */
 export function crossCheck(values: unknown, source: Source): readonly Finding[] {
   return [
@@ -65,7 +65,7 @@ function samePort(values: unknown): readonly Complaint[] {
   return overlap ? [{ path: ['listen', 'internal', 'port'], message: 'is also the port of listen.public: choose another' }] : []
 }
 
-/** Anybody could send the header, and be whoever they like. */
+/** Without trusted proxies anybody could send the header and pass for whomever they like. */
 function untrustedHeader(values: unknown): readonly Complaint[] {
   const path = ['portal', 'trustedHeader']
   const proxies = valueAt(values, ['listen', 'internal', 'trustProxy'])

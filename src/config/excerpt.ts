@@ -66,7 +66,7 @@ function maskedInLine(line: string, offset: number): readonly Span[] {
   return []
 }
 
-/** `file:line:column path: message`, the line, and a caret below the place. */
+/** `file:line:column path: message`, the line, and a caret below the fault. */
 export function presentFinding(file: string, source: Source, finding: Finding, masks: readonly Span[]): string {
   const { line, col } = source.lines.linePos(finding.offset)
   const number = Math.max(line, 1)

@@ -1,6 +1,6 @@
 export type Path = readonly PropertyKey[]
 
-/** A problem or a warning at a place in a config file. A warning does not stop the start. */
+/** A problem or a warning at a position in a config file. A warning does not stop the start. */
 export interface Finding {
   readonly severity: 'problem' | 'warning'
   /** Position in the text of the file. */

@@ -9,12 +9,12 @@ export interface NamedFile {
 
 const SETTINGS = new Set(['file', 'certFile', 'keyFile', 'caFile'])
 const STORE = /^sqlite:(\S.*)$/
-/** The files that are opened first. */
+/** The endings of the store's files that a start opens first. */
 const STORE_SUFFIXES = ['', '-wal', '.marker', '.lock', '.key']
 
 /**
- * The files that a config names, secrets and the store among them, so that they can be opened on trial before they are read for good. A config that cannot be
- * read names none: whoever loads it says why.
+ * Lists the files that a config names, including secrets and the store, so that they can be opened on trial first. A config that cannot be
+ * read gives an empty list; loading it reports the reason.
  */
 export function filesNamedIn(configFile: string): readonly NamedFile[] {
   try {

@@ -16,10 +16,10 @@ const LIVE: ReadonlySet<string> = new Set([
   'upstream.caFile',
   'warnings',
 ])
-/** Sections of which a reload applies some settings. */
+/** Sections with some settings that a reload applies. */
 const PARTLY: ReadonlySet<string> = new Set(['webhook', 'upstream'])
 
-/** The settings, by their names in the file, that have changed since the start and that a reload does not apply. */
+/** The settings that have changed since the start and that a reload does not apply, by their names in the file. */
 export function needsRestart(started: Settings, next: Settings): readonly string[] {
   return changedNames(started, { ...next, listen: withFilesOf(started.listen, next.listen) })
     .flatMap((name) => {
@@ -30,7 +30,7 @@ export function needsRestart(started: Settings, next: Settings): readonly string
     .map((name) => name.replace(/Ms$/, ''))
 }
 
-/** The settings, by their names in the file, that a reload applies and that differ: of `endpoints` and `apps` each by its name. Never a value. */
+/** The settings that differ and that a reload applies, by their names in the file; each endpoint and app by its own name. Never a value. */
 export function reloadedSettings(before: Settings, next: Settings): readonly string[] {
   return changedNames(before, next)
     .flatMap((name) => {
@@ -57,7 +57,7 @@ function changedItems(section: string, before: readonly Item[], after: readonly 
   return [...new Set([...changedNames(was, is), ...gone])].map((name) => `${section}.${name}`)
 }
 
-/** The files of a listener's certificate are read again; only to begin or to end TLS needs a restart. */
+/** A reload reads the files of a listener's certificate again; only starting or ending TLS needs a restart. */
 function withFilesOf(before: Settings['listen'], after: Settings['listen']): Settings['listen'] {
   const of = (name: 'public' | 'internal') => ({
     ...after[name],

@@ -3,14 +3,14 @@ import type { Settings } from './config.ts'
 import { isSecret, REDACTED } from './secret.ts'
 
 /**
- * The settings in effect in the form of the file, for `config print`, with secrets and password hashes masked. With the secrets restored, it
- * loads to the same settings.
+ * The settings in effect in the form of the file, for `config print`, with secrets and password hashes masked. If you put the secrets back,
+ * the file loads to the same settings.
  */
 export function redactedConfig(config: Settings): Record<string, unknown> {
   const { listen, store, webhook, shutdownTimeoutMs, upstream, poll, serve, endpoints, limits } = config
   const { byStatusMs, defaultMs, whenPushIsHealthy } = poll.cadence
   const { freeSpaceBytesMin, ...otherLimits } = limits
-  // In the order of the documentation.
+  // Keep the order of the documentation.
   return asWritten({
     listen,
     store: store.engine === 'sqlite' ? `sqlite:${store.path}` : maskUrl(store.url.reveal()),

@@ -20,7 +20,7 @@ import {
   zone,
 } from './values.ts'
 
-/** The ends of the API's own paths, which people copy from a complete address. */
+/** The ends of the carrier's own paths, which people copy along with an address. */
 const API_PATH = /(?:\/+(?:v1|auth|status))+\/*$|\/+auth\/+token\/*$/i
 
 function withoutApiPath(address: string): string {
@@ -133,7 +133,7 @@ function cadence(context: SchemaContext) {
           issues.addIssue({ code: 'custom', path: [status], message, params: { warning: true } })
         }
       }
-      // Without a prototype, so that looking up a status named `constructor` finds nothing.
+      // The object has no prototype, so that looking up a status named `constructor` finds nothing.
       const byStatusMs: Record<string, number> = { ...byStatus }
       Object.setPrototypeOf(byStatusMs, null)
       return { byStatusMs, defaultMs, whenPushIsHealthy }

@@ -72,7 +72,7 @@ export function delivery() {
       ),
     removeAfter: duration('1s', '365d')
       .prefault('15m')
-      .describe('An endpoint that no config names any more is paused, and removed after so long. DELETE removes it at once.'),
+      .describe('An endpoint that no config names any more is paused, and removed after this time. DELETE removes it at once.'),
     allowNetworks: list(allowedTarget, '[10.0.0.0/8]')
       .default(['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7'])
       .describe(
@@ -95,7 +95,7 @@ export function operator(context: SchemaContext) {
     sharedKey: secret(context, { warning: looksWeak }).describe('The key that signs operator events.'),
     failingAfter: duration('1s', '5d')
       .prefault('15m')
-      .describe('Tell operators that an endpoint fails when it has only failed for so long.'),
+      .describe('Tell operators that an endpoint fails once it has only failed for this time.'),
   })
     .transform(({ failingAfter, ...rest }) => ({ ...rest, failingAfterMs: failingAfter }))
     .describe('Where to post operator events, such as a disabled endpoint or refused credentials.')

@@ -11,9 +11,9 @@ import {
   host,
   list,
   oneOf,
-  placeProblem,
   section,
   size,
+  storeAddressProblem,
   text,
   webhookPath,
   webUrl,
@@ -105,7 +105,7 @@ function listen() {
 }
 
 function store(context: SchemaContext) {
-  return secret(context, { problem: placeProblem })
+  return secret(context, { problem: storeAddressProblem })
     .transform((location) => {
       const written = location.reveal()
       if (written.startsWith('sqlite:')) return { engine: 'sqlite' as const, path: written.slice('sqlite:'.length) }
@@ -180,7 +180,7 @@ function portal() {
       .nullable()
       .default(null)
       .describe(
-        'The address under which browsers reach it through a proxy, which takes its path off. Default: the address that was asked.',
+        'The address at which browsers reach the portal through a proxy; the proxy must remove the path. Default: the address of each request.',
       ),
     trustedHeader: headerName
       .nullable()
@@ -188,7 +188,7 @@ function portal() {
       .describe('The header in which a proxy of listen.internal.trustProxy names the person that it has logged in. Default: none.'),
     admins: list(text, '[anna]')
       .default([])
-      .describe('Those whom the proxy names that may do everything. The others read the overview and parcels.'),
+      .describe('The people named by the proxy who may do everything. Others read the overview and parcels.'),
   })
     .prefault({})
     .describe('The portal for operators, at / of the internal listener. People log in as an app of apps.')
@@ -229,13 +229,11 @@ function limits() {
       .describe('Bytes of unverified pushes held at once; beyond that pushes get 503.'),
     requestsWaiting: whole(1, 1_000_000)
       .default(2000)
-      .describe(
-        'Pipelined requests that wait, over all connections of a listener; beyond that the connection with most of them is closed.',
-      ),
+      .describe('Pipelined requests that wait, over all connections of a listener; beyond that the connection with the most is closed.'),
     feedFollowers: whole(1, 100_000)
       .default(1000)
       .describe(
-        'Streams and waiting requests of the feed at once. When all places are taken, an app with more than a quarter gives places to others.',
+        'Streams and waiting requests of the feed at once. Once there are this many, the app with the most, if it has more than a quarter, loses some to others.',
       ),
     connections: whole(1, 1_000_000)
       .default(4096)
@@ -250,7 +248,7 @@ function limits() {
       .default(600)
       .describe(
         'Bad signatures, tokens or passwords per address (IPv6: /64), listener and minute before 429. Also wrong passwords per address, and per ' +
-          'address and user, before none is checked; one that was right before from there always is.',
+          'address and user, before passwords are refused unchecked; a password that was right before from that address is always checked.',
       ),
     unknownPerMinute: whole(1, 1_000_000).default(600).describe('Unknown identifiers per app and minute before 429.'),
   })

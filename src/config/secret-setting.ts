@@ -4,14 +4,14 @@ import { systemCode } from '../domain/errors.ts'
 import { openRegular } from '../regular-file.ts'
 import { createSecret, type Secret } from './secret.ts'
 
-/** A secret as written in the file: where to find it, or (discouraged) the secret itself. */
+/** A secret as written in the file: its environment variable, its file, or (discouraged) the secret itself. */
 type SecretReference = string | { readonly env: string } | { readonly file: string }
 
 type SecretReading =
   | { readonly kind: 'read'; readonly secret: Secret; readonly warnings: readonly string[] }
   | { readonly kind: 'unreadable'; readonly problem: string }
 
-/** Input of the schema. `warn`: also report what is allowed but unwise, marked as a warning. */
+/** Input of the schema. `warn`: whether to report values that are allowed but unwise, marked as warnings. */
 export interface SchemaContext {
   readonly env: NodeJS.ProcessEnv
   readonly warn: boolean
@@ -64,7 +64,7 @@ export function secret(context: SchemaContext, check: SecretCheck = {}) {
   })
 }
 
-/** Says why a signing key is weak, without repeating it; null: it is not. */
+/** Says why a signing key is weak, without repeating it; null: it is not weak. */
 export function looksWeak(key: string): string | null {
   if (/change.?me/i.test(key)) return 'looks like a placeholder: make a real one with `parcel-relay generate-key`'
   if (Buffer.byteLength(key) < 16) return 'is shorter than 16 bytes and may be guessed: make a longer one with `parcel-relay generate-key`'

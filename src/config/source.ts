@@ -63,7 +63,7 @@ export function parseSource(text: string): Source {
   return { text, document, lines, findings: firstOfEachLine(findings, lines), readable }
 }
 
-/** One mistake causes several findings; the first of a line shows the place. */
+/** One mistake causes several findings; the first in a line shows where it is. */
 function firstOfEachLine(findings: readonly Finding[], lines: LineCounter): readonly Finding[] {
   const seen = new Set<number>()
   return findings
@@ -74,7 +74,7 @@ function firstOfEachLine(findings: readonly Finding[], lines: LineCounter): read
     })
 }
 
-/** The values of a readable source as plain data, or why there are none. */
+/** The values of a readable source as plain data, or the reason why there are none. */
 export function valuesOf(source: Source): { readonly values: unknown } | { readonly problem: string } {
   try {
     return { values: source.document.toJS({ maxAliasCount: ALIASES_MAX }) ?? {} }
@@ -103,7 +103,7 @@ export interface Member {
   readonly value: unknown
 }
 
-/** The member of a map or a sequence; in a sequence an item is its own key. Of duplicates the last counts, as for the parser. */
+/** The member of a map or a sequence; in a sequence an item is its own key. If a key is repeated, its last value counts, as in the parser. */
 export function pairAt(node: unknown, segment: PropertyKey, document: Document): Member | null {
   const target = isAlias(node) ? node.resolve(document) : node
   if (isMap(target)) return target.items.findLast(({ key }) => keyName(key) === String(segment)) ?? null

@@ -118,24 +118,24 @@ export function isProxyUrl(value: string): boolean {
   return url !== null && /^https?:$/.test(url.protocol)
 }
 
-/** Whether it is an address of one host. The driver would look up a list of hosts as one name. */
+/** Whether it is the URL of a database on one host: the driver would look up a list of hosts as one name. */
 export function isPostgresUrl(value: string): boolean {
   const url = readUrl(value)
   return url !== null && /^postgres(?:ql)?:$/.test(url.protocol) && /^[^,]+$/.test(url.hostname) && url.pathname.length > 1
 }
 
-/** What an address of a database may say after its `?`. */
+/** The parameters that the URL of a database may have. */
 const POSTGRES_PARAMETERS = ['application_name', 'host', 'options', 'password', 'pgbouncer', 'port', 'sslcert', 'sslkey', 'sslmode'].concat(
   ['sslnegotiation', 'sslrootcert', 'uselibpqcompat', 'user'],
 )
 
-/** Why a text is no place for a store; null: it is one. */
-export function placeProblem(value: string): string | null {
+/** Says why a text is no address of a store; null: it is one. */
+export function storeAddressProblem(value: string): string | null {
   if (/^sqlite:[^\s].*$/.test(value)) return null
   if (!isPostgresUrl(value)) return 'must be sqlite:PATH or postgres://user:password@host:5432/database'
   const names = [...(readUrl(value)?.searchParams.keys() ?? [])]
   if (names.every((name) => POSTGRES_PARAMETERS.includes(name))) return null
-  // Without the parameter itself: of a password with a question mark it would be a part.
+  // Do not repeat the parameter: it may be a part of a password with a question mark.
   return `has a parameter in its address that is not known; known are ${POSTGRES_PARAMETERS.join(', ')}`
 }
 

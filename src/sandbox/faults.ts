@@ -4,7 +4,7 @@ export interface Faults {
   readonly loss: number
   /** Fraction of events that are pushed twice. */
   readonly duplicates: number
-  /** Events are collected in windows of this many and shuffled within; below 2 they go out in the order they happen. */
+  /** Events are collected in windows of this many and shuffled within a window; below 2 they go out in the order in which they happen. */
   readonly reorder: number
   /** Delay of each push. */
   readonly delayMs: number
@@ -14,7 +14,7 @@ export interface Faults {
   readonly unauthorized: number
   /** Fraction of status calls answered 429. */
   readonly rateLimited: number
-  /** `Retry-After` of those. */
+  /** The `Retry-After` of these 429 answers. */
   readonly retryAfterSeconds: number
   /** Fraction of status calls answered 500, 502 or 503. */
   readonly serverErrors: number

@@ -3,8 +3,8 @@ import { between, drawFor, pick, type Random, randomFor } from './random.ts'
 import { places, unknownWords, type Word, words } from './vocabulary.ts'
 
 /**
- * Adds one hard case to a parcel. Each works on scans of its own, so that in any combination an entry in a pull still matches its push: equal
- * status, detailed status and second; locations equal or one empty; milliseconds equal or one whole.
+ * Adds one hard case to a parcel. In any combination of cases an entry in a pull still matches its push: equal status, detailed status and
+ * second; locations equal or one empty; milliseconds equal or one whole.
  */
 type Harden = (plan: ParcelPlan, random: Random, seed: number, index: number) => ParcelPlan
 
@@ -16,7 +16,7 @@ function withScans(plan: ParcelPlan, word: Word, change: (scan: Scan, nth: numbe
   return { ...plan, scans: plan.scans.flatMap((scan, nth) => (isOf(word)(scan) ? change(scan, nth) : [scan])) }
 }
 
-// Drawn by instant, not by scan, so that equal entries stay equal.
+// Draw by instant, not by scan, so that equal entries stay equal.
 const wholeSecondPulls: Harden = (plan, _random, seed) => ({
   ...plan,
   scans: plan.scans.map((scan) => {
@@ -113,7 +113,7 @@ const unknownFields: Harden = (plan) => ({
 })
 
 const hardenings = {
-  // Before the cases that add scans, so that the added scans get their share of these.
+  // These precede the cases that add scans, so that the added scans get their share of them.
   equalInstants,
   twoPlaces,
   equalEntries,

@@ -2,10 +2,9 @@ import { changedFaults, type Faults, noFaults } from './faults.ts'
 import { eachHardCase, type Mix } from './hard-cases.ts'
 import type { TokenForm } from './tokens.ts'
 
-/** All options are optional. */
 export interface SandboxOptions {
   readonly host?: string
-  /** 0 is any free port. */
+  /** 0: any free port. */
   readonly port?: number
   readonly webhookUrls?: readonly string[]
   readonly sharedKey?: string
@@ -15,11 +14,11 @@ export interface SandboxOptions {
   readonly seed?: number
   /** Simulated seconds per real second; 0: the clock moves only when advanced. */
   readonly speed?: number
-  /** The clock stands still until `resume`. */
+  /** Whether the clock stands still until `resume`. */
   readonly paused?: boolean
   /**
-   * Parcels start now and run in real time, `speed` times faster than planned. Entries then carry the real time, which is needed to try what
-   * depends on an entry's age (closing checks, missed pushes). The clock itself runs at speed 1.
+   * Parcels start now and run in real time, `speed` times faster than planned. Entries then have the real time, which tests of rules about an
+   * entry's age need (closing checks, missed pushes). The clock itself runs at speed 1.
    */
   readonly live?: boolean
   /** The fraction of parcels with each hard case; `mix` overrides it by name. */
@@ -87,7 +86,7 @@ export function settingsOf(options: SandboxOptions): Settings {
     now,
     webhookUrls: webhookUrlsOf(webhookUrls),
     faults: changedFaults(noFaults, options.faults ?? {}),
-    // A whole second, so that the seed alone decides the milliseconds of the scans.
+    // Use a whole second, so that the seed alone decides the milliseconds of the scans.
     anchorMs: Math.floor((options.anchorMs ?? now()) / 1000) * 1000,
   }
 }

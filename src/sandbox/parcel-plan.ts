@@ -15,7 +15,7 @@ export interface Scan {
   readonly displayToConsumer: boolean
   readonly texts: Texts
   readonly atMs: number
-  /** When the carrier publishes it: the pull API lists it from then on, and its push goes out. */
+  /** When the carrier publishes it: from this time on the pull API lists it, and its push goes out. */
   readonly publishedAtMs: number
   readonly pushLocation: string | null
   readonly pullLocation: string
@@ -40,9 +40,9 @@ export interface ParcelPlan {
   readonly trackingIds: readonly string[]
   readonly laterTrackingId: { readonly id: string; readonly atMs: number; readonly first: boolean } | null
   readonly distributionType: string
-  /** The pull API finds it by tracking number only. */
+  /** Whether the pull API finds it by tracking number only. */
   readonly numberOnly: boolean
-  /** Its pushes are written with line breaks and indentation. */
+  /** Whether its pushes are written with line breaks and indentation. */
   readonly spacedBodies: boolean
   /** Oldest first. */
   readonly scans: readonly Scan[]
@@ -93,7 +93,7 @@ function plainScans(trackingNumber: string, startMs: number, random: Random): re
   for (const [word, [from, to], odds] of stages) {
     if (random() >= odds) continue
     atMs += between(random, from * hourMs, to * hourMs)
-    // Never on a whole second, which would make a push look like a truncated pull.
+    // Avoid whole seconds, which would make a push look like a truncated pull.
     if (atMs % 1000 === 0) atMs += 1
     const location = word === words.created ? '' : pick(random, places)
     scans.push(plainScan(`${trackingNumber}/${scans.length + 1}`, word, atMs, location, random))

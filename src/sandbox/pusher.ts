@@ -44,7 +44,7 @@ export interface PusherOptions {
 
 export interface Pusher {
   publish(event: PushEvent): void
-  /** Posts a body as it is to every receiver, once, signed with this key. It is no event: nothing is recorded of it. */
+  /** Posts a body as it is to every receiver, once, signed with this key. The sandbox keeps no record of it, because it is no event. */
   post(body: string, sharedKey: string): Promise<readonly PushAttempt[]>
   /** Sends what the window still holds; resolves when nothing is waiting. */
   settle(): Promise<void>

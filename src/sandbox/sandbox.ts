@@ -15,7 +15,7 @@ import { createTimeline, type Timeline } from './timeline.ts'
 import { createTokens, type Tokens } from './tokens.ts'
 import { createWorld, type Step, stepsOf, type World } from './world.ts'
 
-/** What can be changed while the sandbox runs. */
+/** The settings that can change while the sandbox runs. */
 type Controls = Pick<Settings, 'faults' | 'webhookUrls'>
 
 interface Parts {

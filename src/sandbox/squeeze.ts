@@ -13,7 +13,7 @@ export interface Squeeze {
 export function squeezed(plan: ParcelPlan, { fromMs, toMs, factor }: Squeeze): ParcelPlan {
   const moved = (ms: number): number => {
     const atMs = toMs + Math.round((ms - fromMs) / factor)
-    // Never on a whole second, which would make a push look like a truncated pull.
+    // Avoid whole seconds, which would make a push look like a truncated pull.
     return atMs % 1000 === 0 ? atMs + 1 : atMs
   }
   const { scans, amendments, laterTrackingId } = plan

@@ -52,8 +52,8 @@ function tallyParcel(plan: ParcelPlan): Tally {
 }
 
 /**
- * Counts the hard cases in what the carrier will publish, not in what was requested: entries (or instants, or groups of equal entries), and
- * parcels for the last four.
+ * Counts the hard cases in the entries that the carrier will publish, not those that were requested. The last four count parcels; the others
+ * count entries, instants or groups of equal entries.
  */
 export function tallyWorld(plans: readonly ParcelPlan[]): Tally {
   const tallies = plans.map(tallyParcel)

@@ -61,7 +61,9 @@ test('move-store says what is missing, moves a running relay’s store, and --un
   const undone = await moveStore(['--undo', '--config', config])
   expect([undone.code, undone.stdout]).toEqual([
     0,
-    expect.stringMatching(/^The store is in use again.*\. What came since is only in .*moved\.db, which nothing uses now\.\n$/),
+    expect.stringMatching(
+      /^The store is in use again.*\. Everything that came since then is only in .*moved\.db, which nothing uses now\.\n$/,
+    ),
   ])
   await (await sqlite.openWriteStore(join(folder, 'relay.db'))).close()
   expect(await moveStore(['--undo', '--config', config])).toMatchObject({ code: 1, stderr: expect.stringContaining('was not moved') })
@@ -112,13 +114,13 @@ test('a move is undone although the new store is gone, and says that nobody coul
   const undone = await moveStore(['--undo', '--config', config])
   expect([undone.code, undone.stdout]).toEqual([
     0,
-    expect.stringContaining(`${next.place}. Whether a relay works there could not be told: ${next.place} is gone. If one does, stop it`),
+    expect.stringContaining(`${next.place}. It is not known whether a relay uses that store: ${next.place} is gone. If one does, stop it`),
   ])
   await (await sqlite.openWriteStore(old.place)).close()
 })
 
 test('move-store takes either --to or --undo', async () => {
-  expect(await moveStore([])).toMatchObject({ code: 2, stderr: 'move-store: name the new place with --to, or use --undo\n' })
+  expect(await moveStore([])).toMatchObject({ code: 2, stderr: 'move-store: name the new store with --to, or use --undo\n' })
   expect(await moveStore(['--undo', '--to', 'sqlite:x'])).toMatchObject({ code: 2 })
 })
 

@@ -75,7 +75,7 @@ function presentRelays({ replicas, webhookUrl }: Stage): readonly string[] {
 function linesToPaste({ replicas, webhookUrl, sharedKey }: Stage, { trackingNumber, nowMs }: GuideOptions): readonly string[] {
   const internalUrl = replicas[0]?.internalUrl ?? ''
   const parcel = `${internalUrl}/v1/status/${trackingNumber}`
-  // A parcel that the carrier does not know, so that it does not spoil the comparison with the carrier's histories.
+  // The carrier must not know this parcel, or the comparison with the carrier's histories would fail.
   const mine = '990000000000000001'
   const event = madeEvent({ trackingId: mine, eventTime: new Date(nowMs).toISOString(), text: 'Pushed by hand' })
   const bearer = '-H "authorization: Bearer $TOKEN"'
@@ -108,7 +108,7 @@ function linesAboutReplicas(internalUrl: string): readonly string[] {
   ]
 }
 
-/** Apart from the lines to paste, so that nobody kills one unawares. */
+/** Kept apart from the lines to paste, so that nobody kills a replica by accident. */
 function presentKill(replicas: readonly DemoReplica[]): readonly string[] {
   const commands = replicas.map(({ pid }) => `kill -9 ${pid}`).join(' or ')
   return [
@@ -135,7 +135,7 @@ export function presentCompletion({ parcels, replicas, subscriber }: Picture): s
   ].join('\n')
 }
 
-/** Printed after that if the demo goes on. */
+/** Printed after the completion if the demo continues. */
 export function presentMore({ replicas, carrier }: Stage, { parcels }: Picture): string {
   const trackingNumber = parcels[0]?.trackingNumber ?? ''
   const metrics = replicas.map(({ internalUrl }) => `${internalUrl}/metrics`).join(' ')

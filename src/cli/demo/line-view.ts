@@ -3,11 +3,11 @@ import { totalsOf } from './picture.ts'
 import type { View } from './view.ts'
 import { presentElision, presentHappening, presentReplicas, presentTotals } from './wording.ts'
 
-/** How many of a kind are printed one by one. */
+/** How many happenings of a kind are printed one by one. */
 const SHOWN_MAX = 4
 const TOTALS_EVERY_MS = 2000
 
-/** For files and pipes: prints the first few of each kind, and the totals when they change, every two seconds at most until all is complete. */
+/** For files and pipes: prints the first few of each kind and, at most every two seconds until all is complete, totals that changed. */
 export function createLineView(output: { write(text: string): unknown }, monotonicMs: () => number): View {
   const counts = new Map<HappeningKind, number>()
   let totals = ''

@@ -43,7 +43,7 @@ export function createLiveView(output: NodeJS.WriteStream): View {
       toTop()
       const lines = text.split('\n')
       writeLines(lines)
-      // Redrawn below the note, the picture covers what the note left of the old one.
+      // Redraw the picture below the note, where it covers the rest of the old one.
       const picture = drawn
       drawn = []
       draw(picture)
@@ -57,7 +57,7 @@ export function createLiveView(output: NodeJS.WriteStream): View {
   }
 }
 
-/** One line fewer than the terminal has, and none wider than it, so that it can always be erased. */
+/** Uses one line fewer than the terminal has, and no line wider than it, so that the picture can always be erased. */
 export function layOut(picture: Picture, news: readonly string[], { columns, rows }: { readonly columns: number; readonly rows: number }) {
   const { complete, parcels } = totalsOf(picture)
   const full = parcels === 0 ? 0 : Math.floor((complete / parcels) * BAR_WIDTH)
@@ -82,7 +82,7 @@ function filledUp(parts: readonly string[], width: number): readonly string[] {
   return lines
 }
 
-/** If there is no room for all, incomplete parcels go first and the last line counts the rest. */
+/** If there is no room for all, shows incomplete parcels first and counts the rest in the last line. */
 function gridOf(parcels: readonly ParcelPicture[], across: number, down: number): readonly string[] {
   if (parcels.length > across * down) {
     const room = across * Math.max(0, down - 1)

@@ -5,7 +5,7 @@ import type { Subscriber } from './subscriber.ts'
 
 /** Parcels whose histories are requested at the same time. */
 const AT_ONCE = 10
-/** By then the relay has polled every parcel once. */
+/** After this time the relay has polled every parcel once. */
 const FIRST_POLLS_MS = 7000
 
 /**
@@ -27,7 +27,7 @@ export function createLook(carrier: Pick<Sandbox, 'world'>, shop: Shop, subscrib
     const differing = asksNow ? parcels.filter(({ trackingNumber, answers }) => histories.get(trackingNumber) !== answers.en) : []
     for (let from = 0; from < differing.length; from += AT_ONCE) await Promise.all(differing.slice(from, from + AT_ONCE).map(askFor))
     return {
-      // Compared with the carrier's state from before the requests, so that a push on its way does not pass for a poll.
+      // Compare with the carrier's state from before the requests, so that a push on its way is not taken for a poll.
       parcels: parcels.map((parcel) => pictureOf(parcel, histories.get(parcel.trackingNumber) ?? null)),
       replicas: await shop.news(),
       subscriber: subscriber.counts(),

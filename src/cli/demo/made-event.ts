@@ -1,12 +1,12 @@
 export interface MadeEvent {
   readonly trackingId: string
-  /** As the carrier writes it, or not. */
+  /** In the carrier's format or, to make trouble, in another. */
   readonly eventTime: string
-  /** For consumers. */
+  /** The text for consumers. */
   readonly text: string
 }
 
-/** An event as the carrier writes it, which the carrier knows nothing of. */
+/** Makes an event in the carrier's format that the carrier itself does not know. */
 export function madeEvent({ trackingId, eventTime, text }: MadeEvent): string {
   return JSON.stringify({
     status: 'TerminalArrived',

@@ -6,7 +6,7 @@ export type Mark = 'pushed' | 'polled' | 'missing'
 
 export interface EventPicture {
   readonly title: string
-  /** The carrier has dropped its push. */
+  /** Whether the carrier dropped its push. */
   readonly lost: boolean
   readonly mark: Mark
 }
@@ -15,14 +15,14 @@ export interface ParcelPicture {
   readonly trackingNumber: string
   /** Oldest first. */
   readonly events: readonly EventPicture[]
-  /** All its events have happened, and the relay's `all` is byte for byte the carrier's. */
+  /** Whether all its events have happened and the relay's `all` is byte for byte the carrier's. */
   readonly complete: boolean
 }
 
 /** The carrier's and the relay's state side by side, at one moment. */
 export interface Picture {
   readonly parcels: readonly ParcelPicture[]
-  /** One, or several that share a store. */
+  /** One relay, or several that share a store. */
   readonly replicas: readonly ReplicaNews[]
   /** Distinct events that the subscriber received, and pushes to it with a wrong signature. */
   readonly subscriber: { readonly events: number; readonly wrong: number }
@@ -33,15 +33,15 @@ export interface Totals {
   readonly parcels: number
   readonly events: number
   readonly lost: number
-  /** Lost, but in the relay's history thanks to a poll. */
+  /** Events whose push was lost but that a poll brought. */
   readonly filled: number
-  /** What the relays have received. */
+  /** The pushes that the relays have received. */
   readonly pushes: PushCounts
 }
 
 type Push = SandboxParcel['pushes'][number]
 
-/** Compares one parcel at both; `history` is the relay's `all`, null if it has none. */
+/** Compares a parcel at the carrier and at the relay. `history` is the relay's `all`; null: the relay has none. */
 export function pictureOf(
   { trackingNumber, entries, entriesPlanned, answers, pushes }: SandboxParcel,
   history: string | null,
@@ -84,7 +84,7 @@ function isLost(push: Push): boolean {
   return push.fate !== 'waiting' && !hasArrived(push)
 }
 
-/** To the second, because some of the carrier's answers leave out milliseconds. */
+/** Compares times to the second, because some of the carrier's answers leave out milliseconds. */
 function keyOf(entry: unknown, time: 'eventTime' | 'eventTimestamp'): string {
   return JSON.stringify([textOf(entry, 'status'), textOf(entry, 'detailedStatus'), textOf(entry, time).slice(0, 19)])
 }

@@ -8,17 +8,17 @@ import type { DemoReplica } from './replica.ts'
 
 export interface ReplicaOptions {
   readonly name: string
-  /** For its config file. */
+  /** The folder for its config file. */
   readonly folder: string
   /** Settings that differ from those of the demo's config, each with the path of its key. */
   readonly settings: readonly (readonly [path: readonly (string | number)[], value: unknown])[]
   /** The demo's config file. */
   readonly configFile: string
-  /** Called with its warnings and errors. */
+  /** Called with the relay's warnings and errors. */
   readonly onTrouble: (message: string) => void
 }
 
-/** A stop may wait for requests in flight; then the process is killed. */
+/** How long a stop may wait for requests in flight, before the process is killed. */
 const STOP_MAX_MS = 15_000
 
 /** Starts `parcel-relay serve` as a process of its own. Resolves when it is ready. */
@@ -50,7 +50,7 @@ export async function startReplica({ name, folder, settings, configFile, onTroub
   }
 }
 
-/** Ends the relay with this process, even if that is killed: a shell waits until its standard input closes. */
+/** Ends the relay with this process, even if this process is killed: a shell waits until its standard input closes. */
 function endWithThisProcess(child: ChildProcess): void {
   const leash = spawn('/bin/sh', ['-c', 'cat >/dev/null; kill -KILL "$0"', String(child.pid)], {
     detached: true,

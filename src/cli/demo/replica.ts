@@ -4,7 +4,7 @@ export interface DemoReplica {
   readonly pid: number
   readonly publicUrl: string
   readonly internalUrl: string
-  /** Resolves when it has ended, with the reason. */
+  /** Resolves with the reason when the relay has ended. */
   readonly died: Promise<unknown>
   isRunning(): boolean
   stop(): Promise<void>
@@ -13,7 +13,7 @@ export interface DemoReplica {
 /** The relays of the demo, which share a store. */
 export interface DemoRelays {
   readonly replicas: readonly DemoReplica[]
-  /** Where the carrier pushes. */
+  /** The address that the carrier pushes to. */
   readonly webhookUrl: string
   /** The name of the store. */
   readonly store: string

@@ -7,9 +7,9 @@ import type { DemoRelays } from './replica.ts'
 import { startReplica } from './replica-process.ts'
 
 export interface ReplicasOptions {
-  /** For their config files. */
+  /** The folder for their config files. */
   readonly folder: string
-  /** One replica for each port of an internal listener. */
+  /** A port for each replica's internal listener. */
   readonly internalPorts: readonly number[]
   readonly carrierUrl: string
   readonly subscriberUrl: string

@@ -10,7 +10,7 @@ export interface PushCounts {
   readonly duplicates: number
 }
 
-/** What one relay has received, and what it does besides. */
+/** The pushes that one relay has received, and its roles. */
 export interface ReplicaNews {
   readonly name: string
   readonly isRunning: boolean
@@ -23,7 +23,7 @@ export interface ReplicaNews {
 export interface Shop {
   watch(trackingNumber: string): Promise<void>
   addWebhook(name: string, url: string): Promise<void>
-  /** The `all` in English of each relay that runs; null: it has none, or failed. */
+  /** The `all` in English of each running relay; null: the relay has none, or failed to answer. */
   histories(trackingNumber: string): Promise<readonly (string | null)[]>
   news(): Promise<readonly ReplicaNews[]>
 }
@@ -48,7 +48,7 @@ export async function openShop(replicas: readonly Asked[]): Promise<Shop> {
     async news() {
       for (const [at, { name, isRunning }] of replicas.entries()) {
         const before = news.get(name) ?? { pushes: { received: 0, duplicates: 0 }, roles: [] }
-        // A replica that has ended counts as it did when it was read last.
+        // A replica that has ended keeps the counts of its last answer.
         const now = isRunning() ? await clients[at]?.news().catch(() => null) : { roles: [] }
         news.set(name, { name, ...before, ...now, isRunning: isRunning() })
       }
@@ -57,7 +57,7 @@ export async function openShop(replicas: readonly Asked[]): Promise<Shop> {
   }
 }
 
-/** The shop as it deals with one relay. */
+/** The shop's client of one relay. */
 async function openClient({ internalUrl, pid }: Asked) {
   const admin = await logIn(internalUrl, ADMIN)
   let token = await logIn(internalUrl, SHOP)
@@ -68,7 +68,7 @@ async function openClient({ internalUrl, pid }: Asked) {
     const path = `/v1/status/${trackingNumber}/all?language=en`
     let response = await ask(path, token)
     if (response.status === 401) {
-      // The token has expired.
+      // The token has expired, so log in again.
       token = await logIn(internalUrl, SHOP)
       response = await ask(path, token)
     }

@@ -18,7 +18,7 @@ export interface StageOptions {
   readonly seed: number
   /** Fraction of the pushes that the carrier loses. */
   readonly loss: number
-  /** Any free ports instead of the usual ones. */
+  /** Whether to use any free ports instead of the usual ones. */
   readonly freePorts: boolean
   /** Called with the relays' warnings and errors. */
   readonly onTrouble: (message: string) => void
@@ -45,7 +45,7 @@ const TROUBLED_APPS_PORT = 8092
 /** From the first booking to the last delivery in the sandbox's plan. */
 const PLANNED_SECONDS = 56 * 3600
 
-/** A port that was free may be taken before it is used, so the start is tried again with others. */
+/** A free port may be taken before the demo uses it, so a failed start is repeated with others. */
 const STARTS_MAX = 5
 
 /** Starts a relay, or two replicas, with a new store, a paused carrier, a subscriber and apps in trouble. */
@@ -61,7 +61,7 @@ export async function setStage(options: StageOptions, find = findPort): Promise<
   }
 }
 
-/** `started`: ends in reverse order what was started. */
+/** `started` collects what was started, and ends it in reverse order. */
 async function startStage(options: StageOptions, find: typeof findPort, started: AsyncDisposableStack): Promise<Stage> {
   const settings = loadConfig(DEMO_CONFIG)
   const { listen } = settings
@@ -76,7 +76,7 @@ async function startStage(options: StageOptions, find: typeof findPort, started:
 
   const folder = mkdtempSync(join(tmpdir(), 'parcel-relay-demo-'))
   const removeFolder = () => rmSync(folder, { recursive: true, force: true })
-  // Runs however the process ends, unless it is killed.
+  // This runs however the process ends, unless it is killed.
   process.once('exit', removeFolder)
   started.defer(removeFolder)
   const carrierUrl = `http://${HOST}:${carrierPort}`
@@ -124,7 +124,7 @@ interface RelaysOptions extends Pick<StageOptions, 'store' | 'onTrouble'> {
   readonly onCallUrl: string
 }
 
-/** Each way is loaded only if it is taken. */
+/** Loads only the code of the chosen engine. */
 async function startRelays(config: Config, options: RelaysOptions): Promise<DemoRelays> {
   if (options.store === 'sqlite') return await (await import('./sole-relay.ts')).startSoleRelay(config, options)
   return await (await import('./replicas.ts')).startReplicas(config, options)

@@ -4,7 +4,7 @@ import { createServer } from 'node:http'
 /** Apps whose webhooks are in trouble, and one that pages the operator on call. They share a listener; each has its own path. */
 export interface TroubledApps {
   readonly onCallUrl: string
-  /** What an operator would add as webhooks. */
+  /** The webhooks that an operator would add. */
   readonly webhooks: readonly { readonly name: string; readonly url: string }[]
   stop(): Promise<void>
 }
@@ -44,7 +44,7 @@ export async function startTroubledApps(host: string, port: number): Promise<Tro
   }
 }
 
-/** An app that refuses some events at first, and takes each when it comes again. */
+/** An app that refuses some events at first, and takes each on its second attempt. */
 function busyApp(): (eventId: string) => Answer {
   const refused = new Set<string>()
   let events = 0

@@ -1,7 +1,7 @@
 import type { Happening } from './happenings.ts'
 import type { Picture } from './picture.ts'
 
-/** What the demo is shown on. */
+/** Shows the demo's progress, on a terminal or in a file. */
 export interface View {
   /** Prints text that stays. */
   note(text: string): void

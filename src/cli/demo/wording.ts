@@ -14,12 +14,12 @@ export function presentHappening({ kind, trackingNumber, about }: Happening): st
   return `${WORDS[kind]} ${trackingNumber}  ${about}`
 }
 
-/** Printed after the last of its kind that is shown one by one. */
+/** Printed after the last happening of a kind that is shown by itself. */
 export function presentElision(kind: HappeningKind): string {
   return `${WORDS[kind]} (more of these are only counted)`
 }
 
-/** `pushes received` and `duplicates` are the relay's metrics, the subscriber counts its own events, and the rest compares carrier and relay. */
+/** `pushes received` and `duplicates` are metrics of the relay; the subscriber counts its own events; the rest compares carrier and relay. */
 export function presentTotals(picture: Picture): readonly [string, ...string[]] {
   const { complete, parcels, lost, filled, pushes } = totalsOf(picture)
   const { events, wrong } = picture.subscriber

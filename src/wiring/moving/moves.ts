@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Config } from '../../config/config.ts'
-import { placeProblem } from '../../config/values.ts'
+import { storeAddressProblem } from '../../config/values.ts'
 import { AppError } from '../../domain/errors.ts'
 import { createManageMoves, type ManageMoves, type ManageMovesPorts, type Mover } from '../../flow/admin/moving/manage-moves.ts'
 import type { EndpointKeys } from '../../flow/delivery/endpoint-keys.ts'
@@ -33,7 +33,7 @@ export interface Moves extends Pick<DutiesPorts, 'followMove'> {
 }
 
 function placeIn(text: string): StorePlace {
-  const problem = placeProblem(text)
+  const problem = storeAddressProblem(text)
   const place = readPlace(text)
   if (problem === null && place !== null) return place
   throw new AppError('not_movable', `The new place ${problem}.`)

@@ -8,13 +8,13 @@ import { postgresPrograms, SERVER_USER } from './programs.ts'
 export interface PostgresOptions {
   /** Settings of postgresql.conf. */
   readonly settings?: Readonly<Record<string, string>>
-  /** The folder that its own is made in. Default: the system's for temporary files. */
+  /** The folder to make the server's folder in. Default: the system's folder for temporary files. */
   readonly parent?: string
-  /** A data folder of `makeInitialData` to copy, in a tenth of the time that a new one takes. Absent: a new one. */
+  /** A data folder of `makeInitialData` to copy, which takes a tenth of the time. Absent: a new one is made. */
   readonly initial?: string
 }
 
-/** A PostgreSQL server on a free port of 127.0.0.1, for the demo and for tests: nothing of it stays. */
+/** A PostgreSQL server on a free port of 127.0.0.1, for the demo and for tests. It leaves nothing behind. */
 export interface PostgresServer {
   readonly port: number
   /** The server's folder; its data is in `data`. */
@@ -31,11 +31,11 @@ export interface PostgresServer {
 
 const USER = 'relay'
 const PASSWORD = 'only-for-this-run'
-/** Below the ephemeral ports, so that no outgoing connection takes the port while the server is down. */
+/** These ports are below the ephemeral ones, so that no outgoing connection takes the port while the server is down. */
 const PORTS = { from: 15_000, count: 15_000 }
 /**
- * Little memory, because many servers may run at once; durability settings keep their defaults. The authentication timeout is short, because a
- * database cannot be dropped while a connection is still authenticating.
+ * Settings for little memory, because many servers may run at once; durability keeps its defaults. The authentication timeout is short,
+ * because a database cannot be dropped while a connection is still authenticating.
  */
 const SETTINGS = {
   listen_addresses: '127.0.0.1',
@@ -45,7 +45,7 @@ const SETTINGS = {
   authentication_timeout: '30s',
 }
 
-/** Creates and starts a server. It stops with this process at the latest, even if that is killed. */
+/** Creates and starts a server. It stops with this process at the latest, even if this process is killed. */
 export async function startPostgres({ settings = {}, parent = tmpdir(), initial }: PostgresOptions = {}): Promise<PostgresServer> {
   const folder = mkdtempSync(join(parent, 'parcel-relay-postgres-'))
   giveToServer(folder)
@@ -81,7 +81,7 @@ function giveToServer(path: string): void {
   if (SERVER_USER.uid !== undefined) chownSync(path, SERVER_USER.uid, SERVER_USER.gid)
 }
 
-/** Makes a data folder that was never used, for servers to copy. It is deleted with this process at the latest. */
+/** Makes a data folder for servers to copy. It is deleted with this process at the latest. */
 export function makeInitialData(parent: string): { readonly path: string; remove(): Promise<void> } {
   const folder = mkdtempSync(join(parent, 'parcel-relay-postgres-'))
   giveToServer(folder)
@@ -144,13 +144,13 @@ function startLeash(folder: string): { release(): Promise<void> } {
     async release() {
       shell.stdin.end()
       await ended
-      // Deletes files that others wrote there.
+      // Delete files that others wrote there.
       rmSync(folder, { recursive: true, force: true })
     },
   }
 }
 
-/** One that nothing listens on. */
+/** A port that nothing listens on. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = PORTS.from + Math.floor(Math.random() * PORTS.count)
