@@ -5,13 +5,13 @@ function accepted({ body: _body, previousSequence: _previous, ...delivery }: Cla
   return { ...delivery, result: { kind: 'accepted', status: 200, durationMs: 1, answerStart: new Uint8Array() }, atMs: nowMs, random: 0.5 }
 }
 
-/** The one that claims and settles for all endpoints, whoever records and replays meanwhile; every attempt is accepted. */
+/** Claims and settles for all endpoints, while others record and replay; every attempt is accepted. */
 export function createCourier(writes: Pick<WriteSide, 'dispatchRound'>, nowMs: number) {
   let underWay: readonly ClaimedDelivery[] = []
   const wrong: string[] = []
   let last: Promise<unknown> = Promise.resolve()
 
-  /** Ends the attempts that `ends` says, all of them by default, and claims what may go then: one round after the other. */
+  /** Ends the attempts that `ends` selects, by default all, and claims the deliveries that may go next. Rounds run one after the other. */
   function round(ends: (nth: number) => boolean = () => true): Promise<readonly ClaimedDelivery[]> {
     const begun = last.then(() => nextRound(ends))
     last = begun.catch(() => undefined)
@@ -26,8 +26,8 @@ export function createCourier(writes: Pick<WriteSide, 'dispatchRound'>, nowMs: n
     )
     const settled = ended.map((delivery) => accepted(delivery, nowMs))
     const { claimed, overtaken } = await writes.dispatchRound({ settled, inFlight, allowance: {}, claimsMax: 100, nowMs })
-    const places = [...goOn, ...claimed].map(({ endpointId, parcelId }) => `parcel ${parcelId} at endpoint ${endpointId}`)
-    for (const [nth, place] of places.entries()) if (places.indexOf(place) !== nth) wrong.push(`two of ${place} are under way`)
+    const pairs = [...goOn, ...claimed].map(({ endpointId, parcelId }) => `parcel ${parcelId} at endpoint ${endpointId}`)
+    for (const [nth, pair] of pairs.entries()) if (pairs.indexOf(pair) !== nth) wrong.push(`two of ${pair} are under way`)
     const held = new Set(goOn.map(({ deliveryId }) => deliveryId))
     for (const { deliveryId } of claimed) if (held.has(deliveryId)) wrong.push(`${deliveryId} is under way twice`)
     const given = new Set(overtaken.map(({ deliveryId }) => deliveryId))
@@ -38,14 +38,14 @@ export function createCourier(writes: Pick<WriteSide, 'dispatchRound'>, nowMs: n
   return {
     wrong,
     round,
-    /** Goes on until nothing may go, while nobody else does anything: of a parcel in the order of the sequences. */
+    /** Repeats rounds until no delivery may go. Checks that each parcel's deliveries go in the order of their sequences; nobody else may work. */
     async drain(): Promise<void> {
       const latest = new Map<string, number>()
       for (let claimed = await round(); claimed.length > 0; claimed = await round()) {
         for (const { endpointId, parcelId, sequence } of claimed) {
-          const place = `parcel ${parcelId} at endpoint ${endpointId}`
-          if (sequence <= (latest.get(place) ?? 0)) wrong.push(`${sequence} of ${place} comes after ${latest.get(place)}`)
-          latest.set(place, sequence)
+          const pair = `parcel ${parcelId} at endpoint ${endpointId}`
+          if (sequence <= (latest.get(pair) ?? 0)) wrong.push(`${sequence} of ${pair} comes after ${latest.get(pair)}`)
+          latest.set(pair, sequence)
         }
       }
     },

@@ -79,7 +79,7 @@ export async function openDeliveryWorld(engine: Engine, startMs: number, options
     now: () => nowMs,
     underWay: () => underWay,
     push: (fields: PushFields) => writes.record([incomingPush(pushBody(fields), nowMs)]),
-    /** Simulates until then, event by event. */
+    /** Simulates event by event until `untilMs`. */
     async run(untilMs: number): Promise<void> {
       await turn()
       for (;;) {

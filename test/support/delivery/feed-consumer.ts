@@ -1,7 +1,7 @@
 import { isObject, member, parseKeepingNumbers, type RawMembers } from '../../../src/domain/json-body.ts'
 import { ask } from '../relay/relay.ts'
 
-/** What a consumer stores of an entry: its texts, and the rest ready to print. */
+/** An entry as a consumer stores it: its texts, and the rest ready to print. */
 interface KeptEntry {
   readonly id: number
   readonly known: Readonly<Record<string, unknown>>
@@ -146,5 +146,5 @@ function listIn(object: Readonly<Record<string, unknown>>, name: string): readon
   return value
 }
 
-/** Numbers are kept as they were written. */
+/** Parses a number that the reader kept as it was written. */
 const numberOf = (value: unknown) => Number(JSON.stringify(value))

@@ -18,7 +18,7 @@ export function definedHmac(body: Uint8Array, key: string): string {
   return sha256(padded(0x5c), sha256(padded(0x36), body)).toString('base64')
 }
 
-/** The same, computed by the `openssl` command. */
+/** The HMAC as the `openssl` command computes it. */
 export function opensslHmac(body: Uint8Array, key: string): string {
   const hexKey = Buffer.from(key, 'utf8').toString('hex')
   return execFileSync('openssl', ['dgst', '-sha256', '-mac', 'HMAC', '-macopt', `hexkey:${hexKey}`, '-binary'], { input: body }).toString(

@@ -10,7 +10,7 @@ interface Listed extends ToldDelivery {
   readonly endpoint: { readonly id: string; readonly name: string }
 }
 
-/** What the relay tells of its deliveries once none is left to make, beside what their endpoints saw. */
+/** Waits until no delivery is left to make, then returns the relay's account of its deliveries beside what their endpoints saw. */
 export async function settledLedger(
   relay: { readonly publicUrl: string; readonly internalUrl: string },
   receivers: ReadonlyMap<string, MoodyReceiver>,
@@ -27,17 +27,17 @@ export async function settledLedger(
   }
   const waiting = async () => {
     const left: Listed[] = []
-    // One after the other, in the order in which a delivery passes through them: asked for at once, it could be missed in both.
+    // Ask in the order in which a delivery passes through the states: in parallel requests it could be missed in two of them.
     for (const state of ['queued', 'retrying', 'held']) left.push(...(await listed(`state=${state}`)))
     return left
   }
-  // An endpoint that takes nothing more is down, as far as the relay can know, and what it refused does not die: so it gets some more.
+  // An endpoint that accepts nothing counts as down, so deliveries that it refused do not die. More pushes give it something to accept.
   let more = 0
   const another = () => pushBody({ trackingIds: ['770000'], location: 'Elsewhere', eventTime: new Date(Date.now() + more++).toISOString() })
   const isOver = async () => {
     const left = await waiting()
     if (left.length > 0) await push(relay.publicUrl, another())
-    // An endpoint full of what it refuses pauses up to 5 minutes between probes: an operator does not wait for that.
+    // An endpoint that refuses everything is probed only every 5 minutes, so an operator retries it.
     for (const id of new Set(left.map(({ endpoint }) => endpoint.id))) await operate('POST', `/relay/endpoints/${id}/retry`)
     expect(left.map(({ endpoint, state, nextAttemptAt }) => `${endpoint.name} ${state} ${nextAttemptAt}`)).toEqual([])
   }

@@ -44,7 +44,7 @@ export async function addEndpoint(writes: WriteSide, nowMs: number, change: Part
   return endpointOf(writes, id, nowMs)
 }
 
-/** The same for an existing endpoint. */
+/** Wraps an existing endpoint as `addEndpoint` does. */
 export function endpointOf(writes: WriteSide, id: string, nowMs: number) {
   return {
     id,

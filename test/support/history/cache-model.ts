@@ -24,7 +24,7 @@ export type Step =
   | { readonly kind: 'push' | 'watch' | 'unwatch' | 'refresh'; readonly parcel: number }
   | { readonly kind: 'polls' }
   | { readonly kind: 'pass'; readonly ms: number }
-  /** What the carrier says of a parcel from now on; `listed`: as many entries as were pushed. */
+  /** Sets how the carrier answers about a parcel from now on. `listed`: with as many entries as were pushed. */
   | { readonly kind: 'carrier'; readonly parcel: number; readonly mood: CarrierMood }
   /** `pushedMeanwhile`: an entry is pushed while the carrier is being asked. */
   | {
@@ -40,7 +40,7 @@ export type CarrierMood = 'listed' | 'english' | 'empty' | 'not_found' | 'down' 
 const trackingNumber = (parcel: number) => `AB${String(parcel).padStart(6, '0')}SE`
 const trackingId = (parcel: number) => String(1000 + parcel)
 
-/** A relay's answers over a real store in simulated time, with a cache of so many bytes. Each step returns all that can be seen of it. */
+/** A relay's answers over a real store in simulated time, with a cache of `cacheBytes`. Each step returns everything that an observer sees. */
 export async function openCacheModel(engine: Engine, cacheBytes: number, options: Partial<ServeOptions> = {}) {
   let nowMs = NOON
   const clock = { now: () => nowMs, monotonic: () => nowMs - NOON }
@@ -125,7 +125,7 @@ export async function openCacheModel(engine: Engine, cacheBytes: number, options
   const polls = async () => {
     for (;;) {
       const due = await write.claimDuePolls({ nowMs, limit: 16, leaseMs: MINUTE_MS })
-      // Ids depend on the engine; the order of what is due at once does not matter.
+      // Sort by id: the order of polls that are due at once depends on the engine, and does not matter.
       for (const one of due.toSorted((a, b) => a.parcelId - b.parcelId)) seen.push(await refresh.poll(one))
       if (due.length === 0) return
     }

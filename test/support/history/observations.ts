@@ -6,7 +6,7 @@ import { aPoll, aPush, type PolledEntry, type PollFields, type PushFields, pushB
 
 export type Observation = PushObservation | PollObservation
 
-/** An observation, and the bytes it came in. */
+/** An observation with the bytes that it was parsed from. */
 export interface Seen {
   readonly observation: Observation
   readonly body: Uint8Array
@@ -21,7 +21,7 @@ function seenPoll(fields: PollFields): Seen {
   return { observation, body: observation.body }
 }
 
-/** Few values, so that sightings often share a second. Precision, how it is written, place, text and multiplicity vary. */
+/** Few values, so that sightings often share a second. Precision, format, location, text and multiplicity vary. */
 const second = fc.constantFrom('2026-03-01T10:00:00', '2026-03-01T10:00:00', '2026-03-01T10:00:01')
 const fraction = fc.constantFrom('', '.000', '.250', '.750')
 const shorterOrLonger = fc.constantFrom('.25', '.2500001', '.75', '.0', '.000999999')
@@ -151,8 +151,8 @@ const copyOfHour = (hour: number) =>
 
 /**
  * Two copies of a listing that differ in unknown members, another listing between them that shares a sighting, and a push whose English text
- * goes to the entry of Lund. A copy's shared sighting joins that entry; but if the other listing's has already founded an entry without a place,
- * it joins that one.
+ * goes to the entry of Lund. The shared sighting of a copy joins the entry of Lund; but if the other listing's sighting has already founded
+ * an entry without a location, the copy's joins that entry.
  */
 export const copiesAroundAnother: readonly Seen[] = [
   copyOfHour(0),

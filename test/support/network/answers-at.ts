@@ -52,11 +52,11 @@ interface StoreAt {
   readonly reads: ReadSide
   readonly writes: WriteSide
   readonly clock: Clock
-  /** Absent: as the tests of a store want it. */
+  /** Absent: the defaults of the tests of a store. */
   readonly serving?: Partial<ServeOptions>
-  /** For answers; absent: plenty. */
+  /** The size of the cache of answers; absent: plenty. */
   readonly cacheBytes?: number
-  /** Told where each answer came from. */
+  /** Called with the source of each answer. */
   readonly served?: Meter['served']
 }
 

@@ -17,15 +17,15 @@ export interface AskingReplicaOptions {
   readonly notFoundForMs: number
   readonly cacheBytes: number
   readonly fetchAll: (question: { readonly identifier: string; readonly language: string }) => Promise<CarrierAnswer>
-  /** Called before a language that was asked for is noted. */
+  /** Called before the replica notes a language that was asked for. */
   readonly beforeNote?: () => Promise<void>
-  /** Called with what was read of a parcel, before the replica has it. */
+  /** Called with the stored view of a parcel, before the replica gets it. */
   readonly onRead?: (view: ParcelView | null) => Promise<void>
   /** Called when the replica waits for another. */
   readonly onWait?: () => void
 }
 
-/** A replica that answers apps from a database that others share, and asks a carrier for what that lacks. */
+/** A replica that answers apps from a shared database, and asks a carrier for what the database lacks. */
 export async function openAskingReplica(place: string, options: AskingReplicaOptions) {
   const store = await openStore(options.nowMs, postgres, place)
   const { parcelVersion } = store.reads
@@ -85,7 +85,7 @@ export async function openAskingReplica(place: string, options: AskingReplicaOpt
       passedMs += ms
       return store.pass(ms)
     },
-    /** Resolves with `answered`, or with why not. */
+    /** Resolves with `answered`, or with the reason why there is no answer. */
     ask: (identifier: string, language: string): Promise<unknown> =>
       serve.ask({ app: 'shop', identifier, language, kind: 'all' }).then(
         () => 'answered',

@@ -4,11 +4,11 @@ import { connect, type Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { ownGroup, tieToTest } from '../runner/tied-process.ts'
 
-/** What many clients send at once, without waiting for answers. */
+/** A flood: requests that many clients send at once, without waiting for answers. */
 export interface Flood {
   readonly port: number
   readonly connections: number
-  /** A request, or the start of one. Each `{number}` in it becomes a number of eight digits, another for each connection. */
+  /** A request, or the start of one. Each `{number}` in it becomes a number of eight digits, different for each connection. */
   readonly request: string
   /** How often each connection sends it, without waiting. */
   readonly times: number

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage } from 'node:http'
 import { listen } from './listen.ts'
 import { expectedSignature } from './webhook-receiver.ts'
 
-/** How an endpoint reacts to an event: answers after a delay, and closes the connection then if it says so, or resets it. */
+/** How an endpoint reacts to an event: it answers after a delay, and then closes the connection if `closes`; or it resets the connection. */
 export type Mood = { readonly status: number; readonly afterMs: number; readonly closes?: boolean } | 'reset'
 
 /** One attempt, as seen by the endpoint. */

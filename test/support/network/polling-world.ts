@@ -56,7 +56,7 @@ export async function openPollingWorld(engine: Engine, seed: number, parcels: nu
     countCalls(verbs, (change) => {
       asked += change
     })
-  /** Waits until all work that needs no time to pass has been done. */
+  /** Waits until all work is done that can be done without time passing. */
   const settled = async () => {
     do await new Promise(setImmediate)
     while (asked > 0)
@@ -122,7 +122,7 @@ export async function openPollingWorld(engine: Engine, seed: number, parcels: nu
     const watched = async <End extends PollEnd>(due: DuePoll, work: () => Promise<End>): Promise<End> => {
       try {
         const how = await work()
-        // A failure in a later language follows an answer in the first, which counts.
+        // If only a later language failed, the answer in the first language was recorded, and counts.
         const isKept = how === 'recorded' || lastAskedIn.get(parcelOf(due.identifiers[0] ?? '')) === 'sv'
         watcher.ended(due, isKept ? 'found' : how, how === 'unavailable' ? retryAfterMs : 0)
         return how
@@ -236,7 +236,7 @@ export function parcelOf(identifier: string): number {
   return identifier.startsWith('PM') ? Number(identifier.slice(2, 6)) : Number(identifier) - 90_000
 }
 
-/** The same verbs; `count` is told +1 when one is called, and -1 when it has answered. */
+/** Wraps verbs: `count` gets +1 when one is called, and -1 when it has answered. */
 function countCalls<Verbs extends object>(verbs: Verbs, count: (change: 1 | -1) => void): Verbs {
   return new Proxy(verbs, {
     get(target, name) {

@@ -21,15 +21,15 @@ export interface Load {
   inFlight(): number
   /** Number of requests with a response. */
   answered(): number
-  /** What was answered so far. */
+  /** The answers so far. */
   answers(): readonly Answered[]
-  /** Resolves when so many were answered. */
+  /** Resolves when `count` requests were answered. */
   untilAnswered(count: number): Promise<void>
   /** Sends no more; resolves with the outcome of every request. */
   stop(): Promise<readonly Answered[]>
 }
 
-/** Makes distinct bodies, each a new entry, spread over so many parcels. */
+/** Makes distinct bodies, each a new entry, spread over `parcels` parcels. */
 export function distinctPushes(parcels: number) {
   let made = 0
   const startMs = Date.now() - 86_400_000
@@ -54,8 +54,8 @@ export interface LoadOptions {
 }
 
 /**
- * Pushes in a closed loop, `atOnce` at a time, until stopped or until the relay is gone. `restMs`: a rest after each, by default a short one in
- * `npm test`, where none is about load. `isPatient`: even while the relay is gone.
+ * Pushes in a closed loop, `atOnce` at a time, until stopped or until the relay is gone. `restMs`: a rest after each push, by default a
+ * short one in `npm test`, which has no tests of load. `isPatient`: the loop continues while the relay is gone.
  */
 export function startLoad(
   publicUrl: string,
@@ -85,7 +85,7 @@ export function startLoad(
         () => ({ status: null, retryAfter: null }),
       )
       note({ body, status, retryAfter, begunAtMs, tookMs: performance.now() - begunAtMs })
-      // The relay is gone.
+      // No answer means that the relay is gone.
       if (status === null && !isPatient) return
       if (restMs > 0) await rest(restMs)
     }

@@ -19,7 +19,7 @@ export async function openSilentPort(): Promise<number> {
   onTestFinished(() => {
     for (const filler of fillers) filler.destroy()
   })
-  // The system takes a listener's full backlog in order: once one is connected all have been seen.
+  // The system handles connections in order, so once one is connected, all have been handled and the backlog is full.
   await Promise.race(fillers.map((filler) => once(filler, 'connect')))
   return port
 }

@@ -2,10 +2,10 @@ import { connect, createServer } from 'node:net'
 import { onTestFinished, vi } from 'vitest'
 import { listen } from './listen.ts'
 
-/** The type of the message with which a PostgreSQL server takes the first question, and how many bytes it ends before the end of the message. */
+/** The message of a PostgreSQL server that is ready for a query: its type byte, which is `bytes` before the end of the message. */
 const READY = { type: 'Z'.charCodeAt(0), bytes: 6 }
 
-/** A PostgreSQL server that lets clients in and then says nothing more, whatever they ask. `url` is that of one that does. */
+/** Imitates a PostgreSQL server that lets clients log in and then never answers. `url`: the real server, which handles the logins. */
 export async function startSilentAfterGreeting(url: string) {
   let asked = 0
   const server = createServer((client) => {
@@ -32,7 +32,7 @@ export async function startSilentAfterGreeting(url: string) {
   silent.port = String(port)
   return {
     url: silent.href,
-    /** Resolves when something was asked. */
+    /** Resolves when a client has sent a query. */
     untilAsked: () => vi.waitUntil(() => asked > 0, { timeout: 60_000, interval: 10 }),
   }
 }

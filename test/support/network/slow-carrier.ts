@@ -3,7 +3,7 @@ import { json, openCarrier } from '../../carrier/carrier-double.ts'
 import { answerBody } from '../history/builders.ts'
 import { DAY_MS } from '../runner/constants.ts'
 
-/** A question that the carrier got. Times are monotonic milliseconds. */
+/** A request that the carrier got. Times are monotonic milliseconds. */
 export interface Ask {
   /** The replica that asked. */
   readonly by: string
@@ -17,12 +17,11 @@ export interface Ask {
 }
 
 const startOfDay = (nowMs: number) => nowMs - (nowMs % DAY_MS)
-/** Questions of every replica come by an address of its own: `/{replica}/v1/status/{parcel}/all`. */
+/** Each replica asks at its own address: `/{replica}/v1/status/{parcel}/all`. */
 const QUESTION = /^\/(\w+)\/v1\/status\/(\w+)\/all$/
 
 /**
- * A carrier that takes its time. Whenever it is asked in the first language, something has happened to the parcel in the meantime, so that a poll also asks for
- * the texts of the other language.
+ * A slow carrier. Each request in the first language finds a new entry, so that a poll also asks for the texts of the other language.
  */
 export async function openSlowCarrier(firstLanguage: string, answerAfterMs: () => number) {
   const asks: Ask[] = []
@@ -57,14 +56,14 @@ export async function openSlowCarrier(firstLanguage: string, answerAfterMs: () =
   return {
     url,
     asks,
-    /** How many calls it got since the last midnight of UTC, those for a token included (which are few, and count as of today). */
+    /** How many calls it got since midnight UTC. Calls for tokens are few, and all count as today's. */
     callsToday: () => asked.token + asks.filter(({ dayStartMs }) => dayStartMs === startOfDay(Date.now())).length,
     /** Config of a replica that asks under this name. */
     configOf: (by: string) => ({ baseUrl: `${url}/${by}`, authUrl: `${url}/auth/token` }),
-    /** For how long nobody has asked it. */
+    /** How long nobody has asked it. */
     silentMs: () => performance.now() - (asks.at(-1)?.atMs ?? 0),
     underWay: (by: string) => asks.filter((ask) => ask.by === by && ask.answeredAtMs === null),
-    /** From now on nothing happens to any parcel. Returns how often something has. */
+    /** Adds no more entries to any parcel. Returns how many were added. */
     quieten(): number {
       isQuiet = true
       return [...entries.values()].reduce((sum, count) => sum + count, 0)

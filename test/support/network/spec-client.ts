@@ -30,7 +30,7 @@ export interface SpecHistory {
   readonly distributionType: unknown
 }
 
-/** What was checked, so that a caller can see that it was not nothing. */
+/** Counts the checks, so that a caller can see that there were any. */
 export interface ContractReport {
   readonly parcels: number
   readonly entries: number

@@ -5,11 +5,11 @@ import { listen } from './listen.ts'
 
 export interface TcpProxy {
   readonly port: number
-  /** As a network that swallows: connections are accepted and stay, and nothing passes in either direction. */
+  /** Acts like a network that drops packets: accepts and keeps connections, but passes nothing in either direction. */
   swallow(): void
-  /** Lets everything pass again, first what was sent meanwhile. */
+  /** Lets everything pass again, beginning with what was sent meanwhile. */
   flow(): void
-  /** As a server that goes down: connections are reset, and new ones are refused. */
+  /** Acts like a server that goes down: resets connections and refuses new ones. */
   goDown(): Promise<void>
   /** Takes connections again, at the same port. */
   comeUp(): Promise<void>
@@ -18,8 +18,8 @@ export interface TcpProxy {
 }
 
 /**
- * Stands between a client and a port of this machine. `awayMs`: what the server says takes so long to arrive, so that a client has sent by then all that
- * it sends without waiting.
+ * Stands between a client and a port of this machine. `awayMs`: the delay of everything that the server sends, so that a client has time to
+ * send all that it sends without waiting.
  */
 export async function startTcpProxy(target: number, options: { readonly awayMs?: number } = {}): Promise<TcpProxy> {
   const proxy = await openTcpProxy(target, options)
@@ -27,7 +27,7 @@ export async function startTcpProxy(target: number, options: { readonly awayMs?:
   return proxy
 }
 
-/** The same, closed by who opens it: for the tests of a whole file. */
+/** Opens such a proxy for the tests of a whole file; the caller closes it. */
 export async function openTcpProxy(target: number, { awayMs = 0 }: { readonly awayMs?: number } = {}): Promise<TcpProxy & AsyncDisposable> {
   const pairs = new Set<readonly [Socket, Socket]>()
   let isSwallowing = false

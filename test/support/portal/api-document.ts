@@ -3,7 +3,7 @@ import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import { z } from 'zod'
 
-/** A schema of the document, as far as tests make values of it. */
+/** The part of a schema that tests need to make values for it. */
 export interface Schema {
   readonly $ref?: string | undefined
   readonly type?: string | readonly string[] | undefined
@@ -53,14 +53,14 @@ const shape = z.looseObject({
 export type Operation = z.output<typeof operation>
 type Method = z.output<typeof methods>
 
-/** The document as it is checked in, and served. */
+/** The checked-in document, which relays serve. */
 export const apiDocument: z.output<typeof shape> = shape.parse(JSON.parse(readFileSync('docs/openapi.json', 'utf8')))
 
 const ajv = new Ajv2020({ strict: false, allErrors: true, logger: false })
 addFormats.default(ajv)
 ajv.addSchema(apiDocument, 'api', false)
 
-/** What a reference stands for. */
+/** The schema that a reference names. */
 export function schemaAt($ref: string): Schema {
   const found = apiDocument.components.schemas[$ref.split('/').at(-1) ?? '']
   if (found === undefined) throw new Error(`the document has no ${$ref}`)
@@ -77,18 +77,18 @@ export const operations: readonly { readonly method: Method; readonly path: stri
   }),
 )
 
-/** The validator of what stands at a place of the document. */
-export function validatorAt(...place: readonly string[]): ValidateFunction {
-  const pointer = place.map((part) => encodeURIComponent(part.replaceAll('~', '~0').replaceAll('/', '~1'))).join('/')
+/** The validator of the schema at a path of the document. */
+export function validatorAt(...keys: readonly string[]): ValidateFunction {
+  const pointer = keys.map((part) => encodeURIComponent(part.replaceAll('~', '~0').replaceAll('/', '~1'))).join('/')
   const validate = ajv.getSchema(`api#/${pointer}`)
   if (validate === undefined) throw new Error(`the document has nothing at ${pointer}`)
   return validate
 }
 
-/** An answer of the relay, as far as the document speaks of it. */
+/** The parts of a relay's answer that the document describes. */
 interface Answered {
   readonly method: string
-  /** With its query, if it has one. */
+  /** The path with its query, if it has one. */
   readonly path: string
   readonly status: number
   readonly headers: Headers
@@ -97,7 +97,7 @@ interface Answered {
 
 const OF_NO_ROUTE = [400, 404, 405, 431]
 
-/** `fetch`, with the answer held to the document. It resolves when the whole body has come, unless that is a stream. */
+/** `fetch` that checks the answer against the document. It resolves when the whole body has come, unless the body is a stream. */
 export async function fetchDocumented(url: string, init: RequestInit = {}): Promise<Response> {
   const response = await fetch(url, init)
   const { status, statusText, headers } = response
@@ -108,7 +108,7 @@ export async function fetchDocumented(url: string, init: RequestInit = {}): Prom
   return new Response(bytes.byteLength === 0 ? null : bytes, { status, statusText, headers })
 }
 
-/** Throws unless the document says that this may be the answer. */
+/** Throws if the document does not allow this answer. */
 export function expectConforms(answered: Answered): void {
   const fault = faultOf(answered)
   if (fault !== null)
@@ -122,13 +122,13 @@ function faultOf({ method, path, status, headers, text }: Answered): string | nu
     if (type !== 'application/problem+json' || !OF_NO_ROUTE.includes(status)) return 'the document has no such address'
     return null
   }
-  const place = ['paths', found.path, found.method, 'responses', String(status)]
+  const keys = ['paths', found.path, found.method, 'responses', String(status)]
   const direct = found.operation.responses[String(status)]
   if (direct === undefined) return 'undocumented status'
   const name = direct.$ref?.split('/').at(-1)
   const documented = name === undefined ? direct : apiDocument.components.responses[name]
   if (documented === undefined) return `the document has no ${direct.$ref}`
-  const at = name === undefined ? place : ['components', 'responses', name]
+  const at = name === undefined ? keys : ['components', 'responses', name]
   const missing = Object.entries(documented.headers).filter(([header, { required }]) => required === true && !headers.has(header))
   if (missing.length > 0) return `without the header ${missing[0]?.[0]}`
   if (documented.content === undefined || method === 'HEAD') return text === '' ? null : 'has a body, which the document does not say'
@@ -139,7 +139,7 @@ function faultOf({ method, path, status, headers, text }: Answered): string | nu
 
 const templates = operations.map((found) => ({ found, parts: found.path.split('/') }))
 
-/** Null: the document has none there. Fixed parts of a path go before variable ones. */
+/** The operation of a path; null: there is none. A fixed path part is preferred to a variable one. */
 function operationAt(method: string, path: string): (typeof operations)[number] | null {
   const given = (path.split('?')[0] ?? '').split('/')
   const wanted = method === 'HEAD' ? 'get' : method.toLowerCase()

@@ -3,14 +3,14 @@ import { join, resolve } from 'node:path'
 import { type Browser, type BrowserContextOptions, type Page, chromium as playwright } from 'playwright-core'
 import { afterAll } from 'vitest'
 
-/** Where the browser is unpacked, once for all runs. */
+/** The folder that the browser is unpacked to, once for all runs. */
 const CACHE = resolve('node_modules', '.cache')
 const UNPACKED = join(CACHE, 'chromium')
 
 /** Unpacks the browser that the package holds, with the libraries that a fresh machine lacks. */
 async function unpack(): Promise<void> {
   if (existsSync(UNPACKED)) return
-  // The package unpacks the libraries only where it believes itself to be, and everything to the temporary folder.
+  // The package unpacks the libraries only if it believes that it runs on AWS Lambda, and unpacks everything to the temporary folder.
   process.env.AWS_EXECUTION_ENV = 'AWS_Lambda_nodejs24.x'
   const before = process.env.TMPDIR
   mkdirSync(CACHE, { recursive: true })
@@ -19,7 +19,7 @@ async function unpack(): Promise<void> {
   try {
     const { default: chromium } = await import('@sparticuz/chromium')
     await chromium.executablePath()
-    // Another worker may have done it meanwhile.
+    // Another worker may have unpacked it meanwhile.
     if (!existsSync(UNPACKED)) renameSync(folder, UNPACKED)
   } finally {
     rmSync(folder, { recursive: true, force: true })
@@ -28,23 +28,26 @@ async function unpack(): Promise<void> {
   }
 }
 
-/** Ends what hangs; a machine may be several times slower. */
+/** Ends a hang; a machine may be several times slower. */
 const TIMEOUT_MS = 120_000
 
 let started: Promise<Browser> | null = null
 
-/** Starts a browser, which is to be closed. */
+/** Starts a browser, which the caller must close. */
 export async function startBrowser(): Promise<Browser> {
   await unpack()
   return await playwright.launch({
     executablePath: join(UNPACKED, 'chromium'),
-    // A container's root has no sandbox. The package's own arguments would put all into one process, which ends with its first page.
+    // Root in a container has no sandbox. The package's own arguments would run everything in one process, which ends with its first page.
     args: ['--no-sandbox'],
     env: { ...process.env, LD_LIBRARY_PATH: join(UNPACKED, 'al2023', 'lib'), FONTCONFIG_PATH: join(UNPACKED, 'fonts') },
   })
 }
 
-/** A browser for the tests of a file, started with the first page and ended after the last test. Returns what opens a page with cookies of its own. */
+/**
+ * A browser for the tests of a file, started with the first page and ended after the last test. Returns a function that opens a page with its
+ * own cookies.
+ */
 export function browserOfFile(): (options?: BrowserContextOptions) => Promise<Page> {
   afterAll(async () => {
     await (await started)?.close()

@@ -1,9 +1,9 @@
 import { INTERNAL_ROUTES, ROUTES } from '../../../src/http/routes.ts'
 import type { RouteRow } from '../../../src/http/server/route.ts'
 
-/** The example of the last one is a dry run. */
+/** These change nothing: the example of the last one is a dry run. */
 const READS_ONLY = ['POST /auth/token', 'POST /relay/endpoints/:id/test', 'POST /relay/inbox/reprocess']
-/** They ask the carrier about what the relay does not know, and record its answer. */
+/** These ask the carrier about parcels that the relay does not know, and record its answer. */
 const WRITES_TOO = ['GET /v1/status/:identifier/latest', 'GET /v1/status/:identifier/all']
 
 /** A row by its method and path: `GET /relay/jobs/:id`. */
@@ -21,7 +21,7 @@ export function isWriting(route: string): boolean {
   return WRITES_TOO.includes(route) || (!route.startsWith('GET ') && !READS_ONLY.includes(route))
 }
 
-/** How a route is asked: the example of its row. */
+/** The request of a route, from the example of its row. */
 export function requestOf(route: string) {
   const row = ROUTES.find((each) => nameOf(each) === route)
   if (row === undefined) throw new Error(`there is no route ${route}`)

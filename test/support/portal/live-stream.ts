@@ -2,10 +2,10 @@ import { onTestFinished } from 'vitest'
 import { ADMIN } from '../relay/relay.ts'
 import { createVisitor } from './portal-visitor.ts'
 
-/** Who opens a page: by logging in, or by the headers that say so already. */
+/** The person who opens a page: a login, or headers that already identify somebody. */
 type Reader = typeof ADMIN | { readonly headers: Readonly<Record<string, string>> }
 
-/** A stream of a page, with what it has said so far. It is left after the test. */
+/** Opens the stream of a page and collects its events. It is closed after the test. */
 export async function follow(url: string, page: string, reader: Reader = ADMIN) {
   const headers = 'headers' in reader ? reader.headers : { cookie: await cookieOf(url, reader) }
   const leaving = new AbortController()

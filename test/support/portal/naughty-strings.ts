@@ -1,6 +1,6 @@
-// Texts that have broken other programs, by what they try. Made here, by kind and combination, so that none is left out by chance.
+// Texts that have broken other programs, by the kind of attack. They are combined here, so that no combination is left out by chance.
 
-/** Each end of something that a text may stand in, with each thing that would do harm behind it. */
+/** Combines each text that ends a surrounding construct with each text that would do harm after it. */
 function combined(ends: readonly string[], harms: readonly string[]): readonly string[] {
   return ends.flatMap((end) => harms.map((harm) => end + harm))
 }
@@ -143,5 +143,4 @@ const KINDS = {
   ],
 } as const satisfies Readonly<Record<string, readonly string[]>>
 
-/** All of them. */
 export const NAUGHTY_STRINGS: readonly string[] = [...new Set(Object.values(KINDS).flat())]

@@ -2,7 +2,7 @@ import AxeBuilder from 'axe-core'
 import type { Page } from 'playwright-core'
 import { ADMIN } from '../relay/relay.ts'
 
-/** Logs in on the page that a browser was led to. */
+/** Opens the portal and logs in. */
 export async function logInOn(page: Page): Promise<void> {
   await page.goto('/')
   await page.getByLabel('User name').fill(ADMIN.username)
@@ -10,11 +10,11 @@ export async function logInOn(page: Page): Promise<void> {
   await page.getByRole('button', { name: 'Log in' }).click()
 }
 
-/** What on a page is a serious barrier for somebody; so is a page that is wider than its screen. It must be open with `bypassCSP`. */
+/** Lists a page's serious barriers for people with disabilities, and says if it is wider than its screen. Open the page with `bypassCSP`. */
 export async function barriersOn(page: Page): Promise<readonly string[]> {
   await page.evaluate(AxeBuilder.source)
   const found: unknown = await page.evaluate('axe.run({ resultTypes: ["violations"] }).then(({ violations }) => violations)')
-  // Until the style sheet is there, a page may be of any width.
+  // Wait for the style sheet, without which a page may have any width.
   await page.waitForLoadState('load')
   const surplus = await page.evaluate<number>('document.documentElement.scrollWidth - document.documentElement.clientWidth')
   const barriers = (Array.isArray(found) ? found : [])
@@ -23,7 +23,7 @@ export async function barriersOn(page: Page): Promise<readonly string[]> {
   return surplus > 0 ? [...barriers, `${page.url()} is ${surplus} px wider than the screen`] : barriers
 }
 
-/** How pages are looked at, by name. */
+/** The settings in which pages are looked at, by name. */
 export const LOOKS = [
   ['light', { colorScheme: 'light' }],
   ['dark', { colorScheme: 'dark' }],

@@ -1,6 +1,6 @@
 import type { createVisitor } from './portal-visitor.ts'
 
-/** As a page must hold it. */
+/** Escapes a text as a page must. */
 export const escaped = (text: string) =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;').replaceAll("'", '&#39;')
 
@@ -12,7 +12,7 @@ const ELEMENTS = new Set(
   thead time title tr ul use wbr`.split(/\s+/),
 )
 
-/** What in a page is no tag of the portal's own. */
+/** Lists the tags in a page that are not the portal's own. */
 export function foreignIn(page: string): readonly string[] {
   return [...page.matchAll(/</g)].flatMap(({ index }) => {
     const [tag, element = 'html', attributes = ''] = TAG.exec(page.slice(index)) ?? []
@@ -25,7 +25,7 @@ export function foreignIn(page: string): readonly string[] {
   })
 }
 
-/** Every page that links lead to from the first one. A download is none; the manual is the same for everybody. */
+/** Every page that links from the first one lead to, without downloads and without the manual, which is the same for everybody. */
 export async function crawl(visitor: Pick<ReturnType<typeof createVisitor>, 'get'>): Promise<ReadonlyMap<string, string>> {
   const pages = new Map<string, string>()
   const waiting = ['/', '/inbox?state=all', '/login', '/webhooks/new']
@@ -43,13 +43,13 @@ export async function crawl(visitor: Pick<ReturnType<typeof createVisitor>, 'get
 export interface FoundForm {
   readonly method: 'get' | 'post'
   readonly path: string
-  /** Each field with the value that the page gave it. */
+  /** The fields with the values that the page gave them. */
   readonly fields: Readonly<Record<string, string>>
-  /** Those that nobody sees. */
+  /** The names of hidden fields. */
   readonly hidden: readonly string[]
 }
 
-/** The forms with fields on these pages, each kind of them once. */
+/** The forms with fields on these pages, each kind of form once. */
 export function formsOn(pages: ReadonlyMap<string, string>): readonly FoundForm[] {
   const found = new Map<string, FoundForm>()
   for (const page of pages.values()) {

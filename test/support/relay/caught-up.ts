@@ -48,7 +48,7 @@ export async function untilCaughtUp(
     behind = behind.filter((parcel, nth) => answers[nth] !== parcel.answers[language])
     expect(behind.map(({ trackingNumber }) => trackingNumber)).toEqual([])
   }
-  // Not `expect.poll`, which needs to know the running test and cannot when concurrent tests end.
+  // Not `expect.poll`: it needs the running test, which it cannot find when concurrent tests end.
   await vi.waitFor(look, { interval: 250 })
 }
 
@@ -56,7 +56,7 @@ export async function untilCaughtUp(
 export async function untilSent({ internalUrl, token }: Asker): Promise<void> {
   const waiting = async () => {
     const pages: unknown[] = []
-    // One after the other, in the order in which a delivery passes through them: asked for at once, it could be missed in both.
+    // Ask in the order in which a delivery passes through the states: in parallel requests it could be missed in both.
     for (const state of ['queued', 'retrying']) {
       pages.push(await (await ask(internalUrl, token, `/relay/deliveries?state=${state}&limit=1`)).json())
     }

@@ -1,7 +1,7 @@
 import { type Assignment, dispatcherOf, type Role, type RoleChange } from '../../../src/domain/admin/replica.ts'
 import type { ReplicaTable, Watermarks } from '../../../src/flow/admin/ports.ts'
 
-/** Holds calls of one kind back until they are let go. */
+/** Holds calls of one kind back until the test lets them go. */
 interface Gate {
   readonly waiting: (() => void)[]
   isShut: boolean
@@ -42,7 +42,7 @@ export function createFakeReplicas({ endpoints = [] as readonly string[] } = {})
       const found =
         row === undefined ? null : { nowMs, lapsed: [...rows].filter(([one, { untilMs }]) => one !== id && untilMs <= nowMs).length }
       if (row !== undefined) row.untilMs = nowMs + ttlMs
-      // What is held back is the answer.
+      // The call takes effect at once; only its answer is held back.
       await reach(gates.renew)
       return found
     },
@@ -80,7 +80,7 @@ export function createFakeReplicas({ endpoints = [] as readonly string[] } = {})
     pass(ms: number) {
       nowMs += ms
     },
-    /** As long as the machine of the replica is suspended, its monotonic clock stands still. */
+    /** Suspends the replica's machine: time passes, but its monotonic clock stands still. */
     suspend(ms: number) {
       nowMs += ms
       suspendedMs += ms
@@ -95,14 +95,14 @@ export function createFakeReplicas({ endpoints = [] as readonly string[] } = {})
       seen.roles += 1
       return ids
     },
-    /** Another changes its roles. */
+    /** Another replica changes its roles. */
     change(id: number, decide: (given: Assignment) => RoleChange) {
       const { take, giveUp } = decide(assignment())
       for (const role of giveUp) holders.delete(role)
       for (const role of take) holders.set(role, id)
       seen.roles += 1
     },
-    /** Another declares a replica dead. */
+    /** Another replica declares a replica dead. */
     declareDead: remove,
     setEndpoints(next: readonly string[]) {
       endpointIds = next

@@ -26,7 +26,7 @@ export async function startMove(asker: Asker, to: string): Promise<string> {
   return `/relay/jobs/${id}`
 }
 
-/** Resolves with a job that has ended. The relay that answers may change meanwhile. */
+/** Resolves with the job once it has ended. Another relay may take over meanwhile. */
 export async function endedJob({ internalUrl, token }: Asker, job: string): Promise<unknown> {
   return await vi.waitFor(
     async () => {
@@ -38,14 +38,14 @@ export async function endedJob({ internalUrl, token }: Asker, job: string): Prom
   )
 }
 
-/** The longest time in which no push was accepted while pushes came, in milliseconds. */
+/** The longest time between two accepted pushes, in milliseconds. */
 export function longestPauseMs(answers: readonly Answered[]): number {
   const times = answers.filter(({ status }) => status === 200).map(({ begunAtMs }) => begunAtMs)
   const inOrder = times.toSorted((a, b) => a - b)
   return Math.max(...inOrder.slice(1).map((time, at) => time - (inOrder[at] ?? time)))
 }
 
-/** Each event names the one of its parcel before it, which came before it. Returns how many different ones have come. */
+/** Checks that each event names its parcel's previous event, which must have come before it. Returns the number of different events. */
 export function expectInOrder({ pushes }: WebhookReceiver): number {
   const sent = new Set(['0'])
   const early: string[] = []

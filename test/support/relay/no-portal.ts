@@ -3,7 +3,7 @@ import { systemClock } from '../../../src/runtime/system-clock.ts'
 
 const noPortalThere = () => Promise.reject(new Error('there is no portal'))
 
-/** For tests of what lies beside it. */
+/** For tests that do not use the portal. */
 export const noPortal: InternalOptions['portal'] = {
   config: () => ({}),
   overview: { glance: noPortalThere, read: noPortalThere },

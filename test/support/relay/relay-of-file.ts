@@ -7,8 +7,8 @@ import { type Sections, startTestRelay } from './relay.ts'
 type TestRelay = Awaited<ReturnType<typeof startTestRelay>>
 
 /**
- * One relay for all tests of a file that need just any: a start takes longer than most of them. A test uses parcels of its own and takes away what
- * else it adds. Returns what returns the relay, once the tests run.
+ * One relay for all tests of a file that need no special one, because a start takes longer than most tests. A test must use its own parcels
+ * and remove whatever else it adds. Returns a function that returns the relay once the tests run.
  */
 export function relayOfFile(carrierUrl: string, sections: Sections = {}): () => TestRelay {
   let relay: TestRelay | null = null
@@ -26,7 +26,7 @@ export function relayOfFile(carrierUrl: string, sections: Sections = {}): () => 
   }
 }
 
-/** Returns what makes of a tracking id one that only the running test has. */
+/** Returns a function that turns a tracking id into one that only the running test has. */
 export function idsOfTest(): (id: string) => string {
   let tests = 0
   beforeEach(() => {

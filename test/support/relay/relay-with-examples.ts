@@ -8,14 +8,14 @@ import { fetchDocumented } from '../portal/api-document.ts'
 import { temporaryFolder } from '../runner/temporary.ts'
 import { ADMIN, logIn, push, startTestRelay } from './relay.ts'
 
-/** What no relay can do in this process: there is no job, and it cannot move its store. */
+/** The statuses of routes that this relay must refuse: it has no job, and cannot move its store. */
 export const REFUSED: Readonly<Record<string, number>> = {
   'GET /relay/jobs/:id': 404,
   'DELETE /relay/jobs/:id': 404,
   'POST /relay/store/move': 409,
 }
 
-/** A relay that has what the examples are about: a parcel, its delivery, which waits, and a push in quarantine. */
+/** A relay with everything that the examples name: a parcel, its waiting delivery, and a push in quarantine. */
 export async function startWithExamples() {
   const carrier = await openCarrier()
   const relay = await startTestRelay(temporaryFolder(), carrier.url, {
@@ -40,5 +40,5 @@ export async function startWithExamples() {
 }
 
 const removals = ROUTES.filter(({ method }) => method === 'delete')
-/** The rows, those that remove something last. */
+/** The rows; those that remove something come last. */
 export const inOrder = [...ROUTES.filter((row) => !removals.includes(row)), ...removals]

@@ -11,7 +11,7 @@ import { createLogBook } from '../runner/log-book.ts'
 import { shipped } from '../runner/shipped.ts'
 import { ownGroup, tieToTest } from '../runner/tied-process.ts'
 
-/** Node's own, which is not that of the runner: compiled code needs nothing done to it. */
+/** Node's own loader instead of the runner's, because compiled code needs no transformation. */
 const load = createRequire(import.meta.url)
 
 export const SHARED_KEY = 'a-shared-key-for-tests-only'
@@ -63,7 +63,7 @@ function sectionOf(value: unknown): object {
 
 type InProcess = typeof import('../runner/relay-in-process.ts')
 
-/** Starts the real composition root in this process. The caller stops it as soon as it has it (`onTestFinished`), and sooner if the test is about that. */
+/** Starts the real composition root in this process. The caller registers its stop at once (`onTestFinished`), or stops it within the test. */
 export async function startTestRelay(folder: string, carrierUrl: string, sections: Sections = {}) {
   const { startRelay, loadConfig }: InProcess = load(join(inject('shippedFolder'), 'in-process', 'relay.js'))
   const book = createLogBook()
@@ -85,8 +85,8 @@ export interface RelayProcess {
 }
 
 /**
- * Starts `parcel-relay serve` as shipped, in its own process with `more` added to its environment; resolves when it is ready. `program`: where its
- * main file lies, if elsewhere; it runs beside it then, where nothing else is.
+ * Starts `parcel-relay serve` as shipped, in its own process with `more` added to its environment; resolves when it is ready. `program`: its
+ * main file if that lies elsewhere; the relay then runs in the folder of that file.
  */
 export async function spawnRelay(configPath: string, more: NodeJS.ProcessEnv = {}, program?: string): Promise<RelayProcess> {
   const { args, env } = shipped(program)

@@ -3,7 +3,7 @@ import type { Asker } from './caught-up.ts'
 import { ADMIN, ask, logIn } from './relay.ts'
 import { type RunningProcess, runRelay } from './relay-process.ts'
 
-/** A replica as `GET /relay/replicas` tells of it. */
+/** A replica as `GET /relay/replicas` lists it. */
 export interface ToldReplica {
   readonly id: string
   readonly name: string
@@ -17,9 +17,9 @@ export interface ToldReplica {
 /** A relay process among those that share a store. */
 export interface ReplicaProcess extends RunningProcess {
   readonly asker: Asker
-  /** The replicas, as this one tells of them. */
+  /** The replicas, as this one lists them. */
   replicas(): Promise<readonly ToldReplica[]>
-  /** This one among them. */
+  /** This replica in that list. */
   itself(): Promise<ToldReplica | undefined>
 }
 
@@ -34,7 +34,7 @@ export async function startReplica(config: string, more: NodeJS.ProcessEnv = {})
     ...relay,
     asker,
     replicas,
-    // Named after its host and its process.
+    // A replica's name is made of its host and its process id.
     itself: async () => (await replicas()).find(({ name }) => name.endsWith(`/${relay.process.pid}`)),
   }
 }
@@ -44,7 +44,7 @@ function isTold(answer: unknown): answer is { readonly replicas: readonly ToldRe
   return typeof answer === 'object' && answer !== null && 'replicas' in answer && Array.isArray(answer.replicas)
 }
 
-/** Resolves when so many replicas are there, every role is held, and nothing is left to share more evenly. */
+/** Resolves when there are `replicas` replicas, every role is held, and the roles are shared as evenly as possible. */
 export async function untilShared(one: ReplicaProcess, replicas: number, endpoints: number): Promise<readonly ToldReplica[]> {
   const shares = (told: readonly ToldReplica[], isOfKind: (role: string) => boolean) =>
     told.map(({ roles }) => roles.filter(isOfKind).length)

@@ -1,23 +1,24 @@
 import { expect } from 'vitest'
 
-/** What a machine may add to any single measure, whatever is measured. */
+/** Noise that a machine may add to any single measure. */
 const SLACK_MS = 50
 /** An odd number, so that one turn is the middle one. */
 const TURNS = 3
 const TRIES_MAX = 4
 
 export interface BesideControl {
-  /** The load without the fault; resolves with what is measured of it, in milliseconds. */
+  /** Runs the load without the fault; resolves with its measure, in milliseconds. */
   readonly control: () => Promise<number>
-  /** The same load beside the fault. */
+  /** Runs the same load beside the fault. */
   readonly fault: () => Promise<number>
-  /** How many times the control's a measure beside the fault may be. */
+  /** The limit of the measure beside the fault, as a multiple of the control's. */
   readonly ratio: number
 }
 
 /**
- * Holds what a load takes beside a fault to what it takes without, on this machine at this time: both in turns, the median of three each. A miss is measured
- * again, since anything else may happen on a machine meanwhile, whoever sends a flood included: a fault is slow each time. Resolves with what it saw, as a sentence.
+ * Compares the time of a load beside a fault with its time without, on this machine at this time: runs both in turns and takes the median of
+ * three each. A miss is measured again, because other work on the machine may have caused it, while a real fault is slow each time. Resolves
+ * with a sentence that gives the measures.
  */
 export async function expectBesideControl({ control, fault, ratio }: BesideControl): Promise<string> {
   const seen: string[] = []
@@ -39,7 +40,7 @@ async function medians(control: () => Promise<number>, fault: () => Promise<numb
   return [partOf(controls, 0.5), partOf(faults, 0.5)]
 }
 
-/** The measure that this part of all is not above: 0.5 is the median, 0.99 the 99th percentile. */
+/** The quantile of the measures: 0.5 is the median, 0.99 the 99th percentile. */
 export function partOf(measures: readonly number[], part: number): number {
   if (measures.length === 0) return expect.fail('nothing was measured')
   return measures.toSorted((a, b) => a - b)[Math.max(0, Math.ceil(measures.length * part) - 1)] ?? Number.NaN

@@ -13,7 +13,7 @@ import { leftOut } from './system-tools.ts'
  */
 export async function setup(project: TestProject): Promise<() => void> {
   const folder = mkdtempSync(join(tmpdir(), 'parcel-relay-compiled-'))
-  // Some tests run it as another user.
+  // Some tests run the relay as another user.
   chmodSync(folder, 0o755)
   await compile(join(folder, 'dist'))
   await compile(join(folder, 'in-process'), { relay: 'test/support/runner/relay-in-process.ts' })
@@ -28,7 +28,7 @@ export async function setup(project: TestProject): Promise<() => void> {
 
 /** Compiles what is shipped, and `more` by name, to a folder. */
 async function compile(dir: string, more: Readonly<Record<string, string>> = {}): Promise<void> {
-  // What a library does that its author should know is no news to who runs the tests; what does not compile is thrown.
+  // Hide warnings about libraries, which mean nothing to people who run the tests. Code that does not compile still throws.
   await build({ ...shippedBuild, logLevel: 'silent', input: { ...shippedBuild.input, ...more }, output: { ...shippedBuild.output, dir } })
 }
 

@@ -1,28 +1,28 @@
 import type { Engine } from '../../../src/store/contract.ts'
 
-// What of a test depends on the command that runs it. A test that imports this has a long form: `npm run faults` runs it.
+// How often and how long tests run depends on the command. A test that imports this has a long form, which `npm run faults` runs.
 
 const FORM = process.env.RELAY_FAULTS
 
-/** Whether this is `npm run faults`: as many, as often and for as long as FAULTS has it. */
+/** Whether this is `npm run faults`, which runs each test as often and for as long as faults.md says. */
 export const LONG = FORM === 'long'
 
-/** Whether this is `npm test`, or what the gate adds to it: once, and nothing about load. */
+/** Whether this is `npm test` or `npm run test:extended`, which run each test once and test no load. */
 export const SHORT = FORM === undefined || FORM === 'extended'
 
-/** How many, or what else, by the command: `npm test`, `npm run test:stress`, `npm run faults`. */
+/** Chooses a value by the command: `npm test`, `npm run test:stress`, `npm run faults`. */
 export function byForm<Value>(short: Value, stress: Value, long: Value = stress): Value {
   if (SHORT) return short
   return LONG ? long : stress
 }
 
-/** Registers a test for `npm run faults` alone: one that shows in another way what a shorter test has shown. */
+/** Registers a test for `npm run faults` only, because a shorter test shows the same in another way. */
 export const onlyLong = (test: (title: string, run: () => Promise<void>) => void) => (LONG ? test : () => undefined)
 
-/** On how many cases a law is tried: a few in `npm test`, all where it is repeated. The first cases are the same. */
+/** How many cases a law is tried on: a few in `npm test`, all in the other commands. The few are the first of all. */
 export const casesOf = (all: number, few: number): number => (SHORT ? few : all)
 
-/** The same for a law about a store: a quarter in `npm test`. On a server each case takes many times as long, so all of them are for the long form. */
+/** How many cases a law about a store is tried on: a quarter in `npm test`. On a server a case takes many times as long, so only the long form runs all. */
 export function runsOn(engine: Engine, runs: number, onServer: number): number {
   const some = engine.name === 'postgres' && !LONG ? onServer : runs
   return SHORT ? Math.ceil(some / 4) : some

@@ -1,6 +1,6 @@
 import { vi } from 'vitest'
 
-/** Ends what hangs, and is no measure of anything: a machine may be several times slower. A test that needs less shows it by a clock of its own. */
+/** Ends a hang and measures nothing: a machine may be several times slower. A test of a shorter time must set its own clock. */
 const PATIENCE_MS = 60_000
 
 const { waitFor } = vi

@@ -27,7 +27,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     '/initial': async () => initialPath(),
   }
   const door = createServer((request, response) => {
-    // One connection for each question: a kept one may be closed from here just as a worker that had no time for it uses it again.
+    // Use a connection per request: this side might close a kept connection just when a busy worker uses it again.
     response.setHeader('connection', 'close')
     answers[request.url === '/initial' ? '/initial' : '/server']().then(
       (text) => response.end(text),
@@ -48,7 +48,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
 }
 
 async function startWithTemplate(initial: string): Promise<PostgresServer> {
-  // Of several files at once, each may start several relays.
+  // Several files run at once, and each may start several relays.
   const server = await startPostgres({ settings: { max_connections: '300' }, parent: folderWithRoom(), initial })
   await withClient(server.url(), (client) => client.query(`create database ${TEMPLATE} template template0`))
   const pool = openPool(server.url(TEMPLATE), { connectionsMax: 1, connectTimeoutMs: 60_000, onConnectionLost: () => undefined })
@@ -60,7 +60,7 @@ async function startWithTemplate(initial: string): Promise<PostgresServer> {
 const IN_MEMORY = '/dev/shm'
 const ROOM_BYTES = 2 ** 31
 
-/** In memory where there is room, because a test makes its database there in a quarter of the time. What is about power cuts and disks has servers of its own. */
+/** In memory if there is room, where making a database takes a quarter of the time. Tests of power cuts and disks start their own servers. */
 function folderWithRoom(): string {
   try {
     const { bavail, bsize } = statfsSync(IN_MEMORY)

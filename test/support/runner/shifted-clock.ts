@@ -1,4 +1,4 @@
-/** An environment in which a process of Node believes that the time is so much later; its monotonic clock is right. */
+/** An environment in which a Node process's wall clock is `ms` ahead; its monotonic clock is right. */
 export function shiftedClock(ms: number): NodeJS.ProcessEnv {
   const program = `
     const TrueDate = Date

@@ -4,10 +4,10 @@ import { Socket } from 'node:net'
 import type { Writable } from 'node:stream'
 import { onTestFinished } from 'vitest'
 
-/** Of the options of every process of the tests: it leads a group, so a tracer ends together with what it traces. */
+/** An option for every process that tests start: the process leads a group, so a tracer ends together with what it traces. */
 export const ownGroup = { detached: true } as const
 
-/** Reads who is tied (`+`) and who is not any more (`-`), and ends the others when nobody can tell it more: this process is gone, however it ended. */
+/** Reads which groups are tied (`+`) and untied (`-`). When its input closes, this process has ended, and it kills the groups still tied. */
 const LEASH = `tied=
 while read -r sign group; do
   if [ "$sign" = + ]; then tied="$tied $group "; else tied="\${tied%% $group *} \${tied#* $group }"; fi
@@ -16,7 +16,7 @@ for group in $tied; do kill -s KILL -- "-$group"; done`
 
 let leash: Writable | null = null
 
-/** One for all that this process starts. */
+/** Tells the one leash of this process. */
 function tellLeash(sign: '+' | '-', group: number): void {
   if (leash === null) {
     const shell = spawn('/bin/sh', ['-c', LEASH], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] })
@@ -28,12 +28,12 @@ function tellLeash(sign: '+' | '-', group: number): void {
 }
 
 /**
- * Kills a process and its group when its test ends, even a test that failed or timed out and so disposed of nothing; at the latest with this process, even
- * if that is killed. It is to be started with `ownGroup`.
+ * Kills a process and its group when its test ends, even if the test failed or timed out; at the latest with this process, even if this
+ * process is killed. Start the process with `ownGroup`.
  */
 export function tieToTest<Child extends ChildProcess>(child: Child): Child {
   const { pid } = child
-  // It could not be started, of which an event tells.
+  // The process could not be started; its `error` event says why.
   if (pid === undefined) return child
   tellLeash('+', pid)
   const end = async () => {
@@ -46,7 +46,7 @@ export function tieToTest<Child extends ChildProcess>(child: Child): Child {
   try {
     onTestFinished(end)
   } catch {
-    // A hook started it for several tests, and the matching hook stops it.
+    // Outside a test, a hook started the process for several tests, and the matching hook stops it.
   }
   return child
 }
@@ -55,6 +55,6 @@ function killGroup(pid: number): void {
   try {
     process.kill(-pid, 'SIGKILL')
   } catch {
-    // Nobody is left.
+    // The group has ended already.
   }
 }

@@ -10,7 +10,7 @@ import { drawWith, seeded } from '../runner/seeded.ts'
 
 const PARCELS = 12
 
-/** A store to which something different happens each time: pushes, polls, joins, deliveries, commands. The same in every run with the same seed. */
+/** A store in use: pushes, polls, joins, deliveries and commands in turn, the same in every run with the same seed. */
 export async function openBusyStore(engine: Engine, place: string, seed: number) {
   let nowMs = NOON
   const clock = { now: () => nowMs, monotonic: () => nowMs - NOON }
@@ -46,7 +46,7 @@ export async function openBusyStore(engine: Engine, place: string, seed: number)
 
   return {
     writes,
-    /** Resolves when the next thing has happened. */
+    /** Does the next step. */
     async next(): Promise<void> {
       nowMs += MINUTE_MS
       const kind = random()

@@ -10,17 +10,17 @@ import { copyDatabase, createDatabase, withDatabase } from './postgres-database.
 /** Every storage engine. The contract suite runs on each. */
 export const engines: readonly Engine[] = [sqlite, postgres]
 
-/** Creates a place for a new store: a path, or the URL of an empty database. */
+/** Returns the address of a new, empty store: a path, or the URL of a new database. */
 export async function newPlace(engine: Engine): Promise<string> {
   return engine.name === postgres.name ? (await createDatabase()).url : join(temporaryFolder(), 'relay.db')
 }
 
-/** Does something at a place of its own, one of many in a test. */
+/** Works on a new store, for tests that need many. */
 export async function withPlace<T>(engine: Engine, work: (place: string) => Promise<T>): Promise<T> {
   return engine.name === postgres.name ? await withDatabase(work) : await work(await newPlace(engine))
 }
 
-/** Where a copy is of what a store holds durably, whoever has it open. */
+/** Copies what a store holds durably, even while it is open; returns the address of the copy. */
 export async function copyPlace(engine: Engine, place: string): Promise<string> {
   if (engine.name === postgres.name) return await copyDatabase(place)
   const copy = await newPlace(engine)

@@ -4,13 +4,13 @@ import type { PostgresServer } from '../../../src/cli/demo/postgres/throwaway-se
 import { withClient } from './postgres-client.ts'
 import { startOwnServer } from './postgres-database.ts'
 
-/** A server of its own whose state can be kept, and put back without what was committed since. */
+/** A server of the test's own. Its state can be saved, and restored without later commits. */
 export interface ForgetfulServer extends PostgresServer {
-  /** Makes a database that holds nothing, and returns its URL. */
+  /** Makes an empty database and returns its URL. */
   newDatabase(): Promise<string>
-  /** Keeps its state, over a restart. `immediate`: as of a crash. */
+  /** Saves its state, which restarts it. `immediate`: the state after a crash. */
   keep(how?: 'fast' | 'immediate'): Promise<void>
-  /** Loses what was committed since its state was kept, as after a failover. */
+  /** Loses everything committed since the state was saved, as in a failover. */
   lose(): Promise<void>
 }
 

@@ -2,8 +2,8 @@ import type { PostgresWriter } from '../../../src/store/postgres/postgres.ts'
 import type { PostgresSession } from '../../../src/store/postgres/postgres-session.ts'
 
 /**
- * A writer whose transactions stop before each of their statements until `pass` has resolved. Statements are counted from 0, over all tries of a
- * transaction; each waits for the one before, so that what is done at a gate falls exactly between two of them.
+ * A writer whose transactions stop before each statement until `pass` has resolved. Statements are counted from 0, over all tries of a
+ * transaction. Each waits for the one before, so that work done in `pass` falls exactly between two statements.
  */
 export function gatedWriter(writer: PostgresWriter, pass: (nth: number) => Promise<void>): PostgresWriter {
   let nth = 0

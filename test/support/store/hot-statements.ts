@@ -17,7 +17,7 @@ import { writeSeededStore } from './seeded-store.ts'
 
 type AnyStatement = Statement<never, unknown>
 
-/** A session that notes what it is asked. */
+/** A session that notes its statements. */
 function noting<S extends Session>(session: S, seen: Set<AnyStatement>): S {
   return {
     ...session,
@@ -37,11 +37,11 @@ function notingReads(engine: ReadEngine, seen: Set<AnyStatement>): ReadEngine {
 
 const NOW = Date.UTC(2026, 2, 2)
 
-/** Does all that a busy store is asked to do, on an engine, and looks at what was written as apps, readers and operators do. */
+/** Does everything that a busy store must do, and reads the result as apps, readers of the feed and operators do. */
 async function useStore(engine: Engine, place: string): Promise<void> {
   await writeSeededStore(place, engine)
   const store = await engine.openWriteStore(place)
-  // What only endpoints that fail, and joins, lead to.
+  // These statements run only for failing endpoints and for joins.
   await store.transaction(async (tx) => {
     const look = { endpointId: '2', underWay: [7], limit: 5, nowMs: NOW }
     await tx.findNextDeliveries({ ...look, round: 9, wokenAtMs: NOW })
@@ -106,7 +106,7 @@ async function useStore(engine: Engine, place: string): Promise<void> {
   await reads.close()
 }
 
-/** What the rest of the portal's pages ask. */
+/** Runs the queries of the portal's other pages. */
 async function lookAtPages(reads: ReadSide): Promise<void> {
   await reads.counts(NOW)
   await reads.countQuarantined()
@@ -125,7 +125,7 @@ async function lookAtPages(reads: ReadSide): Promise<void> {
 const COUNTED =
   /^\s*select count\(\*\) as "count" from (?:"parcel"(?: where "next_poll_at_ms" (?:is not null|<= \S+))?|"inbox" where "state" = 1)\s*$/
 
-/** Counts most of a table or an index, as the overview and the metrics do: what `npm run bench -- portal` measures. */
+/** Whether it counts most of a table or an index, as the overview and the metrics do. `npm run bench -- portal` measures these. */
 export function isWholeCount(statement: string): boolean {
   return COUNTED.test(statement)
 }

@@ -43,7 +43,7 @@ interface Given {
   readonly loads: Loads
 }
 
-/** The answer that decides the order at equal instants, and the sightings it lists. */
+/** The answer that decides the order at equal instants, with the sightings that it lists. */
 type Order = NonNullable<ParcelRecord['order']>
 
 /** How often `decide` may ask for more before the test fails. */
@@ -107,7 +107,7 @@ export function createMemoryRecording({ rules, model, endpoints, loads }: Given)
     }
   }
 
-  /** Loads parcels to be joined as well, at once. */
+  /** Loads the needs and, at once, the parcels that will be joined. */
   function loadMore(snapshot: Snapshot, { joins, ...needs }: BatchNeeds): Snapshot {
     const whole = [...new Set([...needs.whole, ...joins.flat()])]
     const loaded = look({ ...needs, whole, answers: [...new Set([...needs.answers, ...joins.flat()])] })

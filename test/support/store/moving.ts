@@ -17,7 +17,7 @@ import { newPlace } from './engines.ts'
 import { copyDatabase, createLastingDatabase } from './postgres-database.ts'
 import { writeSeededStore } from './seeded-store.ts'
 
-/** What an engine does for moves. */
+/** An engine's part in moves. */
 export function movesOf(engine: Engine): StoreMoves {
   return engine.name === postgres.name ? postgresMoves : sqliteMoves
 }
@@ -65,7 +65,7 @@ export async function seededPlace(engine: Engine): Promise<Place> {
   return { engine, place }
 }
 
-/** From where to where a store can be moved. */
+/** All pairs of engines that a store can be moved between. */
 export const DIRECTIONS = [sqlite, postgres].flatMap((from) =>
   [sqlite, postgres].map((to) => ({ name: `${from.name} to ${to.name}`, from, to })),
 )
@@ -76,11 +76,11 @@ export interface OpenMove extends AsyncDisposable {
   readonly move: StoreMove
 }
 
-/** As a relay writes it into the mark, but for the encryption. */
+/** The address as a relay writes it into the mark of a moved store, without the encryption. */
 const addressOf = ({ engine, place }: Place) => (engine.name === postgres.name ? place : `sqlite:${place}`)
 
 let moves = 0
-/** The switch comes later. */
+/** When moves begin; their switch comes later. */
 const BEGUN_AT_MS = Date.UTC(2026, 2, 31)
 
 /** Opens both sides of a move and takes the target. `isSlow`: it advances a batch at a time. */

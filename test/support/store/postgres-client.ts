@@ -3,7 +3,7 @@ import pg from 'pg'
 /** The template database with the current schema. Copying it takes half as long as running the migrations. */
 export const TEMPLATE = 'relay_template'
 
-/** Runs `work` on a connection of its own. */
+/** Runs `work` on a new connection. */
 export async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: url })
   await client.connect()
@@ -24,13 +24,13 @@ export function addressOf(server: string, database: string): string {
 const TAKER = 'taker'
 const ATTEMPTS = 1000
 
-/** Takes every connection that a server gives, those of a relay too; returns what gives them all back. */
+/** Takes every connection of a server, even those of a relay; returns a function that gives them back. */
 export async function takeConnections(url: string): Promise<() => Promise<void>> {
   const taken: pg.Client[] = []
   const takeRest = async () => {
     for (;;) {
       const client = new pg.Client({ connectionString: url, application_name: TAKER })
-      // One that the server ends with itself.
+      // The server may end the connection when it stops.
       client.on('error', () => undefined)
       try {
         await client.connect()
@@ -45,7 +45,7 @@ export async function takeConnections(url: string): Promise<() => Promise<void>>
   if (first === undefined) throw new Error('the server gives no connection')
   const { rows } = await first.query<{ max: number }>("select setting::int as max from pg_settings where name = 'max_connections'")
   const max = rows[0]?.max ?? 0
-  // One of a relay may be about to log in, and has no name yet.
+  // A relay's connection that is just logging in has no name yet, so it takes several attempts.
   for (let attempt = 0; taken.length < max; attempt++) {
     if (attempt === ATTEMPTS) throw new Error(`others keep ${max - taken.length} connections`)
     await first.query(

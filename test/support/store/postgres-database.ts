@@ -23,7 +23,7 @@ async function askAtDoor(path: string): Promise<string> {
 
 let keeper: pg.Pool | null = null
 
-/** One connection for all that this process makes and drops: the server takes longer to start one than to copy a database. */
+/** Uses one connection for all databases of this process, because starting a connection takes longer than copying a database. */
 async function onServer(server: string, statement: string, values: readonly unknown[] = []): Promise<void> {
   keeper ??= openKeeper(server)
   await keeper.query(statement, [...values])
@@ -31,7 +31,7 @@ async function onServer(server: string, statement: string, values: readonly unkn
 
 function openKeeper(server: string): pg.Pool {
   const pool = new pg.Pool({ connectionString: server, max: 1, idleTimeoutMillis: 0, allowExitOnIdle: true })
-  // Whoever cuts off everybody cuts off this one too; the next statement gets another.
+  // A test that cuts off all connections cuts off this one too; the next statement gets another.
   pool.on('error', () => undefined)
   return pool
 }
@@ -45,12 +45,12 @@ export async function createDatabase(
   return database
 }
 
-/** Creates one that stays as long as the server: several tests copy it. Returns its URL. */
+/** Creates a database that stays as long as the server, for several tests to copy. Returns its URL. */
 export async function createLastingDatabase(): Promise<string> {
   return (await make(MADE['the schema'])).url
 }
 
-/** Does something with a database that is gone afterwards: of many cases in one test. */
+/** Works on a database that is dropped afterwards, for tests with many cases. */
 export async function withDatabase<T>(work: (url: string) => Promise<T>): Promise<T> {
   const { url, drop } = await make(MADE['the schema'])
   try {
@@ -60,7 +60,7 @@ export async function withDatabase<T>(work: (url: string) => Promise<T>): Promis
   }
 }
 
-/** Another that holds the same; whoever is connected to the first is cut off. */
+/** Copies a database, which cuts off everybody who is connected to it. Returns the URL of the copy. */
 export async function copyDatabase(url: string): Promise<string> {
   const original = new URL(url).pathname.slice(1)
   await onServer(await sharedServer(), 'select pg_terminate_backend(pid) from pg_stat_activity where datname = $1', [original])
@@ -76,7 +76,7 @@ async function make(how: string): Promise<{ readonly url: string; readonly name:
   return { url: addressOf(server, name), name, drop: () => onServer(server, `drop database ${name} with (force)`) }
 }
 
-/** A template's files are copied as they are: without this each of their pages goes through the log, which takes three times as long. */
+/** Copies a template's files as they are. Otherwise each page goes through the log, which takes three times as long. */
 const AS_FILES = 'strategy file_copy'
 
 const MADE = {

@@ -51,7 +51,7 @@ export async function writeSeededStore(sqlitePath: string, engine?: Engine): Pro
     await happen(writes, nth, nowMs)
     await dispatch(nowMs)
   }
-  // Leaves entries whose pushes are still expected.
+  // Leave entries whose pushes are still expected.
   await writes.record(Array.from({ length: BATCH_SIZE }, () => observations.next(nowMs)))
   await writes.unwatch({ identifier: trackingIdOf(3) })
   await writes.checkpointModel()

@@ -88,7 +88,7 @@ function changed(content: Buffer, one: Change): Buffer {
   return grown
 }
 
-/** The contents of a store after a restart, or why it cannot be read. */
+/** The contents of a store after a restart, or the reason why it cannot be read. */
 export function readStore(path: string): { readonly bodies: ReadonlySet<string>; readonly damage: string | null } {
   let db: Database.Database | null = null
   try {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { temporaryFolder } from '../runner/temporary.ts'
 
-/** A file system of its own, of few megabytes. */
+/** Mounts a new file system of a few megabytes; returns its folder. */
 export function smallDisk(megabytes: number): string {
   const folder = join(temporaryFolder(), 'disk')
   mkdirSync(folder)
@@ -13,7 +13,7 @@ export function smallDisk(megabytes: number): string {
   return folder
 }
 
-/** To the last byte: that somebody has written some of its own meanwhile, and not all of this fits, is as good. Returns the file that fills it. */
+/** Fills a disk to the last byte and returns the file that fills it. If others write meanwhile and not all of it fits, the disk is full too. */
 export function fillUp(disk: string): string {
   const { bavail, bsize } = statfsSync(disk)
   const ballast = join(disk, 'ballast')

@@ -9,7 +9,7 @@ type StoredValue = string | number | Uint8Array | null
 const LOCK_TIMEOUT_MS = 10_000
 
 /**
- * Queries a store for what its verbs do not show. Reads beside a running relay and cannot write. `place` is the path of the database file or the
+ * Queries a store for data that its verbs do not show. Reads beside a running relay and cannot write. `place` is the path of the database file or the
  * URL of the database. On each engine `?` is the placeholder of a value.
  */
 export async function storedRows<Row>(place: string, query: string, ...values: readonly StoredValue[]): Promise<readonly Row[]> {

@@ -45,7 +45,7 @@ export async function spawnTraced(
   folder: string,
   { strace = [], wrapper = [], pragmas, failure, sections = {} }: TraceOptions = {},
 ): Promise<TracedRelay> {
-  // The line with the addresses has this level.
+  // The log line with the addresses has this level.
   const configPath = writeConfig(folder, NO_CARRIER, { log: { level: 'info' }, ...sections })
   const preload = [
     ...(pragmas === undefined ? [] : ['--import', new URL('./weaker-store.ts', import.meta.url).href]),

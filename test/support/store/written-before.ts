@@ -11,12 +11,12 @@ import { type AnswerAt, openAnswersAt } from '../network/answers-at.ts'
 import { temporaryFolder } from '../runner/temporary.ts'
 
 interface Recorded {
-  /** When the answers were given: `Age`, and what is due, are of this time. */
+  /** When the answers were given; `Age` and due times depend on it. */
   readonly nowMs: number
   readonly answers: readonly AnswerAt[]
 }
 
-/** What an earlier version answered for the store that it wrote. */
+/** The answers that an earlier version gave for the store that it wrote. */
 export const recorded = readRecorded(JSON.parse(unpacked('answers.json.gz').toString()))
 
 function unpacked(name: string): Buffer {
@@ -32,7 +32,7 @@ function isRecorded(value: unknown): value is Recorded {
   return typeof value === 'object' && value !== null && 'nowMs' in value && 'answers' in value && Array.isArray(value.answers)
 }
 
-/** A copy of that store, in a folder of its own. */
+/** Copies that store to a new folder. */
 export function copyWrittenBefore(): { readonly folder: string; readonly path: string } {
   const folder = temporaryFolder()
   const path = join(folder, 'relay.db')
@@ -40,7 +40,7 @@ export function copyWrittenBefore(): { readonly folder: string; readonly path: s
   return { folder, path }
 }
 
-/** Opens a store as this version does, at the time the answers were given. It is closed after the test, unless before. */
+/** Opens a store with this version, at the time when the answers were given. It is closed after the test at the latest. */
 export async function openWrittenBefore(place: string, engine: Engine = sqlite) {
   const { nowMs } = recorded
   const clock = { now: () => nowMs, monotonic: () => 0 }
@@ -60,8 +60,8 @@ export async function openWrittenBefore(place: string, engine: Engine = sqlite) 
 }
 
 /**
- * Asks everything again, in the same order, as a question may start a stopped parcel's polls; returns what is answered otherwise. What
- * operators ask for may say more than it did.
+ * Asks everything again in the same order, because a request may start a stopped parcel's polls; returns the answers that differ. Answers to
+ * operators may have new members.
  */
 export async function differingFromBefore({
   get,
@@ -71,14 +71,14 @@ export async function differingFromBefore({
   return pairs.filter(({ was, is }) => JSON.stringify(withoutSentence(was)) !== JSON.stringify(withoutSentence(withoutAdded(is, was))))
 }
 
-/** An answer without the sentence that explains an error: its words may be edited, and with them its length. */
+/** An answer without the sentence that explains an error, because its words, and so its length, may be edited. */
 function withoutSentence(answer: AnswerAt): AnswerAt {
   if (answer.headers['content-type'] !== 'application/problem+json') return answer
   const body = answer.body.replace(/"detail":"(?:[^"\\]|\\.)*"/, '"detail":""')
   return { ...answer, body, headers: { ...answer.headers, 'content-length': '' } }
 }
 
-/** An answer under /relay without the members that were added to it since. */
+/** An answer under /relay without members that were added since. */
 function withoutAdded(is: AnswerAt, was: AnswerAt): AnswerAt {
   if (!is.path.startsWith('/relay/') || is.headers['content-type'] !== was.headers['content-type'] || is.status !== was.status) return is
   const body = JSON.stringify(onlyAsIn(JSON.parse(is.body), JSON.parse(was.body)))
