@@ -632,6 +632,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/relay/secrets/reseal": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Encrypt all secrets with the first at-rest key
+         * @description The keys of endpoints are encrypted in the store. After this, keys that follow the first one in `secrets.atRestKeys` are not needed any more, unless something is unreadable. May be repeated.
+         */
+        post: operations["postRelaySecretsReseal"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/relay/secrets/rotate-tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Replace the key that signs tokens
+         * @description Tokens that apps have stay valid until they expire. With `at`, they end now: apps and people log in again, and other replicas follow within 10 s.
+         */
+        post: operations["postRelaySecretsRotateTokens"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/relay/replicas": {
         parameters: {
             query?: never;
@@ -2220,6 +2260,18 @@ export interface components {
             /** @description The id of this very answer; the log has it too. */
             instance: string;
         };
+        "Problem.not_resealable": {
+            /** @constant */
+            type: "urn:parcel-relay:error:not_resealable";
+            /** @constant */
+            title: "Not every replica has the key";
+            /** @constant */
+            status: 409;
+            /** @description What is wrong, for people. */
+            detail: string;
+            /** @description The id of this very answer; the log has it too. */
+            instance: string;
+        };
         /** @enum {string} */
         UnavailableReason: "budget" | "resting" | "credentials" | "timeout" | "network" | "rate_limited" | "server_error" | "redirect" | "bad_response" | "token_bad_response" | "rejected";
         Upstream: {
@@ -2550,6 +2602,15 @@ export interface components {
             };
             content: {
                 "application/problem+json": components["schemas"]["Problem.not_movable"] | components["schemas"]["Problem.too_many_jobs"];
+            };
+        };
+        /** @description `not_resealable`: not every replica has the key */
+        not_resealable: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem.not_resealable"];
             };
         };
         /** @description `signature_invalid`: the signature does not match */
@@ -4166,6 +4227,85 @@ export interface operations {
             503: components["responses"]["storage_unavailable"];
         };
     };
+    postRelaySecretsReseal: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What was encrypted */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description Names the key that encrypts now, by a digest. */
+                        key: string;
+                        /** @description Secrets that another key had encrypted. */
+                        resealed: number;
+                        /** @description Secrets that this key had encrypted before. */
+                        upToDate: number;
+                        /** @description Secrets that no key opens. Give each a new one, or restore its key. */
+                        unreadable: string[];
+                    };
+                };
+            };
+            400: components["responses"]["bad_request"];
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["forbidden"];
+            409: components["responses"]["not_resealable"];
+            429: components["responses"]["too_many_requests"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["storage_unavailable"];
+        };
+    };
+    postRelaySecretsRotateTokens: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                /** @example {} */
+                "application/json": {
+                    /**
+                     * @description Ends all tokens that were issued before.
+                     * @constant
+                     */
+                    at?: "now";
+                };
+            };
+        };
+        responses: {
+            /** @description It is replaced */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description When the last token from before expires; null: all have ended. */
+                        validUntil: string | null;
+                    };
+                };
+            };
+            400: components["responses"]["bad_request"];
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["forbidden"];
+            413: components["responses"]["body_too_large"];
+            429: components["responses"]["too_many_requests"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["storage_unavailable"];
+        };
+    };
     getRelayReplicas: {
         parameters: {
             query?: never;
@@ -4641,4 +4781,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 b10cc7bbe017cbf144830040753ea1cb91196005aaa7e85926501428b9365210
+// Made of docs/openapi.json with the SHA-256 ea0dec907bf02bac6912d9b97b0e107c0662a6fe65feb7bead77ab9194b34e84

@@ -5,7 +5,7 @@ import { openPushHealthMonitor } from './flow/polling/push-health-monitor.ts'
 import type { Log } from './flow/ports.ts'
 import { createVault } from './ops/vault.ts'
 import { systemClock as clock } from './runtime/system-clock.ts'
-import { atRestKeys } from './wiring/at-rest-keys.ts'
+import { openAtRestKeys } from './wiring/at-rest-keys.ts'
 import { openCarrier } from './wiring/carrier.ts'
 import { createCertificates } from './wiring/certificates.ts'
 import { type Closing, createClosing } from './wiring/closing.ts'
@@ -21,6 +21,7 @@ import { openRecording } from './wiring/recording.ts'
 import { createReload } from './wiring/reloading.ts'
 import { openReporting } from './wiring/reporting.ts'
 import type { RunningRelay, StartOptions } from './wiring/running-relay.ts'
+import { openSecrets } from './wiring/secrets.ts'
 import { openStorage } from './wiring/storage/storage.ts'
 import { openTallies } from './wiring/tallies.ts'
 import { startTelling } from './wiring/telling.ts'
@@ -47,18 +48,18 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
   const { receiver, reads, write } = storage
   const tallies = openTallies(storage, closing, log)
   const dispatch = createDispatchSignal()
-  const { keys, keyFile } = atRestKeys(config, storage.path)
-  const vault = createVault(keys)
+  const atRest = openAtRestKeys(config, storage.path)
+  const vault = createVault(atRest.keys)
   const password = () => settings.upstream.password.reveal()
   const { carrier, memory } = await openCarrier(config, { storage, log, password, vault, onCall: tallies.callMade })
   const pushes = await openPushHealthMonitor({ write, log, wake: dispatch.wake })
   const recording = openRecording(config, storage, closing)
-  const endpointKeys = createEndpointKeys({ vault, reads, log }, { keyFile })
+  const endpointKeys = createEndpointKeys({ vault, reads, log }, atRest)
   const certificates = createCertificates({ clock, log })
-  const reporting = openReporting({ storage, recording, carrier, pushes, endpointKeys, certificates, tallies, digest, log })
+  const reporting = openReporting({ storage, recording, carrier, pushes, endpointKeys, certificates, vault, tallies, digest, log })
   const { meter } = reporting
   const history = openHistory(config, { storage, recording, carrier, meter, log })
-  const { authenticate, sessions } = await openAuthentication(config, storage)
+  const { authenticate, sessions, keyring } = await openAuthentication(config, storage)
 
   await endpointKeys.check()
   const ownPorts: number[] = []
@@ -69,9 +70,18 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
   const polling = openPolling(config, { storage, history, carrier, memory, pushes, wakeDispatcher: dispatch.wake, log, closing })
   const { underWay } = polling
   const { commitSignal } = recording
-  const moves = openMoves(config, { storage, endpointKeys, keyFile, handOver: options.handOver ?? null, log, closing })
+  const moves = openMoves(config, {
+    storage,
+    endpointKeys,
+    keyFile: atRest.keyFile,
+    settings: () => settings,
+    handOver: options.handOver ?? null,
+    log,
+    closing,
+  })
   const portal = { sessions, settings: () => settings, relayId: delivery.relayId }
-  const parts = { carrier, history, authenticate, underWay, delivery, reporting, portal, log }
+  const manageSecrets = openSecrets(config, { storage, vault, atRest, keyring, closing, log })
+  const parts = { carrier, manageSecrets, history, authenticate, underWay, delivery, reporting, portal, log }
   const api = openInternalApi(config, { ...parts, storage, commitSignal, moves: moves.manage })
   const { removeAfterMs } = config.delivery
   beginDuties({
@@ -102,7 +112,19 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
   const applied = (next: Config) => {
     settings = next
   }
-  const seenByReload = { ...storage, delivery, authenticate, sessions, carrier, certificates, publicServer, internalServer, log, applied }
+  const seenByReload = {
+    ...storage,
+    atRest,
+    delivery,
+    authenticate,
+    sessions,
+    carrier,
+    certificates,
+    publicServer,
+    internalServer,
+    log,
+    applied,
+  }
   const reloads = createReload(config, { ...seenByReload, receiver: receiver.verbs, wakeDispatcher: dispatch.wake })
   delivery.start()
   startTelling(config, { storage, carrier, certificates, wakeDispatcher: dispatch.wake, closing, log })

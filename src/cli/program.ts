@@ -14,6 +14,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   'move-store': async () => (await import('./move-store.ts')).moveStoreCommand(),
   config: async () => (await import('./config-print.ts')).configCommand(),
   'hash-password': async () => (await import('./hash-password.ts')).hashPasswordCommand(),
+  secrets: async () => (await import('./secrets.ts')).secretsCommand(),
   'generate-key': async () => (await import('./generate-key.ts')).generateKeyCommand(),
 }
 

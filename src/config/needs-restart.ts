@@ -12,12 +12,13 @@ const LIVE: ReadonlySet<string> = new Set([
   'retention',
   'identifierReuseAfterMs',
   'webhook.sharedKeys',
+  'secrets.atRestKeys',
   'upstream.password',
   'upstream.caFile',
   'warnings',
 ])
 /** Sections with some settings that a reload applies. */
-const PARTLY: ReadonlySet<string> = new Set(['webhook', 'upstream'])
+const PARTLY: ReadonlySet<string> = new Set(['webhook', 'upstream', 'secrets'])
 
 /** The settings that have changed since the start and that a reload does not apply, by their names in the file. */
 export function needsRestart(started: Settings, next: Settings): readonly string[] {

@@ -22,7 +22,10 @@ export function redactedConfig(config: Settings): Record<string, unknown> {
       cadence: { ...withSuffix(byStatusMs), defaultMs, whenPushIsHealthy: `x${whenPushIsHealthy}` },
     },
     serve: { ...serve, refreshOlderThanMs: serve.refreshOlderThanMs ?? 'never' },
-    apps: config.apps,
+    apps: config.apps.map(({ passwordHash, ...app }) => ({
+      ...app,
+      passwordHash: passwordHash.length === 1 ? passwordHash[0] : passwordHash,
+    })),
     token: config.token,
     endpoints: endpoints.map(({ ratePerSecond, ...endpoint }) => ({
       ...endpoint,

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { RETENTION_DEFAULTS } from './retention-defaults.ts'
 import { carrierPoll, carrierUpstream } from './schema-carrier.ts'
 import { delivery, endpoint, operator } from './schema-relaying.ts'
-import { looksWeak, type SchemaContext, secret } from './secret-setting.ts'
+import { looksWeak, oneOrTwoSecrets, type SchemaContext, secret } from './secret-setting.ts'
 import {
   cidr,
   duration,
@@ -160,7 +160,9 @@ function app(context: SchemaContext) {
       : 'must be an argon2id hash that begins with $argon2id$: make one with `parcel-relay hash-password` and write it in quotes'
   return section({
     username: text.describe('The user name it logs in with.'),
-    passwordHash: secret(context, { problem }).describe('The output of `parcel-relay hash-password`.'),
+    passwordHash: oneOrTwoSecrets(context, { problem }).describe(
+      'The output of `parcel-relay hash-password`; a list of two while the password is replaced, of which either counts.',
+    ),
     scopes: list(oneOf(['status', 'admin']), '[status]')
       .min(1, { error: 'must hold at least one of status, admin' })
       .describe('status: the status API and the feed; admin: everything else under /relay.'),

@@ -46,22 +46,44 @@ export interface SecretCheck {
 
 /** A setting that holds a secret. */
 export function secret(context: SchemaContext, check: SecretCheck = {}) {
-  return reference.transform((written, issues): Secret => {
-    const reading = readSecret(written, context.env)
+  const read = readChecked(context, check)
+  return reference.transform((written, issues): Secret => read(written, (issue) => issues.addIssue({ ...issue })) ?? z.NEVER)
+}
+
+/** A setting that holds a secret, or a list of two while one replaces the other. */
+export function oneOrTwoSecrets(context: SchemaContext, check: SecretCheck = {}) {
+  const read = readChecked(context, check)
+  const few = { error: 'must be a list of one or two' }
+  return z
+    .union([reference, z.array(reference).min(1, few).max(2, few)], { error: `${FORM}; or a list of two` })
+    .transform((written, issues) => {
+      if (!Array.isArray(written)) return [read(written, (issue) => issues.addIssue({ ...issue })) ?? z.NEVER]
+      return written.map((each, at) => read(each, (issue) => issues.addIssue({ ...issue, path: [at] })) ?? z.NEVER)
+    })
+}
+
+interface SecretIssue {
+  readonly code: 'custom'
+  readonly message: string
+  readonly params?: { readonly warning: true }
+}
+
+/** Reads a secret, and reports what is wrong with it. Null: it cannot be read. */
+function readChecked({ env, warn }: SchemaContext, check: SecretCheck) {
+  return (written: SecretReference, report: (issue: SecretIssue) => void): Secret | null => {
+    const reading = readSecret(written, env)
     if (reading.kind === 'unreadable') {
-      issues.addIssue({ code: 'custom', message: reading.problem })
-      return z.NEVER
+      report({ code: 'custom', message: reading.problem })
+      return null
     }
     const text = reading.secret.reveal()
     const problem = check.problem?.(text) ?? null
-    if (problem !== null) issues.addIssue({ code: 'custom', message: problem })
+    if (problem !== null) report({ code: 'custom', message: problem })
     const unwise = check.warning?.(text) ?? null
-    if (!context.warn) return reading.secret
-    for (const message of unwise === null ? reading.warnings : [...reading.warnings, unwise]) {
-      issues.addIssue({ code: 'custom', message, params: { warning: true } })
-    }
+    for (const message of !warn ? [] : unwise === null ? reading.warnings : [...reading.warnings, unwise])
+      report({ code: 'custom', message, params: { warning: true } })
     return reading.secret
-  })
+  }
 }
 
 /** Says why a signing key is weak, without repeating it; null: it is not weak. */

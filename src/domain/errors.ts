@@ -17,6 +17,7 @@ export type ErrorCode =
   | 'not_retryable'
   | 'not_skippable'
   | 'not_rotating'
+  | 'not_resealable'
   | 'stale_form'
   | 'feed_gone'
   | 'feed_rewound'

@@ -7,6 +7,7 @@ import { OPERATIONS_ROUTES, type OperationsRoutePorts } from './admin/operations
 import { PARCEL_LISTS_ROUTES, type ParcelListsRoutePorts } from './admin/parcel-lists.routes.ts'
 import { PARCELS_ROUTES, type ParcelsRoutePorts } from './admin/parcels.routes.ts'
 import { REPLICAS_ROUTES, type ReplicasRoutePorts } from './admin/replicas.routes.ts'
+import { SECRETS_ROUTES, type SecretsRoutePorts } from './admin/secrets.routes.ts'
 import { STORE_ROUTES, type StoreRoutePorts } from './admin/store.routes.ts'
 import { DELIVERIES_ROUTES, type DeliveriesRoutePorts } from './delivery/deliveries.routes.ts'
 import { ENDPOINTS_ROUTES, type EndpointsRoutePorts } from './delivery/endpoints.routes.ts'
@@ -27,6 +28,7 @@ export type InternalPorts = WithAuthorize &
   ParcelListsRoutePorts &
   ParcelsRoutePorts &
   ReplicasRoutePorts &
+  SecretsRoutePorts &
   StoreRoutePorts &
   DeliveriesRoutePorts &
   EndpointsRoutePorts &
@@ -44,6 +46,7 @@ const ADMIN = [
   ...JOBS_ROUTES,
   ...OPERATIONS_ROUTES,
   ...STORE_ROUTES,
+  ...SECRETS_ROUTES,
   ...REPLICAS_ROUTES,
   ...HEALTH_ROUTES,
   ...DOCUMENT_ROUTES,

@@ -34,12 +34,14 @@ export interface MetricsPorts {
   readonly endpoints: () => Promise<readonly EndpointGauge[]>
   /** The certificates that the listeners show, with the number of days until each expires. */
   readonly certificates: () => readonly { readonly listener: string; readonly daysLeft: number }[]
+  /** Encrypted secrets in the store, by whether the first at-rest key has encrypted them. */
+  readonly secrets: () => Promise<{ readonly upToDate: number; readonly outdated: number }>
   /** The replicas that share the store, and the id of this one, which is among them. */
   readonly replicas: () => Promise<{ readonly all: readonly Pick<Replica, 'id' | 'roles'>[]; readonly id: number }>
 }
 
 /** The metrics of one relay. Event loop delay and memory come from the library. */
-export function createMetrics(version: string, { gauges, endpoints, replicas, certificates }: MetricsPorts): Metrics {
+export function createMetrics(version: string, { gauges, endpoints, replicas, certificates, secrets }: MetricsPorts): Metrics {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
   const registers = [registry]
@@ -54,12 +56,14 @@ export function createMetrics(version: string, { gauges, endpoints, replicas, ce
   const readEndpoints = createEndpointGauges(registry, endpoints)
   const readReplicas = createReplicaGauges(registry, replicas)
   const readCertificates = createCertificateGauge(registry, certificates)
+  const readSecrets = createSecretsGauge(registry, secrets)
   return {
     async render() {
       await readGauges()
       await readEndpoints()
       await readReplicas()
       readCertificates()
+      await readSecrets()
       return { contentType: registry.contentType, body: await registry.metrics() }
     },
     meter: {
@@ -220,6 +224,22 @@ function createCertificateGauge(registry: Registry, read: MetricsPorts['certific
   })
   return () => {
     for (const { listener, daysLeft } of read()) gauge.set({ listener }, daysLeft)
+  }
+}
+
+function createSecretsGauge(registry: Registry, read: MetricsPorts['secrets']): () => Promise<void> {
+  const gauge = new Gauge({
+    name: 'relay_sealed_secrets',
+    help: 'Encrypted secrets in the store, by the at-rest key that has encrypted them: the first one, or another.',
+    labelNames: ['key'],
+    registers: [registry],
+  })
+  return async () => {
+    // The last values stay while the store cannot be read, which has a gauge of its own.
+    const counts = await read().catch(() => null)
+    if (counts === null) return
+    gauge.set({ key: 'first' }, counts.upToDate)
+    gauge.set({ key: 'other' }, counts.outdated)
   }
 }
 

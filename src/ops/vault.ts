@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { CompactEncrypt, compactDecrypt } from 'jose'
+import { CompactEncrypt, compactDecrypt, decodeProtectedHeader } from 'jose'
 import type { Vault } from '../flow/delivery/vault.ts'
 
 const ALGORITHM = { alg: 'dir', enc: 'A256GCM' } as const
@@ -40,6 +40,19 @@ export function createVault(keys: AtRestKeys): Vault {
         return null
       }
     },
+    isCurrent(sealed) {
+      const [first] = keys.list()
+      return first !== undefined && keyNameIn(sealed) === nameKey(first)
+    },
+  }
+}
+
+/** The name of the key that sealed it; null: it is damaged. */
+function keyNameIn(sealed: string): string | null {
+  try {
+    return decodeProtectedHeader(sealed).kid ?? null
+  } catch {
+    return null
   }
 }
 

@@ -6,6 +6,7 @@ import type { Config } from '../config/config.ts'
 import { AppError } from '../domain/errors.ts'
 import type { Rest } from '../domain/polling/question-rest.ts'
 import { type AuthenticatePorts, createAuthenticate, type VerifiedToken } from '../flow/admin/authenticate.ts'
+import { createTokenKeyring } from '../flow/admin/token-keyring.ts'
 import type { Pause } from '../flow/history/fetch-on-miss.ts'
 import { createServe } from '../flow/history/serve.ts'
 import { createRefresh } from '../flow/polling/refresh.ts'
@@ -59,7 +60,8 @@ const LOGINS = { waitingMax: 256, waitingPerKeyMax: 64 }
 const LOGINS_RETRY_AFTER_MS = 1000
 
 /** How long a person stays logged in to the portal without using it, and at most. */
-const SESSION = { idleMs: 60 * 60_000, maxMs: 12 * 60 * 60_000 }
+export const SESSION_IDLE_MS = 60 * 60_000
+const SESSION = { idleMs: SESSION_IDLE_MS, maxMs: 12 * 60 * 60_000 }
 
 /**
  * Authentication of the apps in the config: of apps by bearer tokens, and of people by the sessions of the portal. Verifications take one thread of
@@ -72,7 +74,7 @@ export async function openAuthentication(config: Config, { clock, path, write }:
     refuse: () =>
       new AppError('too_many_requests', 'Too many logins wait to be checked. Try again later.', { retryAfterMs: LOGINS_RETRY_AFTER_MS }),
   })
-  const key = await firstWrite(path, write.tokenKey())
+  const keyring = createTokenKeyring(await firstWrite(path, write.tokenKeys()), { write, clock, pause })
   const ports: Omit<AuthenticatePorts, 'tokens' | 'verified'> = {
     verifyPassword: (phc, password, { network, isThere }) => logins.run(network, () => verify(phc, password), isThere),
     digestPassword: (phc, password) => createHmac('sha256', passwordKey).update(`${phc} ${password}`).digest('base64'),
@@ -83,7 +85,7 @@ export async function openAuthentication(config: Config, { clock, path, write }:
   const authenticate = createAuthenticate(
     {
       ...ports,
-      tokens: createTokens({ key, clock, audience: 'parcel-relay' }),
+      tokens: createTokens({ keyring, clock, audience: 'parcel-relay' }),
       verified: createMemory<VerifiedToken>({ entriesMax: REMEMBERED.tokens }),
     },
     { ...options, tokenLifetimeMs: config.token.lifetimeMs, sessionMaxMs: null },
@@ -91,16 +93,16 @@ export async function openAuthentication(config: Config, { clock, path, write }:
   const sessions = createAuthenticate(
     {
       ...ports,
-      tokens: createTokens({ key, clock, audience: 'parcel-relay-portal' }),
+      tokens: createTokens({ keyring, clock, audience: 'parcel-relay-portal' }),
       verified: createMemory<VerifiedToken>({ entriesMax: REMEMBERED.sessions }),
     },
     { ...options, tokenLifetimeMs: SESSION.idleMs, sessionMaxMs: SESSION.maxMs },
   )
-  return { authenticate, sessions }
+  return { authenticate, sessions, keyring }
 }
 
 export function appsOf(config: Config) {
-  return config.apps.map((app) => ({ ...app, passwordHash: app.passwordHash.reveal() }))
+  return config.apps.map(({ passwordHash, ...app }) => ({ ...app, passwordHashes: passwordHash.map((hash) => hash.reveal()) }))
 }
 
 function someLanguages(config: Config): readonly [string, ...string[]] {

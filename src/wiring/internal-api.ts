@@ -7,6 +7,7 @@ import type { Authenticate } from '../flow/admin/authenticate.ts'
 import { createImportWatches } from '../flow/admin/import-watches.ts'
 import { createLiveLook } from '../flow/admin/live-look.ts'
 import { createManageInbox } from '../flow/admin/manage-inbox.ts'
+import type { ManageSecrets } from '../flow/admin/manage-secrets.ts'
 import type { ManageMoves } from '../flow/admin/moving/manage-moves.ts'
 import { createOperationQueries } from '../flow/admin/operation-queries.ts'
 import { createOverview } from '../flow/admin/overview.ts'
@@ -45,6 +46,7 @@ export interface InternalApiPorts {
   readonly commitSignal: CommitSignal
   readonly history: History
   readonly authenticate: Authenticate
+  readonly manageSecrets: ManageSecrets
   readonly underWay: PollsUnderWay
   readonly delivery: Delivery
   readonly reporting: ReturnType<typeof openReporting>
@@ -100,6 +102,7 @@ export function openInternalApi(config: Config, ports: InternalApiPorts) {
     }),
     manageJobs: delivery.manageJobs,
     moves: ports.moves,
+    manageSecrets: ports.manageSecrets,
     operations: createOperationQueries({ reads }),
     listReplicas: storage.replicas.list,
     manageParcels: createParcelCommands({ write, refresh: history.refresh, underWay, clock }),

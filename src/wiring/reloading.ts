@@ -2,9 +2,13 @@ import type { RemoteCarrier } from '../carrier/call/carrier-client.ts'
 import type { Config } from '../config/config.ts'
 import { needsRestart, reloadedSettings } from '../config/needs-restart.ts'
 import type { OperatorAction } from '../domain/admin/operator-action.ts'
+import { sealedTexts } from '../domain/delivery/endpoint-keys.ts'
 import type { Authenticate } from '../flow/admin/authenticate.ts'
 import type { Clock, Log } from '../flow/ports.ts'
+import type { ReadSide } from '../flow/read-side.ts'
 import type { WriteSide } from '../flow/write-side.ts'
+import { createVault } from '../ops/vault.ts'
+import type { AtRest } from './at-rest-keys.ts'
 import { renewAuthority } from './carrier.ts'
 import type { Certificates } from './certificates.ts'
 import type { Delivery } from './delivery/delivery.ts'
@@ -15,6 +19,8 @@ import { REPLICA } from './replicas.ts'
 import type { RunningRelay } from './running-relay.ts'
 
 export interface ReloadPorts {
+  readonly atRest: Pick<AtRest, 'keys' | 'keysOf' | 'replace'>
+  readonly reads: Pick<ReadSide, 'listEndpoints'>
   readonly delivery: Pick<Delivery, 'reload'>
   readonly authenticate: Pick<Authenticate, 'replaceApps'>
   readonly sessions: Pick<Authenticate, 'replaceApps'>
@@ -34,6 +40,8 @@ export interface ReloadPorts {
 
 /** The least that is told of a file with very many problems. */
 const PROBLEMS_TOLD = 20
+/** How many endpoints a message names. */
+const NAMED_MAX = 10
 
 /** What `RunningRelay` does about reloads. */
 export function createReload(config: Config, ports: ReloadPorts): Pick<RunningRelay, 'reload' | 'reloadFailed'> {
@@ -49,6 +57,7 @@ export function createReload(config: Config, ports: ReloadPorts): Pick<RunningRe
       // First: what ends access waits for no store.
       replaceApps(next)
       try {
+        await refuseLosingKeys(next, ports)
         await delivery.reload(next)
         await ports.write.adjustHistory({ historyRetentionMs: next.retention.historyMs })
       } catch (error) {
@@ -57,6 +66,7 @@ export function createReload(config: Config, ports: ReloadPorts): Pick<RunningRe
       }
       const changed = reloadedSettings(current, next)
       const hasNewPassword = next.upstream.password.reveal() !== current.upstream.password.reveal()
+      ports.atRest.replace(next)
       current = next
       applied(next)
       // In the background: whether the carrier takes it shows in its state.
@@ -76,6 +86,23 @@ export function createReload(config: Config, ports: ReloadPorts): Pick<RunningRe
       ports.wakeDispatcher()
     },
   }
+}
+
+/** Throws if keys of endpoints that can be opened now could not be opened with the at-rest keys of this config. */
+async function refuseLosingKeys(next: Config, { atRest, reads }: ReloadPorts): Promise<void> {
+  const [before, after] = [createVault(atRest.keys), createVault(atRest.keysOf(next))]
+  const lost: string[] = []
+  for (const { endpoint, keys } of await reads.listEndpoints()) {
+    for (const sealed of keys === null ? [] : sealedTexts(keys)) {
+      const isLost = (await after.open(sealed, endpoint.id)) === null && (await before.open(sealed, endpoint.id)) !== null
+      if (isLost && !lost.includes(endpoint.name)) lost.push(endpoint.name)
+    }
+  }
+  if (lost.length === 0) return
+  const named = `${lost.slice(0, NAMED_MAX).join(', ')}${lost.length > NAMED_MAX ? ` and ${lost.length - NAMED_MAX} more` : ''}`
+  throw new Error(
+    `secrets.atRestKeys: no key opens the keys of these endpoints any more: ${named}. Keep the key that encrypts them until "parcel-relay secrets reseal" has run`,
+  )
 }
 
 interface Reloaded {

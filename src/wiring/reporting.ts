@@ -4,6 +4,8 @@ import { createReadiness } from '../flow/admin/readiness.ts'
 import type { Tallies } from '../flow/admin/tallies.ts'
 import { readEndpointGauges } from '../flow/delivery/endpoint-gauges.ts'
 import type { EndpointKeys } from '../flow/delivery/endpoint-keys.ts'
+import { countSealed } from '../flow/delivery/reseal-endpoints.ts'
+import type { Vault } from '../flow/delivery/vault.ts'
 import { createFailureLog } from '../flow/failure-log.ts'
 import { createExpiredPushWarning } from '../flow/ingest/expired-pushes.ts'
 import { createPushLog } from '../flow/ingest/push-log.ts'
@@ -24,13 +26,25 @@ export interface ReportingPorts {
   readonly pushes: PushHealthMonitor
   readonly endpointKeys: Pick<EndpointKeys, 'lost'>
   readonly certificates: Pick<Certificates, 'gauges'>
+  readonly vault: Pick<Vault, 'isCurrent'>
   readonly tallies: Tallies
   readonly digest: LogDigest
   readonly log: Log
 }
 
 /** Assembles what operators see: metrics, readiness, and log lines about pushes and commits. */
-export function openReporting({ storage, recording, carrier, pushes, endpointKeys, certificates, tallies, digest, log }: ReportingPorts) {
+export function openReporting({
+  storage,
+  recording,
+  carrier,
+  pushes,
+  endpointKeys,
+  certificates,
+  vault,
+  tallies,
+  digest,
+  log,
+}: ReportingPorts) {
   const { clock, reads, receiver, disk, replicas } = storage
   const { recorder, commitSignal } = recording
   const failures = createFailureLog({ log, clock })
@@ -48,6 +62,7 @@ export function openReporting({ storage, recording, carrier, pushes, endpointKey
     }),
     endpoints: () => readEndpointGauges({ reads, clock }, ENDPOINT_LABELS),
     certificates: certificates.gauges,
+    secrets: () => countSealed({ vault, reads }),
     replicas: async () => ({ all: await replicas.list(), id: replicas.id() }),
   })
   const meter = tallies.over(metrics.meter)

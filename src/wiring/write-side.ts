@@ -7,6 +7,7 @@ import { nextPoll } from '../domain/polling/cadence.ts'
 import { createJobs } from '../flow/admin/jobs.tx.ts'
 import { createReprocess, createReprocessBatches } from '../flow/admin/reprocess.tx.ts'
 import { createTellOperators } from '../flow/admin/tell-operators.tx.ts'
+import { createTokenKeys } from '../flow/admin/token-keys.tx.ts'
 import { createDispatchRound, type DispatchRoundOptions } from '../flow/delivery/dispatching/settle.tx.ts'
 import { createReplayFeed } from '../flow/delivery/replay-feed.tx.ts'
 import { createRetryNow } from '../flow/delivery/retry-now.tx.ts'
@@ -26,7 +27,6 @@ import type { WriteStore } from '../flow/write-store.ts'
 import type { Engine, OpenWriteStore } from '../store/contract.ts'
 import { sqlite } from '../store/sqlite/engine.ts'
 
-const TOKEN_KEY = 'token-key'
 const RELAY_ID = 'relay-id'
 const TOKEN_KEY_BYTES = 32
 const RELAY_ID_BYTES = 6
@@ -139,7 +139,7 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
     planPoll: async (facts) => nextPoll(facts, model.current(), recordRules.cadence),
     pushChannel: async () => checkpoint.view(model.learnt()),
     checkpointModel: () => checkpoint.keep(model.learnt()),
-    tokenKey: () => secretOf(store, TOKEN_KEY, TOKEN_KEY_BYTES),
+    ...createTokenKeys(store, () => randomBytes(TOKEN_KEY_BYTES)),
     relayId: async () => Buffer.from(await secretOf(store, RELAY_ID, RELAY_ID_BYTES)).toString('hex'),
     async close() {
       model.settle()

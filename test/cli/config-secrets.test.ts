@@ -3,7 +3,7 @@ import { inspect } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { ConfigError } from '../../src/config/config.ts'
 import { createSecret } from '../../src/config/secret.ts'
-import { CANARY, fileOf, headlinesOf, load, minimal, problemsOf, withLines } from './config-cases.ts'
+import { CANARY, fileOf, HASH, headlinesOf, load, minimal, problemsOf, withLines } from './config-cases.ts'
 
 const withKey = (written: string) => minimal.replace(`sharedKeys: [${CANARY}]`, `sharedKeys: [${written}]`)
 const KEY = 'a-shared-key-of-some-length'
@@ -84,6 +84,16 @@ describe('values', () => {
     expect(config.webhook.sharedKeys[0]?.reveal()).toBe(key)
     expect(config.warnings).toEqual(expected === null ? [] : [expect.stringMatching(expected)])
     expect(config.warnings.join()).not.toContain(key)
+  })
+
+  test('takes one password hash or two, and names the one that is wrong', () => {
+    const hashesOf = (written: string) =>
+      load(withLines(`apps: [{ username: a, passwordHash: ${written}, scopes: [status] }]`)).apps[0]?.passwordHash
+    expect([hashesOf(`"${HASH}"`)?.length, hashesOf(`["${HASH}", "${HASH}"]`)?.length]).toEqual([1, 2])
+    const linesOf = (written: string) => headlinesOf(withLines(`apps: [{ username: a, passwordHash: ${written}, scopes: [status] }]`))
+    expect(linesOf(`["${HASH}", "$2b$10$abc"]`)).toEqual([expect.stringMatching(/apps\[0\]\.passwordHash\[1\]: must be an argon2id hash/)])
+    expect(linesOf('[]')).toEqual([expect.stringMatching(/apps\[0\]\.passwordHash: must be a list of one or two/)])
+    expect(linesOf('7')).toEqual([expect.stringMatching(/apps\[0\]\.passwordHash: must be \{ env: NAME \}/)])
   })
 
   test('refuses a password hash of another kind and an at-rest key of another length', () => {

@@ -33,6 +33,8 @@ export type ActionName =
   | 'parcels.watched'
   | 'job.cancelled'
   | 'store.move_started'
+  | 'secrets.resealed'
+  | 'secrets.token_key_replaced'
   | 'config.reloaded'
 
 /** An order that was carried out, as the audit trail keeps it: who, when, what, and details without secrets. */

@@ -21,6 +21,8 @@ export interface Replica {
   readonly version: string
   /** Replicas with equal settings have equal fingerprints; where they listen and how they log does not count. */
   readonly configFingerprint: string
+  /** The names of its at-rest keys; empty: it has a key file. */
+  readonly atRestKeys: readonly string[]
   readonly startedAtMs: number
   readonly lastSeenAtMs: number
   readonly roles: readonly Role[]

@@ -67,6 +67,22 @@ export function keysAfterUse(keys: SealedKeys, used: string): SealedKeys {
   return keys.next?.sealed === used ? onlyNext(keys.next) : keys
 }
 
+/** Every sealed key among these, by whatever it is kept for. */
+export function sealedTexts({ current, next, previous }: SealedKeys): readonly string[] {
+  return [current, next?.sealed, previous?.sealed].filter((text) => text !== undefined)
+}
+
+/** The keys with each sealed text that has a replacement replaced; the keys inside stay the same. */
+export function resealKeys({ current, next, previous, ...since }: SealedKeys, replacements: ReadonlyMap<string, string>): SealedKeys {
+  const renewed = (text: string) => replacements.get(text) ?? text
+  return {
+    ...since,
+    current: renewed(current),
+    next: next === null ? null : { ...next, sealed: renewed(next.sealed) },
+    previous: previous === null ? null : { ...previous, sealed: renewed(previous.sealed) },
+  }
+}
+
 /** Endpoints whose key cannot be decrypted: nothing is sent to them until it can. */
 export interface LostKeys {
   /** The file or setting to restore. */

@@ -8,8 +8,8 @@ export type Scope = 'status' | 'admin'
 /** An internal app or an operator, as configured. */
 export interface App {
   readonly username: string
-  /** An argon2 hash as a PHC string. */
-  readonly passwordHash: string
+  /** Argon2 hashes as PHC strings: one, or two while the password is replaced. */
+  readonly passwordHashes: readonly string[]
   readonly scopes: readonly Scope[]
 }
 
@@ -26,6 +26,8 @@ interface TokenClaims {
 export interface VerifiedToken extends TokenClaims {
   readonly issuedAtMs: number
   readonly expiresAtMs: number
+  /** The name of the key that signed it. */
+  readonly keyName: string
 }
 
 /** Signs and verifies tokens. */
@@ -33,6 +35,8 @@ export interface Tokens {
   sign(claims: TokenClaims, lifetimeMs: number): Promise<string>
   /** Null: it is no valid token of this relay. Never throws because of what a token contains. */
   verify(token: string): Promise<VerifiedToken | null>
+  /** Whether the key that signed a token still verifies tokens. */
+  trusts(token: VerifiedToken): boolean
 }
 
 export interface AuthenticatePorts {
@@ -131,21 +135,22 @@ export function createAuthenticate(
   let known = enroll(options.apps)
   const held = new Set<Holding>()
 
+  const isValid = (claims: VerifiedToken) => isValidAt(claims, clock.now()) && tokens.trusts(claims)
   const remembered = (token: string): VerifiedToken | null => {
     const claims = verified.get(token)
-    return claims !== undefined && isValidAt(claims, clock.now()) ? claims : null
+    return claims !== undefined && isValid(claims) ? claims : null
   }
   const verifyToken = async (token: string): Promise<VerifiedToken | null> => {
     const before = remembered(token)
     if (before !== null) return before
     const claims = await tokens.verify(token)
-    if (claims === null || !isValidAt(claims, clock.now())) return null
+    if (claims === null || !isValid(claims)) return null
     verified.set(token, claims)
     return claims
   }
   const appOf = (claims: VerifiedToken | null): App | null => {
-    const enrolled = claims === null ? undefined : known.get(claims.username)
-    return enrolled !== undefined && enrolled.fingerprint === claims?.fingerprint ? enrolled.app : null
+    const app = claims === null ? undefined : known.apps.get(claims.username)
+    return app !== undefined && claims !== null && known.fingerprintsOf(app).includes(claims.fingerprint) ? app : null
   }
 
   const endUnless = (isAllowed: (holding: Holding) => boolean): void => {
@@ -156,24 +161,32 @@ export function createAuthenticate(
     }
   }
 
-  const checkPassword = async ({ username, password }: Credentials, visitor: Visitor): Promise<Enrolled> => {
-    const enrolled = known.get(username)
-    const hash = enrolled?.app.passwordHash ?? options.dummyHash
-    const given = digestPassword(hash, password)
+  /** Every refusal costs as many verifications, so that it does not show which users there are, nor whose password is being replaced. */
+  const verifyAny = async (hashes: readonly string[], password: string, visitor: Visitor): Promise<string | null> => {
+    const decoys = Array.from({ length: Math.max(1, known.hashesMax) - hashes.length }, () => options.dummyHash)
+    for (const hash of [...hashes, ...decoys]) if ((await verifyPassword(hash, password, visitor)) && hashes.includes(hash)) return hash
+    return null
+  }
+
+  const checkPassword = async ({ username, password }: Credentials, visitor: Visitor): Promise<Login> => {
+    const app = known.apps.get(username)
+    const hashes = app?.passwordHashes ?? []
     const here = `${visitor.network} ${username}`
-    const wasRight = (place: string) => enrolled !== undefined && rightPasswords.get(place) === given
-    if (enrolled !== undefined && wasRight(here)) return enrolled
+    const rightBefore = (key: string) => hashes.find((hash) => rightPasswords.get(key) === digestPassword(hash, password)) ?? null
+    const knownHere = rightBefore(here)
+    if (app !== undefined && knownHere !== null) return { app, hash: knownHere }
     const forgive = await visitor.admit()
-    const isRight = wasRight(username) || (await verifyPassword(hash, password, visitor))
-    if (enrolled === undefined || !isRight) throw new AppError('unauthorized', 'The username or the password is wrong.')
-    for (const place of [here, username]) rightPasswords.set(place, given)
+    const hash = rightBefore(username) ?? (await verifyAny(hashes, password, visitor))
+    if (app === undefined || hash === null) throw new AppError('unauthorized', 'The username or the password is wrong.')
+    for (const key of [here, username]) rightPasswords.set(key, digestPassword(hash, password))
     await forgive()
-    return enrolled
+    return { app, hash }
   }
 
   return {
     async issueToken(credentials, visitor) {
-      const { app, fingerprint } = await checkPassword(credentials, visitor)
+      const { app, hash } = await checkPassword(credentials, visitor)
+      const fingerprint = digest(hash)
       const loggedInAtMs = options.sessionMaxMs === null ? null : clock.now()
       return tokens.sign({ username: app.username, fingerprint, loggedInAtMs }, options.tokenLifetimeMs)
     },
@@ -207,7 +220,7 @@ export function createAuthenticate(
       held.add(holding)
       return () => void held.delete(holding)
     },
-    endExpired: () => endUnless(({ claims }) => isValidAt(claims, clock.now())),
+    endExpired: () => endUnless(({ claims }) => isValid(claims)),
     replaceApps(apps) {
       known = enroll(apps)
       endUnless(({ claims, scope }) => appOf(claims)?.scopes.includes(scope) === true)
@@ -215,11 +228,24 @@ export function createAuthenticate(
   }
 }
 
-interface Enrolled {
+interface Login {
   readonly app: App
-  readonly fingerprint: string
+  /** The one of its hashes that the password matches. */
+  readonly hash: string
 }
 
-function enroll(apps: readonly App[]): ReadonlyMap<string, Enrolled> {
-  return new Map(apps.map((app) => [app.username, { app, fingerprint: digest(app.passwordHash) }]))
+interface EnrolledApps {
+  readonly apps: ReadonlyMap<string, App>
+  /** The most hashes that one app has. */
+  readonly hashesMax: number
+  readonly fingerprintsOf: (app: App) => readonly string[]
+}
+
+function enroll(apps: readonly App[]): EnrolledApps {
+  const fingerprints = new Map(apps.map((app) => [app, app.passwordHashes.map(digest)]))
+  return {
+    apps: new Map(apps.map((app) => [app.username, app])),
+    hashesMax: Math.max(0, ...apps.map(({ passwordHashes }) => passwordHashes.length)),
+    fingerprintsOf: (app) => fingerprints.get(app) ?? [],
+  }
 }

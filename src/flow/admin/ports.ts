@@ -3,14 +3,17 @@ import type { ActionQuery, Audited, KeptAction, OperatorAction } from '../../dom
 import type { InspectedParcel, ParcelPage, ParcelQuery, StoreCounts } from '../../domain/admin/parcel-list.ts'
 import type { Assignment, Replica, Role, RoleChange } from '../../domain/admin/replica.ts'
 import type { Tally, TallyAddition, TallyFlush, TallySpan } from '../../domain/admin/tally.ts'
+import type { TokenKeyRotation, TokenKeys } from '../../domain/admin/token-keys.ts'
 import type { QuarantineCount, Trouble, TroubleBegun, TroubleEnded } from '../../domain/admin/trouble.ts'
 import type { OperatorEvent, OperatorEventQuery, ToldEvent } from '../../domain/delivery/operator-event.ts'
 import type { BatchReport } from '../../domain/history/recording.ts'
 
 /** The verbs of admin that write; see `WriteSide`. Times are epoch milliseconds. */
 export interface AdminWrites {
-  /** The secret that signs the relay's tokens, created on first use and then kept. */
-  tokenKey(): Promise<Uint8Array>
+  /** The keys that sign the relay's tokens; the first is made on first use. */
+  tokenKeys(): Promise<TokenKeys>
+  /** Replaces the key that signs tokens, and returns the keys as they are then. */
+  rotateTokenKeys(request: TokenKeyRotation & Audited): Promise<TokenKeys>
   /** Queues a job; null: too many have not ended. */
   startJob(request: Audited & { readonly task: JobTask; readonly by: string; readonly nowMs: number }): Promise<Job | null>
   /** Does a batch of the oldest unended job; `isDone`: none is left. Progress is in the store, so a restart continues there. */
@@ -172,7 +175,7 @@ export interface ReplicaTable {
   look(): Promise<Watermarks>
   /** Declares dead who is no longer seen, and changes the roles of a replica while nobody else changes any. Resolves with those it then holds. */
   changeRoles(id: number, decide: (assignment: Assignment) => RoleChange): Promise<readonly Role[]>
-  /** Resolves with when the config took effect; null: the replica was declared dead. */
+  /** Rejects as `register` does. Resolves with when the config took effect; null: the replica was declared dead. */
   configure(id: number, config: ReplicaConfig): Promise<number | null>
   list(): Promise<readonly Replica[]>
   /** Removes a replica that stops; its roles fall free. */

@@ -1,7 +1,7 @@
 import type { Audited } from '../../domain/admin/operator-action.ts'
 import { changeEndpoint } from '../../domain/delivery/endpoint.ts'
 import { newHealth, resetHealth } from '../../domain/delivery/endpoint-health.ts'
-import { endOverlap, onlyKey, rotateKeys, type SealedKeys } from '../../domain/delivery/endpoint-keys.ts'
+import { endOverlap, onlyKey, resealKeys, rotateKeys, type SealedKeys, sealedTexts } from '../../domain/delivery/endpoint-keys.ts'
 import {
   type EndpointChangeRequest,
   type EndpointEdit,
@@ -15,7 +15,7 @@ import type { WriteSide } from '../write-side.ts'
 import type { WriteStore, WriteTx } from '../write-store.ts'
 import { firstUnqueuedSequence, startPosition } from './start-position.tx.ts'
 
-export type EditEndpoints = Pick<WriteSide, 'reserveEndpoint' | 'addEndpoint' | 'changeEndpoint' | 'removeEndpoint'>
+export type EditEndpoints = Pick<WriteSide, 'reserveEndpoint' | 'addEndpoint' | 'changeEndpoint' | 'resealEndpoint' | 'removeEndpoint'>
 
 /** The verbs behind the API that add, change and remove endpoints (DOMAIN 7.4). */
 export function createEditEndpoints(store: WriteStore): EditEndpoints {
@@ -60,6 +60,14 @@ export function createEditEndpoints(store: WriteStore): EditEndpoints {
         await tx.saveEndpoint(after)
         audit(tx, request)
         return { kind: 'done', state: after }
+      }),
+
+    resealEndpoint: ({ id, replacements }) =>
+      edit(async (tx) => {
+        const state = await find(tx, id)
+        if (state === undefined || state.keys === null || !sealedTexts(state.keys).some((text) => replacements.has(text))) return false
+        await tx.saveEndpoint({ ...state, keys: resealKeys(state.keys, replacements) })
+        return true
       }),
 
     removeEndpoint: ({ id, nowMs, ...order }) =>

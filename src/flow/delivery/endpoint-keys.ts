@@ -13,7 +13,7 @@ export interface EndpointKeysPorts {
 
 export interface EndpointKeysOptions {
   /** The file with the key that encrypts the keys of endpoints; null: the config gives that key. */
-  readonly keyFile: string | null
+  readonly keyFile: () => string | null
 }
 
 /** Guards the key that encrypts the keys of endpoints, which are worthless without it. */
@@ -32,24 +32,24 @@ export interface EndpointKeys {
 const RETRY_AFTER_MS = 60_000
 
 export function createEndpointKeys({ vault, reads, log }: EndpointKeysPorts, { keyFile }: EndpointKeysOptions): EndpointKeys {
-  const where = keyFile ?? 'secrets.atRestKeys'
+  const where = () => keyFile() ?? 'secrets.atRestKeys'
   let reported: LostKeys | null = null
 
   async function findLost(): Promise<{ readonly sealed: number; readonly lost: LostKeys | null }> {
     const sealed = (await reads.listEndpoints()).filter(isSealed)
     const opened = await Promise.all(sealed.map(({ endpoint, keys }) => vault.open(keys.current, endpoint.id)))
     const endpoints = opened.filter((key) => key === null).length
-    return { sealed: sealed.length, lost: endpoints === 0 ? null : { where, endpoints } }
+    return { sealed: sealed.length, lost: endpoints === 0 ? null : { where: where(), endpoints } }
   }
 
   async function seal(key: string, endpointId: string): Promise<string> {
-    if (keyFile === null) return await vault.seal(key, endpointId)
+    if (keyFile() === null) return await vault.seal(key, endpointId)
     const { sealed, lost } = await findLost()
-    if (sealed > 0 && lost?.endpoints === sealed) throw unusable(where)
+    if (sealed > 0 && lost?.endpoints === sealed) throw unusable(where())
     try {
       return await vault.seal(key, endpointId)
     } catch (cause) {
-      throw unusable(where, cause)
+      throw unusable(where(), cause)
     }
   }
 
@@ -58,14 +58,14 @@ export function createEndpointKeys({ vault, reads, log }: EndpointKeysPorts, { k
     if (lost !== null && reported === null)
       log.error(
         { ...lost },
-        `the keys of endpoints cannot be opened: nothing is sent to these endpoints, and everything for them waits. Restore ${where} as it was`,
+        `the keys of endpoints cannot be opened: nothing is sent to these endpoints, and everything for them waits. Restore ${lost.where} as it was`,
       )
     if (lost === null && reported !== null) log.info({}, 'the keys of endpoints can be opened again')
     reported = lost
     return lost
   }
 
-  return { vault: { open: vault.open, seal }, check, lost: async () => (reported === null ? null : await check()) }
+  return { vault: { ...vault, seal }, check, lost: async () => (reported === null ? null : await check()) }
 }
 
 function isSealed(state: EndpointState): state is EndpointState & { readonly keys: NonNullable<EndpointState['keys']> } {

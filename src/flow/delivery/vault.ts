@@ -3,4 +3,6 @@ export interface Vault {
   seal(key: string, endpointId: string): Promise<string>
   /** Decrypts a key. Null: it was sealed for another endpoint, or the master key is lost. */
   open(sealed: string, endpointId: string): Promise<string | null>
+  /** Whether it was sealed with the master key that seals now. */
+  isCurrent(sealed: string): boolean
 }

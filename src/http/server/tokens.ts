@@ -1,25 +1,27 @@
-import { jwtVerify, SignJWT } from 'jose'
+import { decodeProtectedHeader, jwtVerify, SignJWT } from 'jose'
 import type { Tokens } from '../../flow/admin/authenticate.ts'
+import type { TokenKeyring } from '../../flow/admin/token-keyring.ts'
 import type { Clock } from '../../flow/ports.ts'
 
 const ALGORITHM = 'HS256'
 const ISSUER = 'parcel-relay'
 
 export interface TokensOptions {
-  /** The relay's own signing key, at least 32 bytes. */
-  readonly key: Uint8Array
+  /** The relay's own signing keys, at least 32 bytes each. */
+  readonly keyring: Pick<TokenKeyring, 'current' | 'find' | 'seek'>
   readonly clock: Pick<Clock, 'now'>
   /** Keeps the two kinds of token apart: a bearer token cannot serve as a session, nor a session as a bearer token. */
   readonly audience: 'parcel-relay' | 'parcel-relay-portal'
 }
 
 /** The relay's tokens as JWTs. Algorithm, issuer, audience and type are fixed, so that a token cannot choose how it is checked. */
-export function createTokens({ key, clock, audience }: TokensOptions): Tokens {
+export function createTokens({ keyring, clock, audience }: TokensOptions): Tokens {
   return {
     sign: ({ username, fingerprint, loggedInAtMs }, lifetimeMs) => {
       const nowS = Math.floor(clock.now() / 1000)
+      const { name, key } = keyring.current()
       return new SignJWT(loggedInAtMs === null ? { fingerprint } : { fingerprint, auth_time: loggedInAtMs / 1000 })
-        .setProtectedHeader({ alg: ALGORITHM, typ: 'JWT' })
+        .setProtectedHeader({ alg: ALGORITHM, typ: 'JWT', kid: name })
         .setIssuer(ISSUER)
         .setAudience(audience)
         .setSubject(username)
@@ -28,8 +30,11 @@ export function createTokens({ key, clock, audience }: TokensOptions): Tokens {
         .sign(key)
     },
     async verify(token) {
+      const name = keyNameIn(token)
+      const found = name === null ? null : await keyring.seek(name)
+      if (found === null) return null
       try {
-        const { payload } = await jwtVerify(token, key, {
+        const { payload } = await jwtVerify(token, found.key, {
           algorithms: [ALGORITHM],
           issuer: ISSUER,
           audience,
@@ -40,10 +45,20 @@ export function createTokens({ key, clock, audience }: TokensOptions): Tokens {
         const { sub, exp, iat, fingerprint, auth_time: loggedInAtS } = payload
         if (sub === undefined || exp === undefined || iat === undefined || typeof fingerprint !== 'string') return null
         const loggedInAtMs = typeof loggedInAtS === 'number' ? loggedInAtS * 1000 : null
-        return { username: sub, fingerprint, loggedInAtMs, issuedAtMs: iat * 1000, expiresAtMs: exp * 1000 }
+        return { username: sub, fingerprint, loggedInAtMs, issuedAtMs: iat * 1000, expiresAtMs: exp * 1000, keyName: found.name }
       } catch {
         return null
       }
     },
+    trusts: ({ keyName }) => keyring.find(keyName) !== null,
+  }
+}
+
+/** The name of the key that a token says it was signed with. Null: it says none. */
+function keyNameIn(token: string): string | null {
+  try {
+    return decodeProtectedHeader(token).kid ?? null
+  } catch {
+    return null
   }
 }

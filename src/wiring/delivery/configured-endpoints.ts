@@ -59,8 +59,12 @@ export async function openConfiguredEndpoints(config: Config, ports: ConfiguredE
       current = next
       routes = new Map([...routes, ...nextRoutes])
       try {
-        // Both, until the new ones are stored: what nobody names any more is removed, here or by the janitor.
-        await replicas.configure({ ...known, endpoints: [...new Set([...known.endpoints, ...wanted.endpoints])] })
+        // The new keys at once, because another replica may make this fail. Both, until the new ones are stored: what nobody names any more is removed, here or by the janitor.
+        await replicas.configure({
+          ...known,
+          atRestKeys: wanted.atRestKeys,
+          endpoints: [...new Set([...known.endpoints, ...wanted.endpoints])],
+        })
         await sync(next)
         await replicas.configure(wanted)
         // Endpoints that only this config named are paused from now on.

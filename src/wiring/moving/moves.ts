@@ -22,7 +22,9 @@ export interface MovesPorts {
   readonly storage: Pick<Storage, 'reads' | 'write' | 'replicas' | 'disk'>
   readonly endpointKeys: Pick<EndpointKeys, 'check'>
   /** The name of the file with the at-rest key; null: the config names the keys. */
-  readonly keyFile: string | null
+  readonly keyFile: () => string | null
+  /** The settings in effect. */
+  readonly settings: () => Config
   readonly handOver: ManageMovesPorts['handOver']
   readonly log: Log
   readonly closing: Closing
@@ -40,17 +42,18 @@ function placeIn(text: string): StorePlace {
 }
 
 /** Moves of the store to another place. */
-export function openMoves(config: Config, { storage, endpointKeys, keyFile, handOver, log, closing }: MovesPorts): Moves {
+export function openMoves(config: Config, { storage, endpointKeys, keyFile, settings, handOver, log, closing }: MovesPorts): Moves {
   const { reads, write, replicas } = storage
 
   /** The keys of endpoints travel as they are, so the relay must be able to open them over there. */
   async function refuseLostKeys(toDatabase: boolean): Promise<void> {
     const isSealing = (await reads.listEndpoints()).some(({ keys }) => keys !== null)
-    if (keyFile !== null && (toDatabase || isSealing)) {
+    const file = keyFile()
+    if (file !== null && (toDatabase || isSealing)) {
       const why = toDatabase ? 'PostgreSQL needs secrets.atRestKeys' : 'the keys of endpoints are encrypted with a key beside the store'
       throw new AppError(
         'not_movable',
-        `${why}. First write secrets: { atRestKeys: [{ file: PATH }] } with the path of ${keyFile}, or of a new key if there is no such file, and restart.`,
+        `${why}. First write secrets: { atRestKeys: [{ file: PATH }] } with the path of ${file}, or of a new key if there is no such file, and reload.`,
       )
     }
     const lost = await endpointKeys.check()
@@ -71,7 +74,7 @@ export function openMoves(config: Config, { storage, endpointKeys, keyFile, hand
       throw new AppError('not_movable', cause instanceof Error ? cause.message : 'The new place does not open.', { cause })
     })
     const known = { from: placeOf(config), to, moveId: randomUUID(), atMs: systemClock.now(), replicaId: replicas.id() }
-    return await hostMover({ ...known, address: (await encodeMoveAddress(config, to)) ?? '' }, { check: () => refuse(to), signal })
+    return await hostMover({ ...known, address: (await encodeMoveAddress(settings(), to)) ?? '' }, { check: () => refuse(to), signal })
   }
 
   const manage = createManageMoves({

@@ -2,18 +2,19 @@ import { describe, expect, test } from 'vitest'
 import { AppError } from '../../../src/domain/errors.ts'
 import { type App, createAuthenticate, type VerifiedToken, type Visitor } from '../../../src/flow/admin/authenticate.ts'
 import { createTokens } from '../../../src/http/server/tokens.ts'
+import { keyringOf } from '../../support/network/token-keyring.ts'
 
-const shop: App = { username: 'shop', passwordHash: 'hash of secret', scopes: ['status'] }
-const admin: App = { username: 'admin', passwordHash: 'hash of root', scopes: ['status', 'admin'] }
+const shop: App = { username: 'shop', passwordHashes: ['hash of secret'], scopes: ['status'] }
+const admin: App = { username: 'admin', passwordHashes: ['hash of root'], scopes: ['status', 'admin'] }
 
 function createWorld() {
   const world = { nowMs: 1_700_000_000_000, verifications: 0, hashes: [] as string[] }
   const clock = { now: () => world.nowMs, monotonic: () => 0 }
-  const tokens = createTokens({ key: Buffer.alloc(32, 7), clock, audience: 'parcel-relay' })
+  const tokens = createTokens({ keyring: keyringOf(Buffer.alloc(32, 7)), clock, audience: 'parcel-relay' })
   const authenticate = createAuthenticate(
     {
       tokens: {
-        sign: (claims, lifetimeMs) => tokens.sign(claims, lifetimeMs),
+        ...tokens,
         verify: (token) => {
           world.verifications += 1
           return tokens.verify(token)
@@ -77,7 +78,7 @@ test('I17: a password that was right from there is neither counted, refused nor 
 test('R3: a password that was right before is verified again once the app has another', async () => {
   const world = createWorld()
   await world.authenticate.issueToken({ username: 'shop', password: 'secret' }, somebody)
-  world.authenticate.replaceApps([{ ...shop, passwordHash: 'hash of other' }])
+  world.authenticate.replaceApps([{ ...shop, passwordHashes: ['hash of other'] }])
   await expect(world.authenticate.issueToken({ username: 'shop', password: 'secret' }, somebody)).rejects.toEqual(unauthorized)
   world.authenticate.replaceApps([])
   await expect(world.authenticate.issueToken({ username: 'shop', password: 'secret' }, somebody)).rejects.toEqual(unauthorized)
@@ -98,7 +99,7 @@ test('R3: removing an app, or changing its password, revokes its tokens at once'
   const root = await authenticate.issueToken({ username: 'admin', password: 'root' }, somebody)
   await authenticate.authorize(token, 'status')
   await authenticate.authorize(root, 'admin')
-  authenticate.replaceApps([{ ...shop, passwordHash: 'hash of other' }])
+  authenticate.replaceApps([{ ...shop, passwordHashes: ['hash of other'] }])
   await expect(authenticate.authorize(token, 'status')).rejects.toEqual(unauthorized)
   await expect(authenticate.authorize(root, 'status')).rejects.toEqual(unauthorized)
   authenticate.replaceApps([shop, { ...admin, scopes: ['status'] }])
@@ -113,7 +114,7 @@ test('R3: a token is recognized only after its signature was checked, while it i
   expect(authenticate.recognize(token, 'status')).toBeNull()
   await authenticate.authorize(token, 'status')
   expect([authenticate.recognize(token, 'status'), authenticate.recognize(token, 'admin')]).toEqual([shop, null])
-  authenticate.replaceApps([{ ...shop, passwordHash: 'hash of other' }])
+  authenticate.replaceApps([{ ...shop, passwordHashes: ['hash of other'] }])
   expect(authenticate.recognize(token, 'status')).toBeNull()
   authenticate.replaceApps([shop])
   world.nowMs += 3_600_001
@@ -131,7 +132,7 @@ describe('R3: what is held by a token', () => {
 
   test.each([
     ['the app is removed', [shop], ['status', 'admin']],
-    ['its password is changed', [shop, { ...admin, passwordHash: 'hash of other' }], ['status', 'admin']],
+    ['its password is changed', [shop, { ...admin, passwordHashes: ['hash of other'] }], ['status', 'admin']],
     ['it loses that scope', [shop, { ...admin, scopes: ['status'] as const }], ['admin']],
     ['another app is removed', [admin], []],
   ])('ends when %s, and not before', async (_when, apps, seen) => {

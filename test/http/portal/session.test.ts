@@ -9,7 +9,7 @@ afterEach(closeOpened)
 async function start(): Promise<string> {
   const sessions = createSessions({
     authenticate: {
-      continueSession: async () => ({ app: { username: 'anna', passwordHash: '', scopes: ['status'] }, renewed: 'renewed' }),
+      continueSession: async () => ({ app: { username: 'anna', passwordHashes: [''], scopes: ['status'] }, renewed: 'renewed' }),
       issueToken: async () => '',
       hold: async () => () => undefined,
     },

@@ -9,13 +9,14 @@ import { createCountFailure, createVisitorOf } from '../../../src/http/server/fa
 import { createInternalListener, type InternalOptions } from '../../../src/http/server/internal.ts'
 import { createPerMinute } from '../../../src/http/server/per-minute.ts'
 import { createTokens } from '../../../src/http/server/tokens.ts'
+import { keyringOf } from '../../support/network/token-keyring.ts'
 import { noPortal } from '../../support/relay/no-portal.ts'
 import { createLogBook, raw, start, systemClock } from '../harness.ts'
 
 const APPS: readonly App[] = [
-  { username: 'shop', passwordHash: 'hash of secret', scopes: ['status'] },
-  { username: 'guest', passwordHash: 'hash of guest', scopes: [] },
-  { username: 'keeper', passwordHash: 'hash of keys', scopes: ['status', 'admin'] },
+  { username: 'shop', passwordHashes: ['hash of secret'], scopes: ['status'] },
+  { username: 'guest', passwordHashes: ['hash of guest'], scopes: [] },
+  { username: 'keeper', passwordHashes: ['hash of keys'], scopes: ['status', 'admin'] },
 ]
 const signingKey = Buffer.alloc(32, 9)
 const answer: Served = {
@@ -56,7 +57,7 @@ async function startInternal(world: World = {}) {
   const book = createLogBook()
   const authenticate = createAuthenticate(
     {
-      tokens: createTokens({ key: signingKey, clock: systemClock, audience: 'parcel-relay' }),
+      tokens: createTokens({ keyring: keyringOf(signingKey), clock: systemClock, audience: 'parcel-relay' }),
       verifyPassword: async (hash, password) => {
         looked.push(password)
         return hash === `hash of ${password}`
@@ -101,6 +102,7 @@ async function startInternal(world: World = {}) {
     countFailure: createCountFailure(createPerMinute(world.failuresPerMinute ?? 100_000), addressOf),
     manageJobs: { list: notAsked, find: notAsked, cancel: notAsked },
     moves: { start: notAsked, progressOf: () => null },
+    manageSecrets: { count: notAsked, reseal: notAsked, rotateTokens: notAsked },
     portal: noPortal,
     listReplicas: notAsked,
     readiness: world.readiness ?? (async () => ({ ready: true, reasons: [] })),
@@ -315,7 +317,10 @@ test('R1: no, two, empty or malformed Authorization headers are a 401 that says 
 test('R1: a token of another algorithm, issuer, audience, type or key is none', async () => {
   const { url } = await startInternal()
   const forge = (header: { alg: string; typ: string }, claims: { iss: string; aud: string }, key = signingKey) =>
-    new SignJWT({ fingerprint: 'x', sub: 'shop', ...claims }).setProtectedHeader(header).setExpirationTime('1h').sign(key)
+    new SignJWT({ fingerprint: 'x', sub: 'shop', ...claims })
+      .setProtectedHeader({ ...header, kid: keyringOf(signingKey).current().name })
+      .setExpirationTime('1h')
+      .sign(key)
   const usual = { iss: 'parcel-relay', aud: 'parcel-relay' }
   const forged = [
     await forge({ alg: 'HS512', typ: 'JWT' }, usual, Buffer.alloc(64, 9)),

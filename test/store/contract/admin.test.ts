@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { ParcelCursor } from '../../../src/domain/admin/parcel-list.ts'
+import type { TokenKeys } from '../../../src/domain/admin/token-keys.ts'
 import { addEndpoint } from '../../support/delivery/stored-endpoint.ts'
 import { NOON } from '../../support/runner/constants.ts'
 import { engines } from '../../support/store/engines.ts'
@@ -50,9 +51,33 @@ describe.each(engines)('administration on $name', (engine) => {
 
   test('a secret that two ask for first at the same time is one, and is kept', async () => {
     const { writes } = await openStore(NOON, engine)
-    const [one, two] = await Promise.all([writes.tokenKey(), writes.tokenKey()])
-    expect(Buffer.from(one)).toEqual(Buffer.from(two))
+    const [one, two] = await Promise.all([writes.tokenKeys(), writes.tokenKeys()])
+    expect(Buffer.from(one.current)).toEqual(Buffer.from(two.current))
     expect(await writes.relayId()).toBe(await writes.relayId())
+  })
+
+  test('a replaced token key verifies for a while, then not; one replaced now does not', async () => {
+    const { writes } = await openStore(NOON, engine)
+    const hex = ({ current, previous }: TokenKeys) => [
+      Buffer.from(current).toString('hex'),
+      previous && [Buffer.from(previous.key).toString('hex'), previous.untilMs],
+    ]
+    const [first] = hex(await writes.tokenKeys())
+    const second = await writes.rotateTokenKeys({ nowMs: NOON, keepMs: 1000 })
+    expect(hex(second)).toEqual([expect.not.stringMatching(String(first)), [first, NOON + 1000]])
+    expect(hex(await writes.tokenKeys())).toEqual(hex(second))
+    const third = await writes.rotateTokenKeys({ nowMs: NOON, keepMs: 0 })
+    expect(hex(third)).toEqual([expect.not.stringMatching(String(hex(second)[0])), null])
+    expect(hex(await writes.tokenKeys())).toEqual(hex(third))
+  })
+
+  test('two token keys that are replaced at once leave the first of them to verify', async () => {
+    const { writes } = await openStore(NOON, engine)
+    const rotation = { nowMs: NOON, keepMs: 1000 }
+    const both = await Promise.all([writes.rotateTokenKeys(rotation), writes.rotateTokenKeys(rotation)])
+    const { current, previous } = await writes.tokenKeys()
+    const made = both.map((keys) => Buffer.from(keys.current).toString('hex'))
+    expect(made.toSorted()).toEqual([current, previous?.key ?? current].map((key) => Buffer.from(key).toString('hex')).toSorted())
   })
 
   test.each([null, '10'])('parcels are listed a page at a time, each once, those with the prefix %s', async (prefix) => {

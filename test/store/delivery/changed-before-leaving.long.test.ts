@@ -16,7 +16,7 @@ import { engines } from '../../support/store/engines.ts'
 import { openStore } from '../../support/store/write-side.ts'
 
 const BODY = pushBody({})
-const openVault: Vault = { seal: async (key) => key, open: async (sealed) => sealed }
+const openVault: Vault = { seal: async (key) => key, open: async (sealed) => sealed, isCurrent: () => true }
 const log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
 
 afterEach(closeOpened)

@@ -40,6 +40,15 @@ test('a key is replaced without a stop: added everywhere, moved to the front, th
   expect(await table.list()).toHaveLength(1)
 })
 
+test('replicas that reload change keys one after the other, and none gets ahead of the others', async () => {
+  const table = await openTable()
+  const [one, two] = [(await table.register(replica('one', ['old']))).id, (await table.register(replica('two', ['old']))).id]
+  const configure = (id: number, atRestKeys: readonly string[]) => table.configure(id, { ...replica('', atRestKeys) })
+  await expect(configure(one, ['new', 'old'])).rejects.toThrow(/another relay on this database, two, has other keys/)
+  for (const keys of [['old', 'new'], ['new', 'old'], ['new']]) for (const id of [one, two]) await configure(id, keys)
+  expect((await table.list()).map(({ atRestKeys }) => atRestKeys)).toEqual([['new'], ['new']])
+})
+
 test('a replica that is no longer seen has no say', async () => {
   const table = await openTable()
   await table.register(replica('killed', ['lost'], 0))

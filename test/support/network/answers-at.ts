@@ -20,6 +20,7 @@ import { createMemory } from '../../../src/runtime/memory.ts'
 import { createChangeTable } from '../../../src/runtime/threads/change-table.ts'
 import { noPortal } from '../relay/no-portal.ts'
 import { listen } from './listen.ts'
+import { keyringOf } from './token-keyring.ts'
 
 const somebody: Visitor = { network: '127.0.0.1', isThere: () => true, admit: async () => async () => undefined }
 
@@ -63,7 +64,7 @@ interface StoreAt {
 async function authenticateAt({ writes, clock }: StoreAt) {
   return createAuthenticate(
     {
-      tokens: createTokens({ key: await writes.tokenKey(), clock, audience: 'parcel-relay' }),
+      tokens: createTokens({ keyring: keyringOf((await writes.tokenKeys()).current), clock, audience: 'parcel-relay' }),
       verifyPassword: async (hash, password) => hash === password,
       digestPassword: (hash, password) => `${hash} ${password}`,
       rightPasswords: createMemory({ entriesMax: 10 }),
@@ -71,7 +72,7 @@ async function authenticateAt({ writes, clock }: StoreAt) {
       clock,
     },
     {
-      apps: [{ username: 'keeper', passwordHash: 'secret', scopes: ['status', 'admin'] }],
+      apps: [{ username: 'keeper', passwordHashes: ['secret'], scopes: ['status', 'admin'] }],
       tokenLifetimeMs: 3_600_000,
       sessionMaxMs: null,
       dummyHash: 'nobody',
@@ -139,6 +140,7 @@ async function listenerAt(store: StoreAt, authenticate: Authenticate, signal: Fe
     manageDeliveries: deliveriesAt(store, await writes.relayId()),
     manageJobs: { list: notAsked, find: notAsked, cancel: notAsked },
     moves: { start: notAsked, progressOf: () => null },
+    manageSecrets: { count: notAsked, reseal: notAsked, rotateTokens: notAsked },
     portal: noPortal,
     listReplicas: notAsked,
     operations: createOperationQueries({ reads }),

@@ -27,9 +27,9 @@ export function createSoleMembership(
     count: () => 1,
     async list(): Promise<readonly Replica[]> {
       const endpoints = await reads.listEndpoints()
-      const { configFingerprint } = config
+      const { configFingerprint, atRestKeys } = config
       const roles = ['poller', 'janitor', ...endpoints.map(({ endpoint }) => dispatcherOf(endpoint.id))] as const
-      return [{ id: 1, name, version, configFingerprint, startedAtMs, lastSeenAtMs: clock.now(), roles }]
+      return [{ id: 1, name, version, configFingerprint, atRestKeys, startedAtMs, lastSeenAtMs: clock.now(), roles }]
     },
     async configure(next) {
       config = next

@@ -1,16 +1,18 @@
 import type { KeptAction } from '../../../domain/admin/operator-action.ts'
 import { AppError } from '../../../domain/errors.ts'
+import type { ManageSecrets, SealedCounts } from '../../../flow/admin/manage-secrets.ts'
 import { type OperationQueries, readTimeCursor } from '../../../flow/admin/operation-queries.ts'
 import { type Address, link, withQuery } from '../addresses.ts'
 import { eventTable } from '../events.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'
 import type { PageRoute, Visit } from '../page-route.ts'
-import { asOfLine, headline, table } from '../parts.ts'
+import { actionButton, asOfLine, countText, headline, table } from '../parts.ts'
 import { timeInTable } from '../times.ts'
 
 export interface SettingsPagesOptions {
   readonly operations: OperationQueries
+  readonly manageSecrets: ManageSecrets
   /** The settings in effect, as a config file would have them, with secrets masked. */
   readonly config: () => Readonly<Record<string, unknown>>
 }
@@ -19,7 +21,7 @@ const ACTIONS_MAX = 50
 const EVENTS_MAX = 100
 
 /** The pages with the settings in effect, the audit trail, and all operator events. */
-export function settingsPages({ operations, config }: SettingsPagesOptions): readonly PageRoute[] {
+export function settingsPages({ operations, manageSecrets, config }: SettingsPagesOptions): readonly PageRoute[] {
   return [
     {
       method: 'get',
@@ -27,7 +29,26 @@ export function settingsPages({ operations, config }: SettingsPagesOptions): rea
       scope: 'admin',
       answer: async (visit) => {
         const cursor = cursorOf(visit)
-        return { page: settingsPage(visit, settingsOf(config()), await operations.actions({ cursor, limit: ACTIONS_MAX })) }
+        const [sealed, audit] = await Promise.all([manageSecrets.count(), operations.actions({ cursor, limit: ACTIONS_MAX })])
+        return { page: settingsPage(visit, { settings: settingsOf(config()), sealed, audit }) }
+      },
+    },
+    {
+      method: 'post',
+      path: '/settings/reseal',
+      scope: 'admin',
+      answer: async ({ by, to }) => {
+        await manageSecrets.reseal(by)
+        return { goTo: to`/settings` }
+      },
+    },
+    {
+      method: 'post',
+      path: '/settings/rotate-tokens',
+      scope: 'admin',
+      answer: async ({ by, to }) => {
+        await manageSecrets.rotateTokens({}, by)
+        return { goTo: to`/settings` }
       },
     },
     {
@@ -66,7 +87,13 @@ interface Audit {
   readonly next: string | null
 }
 
-function settingsPage(visit: Visit, settings: readonly Setting[], audit: Audit): string {
+interface Shown {
+  readonly settings: readonly Setting[]
+  readonly sealed: SealedCounts
+  readonly audit: Audit
+}
+
+function settingsPage(visit: Visit, { settings, sealed, audit }: Shown): string {
   const { to, nowMs, person } = visit
   const sought = visit.query('query').trim().toLowerCase()
   const shown = settings.filter(([name]) => name.toLowerCase().includes(sought))
@@ -82,6 +109,8 @@ ${
         rows: shown.map(([name, value]) => [html`<code>${name}</code>`, value === '' ? html`<span class="dim">none</span>` : value]),
       })
 }
+<h2 id="keys">Keys</h2>
+${keys(visit, sealed)}
 <h2 id="audit">Audit: who changed what</h2>
 ${auditTable(audit.actions, nowMs)}
 ${older(to`/settings`, audit.next)}`
@@ -94,6 +123,15 @@ function eventsPage(visit: Visit, { events, next }: Awaited<ReturnType<Operation
 ${eventTable(events, nowMs)}
 ${older(to`/events`, next)}`
   return renderPage(visit, { title: 'What happened', section: 'overview', person, main })
+}
+
+/** The relay's own keys; those of the config are replaced there. */
+function keys({ to }: Visit, { upToDate, outdated }: SealedCounts): Markup {
+  const encrypted = outdated === 0 ? 'all with the first at-rest key' : `${countText(outdated)} of them with a key other than the first`
+  return html`<p>The store holds ${countText(upToDate + outdated)} encrypted keys of webhooks, ${encrypted}. ${link(to`/docs/operating`, 'How to replace each key')}</p>
+${outdated === 0 ? null : actionButton(to`/settings/reseal`, 'Encrypt all with the first key', 'main')}
+<p>Tokens and sessions are signed with a key that the relay makes itself. After it is replaced, those that exist stay valid until they expire.</p>
+${actionButton(to`/settings/rotate-tokens`, 'Replace the key of tokens')}`
 }
 
 function older(list: Address, next: string | null): Markup | null {

@@ -1,7 +1,7 @@
 import type { Pool, PoolClient } from 'pg'
 import type { Assignment, Replica, Role, RoleChange } from '../../../domain/admin/replica.ts'
 import { dispatcherOf } from '../../../domain/admin/replica.ts'
-import type { ReplicaTable } from '../../../flow/admin/ports.ts'
+import type { ReplicaConfig, ReplicaTable } from '../../../flow/admin/ports.ts'
 import type { LessonTable } from '../../../flow/polling/ports.ts'
 import { IDLE_MS_MAX, isStorageFailure } from '../postgres.ts'
 import { runningFailure } from '../postgres-failure.ts'
@@ -24,7 +24,7 @@ const BEGIN = `begin isolation level read committed; set local lock_timeout = 50
 
 const LOCK_ROLES = "select value from counter where name = 'roles' for update"
 const STANDING = `(select ${SERVER} from counter where name = 'sequence') as server, (select value from counter where name = 'sequence') as sequence`
-const OTHERS = `select name, keys from replica where until_ms > ${NOW_MS} order by id`
+const OTHERS = `select id, name, keys from replica where until_ms > ${NOW_MS} order by id`
 const REGISTER = `insert into replica (name, version, fingerprint, endpoints, keys, started_at_ms, seen_at_ms, until_ms, configured_at_ms)
   select $1, $2, $3, $4, $5, now_ms, now_ms, now_ms + $6::bigint, coalesce($7::bigint, now_ms) from (select ${NOW_MS} as now_ms) as clock
   returning id, seen_at_ms as now_ms, started_at_ms, seen_at_ms, ${STANDING}`
@@ -39,7 +39,7 @@ const FENCE = `delete from replica where until_ms <= least(${NOW_MS}, $1::bigint
 /** Seen in the future, because the server's clock was put back since: the lease lasts as long as it would if it were renewed now. */
 const PULL_BACK = `update replica set until_ms = until_ms - seen_at_ms + clock.now_ms, seen_at_ms = clock.now_ms from (select ${NOW_MS} as now_ms) as clock
   where seen_at_ms > clock.now_ms`
-const CONFIGURE = `update replica set fingerprint = $2, endpoints = $3, configured_at_ms = ${NOW_MS} where id = $1 returning configured_at_ms as now_ms`
+const CONFIGURE = `update replica set fingerprint = $2, endpoints = $3, keys = $4, configured_at_ms = ${NOW_MS} where id = $1 returning configured_at_ms as now_ms`
 const RELEASE = 'delete from role where replica_id = $1 and name = any($2::text[])'
 const TAKE = 'insert into role (name, replica_id) select name, $1 from unnest($2::text[]) as u (name)'
 const ROLES_CHANGED = "update counter set value = value + 1 where name = 'roles'"
@@ -59,6 +59,8 @@ interface ReplicaRow {
   readonly name: string
   readonly version: string
   readonly fingerprint: string
+  /** JSON: a list of names. */
+  readonly keys: string
   readonly started_at_ms: number
   readonly seen_at_ms: number
 }
@@ -157,13 +159,7 @@ export function openReplicaTable(
     },
     changeRoles: (id, decide) => withRoles(watched, (client) => changeRoles(client, { id, trustedMs: trusted.nowMs() }, decide)),
     list: () => run(() => list(pool)).catch(failAsStorage),
-    async configure(id, { configFingerprint, endpoints }) {
-      return await withRoles(watched, async (client) => {
-        const { rows } = await client.query<{ now_ms: number }>(CONFIGURE, [id, configFingerprint, JSON.stringify(endpoints)])
-        await client.query(ROLES_CHANGED)
-        return rows[0]?.now_ms ?? null
-      })
-    },
+    configure: (id, config) => withRoles(watched, (client) => configure(client, id, config)),
     async remove(id) {
       await withRoles(watched, async (client) => {
         await client.query('delete from replica where id = $1', [id])
@@ -179,14 +175,30 @@ async function register(
   client: PoolClient,
   { name, version, configFingerprint, endpoints, atRestKeys, ttlMs, configuredAtMs }: Parameters<ReplicaTable['register']>[0],
 ): Promise<Registered> {
-  const others = await client.query<{ name: string; keys: string }>(OTHERS)
-  for (const other of others.rows) refuseOtherKeys(atRestKeys, { name: other.name, keys: namesIn(other.keys) })
+  await refuseKeysOfOthers(client, atRestKeys, null)
   const values = [name, version, configFingerprint, JSON.stringify(endpoints), JSON.stringify(atRestKeys), ttlMs, configuredAtMs]
   const { rows } = await client.query<Registered>(REGISTER, values)
   const [row] = rows
   if (row === undefined) throw new Error('a replica could not be registered')
   await client.query(ROLES_CHANGED)
   return row
+}
+
+async function refuseKeysOfOthers(client: PoolClient, mine: readonly string[], myId: number | null): Promise<void> {
+  const others = await client.query<{ id: number; name: string; keys: string }>(OTHERS)
+  for (const { id, name, keys } of others.rows) if (id !== myId) refuseOtherKeys(mine, { name, keys: namesIn(keys) })
+}
+
+async function configure(
+  client: PoolClient,
+  id: number,
+  { configFingerprint, endpoints, atRestKeys }: ReplicaConfig,
+): Promise<number | null> {
+  await refuseKeysOfOthers(client, atRestKeys, id)
+  const values = [id, configFingerprint, JSON.stringify(endpoints), JSON.stringify(atRestKeys)]
+  const { rows } = await client.query<{ now_ms: number }>(CONFIGURE, values)
+  await client.query(ROLES_CHANGED)
+  return rows[0]?.now_ms ?? null
 }
 
 /** In a transaction that nobody else changes replicas or roles beside. */
@@ -261,6 +273,7 @@ async function list(pool: Pool): Promise<readonly Replica[]> {
     name: row.name,
     version: row.version,
     configFingerprint: row.fingerprint,
+    atRestKeys: namesIn(row.keys),
     startedAtMs: row.started_at_ms,
     lastSeenAtMs: row.seen_at_ms,
     roles: roles.rows.filter(({ replica_id }) => replica_id === row.id).map(({ name }) => name),

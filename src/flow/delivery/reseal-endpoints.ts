@@ -1,0 +1,58 @@
+import { sealedTexts } from '../../domain/delivery/endpoint-keys.ts'
+import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
+import type { ReadSide } from '../read-side.ts'
+import type { WriteSide } from '../write-side.ts'
+import type { Vault } from './vault.ts'
+
+export interface ResealEndpointsPorts {
+  readonly vault: Vault
+  readonly reads: Pick<ReadSide, 'listEndpoints'>
+  readonly write: Pick<WriteSide, 'resealEndpoint'>
+}
+
+/** How many sealed secrets there were, and what has become of them. */
+export interface Resealed {
+  /** Were sealed with another key, and are sealed with the first one now. */
+  readonly resealed: number
+  /** Were sealed with the first key before. */
+  readonly upToDate: number
+  /** Names of secrets that no key opens. */
+  readonly unreadable: readonly string[]
+}
+
+/** Counts the sealed keys of all endpoints, by whether the first at-rest key has sealed them. */
+export async function countSealed({
+  vault,
+  reads,
+}: Pick<ResealEndpointsPorts, 'reads'> & { readonly vault: Pick<Vault, 'isCurrent'> }): Promise<{
+  readonly upToDate: number
+  readonly outdated: number
+}> {
+  const sealed = (await reads.listEndpoints()).flatMap(({ keys }) => (keys === null ? [] : sealedTexts(keys)))
+  const upToDate = sealed.filter((text) => vault.isCurrent(text)).length
+  return { upToDate, outdated: sealed.length - upToDate }
+}
+
+/** Seals the keys of all endpoints with the first at-rest key. What signs does not change, so it may be stopped and repeated at any time. */
+export async function resealEndpoints({ vault, reads, write }: ResealEndpointsPorts): Promise<Resealed> {
+  let [resealed, upToDate] = [0, 0]
+  const unreadable: string[] = []
+
+  async function resealOne({ endpoint, keys }: EndpointState): Promise<void> {
+    if (keys === null) return
+    const replacements = new Map<string, string>()
+    for (const sealed of sealedTexts(keys)) {
+      if (vault.isCurrent(sealed)) {
+        upToDate += 1
+        continue
+      }
+      const key = await vault.open(sealed, endpoint.id)
+      if (key === null) unreadable.push(`the key of endpoint ${endpoint.name}`)
+      else replacements.set(sealed, await vault.seal(key, endpoint.id))
+    }
+    if (replacements.size > 0 && (await write.resealEndpoint({ id: endpoint.id, replacements }))) resealed += replacements.size
+  }
+
+  for (const state of await reads.listEndpoints()) await resealOne(state)
+  return { resealed, upToDate, unreadable }
+}

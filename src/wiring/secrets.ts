@@ -1,0 +1,48 @@
+import type { Config } from '../config/config.ts'
+import { createManageSecrets, type ManageSecrets } from '../flow/admin/manage-secrets.ts'
+import type { TokenKeyring } from '../flow/admin/token-keyring.ts'
+import { countSealed, resealEndpoints } from '../flow/delivery/reseal-endpoints.ts'
+import type { Vault } from '../flow/delivery/vault.ts'
+import type { Log } from '../flow/ports.ts'
+import { nameKey } from '../ops/vault.ts'
+import { startRepeating } from '../runtime/repeating.ts'
+import type { AtRest } from './at-rest-keys.ts'
+import type { Closing } from './closing.ts'
+import { SESSION_IDLE_MS } from './history.ts'
+import type { Storage } from './storage/opened-storage.ts'
+
+/** How long a replica may not know that another has ended all tokens. */
+const LOOK_AT_TOKEN_KEYS_MS = 10_000
+
+export interface SecretsPorts {
+  readonly storage: Pick<Storage, 'reads' | 'write' | 'clock' | 'replicas'>
+  readonly vault: Vault
+  readonly atRest: Pick<AtRest, 'keys'>
+  readonly keyring: TokenKeyring
+  readonly closing: Closing
+  readonly log: Pick<Log, 'debug'>
+}
+
+/** Assembles how operators replace the relay's own keys. */
+export function openSecrets(config: Config, { storage, vault, atRest, keyring, closing, log }: SecretsPorts): ManageSecrets {
+  const { reads, write, clock, replicas } = storage
+  if (config.store.engine === 'postgres') {
+    const looking = startRepeating(
+      () => keyring.refresh().catch((err: unknown) => log.debug({ err }, 'cannot read the keys of tokens; the relay tries again')),
+      LOOK_AT_TOKEN_KEYS_MS,
+    )
+    closing.add(() => looking.stop())
+  }
+  return createManageSecrets(
+    {
+      write,
+      clock,
+      reseal: () => resealEndpoints({ vault, reads, write }),
+      countSealed: () => countSealed({ vault, reads }),
+      firstKey: () => nameKey(atRest.keys.first()),
+      listReplicas: replicas.list,
+      useTokenKeys: keyring.replace,
+    },
+    { tokenLifetimeMs: Math.max(config.token.lifetimeMs, SESSION_IDLE_MS) },
+  )
+}
