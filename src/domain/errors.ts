@@ -41,7 +41,7 @@ export function systemCode(error: unknown): string | null {
 const STORAGE_FAILURE = /^SQLITE_(?:FULL|IOERR|BUSY|LOCKED|CORRUPT|READONLY|CANTOPEN|NOTADB|PROTOCOL|NOMEM)(?:_|$)/
 
 /**
- * The store is not there, or did not do what it was asked. An engine throws this where its error codes alone do not tell. `code`: the code
+ * The store is not there, or did not do what it was asked. An engine throws this where its error codes alone do not say so. `code`: the code
  * of its cause, if none is given.
  */
 export class StorageFailure extends Error {

@@ -1,6 +1,6 @@
 import type { TimeCursor } from '../delivery/operator-event.ts'
 
-/** Who gives an order: an app by its token, a person whom a proxy has logged in, or the machine by a signal. `address`: from where; null: from the machine. */
+/** Who gives an order: an app by its token, a person whom a proxy has logged in, or the machine by a signal. `address`: where the order came from; null: the relay's machine. */
 export interface Actor {
   readonly kind: 'app' | 'person' | 'signal'
   readonly name: string

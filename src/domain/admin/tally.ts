@@ -8,8 +8,8 @@ export const SPANS: readonly TallySpan[] = ['hour', 'day']
 const SPAN_MS: Readonly<Record<TallySpan, number>> = { hour: HOUR_MS, day: DAY_MS }
 
 /**
- * How many hours and days are kept: a week of hours besides the one that runs, and a year of days besides the month that runs. What operators were told, and what
- * they ordered, is kept for as many days.
+ * How many hours and days are kept: a week of hours besides the current day, and a year of days besides the current month. Operator events
+ * and the audit trail are kept for as many days.
  */
 export const SPANS_KEPT: Readonly<Record<TallySpan, number>> = { hour: 8 * 24, day: 400 }
 

@@ -45,7 +45,7 @@ export interface QuarantineCount {
   readonly count: number
 }
 
-/** What operators are told of quarantined pushes, and what is kept for the next look. `over`: reasons for which none came for an hour. */
+/** The events for operators about quarantined pushes, and the state to keep for the next look. `over`: reasons without a push for an hour. */
 export interface QuarantineNews {
   readonly events: readonly OperatorEvent[]
   readonly kept: readonly Trouble[]

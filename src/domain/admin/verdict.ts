@@ -47,7 +47,7 @@ export function isInTrouble({ disabled, health }: EndpointState): boolean {
   return disabled === null ? health.probing !== null : disabled === 'gone' || disabled === 'failing'
 }
 
-/** Whether it can wait until the morning. */
+/** Whether a problem can wait until the morning. */
 export function isWarning(kind: Problem['kind']): boolean {
   return kind === 'quarantined' || kind === 'settings_differ' || kind === 'disk_low'
 }

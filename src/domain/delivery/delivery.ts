@@ -10,7 +10,7 @@ export type AttemptOutcome =
   | { readonly kind: 'failed'; readonly reason: FailureReason; readonly detail: string }
 
 /**
- * Why there was no answer. `connection_refused`: nobody listens there, or no way leads there; it is no answer that refuses. `forbidden`:
+ * Why there was no answer. `connection_refused`: nobody listens there, or there is no route to it; the endpoint has not answered. `forbidden`:
  * the address may not be sent to. `interrupted`: the relay stopped, which says nothing about the endpoint. `withdrawn`: nothing was sent,
  * because the endpoint has changed since the attempt began. `bad_response`: the answer is not HTTP or is too long. `body_gone`: the bytes
  * to send are no longer kept (`retention.raw`), and nothing may be sent instead. `proxy`: the proxy could not be reached or refused.

@@ -53,8 +53,8 @@ export interface EndpointHealth extends EndpointRecord {
  *
  * Waking is a mark on the endpoint (`round`), so its cost does not depend on how much waits. A probe is a delivery that was never attempted, or else the
  * one whose last attempt is longest ago. So a delivery that can never succeed is probed once per round and does not hold up the others.
- * A few parcels that are refused say nothing of the rest, and an endpoint that refuses (4xx) may take the next; one that gives no answer, 429 or 5xx
- * would not, and has its pauses.
+ * A few refused parcels say nothing about the others, so an endpoint that refuses (4xx) may accept the next. One that gives no answer, 429 or
+ * 5xx would accept none, so it is left alone during its pauses.
  */
 
 /** An endpoint is failing after this many failed attempts in a row. */

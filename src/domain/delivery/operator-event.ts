@@ -27,7 +27,7 @@ export type OperatorEvent =
   | { readonly event: 'carrier_recovered'; readonly since: string }
   /**
    * `pushes_silent`: the carrier scans but pushes nothing. `pushes_lossy`: pushes arrive and too many are lost. `pushes_trusted`: afterwards they arrive and
-   * few are lost. `lastPushAt`: the last push with news.
+   * few are lost. `lastPushAt`: when the last push came that reported something new.
    */
   | { readonly event: 'pushes_silent' | 'pushes_lossy' | 'pushes_trusted'; readonly lastPushAt: string | null }
   /** This many pushes were quarantined for a reason since a time. The first are told at once, and then once an hour how many more came. */

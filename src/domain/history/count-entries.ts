@@ -14,8 +14,8 @@ interface Group {
 }
 
 /**
- * Members of an entry belong to one group, and no two of them differ in milliseconds or in place (DOMAIN 2.2, 2.3). So a group has at least
- * as many entries as it has different milliseconds, different places, or different pairs of both.
+ * Members of an entry belong to one group, and no two of them differ in milliseconds or in location (DOMAIN 2.2, 2.3). So a group has at
+ * least as many entries as it has different milliseconds, different locations, or different pairs of both.
  */
 export function createEntryCount(): EntryCount {
   const groups = new Map<string, Group>()

@@ -1,41 +1,40 @@
 import type { Entry } from './history.ts'
 import type { KeptSighting } from './sightings.ts'
 
-/** How the relay heard of entries: by the carrier's pushes, or by the answers to its polls. */
-export type Door = KeptSighting['sighting']['source']
+/** The source of a report about an entry: the carrier's push, or its answer to a poll. */
+export type Source = KeptSighting['sighting']['source']
 
-/** The first time that a door reported an entry. */
-export interface Telling {
-  readonly door: Door
+/** The first report of an entry by one source. */
+export interface FirstReport {
+  readonly source: Source
   /** Epoch milliseconds; null: it happened before the relay kept such times. */
   readonly atMs: number | null
 }
 
 /** How the relay learnt of an entry. */
 export interface Learning {
-  readonly first: Telling
-  /** When the other door reported the entry too; null: it has not. */
-  readonly confirmed: Telling | null
+  readonly first: FirstReport
+  /** The first report by the other source; null: it has not reported the entry. */
+  readonly confirmed: FirstReport | null
 }
 
 /**
- * Decides how the relay learnt of an entry: which door reported it first, and when the other one did. Unlike everything else about an entry
- * this depends on the order of arrival, by its nature. No later arrival changes it: a sighting keeps the time at which it was first learnt
- * of over repeated polls and joins. Only if more sightings show that two entries are one, or one is two, does it follow the sightings of
- * the new entries.
+ * Decides how the relay learnt of an entry: which source reported it first, and when the other one did. Unlike everything else about an
+ * entry, this depends on the order of arrival. No later arrival changes it, because a sighting keeps the time at which it was first learnt
+ * of through repeated polls and joins. If more sightings show that two entries are one, or one is two, it is decided anew for each.
  */
 export function learningOf({ members }: Pick<Entry, 'members'>): Learning {
   const first = members.reduce(earlier)
   const { source } = first.sighting
   const others = members.filter(({ sighting }) => sighting.source !== source)
-  return { first: tellingOf(first), confirmed: others.length === 0 ? null : tellingOf(others.reduce(earlier)) }
+  return { first: reportOf(first), confirmed: others.length === 0 ? null : reportOf(others.reduce(earlier)) }
 }
 
-/** Compared by sequence, because every sighting has one and a clock may be put back. */
+/** Compares by sequence, because every sighting has one and a clock may be put back. */
 function earlier(a: KeptSighting, b: KeptSighting): KeptSighting {
   return b.sequence < a.sequence ? b : a
 }
 
-function tellingOf({ sighting, learntAtMs }: KeptSighting): Telling {
-  return { door: sighting.source, atMs: learntAtMs }
+function reportOf({ sighting, learntAtMs }: KeptSighting): FirstReport {
+  return { source: sighting.source, atMs: learntAtMs }
 }

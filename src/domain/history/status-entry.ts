@@ -37,7 +37,7 @@ export interface Sighting {
   readonly extra: readonly (readonly [name: string, json: string])[]
 }
 
-/** The time and place of a sighting, which decide which sightings are one entry (DOMAIN 2.2). */
+/** The time and location of a sighting, which decide which sightings are one entry (DOMAIN 2.2). */
 export interface SightingKey {
   /** Epoch milliseconds; for a whole second, its start. */
   readonly atMs: number

@@ -1,5 +1,5 @@
 import type { PushObservation, QuarantineReason } from '../history/observation.ts'
-import type { BodyPlace } from './place-in-body.ts'
+import type { BodyFault } from './fault-in-body.ts'
 
 /** A push with a valid signature, as it arrived. Exactly the bytes of `body` are stored. */
 export interface ReceivedPush {
@@ -42,7 +42,7 @@ export interface InboxPush {
   /** The status of its event; null: its body has none, or is too long to be read for a list. */
   readonly status: string | null
   /** The position of the error in its body; null: it is not known, or its body is too long to be read for a list. */
-  readonly place: BodyPlace | null
+  readonly fault: BodyFault | null
 }
 
 /**

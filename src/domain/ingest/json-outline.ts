@@ -1,4 +1,4 @@
-/** A part of a text, by its offsets in UTF-16; `to` is just behind it. */
+/** A part of a text, by its offsets in UTF-16; `to` is the offset after its end. */
 export interface Span {
   readonly from: number
   readonly to: number

@@ -60,7 +60,7 @@ export type Mac = (...parts: readonly (string | Uint8Array)[]) => string
 
 /** Creates the MAC of a key, given as bytes. Verifying pushes and signing deliveries share it: a change here changes both. */
 export function createMac(key: Uint8Array): Mac {
-  // Prepared once, because for a key given as bytes the platform would do it again for every message.
+  // Prepare the key once: if it were given as bytes, the platform would prepare it again for every message.
   const secret = createSecretKey(key)
   return (...parts) => {
     const mac = createHmac('sha256', secret)

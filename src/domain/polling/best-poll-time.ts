@@ -28,16 +28,16 @@ const SUMMED_MS = 14 * 24 * HOUR_MS
  *
  *   h   the rate of scans
  *   S   `unscanned`: the chance that the parcel was not scanned yet
- *   L   `lost`: the chance that it was, that the push was lost, and that nothing was heard since; the pushes of further scans reveal it
+ *   L   `lost`: the chance that it was scanned, that the push was lost, and that no push of a later scan has revealed it
  *
- * - Waiting costs, per hour, L for what nobody knows, and doubt * (S + L) for what was lost before, while nothing is heard.
- * - Waiting saves, per hour, S * sqrt(2 * price * hidden * h): what it costs at best to watch a parcel that was not scanned yet (polls at a
+ * - Waiting costs, per hour, L for the scan that is unknown, and doubt * (S + L) for entries that were lost before, while no push comes.
+ * - Waiting saves, per hour, S * sqrt(2 * price * hidden * h): the lowest cost of polling a parcel that was not scanned yet (polls at a
  *   density of sqrt(hidden * h / (2 * price)), Keller's solution).
  *
  * The best time is where the balance, costs minus savings summed from the last certainty, is lowest. For example, without pushes
  * (hidden = 1), without doubt, at a constant 0.5 scans per hour and a price of 1 h: L = 1 - S, and waiting saves S per hour, so it pays until
  * S = 1/2, which is after ln 2 / 0.5 = 1.4 h. If scans cluster in an hour, the best time is after most of them. If an expected push does not
- * arrive, it is then, because with S small the silence itself suggests a lost push.
+ * arrive, the best time is right then, because with S small the silence itself suggests a lost push.
  */
 export function bestPollTimeMs({ fromMs, hourlyRates, priceHours, hidden, doubt, horizonMs, stepMs }: PollTimeInput): number {
   const endMs = fromMs + Math.min(horizonMs, SUMMED_MS)
@@ -98,7 +98,7 @@ function factorsOf(hourlyRates: HourlyRates): Factors {
 const EXPECTED_OVER_MS = 5 * 24 * HOUR_MS
 
 /**
- * How many entries are likely to exist and be unknown at `toMs`, when nothing was heard since the last certainty: the next scan, if it
+ * How many entries are likely to exist and be unknown at `toMs`, if no push came since the last certainty: the next scan, if it
  * happened and its push was lost, and the scans after it.
  */
 export function expectedUnknownEntries(

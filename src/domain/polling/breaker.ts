@@ -54,7 +54,7 @@ export const closedBreaker: Breaker = {
   failedAtMs: Number.NEGATIVE_INFINITY,
 }
 
-/** A single unlucky call with its retries does not make as many, and they are few enough to spare a carrier that is down. */
+/** More than one unlucky call makes with its retries, and few enough to spare a carrier that is down. */
 export const FAILURES_TO_OPEN = 5
 const REST_MS = 5000
 const REST_MAX_MS = 5 * 60_000
@@ -114,7 +114,7 @@ export function afterFailure(breaker: Breaker, { question, wasProbe, nowMs, rand
   const suspects = question === null ? breaker.suspects : new Set([...breaker.suspects, question])
   const failed = { ...breaker, failures, suspects, failedAtMs: nowMs }
   if (breaker.state === 'closed' && failures < FAILURES_TO_OPEN) return failed
-  // Calls made before it opened add nothing.
+  // Failures of calls that were made before it opened add nothing.
   if (breaker.state !== 'closed' && !wasProbe) return failed
   return { ...failed, state: 'open', rests: breaker.rests + 1, restUntilMs: nowMs + restMs(breaker.rests, random) }
 }

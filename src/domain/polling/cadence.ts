@@ -11,7 +11,7 @@ export interface CadencePolicy {
    */
   readonly byStatusMs: Readonly<Record<string, number>>
   readonly defaultMs: number
-  /** Intervals are multiplied by at least this while pushes are reliable; 1: never by more, however few are lost. */
+  /** Intervals are multiplied by at least this while pushes are reliable. 1: they are never longer, however few pushes are lost. */
   readonly whenPushIsHealthy: number
   /** Polls after delivery, counted from the delivery. */
   readonly tailMs: readonly number[]

@@ -3,7 +3,7 @@ import type { DayCalls } from './carrier-memory.ts'
 const DAY_MS = 86_400_000
 /** Only a clock that jumps all the time needs more days. */
 const DAYS_MAX = 8
-/** When to ask again where another caller decides when it goes on. */
+/** How long to wait before asking again, milliseconds, if another caller decides when calls continue. */
 const LOOK_MS = 150
 /** How much longer the schedule of other callers stands back after an app could have gone. */
 const GRACE_MS = 500
@@ -12,7 +12,7 @@ const GRACE_MS = 500
 export interface BudgetRow {
   /** The latest time that the budget's clock has shown, milliseconds. */
   readonly seenMs: number
-  /** How far it is ahead of the clock that it is read from, milliseconds. */
+  /** How far the budget's clock is ahead of the clock that it is read from, milliseconds. */
   readonly offsetMs: number
   /** When the calls made so far would be due at an even pace, microseconds. */
   readonly dueUs: number
@@ -44,11 +44,11 @@ export interface BudgetTime {
   readonly wallMs: number
 }
 
-/** What a caller tells the budget and wants of it. A caller is a replica, or the one process that calls the carrier. Durations in milliseconds. */
+/** A caller's report and request to the budget. A caller is a replica, or the one process that calls the carrier. Durations in milliseconds. */
 export interface BudgetRequest {
   /** A name that no other caller has. */
   readonly caller: string
-  /** Names for the slots wanted, as many as `apps` and `schedule` together; the first ones are granted. None: nothing is wanted. */
+  /** Names for the wanted slots, as many as `apps` and `schedule` together; the first ones are granted. Empty: no slot is wanted. */
   readonly names: readonly string[]
   /** How many calls of apps and of the schedule wait. */
   readonly apps: number
@@ -57,7 +57,7 @@ export interface BudgetRequest {
   readonly ended: readonly string[]
   /** How long the carrier asked every caller to pause, from now on; 0: it did not. */
   readonly pauseMs: number
-  /** The latest that the budget's clock can show by the caller's own; null: it does not know. */
+  /** The latest time that the budget's clock can show, by the caller's own clock; null: the caller does not know. */
   readonly atMostMs: number | null
 }
 
@@ -79,7 +79,7 @@ export interface BudgetAnswer {
   readonly granted: number
   /** Null: as many were granted as were wanted. */
   readonly hold: BudgetHold | null
-  /** How long that lasts; where another caller decides, when to ask again. */
+  /** How long the hold lasts or, if another caller decides that, how long to wait before asking again. */
   readonly retryMs: number
   /** How long until rate and pause allow another call. */
   readonly nextMs: number

@@ -77,7 +77,7 @@ export interface RefusalState {
 export interface CarrierState {
   /**
    * `unknown`: the password in use has not been tried yet. `obtained`: the token endpoint accepted it, and the status API has not answered
-   * a call with that token yet. `accepted`: the status API has. `refused`: one of the two refused what is in use. A failure of another kind
+   * a call with that token yet. `accepted`: the status API answered a call with it. `refused`: one of the two refused the password or its token. A failure of another kind
    * changes none of them.
    */
   readonly credentials: 'unknown' | 'obtained' | 'accepted' | 'refused'

@@ -16,7 +16,7 @@ export interface TokenState {
   readonly troubles: number
   /** Why the last of them brought none; null: it is not known, or there was none. */
   readonly trouble: UnavailableReason | null
-  /** The credentials are refused, and may be tried again after so long; null: they are not refused. */
+  /** The credentials are refused, and may be tried again after this time; null: they are not refused. */
   readonly refusedForMs: number | null
   readonly mark: CredentialRefusal['mark']
   /** How long no token may be requested for another reason. */

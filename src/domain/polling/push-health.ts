@@ -17,7 +17,7 @@ export interface PushChannel {
   readonly pushed: number
   /** Entries that only polls reported, after the grace (DOMAIN 6.6). */
   readonly missed: number
-  /** Missed entries that happened after the last push arrived. In a silence, where no push contradicts them, they are counted on. */
+  /** Missed entries that happened after the last push arrived. A silence goes on counting them, because no push contradicts them. */
   readonly missedSincePush: number
   /** The evidence of the silence at the time it was noticed; null: there is none, or an earlier version noticed it. */
   readonly silence: SilenceEvidence | null

@@ -27,7 +27,7 @@ export interface NthEntry {
   readonly entryCount: number
 }
 
-/** A wait: the status that was current, its number in the history (counted from 1), from when to when, and whether a scan ended it. */
+/** A wait: the status that was current, its number in the history (counted from 1), its beginning and end, and whether a scan ended it. */
 export interface Wait {
   readonly kind: 'wait'
   readonly status: string

@@ -212,7 +212,7 @@ export const INBOX_ROUTES = [
 ]
 
 function presentPush(push: InboxPush): object {
-  const { inboxId, receivedAtMs, identifiers, place } = push
+  const { inboxId, receivedAtMs, identifiers, fault } = push
   return {
     id: String(inboxId),
     state: push.state,
@@ -224,7 +224,7 @@ function presentPush(push: InboxPush): object {
     bodyBytes: push.bodyBytes,
     parcel: { identifiers },
     status: push.status,
-    place: place === null ? null : { member: place.member, missing: place.isMissing, from: place.from, to: place.to, found: place.found },
+    place: fault === null ? null : { member: fault.member, missing: fault.isMissing, from: fault.from, to: fault.to, found: fault.found },
   }
 }
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Door } from '../../domain/history/learning.ts'
+import type { Source } from '../../domain/history/learning.ts'
 import { STOPPED_REASONS } from '../../flow/admin/parcel-queries.ts'
 import { identifier, instant, named, oneOfAll, wholeNumber } from '../server/answer-schemas.ts'
 
@@ -22,7 +22,7 @@ const parcelMembers = (more: z.core.$ZodLooseShape = {}) => ({
 
 export const listedParcelSchema = named('ListedParcel', () => z.strictObject({ identifiers: z.array(identifier()), ...parcelMembers() }))
 
-const door = () => oneOfAll<Door>({ push: true, poll: true })
+const source = () => oneOfAll<Source>({ push: true, poll: true })
 
 const languages = () => z.array(z.string())
 
@@ -36,15 +36,15 @@ const entrySchema = named('ParcelEntry', () =>
     languages: languages(),
     sequence: wholeNumber().describe('Its sequence in the feed when the relay first learnt of it.'),
     learntAt: instant().nullable().describe('Null: not known, because an earlier version learnt of it.'),
-    learntBy: door(),
+    learntBy: source(),
     confirmedAt: instant()
       .nullable()
       .describe('When the other source, push or poll, reported the same; null: it has not, or the time is not known.'),
-    confirmedBy: door().nullable(),
+    confirmedBy: source().nullable(),
     provenance: z
       .array(
         z.strictObject({
-          door: door(),
+          door: source(),
           languages: languages(),
           sequence: wholeNumber(),
           learntAt: instant().nullable(),

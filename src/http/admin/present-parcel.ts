@@ -52,9 +52,9 @@ function presentEntry(entry: Entry): object {
     /** The sequence in the feed when the relay first learnt of the entry. */
     sequence,
     learntAt: presentInstant(first.atMs),
-    learntBy: first.door,
+    learntBy: first.source,
     confirmedAt: presentInstant(confirmed?.atMs ?? null),
-    confirmedBy: confirmed?.door ?? null,
+    confirmedBy: confirmed?.source ?? null,
     provenance: entry.members
       .map(({ sighting, sequence: learnt, learntAtMs, askedAtMs }) => ({
         door: sighting.source,

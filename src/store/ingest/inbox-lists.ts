@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely'
+import { type BodyGlimpse, findFault, glimpseBody } from '../../domain/ingest/fault-in-body.ts'
 import type { HeldPage, HeldPush, InboxPage, InboxPush, InboxQuery, InboxState, InspectedPush } from '../../domain/ingest/inbox.ts'
-import { type BodyGlimpse, findPlace, glimpseBody } from '../../domain/ingest/place-in-body.ts'
 import type { Session } from '../engine.ts'
 import { loadIdentifiersOf } from '../history/parcels.ts'
 import type { Tables } from '../schema.ts'
@@ -288,7 +288,7 @@ function decodePush(row: Row, ofParcel: readonly string[] | undefined): InboxPus
     bodyBytes: row.body_bytes,
     identifiers: ofParcel ?? identifiers,
     status,
-    place: body === null ? null : findPlace(body, row.reason),
+    fault: body === null ? null : findFault(body, row.reason),
   }
 }
 

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { noAudience } from '../../../src/domain/history/audience.ts'
 import { deriveEntries } from '../../../src/domain/history/history.ts'
-import { type Learning, learningOf, type Telling } from '../../../src/domain/history/learning.ts'
+import { type FirstReport, type Learning, learningOf } from '../../../src/domain/history/learning.ts'
 import type { Incoming } from '../../../src/domain/history/recording.ts'
 import { type KeptSighting, sightingId, sightingsOf, uniteSightings } from '../../../src/domain/history/sightings.ts'
 import { parsePush } from '../../../src/domain/ingest/parse-push.ts'
@@ -29,16 +29,16 @@ function incoming({ observation, body }: Seen): Incoming {
   return parsePush({ body: Uint8Array.from(body), contentEncoding: null, receivedAtMs: NOON, keyIndex: 0 })
 }
 
-/** When the first observation came that holds a sighting of these from a door; null: none does. */
-function firstTelling(all: readonly Seen[], members: readonly KeptSighting[], door: Telling['door']): Telling | null {
-  const wanted = new Set(members.filter(({ sighting }) => sighting.source === door).map(sightingId))
+/** The first report by a source of one of these sightings; null: there is none. */
+function firstReport(all: readonly Seen[], members: readonly KeptSighting[], source: FirstReport['source']): FirstReport | null {
+  const wanted = new Set(members.filter(({ sighting }) => sighting.source === source).map(sightingId))
   const at = all.findIndex(({ observation }) => sightingsOf(observation).some((one) => wanted.has(sightingId(one))))
-  return at === -1 ? null : { door, atMs: NOON + at * 1000 }
+  return at === -1 ? null : { source, atMs: NOON + at * 1000 }
 }
 
 function expectedOf(all: readonly Seen[], members: readonly KeptSighting[]): Learning | null {
-  const tellings = [firstTelling(all, members, 'push'), firstTelling(all, members, 'poll')].filter((one) => one !== null)
-  const [first, confirmed = null] = tellings.toSorted((a, b) => (a.atMs ?? 0) - (b.atMs ?? 0))
+  const reports = [firstReport(all, members, 'push'), firstReport(all, members, 'poll')].filter((one) => one !== null)
+  const [first, confirmed = null] = reports.toSorted((a, b) => (a.atMs ?? 0) - (b.atMs ?? 0))
   return first === undefined ? null : { first, confirmed }
 }
 
@@ -101,14 +101,14 @@ test('parcels that are joined in any order keep when each sighting was first lea
   )
 })
 
-test('which door told of an entry first is known where the time is not', () => {
+test('the source that reported an entry first is known even if its time is not', () => {
   const [pushed] = sightingsOf(aPush({ eventTime: '2026-03-01T10:00:00Z' }))
   const [polled] = sightingsOf(aPoll())
   if (pushed === undefined || polled === undefined) throw new Error('there are no sightings')
   const kept = (one: typeof pushed, sequence: number, learntAtMs: number | null) => ({ ...one, sequence, learntAtMs, audience: noAudience })
   const [entry] = deriveEntries([kept(polled, 3, null), kept(pushed, 8, NOON)])
   expect(entry === undefined ? null : learningOf(entry)).toEqual({
-    first: { door: 'poll', atMs: null },
-    confirmed: { door: 'push', atMs: NOON },
+    first: { source: 'poll', atMs: null },
+    confirmed: { source: 'push', atMs: NOON },
   })
 })

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import type { BodyPlace } from '../../../src/domain/ingest/place-in-body.ts'
+import type { BodyFault } from '../../../src/domain/ingest/fault-in-body.ts'
 import { eventTable } from '../../../src/http/portal/events.ts'
 import { charactersOf } from '../../../src/http/portal/html.ts'
-import { placeInTable, placeSentence } from '../../../src/http/portal/inbox/quarantine-words.ts'
+import { faultInTable, faultSentence } from '../../../src/http/portal/inbox/quarantine-words.ts'
 
 const NOW_MS = Date.UTC(2026, 10, 25, 14, 44)
 const shop = { id: '3', name: 'shop' }
@@ -26,7 +26,7 @@ test.each([
 })
 
 test('a push that was cut off says after how many bytes it ends', () => {
-  const place: BodyPlace = { member: null, isMissing: false, from: 96, to: 96, found: '' }
-  expect(charactersOf(placeSentence(place))).toBe('It ends after 96 bytes.')
-  expect(charactersOf(placeInTable(place))).toBe('<small>ends after 96 bytes</small>')
+  const fault: BodyFault = { member: null, isMissing: false, from: 96, to: 96, found: '' }
+  expect(charactersOf(faultSentence(fault))).toBe('It ends after 96 bytes.')
+  expect(charactersOf(faultInTable(fault))).toBe('<small>ends after 96 bytes</small>')
 })

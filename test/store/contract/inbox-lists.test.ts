@@ -97,7 +97,7 @@ describe.each(engines)('the inbox on $name', (engine) => {
   test('tells of each push its parcel, its status and where its body is wrong', async () => {
     const { reads, idOf } = await openInbox(engine)
     const { pushes } = await reads.listInbox({ state: null, before: null, limit: 10 })
-    const told = pushes.map(({ identifiers, status, place }) => [identifiers.join(), status, place?.member ?? null])
+    const told = pushes.map(({ identifiers, status, fault }) => [identifiers.join(), status, fault?.member ?? null])
     expect(told).toEqual([
       ['20020002', 'TerminalArrived', 'eventTime'],
       ['10010001', 'TerminalArrived', null],
@@ -106,16 +106,16 @@ describe.each(engines)('the inbox on $name', (engine) => {
       ['20020002', 'TerminalArrived', null],
       ['10010001', 'TerminalArrived', null],
     ])
-    expect((await reads.inspectPush(idOf(3)))?.place).toMatchObject({ member: null, from: 14, to: 14 })
+    expect((await reads.inspectPush(idOf(3)))?.fault).toMatchObject({ member: null, from: 14, to: 14 })
   })
 
-  test('reads no long body for a list, and shows the place in it when one is looked at', async () => {
+  test('reads no long body for a list, and shows the fault in it when one is looked at', async () => {
     const { record, reads, now } = await openStore(NOON, engine)
     const body = Buffer.concat([pushBody(), Buffer.from(' '.repeat(100_000)), Buffer.from('x')])
     await record(incomingPush(body, now()))
     const [push] = (await reads.listInbox({ state: 'quarantined', before: null, limit: 1 })).pushes
-    expect(push).toMatchObject({ status: null, place: null, bodyBytes: body.length })
-    expect((await reads.inspectPush(push?.inboxId ?? 0))?.place).toMatchObject({ from: body.length - 1 })
+    expect(push).toMatchObject({ status: null, fault: null, bodyBytes: body.length })
+    expect((await reads.inspectPush(push?.inboxId ?? 0))?.fault).toMatchObject({ from: body.length - 1 })
   })
 
   test('counts what is in quarantine by reason, that of the newest first', async () => {

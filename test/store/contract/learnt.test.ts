@@ -24,7 +24,7 @@ async function openLearning(engine: Engine, place: string | null = null) {
 function inMinutes(entry: Entry): readonly string[] {
   const { first, confirmed } = learningOf(entry)
   return [first, ...(confirmed === null ? [] : [confirmed])].map(
-    ({ door, atMs }) => `${door} ${atMs === null ? '?' : (atMs - NOON) / MINUTE_MS}`,
+    ({ source, atMs }) => `${source} ${atMs === null ? '?' : (atMs - NOON) / MINUTE_MS}`,
   )
 }
 

@@ -9,7 +9,7 @@ import { receivedText } from '../received-text.ts'
 import { type TimeFilter, timeFields } from '../time-filter.ts'
 import { timeInTable } from '../times.ts'
 import { options } from '../webhooks/webhook-names.ts'
-import { placeInTable, pushMark, REASON_CHOICES, reasonInTable, STATE_NAMES } from './quarantine-words.ts'
+import { faultInTable, pushMark, REASON_CHOICES, reasonInTable, STATE_NAMES } from './quarantine-words.ts'
 
 /** The state of the listed pushes. `all`: any state. */
 export type Shown = InboxPush['state'] | 'all'
@@ -121,7 +121,7 @@ function groupsOf({ to, nowMs }: Visit, groups: readonly HeldGroup[]): Markup {
 function rowsOf({ to, nowMs }: Visit, { shown, pushes }: InboxListing): Markup {
   const isQuarantine = shown === 'quarantined'
   // Only a push with a reason has wrong bytes to show.
-  const hasPlaces = pushes.some(({ place }) => place !== null)
+  const hasFaults = pushes.some(({ fault }) => fault !== null)
   const parcelOf = ([identifier]: readonly string[], { state }: InboxPush): Part => {
     if (identifier === undefined) return 'not told'
     return state === 'recorded' ? link(to`/parcels/${identifier}`, identifier) : html`<span class="id">${receivedText(identifier)}</span>`
@@ -132,7 +132,7 @@ function rowsOf({ to, nowMs }: Visit, { shown, pushes }: InboxListing): Markup {
       { title: 'Push' },
       { title: 'Received', isTime: true },
       { title: isQuarantine ? 'What is wrong' : 'State' },
-      ...(hasPlaces ? [{ title: 'The place' }] : []),
+      ...(hasFaults ? [{ title: 'The place' }] : []),
       { title: 'Parcel' },
       { title: 'Status' },
       { title: 'Size', isNumber: true },
@@ -143,7 +143,7 @@ function rowsOf({ to, nowMs }: Visit, { shown, pushes }: InboxListing): Markup {
       isQuarantine
         ? reasonInTable(push.reason ?? '')
         : html`${pushMark(push)}${push.reason === null ? null : html`<small>${reasonInTable(push.reason)}</small>`}`,
-      ...(hasPlaces ? [push.place === null ? '' : placeInTable(push.place)] : []),
+      ...(hasFaults ? [push.fault === null ? '' : faultInTable(push.fault)] : []),
       parcelOf(push.identifiers, push),
       push.status === null ? 'not told' : receivedText(push.status),
       push.bodyBytes === null ? 'not kept' : `${countText(push.bodyBytes)} B`,

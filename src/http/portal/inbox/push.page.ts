@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { RecordOutcome } from '../../../domain/history/recording.ts'
+import type { BodyFault } from '../../../domain/ingest/fault-in-body.ts'
 import type { InspectedPush } from '../../../domain/ingest/inbox.ts'
-import type { BodyPlace } from '../../../domain/ingest/place-in-body.ts'
 import { link, withQuery } from '../addresses.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'
@@ -9,7 +9,7 @@ import type { Visit } from '../page-route.ts'
 import { actionButton, asOfLine, counted, countText, crumbs, facts, headline, settingsList } from '../parts.ts'
 import { indentJson, receivedText, SHOWN_MAX } from '../received-text.ts'
 import { fullTime } from '../times.ts'
-import { outcomeText, placeSentence, pushMark, reasonSentence, STATE_NAMES } from './quarantine-words.ts'
+import { faultSentence, outcomeText, pushMark, reasonSentence, STATE_NAMES } from './quarantine-words.ts'
 
 /** The result of the action that led to this page; null: there was none. `refused`: it could not be done. */
 export type PushSaid = RecordOutcome | { readonly kind: 'refused'; readonly because: string } | null
@@ -87,15 +87,15 @@ function noteOf(said: PushSaid): Markup | null {
     : html`<div class="note warn" role="status">${outcomeText(said)}</div>`
 }
 
-function bodyOf({ to }: Visit, { inboxId, place }: InspectedPush, body: Uint8Array, isIndented: boolean): Markup {
+function bodyOf({ to }: Visit, { inboxId, fault }: InspectedPush, body: Uint8Array, isIndented: boolean): Markup {
   const bytes = Buffer.from(body)
   const text = bytes.toString()
   const indented = isUtf8(bytes) ? indentJson(text) : null
   const here = to`/inbox/${inboxId}`
-  const shown = isIndented && indented !== null ? receivedText(indented) : markedText(bytes, place)
+  const shown = isIndented && indented !== null ? receivedText(indented) : markedText(bytes, fault)
   const other = isIndented ? link(here, 'As received') : link(withQuery(here, { as: 'indented' }), 'Indented')
   return html`<pre tabindex="0">${shown}</pre>
-<p class="more">${place === null ? null : html`<span>${placeSentence(place)}</span>`}${indented === null ? null : other}${link(to`/inbox/${inboxId}/body`, 'Download the exact bytes')}</p>
+<p class="more">${fault === null ? null : html`<span>${faultSentence(fault)}</span>`}${indented === null ? null : other}${link(to`/inbox/${inboxId}/body`, 'Download the exact bytes')}</p>
 ${isUtf8(bytes) ? null : html`<p class="dim">It is not UTF-8: what is no text is shown as <code>�</code>.</p>`}${bytes.length > SHOWN_MAX ? html`<p class="dim">Only ${countText(SHOWN_MAX)} of its bytes are shown.</p>` : null}`
 }
 
@@ -103,10 +103,10 @@ ${isUtf8(bytes) ? null : html`<p class="dim">It is not UTF-8: what is no text is
 const BEFORE_FAULT_BYTES = 2000
 
 /** The body as text, its wrong bytes marked. If it is long, only the part around them is shown. */
-function markedText(bytes: Buffer, place: BodyPlace | null): Markup {
-  if (place === null) return html`${receivedText(bytes.subarray(0, SHOWN_MAX))}`
-  const from = place.to <= SHOWN_MAX ? 0 : Math.max(0, place.from - BEFORE_FAULT_BYTES)
+function markedText(bytes: Buffer, fault: BodyFault | null): Markup {
+  if (fault === null) return html`${receivedText(bytes.subarray(0, SHOWN_MAX))}`
+  const from = fault.to <= SHOWN_MAX ? 0 : Math.max(0, fault.from - BEFORE_FAULT_BYTES)
   const end = Math.min(from + SHOWN_MAX, bytes.length)
   const text = (start: number, stop: number) => receivedText(bytes.subarray(start, Math.min(stop, end)))
-  return html`${from > 0 ? '…' : null}${text(from, place.from)}<mark>${text(place.from, place.to)}</mark>${text(place.to, end)}`
+  return html`${from > 0 ? '…' : null}${text(from, fault.from)}<mark>${text(fault.from, fault.to)}</mark>${text(fault.to, end)}`
 }

@@ -1,6 +1,6 @@
 import type { RecordOutcome } from '../../../domain/history/recording.ts'
+import type { BodyFault } from '../../../domain/ingest/fault-in-body.ts'
 import type { InboxPush } from '../../../domain/ingest/inbox.ts'
-import type { BodyPlace } from '../../../domain/ingest/place-in-body.ts'
 import { html, type Markup } from '../html.ts'
 import { counted, countText, type StateKind, stateMark } from '../parts.ts'
 import { receivedText } from '../received-text.ts'
@@ -50,7 +50,7 @@ const REASONS: ReadonlyMap<string, readonly [short: string, sentence: string]> =
 export const REASON_CHOICES: readonly (readonly [reason: string, text: string])[] = [...REASONS].map(([reason, [short]]) => [reason, short])
 
 /** The member that is wrong, or the bytes where there is no single one. */
-export function placeInTable({ member, isMissing, from, found }: BodyPlace): Markup {
+export function faultInTable({ member, isMissing, from, found }: BodyFault): Markup {
   if (member === null && found === '') return html`<small>ends after ${counted(from, 'byte', 'bytes')}</small>`
   if (member === null) return html`<span class="answer">${receivedText(found)}</span> <small>byte ${countText(from)}</small>`
   if (isMissing) return html`<code>${receivedText(member)}</code> is missing`
@@ -58,7 +58,7 @@ export function placeInTable({ member, isMissing, from, found }: BodyPlace): Mar
 }
 
 /** The wrong member or bytes, as a sentence. */
-export function placeSentence({ member, isMissing, from, to, found }: BodyPlace): Markup {
+export function faultSentence({ member, isMissing, from, to, found }: BodyFault): Markup {
   const bytes = to - from === 1 || isMissing ? `byte ${countText(from)}` : `bytes ${countText(from)} to ${countText(to - 1)}`
   if (member === null) return found === '' ? html`It ends after ${counted(from, 'byte', 'bytes')}.` : html`The place is ${bytes}.`
   return isMissing

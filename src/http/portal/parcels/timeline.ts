@@ -1,6 +1,6 @@
 import type { InspectedParcel } from '../../../domain/admin/parcel-list.ts'
 import type { Entry } from '../../../domain/history/history.ts'
-import { type Door, type Learning, learningOf, type Telling } from '../../../domain/history/learning.ts'
+import { type FirstReport, type Learning, learningOf, type Source } from '../../../domain/history/learning.ts'
 import type { Texts } from '../../../domain/history/status-entry.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import { icon, table } from '../parts.ts'
@@ -36,7 +36,7 @@ export function timeline({ entries, state }: InspectedParcel, nowMs: number): Ma
           ? textsOf(entry, ({ consumer }) => consumer)
           : html`<span class="dim">nothing</span><small>not for consumers</small>`,
         learntWhen(first, entry.atMs, nowMs),
-        doors({ first, confirmed }, { happenedAtMs: entry.atMs, knownSinceMs, nowMs }),
+        sourcesOf({ first, confirmed }, { happenedAtMs: entry.atMs, knownSinceMs, nowMs }),
       ]
     }),
   })
@@ -64,7 +64,7 @@ export function textIn(language: string, text: string): Markup {
   return html`<p lang="${language}"><span class="lang" aria-hidden="true">${language}</span>${text}</p>`
 }
 
-function learntWhen({ atMs }: Telling, happenedAtMs: number, nowMs: number): Markup {
+function learntWhen({ atMs }: FirstReport, happenedAtMs: number, nowMs: number): Markup {
   if (atMs === null) return html`<span class="dim">not kept</span>`
   const lagMs = atMs - happenedAtMs
   // The carrier’s clock may be ahead of ours.
@@ -73,20 +73,20 @@ function learntWhen({ atMs }: Telling, happenedAtMs: number, nowMs: number): Mar
   return html`${timeInLine(atMs, happenedAtMs, nowMs)}<small>${spanText(lagMs)} later</small>`
 }
 
-const OTHER: Readonly<Record<Door, string>> = { push: 'a poll agreed', poll: 'the push came' }
+const OTHER: Readonly<Record<Source, string>> = { push: 'a poll agreed', poll: 'the push came' }
 
-function doors(
+function sourcesOf(
   { first, confirmed }: Learning,
   { happenedAtMs, knownSinceMs, nowMs }: { readonly happenedAtMs: number; readonly knownSinceMs: number; readonly nowMs: number },
 ): Markup {
-  const { door } = first
+  const { source } = first
   const told = (isLate: boolean, other: Part) =>
-    html`<span class="${isLate ? 'late' : ''}">${icon(door)}</span> ${door}<small>${other}</small>`
+    html`<span class="${isLate ? 'late' : ''}">${icon(source)}</span> ${source}<small>${other}</small>`
   if (confirmed !== null) {
     const { atMs } = confirmed
-    return told(false, atMs === null ? OTHER[door] : html`${OTHER[door]} at ${timeInLine(atMs, happenedAtMs, nowMs)}`)
+    return told(false, atMs === null ? OTHER[source] : html`${OTHER[source]} at ${timeInLine(atMs, happenedAtMs, nowMs)}`)
   }
-  if (door === 'push') return told(false, 'no poll has listed it yet')
+  if (source === 'push') return told(false, 'no poll has listed it yet')
   if (happenedAtMs < knownSinceMs) return told(false, 'from before we knew the parcel')
   return told(true, html`<span class="warn-text">no push came</span>`)
 }

@@ -1,19 +1,19 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { QuarantineReason } from '../../../src/domain/history/observation.ts'
+import { type BodyFault, findFault, glimpseBody } from '../../../src/domain/ingest/fault-in-body.ts'
 import { outlineJson } from '../../../src/domain/ingest/json-outline.ts'
 import { parseWebhookEvent } from '../../../src/domain/ingest/parse-push.ts'
-import { type BodyPlace, findPlace, glimpseBody } from '../../../src/domain/ingest/place-in-body.ts'
 
 const EVENT = { status: 'A', detailedStatus: 'B', location: 'Göteborg', eventTime: '2026-03-01T10:00:00Z', trackingIds: ['1001'] }
 const bodyOf = (change: object) => Buffer.from(JSON.stringify({ ...EVENT, ...change }))
 
-/** The reason why a body is quarantined, the member and the bytes at the place. */
+/** The reason why a body is quarantined, the member and the bytes at the fault. */
 function wrongIn(body: Buffer): readonly [reason: QuarantineReason | null, member: string | null, bytes: string | null] {
   const reading = parseWebhookEvent(body, null)
   const reason = reading.ok ? null : reading.reason
-  const place = findPlace(body, reason)
-  return [reason, place?.member ?? null, place === null ? null : body.subarray(place.from, place.to).toString('latin1')]
+  const fault = findFault(body, reason)
+  return [reason, fault?.member ?? null, fault === null ? null : body.subarray(fault.from, fault.to).toString('latin1')]
 }
 
 test.each([
@@ -35,24 +35,24 @@ test.each([
   ['a byte order mark', Buffer.from('\u{feff}{}'), ['utf8', null, '\u{ef}\u{bb}\u{bf}']],
   ['a NUL', Buffer.from('{"a":"\0"}'), ['utf8', null, '\0']],
   ['the last of a repeated member', Buffer.from('{"status":"A","status":7,"detailedStatus":"B"}'), ['schema', 'status', '7']],
-] as const)('the place of %s is found', (_what, body, found) => {
+] as const)('the fault in %s is found', (_what, body, found) => {
   expect(wrongIn(body)).toEqual(found)
 })
 
-test('the place of what nests too deep is the bracket that is one too many', () => {
+test('the fault in a body that nests too deep is the first bracket too many', () => {
   const body = Buffer.from(`${'{"a":'.repeat(70)}1${'}'.repeat(70)}`)
-  expect(findPlace(body, 'too_deep')).toEqual({
+  expect(findFault(body, 'too_deep')).toEqual({
     member: null,
     isMissing: false,
     from: 5 * 64,
     to: 5 * 64 + 1,
     found: '{',
-  } satisfies BodyPlace)
+  } satisfies BodyFault)
 })
 
-test('a body that the version that runs now understands has no place', () => {
+test('a body that this version understands has no fault', () => {
   for (const reason of ['schema', 'tracking_id', 'json_syntax', 'utf8', 'too_deep', 'failed', null] as const)
-    expect(findPlace(bodyOf({}), reason)).toBeNull()
+    expect(findFault(bodyOf({}), reason)).toBeNull()
 })
 
 const parses = (text: string): boolean => {
@@ -90,10 +90,10 @@ test('each member and each item of the outline is what JSON.parse reads there', 
   )
 })
 
-test('a megabyte of brackets, quotes or escapes has its place found without a deep stack', () => {
+test('a megabyte of brackets, quotes or escapes has its fault found without a deep stack', () => {
   for (const piece of ['[', '{"a":', '"', '\\', '[1,', '"\\u0041"']) {
     const body = Buffer.from(piece.repeat(1_000_000 / piece.length))
-    expect(findPlace(body, 'json_syntax')?.from).toBeLessThanOrEqual(body.length)
+    expect(findFault(body, 'json_syntax')?.from).toBeLessThanOrEqual(body.length)
   }
 })
 
@@ -102,8 +102,8 @@ test('of a body that is not valid its status and identifiers are told if they ca
   expect(glimpseBody(Buffer.from('[]'))).toEqual({ status: null, identifiers: [] })
 })
 
-test('what stands at a place is told short, and what is no text in hexadecimal', () => {
-  const found = (body: Buffer, reason: QuarantineReason) => findPlace(body, reason)?.found
+test('the text at a fault is cut short, and bytes that are no text are in hexadecimal', () => {
+  const found = (body: Buffer, reason: QuarantineReason) => findFault(body, reason)?.found
   expect(found(bodyOf({ eventTime: 'x'.repeat(100) }), 'event_time')).toBe(`"${'x'.repeat(59)}…`)
   expect([found(Buffer.from('\u{feff}{}'), 'utf8'), found(bodyOf({ status: undefined }), 'schema')]).toEqual(['EF BB BF', ''])
 })

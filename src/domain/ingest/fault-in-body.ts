@@ -4,7 +4,7 @@ import { isObject, member, nestsDeeperAt, readJson } from '../json-body.ts'
 import { type JsonOutline, outlineJson, type Span } from './json-outline.ts'
 
 /** The position of an error in a body. */
-export interface BodyPlace {
+export interface BodyFault {
   /** The member, such as `eventTime` or `trackingIds[1]`; null: the error lies in no single member. */
   readonly member: string | null
   /** Whether the member is missing. The position is then the end of the object. */
@@ -44,24 +44,24 @@ export function glimpseBody(body: Uint8Array): BodyGlimpse {
  * Finds the error in a body that is in quarantine for a reason. Null: the error is not in the body, or this version of the relay can read
  * it. It takes time in proportion to the body's length, so it is computed only when somebody looks.
  */
-export function findPlace(body: Uint8Array, reason: string | null): BodyPlace | null {
+export function findFault(body: Uint8Array, reason: string | null): BodyFault | null {
   if (reason === 'utf8') return brokenText(body)
   const kind = OF_TEXT.find((one) => one === reason)
   if (kind === undefined) return null
   const text = decode(body)
   if (text === null) return brokenText(body)
-  const place = placeInText(text, kind)
-  if (place === null) return null
-  const from = Buffer.byteLength(text.slice(0, place.from))
-  const stands = text.slice(place.from, place.to)
-  const found = place.isMissing ? '' : stands.length > FOUND_MAX ? `${stands.slice(0, FOUND_MAX)}…` : stands
-  return { ...place, from, to: from + Buffer.byteLength(stands), found }
+  const fault = faultInText(text, kind)
+  if (fault === null) return null
+  const from = Buffer.byteLength(text.slice(0, fault.from))
+  const stands = text.slice(fault.from, fault.to)
+  const found = fault.isMissing ? '' : stands.length > FOUND_MAX ? `${stands.slice(0, FOUND_MAX)}…` : stands
+  return { ...fault, from, to: from + Buffer.byteLength(stands), found }
 }
 
 /** A position by its offsets in the text. */
-type TextPlace = Omit<BodyPlace, 'found'>
+type TextFault = Omit<BodyFault, 'found'>
 
-function placeInText(text: string, reason: (typeof OF_TEXT)[number]): TextPlace | null {
+function faultInText(text: string, reason: (typeof OF_TEXT)[number]): TextFault | null {
   if (reason === 'too_deep') {
     const at = nestsDeeperAt(text)
     return at === null ? null : whole({ from: at, to: at + 1 })
@@ -71,17 +71,17 @@ function placeInText(text: string, reason: (typeof OF_TEXT)[number]): TextPlace 
   if (errorAt !== null) return reason === 'json_syntax' ? whole({ from: errorAt, to: Math.min(text.length, errorAt + 1) }) : null
   if (reason === 'json_syntax' || root === null) return null
   if (text[root.from] !== '{') return whole(root)
-  if (reason === 'event_time') return placeOf(outline, root, 'eventTime')
-  if (reason === 'tracking_id') return placeOfIds(text, outline, root)
+  if (reason === 'event_time') return faultOf(outline, root, 'eventTime')
+  if (reason === 'tracking_id') return faultOfIds(text, outline, root)
   const name = ['status', 'detailedStatus'].find((one) => !isText(text, outline.members.get(one)))
-  return name === undefined ? null : placeOf(outline, root, name)
+  return name === undefined ? null : faultOf(outline, root, name)
 }
 
-function whole(span: Span): TextPlace {
+function whole(span: Span): TextFault {
   return { member: null, isMissing: false, ...span }
 }
 
-function placeOf({ members }: JsonOutline, root: Span, name: string): TextPlace {
+function faultOf({ members }: JsonOutline, root: Span, name: string): TextFault {
   const span = members.get(name)
   return span === undefined
     ? { member: name, isMissing: true, from: root.to - 1, to: root.to }
@@ -89,9 +89,9 @@ function placeOf({ members }: JsonOutline, root: Span, name: string): TextPlace 
 }
 
 /** The position of the first invalid identifier, or of the list if it is no list or too long. */
-function placeOfIds(text: string, outline: JsonOutline, root: Span): TextPlace | null {
+function faultOfIds(text: string, outline: JsonOutline, root: Span): TextFault | null {
   const items = outline.items.get('trackingIds') ?? []
-  if (items.length === 0 || items.length > TRACKING_IDS_MAX) return placeOf(outline, root, 'trackingIds')
+  if (items.length === 0 || items.length > TRACKING_IDS_MAX) return faultOf(outline, root, 'trackingIds')
   const at = items.findIndex(({ from, to }) => parseIdentifier(JSON.parse(text.slice(from, to))) === null)
   const span = items[at]
   return span === undefined ? null : { member: `trackingIds[${at}]`, isMissing: false, ...span }
@@ -110,9 +110,9 @@ function decode(body: Uint8Array): string | null {
 }
 
 /** The first byte that is not UTF-8, or a byte order mark, or the first NUL. */
-function brokenText(body: Uint8Array): BodyPlace | null {
+function brokenText(body: Uint8Array): BodyFault | null {
   const text = anyUtf8.decode(body)
-  const bytesAt = (from: number, to: number): BodyPlace => ({ ...whole({ from, to }), found: hexOf(body.subarray(from, to)) })
+  const bytesAt = (from: number, to: number): BodyFault => ({ ...whole({ from, to }), found: hexOf(body.subarray(from, to)) })
   if (text.startsWith('\u{feff}')) return bytesAt(0, 3)
   let byte = 0
   let behind = 0
