@@ -12,13 +12,13 @@ import type { ParcelState } from '../domain/history/parcel-state.ts'
 import type { RawMembers } from '../domain/json-body.ts'
 import type { Tables } from './schema.ts'
 
-/** Nearly every sighting has no unknown members, so it stores null. */
+/** Encodes unknown members. Nearly every sighting has none, and stores null. */
 export function encodeExtra(extra: RawMembers): string | null {
   return extra.length === 0 ? null : JSON.stringify(extra)
 }
 
 export function decodeExtra(json: string | null): RawMembers {
-  // Trusted: only `encodeExtra` writes it.
+  // Trusted, because only `encodeExtra` writes it.
   return json === null ? [] : (JSON.parse(json) as RawMembers)
 }
 
@@ -31,7 +31,7 @@ export function encodeAnswerHead({ trackingIds, distributionType, extra }: Answe
 type AnswerRow = Pick<Tables['answer'], 'language' | 'digest' | 'asked_at_ms' | 'entry_count' | 'is_flawed' | 'head'>
 
 export function decodeAnswer(row: AnswerRow): KeptAnswer {
-  // Trusted: only `encodeAnswerHead` writes it.
+  // Trusted, because only `encodeAnswerHead` writes it.
   const head = JSON.parse(row.head) as AnswerHead
   return {
     ...head,
@@ -125,7 +125,7 @@ export function decodeAudience(audience: number): Audience {
 
 /** Reads from an audit record the identifiers of a parcel that was joined to another. */
 export function decodeJoined(detail: string): readonly string[] {
-  // Trusted: only `joinParcels` writes it.
+  // Trusted, because only `joinParcels` writes it.
   return (JSON.parse(detail) as { identifiers: readonly string[] }).identifiers
 }
 
@@ -196,7 +196,7 @@ function decodeHealth(row: Selectable<Tables['endpoint']>): EndpointHealth {
     lastSuccessAtMs: row.succeeded_at_ms,
     failingSinceMs: row.failing_since_ms,
     failedForMs: row.failed_for_ms,
-    // Trusted: only `encodeHealth` writes it.
+    // Trusted, because only `encodeHealth` writes it.
     failedParcels: JSON.parse(row.failed_parcels) as readonly number[],
     probing: decodeProbing(row),
     round: row.round,
@@ -222,7 +222,7 @@ export function encodeSealedKeys(keys: EndpointState['keys']): string | null {
   return keys === null ? null : JSON.stringify(keys)
 }
 
-/** How each state of a delivery is stored. Append only. */
+/** The number under which each state of a delivery is stored, so only append to this list. */
 export const DELIVERY_STATE = { behind: 0, due: 1, delivered: 2, dead: 3, cancelled: 4 } as const
 
 export function decodeJob(row: Selectable<Tables['job']>): Job {
@@ -245,6 +245,6 @@ export function encodeJobCursor(cursor: JobCursor | null): string | null {
 }
 
 export function decodeJobCursor(cursor: string | null): JobCursor | null {
-  // Only `encodePlace` writes it.
+  // Trusted, because only `encodeJobCursor` writes it.
   return cursor === null ? null : (JSON.parse(cursor) as JobCursor)
 }

@@ -10,7 +10,7 @@ export interface Engine {
   readonly name: string
   /**
    * Opens the store for writing. Creates it if it does not exist and migrates its schema. Rejects if the store is damaged, was written by a
-   * newer version or cannot be opened; the error names the place and the remedy, and nothing has been changed.
+   * newer version or cannot be opened; the error names the store and the remedy, and nothing has been changed.
    */
   openWriteStore(place: string): Promise<OpenWriteStore>
   /** Opens the store for reading committed data beside the writer. The store must have been opened for writing once before. */
@@ -20,9 +20,9 @@ export interface Engine {
 /**
  * A store that is open for writing.
  *
- * - **Transactions** do not disturb each other: what one has read of parcels, identifiers, settings, due polls or the sequence stays true until it ends.
- *   They run one at a time, or lock what they read and begin again if they met. When one resolves, its changes are durable and every later read sees
- *   them; when it rejects, it has changed nothing.
+ * - **Transactions** do not disturb each other: the parcels, identifiers, settings, due polls and sequence that one has read stay true until it
+ *   ends. They run one at a time, or lock what they read and begin again after a conflict. When one resolves, its changes are durable and every
+ *   later read sees them; when it rejects, it has changed nothing.
  * - **Failures**: `isStorageFailure` is true if the store itself failed (disk full, connection lost) and false for any other error.
  * - **Sequences**: all parcels share one counter. Committed numbers rise in commit order and are never reused; there may be gaps.
  * - **Ids** of parcels and endpoints are never reused, even after deletion.
@@ -31,8 +31,8 @@ export interface Engine {
  * - **Delivery**: per endpoint and parcel, only the first delivery that has not ended can be sent. Settling, replaying and enqueuing keep it
  *   so: no delivery ever waits behind one that has ended.
  * - **Feed**: once a reader has seen sequence N, no event with a sequence of N or less appears later.
- * - **Versions**: where a store tells the versions of parcels, that of a parcel is another one after every commit that changed what apps are answered about
- *   it, and a parcel that was joined to another has none.
+ * - **Versions**: if a store gives versions of parcels, every commit that changes an answer about a parcel also changes its version. A parcel
+ *   that was joined to another has none.
  * - **Listings**: each page continues where the previous one ended. A row whose sort key does not change is listed exactly once.
  */
 export interface OpenWriteStore extends WriteStore {

@@ -19,7 +19,7 @@ export interface WriteEngine {
   readonly session: Session
   /** Durable when it resolves; rolled back when it rejects. Transactions run one at a time: callers queue. */
   transaction<T>(work: () => Promise<T>): Promise<T>
-  /** Whether another connection has written since the last call, so cached rows may be stale. Call it inside a transaction. */
+  /** Whether another connection has written since the last call, so that cached rows may be stale. Call it inside a transaction. */
   changedElsewhere(): boolean
   /** Whether the database itself failed; false if the request was at fault. */
   isStorageFailure(error: unknown): boolean

@@ -7,7 +7,7 @@ import type { Instant } from '../domain/instant.ts'
  *   1          2026-03-01T10:00:00.250Z
  *   2          2026-03-01T10:00Z
  *   2000000    2026-03-01T10:00:00.25Z        two digits
- *   7000123    2026-03-01T10:00:00.2500123Z   seven digits, and those beyond the millisecond are 0123
+ *   7000123    2026-03-01T10:00:00.2500123Z   seven digits; after the milliseconds comes 0123
  */
 const SECOND = 0
 const MILLISECOND = 1
@@ -18,7 +18,7 @@ const MINUTE_CHARS = 'YYYY-MM-DDTHH:MM'.length
 const SECOND_CHARS = 'YYYY-MM-DDTHH:MM:SS'.length
 const MILLISECOND_CHARS = 'YYYY-MM-DDTHH:MM:SS.mmm'.length
 
-/** Encodes a time as it was written; its length tells the form, because `parseInstant` has accepted it. */
+/** Encodes a time as it was written. Its length shows the form, because `parseInstant` has accepted it. */
 export function encodeInstant({ atMs, text }: Instant): { readonly at_ms: number; readonly time_form: number } {
   return { at_ms: atMs, time_form: formOf(text) }
 }

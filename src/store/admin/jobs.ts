@@ -43,7 +43,7 @@ const page = statement<{ before: number; limit: number }>()((db, p) =>
 )
 const forget = statement<{ upTo: number }>()((db, p) => db.deleteFrom('job').where('id', '<=', p.upTo).where('ended_at_ms', 'is not', null))
 
-const tellEnd = statement()((db) =>
+const markReported = statement()((db) =>
   db
     .updateTable('job')
     .set({ end_told: sql.lit(1) })
@@ -93,8 +93,8 @@ export async function listJobs(
   return rows.map(decodeJob)
 }
 
-/** Marks the end of jobs as told, and lists those for which it was not, the oldest first. */
+/** Lists the ended jobs that operators were not told of yet, the oldest first, and marks them as told. */
 export async function takeEndedJobs(session: Session): Promise<readonly Job[]> {
-  const rows = await session.all(tellEnd, {})
+  const rows = await session.all(markReported, {})
   return rows.map(decodeJob).toSorted((a, b) => a.jobId - b.jobId)
 }

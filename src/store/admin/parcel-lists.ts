@@ -111,7 +111,7 @@ async function lookByIdentifier(session: Session, prefix: string, after: string,
   }
   return nullIfNone(
     rows.map(({ value, parcel_id: parcelId }) => {
-      // Lists the parcel at its first matching identifier only, on whichever page the others come.
+      // List the parcel only at its first matching identifier, even if its other identifiers come on later pages.
       const state = firstOf.get(parcelId) === value ? stateOf.get(parcelId) : undefined
       return { state: state ?? NOBODY, cursor: { by: 'identifier', value } }
     }),

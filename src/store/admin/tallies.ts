@@ -5,7 +5,7 @@ import { decodeDetail } from './operator-events.ts'
 
 type Added = { readonly span: string; readonly kind: string; readonly fromMs: number; readonly counts: string }
 
-/** Stores counts; `how`: what stays where the hour or the day has some already. */
+/** Stores counts. If the hour or the day has a count already, `how` says whether to store the sum or the smaller. */
 const save = (how: 'sum' | 'min') =>
   statement<Added>()((db, p, { summed }) =>
     db
@@ -19,7 +19,10 @@ const save = (how: 'sum' | 'min') =>
   )
 const add = save('sum')
 const lower = save('min')
-/** Notes a flush among the tallies of its hour, with which it is forgotten. The row is locked before it is compared, so a commit under way is waited for. */
+/**
+ * Stores the number of a flush as a tally of its hour, so that it is pruned with the others. The row is locked before the numbers are compared,
+ * so this waits for a transaction that is storing the same flush.
+ */
 const note = statement<Omit<Added, 'span'>>()((db, p) =>
   db
     .insertInto('tally')
@@ -58,13 +61,13 @@ const remove = statement<{ span: string; kind: string; fromMs: number }>()((db, 
   db.deleteFrom('tally').where('span', '=', p.span).where('kind', '=', p.kind).where('from_ms', '=', p.fromMs),
 )
 
-/** Notes which flush of a process was the last; false: it is noted already, so its commit was done and the answer lost. */
+/** Stores the number of a process's last flush. False: it is stored already, because its transaction was committed but the answer was lost. */
 export async function noteFlush(session: Session, { by, number, additions }: TallyFlush): Promise<boolean> {
   const fromMs = Math.max(0, ...additions.map((addition) => addition.fromMs))
   return (await session.all(note, { kind: `flush:${by}`, fromMs, counts: JSON.stringify({ number }) })).length > 0
 }
 
-/** Adds counts to those of their hours and days. Replicas that do so at the same time lock rows in the same order. */
+/** Adds counts to the tallies of their hours and days. All replicas lock the rows in the same order, so they cannot deadlock. */
 export function addTallies(session: Session, additions: readonly TallyAddition[]): void {
   const rows = SPANS.flatMap((span) =>
     additions.map(({ kind, fromMs, counts }) => ({ span, kind, fromMs: spanStart(span, fromMs), counts })),
@@ -87,13 +90,13 @@ function numbersOf(counts: Readonly<Record<string, unknown>>): Readonly<Record<s
   return Object.fromEntries(Object.entries(counts).map(([name, count]) => [name, Number(count)]))
 }
 
-/** Finds the beginning of the hour or day that has exactly `newer` newer ones; null: there are fewer. */
+/** Finds the beginning of the hour or day after which exactly `newer` hours or days have counts; null: there are fewer. */
 export async function findCounted(session: Session, span: TallySpan, newer: number): Promise<number | null> {
   const [row] = await session.all(counted, { span, newer })
   return row?.from_ms ?? null
 }
 
-/** Deletes up to `limit` tallies of hours or days from before a time; returns how many. */
+/** Deletes up to `limit` tallies of hours or days from before a time. Returns how many it deleted. */
 export async function pruneTallies(session: Session, span: TallySpan, beforeMs: number, limit: number): Promise<number> {
   const rows = await session.all(old, { span, beforeMs, limit })
   for (const { kind, from_ms: fromMs } of rows) session.enqueueWrite(remove, { span, kind, fromMs })

@@ -19,21 +19,21 @@ const upsert = statement<{ subject: string; sinceMs: number; count: number }>()(
     .onConflict((conflict) => conflict.column('subject').doUpdateSet({ since_ms: p.sinceMs, count: p.count })),
 )
 
-/** Writes down that a trouble lasts; false: that is known. */
+/** Saves that a trouble has begun. False: it is saved already. */
 export async function beginTrouble(session: Session, subject: string, nowMs: number): Promise<boolean> {
   return (await session.run(insert, { subject, nowMs })).rows === 1
 }
 
-/** Ends a trouble; returns since when it lasted, or null: there is none. */
+/** Ends a trouble. Returns when it began, epoch milliseconds; null: there is no such trouble. */
 export async function endTrouble(session: Session, subject: string): Promise<number | null> {
   const [row] = await session.all(remove, { subject })
   return row?.since_ms ?? null
 }
 
-/** After any character of a subject. */
+/** Sorts after every character of a subject. */
 const AFTER_ALL = '\uffff'
 
-/** The troubles whose subjects begin so. */
+/** The troubles whose subjects begin with this prefix. */
 export async function listTroubles(session: Session, prefix: string): Promise<readonly Trouble[]> {
   const rows = await session.all(among, { from: prefix, to: `${prefix}${AFTER_ALL}` })
   return rows.map(({ subject, since_ms: sinceMs, count }) => ({ subject, sinceMs, count }))
@@ -51,12 +51,12 @@ const removeCounts = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) 
   db.deleteFrom('quarantine_count').where('id', 'in', oneOf(p.ids)).returningAll(),
 )
 
-/** Writes down that pushes were quarantined. */
+/** Saves that pushes were quarantined, until operators are told. */
 export function countQuarantine(session: Session, reason: string, count: number, nowMs: number): void {
   session.enqueueWrite(insertCount, { nowMs, reason, count })
 }
 
-/** Takes up to `limit` of what was so written down, the oldest first. */
+/** Removes and returns up to `limit` of these records, the oldest first. */
 export async function takeQuarantineCounts(
   session: Session,
   limit: number,
@@ -70,7 +70,7 @@ const removeOld = statement<{ beforeMs: number; from: string; to: string }>()((d
   db.deleteFrom('trouble').where('subject', '>=', p.from).where('subject', '<', p.to).where('since_ms', '<', p.beforeMs),
 )
 
-/** Forgets the certificates of which operators were told so long ago: they have run out since. Any other trouble ends when it is over. */
+/** Deletes reports of certificates from before a time, because those certificates have expired since. Any other trouble ends when it is over. */
 export async function pruneTroubles(session: Session, beforeMs: number): Promise<void> {
   await session.run(removeOld, { beforeMs, from: CERTIFICATE_SUBJECTS, to: `${CERTIFICATE_SUBJECTS}${AFTER_ALL}` })
 }

@@ -35,7 +35,7 @@ const firstWaiting = statement<{ endpointId: number; parcelId: number }>()((db, 
     .limit(1),
 )
 
-/** The same for several parcels, a look into that index for each. */
+/** The same for several parcels, with one look into that index for each. */
 const firstsWaiting = statement<{ endpointId: number; parcelIds: readonly number[] }>()((db, p, { rowsOf }) =>
   db
     .selectFrom('delivery')
@@ -82,7 +82,7 @@ const insertDelivery = statement<{
 const hold = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db.updateTable('delivery').set({ state: DELIVERY_STATE.behind }).where('id', 'in', oneOf(p.ids)).where('state', '=', DELIVERY_STATE.due),
 )
-/** Makes deliveries due as of when they were queued. After a failure one keeps its retry time, which the receiver may have set (Retry-After). */
+/** Makes deliveries due from the time when they were queued. A failed one keeps its retry time, which the receiver may have set (Retry-After). */
 const release = statement<{ ids: readonly number[]; nowMs: number }>()((db, p, { least, oneOf }) =>
   db
     .updateTable('delivery')
@@ -155,7 +155,7 @@ const cancelSome = statement<{ endpointId: number; removedAtMs: number; limit: n
     ),
 )
 
-/** Marks a batch of a removed endpoint's waiting deliveries as cancelled. `isDone`: no removed endpoint has any left. */
+/** Marks a batch of a removed endpoint's waiting deliveries as cancelled. `isDone`: no removed endpoint has waiting deliveries left. */
 export async function cancelRemoved(session: Session, limit: number): Promise<{ readonly isDone: boolean }> {
   const [removed] = await session.all(unsettledRemoved, {})
   if (removed === undefined) return { isDone: true }
@@ -206,7 +206,7 @@ export async function findFirsts(session: Session, queues: Queues): Promise<read
   return rows.map(({ id }) => id)
 }
 
-/** Makes the first waiting deliveries due and holds the ones that were first before. Call it after a change that may put others first. */
+/** Makes the first waiting deliveries due, and holds back the ones that were first before. Call it after a change of the order. */
 export async function reorderDeliveries(session: Session, queues: Queues, before: readonly number[], nowMs: number): Promise<void> {
   const firsts = await findFirsts(session, queues)
   const still = new Set(firsts)

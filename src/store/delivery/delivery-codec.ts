@@ -33,8 +33,8 @@ function isCancelledUnwritten(row: DeliveryRow): boolean {
 }
 
 /**
- * A delivery last attempted in an earlier round became due when its endpoint was woken. One that waits and has a reason is to be skipped. To a
- * failing endpoint nothing goes before its next probe.
+ * A delivery last attempted in an earlier round became due when its endpoint was woken. A waiting delivery with a reason will be skipped, so it
+ * has no next attempt. A failing endpoint gets nothing before its next probe.
  */
 function nextAttemptAtMs(row: DeliveryRow): number | null {
   if (row.state !== DELIVERY_STATE.due || row.reason !== null || row.removed_at_ms !== null || row.disabled !== null) return null
@@ -58,15 +58,15 @@ export function decodeAttempt(row: Selectable<Tables['attempt']>): AttemptRecord
     atMs: row.at_ms,
     durationMs: row.duration_ms,
     status: row.status,
-    // Earlier versions wrote it in a way that reads as an answer.
+    // Earlier versions wrote this reason as `refused`, which reads as if the endpoint had answered.
     reason: row.reason === 'refused' ? 'connection_refused' : row.reason,
     answerStart: row.answer ?? new Uint8Array(),
   }
 }
 
 /**
- * The accepted attempt that is stored in the delivery's own row. It is always the newest: nothing follows it unless the delivery is replayed,
- * and a replay moves it to table `attempt`.
+ * The accepted attempt that is stored in the delivery's own row. It is always the newest, because a replay, which brings further attempts, moves
+ * it to table `attempt` first.
  */
 export function acceptedAttempt(row: DeliveryRow): AttemptRecord | null {
   const { accepted_at_ms: atMs, accepted_duration_ms: durationMs, accepted_status: status } = row

@@ -10,7 +10,7 @@ const eventsOf = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
     .where('id', 'in', oneOf(p.ids))
     .orderBy('sequence'),
 )
-/** By parcel, each of which has few: looked up by sequence too, it would be each of one list with each of the other. */
+/** Looks up by parcel, each of which has few deliveries. With the sequences in the look-up, every parcel would be tried with every sequence. */
 const sameEvents = statement<{ endpointId: number; parcelIds: readonly number[]; sequences: readonly number[] }>()((db, p, dialect) =>
   db
     .selectFrom('delivery')
@@ -61,8 +61,8 @@ export interface Copy {
 }
 
 /**
- * The events of some deliveries, in their order, with the parcels that hold them now: a join does not move the deliveries of removed endpoints, so those may name
- * a parcel that no longer exists.
+ * The events of some deliveries, in their order, with the parcels that hold them now. A join does not move the deliveries of removed endpoints,
+ * so their rows may name a parcel that no longer exists.
  */
 export async function findCopies(session: Session, deliveries: readonly { readonly id: number }[]): Promise<readonly Copy[]> {
   const rows = await session.all(eventsOf, { ids: deliveries.map(({ id }) => id) })
@@ -70,8 +70,8 @@ export async function findCopies(session: Session, deliveries: readonly { readon
 }
 
 /**
- * Finds which of these events an endpoint already has, as deliveries that have ended or wait, and which it lacks. One that ended but was queued after
- * `untilMs` counts as waiting: the same replay has queued it.
+ * Sorts these events by whether the endpoint has an ended delivery of them, a waiting one, or none. An ended delivery that was queued after
+ * `untilMs` counts as waiting, because the same replay has queued it.
  */
 export async function findSame(
   session: Session,

@@ -67,22 +67,22 @@ const lastAttempts = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) 
     ),
 )
 
-/** Adds to deliveries the identifiers of their parcels, what they tell, and their last attempts. */
+/** Adds to deliveries the identifiers of their parcels, a summary of their events, and their last attempts. */
 export async function withDetails(session: Session, rows: readonly DeliveryRow[]): Promise<readonly FoundDelivery[]> {
   if (rows.length === 0) return []
   const ids = rows.map(({ id }) => id)
   const identifiers = await withIdentifiers(session, rows.map(decodeDelivery))
-  const told = new Map<number, ToldEvent | null>()
+  const events = new Map<number, ToldEvent | null>()
   const asked = { ids, bytesMax: EVENT_READ_MAX }
   for (const { id, body } of [...(await session.all(pushedOf, asked)), ...(await session.all(composedOf, asked))]) {
-    told.set(id, body === null ? null : readToldEvent(body))
+    events.set(id, body === null ? null : readToldEvent(body))
   }
   const last = new Map<number, AttemptRecord>()
   for (const row of await session.all(lastAttempts, { ids })) last.set(row.delivery_id, decodeAttempt(row))
   return identifiers.map((delivery, at) => {
     const row = rows[at]
     const accepted = row === undefined ? null : acceptedAttempt(row)
-    return { ...delivery, event: told.get(delivery.deliveryId) ?? null, lastAttempt: accepted ?? last.get(delivery.deliveryId) ?? null }
+    return { ...delivery, event: events.get(delivery.deliveryId) ?? null, lastAttempt: accepted ?? last.get(delivery.deliveryId) ?? null }
   })
 }
 

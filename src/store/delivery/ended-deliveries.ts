@@ -105,8 +105,8 @@ export async function findEnded(
 }
 
 /**
- * Counts the selected deliveries, up to a limit, and their parcels, and says when the oldest of them was queued. What waits for a removed
- * endpoint is among them, though its rows are not updated yet.
+ * Counts the selected deliveries, up to a limit, and their parcels, and says when the oldest of them was queued. Deliveries that waited for a
+ * removed endpoint count too, even before their rows are updated.
  */
 export async function countReplayable(
   session: Session,
@@ -121,7 +121,7 @@ export async function countReplayable(
   return { count: rows.length, parcels: new Set(rows.map((row) => row.parcel_id)).size, oldestAtMs }
 }
 
-/** The selected ones among cancelled deliveries whose rows are not updated yet; if there are `limit` such rows, all of them. */
+/** The selected deliveries among the cancelled ones whose rows are not updated yet; if there are `limit` such rows, all of these. */
 async function waitingOf(session: Session, selection: DeliverySelection, limit: number) {
   const rows = await session.all(waitingOfRemoved, { endpointId: Number(selection.endpointId), limit })
   if (rows.length === limit) return rows
@@ -136,7 +136,7 @@ async function waitingOf(session: Session, selection: DeliverySelection, limit: 
   )
 }
 
-/** Whether it selects by when deliveries were queued, and so leaves out those that were queued after its replay was requested. */
+/** Whether it selects by the time of queuing. If so, it leaves out deliveries that were queued after the replay was requested. */
 export function isByTime({ fromMs, sequence, parcelId, deliveryId }: DeliverySelection): boolean {
   return fromMs > 0 && sequence === null && parcelId === null && deliveryId === null
 }

@@ -91,7 +91,7 @@ export async function reserveEndpoint(session: Session, nowMs: number): Promise<
   return idOf(await session.all(insertReserved, { nowMs }))
 }
 
-/** What is stored of an endpoint, by which two states of one can be compared. */
+/** The columns of an endpoint, which also serve to compare two states of it. */
 export function encodeEndpoint({
   endpoint,
   origin,
@@ -118,7 +118,7 @@ export function encodeEndpoint({
   }
 }
 
-/** Saves an endpoint and returns its id, which is new if it had none. Only for a new one it waits for the database. */
+/** Saves an endpoint and returns its id. Waits for the database only if the endpoint is new, and so has no id yet. */
 export async function saveEndpoint(session: Session, state: EndpointState): Promise<Endpoint['id']> {
   const { endpoint } = state
   const columns = encodeEndpoint(state)

@@ -73,7 +73,7 @@ export function noteFailures(session: Session, failures: readonly FailureNote[],
     session.enqueueWrite(forgetOldest, { endpointId })
 }
 
-/** Forgets the failures of an endpoint that is removed. */
+/** Deletes the failures of an endpoint that is removed. */
 export function forgetFailures(session: Session, endpointId: number): void {
   session.enqueueWrite(forgetAll, { endpointId })
 }
@@ -88,7 +88,7 @@ const ofEndpoint = statement<{ endpointId: number; sinceMs: number; limit: numbe
     .limit(p.limit),
 )
 
-/** The groups of an endpoint to which a failure was added since then, the latest first. */
+/** The groups of an endpoint with a failure since `sinceMs`, the latest first. */
 export async function listFailures(
   session: Session,
   { endpointId, sinceMs }: { readonly endpointId: string; readonly sinceMs: number },
@@ -110,7 +110,7 @@ const lastOfAll = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
     ),
 )
 
-/** The group of each of these endpoints that was added to last, by endpoint id. */
+/** For each of these endpoints the group with the latest failure, by endpoint id. */
 export async function lastFailures(session: Session, endpointIds: readonly string[]): Promise<ReadonlyMap<string, FailureGroup>> {
   if (endpointIds.length === 0) return new Map()
   const rows = await session.all(lastOfAll, { ids: endpointIds.map(Number) })

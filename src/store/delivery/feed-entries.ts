@@ -5,16 +5,16 @@ import type { Entry } from '../../domain/history/history.ts'
 import { decodeAudience, decodePayloadRef } from '../codec.ts'
 import type { Tables } from '../schema.ts'
 
-/** An event of the feed, and what it was read with. */
+/** An event of the feed, with its parcel. */
 export interface FeedRow {
   readonly row: Pick<Selectable<Tables['feed']>, 'sequence' | 'entry' | 'payload_ref' | 'earlier_audience'>
   /** The parcel that holds its history now; null: it was erased. */
   readonly parcel: FeedParcel | null
-  /** Whether the bytes of the push that brought it are still kept. */
+  /** Whether the bytes of the push that brought the event are still kept. */
   readonly hasBody: boolean
 }
 
-/** The events that endpoints are sent, without those whose parcel or entry was erased since. */
+/** The events to send to endpoints. An event whose parcel or entry was erased since is left out. */
 export function feedEntriesOf(rows: readonly FeedRow[]): readonly FeedEntry[] {
   return rows.flatMap(({ row, parcel, hasBody }) => {
     const entry = parcel?.entries.find(({ members }) => members.some(({ sequence }) => sequence === row.entry))

@@ -10,13 +10,16 @@ export const ASKED_FOR = -1
 /** The round of a delivery not attempted since it was queued. */
 export const UNTRIED = 0
 const FIRST_ROUND = 1
-/** The highest that the column holds on every engine. */
+/** The highest number that the column can hold on every engine. */
 const ROUND_MAX = 2 ** 31 - 1
 
 type Look = { endpointId: number; limit: number; nowMs: number }
 export type NextLook = Look & { underWay: readonly number[]; round: number }
 
-/** Subqueries read the bodies of due deliveries only: most rows this reads are not due yet. What has a reason was skipped, and a round ends it. */
+/**
+ * Subqueries read the bodies, and only of due deliveries, because most rows that this reads are not due yet. A row with a reason was skipped,
+ * and is ended elsewhere.
+ */
 function waiting(db: Kysely<Tables>, p: Look, isDue: 'is due' | 'by its time') {
   const body = (of: ExpressionBuilder<Tables, 'delivery'>) =>
     of
@@ -37,18 +40,21 @@ function waiting(db: Kysely<Tables>, p: Look, isDue: 'is due' | 'by its time') {
     .limit(p.limit)
 }
 
-/** The waiting deliveries of parcels that have none under way. A claimed delivery's parcel is read again, because a join may have moved the delivery to another parcel. */
+/**
+ * The waiting deliveries of parcels that have none under way. The parcels of claimed deliveries are read again, because a join may have moved a
+ * delivery to another parcel.
+ */
 export function waitingBesides(db: Kysely<Tables>, p: NextLook, { oneOf }: Dialect, isDue: 'is due' | 'by its time') {
   return waiting(db, p, isDue).where('parcel_id', 'not in', (of) =>
     of.selectFrom('delivery as under_way').select('under_way.parcel_id').where('under_way.id', 'in', oneOf(p.underWay)),
   )
 }
 
-/** Not attempted since queued, or requested by an operator. */
+/** The deliveries that were not attempted since they were queued, or that an operator asked for. */
 const nextUntried = statement<NextLook>()((db, p, dialect) =>
   waitingBesides(db, p, dialect, 'is due').where('round', '<=', UNTRIED).orderBy('round').orderBy('next_attempt_at_ms'),
 )
-/** Last attempted before the endpoint was woken. */
+/** The deliveries that were last attempted before the endpoint was woken. */
 export const nextWoken = statement<NextLook>()((db, p, dialect) =>
   waitingBesides(db, p, dialect, 'is due')
     .where('round', '>', UNTRIED)
@@ -56,19 +62,19 @@ export const nextWoken = statement<NextLook>()((db, p, dialect) =>
     .orderBy('round')
     .orderBy('next_attempt_at_ms'),
 )
-/** Attempted since the endpoint was woken. */
+/** The deliveries that were attempted since the endpoint was woken. */
 const nextRetried = statement<NextLook>()((db, p, dialect) =>
   waitingBesides(db, p, dialect, 'by its time').where('round', '=', p.round).orderBy('next_attempt_at_ms'),
 )
 
-/** What may go next, by what came of it before. */
+/** The deliveries that may be sent next, in three groups by when they were last attempted. */
 export interface NextFound extends Pick<NextDeliveries, 'lookAgainAtMs'> {
   readonly untried: readonly NextRow[]
   readonly woken: readonly NextRow[]
   readonly retried: readonly NextRow[]
 }
 
-/** Reads each kind in the order of the partial index of due deliveries, so the cost does not grow with the backlog. */
+/** Reads each group in the order of the partial index of due deliveries, so the cost does not grow with the backlog. */
 async function findEach(session: Session, look: NextLook): Promise<NextFound> {
   const [untried, woken, retried] = await Promise.all([
     session.all(nextUntried, look),
@@ -94,7 +100,7 @@ export async function findNextDeliveries(
     ...retried.map((row) => decodeNext(row, endpointId, row.next_attempt_at_ms)),
   ]
   if (woken.length > 0 || retried.length > 0) rest.sort((one, other) => one.dueAtMs - other.dueAtMs)
-  // A delivery that an operator asked for goes first, whenever it was due.
+  // A delivery that an operator asked for goes first, even if others were due before it.
   const deliveries = [...untried.filter(isAsked).map(untriedNext), ...rest].slice(0, limit)
   return { deliveries, lookAgainAtMs }
 }
@@ -107,7 +113,7 @@ const nextOfAll = statement<Look & { exceptParcelIds: readonly number[]; beforeR
     .orderBy('next_attempt_at_ms'),
 )
 
-/** See `DeliveryTx.findProbe`. It skips one row for each parcel at most, because a parcel has at most one due delivery. */
+/** See `DeliveryTx.findProbe`. It skips at most one row per excluded parcel, because a parcel has at most one due delivery. */
 export async function findProbe(
   session: Session,
   { endpointId, exceptParcelIds, beforeRound, nowMs }: ProbeRequest,
@@ -146,7 +152,7 @@ const parcelsWaiting = statement<{ endpointId: number; limit: number }>()((db, p
     .limit(p.limit),
 )
 
-/** Reads one row more than there are parcels: a parcel has at most one due delivery, so one of them belongs to another. */
+/** Reads one row more than there are parcels. A parcel has at most one due delivery, so one of the rows must be another parcel's. */
 export async function waitsForOthers(session: Session, endpointId: string, parcelIds: readonly number[]): Promise<boolean> {
   const known = new Set(parcelIds)
   const rows = await session.all(parcelsWaiting, { endpointId: Number(endpointId), limit: known.size + 1 })

@@ -28,7 +28,10 @@ interface FeedRequest {
   readonly limit: number
 }
 
-/** Reads the events after a sequence, with their parcels' current content, which is asked for together. The caller adds the last sequence, which engines store differently. */
+/**
+ * Reads the events after a sequence, with the current content of all their parcels in one go. The caller adds the last sequence, because engines
+ * store it differently.
+ */
 export async function readFeed(session: Session, contents: Contents, request: FeedRequest): Promise<Omit<FeedSlice, 'last'>> {
   const rows = await session.all(eventsAfter, request)
   const holders = [...new Set(rows.map(({ holder }) => holder))]
@@ -41,7 +44,7 @@ export async function readFeed(session: Session, contents: Contents, request: Fe
   const items: FeedItem[] = []
   for (const row of rows) {
     const parcel = parcels.get(row.holder) ?? null
-    // The parcel was erased since; its events are left out.
+    // The parcel was erased since, so leave its events out.
     if (parcel === null) continue
     const kind = decodeFeedKind(row.kind)
     const entry = kind === 'join' ? undefined : parcel.entries.find(({ members }) => members.some((kept) => kept.sequence === row.entry))

@@ -19,7 +19,7 @@ const keepAccepted = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) 
         .$narrowType<{ accepted_at_ms: number; accepted_duration_ms: number }>(),
     ),
 )
-/** Leaves out deliveries that somebody else has queued again meanwhile: they are no longer ended. */
+/** Leaves out deliveries that another request has queued again meanwhile. */
 const requeue = statement<{ ids: readonly number[]; queuedAtMs: number; nowMs: number }>()((db, p, { oneOf }) =>
   db
     .updateTable('delivery')
@@ -42,9 +42,10 @@ const requeue = statement<{ ids: readonly number[]; queuedAtMs: number; nowMs: n
 )
 
 /**
- * Queues ended deliveries again, or queues their events for another endpoint. Each takes its place by sequence among its parcel's waiting
- * deliveries. `lock`: for engines with concurrent writers, locks the waiting deliveries of these parcels. Other writers may have queued some of
- * them before the lock is held. On such an engine each wait here is a round trip with the locks held, so there are as many for a thousand as for one.
+ * Queues ended deliveries again, or queues their events for another endpoint, each in the order of sequences among its parcel's waiting
+ * deliveries. `lock`, for engines with concurrent writers, locks the waiting deliveries of these parcels; other writers may still have queued
+ * some before it took effect. On such an engine each wait here is a round trip with the locks held, so their number does not grow with the
+ * deliveries.
  */
 export async function replayDeliveries(
   session: Session,
@@ -64,7 +65,7 @@ export async function replayDeliveries(
       ? { endedIds: ended.map(({ id }) => id), missing: [] }
       : findSame(session, { endpointId, untilMs: isByTime(selection) ? untilMs : Number.MAX_SAFE_INTEGER }, copies),
   ])
-  // Queued after `untilMs`, so this replay does not find the deliveries again once they have ended.
+  // Give them a time after `untilMs`, so that this replay does not find the deliveries again once they have ended.
   const times = { queuedAtMs: Math.max(nowMs, untilMs + 1), nowMs }
   session.enqueueWrite(keepAccepted, { ids: endedIds })
   const [requeued, inserted] = await Promise.all([

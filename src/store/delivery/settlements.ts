@@ -37,7 +37,7 @@ const forgetAttempts = statement<{ deliveryId: number }>()((db, p) =>
         .offset(ATTEMPTS_KEPT),
     ),
 )
-/** Like the next two, it never changes a delivery that has ended: its result is late. */
+/** This and the next two statements never change a delivery that has ended, because then the result came too late. */
 const retry = statement<{
   id: number
   attempts: number
@@ -58,7 +58,7 @@ const retry = statement<{
     .where('id', '=', p.id)
     .where('state', 'in', UNENDED),
 )
-/** One that was skipped while its attempt was under way is dead because of that. */
+/** If the delivery was skipped during its attempt, that stays the reason why it is dead. */
 const giveUp = statement<{ id: number; attempts: number; reason: string; nowMs: number }>()((db, p) =>
   db
     .updateTable('delivery')
@@ -71,7 +71,7 @@ const giveUp = statement<{ id: number; attempts: number; reason: string; nowMs: 
     .where('id', '=', p.id)
     .where('state', 'in', UNENDED),
 )
-/** The attempt is null if its answer has a body: then it is a row of its own. */
+/** If the answer has a body, the attempt is stored as a separate row, and is null here. */
 const accept = statement<{
   id: number
   attempts: number
@@ -96,9 +96,9 @@ const accept = statement<{
 )
 
 /**
- * Makes the first waiting delivery of a parcel due, unless it is. Run it after one of them has ended. It reads the parcel from the row, because a join may
- * have changed it. A released delivery is due as of when it was queued, so older ones go first and neighboring rows are written together;
- * after a failure it keeps its retry time.
+ * Makes the first waiting delivery of a parcel due. Run it after a delivery of the parcel has ended. It reads the parcel from the row, because a
+ * join may have changed it. The delivery becomes due from the time when it was queued, so older ones go first and neighboring rows are written
+ * together; after a failure it keeps its retry time.
  */
 const releaseFirst = statement<{ id: number; nowMs: number }>()((db, p, { least }) =>
   db
@@ -127,7 +127,7 @@ const releaseFirst = statement<{ id: number; nowMs: number }>()((db, p, { least 
     ),
 )
 
-/** See `DeliveryTx.saveSettlements`. Held deliveries stay in state `due`: the disabled endpoint holds them. */
+/** See `DeliveryTx.saveSettlements`. Held deliveries stay in state `due`, because it is the disabled endpoint that holds them. */
 export function saveSettlements(session: Session, settled: readonly Settled[], skipped: readonly ClaimRef[], nowMs: number): void {
   for (const one of settled) {
     const { deliveryId: id, attempts, result, atMs } = one

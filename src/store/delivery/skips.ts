@@ -4,8 +4,8 @@ import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
 
 /**
- * The mark of a delivery that is to be skipped: a waiting one has no other reason. It stands in the row, because the attempt may be under way at another
- * replica, or the relay may be killed before it ends.
+ * The mark of a delivery that is to be skipped, in column `reason`, which waiting deliveries do not use otherwise. It is stored, because the
+ * attempt may be under way at another replica, or the relay may be killed before the attempt ends.
  */
 const SKIPPED = 'skipped'
 export const UNENDED = [DELIVERY_STATE.behind, DELIVERY_STATE.due]
@@ -36,7 +36,7 @@ export function unskipDelivery(session: Session, id: number): void {
   session.enqueueWrite(unmark, { id })
 }
 
-/** The first condition repeats that of the partial index, or the planner would not use it. */
+/** The first condition repeats the one of the partial index, or the planner would not use it. */
 const marked = statement()((db) =>
   db
     .selectFrom('delivery')
@@ -56,7 +56,7 @@ export function decodeSkipped(row: { readonly id: number; readonly endpoint_id: 
   return { deliveryId: row.id, endpointId: String(row.endpoint_id) }
 }
 
-/** Not one whose mark was taken back, or that has ended, since it was found. */
+/** Leaves out a delivery that has ended, or whose mark was taken back, since it was found. */
 export const endSkipped = statement<{ ids: readonly number[]; nowMs: number }>()((db, p, { oneOf }) =>
   db
     .updateTable('delivery')

@@ -9,8 +9,8 @@ function nextJoin(parcelId: Expression<number>, after: Expression<number>) {
 }
 
 /**
- * The parcel that now holds the history of another, over joins, in a query of that other. Only joins after `sequence` count, because early versions reused
- * parcel ids.
+ * An expression for the parcel that now holds the history of `parcelId`, over any number of joins. Only joins after `sequence` count, because
+ * early versions reused parcel ids.
  */
 export function survivorOf(parcelId: Expression<number>, sequence: Expression<number>) {
   return sql<number>`(

@@ -13,8 +13,8 @@ import { deleteParcels, loadIdentifiersOf, moveIdentifiers } from './parcels.ts'
 import { moveSightings, saveSighting } from './sightings.ts'
 
 /**
- * Joins parcels: moves all rows to the survivor, one table at a time, and records in the audit trail which parcel had held what
- * (DOMAIN 1.4). Returns the identifiers of the deleted parcels.
+ * Joins parcels: moves all rows to the survivor, one table at a time, and records in the audit trail which parcel they came from (DOMAIN 1.4).
+ * Returns the identifiers of the deleted parcels.
  */
 export async function joinParcels(session: Session, contents: Contents, join: ParcelJoin): Promise<readonly string[]> {
   const { shared, nowMs } = join
@@ -54,7 +54,7 @@ export async function joinParcels(session: Session, contents: Contents, join: Pa
   return [...identifiers.values()].flat().map(({ value }) => value)
 }
 
-/** A sighting in the audit trail: its key, when it was last asked for, its sequence, its audience and when it was learnt of. */
+/** A sighting in the audit trail: its key, the time of the last question that brought it, its sequence, its audience and when it was learnt. */
 type Held = readonly [key: string, askedAtMs: number, sequence: number, audience: number, learntAtMs: number | null]
 
 /** Lists a parcel's sightings by key, with the columns that may change after the join. */

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
 
-/** Limits the table in case a carrier invents a status for every parcel. */
+/** Limits the table, because a carrier may invent a status for every parcel. */
 const STATUSES_MAX = 1000
 
 const insertStatus = statement<{ status: string }>()((db, p) =>

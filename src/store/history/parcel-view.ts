@@ -22,11 +22,11 @@ export async function viewParcel(
 export interface Known {
   readonly parcelId: number
   readonly trackingIds: readonly string[]
-  /** False: no poll was ever answered, so there are no answers to load. */
+  /** False: no poll was ever answered, so there are no carrier's answers to load. */
   readonly wasPolled: boolean
 }
 
-/** Loads what a parcel's answer is made of. */
+/** Loads the facts from which the answer about a parcel is made. */
 export async function loadAnswerSource(
   session: Session,
   contents: Contents,

@@ -187,7 +187,7 @@ export async function pollableIdentifiers(session: Session, parcelId: number, no
   return (await loadIdentifiers(session, parcelId)).filter((row) => mayBePolled(row, nowMs)).map((row) => row.value)
 }
 
-/** Returns when the first of them may be polled again; null: one may be at any time, or there is none. */
+/** Returns when the first of a parcel's identifiers may be polled again; null: one may be polled now, or there is none. */
 export async function pollableAgainAtMs(session: Session, parcelId: number): Promise<number | null> {
   const refusedAtMs = (await loadIdentifiers(session, parcelId)).map((row) => row.refused_at_ms ?? Number.NEGATIVE_INFINITY)
   const firstMs = Math.min(...refusedAtMs) + REFUSAL_HOLDS_MS

@@ -149,7 +149,7 @@ export function sightingRow<ContentId extends number | null>(parcelId: number, c
   }
 }
 
-/** Moves sightings to another parcel. The caller saves those that several parcels shared afterwards. */
+/** Moves sightings to another parcel. Afterwards the caller saves the sightings that several parcels shared. */
 export async function moveSightings(session: Session, from: readonly number[], into: number): Promise<void> {
   await session.run(copyInto, { ids: from, into })
   await session.run(deleteOfParcels, { ids: from })
@@ -163,7 +163,7 @@ const orderAnswers = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) 
     .where('decides_order', '=', 1),
 )
 
-/** Returns the sighting ids of order answers, in their order. It parses the stored bytes, because only ties need them. */
+/** Returns the sighting ids of each parcel's order answer, in its order. It parses the stored bytes, which is rare, because only ties need them. */
 export async function loadOrders(session: Session, parcelIds: readonly number[]): Promise<ReadonlyMap<number, readonly string[]>> {
   const orders = new Map<number, readonly string[]>()
   if (parcelIds.length === 0) return orders

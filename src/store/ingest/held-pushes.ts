@@ -6,7 +6,7 @@ import { statement } from '../statement.ts'
 import { INBOX_STATES } from './inbox.ts'
 import { findPushes } from './inbox-lists.ts'
 
-/** Bodies of one page: a body may be a megabyte long. */
+/** Limits the bodies of one page, because a body may be a megabyte long. */
 const PAGE_BYTES_MAX = 4 * 1024 * 1024
 
 type After = { readonly after: number; readonly upTo: number; readonly limit: number }
@@ -59,7 +59,7 @@ const dismiss = statement<{ id: number }>()((db, p) =>
 
 /** Counts pushes that were not recorded by reason, the reason of the newest first. */
 export async function countHeld(session: Session, state: HeldSelection['state']): Promise<readonly HeldGroup[]> {
-  // Each on its part of the index: there are few reasons.
+  // One query per reason, each on its part of the index, because there are few reasons.
   const found =
     state === 'expired'
       ? [session.all(held.expired.all, {})]
@@ -91,7 +91,7 @@ export async function listHeld(session: Session, { state, reason, ...range }: He
   return { pushes: pushes.toSorted((a, b) => a.inboxId - b.inboxId), next: isLast ? null : (ids.at(-1) ?? null) }
 }
 
-/** Dismisses a quarantined push; false: it is not one. */
+/** Dismisses a quarantined push. False: there is no quarantined push with this id. */
 export async function dismissPush(session: Session, inboxId: number): Promise<boolean> {
   return (await session.all(dismiss, { id: inboxId })).length > 0
 }

@@ -7,11 +7,11 @@ import type { Tables } from '../schema.ts'
 import { statement } from '../statement.ts'
 import { INBOX_STATES } from './inbox.ts'
 
-/** How many pushes one page may scan: what has no index could otherwise require a full scan. */
+/** How many pushes one page may scan. Without this limit, a condition without an index could require a full scan. */
 const LOOKED_AT_MAX = 10_000
-/** How far pushes that replicas receive at the same time are from the order of their ids. */
+/** How far the order of ids may differ from the order of times, in milliseconds, because replicas receive pushes side by side. */
 const DISORDER_MS = 60_000
-/** The largest body that is read for a list, in bytes: a hundred of them take milliseconds. */
+/** The largest body that is read for a list, in bytes. A hundred bodies of this size take milliseconds. */
 const READ_BYTES_MAX = 16 * 1024
 
 const COLUMNS = ['id', 'state', 'reason', 'received_at_ms', 'key_index', 'content_encoding', 'duplicates', 'parcel_id'] as const
@@ -20,15 +20,15 @@ const shortBody = sql<Uint8Array | null>`(case when length(body) <= ${sql.lit(RE
 
 const listed = (db: Kysely<Tables>) => db.selectFrom('inbox').select(COLUMNS).select([bodyBytes, shortBody])
 
-/** Limits a list to pushes that were received in a span. The rows to look at are found by another index. */
+/** Limits a list to pushes that were received in a span. The caller's conditions find the rows by another index. */
 const receivedIn = (db: Kysely<Tables>, span: Span) =>
   listed(db).where('received_at_ms', '>=', span.fromMs).where('received_at_ms', '<', span.toMs)
 
 const newest = statement()((db) => db.selectFrom('inbox').select('id').where('id', '>', 0).orderBy('id', 'desc').limit(1))
 
 /**
- * The lowest id whose push came at a time or later, by halving: ids are given in the order in which pushes come, so no index of times is needed, which each push
- * would have to pay for.
+ * Finds the lowest id of a push that came at a time or later, by binary search, because ids are given in the order of arrival. An index of times
+ * would cost something at every push.
  */
 const firstFrom = statement<{ atMs: number }>()((db, p, { integer }) => {
   const middle = sql`(low + high) / 2`
@@ -54,7 +54,7 @@ const stretch = statement<Span & { from: number; before: number; limit: number; 
     .limit(p.limit),
 )
 
-// One parcel has few pushes: their ids are read by the index of digests.
+// One parcel has few pushes, so their ids are read by the index of digests.
 const idsOfParcel = statement<{ parcelId: number }>()((db, p, { unindexed }) =>
   db
     .selectFrom('inbox')
@@ -62,7 +62,7 @@ const idsOfParcel = statement<{ parcelId: number }>()((db, p, { unindexed }) =>
     .where('parcel_id', '=', p.parcelId)
     .where((row) => unindexed(row.ref('state')), '=', sql.lit(INBOX_STATES.recorded)),
 )
-// By ids alone: with the times in it PostgreSQL may keep a plan that goes through the whole inbox.
+// Selects by ids alone. With the times as well, PostgreSQL might keep a plan that reads the whole inbox.
 const byIds = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) => listed(db).where('id', 'in', oneOf(p.ids)))
 const namesOf = statement<{ identifier: string }>()((db, p) =>
   db
@@ -186,7 +186,7 @@ async function findOfReason(session: Session, { state, ...page }: Asked & { read
   return await Promise.all(states.map((one) => session.all(held[one].ofReason, page).then((rows) => whole(rows, page.limit))))
 }
 
-/** A recorded push is found by its parcel; any other names the parcel in its body. */
+/** Finds recorded pushes by their parcel, and other pushes by the identifiers in their bodies. */
 async function findOfParcel(
   session: Session,
   asked: Asked & { readonly reason: string | null; readonly parcel: string },
@@ -223,12 +223,12 @@ async function findNaming(
   return { rows, downTo: rows.length < asked.limit ? (end?.id ?? 0) : (rows.at(-1)?.id ?? 0) }
 }
 
-/** A page that passes over nothing. */
+/** A page whose query skipped no rows. */
 function whole(rows: readonly Row[], limit: number): Found {
   return { rows, downTo: rows.length < limit ? 0 : Math.min(...rows.map(({ id }) => id)) }
 }
 
-/** One page of several: none shows what another has not looked at yet. */
+/** Merges several pages into one, down to the highest id that all of them have reached, so that the order holds. */
 function merge(found: readonly Found[], limit: number): Found {
   const downTo = Math.max(0, ...found.map((each) => each.downTo))
   const all = found.flatMap(({ rows }) => rows).toSorted((a, b) => b.id - a.id)
@@ -244,12 +244,12 @@ export async function inspectPush(session: Session, inboxId: number): Promise<In
   return push === undefined ? null : { ...push, body: row.body }
 }
 
-/** Loads what it takes to reprocess a push; null if there is no such push. */
+/** Loads a push as reprocessing needs it; null if there is no such push. */
 export async function findPush(session: Session, inboxId: number): Promise<HeldPush | null> {
   return (await findPushes(session, [inboxId]))[0] ?? null
 }
 
-/** The same for several, in no order. */
+/** The same for several pushes, in no order. */
 export async function findPushes(session: Session, ids: readonly number[]): Promise<HeldPage['pushes']> {
   return (await session.all(bytesOf, { ids })).map((row) => ({
     inboxId: row.id,

@@ -3,7 +3,7 @@ import type { InboxState, KeptPush } from '../../domain/ingest/inbox.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
 
-/** How each state is stored. */
+/** The number under which each state is stored. */
 export const INBOX_STATES = { recorded: 0, quarantined: 1, expired: 2, dismissed: 3 } as const satisfies Readonly<
   Record<InboxState, number>
 >
