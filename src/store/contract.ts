@@ -9,12 +9,13 @@ export interface Engine {
   /** `sqlite` or `postgres`, as in the parsed config. */
   readonly name: string
   /**
-   * Opens the store for writing. Creates it if it does not exist and migrates its schema. Rejects if the store is damaged, was written by a
-   * newer version or cannot be opened; the error names the store and the remedy, and nothing has been changed.
+   * Opens the store for writing. `address`: the path of a file, or the URL of a database. Creates the store if it does not exist and migrates
+   * its schema. Rejects if the store is damaged, was written by a newer version or cannot be opened; the error names the store and the remedy,
+   * and nothing has been changed.
    */
-  openWriteStore(place: string): Promise<OpenWriteStore>
+  openWriteStore(address: string): Promise<OpenWriteStore>
   /** Opens the store for reading committed data beside the writer. The store must have been opened for writing once before. */
-  openReadStore(place: string): ReadSide
+  openReadStore(address: string): ReadSide
 }
 
 /**

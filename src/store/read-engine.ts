@@ -3,9 +3,9 @@ import type { Contents } from './history/contents.ts'
 
 export interface ReadEngine {
   readonly session: Session
-  /** Everything `work` reads through its session comes from one snapshot of the database. */
+  /** Runs `work` with a session whose reads all come from one snapshot of the database. */
   snapshot<T>(work: (session: Session) => Promise<T>): Promise<T>
-  /** What is remembered of the words that are stored, for reading within a snapshot; to be asked for before anything is read. */
+  /** The cache of contents for reads within a snapshot. Call it before anything is read. */
   contents(snapshot: Session): Contents
   /** The last assigned sequence, as the session sees it. */
   lastSequence(session: Session): Promise<number>

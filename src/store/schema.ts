@@ -38,15 +38,15 @@ export interface Tables {
   }
   readonly operator_event: OperatorEventTable
   readonly operator_action: OperatorActionTable
-  /** What operators were told and is not over yet. `count`: what has come since they were told of it last. */
+  /** Problems that operators were told of and that are not over yet. `count`: how much has come since they were last told. */
   readonly trouble: { readonly subject: string; readonly since_ms: number; readonly count: Generated<number> }
-  /** How many pushes transactions have quarantined, until it is told; a row for each, so that none waits for another. */
+  /** How many pushes were quarantined, until operators are told. Each transaction adds its own row, so that none waits for another. */
   readonly quarantine_count: { readonly id: Generated<number>; readonly at_ms: number; readonly reason: string; readonly count: number }
-  /** What was counted in an hour or a day. `counts`: JSON, numbers by name. */
+  /** The counts of an hour or a day. `counts`: JSON, numbers by name. */
   readonly tally: { readonly span: string; readonly kind: string; readonly from_ms: number; readonly counts: string }
 }
 
-/** What operators were told. */
+/** The events that operators were told of. */
 interface OperatorEventTable {
   readonly id: Generated<number>
   readonly at_ms: number
@@ -55,13 +55,13 @@ interface OperatorEventTable {
   readonly detail: string
 }
 
-/** What operators ordered. `audit` holds joins, by which they can be undone. */
+/** The orders of operators. (Table `audit` is for joins, so that they can be undone.) */
 interface OperatorActionTable {
   readonly id: Generated<number>
   readonly at_ms: number
   readonly by_kind: string
   readonly by_name: string
-  /** From where; null: from the machine. */
+  /** The address from which the order came; null: from this machine. */
   readonly address: string | null
   readonly action: string
   readonly target_kind: string | null
@@ -78,7 +78,7 @@ interface ParcelTable {
   readonly entry_count: number
   readonly latest_status: string | null
   readonly latest_at_ms: number | null
-  /** When the relay learnt of it; null: not before `latest_at_ms`. */
+  /** When the relay learnt of the latest status; null: not before `latest_at_ms`. */
   readonly latest_learnt_at_ms: number | null
   readonly last_seen_at_ms: number | null
   readonly checked_at_ms: number | null
@@ -107,9 +107,9 @@ interface SightingTable {
   readonly ordinal: number
   readonly asked_at_ms: number
   readonly sequence: number
-  /** When the relay first learnt of it; null: before it kept that. */
+  /** When the relay first learnt of the sighting; null: it was learnt before this column existed. */
   readonly learnt_at_ms: number | null
-  /** Which subscribers were sent it, as `encodeAudience` stores it. */
+  /** The subscribers to which the sighting was sent, as `encodeAudience` stores them. */
   readonly audience: number
   /** JSON: unknown members as a list of name and JSON text; null: none. */
   readonly extra: string | null
@@ -122,7 +122,7 @@ interface AnswerTable {
   readonly asked_at_ms: number
   readonly entry_count: number
   readonly is_flawed: number
-  /** Whether it decides the order of entries at equal instants. At most one answer of a parcel does. */
+  /** Whether the answer decides the order of entries at equal instants. At most one answer of a parcel does. */
   readonly decides_order: number
   /** JSON: the answer's members about the parcel as a whole. */
   readonly head: string
@@ -149,9 +149,9 @@ interface FeedTable {
   readonly kind: number
   readonly parcel_id: number
   readonly entry: number
-  /** What endpoints are sent: an inbox id or, for a composed event, a number of `encodePayloadRef`; null: nothing. */
+  /** The body for endpoints: an inbox id or, for a composed event, a number of `encodePayloadRef`; null: the event is not sent. */
   readonly payload_ref: number | null
-  /** Which subscribers were sent the entry before, stored like `sighting.audience`. They are not sent it again. */
+  /** The subscribers to which the entry was sent before, stored like `sighting.audience`. They do not get it again. */
   readonly earlier_audience: Generated<number>
 }
 
@@ -171,9 +171,9 @@ interface EndpointTable {
   readonly settings: string
   /** Why the endpoint is disabled; null: it is enabled. */
   readonly disabled: string | null
-  /** Null: it is enabled, or that was not kept when it was disabled. */
+  /** Null: the endpoint is enabled, or was disabled before this column existed. */
   readonly disabled_at_ms: number | null
-  /** Who ordered it; null: nobody did, or it is not known. */
+  /** The operator who disabled the endpoint; null: no operator did, or it is not known who. */
   readonly disabled_by: string | null
   readonly succeeded_at_ms: number | null
   readonly failing_since_ms: number | null
@@ -183,9 +183,9 @@ interface EndpointTable {
   /** When the next probe is due; null: the endpoint is not failing. */
   readonly probe_at_ms: number | null
   readonly probes_failed: Generated<number>
-  /** What was last attempted in this round or later was refused, while the endpoint fails by refusing; null: it does not. */
+  /** While the endpoint fails by refusing, the deliveries last attempted in this round or later were refused; null: it does not refuse. */
   readonly refused_from: number | null
-  /** From when another delivery is probed that was not refused. */
+  /** From when on another delivery, which was not refused, is probed. */
   readonly refused_at_ms: number | null
   readonly round: Generated<number>
   readonly woken_at_ms: Generated<number>
@@ -195,10 +195,10 @@ interface EndpointTable {
   readonly sealed_keys: string | null
   /** The sequence up to which the feed has been queued for the endpoint; null: all of it. */
   readonly queued_to: number | null
-  /** The endpoint gets backfill from one sequence to the other. `from` null: never; `to` null: still. */
+  /** The endpoint gets backfill events between these sequences. `from` null: it never did; `to` null: it still does. */
   readonly backfill_from: number | null
   readonly backfill_to: number | null
-  /** JSON: pairs of such sequences from before it was last turned on. */
+  /** JSON: pairs of such sequences from the earlier times when backfill was on. */
   readonly backfill_earlier: Generated<string>
   readonly removed_at_ms: number | null
 }
@@ -209,10 +209,10 @@ interface DeliveryTable {
   readonly parcel_id: number
   readonly sequence: number
   readonly previous_sequence: number
-  /** The push whose bytes it sends; null: it sends a composed event. */
+  /** The push whose bytes the delivery sends; null: it sends a composed event. */
   readonly inbox_id: number | null
   readonly state: number
-  /** Why it is dead or cancelled; of a waiting one: it is to be skipped. */
+  /** Why the delivery is dead or cancelled. A waiting delivery with a reason is to be skipped. */
   readonly reason: string | null
   readonly attempts: number
   /** How many of the attempts were outside the retry schedule. */

@@ -19,13 +19,13 @@ export interface Dialect {
   oneOfTexts(list: readonly string[]): RawBuilder<string>
   /** A list as a table with one column, `value`. */
   rowsOf(list: readonly number[]): RawBuilder<{ readonly value: number }>
-  /** The smaller of two; null if either is. */
+  /** The smaller of two values; null if either is null. */
   least<Value extends number | null>(one: Expression<Value>, other: Expression<number>): RawBuilder<Value>
-  /** The larger of two; null if either is. */
+  /** The larger of two values; null if either is null. */
   greatest<Value extends number | null>(one: Expression<Value>, other: Expression<number>): RawBuilder<Value>
   /** Concatenates a text column over all rows, separated by commas; null if there are no rows. */
   joined(column: Expression<string>): RawBuilder<string | null>
-  /** Joins two texts with JSON objects of numbers; where both have a name, the sum or the smaller number stays. */
+  /** Merges two texts with JSON objects of numbers. If both have a name, the result has the sum or the smaller number. */
   summed(one: Expression<string>, other: Expression<string>, how: 'sum' | 'min'): RawBuilder<string>
   /** Bytes as lower-case hexadecimal. */
   hex(column: Expression<Uint8Array>): RawBuilder<string>
@@ -33,9 +33,9 @@ export interface Dialect {
   containsAny(column: Expression<Uint8Array | null>, texts: readonly string[]): RawBuilder<boolean>
   /** A column in a form for which the planner uses no index. */
   unindexed<Value>(column: Expression<Value>): RawBuilder<Value>
-  /** The version of the parcel in a query of `parcel`; 0 where one process writes the store. */
+  /** The version of the parcel in a query of `parcel`; 0 on an engine where only one process writes. */
   readonly parcelVersion: RawBuilder<number>
-  /** An integer parameter where the SQL around it does not show its type. */
+  /** An integer parameter, for SQL that does not show its type otherwise. */
   integer(value: number | null): RawBuilder<number>
 }
 
@@ -48,7 +48,7 @@ export interface Statement<P, R> {
   readonly types?: (params: P) => R
 }
 
-/** Takes the place of a parameter's value while a query is built. */
+/** Stands for a parameter's value while a query is built. */
 export class Placeholder {
   readonly name: string
   constructor(name: string) {
@@ -75,7 +75,7 @@ function placeholders<P extends Params>(): P {
 }
 
 /** Reads one parameter of a compiled query: a placeholder, or a constant. */
-export function readPlace(parameter: unknown): Placeholder | Exclude<SqlValue, SqlList> {
+export function readParameter(parameter: unknown): Placeholder | Exclude<SqlValue, SqlList> {
   if (parameter instanceof Placeholder || parameter instanceof Uint8Array || parameter === null) return parameter
   if (typeof parameter === 'string' || typeof parameter === 'number') return parameter
   throw new TypeError(`a ${typeof parameter} cannot be a parameter of a statement`)

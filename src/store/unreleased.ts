@@ -1,4 +1,4 @@
-/** Why a store of a version from before the first release is refused, and what to do. */
+/** The reason why a store from before the first release is refused, and the remedy. */
 export const MADE_UNRELEASED =
   'it was made by a version from before the first release, which this one does not read. Nothing was changed. Start on a new store: watch the parcels again, and ' +
   'polls fetch their histories.'

@@ -34,7 +34,7 @@ import type { Leases } from './polling/leases.ts'
 import { shiftSchedule } from './polling/schedule-shift.ts'
 import { loadSetting, makeSetting, markLanguageAsked, saveSetting } from './settings.ts'
 
-/** Parcels and identifiers within a transaction. What was read stays true until the transaction ends. */
+/** Parcels and identifiers within a transaction. Nobody else changes them between a read and the end of the transaction. */
 export interface Parcels {
   findIdentifiers(values: readonly string[]): Promise<readonly IdentifierState[]>
   saveIdentifiers(identifiers: readonly IdentifierState[]): void
@@ -60,11 +60,11 @@ export interface Endpoints {
 
 /** The counter that numbers all changes. */
 export interface Sequence {
-  /** The last number that is in use. */
+  /** The last number in use. */
   last(): Promise<number>
-  /** See the verb `sequenceToCome`. */
+  /** See `sequenceToCome` of a transaction. */
   toCome(): number
-  /** See the verb of the same name. */
+  /** See `nothingSince` of a transaction. */
   nothingSince(sequence: number): void
 }
 
@@ -78,10 +78,13 @@ export interface WriteParts {
   readonly leases: Leases
 }
 
-/** Each engine implements recording itself, because it loads and applies in sets, and what gives numbers or reads while others commit. */
+/**
+ * The methods that each engine implements itself: recording, which loads and applies in sets, and the ones that give numbers or that rely on
+ * nobody else committing.
+ */
 type OfEngine = 'beginBatch' | 'loadNeeds' | 'applyChanges' | 'readFeedEntries' | 'queueComposed' | 'queueFeed' | 'saveQueuedTo'
 
-/** All verbs of a transaction except those of an engine. */
+/** All methods of a transaction except the engine's own. */
 export function createWriteVerbs(parts: WriteParts): Omit<WriteTx, OfEngine> {
   return {
     ...historyVerbs(parts),
@@ -145,7 +148,7 @@ function endpointVerbs({ session, endpoints }: WriteParts) {
   return {
     listEndpoints: endpoints.list,
     reserveEndpoint: (nowMs) => reserveEndpoint(session, nowMs),
-    // One process has the store for itself, unless an engine says otherwise.
+    // Here one process has the store for itself. An engine with replicas overrides this.
     endpointsConfigured: async () => ({ names: [], latestAtMs: null }),
     async saveEndpoint(state) {
       endpoints.change()

@@ -1,18 +1,18 @@
 import { setTimeout as pause } from 'node:timers/promises'
 
-/** Less than a writer waits before it reports a failure. The work does not decide it, because the new store may be slow to answer. */
+/** The longest time for which the lock is held, even if the work takes longer. It is shorter than the time that a writer waits for a lock. */
 const HOLD_MS_MAX = 250
-/** A writer that waits for the lock of a file looks again after a tenth of a second at most. */
+/** The time without the lock before the next work. A writer that waits for a file's lock looks at least every 100 ms, so it gets its chance. */
 const REST_MS = 110
 
 /** A lock that keeps others from recording. */
 export interface WritersLock {
   take(): Promise<void>
-  /** Does nothing if it is not taken. */
+  /** Does nothing if the lock is not taken. */
   release(): Promise<void>
 }
 
-/** Runs work while a lock is held, and leaves others time before the next. If the lock cannot be taken, the work is done beside them. */
+/** Runs work while a lock is held, and leaves other writers some time before the next. If the lock cannot be taken, the work runs without it. */
 export function createHoldOff({ take, release }: WritersLock): <T>(work: () => Promise<T>) => Promise<T> {
   let restUntilMs = 0
   return async (work) => {

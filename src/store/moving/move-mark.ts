@@ -1,26 +1,26 @@
-/** What a move has written into a store about itself. */
+/** The record that a move writes into both of its stores. */
 export interface MoveMark {
   /**
-   * `copying`: it is in use and being copied; `pausing`: nobody is to write, for the switch; `moved`: another is in its place; `receiving`: it is filled,
-   * and not yet complete.
+   * `copying`: the store is in use and is being copied. `pausing`: nobody may write, because the switch is under way. `moved`: the other store has
+   * replaced this one. `receiving`: this is the new store, which is not complete yet.
    */
   readonly state: 'copying' | 'pausing' | 'moved' | 'receiving'
-  /** The same on both sides of a move, and of no other. */
+  /** An id of the move, which both of its stores have. */
   readonly moveId: string
-  /** Names the other store. */
+  /** The other store's name in messages. */
   readonly peer: string
   /** The address of the other store: a path, or the encrypted address of a database. */
   readonly address: string
-  /** When it was switched; before that, when it began. */
+  /** When the move began, or, after the switch, when that was. */
   readonly atMs: number
-  /** The replica that moves it. */
+  /** The replica that moves the store. */
   readonly replicaId: number
 }
 
 /** One side of a move. */
 export type MoveSide = Omit<MoveMark, 'state'>
 
-/** The name of the table with the mark. It is there only while a move needs it. */
+/** The name of the table with the mark, which exists only while a move needs it. */
 export const MARK_TABLE = 'moving'
 
 /** The columns of the mark, for a statement. */
@@ -45,28 +45,28 @@ export function encodeMark({ state, moveId, peer, address, atMs, replicaId }: Mo
   return [state, moveId, peer, address, atMs, replicaId]
 }
 
-/** Throws if a store cannot be used because of a move. `place` names it in the message. */
-export function refuseMoved(mark: MoveMark | null, place: string): void {
+/** Throws if a store cannot be used because of a move. `name` names the store in the message. */
+export function refuseMoved(mark: MoveMark | null, name: string): void {
   if (mark === null || mark.state === 'copying' || mark.state === 'pausing') return
   if (mark.state === 'receiving')
     throw new Error(
-      `store: ${place} holds a part of ${mark.peer}, from a move that has not ended. Nothing was changed. ` +
+      `store: ${name} holds a part of ${mark.peer}, from a move that has not ended. Nothing was changed. ` +
         `Start the relay with the store it came from and move it again, or name another place.`,
     )
   throw new Error(
-    `store: ${place} was moved to ${mark.peer} at ${new Date(mark.atMs).toISOString()} and is out of use. Nothing was changed. ` +
+    `store: ${name} was moved to ${mark.peer} at ${new Date(mark.atMs).toISOString()} and is out of use. Nothing was changed. ` +
       'Name the new place in `store`. To go back to this one, without anything that came since: parcel-relay move-store --undo.',
   )
 }
 
-/** Throws because a place belongs to one move until its switch. */
-export function refuseShared(place: string, cause?: unknown): never {
-  throw new Error(`store: another move has begun to fill ${place}. Name another place, or wait for it.`, { cause })
+/** Throws, because until its switch a new store belongs to one move. */
+export function refuseShared(name: string, cause?: unknown): never {
+  throw new Error(`store: another move has begun to fill ${name}. Name another place, or wait for it.`, { cause })
 }
 
-/** Throws because a move may not write to a store that holds something. */
-export function refuseTaken(place: string, table: string): never {
+/** Throws, because a move may not write to a store that has rows. */
+export function refuseTaken(name: string, table: string): never {
   throw new Error(
-    `store: ${place} is not empty (it has rows in ${table}), and a move overwrites nothing. Nothing was changed. Name another.`,
+    `store: ${name} is not empty (it has rows in ${table}), and a move overwrites nothing. Nothing was changed. Name another.`,
   )
 }

@@ -2,7 +2,7 @@ import type { StoredRow } from '../../domain/admin/store-move.ts'
 import type { CopiedTable } from '../../flow/admin/moving/move-ports.ts'
 import type { Tables } from '../schema.ts'
 
-/** Tables that a move leaves behind, each with its reason. Every table is either here or in `MOVED`, or this does not compile. */
+/** Tables that a move leaves behind, each with the reason. A table that is neither here nor in `MOVED` does not compile. */
 export const NOT_MOVED = {
   sqlite_sequence: 'SQLite keeps it by itself; the last numbers are moved as numbers',
   counter: 'the last sequence is moved as a number; the rest are locks and versions of this database',
@@ -31,14 +31,14 @@ export const COLUMNS_NOT_MOVED: Readonly<Record<string, string>> = {
 /** The one setting that is a number in PostgreSQL's `counter`. */
 export const SETTING_OF_SEQUENCE = 'sequence'
 
-/** The setting in which a relay that is alone keeps the carrier's limits. */
+/** The setting in which a single relay keeps what it knows about the carrier. */
 export const SETTING_OF_CARRIER = 'carrier-memory'
 
 export type ColumnKind = 'number' | 'text' | 'bytes'
 
-/** A table with all that it takes to copy it. */
+/** A table, with the facts that are needed to copy it. */
 export interface MovedTable extends CopiedTable {
-  /** The columns, those of the primary key first. */
+  /** The columns; the ones of the primary key come first. */
   readonly columns: readonly { readonly name: string; readonly kind: ColumnKind }[]
   /** Its unique key besides the primary one, by the position of its columns; null: it has none. */
   readonly unique: { readonly columns: readonly number[]; readonly whenNull: number | null } | null
@@ -244,7 +244,7 @@ const MOVED: { readonly [Name in MovedName]: MovedTable } = {
 /** Every table that a move copies. */
 export const MOVED_TABLES: readonly MovedTable[] = Object.values(MOVED)
 
-/** How many changes of a table are counted at most. A move has no use for more, and they may be millions. */
+/** The maximum up to which a table's changes are counted. A move needs no more, and there may be millions. */
 export const CHANGES_COUNTED = 50_000
 
 /** Throws for a table that is not copied. */
@@ -264,7 +264,7 @@ export function keyOf({ columns, keyLength }: MovedTable): MovedTable['columns']
   return columns.slice(0, keyLength)
 }
 
-/** The rows among these that a table may hold only one of by its unique key. */
+/** The rows among these to which the table's unique key applies. */
 export function uniqueAmong({ unique }: MovedTable, rows: readonly StoredRow[]): readonly StoredRow[] {
   if (unique === null) return []
   const { whenNull } = unique

@@ -3,25 +3,25 @@ import type { MoveMark, MoveSide } from './move-mark.ts'
 
 /** Whether a relay works on a store. */
 export interface StoreHold {
-  /** Who works on it; null: nobody. */
+  /** The relay that works on the store, for messages; null: none does. */
   readonly usedBy: string | null
   release(): void
 }
 
-/** What an engine does for moves from and to its stores. A place is what `Engine` takes. */
+/** The operations of an engine for moves from and to its stores. An `address` is the one that `Engine` takes. */
 export interface StoreMoves {
-  /** How messages name a place. */
-  nameOf(place: string): string
-  openSource(place: string, side: MoveSide): Promise<MoveSource>
-  openTarget(place: string, side: MoveSide): Promise<MoveTarget>
-  /** What a move has written into a store; null: nothing, or there is no such store. */
-  readMark(place: string): Promise<MoveMark | null>
-  /** Ends what a move that was killed has left in the store it copied from, if nobody runs it any more. Only who uses the store may call this. */
-  clear(place: string, nowMs: number): Promise<void>
-  /** A move that was killed right after its switch is complete: the store it has filled may be opened. */
-  release(place: string, moveId: string): Promise<void>
-  /** Finds out who uses a store. On a file nobody can begin to until it is released. Rejects if the store is gone or cannot be reached. */
-  holdUnused(place: string): Promise<StoreHold>
-  /** Takes back that a store was moved: it is in use again as it was then. Returns the mark; null: it was not moved. */
-  undo(place: string, nowMs: number): Promise<MoveMark | null>
+  /** How messages name a store. */
+  nameOf(address: string): string
+  openSource(address: string, side: MoveSide): Promise<MoveSource>
+  openTarget(address: string, side: MoveSide): Promise<MoveTarget>
+  /** Reads the mark of a move; null: there is none, or there is no such store. */
+  readMark(address: string): Promise<MoveMark | null>
+  /** Removes what a killed move has left in the store that it copied, if nobody continues the move. Only a relay that uses the store may call this. */
+  clear(address: string, nowMs: number): Promise<void>
+  /** Completes a move that was killed right after its switch, so that the new store can be opened. */
+  release(address: string, moveId: string): Promise<void>
+  /** Finds out who uses a store. No relay can begin to use a file until it is released. Rejects if the store is gone or cannot be reached. */
+  holdUnused(address: string): Promise<StoreHold>
+  /** Undoes a move: the old store can be used again, as it was at the switch. Returns the mark; null: the store was not moved. */
+  undo(address: string, nowMs: number): Promise<MoveMark | null>
 }

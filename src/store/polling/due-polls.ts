@@ -45,7 +45,7 @@ export async function findDuePolls(
   leases: Leases,
   { nowMs, limit, after }: Parameters<WriteTx['duePolls']>[0],
 ): Promise<readonly DueCursor[]> {
-  // Copied before the read: if a lease is released during the read, the rows still have the old due time.
+  // Copy before the read, because if a lease is released during the read, the rows still have the old due time.
   const held = new Set(leases.held(nowMs).keys())
   const from = { fromMs: after?.dueAtMs ?? BEFORE_ALL, afterId: after?.parcelId ?? 0 }
   const rows = await session.all(due, { nowMs, ...from, limit: limit + held.size })

@@ -14,7 +14,7 @@ const shift = statement<{ afterParcelId: number; lastId: number; byMs: number; n
     .updateTable('parcel')
     .set((row) => ({
       next_poll_at_ms: row('next_poll_at_ms', '-', p.byMs),
-      // A time at which something happened cannot be ahead of the clock: it would delay everything that is computed from it (`notAhead`, DOMAIN 6.1).
+      // A time of a past event must not be ahead of the clock, or it would delay everything that is computed from it (`notAhead`, DOMAIN 6.1).
       watched_at_ms: least(row.ref('watched_at_ms'), row.val(p.nowMs)),
       last_seen_at_ms: least(row.ref('last_seen_at_ms'), row.val(p.nowMs)),
       checked_at_ms: least(row.ref('checked_at_ms'), row.val(p.nowMs)),
@@ -24,7 +24,7 @@ const shift = statement<{ afterParcelId: number; lastId: number; byMs: number; n
     .where('id', '<=', p.lastId),
 )
 
-/** An entry that is ahead now counts from now. */
+/** An entry whose time is ahead now counts from now. */
 const countEntries = statement<{ afterParcelId: number; lastId: number; nowMs: number }>()((db, p) =>
   db
     .updateTable('parcel')

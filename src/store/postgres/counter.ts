@@ -3,9 +3,9 @@ import type { Session } from '../engine.ts'
 import { rawStatement } from './raw-statement.ts'
 
 /**
- * The one counter of everything that is learnt, in a row of its own. Whoever gives numbers has it locked from then to its commit, so that numbers rise in
- * the order of commits, and a reader who has seen one never finds a lower one later. Nobody waits for the server in between (see `transaction-end`). `version` counts changes of endpoints; `base` is where the numbers of
- * the transaction that holds the row begin.
+ * The counter of sequences is one row. A transaction that takes numbers locks it until its commit, so that numbers rise in the order of commits
+ * and a reader who has seen one never finds a lower one later. It waits for no answer of the server meanwhile (see `transaction-end`).
+ * `version` counts changes of endpoints; `base` is the number before the first one of the transaction that holds the row.
  */
 const advance = rawStatement<{ count: number; version: number }>()(
   (p) => sql<{ base: number }>`
@@ -24,7 +24,7 @@ const hold = rawStatement<{ known: number }>()(
   (p) => sql`select 1 / (case when version = ${p.known}::bigint then 1 else 0 end) from counter where name = 'sequence'`,
 )
 
-/** Takes numbers, and gives the last before them. Fails as a conflict (it divides by nothing) if endpoints have changed since `version`. */
+/** Takes numbers, and returns the last one before them. Fails as a conflict (by a division by zero) if endpoints have changed since `version`. */
 export async function advanceCounter(session: Session, count: number, version: number): Promise<number> {
   const [row] = await session.all(advance, { count, version })
   if (row === undefined) throw new Error('the counter of the store is gone')
@@ -37,8 +37,8 @@ export async function readEndpointsVersion(session: Session): Promise<number> {
 }
 
 /**
- * Takes `count` numbers, and shows `changes` of endpoints: batches that were decided with those of before are decided again. Fails as a conflict if endpoints
- * have changed since `version`, or numbers were given after `last`; null: that does not matter.
+ * Takes `count` numbers, and counts `changes` of endpoints, after which batches that were decided with the old endpoints are decided again. Fails
+ * as a conflict if endpoints have changed since `version`, or if numbers were given after `last`; null: not checked.
  */
 export function advanceAtEnd(
   session: Session,
@@ -54,12 +54,12 @@ export function endpointsStay(session: Session, known: number): void {
 
 const order = rawStatement()(() => sql`update counter set value = value + 1 where name = 'orders'`)
 
-/** Shows other replicas that what waits for endpoints has changed. The last lock of a transaction. */
+/** Shows other replicas that the waiting deliveries have changed. A transaction takes this lock last. */
 export function announceOrder(session: Session): void {
   session.enqueueWrite(order, {})
 }
 
-/** The last number of what is committed. */
+/** The last committed number. */
 export async function readLastSequence(session: Session): Promise<number> {
   return await numberIn(session.all(read, {}))
 }

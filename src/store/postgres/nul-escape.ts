@@ -2,15 +2,15 @@ const ESCAPE = '\u0001'
 const NUL = '\u0000'
 
 /**
- * PostgreSQL keeps no NUL in a text, and SQLite does. It is kept as two characters, and so is the first of those, so that every text comes back as it was
- * and the order of texts stays that of their bytes.
+ * SQLite can store a NUL in a text, but PostgreSQL cannot. So a NUL is stored as two characters, and the escape character itself as two others. Every
+ * text then comes back as it was, and texts keep the order of their bytes.
  */
 export function escapeNul(text: string): string {
   if (!text.includes(NUL) && !text.includes(ESCAPE)) return text
   return text.replaceAll(ESCAPE, `${ESCAPE}\u0002`).replaceAll(NUL, `${ESCAPE}${ESCAPE}`)
 }
 
-/** The text that was escaped. */
+/** Restores the text that was escaped. */
 export function unescapeNul(text: string): string {
   if (!text.includes(ESCAPE)) return text
   const [first = '', ...rest] = text.split(ESCAPE)

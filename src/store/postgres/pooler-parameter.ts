@@ -1,6 +1,6 @@
 /**
- * Takes `pgbouncer=true` off an address: the word, known from other tools, for a pooler in transaction mode that knows no named statements. It is for the
- * relay and no parameter of the driver or the server. `named`: whether connections may keep statements prepared.
+ * Takes `pgbouncer=true` off an address. Other tools use the same parameter for a pooler in transaction mode that does not support named
+ * statements. The driver and the server do not know it. `named`: whether connections may keep statements prepared.
  */
 export function takePoolerParameter(url: string): { readonly url: string; readonly named: boolean } {
   const [address = '', query] = url.split(/\?(.*)/s)

@@ -1,6 +1,6 @@
 import { DummyDriver, Kysely, PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler, sql } from 'kysely'
 import type { Tables } from '../schema.ts'
-import { type Dialect, type Params, Placeholder, readPlace, type SqlList, type SqlValue, type Statement } from '../statement.ts'
+import { type Dialect, type Params, Placeholder, readParameter, type SqlList, type SqlValue, type Statement } from '../statement.ts'
 import { escapeNul } from './nul-escape.ts'
 
 const postgresDialect: Dialect = {
@@ -16,7 +16,7 @@ const postgresDialect: Dialect = {
   oneOf: (list) => sql`(select unnest(${list}::bigint[]))`,
   oneOfTexts: (list) => sql`(select unnest(${list}::text[]))`,
   rowsOf: (list) => sql`(select unnest(${list}::bigint[]) as value)`,
-  // `least` and `greatest` would pass over a null.
+  // `least` and `greatest` would ignore a null.
   least: (one, other) => sql`(case when ${one} <= ${other} then ${one} when ${one} > ${other} then ${other} end)`,
   greatest: (one, other) => sql`(case when ${one} >= ${other} then ${one} when ${one} < ${other} then ${other} end)`,
   joined: (column) => sql`string_agg(${column}, ',')`,
@@ -30,46 +30,46 @@ const postgresDialect: Dialect = {
   integer: (value) => sql`${value}::bigint`,
 }
 
-type Place = ReturnType<typeof readPlace>
+type Parameter = ReturnType<typeof readParameter>
 
 /** A statement in PostgreSQL's words. */
 export interface PostgresStatement {
-  /** Under which a connection keeps it prepared. */
+  /** The name under which a connection keeps the statement prepared. */
   readonly name: string
   readonly text: string
-  readonly places: readonly Place[]
+  readonly parameters: readonly Parameter[]
 }
 
 /**
- * Numbers that never change are written out: a plan that is made once for all runs must show which partial index serves (`state = 1`). A
- * parameter that stands in several places is bound once.
+ * Writes constant numbers into the text, because a plan that is made once for all runs must show which partial index serves (`state = 1`). A
+ * parameter that occurs several times is bound once.
  */
 export function compileForPostgres(statement: Statement<never, unknown>): PostgresStatement {
-  const { sql: text, parameters } = statement.compile(postgresDialect)
-  const places: Place[] = []
+  const { sql: text, parameters: given } = statement.compile(postgresDialect)
+  const parameters: Parameter[] = []
   const numbers = new Map<string, number>()
-  const written = text.replaceAll(/\$(\d+)/g, (_place, nth: string) => {
-    const place = readPlace(parameters[Number(nth) - 1])
-    if (typeof place === 'number') return String(place)
-    const known = place instanceof Placeholder ? numbers.get(place.name) : undefined
+  const written = text.replaceAll(/\$(\d+)/g, (_match, nth: string) => {
+    const parameter = readParameter(given[Number(nth) - 1])
+    if (typeof parameter === 'number') return String(parameter)
+    const known = parameter instanceof Placeholder ? numbers.get(parameter.name) : undefined
     if (known !== undefined) return `$${known}`
-    places.push(place)
-    if (place instanceof Placeholder) numbers.set(place.name, places.length)
-    return `$${places.length}`
+    parameters.push(parameter)
+    if (parameter instanceof Placeholder) numbers.set(parameter.name, parameters.length)
+    return `$${parameters.length}`
   })
-  return { name: `relay_${statement.id}`, text: written, places }
+  return { name: `relay_${statement.id}`, text: written, parameters }
 }
 
-/** The values of a statement's places, in order. */
-export function bind({ places }: PostgresStatement, params: Params): SqlValue[] {
-  return places.map((place) => (place instanceof Placeholder ? storable(params[place.name] ?? null) : place))
+/** The values of a statement's parameters, in order. */
+export function bind({ parameters }: PostgresStatement, params: Params): SqlValue[] {
+  return parameters.map((parameter) => (parameter instanceof Placeholder ? storable(params[parameter.name] ?? null) : parameter))
 }
 
 function storable(value: SqlValue): SqlValue {
   return isList(value) ? value.map(storableOne) : storableOne(value)
 }
 
-/** Every column of numbers holds whole ones. SQLite would keep the fraction of a millisecond; the server would refuse it. */
+/** Rounds numbers, because a time may have a fraction of a millisecond, which SQLite would store but PostgreSQL refuses. */
 function storableOne<One extends Exclude<SqlValue, SqlList>>(value: One): One | string | number {
   if (typeof value === 'string') return escapeNul(value)
   return typeof value === 'number' ? Math.round(value) : value

@@ -16,27 +16,27 @@ import { refuseUnsafeServer } from './refuse-unsafe-server.ts'
 import { type ServerWatch, type WatchedPool, watchServer } from './server-watch.ts'
 
 const CONNECT_TIMEOUT_MS = 5000
-/** A little longer than the server lets a statement run, so a server that has not answered by then is gone. */
+/** A little longer than the server lets a statement run, so a server that takes longer is gone. */
 const ANSWER_TIMEOUT_MS = 11_000
 const WRITERS = 6
 const READERS = 6
 
-/** `watch`: over all connections of a relay; absent: one for this alone. */
+/** `watch`: over all connections of a relay; absent: a separate one. */
 export interface PostgresEngine extends Engine {
-  openWriteStore(place: string, options?: PostgresWriteOptions, watch?: ServerWatch): Promise<OpenWriteStore>
+  openWriteStore(address: string, options?: PostgresWriteOptions, watch?: ServerWatch): Promise<OpenWriteStore>
   /**
-   * `isLive`: whether this relay is among the replicas, so that the store cannot be moved without it. While it is not, each read first makes sure that the store
-   * was not moved; absent: none does.
+   * `isLive`: whether this relay is among the live replicas, without which the store cannot be moved. While it is not, each read first checks that
+   * the store was not moved. Absent: no read checks.
    */
-  openReadStore(place: string, watch?: ServerWatch, isLive?: () => boolean): ReadSide
+  openReadStore(address: string, watch?: ServerWatch, isLive?: () => boolean): ReadSide
 }
 
-/** A place is the address of the database. */
+/** An address is the URL of the database. */
 export const postgres: PostgresEngine = {
   name: 'postgres',
-  async openWriteStore(place, options, watch) {
-    const name = nameDatabase(place)
-    const { pool, options: usage, close } = openPostgres(place, WRITERS, watch)
+  async openWriteStore(address, options, watch) {
+    const name = nameDatabase(address)
+    const { pool, options: usage, close } = openPostgres(address, WRITERS, watch)
     let hasTimeline = false
     try {
       await refuseUnsafeServer(pool, name)
@@ -49,11 +49,11 @@ export const postgres: PostgresEngine = {
     }
     return { ...createPostgresWriteStore(createPostgresWriter(pool, usage), { ...ALONE, ...options, hasTimeline }), close }
   },
-  openReadStore(place, watch = watchServer(place), isLive = () => true) {
-    const { pool, options, close } = unlessMoved(openPostgres(place, READERS, watch), isLive)
-    // On their own connections, so that cached answers do not wait for long lists. They are planned each time, which is cheap: a plan made while the
-    // table was small would read all of it.
-    const versions = unlessMoved(openPostgres(place, QUERIES_AT_ONCE, watch), isLive)
+  openReadStore(address, watch = watchServer(address), isLive = () => true) {
+    const { pool, options, close } = unlessMoved(openPostgres(address, READERS, watch), isLive)
+    // Versions have their own connections, so that cached answers do not wait for long lists. Their query is planned each time, which is cheap,
+    // because a plan made while the table was small would read all of it.
+    const versions = unlessMoved(openPostgres(address, QUERIES_AT_ONCE, watch), isLive)
     const ofVersions = createPostgresReader(versions.pool, { ...versions.options, named: false })
     const reads = createReadStore({
       ...createPostgresReader(pool, options),
@@ -70,21 +70,21 @@ export interface Opened extends Pick<WatchedPool, 'pool' | 'close'> {
 }
 
 /** Connections to a database, with a watch on its server. */
-export function openPostgres(place: string, connectionsMax: number, watch = watchServer(place)): Opened {
+export function openPostgres(address: string, connectionsMax: number, watch = watchServer(address)): Opened {
   const { pool, run, close } = watch.openPool({
     connectionsMax,
     connectTimeoutMs: CONNECT_TIMEOUT_MS,
     answerTimeoutMs: ANSWER_TIMEOUT_MS,
     pipeline: true,
   })
-  return { pool, options: { named: takePoolerParameter(place).named, watch: { run } }, close }
+  return { pool, options: { named: takePoolerParameter(address).named, watch: { run } }, close }
 }
 
 interface WatchedOptions extends PostgresOptions {
   readonly watch: Pick<WatchedPool, 'run'>
 }
 
-/** Without a lease this relay may have been stopped while another moved the store, and what it would read there is old. */
+/** Without a lease, this relay may have been suspended while another moved the store, and would read old data. */
 function unlessMoved(opened: Opened, isLive: () => boolean): Opened {
   const { pool, options } = opened
   const { run } = options.watch

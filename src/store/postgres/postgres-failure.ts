@@ -1,21 +1,21 @@
 import { StorageFailure, systemCode } from '../../domain/errors.ts'
 
-/** What the driver says without a code when a connection is gone, or must not be used any more. */
+/** The driver's messages, which have no code, for a connection that is gone or can no longer be used. */
 const LOST = /^(?:Connection terminated|Client (?:was closed|has encountered a connection error))/
 
-/** Says what has happened to a database that was open. What it said itself is left to the cause. A failure of the driver gets the code that the system has for it. */
+/** Describes a failure of an open database; the original error becomes the cause. A failure of the driver gets the matching code of the system. */
 export function runningFailure(error: unknown): StorageFailure {
   const message = error instanceof Error ? error.message : ''
   const code = systemCode(error) ?? driverCode(message)
   return new StorageFailure(describe(code ?? ''), error, code)
 }
 
-/** What has happened to a move, as its job tells it: what the driver says of a lost connection is for programmers. */
+/** The error that a move's job shows. It replaces the driver's message about a lost connection, which only programmers understand. */
 export function movingFailure(error: unknown): unknown {
   return error instanceof Error && LOST.test(error.message) ? runningFailure(error) : error
 }
 
-/** What says that a server is starting, stopping, full or gone, and may be back soon. */
+/** The codes of a server that is starting, stopping, full or gone, and may be back soon. */
 const AWAY: ReadonlySet<string> = new Set(
   ['57P01', '57P02', '57P03', '53300', '08000', '08001', '08003', '08004', '08006'].concat([
     'ECONNREFUSED',
@@ -29,7 +29,7 @@ const AWAY: ReadonlySet<string> = new Set(
 )
 const CAUSES_MAX = 5
 
-/** Whether an error, or what caused it, says that the server cannot be reached now. */
+/** Whether an error, or one of its causes, shows that the server cannot be reached now. */
 export function isServerAway(error: unknown): boolean {
   let cause = error
   for (let depth = 0; depth < CAUSES_MAX && cause instanceof Error; depth++) {
@@ -53,30 +53,29 @@ function describe(code: string): string {
   return /^E[A-Z]+$/.test(code) ? 'the database cannot be reached' : 'the database failed'
 }
 
-/** Says why a database could not be opened, and what to do; an error that says so already is left as it is. Names no password. */
-export function openingFailure(place: string, error: unknown): unknown {
+/** Describes why a database could not be opened, and what to do. Leaves an error that already does so as it is. Shows no password. */
+export function openingFailure(name: string, error: unknown): unknown {
   const message = error instanceof Error ? error.message : String(error)
   if (message.startsWith('store: ')) return error
-  return new Error(`store: ${explain(place, systemCode(error) ?? '', message)}`, { cause: error })
+  return new Error(`store: ${explain(name, systemCode(error) ?? '', message)}`, { cause: error })
 }
 
-function explain(place: string, code: string, message: string): string {
-  if (code === '28P01') return `${place} does not accept the user's password. Look at the user and the password in \`store\`.`
+function explain(name: string, code: string, message: string): string {
+  if (code === '28P01') return `${name} does not accept the user's password. Look at the user and the password in \`store\`.`
   if (/password must be a (?:non-empty )?string/.test(message))
-    return `${place} asks for a password, and \`store\` names none. Add it to the address.`
+    return `${name} asks for a password, and \`store\` names none. Add it to the address.`
   if (code === '28000')
-    return `${place} does not let the user in (${message}). Look at the user in \`store\` and at the server's pg_hba.conf.`
-  if (code === '42501') return `the user may not use ${place} (${message}). Allow it to: GRANT CONNECT ON DATABASE ... TO ...`
+    return `${name} does not let the user in (${message}). Look at the user in \`store\` and at the server's pg_hba.conf.`
+  if (code === '42501') return `the user may not use ${name} (${message}). Allow it to: GRANT CONNECT ON DATABASE ... TO ...`
   if (code === '3D000')
-    return `there is no such database at ${place} (${message}). Make it (CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0), or name another in \`store\`.`
+    return `there is no such database at ${name} (${message}). Make it (CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0), or name another in \`store\`.`
   if (code === '53300')
-    return `${place} has no connection left (${message}). Raise the server's max_connections, or put a pooler such as pgbouncer before it.`
-  if (code === '57P03') return `the server of ${place} is starting or stopping (${message}). Start the relay again when it is up.`
-  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN')
-    return `the host of ${place} is not known here (${code}). Look at the host in \`store\`.`
+    return `${name} has no connection left (${message}). Raise the server's max_connections, or put a pooler such as pgbouncer before it.`
+  if (code === '57P03') return `the server of ${name} is starting or stopping (${message}). Start the relay again when it is up.`
+  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return `the host of ${name} is not known here (${code}). Look at the host in \`store\`.`
   if (/^E[A-Z]+$/.test(code) || /timeout/i.test(message))
-    return `no PostgreSQL answers at ${place} (${code === '' ? message : code}). Look at the host and the port in \`store\`, and whether the server runs and is let through.`
+    return `no PostgreSQL answers at ${name} (${code === '' ? message : code}). Look at the host and the port in \`store\`, and whether the server runs and is let through.`
   if (/SSL/.test(message) || /CERT|TLS|VERIFY/.test(code))
-    return `no encrypted connection to ${place} can be had (${code === '' ? message : code}). Look at \`sslmode\` in \`store\` and at the server's certificate.`
-  return `${place} could not be opened (${code === '' ? message : `${code}: ${message}`}).`
+    return `no encrypted connection to ${name} can be had (${code === '' ? message : code}). Look at \`sslmode\` in \`store\` and at the server's certificate.`
+  return `${name} could not be opened (${code === '' ? message : `${code}: ${message}`}).`
 }

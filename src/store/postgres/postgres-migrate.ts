@@ -6,12 +6,12 @@ import { MADE_UNRELEASED } from '../unreleased.ts'
 import { schema } from './migrations/0001-schema.ts'
 import { IDLE_MS_MAX } from './postgres.ts'
 
-/** One step of the schema's history. The schema is the number of steps it has taken; a version of the relay has the schema it was written for. */
+/** One step of the schema's history. A schema's number is the count of its steps. Each version of the relay is written for one schema. */
 export interface SchemaStep {
   /**
-   * The oldest version that still works on a database that has taken this step, by its schema. A step that only adds what older versions do
-   * not look at says what the step before it said (expand). A step that takes away what they use says its own number (contract), and ships no
-   * sooner than in the release after the last one that uses it.
+   * The schema of the oldest version that still works on a database with this step. A step that only adds what older versions ignore (expand)
+   * repeats the number of the step before. A step that removes what they use (contract) has its own number, and ships at the earliest in the
+   * release after the last one that uses it.
    */
   readonly servesFrom: number
   readonly up: Migration['up']
@@ -20,7 +20,7 @@ export interface SchemaStep {
 /** From the first release on, append only: a released step never changes (decision 0004). */
 export const STEPS: readonly SchemaStep[] = [{ servesFrom: 1, up: schema.up }]
 
-/** If several replicas make the table of versions at the same time, all but one fail. They look again and find it made. */
+/** If several replicas make the table of versions at the same time, all but one fail. They look again and find the table. */
 const LOOKS_MAX = 5
 
 const UNDEFINED_TABLE = '42P01'
@@ -31,24 +31,24 @@ interface Versions {
 }
 
 /**
- * Brings a database up to date, all steps in one transaction, or leaves it as it was. Of replicas that start together one does it, and the others
- * wait for the row that names the version; a database that is up to date is only read. Rejects when a newer version of the relay has taken a step
- * that this one does not work with. `place` names the database in messages.
+ * Brings a database up to date, all steps in one transaction, or leaves it as it was. If several replicas start together, one does it, and the
+ * others wait for the lock of the version's row. A database that is up to date is only read. Rejects if a newer version of the relay has taken a
+ * step with which this one does not work. `name` names the database in messages.
  */
-export async function migratePostgres(pool: Pool, place: string, steps: readonly SchemaStep[] = STEPS): Promise<void> {
+export async function migratePostgres(pool: Pool, name: string, steps: readonly SchemaStep[] = STEPS): Promise<void> {
   // Kysely would end the pool when it is destroyed; the pool goes on.
   const db = new Kysely<Versions>({ dialect: new PostgresDialect({ pool }) })
   for (let look = 1; ; look++) {
     try {
-      if (isUpToDate(await readVersion(db, place), steps.length, place)) return
+      if (isUpToDate(await readVersion(db, name), steps.length, name)) return
       return await db
         .transaction()
         .setIsolationLevel('read committed')
         .setAccessMode('read write')
-        .execute((tx) => takeSteps(tx, steps, place))
+        .execute((tx) => takeSteps(tx, steps, name))
     } catch (error) {
       if (look < LOOKS_MAX && MADE_BY_ANOTHER.includes(systemCode(error) ?? '')) continue
-      throw describe(error, place)
+      throw describe(error, name)
     }
   }
 }
@@ -58,17 +58,17 @@ interface Version {
   readonly serves_from: number
 }
 
-/** No released version has had this column. */
+/** Whether the database was made before the first release: no released version has had this column. */
 const isUnreleased = sql<boolean>`exists (
   select from information_schema.columns where table_schema = current_schema() and table_name = 'sighting' and column_name = 'told')`.as(
   'unreleased',
 )
 
-/** Null: nothing was made yet. */
-async function readVersion(db: Kysely<Versions>, place: string): Promise<Version | null> {
+/** Null: the database has no tables of the relay yet. */
+async function readVersion(db: Kysely<Versions>, name: string): Promise<Version | null> {
   try {
     const found = await db.selectFrom('schema_version').select(['version', 'serves_from', isUnreleased]).executeTakeFirst()
-    if (found?.unreleased === true) throw new Error(`store: ${place} cannot be used: ${MADE_UNRELEASED}`)
+    if (found?.unreleased === true) throw new Error(`store: ${name} cannot be used: ${MADE_UNRELEASED}`)
     return found ?? null
   } catch (error) {
     if (systemCode(error) === UNDEFINED_TABLE) return null
@@ -76,16 +76,16 @@ async function readVersion(db: Kysely<Versions>, place: string): Promise<Version
   }
 }
 
-function isUpToDate(found: Version | null, schema: number, place: string): boolean {
+function isUpToDate(found: Version | null, schema: number, name: string): boolean {
   if (found === null || found.version < schema) return false
   if (schema >= found.serves_from) return true
   throw new Error(
-    `store: ${place} has schema ${found.version}, made by a newer version of the relay, and serves versions from schema ${found.serves_from} on; ` +
+    `store: ${name} has schema ${found.version}, made by a newer version of the relay, and serves versions from schema ${found.serves_from} on; ` +
       `this version has schema ${schema}. Nothing was changed. Start a version as new as the one that made it, or restore a backup from before.`,
   )
 }
 
-async function takeSteps(tx: Transaction<Versions>, steps: readonly SchemaStep[], place: string): Promise<void> {
+async function takeSteps(tx: Transaction<Versions>, steps: readonly SchemaStep[], name: string): Promise<void> {
   await sql`set local statement_timeout = 0`.execute(tx)
   await sql`set local lock_timeout = 0`.execute(tx)
   await sql`set local idle_in_transaction_session_timeout = ${sql.lit(IDLE_MS_MAX)}`.execute(tx)
@@ -101,9 +101,9 @@ async function takeSteps(tx: Transaction<Versions>, steps: readonly SchemaStep[]
     .values({ id: 1, version: 0, serves_from: 0 })
     .onConflict((conflict) => conflict.doNothing())
     .execute()
-  // The second replica waits here, and goes on from what the first has done.
+  // A second replica waits here, and continues from the version that the first has left.
   const found = await tx.selectFrom('schema_version').select(['version', 'serves_from']).forUpdate().executeTakeFirstOrThrow()
-  if (isUpToDate(found, steps.length, place)) return
+  if (isUpToDate(found, steps.length, name)) return
   for (const step of steps.slice(found.version)) await step.up(tx)
   const servesFrom = Math.max(found.serves_from, ...steps.slice(found.version).map((step) => step.servesFrom))
   await tx.updateTable('schema_version').set({ version: steps.length, serves_from: servesFrom }).execute()
@@ -111,17 +111,17 @@ async function takeSteps(tx: Transaction<Versions>, steps: readonly SchemaStep[]
 
 const INSUFFICIENT_PRIVILEGE = '42501'
 
-function describe(error: unknown, place: string): unknown {
+function describe(error: unknown, name: string): unknown {
   const message = error instanceof Error ? error.message : String(error)
   if (message.startsWith('store: ')) return error
   if (systemCode(error) === INSUFFICIENT_PRIVILEGE) {
     return new Error(
-      `store: the relay's user may not make its tables in ${place} (${message}). Nothing was changed. Make that user the owner of the database ` +
+      `store: the relay's user may not make its tables in ${name} (${message}). Nothing was changed. Make that user the owner of the database ` +
         '(ALTER DATABASE ... OWNER TO ...), or allow it to (GRANT CREATE ON SCHEMA public TO ...).',
       { cause: error },
     )
   }
-  // Not that nothing was changed: a connection that is lost at the commit leaves that open.
-  const what = `store: ${place} cannot be brought to the schema of this version: ${message}.`
+  // This does not say that nothing was changed, because after a connection is lost at the commit nobody knows.
+  const what = `store: ${name} cannot be brought to the schema of this version: ${message}.`
   return new Error(`${what} Its steps are taken all together or not at all: start again when the cause is gone.`, { cause: error })
 }

@@ -6,29 +6,29 @@ export interface PoolOptions {
   readonly connectionsMax: number
   /** Whether statements are sent without waiting for the ones before; absent: they are not. */
   readonly pipeline?: boolean
-  /** After how long without an answer a connection is given up, in milliseconds; absent: never. */
+  /** How long a connection may take to answer before it is given up, in milliseconds; absent: any time. */
   readonly answerTimeoutMs?: number
   /** How long a query waits for a connection. */
   readonly connectTimeoutMs: number
   /** Makes the socket of a new connection; absent: the driver does. */
   readonly newSocket?: () => Socket
-  /** Told of a connection that was lost while nobody used it: the pool opens another when one is wanted. */
+  /** Called when an idle connection is lost. The pool opens another when it needs one. */
   onConnectionLost(error: Error): void
 }
 
-/** The numbers of the types in PostgreSQL's catalogue. */
+/** The ids of types in PostgreSQL's catalogue. */
 const INT8 = 20
 const TEXT = 25
 
 /**
- * Connections to the database, made when they are wanted. 64-bit numbers are read as JavaScript's: ids, times and sequences stay below 2^53, and a
- * program that uses the driver for something else keeps its texts.
+ * A pool of connections to the database, opened when they are needed. Only this pool reads 64-bit integers as JavaScript numbers, which is safe
+ * because ids, times and sequences stay below 2^53.
  */
 export function openPool(
   url: string,
   { connectionsMax, connectTimeoutMs, pipeline = false, answerTimeoutMs, newSocket, onConnectionLost }: PoolOptions,
 ): pg.Pool {
-  // Throws without the address if it cannot be read, which the pool would do later and with it.
+  // Throws at once if the address cannot be read. The pool would throw later, with the address in the message.
   readAddress(url)
   const types = new pg.TypeOverrides()
   types.setTypeParser(INT8, Number)
@@ -38,14 +38,14 @@ export function openPool(
     max: connectionsMax,
     connectionTimeoutMillis: connectTimeoutMs,
     application_name: 'parcel-relay',
-    // A peer that is gone without a word is noticed by the system.
+    // With this the system notices a peer that is gone without closing the connection.
     keepAlive: true,
     types,
     pipeline,
     ...(answerTimeoutMs === undefined ? {} : { query_timeout: answerTimeoutMs }),
     ...(newSocket === undefined ? {} : { stream: newSocket }),
   })
-  // Without listeners a lost connection would end the process. The pool reports an idle one; the next statement of one in use fails.
+  // Without listeners a lost connection would end the process. The pool reports a lost idle connection; on one in use, the next statement fails.
   pool.on('error', onConnectionLost)
   pool.on('connect', (client) => client.on('error', () => undefined))
   return pool
@@ -58,12 +58,12 @@ export function nameDatabase(url: string): string {
   return `postgres://${user}@${host.includes(':') ? `[${host}]` : host}:${port}/${database}`
 }
 
-/** As the driver reads it, or throws. */
+/** Reads an address as the driver does. Throws if it cannot be read. */
 function readAddress(url: string): Pick<pg.Client, 'user' | 'host' | 'port' | 'database'> {
   try {
     return new pg.Client({ connectionString: url })
   } catch {
-    // Without the address, and without the error that quotes it: there may be a password in it.
+    // Leave out the address, and the error that quotes it, because there may be a password in it.
     throw new Error(
       'store: the address of the database cannot be read. Write postgres://user:password@host:5432/database, with %-escapes in the password.',
     )

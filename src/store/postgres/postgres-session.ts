@@ -3,12 +3,12 @@ import type { Session } from '../engine.ts'
 import type { Params, SqlValue, Statement } from '../statement.ts'
 import { bind, compileForPostgres, type PostgresStatement } from './postgres-dialect.ts'
 
-/** What a connection or a pool of them runs. */
+/** A connection, or a pool of connections, that runs queries. */
 export interface Runner {
   query(query: { readonly name?: string; readonly text: string; readonly values?: SqlValue[] }): Promise<pg.QueryResult>
 }
 
-/** A session whose writes are sent without waiting for one another. */
+/** A session that sends a write without waiting for the answer to the one before. */
 export interface PostgresSession extends Session {
   /** Resolves when all writes that were enqueued are done; rejects with the first failure of a statement, enqueued or not. */
   flush(): Promise<void>
@@ -26,7 +26,7 @@ function compile(statement: Statement<never, unknown>): PostgresStatement {
 }
 
 export interface SessionOptions {
-  /** Whether statements stay prepared on a connection; not behind a pooler that knows no named statements. */
+  /** Whether statements stay prepared on a connection. Some poolers do not support that. */
   readonly named: boolean
 }
 

@@ -35,7 +35,7 @@ import { rawStatement } from './raw-statement.ts'
 import { createStandingWatch, type StandingWatch } from './standing.ts'
 import { createTransactionEnd, type TransactionEnd } from './transaction-end.ts'
 
-/** What a replica remembers between transactions: nothing that another's commit can make wrong. A server that has lost commits can: then it begins anew. */
+/** The state that a replica keeps between transactions. No commit of another replica makes it wrong, but lost commits do: then it is replaced. */
 interface Memory {
   readonly watch: StandingWatch
   kept: Kept
@@ -47,7 +47,7 @@ interface Kept {
   readonly numbers: InboxNumbers
   /** Read at one version of the endpoints; a batch fails as a conflict if that version has changed. */
   subscribers: Subscribers | null
-  /** Statuses that are written down. */
+  /** Statuses that are stored. */
   readonly statuses: Set<string>
   readonly fronts: DueFronts
 }
@@ -63,23 +63,23 @@ function nothingKept(): Kept {
   }
 }
 
-/** A carrier might make up a new status for every parcel, so they are forgotten when they are this many. */
+/** A carrier may invent a status for every parcel, so the set is cleared when it has this many. */
 const STATUSES_REMEMBERED = 2000
 
 export interface PostgresWriteOptions {
-  /** This relay among those that share the store; null: it has not joined them. */
+  /** This relay's number among the replicas that share the store; null: it has not joined them. */
   readonly replicaId: () => number | null
   /** Whether the server can name the timeline it writes. If not, replicas join again after each of its restarts. */
   readonly hasTimeline?: boolean
-  /** The same as that of the replica's lease. */
+  /** The object that the replica's lease uses too. */
   readonly lostCommits?: LostCommits
 }
 
 export const ALONE: PostgresWriteOptions = { replicaId: () => null }
 
 /**
- * The store on a server that many write to at a time. A transaction locks what it reads: identifiers in the order of their bytes, then parcels by number,
- * then the counter, which it holds no longer than it takes to commit. What waits of a parcel at an endpoint changes only under the parcel's lock.
+ * The store on a server to which many write at a time. A transaction locks what it reads: identifiers in the order of their bytes, then parcels by
+ * number, then the counter, which it holds only for the commit. A parcel's waiting deliveries change only under the parcel's lock.
  */
 export function createPostgresWriteStore(
   writer: PostgresWriter,
@@ -89,7 +89,7 @@ export function createPostgresWriteStore(
   const timelineOf = async (session: PostgresSession): Promise<Timeline> => (hasTimeline ? await timelineIn(session) : null)
   return {
     async transaction(work, { ofRole, announced = false } = {}) {
-      // Read now: while the transaction waits for a connection, this replica may be declared dead and join again.
+      // Read the id now, because while the transaction waits for a connection, this replica may be declared dead and join again under another.
       const id = ofRole === undefined ? null : replicaId()
       const opened: OpenTransaction[] = []
       try {
@@ -101,7 +101,7 @@ export function createPostgresWriteStore(
           const proof =
             id === null || ofRole === undefined ? null : proveHeld(session, { replicaId: id, role: ofRole, lostCommits, timeline })
           proof?.catch((error: unknown) => {
-            // This replica may remember commits that the server has lost.
+            // The kept state may come from commits that the server has lost.
             if (error instanceof StorageFailure) memory.kept = nothingKept()
           })
           const done = await work(transaction.tx)
@@ -110,7 +110,7 @@ export function createPostgresWriteStore(
           if (typeof announced === 'function' ? announced(done) : announced) announceOrder(session)
           return done
         })
-        // The last that was opened is the one that was committed.
+        // The last one opened is the one that was committed; the others were tries that met another transaction.
         opened.at(-1)?.committed()
         return result
       } catch (error) {
@@ -136,11 +136,11 @@ interface Parts extends WriteParts {
   readonly contents: TransactionContents
   readonly leases: TransactionLeases
   readonly memory: Memory
-  /** The memory of this replica when the transaction was opened. */
+  /** The kept state of this replica when the transaction was opened. */
   readonly kept: Kept
-  /** The endpoints for which this transaction looks for what is due. */
+  /** The endpoints for which this transaction has searched due deliveries. */
   readonly looked: Set<string>
-  /** The statuses that this transaction writes down. */
+  /** The statuses that this transaction stores. */
   readonly statuses: Set<string>
 }
 
@@ -184,13 +184,13 @@ function openTransaction(session: PostgresSession, memory: Memory): OpenTransact
   }
 }
 
-/** What changes the order of what waits, under the lock of its parcel. */
+/** The methods that change the order of waiting deliveries, under the lock of their parcel. */
 function deliveryVerbs({ session, looked, kept: { fronts } }: Parts) {
   return {
     replayDeliveries: (request) => replayDeliveries(session, request, (parcelIds) => lockQueues(session, request.to, parcelIds)),
     saveSettlements(settled, skipped, nowMs) {
       saveSettlementsInSets(session, settled, skipped, nowMs)
-      // A delivery that waited behind a failing one, or for an operator, was queued long ago.
+      // This releases deliveries that waited behind others. They were queued long ago, so they may be due before the front.
       for (const { endpointId, attempts } of settled) if (attempts > 1) fronts.forget(endpointId)
       for (const { endpointId } of skipped) fronts.forget(endpointId)
     },
@@ -212,7 +212,7 @@ const readConfigured = rawStatement()(
 )
 const lockPolls = rawStatement()(() => sql`select name from counter where name = 'polls' for update`)
 
-/** Verbs that read in order to write: a setting, a job, or what is due. They run one after the other, so that none writes what another has changed. */
+/** Methods that read in order to write: settings, jobs and due polls. They run one after the other, so that none overwrites another's change. */
 function exclusiveVerbs({ session, leases }: Parts) {
   return {
     async duePolls(request) {
@@ -224,7 +224,7 @@ function exclusiveVerbs({ session, leases }: Parts) {
       const configs = await session.all(readConfigured, {})
       return {
         names: configs.flatMap(({ endpoints }) => namesIn(endpoints)),
-        // Nobody can ask who is not there, so there is one.
+        // The caller is a replica itself, so there is at least one row.
         latestAtMs: Math.max(0, ...configs.map(({ at_ms }) => at_ms)),
       }
     },
@@ -254,7 +254,7 @@ function recordingVerbs(parts: Parts) {
         kept.numbers.take(session, size),
       ])
       if (isBack(subscribers.standing)) memory.kept = nothingKept()
-      // The memory so far, from here or from another batch, is of another server or of lost commits.
+      // The kept state comes from another server, or from commits that the server has lost.
       if (memory.kept !== kept) throw metAnother('the server has lost what this replica remembers')
       kept.subscribers = subscribers
       endpointsVersion = subscribers.version

@@ -13,22 +13,22 @@ import type { WatchedPool } from './server-watch.ts'
 export interface PostgresOptions {
   /** Whether connections keep statements prepared by name; a pooler may not know them. */
   readonly named: boolean
-  /** Notices that the server says nothing any more; absent: nobody does. */
+  /** Notices that the server has fallen silent; absent: statements wait for it. */
   readonly watch?: Pick<WatchedPool, 'run'>
 }
 
-/** What writes to the database: as many transactions at a time as there are connections. */
+/** Writes to the database, with as many transactions at a time as there are connections. */
 export interface PostgresWriter {
   /**
-   * Durable when it resolves; nothing has happened when it rejects, unless the connection was lost at the commit: then it may have happened. A transaction that met
-   * another one is begun again, so `work` may run several times.
+   * Durable when it resolves. When it rejects, nothing was changed, unless the connection was lost at the commit: then nobody knows. A transaction
+   * that met another one is begun again, so `work` may run several times.
    */
   transaction<T>(work: (session: PostgresSession) => Promise<T>): Promise<T>
 }
 
 /**
- * How every transaction is planned. Older servers take a plan without an alternative to what is off for so costly that they would compile it, which takes longer than
- * running it, so that is off too.
+ * The planner settings of every transaction. Compilation is off too: if a plan has to use one of the methods that are off, older servers rate it as
+ * so costly that they compile it, which takes longer than running it.
  */
 export const PLAN_SETTINGS = {
   enable_seqscan: 'off',
@@ -38,13 +38,13 @@ export const PLAN_SETTINGS = {
   jit: 'off',
 }
 
-/** How long a transaction may stand still, in milliseconds. Then the server ends it and frees its locks, even if the client's machine is gone without a word. */
+/** How long a transaction may be idle, in milliseconds. Then the server ends it and frees its locks, even if the client's machine is gone. */
 export const IDLE_MS_MAX = 2000
 
 /**
- * For each transaction, since a pooler may give each another connection. Times are in milliseconds: no statement takes longer, and none waits longer for a lock.
- * A connection keeps the plan that it made while a table was small, so none may read a table or an index from end to end, nor collect all that waits and sort it to
- * find the first: every statement has an index to look its rows up in, one by one, in the order it asks for.
+ * Set in each transaction, because a pooler may give each another connection. Times are milliseconds. A connection keeps the plans that it made
+ * while tables were small, so no plan may read a table or an index from end to end, nor sort all waiting rows to find the first. Every statement
+ * has an index that finds its rows one by one, in the order in which it needs them.
  */
 const BEGIN = begin('read committed', { statement_timeout: 10_000, lock_timeout: 5000, idle_in_transaction_session_timeout: IDLE_MS_MAX })
 const BEGIN_READING = begin('repeatable read read only', { statement_timeout: 10_000, idle_in_transaction_session_timeout: IDLE_MS_MAX })
@@ -79,7 +79,7 @@ export function createPostgresWriter(pool: pg.Pool, options: PostgresOptions): P
           } catch (error) {
             if (!isConflict(error)) throw error
             if (isEndless(error, attempt)) throw endlessConflict(error)
-            // If two transactions met, the one that waits longer finds the other done. The oftener many meet, the longer they all wait.
+            // Random waits let one of two transactions finish before the other tries again. They grow with each attempt, for many that meet.
             await pause(Math.random() * PAUSE_MS_MAX * Math.min(attempt, 6))
           }
         }
@@ -87,7 +87,7 @@ export function createPostgresWriter(pool: pg.Pool, options: PostgresOptions): P
   }
 }
 
-/** Asks the server for something. Whoever is above need not know how a server fails: it is a `StorageFailure`. */
+/** Runs work on the server. Turns every failure of the server into a `StorageFailure`. */
 async function ask<T>({ watch }: PostgresOptions, work: (check: () => void) => Promise<T>): Promise<T> {
   try {
     return await (watch === undefined ? work(ignore) : watch.run(work))
@@ -97,7 +97,7 @@ async function ask<T>({ watch }: PostgresOptions, work: (check: () => void) => P
   }
 }
 
-/** A client that lost its connection, or is in a state that nobody knows, is not used again. */
+/** Whether a client can be used again: it has a connection, in a known state. */
 function isAlive(client: pg.PoolClient): boolean {
   return Reflect.get(client, '_queryable') === true
 }
@@ -110,7 +110,7 @@ async function bracket<T>(
 ): Promise<T> {
   const runner = sendTogether(client)
   const session = createSession(runner, options)
-  // It is on its way before the first statement, which need not wait for its answer.
+  // Do not wait for the answer: the first statement is sent right behind it.
   const begun = runner.query({ text: begin })
   begun.catch(ignore)
   try {
@@ -119,7 +119,7 @@ async function bracket<T>(
     ended.catch(ignore)
     await session.flush()
     await begun
-    // A transaction in which a statement failed answers a commit by rolling back.
+    // If a statement failed, the server answers the commit with a rollback.
     if ((await ended).command !== 'COMMIT') throw new Error('the transaction was rolled back')
     return result
   } catch (error) {
@@ -129,13 +129,13 @@ async function bracket<T>(
   }
 }
 
-/** The socket of a client, as far as it is used here: the driver's types do not show it. */
+/** The methods of a client's socket that are used here, because the driver's types do not show the socket. */
 interface Corked {
   cork(): void
   uncork(): void
 }
 
-/** Statements of one turn of the event loop leave in one write, not in one each: the calls to the system would cost as much as all the rest. */
+/** Sends the statements of one turn of the event loop in one write, because a system call for each would cost as much as all the rest. */
 function sendTogether(client: pg.PoolClient): Runner {
   const connection: unknown = Reflect.get(client, 'connection')
   const stream: unknown = typeof connection === 'object' && connection !== null ? Reflect.get(connection, 'stream') : null
@@ -162,15 +162,15 @@ function isCorked(stream: unknown): stream is Corked {
 
 function ignore(): void {}
 
-/** Classes of errors that say what was asked is wrong: data, integrity, syntax. */
+/** Classes of errors for a wrong request: data, integrity, syntax. */
 const ASKED_WRONG = ['22', '23', '42']
-/** What the driver says without a code when a connection is gone, was not to be had, did not answer, or is not wanted any more. */
+/** The driver's messages, which have no code, for a connection that is gone, could not be opened, did not answer, or was closed. */
 const DRIVER_FAILURE =
   /^(?:Connection terminated|Cannot use a pool after calling end|Client (?:was closed|has encountered a connection error)|timeout e|Query read timeout|the transaction was rolled back)/
 /** A code of the system, such as `ECONNRESET`. */
 const SYSTEM_FAILURE = /^E[A-Z]+$/
 
-/** Whether the database failed, rather than what was asked of it. A conflict counts, because the transaction must begin again. */
+/** Whether the database failed, not the request. A conflict counts as a failure, because the transaction must begin again. */
 export function isStorageFailure(error: unknown): boolean {
   if (isConflict(error) || error instanceof StorageFailure) return true
   if (error instanceof pg.DatabaseError) return !ASKED_WRONG.includes((error.code ?? '').slice(0, 2))

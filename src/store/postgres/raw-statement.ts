@@ -2,19 +2,19 @@ import type { RawBuilder } from 'kysely'
 import type { Session } from '../engine.ts'
 import { type Params, type SqlValue, type Statement, statement } from '../statement.ts'
 
-/** A statement written in PostgreSQL's own words: sets come as arrays, a column each, and are read with `unnest`. */
+/** A statement in PostgreSQL's own SQL. Rows are passed as one array per column, and read with `unnest`. */
 export function rawStatement<P extends Params>() {
   return <R>(build: (params: P) => RawBuilder<R>): Statement<P, R> =>
     statement<P>()((db, params) => ({ compile: () => build(params).compile(db) }))
 }
 
-/** A row of a set: each of its members is a column. */
+/** A row: each of its members is a column. */
 type Row = Readonly<Record<string, Exclude<SqlValue, readonly unknown[]>>>
 
-/** The parameters of a statement about rows. */
+/** The parameters of a statement about several rows: an array per column. */
 export type Columns<R extends Row> = { readonly [Name in keyof R]: readonly R[Name][] }
 
-/** Enqueues a write of rows, if there are any. */
+/** Enqueues a write of rows, unless there are none. */
 export function enqueueRows<R extends Row>(session: Session, write: Statement<Columns<R>, unknown>, rows: readonly R[]): void {
   const [first] = rows
   if (first === undefined) return

@@ -3,7 +3,7 @@ import { openingFailure } from './postgres-failure.ts'
 
 const VERSION_MIN = 15
 
-/** What a server says of itself; null: it does not know the setting, as relatives of PostgreSQL do not. */
+/** The settings that a server reports. Null: it does not have the setting, as some relatives of PostgreSQL do not. */
 interface ServerFacts {
   readonly version: string
   readonly version_number: number
@@ -21,24 +21,24 @@ const QUERY = `select current_setting('server_version') as version, current_sett
   pg_is_in_recovery() as is_standby, current_setting('default_transaction_read_only', true) as read_only`
 
 /**
- * Looks at a server before anything is written to it. Rejects, with every reason and what to do, when it cannot be reached, cannot be written to, or
- * could lose what it has confirmed. `place` names the database in messages.
+ * Checks a server before anything is written to it. Rejects, with all reasons and remedies, if it cannot be reached, cannot be written to, or could
+ * lose confirmed commits. `name` names the database in messages.
  */
-export async function refuseUnsafeServer(pool: Pool, place: string): Promise<void> {
-  const [facts] = await readFacts(pool, place)
+export async function refuseUnsafeServer(pool: Pool, name: string): Promise<void> {
+  const [facts] = await readFacts(pool, name)
   const reasons = facts === undefined ? [] : faultsOf(facts)
-  if (reasons.length > 0) throw new Error(reasons.map((reason) => `store: ${place}: ${reason}`).join('\n'))
+  if (reasons.length > 0) throw new Error(reasons.map((reason) => `store: ${name}: ${reason}`).join('\n'))
 }
 
-async function readFacts(pool: Pool, place: string): Promise<readonly ServerFacts[]> {
+async function readFacts(pool: Pool, name: string): Promise<readonly ServerFacts[]> {
   try {
     return (await pool.query<ServerFacts>(QUERY)).rows
   } catch (error) {
-    throw openingFailure(place, error)
+    throw openingFailure(name, error)
   }
 }
 
-/** Why nothing should be kept on such a server, each with what to do. */
+/** The reasons why such a server is not safe to use, each with the remedy. */
 export function faultsOf(facts: ServerFacts): readonly string[] {
   const faults: string[] = []
   if (facts.version_number < VERSION_MIN * 10_000)

@@ -1,18 +1,18 @@
 import { StorageFailure } from '../../domain/errors.ts'
 
-/** Time is counted in turns of a timer, so that a process which stood still itself, for however long, has not waited. */
+/** Time is counted in turns of a timer, so that time in which this process itself was suspended does not count as waiting. */
 export const TURN_MS = 100
-/** How many whole turns nothing is heard before a new connection is tried. */
+/** After this many whole turns without any answer a new connection is tried. */
 const LOOK_AFTER_TURNS = 3
-/** Every question gets an answer within a second, if only 503. */
+/** After this many whole turns the server counts as silent, so that every request to the relay gets an answer within a second, even if it is 503. */
 const SILENT_AFTER_TURNS = 7
-/** How long a new connection may take: a busy server needs a while to let somebody in. */
+/** How many turns a new connection may take. A busy server needs a while to accept one. */
 const LOOK_TURNS_MAX = 17
 
 export interface SilencePorts {
-  /** Whether anything was heard on any connection since the last call. */
+  /** Whether any connection has received anything since the last call. */
   hasSpoken(): boolean
-  /** Asks by a new connection whether the server is there. */
+  /** Opens a new connection to find out whether the server is there. */
   look(): Look
   /** Closes all connections. */
   cut(): void
@@ -20,18 +20,18 @@ export interface SilencePorts {
 
 export interface Look {
   readonly isThere: Promise<boolean>
-  /** Ends it: the server is not there. */
+  /** Ends the attempt: the server is not there. */
   giveUp(): void
 }
 
 export interface Silence {
   /**
-   * Runs what asks the server. Rejects with a `StorageFailure` at once while the server is silent, and as soon as that is found out. `check` throws then too:
-   * work that has not begun must not begin then.
+   * Runs work that needs the server. Rejects with a `StorageFailure` if the server is silent, or as soon as it falls silent. From then on `check`
+   * throws too: call it before work that had to wait, so that the work does not begin.
    */
   run<T>(work: (check: () => void) => Promise<T>): Promise<T>
   isSilent(): boolean
-  /** To be called every 100 ms. */
+  /** Call every `TURN_MS`. */
   turn(): void
   end(): void
 }
@@ -42,13 +42,15 @@ interface Waiting {
 }
 
 /**
- * Notices a server that has fallen silent, as behind a cut network, which raises no error.
+ * Notices a server that has fallen silent, for example behind a cut network, which raises no error.
  *
- * It **speaks** as long as anything is heard, on whichever connection: a server that is only busy says something to somebody. When something has been asked for
- * 0.3 s and nothing was heard, a new connection is tried, whose answer counts as well: all others may wait for one long statement.
+ * The server **answers** as long as any connection receives anything, because a server that is only busy still serves some of them. If a request
+ * has waited for 0.3 s and nothing was received, a new connection is tried, because all others may wait for one long statement. Its answer counts
+ * too.
  *
- * It is **silent** when that has lasted for 0.7 s. Then everything that waits fails, and what is asked fails at once. New connections are tried until it
- * speaks. When one of them ends, answered or not, the old ones are closed: should they ever come back, it may be long after the network.
+ * The server is **silent** when 0.7 s have passed in this way. Then all waiting requests fail, and new ones fail at once. New connections are tried
+ * until one is answered. Whenever such a try ends, answered or not, the old connections are closed, because they may recover only long after the
+ * network.
  */
 export function createSilence({ hasSpoken, look: begin, cut }: SilencePorts): Silence {
   const waiting = new Set<Waiting>()
@@ -64,7 +66,7 @@ export function createSilence({ hasSpoken, look: begin, cut }: SilencePorts): Si
     const answer = await isThere
     look = null
     if (isSilent) cut()
-    // It counts from the next turn on, when the connections that were cut are closed.
+    // The answer counts from the next turn on, because the old connections are closed only then.
     isAnswered = answer
   }
 
@@ -75,7 +77,7 @@ export function createSilence({ hasSpoken, look: begin, cut }: SilencePorts): Si
     isSilent = false
   }
 
-  /** For how many whole turns something has been asked and nothing was heard. */
+  /** For how many whole turns a request has waited and nothing was received. */
   function quietTurns(): number {
     const [oldest] = waiting
     return oldest === undefined ? 0 : turn - Math.max(heardAt, oldest.fromTurn)

@@ -1,12 +1,12 @@
 import { lookup as systemLookup } from 'node:dns'
 import { type LookupFunction, Socket } from 'node:net'
 
-/** How long an address of the server has to answer before the next one is tried, in milliseconds. */
+/** How long one address of the server may take to answer before the next is tried, in milliseconds. */
 const ATTEMPT_MS = 250
 
 /**
- * A socket for the driver. If the server's name has several addresses it goes on to the next one after a quarter of a second, whatever the
- * process was started with: otherwise one address that drops packets would use up the whole time limit. The last address has all of it.
+ * A socket for the driver. If the server's name has several addresses, it tries the next one after a quarter of a second, even if Node's own
+ * option for that is off. Otherwise one address that drops packets would use up the whole time limit. The last address has the rest of it.
  */
 export function openServerSocket(lookup: LookupFunction = systemLookup): Socket {
   const socket = new Socket()

@@ -5,26 +5,25 @@ import { openPool, type PoolOptions } from './postgres-pool.ts'
 import { createSilence, type Look, type Silence, TURN_MS } from './server-silence.ts'
 import { openServerSocket } from './server-socket.ts'
 
-/** How long a server has to answer goodbyes. */
+/** How long the server may take to close connections before they are destroyed. */
 const GOODBYE_MS = 1000
 
-/** Watches over all connections of a relay to its server: what one of them hears, all know. */
+/** Watches all connections of a relay to its server. If one receives anything, the server answers, for all of them. */
 export interface ServerWatch {
   openPool(options: Omit<PoolOptions, 'newSocket' | 'onConnectionLost'>): WatchedPool
 }
 
 export interface WatchedPool extends Pick<Silence, 'run'> {
   readonly pool: pg.Pool
-  /** Closes the connections, once, however often it is called: at once if the server is silent, otherwise within seconds. */
+  /** Closes the connections: at once if the server is silent, otherwise within seconds. Further calls do nothing. */
   close(): Promise<void>
 }
 
-/** A place is the address of the database. */
-export function watchServer(place: string): ServerWatch {
-  const { url } = takePoolerParameter(place)
+export function watchServer(address: string): ServerWatch {
+  const { url } = takePoolerParameter(address)
   const pools = new Set<PoolSockets>()
   const silence = createSilence({
-    // All are asked, so that none keeps what it has heard for later.
+    // Ask every pool, because each must note how much it has received.
     hasSpoken: () => [...pools].filter((sockets) => sockets.haveHeard()).length > 0,
     look: () => lookAt(url),
     cut() {
@@ -53,7 +52,7 @@ export function watchServer(place: string): ServerWatch {
         async close() {
           if (pool.ending) return
           const ended = pool.end()
-          // The pool does not wait for the answers to its goodbyes, and the process would.
+          // The pool does not wait until the server closes the connections, but open sockets would keep the process alive.
           if (silence.isSilent()) sockets.cut()
           else setTimeout(sockets.cut, GOODBYE_MS).unref()
           await ended
@@ -64,10 +63,10 @@ export function watchServer(place: string): ServerWatch {
   }
 }
 
-/** The sockets of a pool, from before its connections are made until they are closed. Under TLS too, they are those of the network. */
+/** The TCP sockets of a pool, also below TLS, from before the connections are made until they are closed. */
 interface PoolSockets {
   open(): Socket
-  /** Whether any has received something since the last call. */
+  /** Whether any socket has received something since the last call. */
   haveHeard(): boolean
   cut(): void
 }
@@ -100,7 +99,7 @@ function lookAt(url: string): Look {
   return { isThere: answers(client), giveUp: () => client.connection.stream.destroy() }
 }
 
-/** Whether a server says anything to a newcomer, be it that there is no room. */
+/** Whether a server answers a new connection, even if only with an error. */
 async function answers(client: pg.Client): Promise<boolean> {
   client.on('error', () => undefined)
   try {

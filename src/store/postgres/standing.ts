@@ -1,25 +1,25 @@
 import { sql } from 'kysely'
 
-/** Which server answers, and how far its counter is. */
+/** The identity of the server that answers, and the state of its counter. */
 export interface Standing {
-  /** Another after a standby was promoted, a backup was restored or the server was restarted: see `SERVER`. */
+  /** Changes when a standby is promoted, a backup is restored or the server is restarted: see `SERVER`. */
   readonly server: number
-  /** The last number that was given. */
+  /** The last number given. */
   readonly sequence: number
 }
 
 /**
- * Tells one server from another, in a statement that reads `counter`: when it was started, in microseconds, and which table that is. A standby that was promoted
- * and files that were put back are of another process; tables that were restored while the server ran are others.
+ * Identifies a server, in a statement that reads `counter`: the time of its start, in microseconds, plus the table's id. A promoted standby or
+ * restored files mean another start; tables that are restored while the server runs have other ids.
  */
 export const SERVER = '(extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint + counter.tableoid::bigint'
 
 /** The columns of a standing, in a statement that reads the row `sequence` of `counter` anyway. */
 export const standingColumns = sql<Standing>`${sql.raw(SERVER)} as server, counter.value as sequence`
 
-/** Notices that a server does not hold any more what was read from it: it is another one, or its counter has gone back. */
+/** Notices that the data read from a server may be wrong now, because it is another server or its counter has gone back. */
 export interface StandingWatch {
-  /** To be called when the statement is sent. The result is to be called with its answer, and tells whether what is remembered may be wrong. */
+  /** Call it when the statement is sent, and call the returned function with the answer. True: cached data may be wrong. */
   asking(): (found: Standing) => boolean
 }
 
@@ -27,11 +27,11 @@ export function createStandingWatch(): StandingWatch {
   let last: Standing | null = null
   return {
     asking() {
-      // Compared with what was known when it was sent, because answers on several connections overtake one another.
+      // Compare with the state when the statement was sent, because answers on several connections overtake one another.
       const floor = last
       return (found) => {
         const isBack = floor !== null && (found.server !== floor.server || found.sequence < floor.sequence)
-        // Another answer may have told the same already.
+        // Another answer may have shown the same already.
         const isNews = isBack && (last === floor || last?.server !== found.server || found.sequence < last.sequence)
         if (isNews || last === null || (last.server === found.server && found.sequence > last.sequence)) last = found
         return isNews

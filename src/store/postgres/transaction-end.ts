@@ -3,21 +3,24 @@ import { advanceAtEnd } from './counter.ts'
 import { PROVISIONAL } from './history/provisional.ts'
 
 /**
- * What a transaction does last. Everything that needs the counter is kept until nothing more is waited for, and is sent together with the commit: whoever
- * holds the counter keeps all others from committing, so nobody may hold it across a round trip. Until then numbers are provisional.
+ * The last part of a transaction. A transaction that locks the counter keeps all others from committing, so it must not hold it over a round trip.
+ * So everything that needs the counter is collected here, and sent together with the commit. Until then numbers are provisional.
  */
 export interface TransactionEnd {
-  /** Gives the next number: a provisional one, so what holds it is written by `whenNumbered`. */
+  /** Gives the next number. It is provisional, so write rows with it in `whenNumbered`. */
   give(): number
-  /** Stands for the first number of what is recorded after this transaction. */
+  /** A provisional number for the first sequence after this transaction. */
   toCome(): number
-  /** Endpoints have changed. `known`: their version when they were read; if others have changed them since, the transaction is begun again; null: they were not read. */
+  /**
+   * Notes that endpoints have changed. `known`: their version when they were read; if others have changed them since, the transaction is begun
+   * again. Null: they were not read.
+   */
   changeEndpoints(known: number | null): void
-  /** If anything was given a number above `sequence`, the transaction is begun again. */
+  /** Begins the transaction again if a number above `sequence` was given. */
   nothingSince(sequence: number): void
-  /** Does something when the counter is locked and numbers are known. */
+  /** Adds a write that is sent when the counter is locked, and real numbers are known. */
   whenNumbered(write: () => void): void
-  /** Sends all that. The commit must follow at once. */
+  /** Sends everything. The commit must follow at once. */
   send(): void
 }
 

@@ -5,7 +5,7 @@ import type { CheckpointData, CheckpointOrder } from './checkpointer.ts'
 
 /** The maximum of pages that the thread leaves to the writer. Everything waits while the writer checkpoints them. */
 const LEFT_PAGES = 64
-/** The writer keeps appending during a pass, so each pass leaves pages behind: fewer each time, if the disk keeps up. */
+/** The writer keeps appending during a pass, so each pass leaves pages behind. If the disk keeps up, each leaves fewer. */
 const PASSES_MAX: Readonly<Record<CheckpointOrder, number>> = { some: 1, all: 6 }
 
 /** Checkpoints the WAL while the writer keeps writing. Pages that cannot be checkpointed now are left for the next pass. */
@@ -24,8 +24,8 @@ function pagesLeft(): number {
 }
 
 /**
- * Syncs the database after each pass. SQLite itself syncs it only at the end of a full checkpoint, which the writer does, so everyone would
- * wait for the disk to write all pages at once. A failure here is ignored, because SQLite's own sync fails as well.
+ * Syncs the database after each pass. SQLite itself syncs it only at the end of a full checkpoint, which the writer does, and then all writes would
+ * wait until the disk has written all pages. A failure is ignored, because SQLite's own sync fails as well.
  */
 function syncCarried(): void {
   if (file === null) return

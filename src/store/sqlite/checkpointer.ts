@@ -3,7 +3,7 @@ import { Worker } from 'node:worker_threads'
 
 /** The number of waiting WAL pages at which a checkpoint starts. A higher number writes fewer pages twice, but delays commits longer. */
 const CARRIED_PAGES = 4000
-/** At this size the WAL is restarted. Everyone waits until it is checkpointed completely. */
+/** At this size the WAL is restarted, for which all writes wait until it is checkpointed completely. */
 const LOG_PAGES = 20_000
 /** The number of commits between checks of the WAL, because a check costs as much as recording a push. */
 const COMMITS_A_LOOK = 8

@@ -1,6 +1,6 @@
 import { DummyDriver, Kysely, SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler, sql } from 'kysely'
 import type { Tables } from '../schema.ts'
-import { type Dialect, type Params, Placeholder, readPlace, type SqlList, type SqlValue, type Statement } from '../statement.ts'
+import { type Dialect, type Params, Placeholder, readParameter, type SqlList, type SqlValue, type Statement } from '../statement.ts'
 
 const sqliteDialect: Dialect = {
   builder: new Kysely<Tables>({
@@ -27,12 +27,12 @@ const sqliteDialect: Dialect = {
   integer: (value) => sql`${value}`,
 }
 
-type Place = ReturnType<typeof readPlace>
+type Parameter = ReturnType<typeof readParameter>
 
 /** A statement compiled for SQLite. */
 export interface SqliteStatement {
   readonly sql: string
-  readonly places: readonly Place[]
+  readonly parameters: readonly Parameter[]
 }
 
 /**
@@ -41,18 +41,18 @@ export interface SqliteStatement {
  * parameter gets a unary plus, which hides its value from the planner.
  */
 export function compileForSqlite(statement: Statement<never, unknown>): SqliteStatement {
-  const { sql: text, parameters } = statement.compile(sqliteDialect)
-  const places = parameters.map(readPlace)
+  const { sql: text, parameters: given } = statement.compile(sqliteDialect)
+  const parameters = given.map(readParameter)
   // Strings are parameters too, so every question mark in the SQL is a placeholder.
   const [start = '', ...pieces] = text.split('?')
-  if (pieces.length !== places.length) throw new TypeError(`a question mark in the SQL is not a placeholder: ${text}`)
-  const written = pieces.map((piece, at) => `${typeof places[at] === 'number' ? places[at] : '+?'}${piece}`)
-  return { sql: start + written.join(''), places: places.filter((place) => typeof place !== 'number') }
+  if (pieces.length !== parameters.length) throw new TypeError(`a question mark in the SQL is not a placeholder: ${text}`)
+  const written = pieces.map((piece, at) => `${typeof parameters[at] === 'number' ? parameters[at] : '+?'}${piece}`)
+  return { sql: start + written.join(''), parameters: parameters.filter((parameter) => typeof parameter !== 'number') }
 }
 
 /** Returns the values to bind, in order. */
-export function bind({ places }: SqliteStatement, params: Params): Exclude<SqlValue, SqlList>[] {
-  return places.map((place) => (place instanceof Placeholder ? bound(params[place.name] ?? null) : place))
+export function bind({ parameters }: SqliteStatement, params: Params): Exclude<SqlValue, SqlList>[] {
+  return parameters.map((parameter) => (parameter instanceof Placeholder ? bound(params[parameter.name] ?? null) : parameter))
 }
 
 function bound(value: SqlValue): Exclude<SqlValue, SqlList> {

@@ -11,9 +11,9 @@ interface StoreFiles {
   readonly storeBytes: number
   /** Size of the WAL. */
   readonly logBytes: number
-  /** A file that was deleted or replaced; null: all are in place. */
+  /** A file that was deleted or replaced; null: none was. */
   readonly lost: LostFile | null
-  /** Whether the lock is another file than at the last check. */
+  /** Whether the lock file was replaced since the last check. */
   readonly isRelocked: boolean
 }
 

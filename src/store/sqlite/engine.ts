@@ -3,12 +3,12 @@ import { createReadStore } from '../read-store.ts'
 import { openSqliteReader, openSqliteWriter } from './sqlite.ts'
 import { createSqliteWriteStore } from './write-store.ts'
 
-/** SQLite. `place` is the path of the database file. */
+/** SQLite. `address` is the path of the database file. */
 export const sqlite: Engine = {
   name: 'sqlite',
-  async openWriteStore(place) {
-    const engine = await openSqliteWriter(place)
+  async openWriteStore(address) {
+    const engine = await openSqliteWriter(address)
     return { ...createSqliteWriteStore(engine), close: () => engine.close() }
   },
-  openReadStore: (place) => createReadStore(openSqliteReader(place)),
+  openReadStore: (address) => createReadStore(openSqliteReader(address)),
 }

@@ -12,8 +12,8 @@ const keptBody = statement<{ id: number }>()((db, p) =>
 )
 
 /**
- * See `DeliveryTx.readFeedEntries`. Entries have their current content, but the payload of the original event. It reads row by row: right only where
- * nobody else commits meanwhile, or an event whose parcel is joined between two reads would be taken for erased.
+ * See `DeliveryTx.readFeedEntries`. Entries have their current content, but the payload of the original event. It reads row by row, which is right
+ * only if nobody else commits meanwhile: an event whose parcel is joined between two reads would count as erased.
  */
 export async function readFeedEntries(
   session: Session,
@@ -34,7 +34,7 @@ export async function readFeedEntries(
   return { entries: feedEntriesOf(read), next: rows.at(-1)?.sequence ?? request.after, ended: rows.length < request.limit }
 }
 
-/** The push whose bytes are sent; null: none. */
+/** The push whose bytes are sent; null: a composed event is sent. */
 function inboxIdOf(ref: number): number | null {
   const payload = decodePayloadRef(ref)
   return payload.kind === 'push' ? payload.inboxId : null

@@ -24,8 +24,8 @@ const markerOf = (path: string) => `${path}.marker`
 const logOf = (path: string) => `${path}-wal`
 
 /**
- * Creates the store's folder if it does not exist, closed to other users and synced to survive a power cut. One folder at a time: where none can be made, as in
- * /proc, Node's own recursion never ends.
+ * Creates the store's folder if it does not exist, closed to other users and synced to survive a power cut. It creates one folder at a time, because
+ * Node's own recursion never ends where no folder can be made, as in /proc.
  */
 export function makeFolder(folder: string): void {
   const path = resolve(folder)
@@ -46,14 +46,14 @@ function makeOne(folder: string): void {
   }
 }
 
-/** Throws if one of the store's files is something else, such as a named pipe, whose opening may never end. */
+/** Throws if one of the store's files is not a regular file. Opening a named pipe, for example, may never end. */
 export function refuseIrregularFiles(path: string): void {
   for (const suffix of STORE_SUFFIXES) refuseIrregular(`${path}${suffix}`)
 }
 
 /**
- * Checks the database file before SQLite opens it, because SQLite would treat a missing or empty file as new and delete its WAL. Throws with
- * the remedy instead; changes nothing.
+ * Checks the database file before SQLite opens it, because SQLite would treat a missing or empty file as new and delete its WAL. Throws an error
+ * with the remedy, and changes nothing.
  */
 export function refuseDamage(path: string): void {
   const bytes = sizeOf(path)
@@ -90,8 +90,8 @@ export function leaveMarker(path: string): void {
 }
 
 /**
- * Rewrites the WAL in place and syncs it. After a failed sync the kernel marks the pages clean: they can be read but never reach the disk. If
- * the process is then killed, SQLite would trust what it reads at the next start; rewriting makes it durable. Hold the write lock.
+ * Rewrites the WAL with the same bytes and syncs it. After a failed sync the kernel marks the pages clean: they can be read, but never reach the
+ * disk. If the process is killed then, SQLite trusts the pages at the next start, so rewrite them to make them durable. Hold the write lock.
  */
 export function rewriteLog(path: string): void {
   if ((sizeOf(logOf(path)) ?? 0) === 0) return

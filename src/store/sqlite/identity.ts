@@ -3,14 +3,14 @@ import { stat } from 'node:fs/promises'
 import { basename, dirname, resolve } from 'node:path'
 import { systemCode } from '../../domain/errors.ts'
 
-/** Linux follows at most 40 links as well. */
+/** The same maximum as Linux has. */
 const LINKS_MAX = 40
 /** Suffixes of the files that SQLite keeps open. It keeps writing to them after they are deleted. */
 const OPEN_FILES = ['', '-wal', '-shm']
 
 /**
- * Resolves symbolic links to the store's file. Its lock, marker and key are named after the file itself, as SQLite's WAL is, whichever link
- * was used.
+ * Resolves symbolic links to the store's file. The lock, the marker and the key are named after the file itself, as SQLite's WAL is, so that every
+ * link leads to the same ones.
  */
 export function followLinks(path: string): string {
   let file = path
@@ -22,8 +22,8 @@ export function followLinks(path: string): string {
 }
 
 /**
- * Throws if the database has several names (hard links) and another process has it open. Each name has its own lock and WAL, so two relays
- * would not notice each other.
+ * Throws if the database has several names (hard links) and another process has it open. Each name has its own lock and WAL, so two relays would
+ * not notice each other.
  */
 export function refuseSecondName(path: string): void {
   const found = statSync(path, { throwIfNoEntry: false })

@@ -15,7 +15,7 @@ export interface BatchSource {
   readonly known: KnownParcels
 }
 
-/** See `HistoryTx.loadNeeds`. Parcels are mostly cached, so they and the pushes come first, to show which reads can be spared. */
+/** See `HistoryTx.loadNeeds`. Loads parcels, which are mostly cached, and pushes first, because they show which other reads are not needed. */
 export async function loadNeeds({ session, contents, known }: BatchSource, asked: Needs, nowMs: number): Promise<Loaded> {
   const parcels = await known.findMany(asked.parcels)
   const pushes = new Map<string, number>()

@@ -3,11 +3,11 @@ import Database from 'better-sqlite3'
 import { holdersOf, identityOf } from './identity.ts'
 import { makeFile } from './permissions.ts'
 
-/** How long to wait for the lock: a relay that is stopping needs a moment to release it. */
+/** How long to wait for the lock, because a relay that is stopping needs a moment to release it. */
 const PATIENCE_MS = 500
 
 export interface StoreLock {
-  /** Locks the file anew if it was deleted or replaced. Rejects with `StoreInUse` if somebody else holds the one in its place. */
+  /** Locks the file again if it was deleted or replaced. Rejects with `StoreInUse` if another process has locked the new file. */
   renew(): Promise<void>
   release(): void
 }
@@ -15,7 +15,7 @@ export interface StoreLock {
 /** Another process is the writer. */
 export class StoreInUse extends Error {
   override readonly name = 'StoreInUse'
-  /** Null: this system does not report it. */
+  /** The process id of the other writer; null: this system does not report it. */
   readonly pid: number | null
 
   constructor(path: string, pid: number | null, cause: unknown) {
@@ -64,7 +64,7 @@ function lockFile(path: string, patienceMs: number): { readonly db: Database.Dat
   }
 }
 
-/** Asks the kernel who holds the lock, because a pid in a file could be stale. Null where the kernel does not report it. */
+/** Asks the kernel who holds the lock, because a pid in a file could be stale. Null: the kernel does not report it. */
 function holderOf(lockPath: string): number | null {
   return holdersOf(statSync(lockPath).ino)?.[0] ?? null
 }

@@ -15,9 +15,9 @@ import { migrate } from './migrate.ts'
 import { readMark } from './moving/move-mark.ts'
 import { makeFile } from './permissions.ts'
 
-/** How long to wait for another's lock, in milliseconds. The wait blocks the thread. */
+/** How long to wait for another connection's lock, in milliseconds. The wait blocks the thread. */
 const BUSY_TIMEOUT_MS = 100
-/** A move holds the lock for half as long at most. */
+/** The writer waits longer, because a move may hold the lock for up to half as long as this, in milliseconds. */
 const WRITER_BUSY_TIMEOUT_MS = 500
 /** SQLite truncates the WAL to this size after a checkpoint, in bytes. Without a limit the file would never shrink. */
 const JOURNAL_BYTES_MAX = 128 * 1024 * 1024
@@ -49,7 +49,7 @@ interface OwnStore {
   readonly lock: StoreLock
 }
 
-/** The same, as a plain connection: also to a store that a move is filling. */
+/** Opens the file in the same way, but as a plain connection, also for a store that a move is filling. */
 export async function openOwn(given: string): Promise<OwnStore> {
   const path = explained(given, () => followLinks(given))
   try {
@@ -144,12 +144,12 @@ function engineOf(db: Database.Database, lock: StoreLock, path: string): WriteEn
   }
 }
 
-/** The store's lock is looked at so often. */
+/** How often the store's lock is checked. */
 const LOCK_LOOK_MS = 250
 
 /**
- * Keeps the lock although its file is deleted or replaced. If another relay has locked the new one, this one must write no more: the error ends the thread it
- * is thrown on, and with that the process.
+ * Locks the file again after it was deleted or replaced. If another relay has locked the new file, this one must stop writing: the thrown error ends
+ * this thread, and so the process.
  */
 function watchLock(lock: StoreLock): () => void {
   let isLooking = false
@@ -158,7 +158,7 @@ function watchLock(lock: StoreLock): () => void {
     isLooking = true
     const failure: unknown = await lock.renew().catch((error: unknown) => error)
     isLooking = false
-    // Any other failure, such as a full disk, may be over at the next look.
+    // Any other failure, such as a full disk, may be over at the next check.
     if (failure instanceof StoreInUse) {
       setImmediate(() => {
         throw failure

@@ -87,7 +87,7 @@ function openParts({ session }: WriteEngine): Parts {
     sequence: {
       last: async () => memory.sequence ?? 0,
       toCome: () => (memory.sequence ?? 0) + 1,
-      // Nobody else writes before the transaction ends.
+      // Nothing to do, because nobody else writes before the transaction ends.
       nothingSince: () => undefined,
     },
   }

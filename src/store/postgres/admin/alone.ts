@@ -1,11 +1,11 @@
 import type { Pool, QueryResult, QueryResultRow } from 'pg'
 
-/** Shorter than the driver's own wait, so that a statement which is given up does not go on waiting on the server while commits hang there. */
+/** Shorter than the driver's own wait, so that a statement that the driver gave up does not go on waiting at the server. */
 const ALONE_LOCK_TIMEOUT_MS = 1000
 
 /**
- * Runs one statement that waits for locks only so long. The server makes one transaction of the one message, so that nothing is left open between two and
- * a pooler keeps nothing of it; such a message has no parameters.
+ * Runs one statement with a limit on its wait for locks. Both are sent as one message, which the server runs as one transaction, so that
+ * no transaction stays open between two messages and a pooler keeps no setting. Such a message cannot have parameters.
  */
 export async function alone<R extends QueryResultRow>(pool: Pool, statement: string): Promise<readonly R[]> {
   const results: unknown = await pool.query(`set local lock_timeout = ${ALONE_LOCK_TIMEOUT_MS}; ${statement}`)
@@ -14,7 +14,7 @@ export async function alone<R extends QueryResultRow>(pool: Pool, statement: str
   return rows
 }
 
-/** A number as it is written in a statement. */
+/** Writes a number into a statement. */
 export function whole(number: number): string {
   if (!Number.isSafeInteger(number)) throw new RangeError('not a whole number')
   return String(number)

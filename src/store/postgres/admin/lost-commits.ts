@@ -7,15 +7,15 @@ import { type Standing, standingColumns } from '../standing.ts'
 /** A replica's row, and the standing of the server that holds it. */
 export interface ReplicaStanding extends Standing {
   readonly started_at_ms: number
-  /** When the replica was last seen, as of before the statement. */
+  /** When the replica was last seen before this statement. */
   readonly seen_at_ms: number
-  /** When it is seen by the statement itself; absent: the statement does not write it. */
+  /** The new time that the statement writes; absent: it writes none. */
   readonly now_ms?: number
 }
 
 /**
- * The branch of its history that a server writes: whatever is promoted or restored to a point in time begins a new one. Null: the server cannot say, as
- * relatives of PostgreSQL cannot.
+ * The branch of its history that a server writes. A server that is promoted, or restored to a point in time, begins a new one. Null: the server
+ * cannot tell, as some relatives of PostgreSQL cannot.
  */
 export type Timeline = string | null
 
@@ -26,16 +26,16 @@ export async function timelineOf(pool: Pool): Promise<Timeline> {
   try {
     return (await pool.query<{ timeline: string }>(TIMELINE)).rows[0]?.timeline ?? null
   } catch (error) {
-    // A function that is not there, or not supported.
+    // The server does not have or not support this function.
     if (error instanceof pg.DatabaseError && CANNOT_SAY.includes((error.code ?? '').slice(0, 2))) return null
     throw error
   }
 }
 
-/** Classes of errors: not supported, not in this state, and wrong words. */
+/** Classes of errors: feature not supported, not in the required state, and syntax error. */
 const CANNOT_SAY = ['0A', '55', '42']
 
-/** The timeline, in a transaction that fails if the server cannot say. */
+/** The timeline, in a transaction that fails if the server cannot tell. */
 export async function timelineIn(session: Pick<Session, 'all'>): Promise<Timeline> {
   const [row] = await session.all(readTimeline, {})
   return row?.timeline ?? null
@@ -45,13 +45,13 @@ export async function timelineIn(session: Pick<Session, 'all'>): Promise<Timelin
 export const replicaStanding = sql<ReplicaStanding>`replica.started_at_ms, replica.seen_at_ms, ${standingColumns}`
 
 /**
- * Notices that a server has lost what a replica wrote or read: what the replica claimed may be another's now. All that ask on behalf of one replica share one
- * of these; otherwise one would refuse what another goes on with.
+ * Notices that a server has lost commits that a replica wrote or read. If so, another replica may hold its claims now. All parts of a replica
+ * share one object, so that they agree.
  */
 export interface LostCommits {
   /**
-   * Call it when the statement is sent, and the function it returns with the answer. That resolves with whether the replica of this number has lost what it
-   * holds; once it has, it stays so. `timeline` is called only after the server was restarted.
+   * Call it when the statement is sent, and call the returned function with the answer. It resolves with whether the replica of this number has
+   * lost its claims; after the first true, it is always true. `timeline` is called only after a restart of the server.
    */
   asking(replicaId: number): (found: ReplicaStanding, timeline: () => Promise<Timeline>) => Promise<boolean>
 }
@@ -62,8 +62,8 @@ interface Known extends ReplicaStanding {
 }
 
 /**
- * A server that was only restarted has lost nothing. It has lost commits if it writes another timeline, or if its counter or the replica's own row has gone
- * back: files may be restored without a new timeline, and others may have raised the counter again before this replica asks.
+ * A restart alone loses nothing. The server has lost commits if it writes another timeline, if its counter has gone back, or if the replica's own
+ * row has. The row matters because restored files may keep the timeline, and other replicas may raise the counter again before this one asks.
  */
 export function createLostCommits(): LostCommits {
   let known: Known | null = null
@@ -71,7 +71,7 @@ export function createLostCommits(): LostCommits {
 
   return {
     asking(replicaId) {
-      // Compared with what was known when it was sent, because answers on several connections overtake one another.
+      // Compare with the state when the statement was sent, because answers on several connections overtake one another.
       const before = known?.replicaId === replicaId ? known : null
       return async (found, readTimelineNow) => {
         if (replicaId === lostId) return true

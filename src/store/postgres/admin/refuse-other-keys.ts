@@ -1,4 +1,4 @@
-/** Each must be able to open what the other encrypts. */
+/** Throws unless each of the two replicas can decrypt what the other encrypts. */
 export function refuseOtherKeys(mine: readonly string[], other: { readonly name: string; readonly keys: readonly string[] }): void {
   const [myFirst] = mine
   const [otherFirst] = other.keys

@@ -15,10 +15,10 @@ import { namesIn } from './replica-fence.ts'
 import { createTrustedTime } from './trusted-time.ts'
 
 const CONNECT_TIMEOUT_MS = 5000
-/** One renews and looks, the other changes roles, which may wait for a replica that is being fenced. */
+/** One connection renews leases and polls for changes. The other changes roles, which may wait for a replica that is being fenced. */
 const CONNECTIONS = 2
 
-/** The time of the server in milliseconds: clocks of replicas may differ. */
+/** The server's time in epoch milliseconds, because the clocks of replicas may differ. */
 const NOW_MS = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
 const BEGIN = `begin isolation level read committed; set local lock_timeout = 5000; set local idle_in_transaction_session_timeout = ${IDLE_MS_MAX}`
 
@@ -34,9 +34,9 @@ const renewal = (id: number, ttlMs: number) =>
   where id = ${whole(id)} returning replica.seen_at_ms as now_ms, started_at_ms, before.seen_at_ms, ${STANDING},
   (select count(*) from replica as other where other.id <> ${whole(id)} and (other.until_ms <= ${NOW_MS} or other.seen_at_ms > ${NOW_MS}))::integer as lapsed`
 const LOOK = `select name, value, version, ${SERVER} as server from counter where name in ('sequence', 'roles', 'orders', 'moving')`
-/** `trusted`: the server's time without its steps forward; null: it is not known. */
+/** `$1`: the server's time without its steps forward; null: it is not known. */
 const FENCE = `delete from replica where until_ms <= least(${NOW_MS}, $1::bigint)`
-/** Seen in the future, because the server's clock was put back since: the lease lasts as long as it would if it were renewed now. */
+/** If the server's clock was set back, a replica may seem to have been seen in the future. Its lease then lasts as long as a new one. */
 const PULL_BACK = `update replica set until_ms = until_ms - seen_at_ms + clock.now_ms, seen_at_ms = clock.now_ms from (select ${NOW_MS} as now_ms) as clock
   where seen_at_ms > clock.now_ms`
 const CONFIGURE = `update replica set fingerprint = $2, endpoints = $3, keys = $4, configured_at_ms = ${NOW_MS} where id = $1 returning configured_at_ms as now_ms`
@@ -67,7 +67,7 @@ interface ReplicaRow {
 
 interface LiveRow {
   readonly id: number
-  /** The names of the endpoints that its config defines, as JSON. */
+  /** The names of the endpoints in the replica's config, as JSON. */
   readonly endpoints: string
 }
 
@@ -86,16 +86,16 @@ export interface ReplicaTableOptions {
   readonly answerTimeoutMs: number
   readonly watch?: ServerWatch
   readonly monotonic?: () => number
-  /** The same as that of the store in which this replica writes. */
+  /** The object that this replica's write store uses too. */
   readonly lostCommits?: LostCommits
 }
 
-/** The table of replicas and of the roles they hold, on connections of its own: a renewal waits for no batch. */
+/** The table of replicas and of their roles. It has its own connections, so that a renewal waits for no batch. */
 export function openReplicaTable(
-  place: string,
+  address: string,
   {
     answerTimeoutMs,
-    watch = watchServer(place),
+    watch = watchServer(address),
     monotonic = () => performance.now(),
     lostCommits = createLostCommits(),
   }: ReplicaTableOptions,
@@ -104,10 +104,13 @@ export function openReplicaTable(
   const { pool, run, close } = watched
   const trusted = createTrustedTime(monotonic)
   const timeline = () => run(() => timelineOf(pool))
-  /** The numbers that this process had, and when it was registered under each. */
+  /** The numbers that this process had, each with the time when it was registered. */
   const own = new Map<number, number>()
 
-  /** Frees the roles held under a number that is given up; if that fails, they are freed when its lease lapses. By now the number may be another replica's. */
+  /**
+   * Frees the roles that were held under a lost number. If that fails, they are freed when its lease lapses. It compares the start time, because
+   * another replica may have the number now.
+   */
   async function removeLost(id: number): Promise<void> {
     const remove = async (client: PoolClient) => {
       await client.query('delete from replica where id = $1 and started_at_ms = $2', [id, own.get(id)])
@@ -121,7 +124,7 @@ export function openReplicaTable(
       const askedMs = monotonic()
       const row = await withRoles(watched, async (client) => {
         let registered = await register(client, replica)
-        // A server that has lost commits may give this relay a number it had before, under which it is refused.
+        // A server that has lost commits may give this relay one of its earlier numbers again, under which it is refused.
         while (own.has(registered.id)) {
           await client.query('delete from replica where id = $1', [registered.id])
           registered = await register(client, replica)
@@ -140,7 +143,7 @@ export function openReplicaTable(
       if (row === undefined) return null
       trusted.learn({ serverMs: row.now_ms, askedMs, heardMs: monotonic() }, ttlMs)
       if (!(await hasLost(row, timeline))) return { nowMs: row.now_ms, lapsed: row.lapsed }
-      // Nobody waits for it: what this relay holds must end now.
+      // Do not wait for this, because this relay must give up its roles at once.
       void removeLost(id)
       return null
     },
@@ -201,7 +204,7 @@ async function configure(
   return rows[0]?.now_ms ?? null
 }
 
-/** In a transaction that nobody else changes replicas or roles beside. */
+/** Runs work in a transaction that locks out all other changes of replicas and roles. */
 async function withRoles<T>({ pool, run }: WatchedPool, work: (client: PoolClient) => Promise<T>): Promise<T> {
   return await run(async (check) => {
     const client = await pool.connect()
@@ -217,13 +220,13 @@ async function withRoles<T>({ pool, run }: WatchedPool, work: (client: PoolClien
       failure = error instanceof Error ? error : new Error(String(error))
       throw error
     } finally {
-      // After a failure nobody knows where the connection stands.
+      // After a failure the state of the connection is unknown, so close it.
       client.release(failure)
     }
   })
 }
 
-/** Deletes replicas that are no longer seen, which waits for what they still write, and shares the roles anew. Returns those this one holds then. */
+/** Deletes replicas whose lease has lapsed, once their open transactions have ended, and assigns the roles anew. Returns this replica's roles. */
 async function changeRoles(
   client: PoolClient,
   { id, trustedMs }: { readonly id: number; readonly trustedMs: number | null },
@@ -242,13 +245,16 @@ async function changeRoles(
   })
   await client.query(RELEASE, [id, giveUp])
   await client.query(TAKE, [id, take])
-  // Only a change: the others look at the roles after it.
+  // Announce only a change, because all replicas read the roles again after it.
   if ((fenced.rowCount ?? 0) + take.length + giveUp.length > 0) await client.query(ROLES_CHANGED)
   const left = held.rows.filter((row) => row.replica_id === id && !giveUp.includes(row.name)).map(({ name }) => name)
   return [...left, ...take]
 }
 
-/** Only a replica whose config defines an endpoint knows its key, and how to reach it; those managed by API are in the store. */
+/**
+ * An endpoint from a config can only be served by the replicas whose config has it, because only they know its key and how to reach it. All
+ * replicas can serve the endpoints that are managed in the store.
+ */
 function candidatesOf(endpoints: readonly EndpointRow[], live: readonly LiveRow[]): NonNullable<Assignment['only']> {
   const named = live.map(({ id, endpoints: names }) => ({ id, names: new Set(namesIn(names)) }))
   const configured = endpoints.filter(({ origin }) => origin !== 'managed')
@@ -257,7 +263,7 @@ function candidatesOf(endpoints: readonly EndpointRow[], live: readonly LiveRow[
   )
 }
 
-/** Turns a failure of the server into one that callers understand. */
+/** Turns a failure of the server into a `StorageFailure`. */
 function failAsStorage(error: unknown): never {
   if (!isStorageFailure(error)) throw error
   throw runningFailure(error)

@@ -1,18 +1,18 @@
 import type { TimeSample } from '../../../flow/admin/ports.ts'
 
-/** The time of a server's clock without its steps forward: after one, leases that were just renewed seem to have lapsed long ago. */
+/** The time of a server's clock without its steps forward. After such a step, leases that were just renewed would seem to have lapsed long ago. */
 export interface TrustedTime {
-  /** @param ttlMs how long a step is not believed: by then everybody alive has renewed a lease after it. */
+  /** @param ttlMs how long a step forward is ignored. In this time every living replica has renewed its lease by the new time. */
   learn(sample: TimeSample, ttlMs: number): void
-  /** The latest that it can be by what is believed; null: the server was never heard. */
+  /** The latest time that the believed samples allow; null: there was no sample. */
   nowMs(): number | null
 }
 
-/** Clocks may run apart by so much from one sample to the next. Samples are a second apart. */
+/** How far the two clocks may run apart between two samples, which are a second apart. */
 const DRIFT_MS = 10
 
 export function createTrustedTime(monotonic: () => number): TrustedTime {
-  /** How far the server's clock is ahead of the monotonic one, at most. */
+  /** The most that the server's clock may be ahead of the monotonic one. */
   let aheadMs: number | null = null
   let steppedAtMs: number | null = null
   return {
@@ -21,7 +21,7 @@ export function createTrustedTime(monotonic: () => number): TrustedTime {
       const hasStepped = aheadMs !== null && serverMs - heardMs > aheadMs + DRIFT_MS
       steppedAtMs = hasStepped ? (steppedAtMs ?? heardMs) : null
       if (aheadMs !== null && hasStepped && heardMs - (steppedAtMs ?? heardMs) < ttlMs) return
-      // A step back is believed at once: with less time fewer leases have lapsed.
+      // A step back is believed at once, because an earlier time only makes leases last longer.
       aheadMs = aheadMs === null || hasStepped ? mostMs : Math.min(mostMs, aheadMs + DRIFT_MS)
       steppedAtMs = null
     },

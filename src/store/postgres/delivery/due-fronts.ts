@@ -14,37 +14,37 @@ import type { Session } from '../../engine.ts'
 import { statement } from '../../statement.ts'
 import { rawStatement } from '../raw-statement.ts'
 
-/** How long a front is relied on, and so how long a delivery that falls due before it may have to wait. */
+/** How long a front is used. A delivery that becomes due before the front may have to wait as long. */
 const FRONT_LASTS_MS = 2000
-/** A transaction rarely takes longer to queue a delivery. */
+/** How far before the first due delivery the front is set, because a transaction that queues one may take this long to commit. */
 const LATE_MS = 3000
 
-/** Where the deliveries begin that are due at an endpoint. */
+/** The positions in the index at which the due deliveries of an endpoint begin. */
 interface Front {
   readonly takenAtMs: number
   readonly round: number
-  /** The first planned time of what was not attempted since it was queued, epoch milliseconds. */
+  /** The first planned time of deliveries that were not attempted since they were queued, epoch milliseconds. */
   readonly untriedFromMs: number
-  /** The same for what was attempted since the endpoint was woken. */
+  /** The same for deliveries that were attempted since the endpoint was woken. */
   readonly retriedFromMs: number
-  /** Whether anything was last attempted before the endpoint was woken. */
+  /** Whether there are deliveries that were last attempted before the endpoint was woken. */
   readonly hasWoken: boolean
 }
 
 export interface DueFronts {
   /** See `DeliveryTx.findNextDeliveries`. */
   find(session: Session, request: NextRequest): Promise<NextDeliveries>
-  /** Something may have fallen due before the front of this endpoint, or what its front was read from has not happened. */
+  /** Call when a delivery may be due before the front, or when the transaction that read the front was rolled back. */
   forget(endpointId: string): void
 }
 
 /**
- * Begins each look for what is due where it begins, instead of at the front of the index. As long as anybody holds a transaction open, all that was
- * delivered since stays there, and every look would pass over it. So only the look for the front does, every two seconds.
+ * Begins each search for due deliveries at the first one, not at the start of the index. While any transaction stays open, the index keeps the
+ * entries of all deliveries that ended since, and every search would step over them. So only the search for the front, every two seconds, does.
  */
 export function createDueFronts(): DueFronts {
   const fronts = new Map<string, Front>()
-  /** Null: there is none, or too much may have happened since. */
+  /** Null: there is no front, or it is too old. */
   function knownFront({ endpointId, round, nowMs }: NextRequest): Front | null {
     const front = fronts.get(endpointId)
     const ageMs = nowMs - (front?.takenAtMs ?? 0)
@@ -84,7 +84,7 @@ async function readFront(session: Session, { endpointId, round, nowMs }: NextReq
   }
 }
 
-/** All kinds in one statement, each in the order of the index. */
+/** Reads all groups in one statement, each in the order of the index. */
 const nextFromFront = statement<NextLook & { untriedFromMs: number; retriedFromMs: number }>()((db, p, dialect) => {
   const asked = waitingBesides(db, p, dialect, 'is due').where('round', '=', ASKED_FOR).orderBy('next_attempt_at_ms')
   const untried = waitingBesides(db, p, dialect, 'is due')

@@ -29,8 +29,9 @@ const insertAll = rawStatement<Columns<ReturnType<typeof queuedRow>>>()(
 )
 
 /**
- * Queues deliveries of new events, which come after all that their parcels have: due at once, or behind what of their parcel has not ended (DOMAIN 7.3).
- * Their parcels are locked. Whether anything waits is looked up per row: an `exists` may be planned as one read of all that waits, while that is little.
+ * Queues deliveries of new events, after all other events of their parcels: due at once, or behind a delivery of the parcel that has not ended
+ * (DOMAIN 7.3). The caller has locked the parcels. A subquery per row looks for waiting deliveries, because the planner may turn an `exists` into
+ * one read of all waiting deliveries.
  */
 export function enqueueDeliveries(session: Session, deliveries: readonly QueuedDelivery[]): void {
   enqueueRows(session, insertAll, deliveries.map(queuedRow))
@@ -53,8 +54,8 @@ const lockParcelsOf = rawStatement<{ ids: readonly number[] }>()(
     select id from parcel where id in (select parcel_id from delivery where id = any(${p.ids}::bigint[])) order by id for no key update`,
 )
 /**
- * The same, and fails the transaction, which is begun again, if one of them is joined to another while it is waited for: then nothing keeps others from
- * what waits of the other. A parcel that was erased is not waited for.
+ * Locks the same parcels again, as a join may have changed them. If one is joined to another while we wait for its lock, the other is not locked,
+ * so the transaction fails and is begun again. Erased parcels are left out.
  */
 const lockStanding = rawStatement<{ ids: readonly number[] }>()(
   (p) => sql`
@@ -73,27 +74,27 @@ const lockAll = rawStatement<{ ids: readonly number[] }>()(
 )
 const lockEndpoint = rawStatement<{ id: number }>()((p) => sql`select id from endpoint where id = ${p.id} for no key update`)
 
-/** A parcel that was joined to another while it was waited for holds nothing any more: dividing by nothing fails the transaction, which is begun again. */
+/** Fails the transaction (by a division by zero), which is then begun again, if a parcel was joined to another while we waited for its lock. */
 const refuseJoined = rawStatement<{ ids: readonly number[] }>()(
   (p) => sql`select 1 / (case when exists (select 1 from feed where kind = 4 and entry = any(${p.ids}::bigint[])) then 0 else 1 end)`,
 )
 
-/** Keeps others from some parcels until the transaction ends. */
+/** Locks parcels until the transaction ends. */
 function lockParcels(session: Session, parcelIds: readonly number[]): void {
   session.enqueueWrite(lockAll, { ids: parcelIds })
   session.enqueueWrite(refuseJoined, { ids: parcelIds })
 }
 
 /**
- * Keeps others from what waits of some parcels until the transaction ends: of a parcel at an endpoint, enqueuing, settling and replaying exclude each other.
- * Operator events are of no parcel; of those it is the endpoint that is locked.
+ * Locks the waiting deliveries of some parcels until the transaction ends, so that enqueuing, settling and replaying exclude each other. It locks
+ * the parcels; operator events belong to no parcel, so for those it locks the endpoint.
  */
 export function lockQueues(session: Session, endpointId: string, parcelIds: readonly number[]): void {
   lockParcels(session, parcelIds)
   if (parcelIds.includes(0)) session.enqueueWrite(lockEndpoint, { id: Number(endpointId) })
 }
 
-/** Makes the first waiting delivery of each parcel due after these have ended. One that failed before keeps its time. */
+/** Makes the first waiting delivery of each parcel due after these have ended. A delivery that failed before keeps its retry time. */
 const releaseFirsts = rawStatement<{ ids: readonly number[]; nowMs: number }>()(
   (p) => sql`
     update delivery set state = 1, next_attempt_at_ms = case when attempts > 0 then next_attempt_at_ms else least(next_attempt_at_ms, ${p.nowMs}) end
@@ -121,7 +122,7 @@ const acceptAll = rawStatement<{
     where delivery.id = u.id and delivery.state < 2`,
 )
 
-/** See the verb of the same name. A parcel may be joined while we wait for its lock, so look it up again; after a second join, begin again. */
+/** See `DeliveryTx.saveSettlements`. A parcel may be joined while we wait for its lock, so look it up again; after a second join, begin again. */
 export function saveSettlementsInSets(session: Session, settled: readonly Settled[], skipped: readonly ClaimRef[], nowMs: number): void {
   if (settled.length + skipped.length === 0) return
   const ids = [...settled, ...skipped].map(({ deliveryId }) => deliveryId)

@@ -8,7 +8,7 @@ import { readFeedInSets } from './feed-in-sets.ts'
 import { enqueueComposed, enqueueDeliveries, lockQueues } from './queue-deliveries.ts'
 import type { TransactionEndpoints } from './transaction-endpoints.ts'
 
-/** Divides by nothing, and so begins the transaction again, if another has queued for the endpoint meanwhile. */
+/** Fails as a conflict (by a division by zero) if another transaction has queued for the endpoint meanwhile. */
 const advanceQueue = rawStatement<{ id: number; before: number; next: number }>()(
   (p) => sql`
     update endpoint set queued_to = ${p.next}::bigint / (case when queued_to = ${p.before}::bigint then 1 else 0 end) where id = ${p.id}::bigint`,
@@ -30,7 +30,7 @@ export interface QueuingParts {
   readonly end: TransactionEnd
 }
 
-/** The verbs that queue events otherwise than by recording them. */
+/** The methods of a transaction that queue events without recording them. */
 export function queuingVerbs({ session, contents, endpoints, end }: QueuingParts) {
   return {
     readFeedEntries: (request) => readFeedInSets({ session, contents }, request),
@@ -47,8 +47,8 @@ export function queuingVerbs({ session, contents, endpoints, end }: QueuingParts
       enqueueDeliveries(session, deliveries)
     },
     /**
-     * That the feed has ended is true only while nobody adds to it. So it is looked again with the counter locked, right before the commit: if others were
-     * faster, the endpoint goes on catching up. Who records next knows that it has, by the version.
+     * The feed has ended only as long as nobody adds to it. So look again with the counter locked, right before the commit: if others were faster,
+     * the endpoint goes on catching up. The new version of the endpoints shows whoever records next that it has caught up.
      */
     async saveQueuedTo({ endpoint, queuedTo }, { next, ended }) {
       const id = Number(endpoint.id)

@@ -10,7 +10,10 @@ const marked = rawStatement<{ endpointIds: readonly number[] }>()(
       and (endpoint_id = any(${p.endpointIds}::bigint[]) or not exists (select 1 from role where name = 'dispatcher/' || endpoint_id))`,
 )
 
-/** See `DeliveryTx.findSkipped`. An endpoint whose role nobody holds has nothing under way, and nothing that is skipped is claimed by who takes it. */
+/**
+ * See `DeliveryTx.findSkipped`. It includes endpoints whose role nobody holds: nothing is under way there, and whoever takes the role claims no
+ * skipped deliveries.
+ */
 export async function findSkippedOver(session: Session, endpointIds: readonly string[] | null): Promise<readonly ClaimRef[]> {
   if (endpointIds === null) return await findSkipped(session, null)
   return (await session.all(marked, { endpointIds: endpointIds.map(Number) })).map(decodeSkipped)

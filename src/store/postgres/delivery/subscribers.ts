@@ -6,7 +6,7 @@ import type { Tables } from '../../schema.ts'
 import { rawStatement } from '../raw-statement.ts'
 import { type Standing, standingColumns } from '../standing.ts'
 
-/** The endpoints that batches are decided with, as of a version of them. `standing`: of the server, when that was looked at. */
+/** The endpoints with which batches are decided, and their version. `standing`: the server's standing when they were last read or confirmed. */
 export interface Subscribers {
   readonly standing: Standing
   readonly version: number
@@ -22,7 +22,7 @@ const sinceVersion = rawStatement<{ known: number }>()(
     where counter.name = 'sequence' order by endpoint.id`,
 )
 
-/** Reads them again only if they have changed. */
+/** Reads the endpoints, but only if they have changed since `known`. */
 export async function readSubscribers(session: Session, known: Subscribers | null): Promise<Subscribers> {
   const rows = await session.all(sinceVersion, { known: known?.version ?? -1 })
   const [first] = rows

@@ -11,15 +11,15 @@ import type { TransactionEnd } from '../transaction-end.ts'
 import { endpointStays, saveHealthAfter } from './endpoint-health.ts'
 
 export interface TransactionEndpoints extends Endpoints {
-  /** An endpoint as it was read, to be compared when it is first saved; null: it was not read, or is this transaction's own. */
+  /** An endpoint as it was read, to compare when it is first saved; null: it was not read, or this transaction has saved it already. */
   takeBefore(endpointId: string): EndpointState | null
-  /** Whether it is as it was read, so that it need not be saved. */
+  /** Whether the endpoint is as it was read, so that it need not be saved. */
   isSame(state: EndpointState): boolean
-  /** If others have changed endpoints since they were read, the transaction is begun again. */
+  /** Begins the transaction again if others have changed endpoints since they were read. */
   stay(): void
 }
 
-/** Begins the transaction again if others have changed endpoints since it read them, because it saves what it has computed from that. */
+/** If others change endpoints after the transaction has read them, it is begun again, because it computed its changes from them. */
 export function createTransactionEndpoints(session: PostgresSession, end: TransactionEnd): TransactionEndpoints {
   let listed: Promise<readonly EndpointState[]> | null = null
   const read = new Map<string, EndpointState>()
@@ -75,7 +75,7 @@ const number = rawStatement<{ id: number }>()(
     update endpoint set backfill_from = ${real(sql.ref('backfill_from'))}, backfill_to = ${real(sql.ref('backfill_to'))} where id = ${p.id}::bigint`,
 )
 
-/** The verbs that write endpoints. Two replicas, as with an attempt and an operator's order, write one endpoint one after the other. */
+/** The methods that write endpoints. Two replicas may change the same endpoint, one by an attempt and one by an operator's order. */
 export function endpointVerbs({ session, endpoints, end }: EndpointParts) {
   return {
     saveHealth(endpointId, health) {
@@ -85,7 +85,7 @@ export function endpointVerbs({ session, endpoints, end }: EndpointParts) {
       else saveHealthAfter(session, endpointId, health, before.health)
     },
     async saveEndpoint(state) {
-      // The same config is saved at each start, and every change makes batches under way begin again.
+      // Each start saves the same config, and a change would make all batches under way begin again.
       if (endpoints.isSame(state)) return state.endpoint.id
       const before = endpoints.takeBefore(state.endpoint.id)
       if (before !== null) endpointStays(session, before)

@@ -15,21 +15,21 @@ import { digestOf, type TransactionContents } from './postgres-contents.ts'
 import { enqueueIdentifiers, enqueueParcels } from './postgres-parcels.ts'
 import { PROVISIONAL, real, realAudience, realJoin } from './provisional.ts'
 
-/** What a batch is applied to, within its transaction. */
+/** The parts of a transaction to which a batch is applied. */
 export interface ApplySource {
   readonly session: Session
   readonly contents: TransactionContents
   readonly leases: Pick<Leases, 'release'>
-  /** As the batch was decided with: if it has moved since, the transaction fails and is begun again. */
+  /** The version of the endpoints with which the batch was decided. If they have changed since, the transaction is begun again. */
   readonly endpointsVersion: number
-  /** Statuses that need not be written down again. */
+  /** Statuses that are stored already. */
   readonly statuses: ReadonlySet<string>
 }
 
 /**
- * Writes what a batch changes. Everything is sent together: what needs no number first, then the counter is locked, then what is numbered; from there to
- * the commit nothing waits for this side. A batch that joins parcels is the exception: the audit trail holds numbers in texts, so the counter's answer is
- * waited for, and what a join reads.
+ * Writes the changes of a batch. All statements are sent together: first the rows without numbers, then the one that locks the counter, then
+ * the numbered rows, so that the server waits for nothing from here while the counter is locked. Only a batch that joins parcels waits for the
+ * counter's answer, because the audit trail holds numbers in texts, and for what a join reads.
  */
 export async function applyBatch(source: ApplySource, { writes, next }: Pick<ChangeSet, 'writes' | 'next'>): Promise<void> {
   const { session } = source
@@ -63,7 +63,7 @@ function applyUnnumbered(source: ApplySource, set: WriteSet): void {
   }
 }
 
-/** A carrier might make up a new status for every parcel, so no more than these are kept. */
+/** A carrier may invent a status for every parcel, so keep at most this many. */
 const STATUSES_MAX = 1000
 
 const insertStatuses = rawStatement<{ statuses: readonly string[] }>()(
@@ -101,7 +101,7 @@ function applyNumbered({ session, contents }: ApplySource, set: WriteSet): void 
   enqueueRows(session, insertExpected, expected.map(expectedRow))
 }
 
-/** Writes sightings; if one is written several times, the last time counts. */
+/** Writes sightings. If one occurs several times, the last one counts. */
 function enqueueSightings(session: Session, contents: TransactionContents, sightings: readonly SightingWrite[]): void {
   const rows = new Map<string, StoredSighting>()
   for (const { parcelId, kept } of sightings) {
@@ -112,7 +112,7 @@ function enqueueSightings(session: Session, contents: TransactionContents, sight
   enqueueRows(session, saveSightings, [...rows.values()])
 }
 
-/** `digest`: of a content whose id is not known yet. */
+/** `digest`: the digest of the content, if its id is not known yet. */
 type StoredSighting = ReturnType<typeof sightingRow<number | null>> & { readonly digest: Uint8Array | null }
 
 const saveSightings = rawStatement<Columns<StoredSighting>>()(

@@ -10,7 +10,7 @@ import { rawStatement } from '../raw-statement.ts'
 import type { TransactionContents } from './postgres-contents.ts'
 import { findParcels } from './postgres-parcels.ts'
 
-/** Where a batch is loaded from, within its transaction. */
+/** The parts of a transaction from which a batch is loaded. */
 export interface BatchSource {
   readonly session: Session
   readonly contents: TransactionContents
@@ -44,7 +44,7 @@ async function findTwins(session: Session, pushes: Needs['pushes']): Promise<Rea
 
 type SightingRow = Tables['sighting'] & { readonly json: string }
 
-/** Looked up for each row: a join may be planned to read all contents in order. */
+/** A subquery per row, because the planner may run a join by reading all contents. */
 const json = sql`(select json from content where content.id = sighting.content_id) as json`
 
 const ofSeconds = rawStatement<{ parcelIds: readonly number[]; fromMs: readonly number[] }>()(

@@ -2,9 +2,9 @@ import { sql } from 'kysely'
 import type { Session } from '../../engine.ts'
 import { rawStatement } from '../raw-statement.ts'
 
-/** More in one query would make each of them wait for all. */
+/** The maximum per query, because each caller waits for the whole query. */
 const PARCELS_MAX = 256
-/** While one query is under way the next is sent; more at a time would be smaller ones. */
+/** With two queries at a time, one is under way while the next is sent. With more, the queries would only be smaller. */
 export const QUERIES_AT_ONCE = 2
 
 const versionsOf = rawStatement<{ ids: readonly number[] }>()(
@@ -13,18 +13,18 @@ const versionsOf = rawStatement<{ ids: readonly number[] }>()(
 
 type Versions = ReadonlyMap<number, number>
 
-/** What is asked in one query. */
+/** The parcels of one query. */
 interface Batch {
   readonly parcelIds: Set<number>
-  /** The query that all of them wait for, once the first has come. */
+  /** The query's answer, for which all callers wait. */
   readonly versions: Promise<Versions>
-  /** Sends the query: nobody joins it any more. */
+  /** Sends the query. No parcel can be added after that. */
   send(): void
 }
 
 /**
- * Asks for the versions of parcels, in one query for all that are asked in the same turn of the event loop, and for those that come while as many queries as
- * may be are under way. Each is asked by a query that is sent after the call, so the answer is no older than that.
+ * Reads the versions of parcels. One query serves all calls of a turn of the event loop, and all calls that come while the maximum of queries is
+ * under way. Each call is served by a query that is sent after it, so the answer is never older than the call.
  */
 export function createParcelVersions(session: Pick<Session, 'all'>): (parcelId: number) => Promise<number | null> {
   const batches: Batch[] = []

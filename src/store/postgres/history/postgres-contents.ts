@@ -6,16 +6,16 @@ import type { Session } from '../../engine.ts'
 import { type Contents, createContents, type StoredContent } from '../../history/contents.ts'
 import { rawStatement } from '../raw-statement.ts'
 
-/** How much of what repeats is remembered, in characters of JSON. */
+/** The size of each cache, in characters of JSON. */
 const REMEMBERED_CHARS = 8 * 1024 * 1024
 
 /**
- * What this replica knows of the words that are stored. An id never stands for other words, so another replica cannot make it wrong; only a server that has lost
- * commits gives it to others.
+ * The contents that this replica has cached. An id always stands for the same content, so other replicas cannot make the cache wrong. Only a
+ * server that has lost commits may give an id again to another content.
  */
 export interface KnownContents {
   readonly byId: LRUCache<number, StoredContent>
-  /** Holds committed content only: sightings would keep the id of content that was rolled back, and nothing would stand behind it. */
+  /** Holds committed contents only. Otherwise a sighting could be stored with the id of a content that was rolled back. */
   readonly ids: LRUCache<string, number>
 }
 
@@ -26,13 +26,13 @@ export function createKnownContents(): KnownContents {
   }
 }
 
-/** The words within one transaction. */
+/** The contents within one transaction. */
 export interface TransactionContents extends Contents {
-  /** Words that were read with their id. */
+  /** Caches a content that was read together with its id. */
   note(id: number, json: string): StoredContent
-  /** Makes ids for those of the words that have none, and reads them; it is sent at once, and nobody waits for it. */
+  /** Inserts the contents that are new, and reads the ids of all. The statements are sent at once; nobody waits for their answers. */
   intern(jsons: Iterable<string>): void
-  /** The transaction is durable: what it learnt is true from now on. */
+  /** Call when the transaction is durable. Its ids are valid from then on. */
   committed(): void
 }
 
@@ -54,7 +54,7 @@ export function createTransactionContents(session: Session, known: KnownContents
       own.set(json, id)
       return id
     },
-    // Words are read with their ids here (`load-needs`).
+    // Here the sightings are read together with their contents (`load-needs`), so nothing is recalled by id.
     recallContent: () => undefined,
     async read(through, ids) {
       const read = await plain.read(through, ids)
@@ -72,7 +72,7 @@ export function createTransactionContents(session: Session, known: KnownContents
         (rows) => {
           for (const { id, digest } of rows) own.set(byDigest.get(digest) ?? '', id)
         },
-        // The write before it has failed, and says so.
+        // The write before it has failed, and reports that.
         () => undefined,
       )
     },
@@ -83,7 +83,7 @@ export function createTransactionContents(session: Session, known: KnownContents
   }
 }
 
-/** What words are found by in the table. */
+/** The digest by which a content is found in the table. */
 export function digestOf(json: string): Buffer {
   return createHash('sha256').update(json).digest().subarray(0, 16)
 }

@@ -8,8 +8,8 @@ import type { Parcels } from '../../write-verbs.ts'
 import { type Columns, enqueueRows, rawStatement } from '../raw-statement.ts'
 
 /**
- * The first of a run of numbers that nothing has, longer than any batch: the sequence goes in steps of 10,000. Each run is above all that were taken before,
- * so that of two parcels the one with the lower number is the older.
+ * Takes a run of 10,000 unused numbers, which is longer than any batch, and returns the first. Each run is above all earlier ones, so that the
+ * older of two parcels always has the lower number.
  */
 export const takeParcelNumbers = rawStatement()(() => sql<{ first: number }>`select nextval('parcel_numbers') as first`)
 
@@ -25,11 +25,11 @@ const lockParcels = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =
   db.selectFrom('parcel').selectAll().where('id', 'in', oneOf(p.ids)).orderBy('id').forNoKeyUpdate(),
 )
 /**
- * The microsecond of the server's clock. A count would do, but after a failover that lost commits it would come to the same numbers again, for other
- * contents than other replicas have cached.
+ * The server's time in microseconds. A plain count would give the same versions again after a failover that lost commits, and replicas would
+ * serve cached answers for them.
  */
 const firstVersion = sql`(extract(epoch from clock_timestamp()) * 1000000)::bigint`
-/** Whatever the server's clock does, a version is above the one before. */
+/** Always above the version before, even if the server's clock is set back. */
 const nextVersion = sql`greatest(parcel.version + 1, ${firstVersion})`
 
 const insertNew = rawStatement<{ ids: readonly number[]; nowMs: number }>()(
@@ -38,7 +38,7 @@ const insertNew = rawStatement<{ ids: readonly number[]; nowMs: number }>()(
     select id, ${p.nowMs}::bigint, 0, 0, 0, ${firstVersion} from unnest(${p.ids}::bigint[]) as u (id)`,
 )
 /**
- * Another transaction may have given an identifier to another parcel since it was looked for; then dividing by nothing fails this one, which is begun again.
+ * Fails as a conflict (by a division by zero) if another transaction has given an identifier to another parcel since this one looked it up.
  */
 const saveIdentifiers = rawStatement<Columns<ReturnType<typeof identifierRow>>>()(
   (p) => sql`
@@ -48,13 +48,13 @@ const saveIdentifiers = rawStatement<Columns<ReturnType<typeof identifierRow>>>(
       is_tracking_id = excluded.is_tracking_id / (case when identifier.parcel_id = excluded.parcel_id then 1 else 0 end)`,
 )
 
-/** Saves identifiers; if several have one value, the last of them. */
+/** Saves identifiers. If several have the same value, the last one counts. */
 export function enqueueIdentifiers(session: Session, identifiers: readonly IdentifierState[]): void {
   const rows = new Map(identifiers.map((one) => [one.value, identifierRow(one)]))
   enqueueRows(session, saveIdentifiers, [...rows.values()])
 }
 
-/** Parcels within one transaction. What is read is locked until it ends: identifiers first, then parcels. */
+/** Parcels within one transaction. Reading locks them until it ends: identifiers first, then parcels. */
 export function createPostgresParcels(session: Session): Parcels {
   return {
     findIdentifiers: async (values) => (values.length === 0 ? [] : (await session.all(lockIdentifiers, { values })).map(decodeIdentifier)),
@@ -75,7 +75,7 @@ export function createPostgresParcels(session: Session): Parcels {
   }
 }
 
-/** Locked until the transaction ends. */
+/** Reads parcels, and locks them until the transaction ends. */
 export async function findParcels(session: Session, ids: readonly number[]): Promise<readonly ParcelState[]> {
   return (await session.all(lockParcels, { ids })).map(decodeParcel)
 }

@@ -4,17 +4,17 @@ import type { ParcelJoin } from '../../../domain/history/parcel-state.ts'
 import type { KeptSighting } from '../../../domain/history/sightings.ts'
 
 /**
- * Numbers are given when a batch is applied, from a counter that is locked no sooner than that. Until then those that are new stand above this, in their
- * order: a number that is higher is provisional, and as much above the last real one as it is above this.
+ * The counter is locked, and real numbers are given, only when a batch is applied. Until then new numbers are provisional: they count up from
+ * here, and n above this means n above the last real number.
  */
 export const PROVISIONAL = 2 ** 52
 
-/** The real number of one that may be provisional, computed where the counter is. */
+/** An expression for the real number of one that may be provisional. The server computes it, because it has the counter. */
 export function real(number: RawBuilder<unknown>): RawBuilder<number> {
   return sql`(case when ${number} > ${sql.lit(PROVISIONAL)} then ${number} - ${sql.lit(PROVISIONAL)} + ${base} else ${number} end)`
 }
 
-/** The same for an encoded audience, which holds a number below 0 or a number and one. */
+/** The same for an encoded audience, which is a negated number, or a number plus one (`encodeAudience`). */
 export function realAudience(audience: RawBuilder<unknown>): RawBuilder<number> {
   return sql`(case when ${audience} > ${sql.lit(PROVISIONAL)} then ${audience} - ${sql.lit(PROVISIONAL)} + ${base}
     when ${audience} < ${sql.lit(-PROVISIONAL)} then ${audience} + ${sql.lit(PROVISIONAL)} - ${base} else ${audience} end)`
@@ -22,7 +22,7 @@ export function realAudience(audience: RawBuilder<unknown>): RawBuilder<number> 
 
 const base = sql`(select base from counter where name = 'sequence')`
 
-/** A join with real numbers: the audit trail writes them into texts. */
+/** A join with real numbers, because the audit trail writes them into texts, where the server cannot replace them. */
 export function realJoin(join: ParcelJoin, baseNumber: number): ParcelJoin {
   const number = (sequence: number) => (sequence > PROVISIONAL ? sequence - PROVISIONAL + baseNumber : sequence)
   const audience = (of: Audience): Audience => ('at' in of ? { ...of, at: number(of.at) } : of)

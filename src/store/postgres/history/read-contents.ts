@@ -7,15 +7,15 @@ import { createStandingWatch, type Standing, standingColumns } from '../standing
 const readStanding = rawStatement()(() => sql<Standing>`select ${standingColumns} from counter where name = 'sequence'`)
 
 /**
- * What this replica remembers of the words that are stored, for those who read in one snapshot. A server that has lost commits gives the ids of words to
- * others, so each snapshot looks first whether it still is the server that they were read from. That is sent ahead of all it reads: nobody waits for it.
+ * The cache of contents for reads in a snapshot. A server that has lost commits may give an id again to another content, so each snapshot first
+ * checks that the server is still the one from which the cache was read. That query is sent ahead of the others, so nobody waits for it.
  */
 export function createReadContents(session: Session): (snapshot: Session) => Contents {
   const watch = createStandingWatch()
   let remembered = createContents(session)
   return (snapshot) => {
     const isBack = watch.asking()
-    // Answers come in order, so this one is there before the first sighting is.
+    // Answers come in order, so this one comes before the first sighting.
     let contents: Contents | null = null
     snapshot.all(readStanding, {}).then(
       ([found]) => {

@@ -9,10 +9,10 @@ interface Held {
 }
 
 /**
- * Holds the counter. Everyone who records needs it, and nobody who has it waits for anything else. It has its own connection, because it may be released
- * while the move's is busy.
+ * Locks the counter. Every transaction that records needs it last, so this blocks recording without a deadlock. It has its own connection, because
+ * it may be released while the move's connection is busy.
  */
-export function createCounterLock(place: string): WritersLock & { close(): Promise<void> } {
+export function createCounterLock(address: string): WritersLock & { close(): Promise<void> } {
   let client: MoveClient | null = null
   let held: Held | null = null
   const close = async () => {
@@ -22,7 +22,7 @@ export function createCounterLock(place: string): WritersLock & { close(): Promi
   }
   return {
     async take() {
-      client ??= await openMoveClient(place)
+      client ??= await openMoveClient(address)
       try {
         held = await hold(client)
       } catch (error) {
@@ -34,7 +34,7 @@ export function createCounterLock(place: string): WritersLock & { close(): Promi
       const { letGo, ended } = held ?? {}
       held = null
       letGo?.()
-      // With its connection the lock is gone as well.
+      // If the commit fails, close the connection, which releases the lock too.
       await ended?.catch(close)
     },
     close,

@@ -6,8 +6,8 @@ import type { MoveClient } from './postgres-move-client.ts'
 import { changesOf, dropChanges } from './postgres-move-mark.ts'
 
 /**
- * Reads the keys of changed rows in order, each time from where it stopped: from the first, the server would step over all that were dropped while any transaction may
- * still see them. A lower number may be committed later, so when nothing follows, it starts again at the first.
+ * Reads the keys of changed rows in order, each time from where the last read stopped. From the first, the server would step over all dropped keys
+ * that some open transaction may still see. A lower number may be committed later, so when nothing follows, it starts again at the first.
  */
 export function createKeptChanges(client: MoveClient, side: MoveSide): Pick<MoveSource, 'changes' | 'forget' | 'countChanges'> {
   const { query } = client

@@ -3,7 +3,7 @@ import type { CarrierMemory } from '../../../domain/polling/carrier-memory.ts'
 import type { MoveClient } from './postgres-move-client.ts'
 
 const NOW_MS = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
-/** Pauses are in the budget's clock, which goes on when the server's is set back. */
+/** Pauses are in the time of the budget's clock, which never goes back, even if the server's clock is set back. */
 const BUDGET_MS = `greatest(budget.seen_ms, ${NOW_MS} + budget.offset_ms)`
 
 interface SharedRow {
@@ -16,7 +16,7 @@ interface SharedRow {
   readonly mark: string | null
 }
 
-/** What replicas share about the carrier, as a relay that is alone keeps it; null: they have made no call and know of no trouble. */
+/** Reads what the replicas share about the carrier, in the form in which a single relay keeps it; null: no calls and no trouble are stored. */
 export async function readSharedCarrier({ query }: MoveClient): Promise<CarrierMemory | null> {
   const { rows } = await query<SharedRow>(`select ${NOW_MS} as now_ms, days, budget.paused_until_ms - ${BUDGET_MS} as paused_ms,
       token.paused_until_ms - ${BUDGET_MS} as token_paused_ms, token.refused_until_ms - ${BUDGET_MS} as refused_ms, tries, mark
@@ -36,7 +36,7 @@ export async function readSharedCarrier({ query }: MoveClient): Promise<CarrierM
   return days.length === 0 && pausedUntilMs === null && tokenPausedUntilMs === null && refusal === null ? null : memory
 }
 
-/** The other way round. A wait that a clock has put into the past is over. */
+/** Writes what a single relay keeps about the carrier, for replicas to share. A wait whose end is past is over. */
 export async function writeSharedCarrier({ query }: MoveClient, memory: CarrierMemory): Promise<void> {
   const { days, pausedUntilMs, tokenPausedUntilMs, refusal } = memory
   const calls = Object.fromEntries(days.map((one) => [one.day, one.calls]))
@@ -44,7 +44,7 @@ export async function writeSharedCarrier({ query }: MoveClient, memory: CarrierM
     JSON.stringify(calls),
     pausedUntilMs ?? 0,
   ])
-  // A relay that is alone keeps no other wait than one that the token endpoint asked for.
+  // The only wait for a token that a single relay keeps is one that the token endpoint asked for.
   const trouble: UnavailableReason | null = tokenPausedUntilMs === null ? null : 'rate_limited'
   await query('update carrier_token set paused_until_ms = $1, trouble = $2, tries = $3, refused_until_ms = $4, mark = $5 where id = 1', [
     tokenPausedUntilMs ?? 0,

@@ -8,18 +8,21 @@ import { type ServerWatch, watchServer } from '../server-watch.ts'
 /** One connection for a move. */
 export interface MoveClient {
   query<Row extends QueryResultRow>(text: string, values?: readonly SqlValue[]): Promise<QueryResult<Row>>
-  /** A transaction that is planned as the relay's are, and like them may not stand still; or a part of the one under way. `settings` are those of the server. */
+  /**
+   * Runs work in a transaction with the relay's planner settings and its limit on idle time, or as a part of the open transaction. `settings`:
+   * further settings of the server.
+   */
   transaction<T>(settings: Readonly<Record<string, string | number>>, work: () => Promise<T>): Promise<T>
   close(): Promise<void>
 }
 
 const CONNECT_TIMEOUT_MS = 5000
-/** No statement of a move takes as long; a stop of the relay waits for it. */
+/** Longer than any statement of a move takes. A relay that stops may have to wait as long. */
 export const ANSWER_TIMEOUT_MS = 30_000
 
-/** `watch`: that of a relay, which does not wait for a server that has fallen silent; absent: it is waited for, as a move and a start do. */
-export async function openMoveClient(place: string, watch?: ServerWatch): Promise<MoveClient> {
-  const { pool, run, close } = (watch ?? watchServer(place)).openPool({
+/** `watch`: the relay's, to give up at once when the server falls silent; absent: wait for the server, as a move and a start do. */
+export async function openMoveClient(address: string, watch?: ServerWatch): Promise<MoveClient> {
+  const { pool, run, close } = (watch ?? watchServer(address)).openPool({
     connectionsMax: 1,
     connectTimeoutMs: CONNECT_TIMEOUT_MS,
     answerTimeoutMs: ANSWER_TIMEOUT_MS,
@@ -62,13 +65,13 @@ export async function openMoveClient(place: string, watch?: ServerWatch): Promis
     }
   } catch (error) {
     await close()
-    throw openingFailure(nameDatabase(place), error)
+    throw openingFailure(nameDatabase(address), error)
   }
 }
 
-/** Does something on a connection of its own. */
-export async function withMoveClient<T>(place: string, work: (client: MoveClient) => Promise<T>, watch?: ServerWatch): Promise<T> {
-  const client = await openMoveClient(place, watch)
+/** Runs work on its own connection. */
+export async function withMoveClient<T>(address: string, work: (client: MoveClient) => Promise<T>, watch?: ServerWatch): Promise<T> {
+  const client = await openMoveClient(address, watch)
   try {
     return await work(client)
   } finally {

@@ -12,15 +12,16 @@ import {
   stopKeepingChanges,
 } from './postgres-move-mark.ts'
 
-/** Whether a move was begun that nobody goes on with. */
+/** Whether a move has begun, but no relay continues it. */
 export async function wasLeft(client: MoveClient): Promise<boolean> {
   const state = (await readMark(client))?.state
   return (state === 'copying' || state === 'pausing') && !(await isBeingMoved(client))
 }
 
 /**
- * Ends a move before its switch if it still is to be ended while nobody can change that: since it was looked at, the store may have been switched. The pause and
- * the job end at once; what the move has added to the tables goes when nobody holds them up, and otherwise rejects, to be asked again.
+ * Ends a move before its switch. The store may have been switched since the caller looked, so it calls `isToEnd` again with the mark locked. The
+ * pause and the job end at once. Then it drops what the move has added to the tables, and rejects if others hold their locks too long; call it
+ * again in that case.
  */
 export async function endMove(client: MoveClient, failure: string, nowMs: number, isToEnd: () => Promise<boolean>): Promise<void> {
   await locking(client, BESIDE_WRITERS, async () => {
@@ -29,7 +30,8 @@ export async function endMove(client: MoveClient, failure: string, nowMs: number
     await leaveMark(client)
     await failMoves(client, failure, nowMs)
   })
-  // One table at a time, so as not to hold one while waiting for another. The next move has functions of the same names.
+  // One table at a time, so that no lock is held while waiting for another. Check the mark each time, because the next move's functions have the
+  // same names.
   for (const table of MOVED_TABLES)
     await locking(client, BESIDE_WRITERS, async () => {
       await lockMark(client)
@@ -43,7 +45,7 @@ export async function endMove(client: MoveClient, failure: string, nowMs: number
   })
 }
 
-/** Puts a moved store back into use, if it is one. */
+/** Puts a store back into use if it was moved. */
 export async function undoMove(client: MoveClient, failure: string, nowMs: number): Promise<void> {
   await locking(client, BESIDE_WRITERS, async () => {
     await lockMark(client)
@@ -54,7 +56,7 @@ export async function undoMove(client: MoveClient, failure: string, nowMs: numbe
   })
 }
 
-/** A new store is complete and in use: from now on it opens as any other. */
+/** Removes the mark of a new store that is complete, so that it opens like any other. */
 export async function releaseMark(client: MoveClient, moveId: string): Promise<void> {
   const isReceiving = async () => {
     const mark = await readMark(client)

@@ -4,14 +4,14 @@ import { keyOf, MOVED_TABLES, type MovedTable } from '../../moving/moved-tables.
 import type { MoveClient } from './postgres-move-client.ts'
 
 const UNDEFINED_TABLE = '42P01'
-/** No replica has this number. */
+/** A number that no replica has. */
 const NOBODY = -1
 
-/** What a move has written into the store; null: nothing. */
+/** Reads the mark of a move; null: there is none. */
 export async function readMark({ query }: Pick<MoveClient, 'query'>): Promise<MoveMark | null> {
   const { rows: found } = await query<{ there: string | null }>('select to_regclass($1)::text as there', [MARK_TABLE])
   if (found[0]?.there === null) return null
-  // Somebody may drop the table between the two questions.
+  // The table may be dropped between the two queries.
   const { rows } = await query<MarkRow>(`select ${MARK_COLUMNS} from ${MARK_TABLE}`).catch((error: unknown) => {
     if (systemCode(error) === UNDEFINED_TABLE) return { rows: [] }
     throw error
@@ -25,7 +25,7 @@ async function makeMarkTable({ query }: MoveClient): Promise<void> {
     replica_id bigint not null, paused_at_ms bigint, backend_pid integer)`)
 }
 
-/** Writes the mark in place of any other. */
+/** Writes the mark, and replaces any other. */
 export async function writeMark(client: MoveClient, mark: MoveMark): Promise<void> {
   const { query } = client
   await makeMarkTable(client)
@@ -38,14 +38,14 @@ export async function dropMark({ query }: MoveClient): Promise<void> {
   await query(`delete from counter where name = '${MOVING}'`)
 }
 
-/** The counter that every replica sees: above 0, nobody is to write. */
+/** The name of the counter that asks all replicas to stop writing while it is above 0. */
 const MOVING = 'moving'
 const NOW_MS = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
-/** A switch that takes longer is given up. So is one whose connection is gone; behind a pooler that says nothing. */
+/** A switch that takes longer has failed. So has one whose connection is gone, although behind a pooler the connection may stay. */
 const PAUSE_MS_MAX = 10_000
 const PAUSE_GOES_ON = `paused_at_ms > ${NOW_MS} - ${PAUSE_MS_MAX} and exists (select 1 from pg_stat_activity where pid = mark.backend_pid)`
 
-/** Asks all replicas to write no more. They see it as they see each other's commits. */
+/** Asks all replicas to stop writing. They see it when they poll for each other's commits. */
 export async function askToPause({ query, transaction }: MoveClient, { moveId }: MoveSide): Promise<void> {
   await transaction({}, async () => {
     await query(`update ${MARK_TABLE} set state = 'pausing', paused_at_ms = ${NOW_MS}, backend_pid = pg_backend_pid() where move_id = $1`, [
@@ -61,21 +61,20 @@ export async function countReplicas({ query }: MoveClient): Promise<number> {
   return rows[0]?.n ?? 0
 }
 
-/** Whether a move still has the store to copy: another replica gives it up if the one that runs it seems to be gone. */
+/** Whether the move still goes on. Another replica ends it if the one that runs it seems to be gone. */
 export async function isMine({ query }: MoveClient, { moveId }: MoveSide, lock = ''): Promise<boolean> {
   const { rowCount } = await query(`select 1 from ${MARK_TABLE} where move_id = $1 and state in ('copying', 'pausing') ${lock}`, [moveId])
   return rowCount === 1
 }
 
-/** Keeps others from giving a move up until the transaction ends; throws if they have. */
+/** Keeps others from ending the move until the transaction ends. Throws if they have ended it already. */
 export async function holdMark(client: MoveClient, side: MoveSide): Promise<void> {
   if (!(await isMine(client, side, 'for share'))) throw new Error(GIVEN_UP)
 }
 
-/** Why a move cannot go on. */
 const GIVEN_UP = 'another replica has given the move up'
 
-/** Drops what was recorded of changed rows, as long as the move goes on: those of the next are in the same tables. */
+/** Drops recorded keys of changed rows. Throws if the move has ended, because a next move uses the same tables. */
 export async function dropChanges({ query }: MoveClient, table: MovedTable, marks: readonly number[], { moveId }: MoveSide): Promise<void> {
   const { rowCount } = await query(
     `delete from ${changesOf(table)} where seq = any($1::bigint[])
@@ -85,13 +84,13 @@ export async function dropChanges({ query }: MoveClient, table: MovedTable, mark
   if (rowCount !== marks.length) throw new Error(GIVEN_UP)
 }
 
-/** Nobody goes on with the move, and nobody need pause for it. */
+/** Changes the mark so that no replica continues the move, and ends the pause. */
 export async function leaveMark({ query }: MoveClient): Promise<void> {
   await query(`update ${MARK_TABLE} set state = 'copying', move_id = '', replica_id = ${NOBODY}`)
   await query(`delete from counter where name = '${MOVING}'`)
 }
 
-/** Whether somebody moves the store now: a replica that lives copies it, or a switch has begun that is not too long ago. */
+/** Whether the store is being moved now: a live replica copies it, or a switch has begun and has not failed. */
 export async function isBeingMoved({ query }: MoveClient): Promise<boolean> {
   const { rowCount } = await query(`select 1 from ${MARK_TABLE} as mark
     where (state = 'copying' and exists (select 1 from replica where replica.id = mark.replica_id and until_ms > ${NOW_MS}))
@@ -99,34 +98,34 @@ export async function isBeingMoved({ query }: MoveClient): Promise<boolean> {
   return rowCount === 1
 }
 
-/** Lets nobody else write or prove a mark until the transaction ends. */
+/** Locks the mark against changes by others until the transaction ends. */
 export async function lockMark(client: MoveClient): Promise<void> {
   await makeMarkTable(client)
   await client.query(`lock table ${MARK_TABLE} in exclusive mode`)
 }
 
-/** Marks the store as complete. No other move may empty it until it is released, or until the connection that filled it is gone. */
+/** Notes that the switch to this store has begun. No other move may empty it until it is released, or until this connection is gone. */
 export async function noteSwitch({ query }: MoveClient, { moveId }: MoveSide): Promise<void> {
   await query(`update ${MARK_TABLE} set paused_at_ms = ${NOW_MS}, backend_pid = pg_backend_pid() where move_id = $1`, [moveId])
 }
 
-/** Whether a move is in the midst of its switch to this store. */
+/** Whether a switch to this store is under way. */
 export async function isBeingSwitched({ query }: MoveClient): Promise<boolean> {
   const { rowCount } = await query(`select 1 from ${MARK_TABLE} as mark where state = 'receiving' and ${PAUSE_GOES_ON}`)
   return rowCount === 1
 }
 
-/** Where the keys of a table's changed rows are kept. */
+/** The name of the table that keeps the keys of a table's changed rows. */
 export const changesOf = ({ name }: MovedTable): string => `moving_${name}`
 
-/** A statement fires each of its triggers once, for all its rows. An insert that meets a row and updates it fires both. */
+/** A statement fires a trigger once for all its rows. An insert with `on conflict do update` fires the triggers for insert and for update. */
 const EVENTS = {
   insert: { names: 'referencing new table as added', rows: ['added'] },
   update: { names: 'referencing old table as gone new table as added', rows: ['gone', 'added'] },
   delete: { names: 'referencing old table as gone', rows: ['gone'] },
 } as const
 
-/** From now on, the key of every changed row is recorded; if the key itself changes, both the old and the new one are. Waits for transactions that are writing to the table. */
+/** Begins to record the key of every changed row; if the key itself changes, the old and the new one. Waits for transactions that write to the table. */
 export async function keepChanges({ query }: MoveClient, table: MovedTable): Promise<void> {
   const changes = changesOf(table)
   const names = keyOf(table).map(({ name }) => name)
@@ -150,15 +149,18 @@ export async function refuseWrites({ query }: MoveClient): Promise<void> {
       execute function moved_refuse()`)
 }
 
-/** The tables that refuse writes once the store is switched: besides the moved ones the counter, which every numbering writes, and the replicas, so that none that stood still renews its lease. */
+/**
+ * The tables that refuse writes after the switch: the moved ones; the counter, because whatever takes a number writes it; and the replicas, so that
+ * one that stood still during the switch cannot renew its lease.
+ */
 export const REFUSING: readonly string[] = ['counter', 'replica', ...MOVED_TABLES.map(({ name }) => name)]
 
-/** From now on, no key of this table is recorded. Waits for those who read or write it. */
+/** Stops recording keys of this table. Waits for transactions that read or write it. */
 export async function stopKeepingChanges({ query }: MoveClient, table: MovedTable): Promise<void> {
   await query(`drop function if exists ${functionsOf(table).join(', ')} cascade`)
 }
 
-/** Everything that a move adds to a store, but for the mark, is gone. */
+/** Removes everything that a move adds to a store, except the mark. */
 export async function dropMoveParts({ query }: MoveClient): Promise<void> {
   await query(`drop function if exists ${['moved_refuse()', ...MOVED_TABLES.flatMap(functionsOf)].join(', ')} cascade`)
   await query(`drop table if exists ${MOVED_TABLES.map(changesOf).join(', ')}`)
@@ -168,7 +170,7 @@ function functionsOf(table: MovedTable): readonly string[] {
   return Object.keys(EVENTS).map((event) => `${changesOf(table)}_${event}()`)
 }
 
-/** Jobs of moves that did not end have failed. */
+/** Marks the jobs of moves that have not ended as failed. */
 export async function failMoves({ query }: MoveClient, failure: string, nowMs: number): Promise<void> {
   await query("update job set state = 'failed', failure = $1, ended_at_ms = $2 where kind = 'move' and ended_at_ms is null", [
     failure,
@@ -176,5 +178,5 @@ export async function failMoves({ query }: MoveClient, failure: string, nowMs: n
   ])
 }
 
-/** Finds the mark of a move that fills this store, and keeps another move from taking it until the transaction ends. */
+/** Finds the mark of the move that fills this store, and keeps other moves from replacing it until the transaction ends. */
 export const MARK_IS_MINE = `select 1 from ${MARK_TABLE} where state = 'receiving' and move_id = $1 for share`

@@ -26,19 +26,19 @@ import {
 import { createStoredTables } from './postgres-stored-tables.ts'
 
 const REST_MS = 50
-/** Longer would be a longer pause than a move may make. */
+/** How long to wait for the other replicas to stop writing. A move may not pause the relay for longer. */
 const ALONE_MS_MAX = 4000
-/** How long a switch may stand still. Nobody writes meanwhile, and to write the last rows into the new store may take a moment. */
+/** How long the transaction of a switch may be idle: nobody can write meanwhile, but writing the last rows into the new store takes a moment. */
 const SWITCH_IDLE_MS_MAX = 5000
 const STILL_WRITING = 'another replica has not stopped writing in time'
-/** A replica uses up a run of numbers, so the last one may be anywhere in it. */
+/** The length of a run of numbers. A replica uses up a run, so the last number used may be anywhere in it. */
 const RUN = 10_000
 
 /** Copies from a database while replicas write to it. */
-export async function openPostgresMoveSource(place: string, side: MoveSide): Promise<MoveSource> {
-  const client = await openMoveClient(place)
+export async function openPostgresMoveSource(address: string, side: MoveSide): Promise<MoveSource> {
+  const client = await openMoveClient(address)
   const { query } = client
-  const counter = createCounterLock(place)
+  const counter = createCounterLock(address)
   const numberIn: NumberIn = async (text) => Number((await query<{ n: number | null }>(text)).rows[0]?.n ?? 0)
   return {
     ...createStoredTables(client),
@@ -49,7 +49,7 @@ export async function openPostgresMoveSource(place: string, side: MoveSide): Pro
         await holdMark(client, side)
         await dropMoveParts(client)
       })
-      // A table at a time, so that nobody who writes waits for more than one.
+      // One table at a time, so that no writer waits for more than one.
       for (const table of MOVED_TABLES)
         await locking(client, BESIDE_WRITERS, async () => {
           await holdMark(client, side)
@@ -58,13 +58,13 @@ export async function openPostgresMoveSource(place: string, side: MoveSide): Pro
     },
     count: (copied) => {
       const { name } = movedTable(copied)
-      // To count many rows would take long, and the server has an estimate.
+      // Counting many rows would take long, so use the server's estimate for them.
       return numberIn(`select case when reltuples > 1000000 then reltuples else (select count(*) from ${name}) end as n
         from pg_class where oid = '${name}'::regclass`)
     },
     ...createKeptChanges(client, side),
     alone: createHoldOff(counter),
-    // Ends autovacuums, which the switch would have to wait for. It holds up no writer.
+    // Ends autovacuums, for which the switch would have to wait. This lock blocks no writer.
     prepareSwitch: () =>
       locking(client, ALONE, async () => {
         await client.query(`lock table ${REFUSING.join(', ')} in share update exclusive mode`)
@@ -73,12 +73,12 @@ export async function openPostgresMoveSource(place: string, side: MoveSide): Pro
     numbers: async () => ({ ...(await lastNumbers(numberIn)), carrier: await readSharedCarrier(client) }),
     async seal(work, nowMs) {
       await untilAlone(client)
-      // Nobody writes from the lock to the commit, and after it a trigger refuses it.
+      // The lock keeps others from writing until the commit; after that a trigger does.
       const seal = () => lockAndSeal(client, work, { ...side, state: 'moved', atMs: nowMs })
       await locking(client, ALONE, seal, { idle_in_transaction_session_timeout: SWITCH_IDLE_MS_MAX })
     },
-    // On a connection of its own, because the move's connection may be lost.
-    abandon: (failure, nowMs) => withMoveClient(place, (own) => endMove(own, failure, nowMs, () => isMine(own, side))),
+    // Uses its own connection, because the move's connection may be lost.
+    abandon: (failure, nowMs) => withMoveClient(address, (own) => endMove(own, failure, nowMs, () => isMine(own, side))),
     async close() {
       await counter.close()
       await client.close()
@@ -94,7 +94,7 @@ async function announce(client: MoveClient, side: MoveSide): Promise<void> {
   })
 }
 
-/** Waits for replicas that were asked to pause. Those that seal a store without a word have nobody beside them. */
+/** Waits until the replicas that were asked to pause have left. */
 async function untilAlone(client: MoveClient): Promise<void> {
   for (let waitedMs = 0; (await countReplicas(client)) > 0; waitedMs += REST_MS) {
     if (waitedMs >= ALONE_MS_MAX) throw new Error(STILL_WRITING)
@@ -120,11 +120,11 @@ async function lastNumbers(numberIn: NumberIn): Promise<Omit<StoreNumbers, 'carr
   }
 }
 
-/** Resolves when it is done; what `work` throws is thrown as it is, and never tried again. */
+/** Runs `work` under the lock, then seals the store. It wraps an error of `work`, so that `locking` does not try again. */
 async function lockAndSeal(client: MoveClient, work: () => Promise<void>, mark: MoveMark): Promise<void> {
   await holdMark(client, mark)
   await client.query(`lock table ${REFUSING.join(', ')} in share row exclusive mode`)
-  // One that was stopped while the others left may have come back.
+  // A replica that stood still while the others left may have come back.
   if ((await countReplicas(client)) > 0) throw new Error(STILL_WRITING)
   await client.query('set local lock_timeout = 0')
   await work().catch((cause: unknown) => {

@@ -14,17 +14,17 @@ import { isBeingSwitched, lockMark, MARK_IS_MINE, noteSwitch, readMark, writeMar
 import { createStoredTables, keySet, matchesKey, rowSet } from './postgres-stored-tables.ts'
 
 const CONNECT_TIMEOUT_MS = 5000
-/** Parcels and pushes get their numbers in runs of this length. */
+/** The length of the runs in which parcels and pushes get their numbers. */
 const RUN = 10_000
-/** Everything is synced at the end, when it counts. */
+/** While copying, commits need no sync to disk, because one at the end makes everything durable. */
 const COPYING = { synchronous_commit: 'off' }
 
-/** Fills a database. `answerTimeoutMs`: how long its server may say nothing while it is prepared. */
-export async function openPostgresMoveTarget(place: string, side: MoveSide, answerTimeoutMs = ANSWER_TIMEOUT_MS): Promise<MoveTarget> {
-  await prepareSchema(place, answerTimeoutMs)
-  const client = await openMoveClient(place)
+/** Fills a database. `answerTimeoutMs`: how long its server may take to answer while the database is prepared. */
+export async function openPostgresMoveTarget(address: string, side: MoveSide, answerTimeoutMs = ANSWER_TIMEOUT_MS): Promise<MoveTarget> {
+  await prepareSchema(address, answerTimeoutMs)
+  const client = await openMoveClient(address)
   const { query, transaction } = client
-  const name = nameDatabase(place)
+  const name = nameDatabase(address)
   try {
     await refuseOther(client, name)
   } catch (error) {
@@ -81,10 +81,10 @@ export async function openPostgresMoveTarget(place: string, side: MoveSide, answ
   }
 }
 
-/** Refuses a server that could lose what it confirms, and makes the tables. */
-async function prepareSchema(place: string, answerTimeoutMs: number): Promise<void> {
-  const name = nameDatabase(place)
-  const { url } = takePoolerParameter(place)
+/** Refuses a server that could lose confirmed commits, and makes the tables. */
+async function prepareSchema(address: string, answerTimeoutMs: number): Promise<void> {
+  const name = nameDatabase(address)
+  const { url } = takePoolerParameter(address)
   const connecting = { connectTimeoutMs: CONNECT_TIMEOUT_MS, onConnectionLost: () => undefined }
   const pool = openPool(url, { ...connecting, connectionsMax: 1, answerTimeoutMs })
   try {
@@ -118,7 +118,7 @@ async function remove(
   await query(`delete from ${name} as stored using ${text} where ${condition}`, values)
 }
 
-/** Rows that stand in the way of a new one by a unique key are of an older state: their own change is still to come. */
+/** Deletes rows with the unique key of a new row. They are of an older state, and their own changes will still be copied. */
 async function clear(client: MoveClient, table: MovedTable, rows: MoveTargetRows): Promise<void> {
   const { unique } = table
   if (unique === null || rows.length === 0) return

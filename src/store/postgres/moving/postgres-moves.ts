@@ -13,27 +13,27 @@ export const postgresMoves = {
   nameOf: nameDatabase,
   openSource: openPostgresMoveSource,
   openTarget: openPostgresMoveTarget,
-  readMark: (place) => withMoveClient(place, readMark),
-  /** `watch`: that of the relay that uses the store. */
-  clear: (place: string, nowMs: number, watch?: ServerWatch) =>
+  readMark: (address) => withMoveClient(address, readMark),
+  /** `watch`: the one of the relay that uses the store. */
+  clear: (address: string, nowMs: number, watch?: ServerWatch) =>
     withMoveClient(
-      place,
+      address,
       async (client) => {
         if (await wasLeft(client)) await endMove(client, MOVE_WAS_STOPPED, nowMs, () => wasLeft(client))
       },
       watch,
     ),
-  release: (place, moveId) => withMoveClient(place, (client) => releaseMark(client, moveId)),
-  holdUnused: (place) =>
-    withMoveClient(place, async (client) => {
+  release: (address, moveId) => withMoveClient(address, (client) => releaseMark(client, moveId)),
+  holdUnused: (address) =>
+    withMoveClient(address, async (client) => {
       const replicas = await countReplicas(client)
       return {
         usedBy: replicas === 0 ? null : `replicas: ${replicas}; one that was killed counts until its lease runs out`,
         release: () => undefined,
       }
     }),
-  undo: (place, nowMs) =>
-    withMoveClient(place, async (client) => {
+  undo: (address, nowMs) =>
+    withMoveClient(address, async (client) => {
       const mark = await readMark(client)
       if (mark?.state !== 'moved') return null
       await undoMove(client, MOVE_WAS_STOPPED, nowMs)

@@ -18,11 +18,11 @@ export function createStoredTables({ query, transaction }: MoveClient): StoredTa
       const table = movedTable(copied)
       const names = keyOf(table).map(({ name }) => name)
       const values: SqlValue[] = [limit, ...(after ?? []), ...(upTo ?? [])].map(escaped)
-      const places = (from: number) => `(${names.map((_, at) => `$${from + at}`).join(', ')})`
+      const parameters = (from: number) => `(${names.map((_, at) => `$${from + at}`).join(', ')})`
       const conditions = [
         'true',
-        ...(after === null ? [] : [`(${names.join(', ')}) > ${places(2)}`]),
-        ...(upTo === null ? [] : [`(${names.join(', ')}) <= ${places(2 + (after?.length ?? 0))}`]),
+        ...(after === null ? [] : [`(${names.join(', ')}) > ${parameters(2)}`]),
+        ...(upTo === null ? [] : [`(${names.join(', ')}) <= ${parameters(2 + (after?.length ?? 0))}`]),
       ].join(' and ')
       const text = `select ${columnsOf(table)} from ${table.name} where ${conditions} order by ${names.join(', ')} limit $1`
       return await read(table, text, values)

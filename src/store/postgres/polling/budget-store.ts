@@ -6,7 +6,7 @@ import { rawStatement } from '../raw-statement.ts'
 
 /** The server's time, epoch milliseconds, when the expression is evaluated. */
 const SERVER_MS = sql<number>`(extract(epoch from clock_timestamp()) * 1000)::bigint`
-/** The budget's clock beside a statement that does not hold the budget. */
+/** The budget's time, for a statement that does not lock the budget's row. */
 export const BUDGET_MS = sql<number>`(select greatest(seen_ms, ${SERVER_MS} + offset_ms) from carrier_budget where id = 1)`
 
 interface StoredRow extends Pick<BudgetRow, 'days' | 'slots'> {
@@ -19,7 +19,7 @@ interface StoredRow extends Pick<BudgetRow, 'days' | 'slots'> {
   readonly server_ms: number
 }
 
-/** Locks the row first and then looks at the clock, so the time is that of its turn. */
+/** Locks the row before it reads the clock, so that the time is the one at which the lock was obtained. */
 const lockRow = (serverMs: RawBuilder<number>) =>
   rawStatement()(
     () => sql<StoredRow>`
@@ -41,7 +41,7 @@ const saveRow = rawStatement<Pick<BudgetRow, NumberParam> & { days: string; slot
  * The budget in a row that all replicas share. The row is locked for one round trip: from when the server has read it until it has the update
  * and the commit, which go out together.
  *
- * @param serverMs the server's clock; a test has one of its own.
+ * @param serverMs the server's clock; a test passes another.
  */
 export function createBudgetStore(writer: PostgresWriter, serverMs: RawBuilder<number> = SERVER_MS): BudgetStore {
   const lock = lockRow(serverMs)

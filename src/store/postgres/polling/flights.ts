@@ -6,9 +6,9 @@ import type { PostgresWriter } from '../postgres.ts'
 import { rawStatement } from '../raw-statement.ts'
 import { BUDGET_MS } from './budget-store.ts'
 
-/** How long the end of a flight is kept for those who wait for it. They look several times a second. */
+/** How long the result of a flight is kept for the replicas that wait for it, which look several times a second. */
 const KEPT_MS = 3000
-/** How many old rows an end removes, in place of the one it leaves. */
+/** How many expired rows each end of a flight removes, as it leaves a row itself. */
 const REMOVED = sql.lit(8)
 
 interface Ended {
@@ -16,7 +16,10 @@ interface Ended {
   readonly retry_after_ms: number | null
 }
 
-/** Takes a row that is not there, has lapsed, or holds an end that is not for the caller; else changes nothing. `freshFromMs`: what is left of an end that holds for latecomers. */
+/**
+ * Takes the row if there is none, if it has lapsed, or if it holds a result that does not count for this caller; otherwise changes nothing.
+ * `freshFromMs`: a `not_found` also counts for callers that did not wait while it is kept for longer than this.
+ */
 const take = rawStatement<{ key: string; holder: string; leaseMs: number; waited: number; freshFromMs: number }>()(
   (p) => sql<{ holder: string }>`
     insert into flight (key, holder, until_ms) values (${p.key}::text, ${p.holder}::text, ${BUDGET_MS} + ${p.leaseMs}::bigint)
@@ -49,7 +52,7 @@ const sweep = rawStatement()(
       and until_ms <= ${BUDGET_MS}`,
 )
 
-/** Flights as lease rows: when several replicas want the same at once, one makes the call. */
+/** Flights as rows with a lease: when several replicas want to make the same call at once, one makes it. */
 export function createSharedFlights(writer: PostgresWriter): SharedFlights {
   return {
     async take({ key, leaseMs, waited, notFoundForMs }) {
@@ -69,7 +72,7 @@ export function createSharedFlights(writer: PostgresWriter): SharedFlights {
     },
     async end({ end: { kind, retryAfterMs }, ...flight }) {
       await writer.transaction((session) => session.run(end, { ...flight, outcome: kind, retryAfterMs, keptMs: KEPT_MS }))
-      // Nobody waits for this clean-up; a later one removes what it leaves.
+      // Do not wait for this clean-up. If it fails, a later one removes the rows.
       writer.transaction((session) => session.run(sweep, {})).catch(() => undefined)
     },
   }

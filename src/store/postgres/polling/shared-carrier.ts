@@ -7,15 +7,15 @@ import { createBudgetStore } from './budget-store.ts'
 import { createSharedToken } from './carrier-token.ts'
 import { createSharedFlights } from './flights.ts'
 
-/** Their own, so that no call waits behind a batch of pushes. */
+/** Separate connections, so that no call waits for a batch of pushes. */
 const CONNECTIONS = 2
 
-/** What replicas share about the carrier, on a database that has its tables. `watch`: over all connections of the relay; absent: one for this alone. */
+/** The budget, token and flights that replicas share. The tables must exist. `watch`: over all connections of the relay; absent: a separate one. */
 export function openSharedCarrier(
-  place: string,
-  watch = watchServer(place),
+  address: string,
+  watch = watchServer(address),
 ): SharedCarrier & { readonly flights: SharedFlights; close(): Promise<void> } {
-  const { pool, options, close } = openPostgres(place, CONNECTIONS, watch)
+  const { pool, options, close } = openPostgres(address, CONNECTIONS, watch)
   const writer = createPostgresWriter(pool, options)
   return { budget: createBudgetStore(writer), token: createSharedToken(writer), flights: createSharedFlights(writer), close }
 }

@@ -2,14 +2,14 @@ import type Database from 'better-sqlite3'
 import { decodeMark, encodeMark, MARK_COLUMNS, MARK_TABLE, type MarkRow, type MoveMark } from '../../moving/move-mark.ts'
 import { keyOf, MOVED_TABLES, type MovedTable } from '../../moving/moved-tables.ts'
 
-/** What a move has written into the store; null: nothing. */
+/** Reads the mark of a move; null: there is none. */
 export function readMark(db: Database.Database): MoveMark | null {
   const isThere = db.prepare<[string]>("select 1 from sqlite_schema where type = 'table' and name = ?").get(MARK_TABLE) !== undefined
   const row = isThere ? db.prepare<[], MarkRow>(`select ${MARK_COLUMNS} from ${MARK_TABLE}`).get() : undefined
   return row === undefined ? null : decodeMark(row)
 }
 
-/** Writes the mark in place of any other. */
+/** Writes the mark, and replaces any other. */
 export function writeMark(db: Database.Database, mark: MoveMark): void {
   db.exec(`create table if not exists ${MARK_TABLE} (id integer primary key check (id = 1), state text not null, move_id text not null,
     peer text not null, address text not null, at_ms integer not null, replica_id integer not null)`)
@@ -20,12 +20,12 @@ export function dropMark(db: Database.Database): void {
   db.exec(`drop table if exists ${MARK_TABLE}`)
 }
 
-/** Where the keys of a table's changed rows are kept. */
+/** The name of the table that keeps the keys of a table's changed rows. */
 export const changesOf = ({ name }: MovedTable): string => `moving_${name}`
 
 const EVENTS = ['insert', 'update', 'delete'] as const
 
-/** From now on, the key of every changed row is recorded; if the key itself changes, both the old and the new one are. */
+/** Begins to record the key of every changed row; if the key itself changes, the old and the new one. */
 export function keepChanges(db: Database.Database): void {
   for (const table of MOVED_TABLES) {
     const changes = changesOf(table)
@@ -47,7 +47,7 @@ export function refuseWrites(db: Database.Database): void {
       db.exec(`create trigger moved_${name}_${event} before ${event} on ${name} begin select raise(abort, 'the store was moved'); end`)
 }
 
-/** Everything that a move adds to a store, but for the mark, is gone. */
+/** Removes everything that a move adds to a store, except the mark. */
 export function dropMoveParts(db: Database.Database): void {
   stopKeepingChanges(db)
   for (const table of MOVED_TABLES) {
@@ -56,7 +56,7 @@ export function dropMoveParts(db: Database.Database): void {
   }
 }
 
-/** From now on, no key is recorded. */
+/** Stops recording keys. */
 export function stopKeepingChanges(db: Database.Database): void {
   for (const table of MOVED_TABLES) for (const event of EVENTS) db.exec(`drop trigger if exists ${changesOf(table)}_${event}`)
 }
@@ -66,7 +66,7 @@ export function hasChanges(db: Database.Database, table: MovedTable): boolean {
   return db.prepare<[string]>("select 1 from sqlite_schema where type = 'table' and name = ?").get(changesOf(table)) !== undefined
 }
 
-/** Jobs of moves that did not end have failed. */
+/** Marks the jobs of moves that have not ended as failed. */
 export function failMoves(db: Database.Database, failure: string, nowMs: number): void {
   db.prepare("update job set state = 'failed', failure = ?, ended_at_ms = ? where kind = 'move' and ended_at_ms is null").run(
     failure,

@@ -22,12 +22,12 @@ import { createPreparer, createStoredTables, movedRowsOf } from './stored-tables
 /** The writer's transactions are short, so the lock is never held for long. */
 const LOCK_TIMEOUT_MS = 5000
 
-/** Copies from a file beside its writer, on a connection of its own. */
+/** Copies from a file while its writer goes on, on a separate connection. */
 export function openSqliteMoveSource(path: string, side: MoveSide): MoveSource {
   const db = new Database(path, { fileMustExist: true, timeout: LOCK_TIMEOUT_MS })
   // The mark must be on disk before the other store is used.
   db.pragma('synchronous = FULL')
-  // The relay's own thread does that, beside its commits.
+  // The relay's checkpoint thread does the checkpoints.
   db.pragma('wal_autocheckpoint = 0')
   const prepare = createPreparer(db)
   const numberIn: NumberIn = (query) => Number(prepare(query).get()?.[0] ?? 0)
@@ -72,7 +72,7 @@ export function openSqliteMoveSource(path: string, side: MoveSide): MoveSource {
       },
     }),
     prepareSwitch: async () => undefined,
-    // Nobody else writes to a file, and whoever moves it has ended its own writing.
+    // Nothing to do: only this relay writes to the file, and it stops itself before a switch.
     pause: async () => undefined,
     numbers: async () => lastNumbers(numberIn, (query) => prepare(query).get()?.[0]?.toString() ?? null),
     seal: (work, nowMs) => seal(db, work, { ...side, state: 'moved', atMs: nowMs }),
@@ -90,7 +90,7 @@ export function openSqliteMoveSource(path: string, side: MoveSide): MoveSource {
   }
 }
 
-/** Dropped in some milliseconds. */
+/** How many keys are dropped at a time, which takes some milliseconds. */
 const CHANGES_DROPPED = 10_000
 const REST_MS = 20
 
@@ -109,12 +109,12 @@ function lastNumbers(numberIn: NumberIn, textIn: TextIn): StoreNumbers {
   }
 }
 
-/** A record that cannot be read, or of an earlier format, is copied as it is. */
+/** Null: there is no record, or it cannot be read, or has an earlier format. Such a record is copied as it is. */
 function readCarrier(text: string | null): CarrierMemory | null {
   try {
     const memory: unknown = JSON.parse(text ?? 'null')
     const isMemory = typeof memory === 'object' && memory !== null && 'days' in memory && Array.isArray(memory.days)
-    // Only the flow that keeps the carrier's memory writes this value.
+    // Trusted, because only the flow that keeps the carrier's memory writes this value.
     return isMemory ? (memory as unknown as CarrierMemory) : null
   } catch {
     return null
@@ -140,7 +140,7 @@ function transact(db: Database.Database, work: () => void): void {
   commitAfter(db, work)
 }
 
-/** Drops kept keys in parts, so that a writer waits for one part only: dropping a large table takes long. */
+/** Drops kept keys in parts, because dropping a large table takes long, and a writer should wait for one part only. */
 async function dropChanges(db: Database.Database): Promise<void> {
   transact(db, () => stopKeepingChanges(db))
   for (const changes of MOVED_TABLES.filter((table) => hasChanges(db, table)).map(changesOf)) {
@@ -149,7 +149,7 @@ async function dropChanges(db: Database.Database): Promise<void> {
   }
 }
 
-/** Ends the transaction that is open, and its hold on the file, whatever becomes of it. */
+/** Commits the open transaction after `work`. If that fails, rolls it back, so that the lock on the file always ends. */
 function commitAfter(db: Database.Database, work: () => void): void {
   try {
     work()

@@ -20,15 +20,15 @@ import { openOwn } from '../sqlite.ts'
 import { dropMark, readMark, writeMark } from './move-mark.ts'
 import { createPreparer, createStoredTables, matchesKey } from './stored-tables.ts'
 
-/** Some megabytes. */
+/** How many pages of the WAL bring a checkpoint: some megabytes. */
 const CHECKPOINT_PAGES = 4000
 
-/** Fills a file. Its lock keeps everybody else out until it is closed; a kill releases it. */
-export async function openSqliteMoveTarget(place: string, side: MoveSide): Promise<MoveTarget> {
-  const path = followLinks(place)
-  // Before anything is written.
+/** Fills a file. The store's lock keeps all other processes out until it is closed; a kill releases the lock. */
+export async function openSqliteMoveTarget(address: string, side: MoveSide): Promise<MoveTarget> {
+  const path = followLinks(address)
+  // Check before anything is written.
   lookInto(path, (db) => refuseOther(db, path))
-  const { db, lock } = await openOwn(place).catch((error: unknown) => {
+  const { db, lock } = await openOwn(address).catch((error: unknown) => {
     if (error instanceof StoreInUse && lookInto(path, readMark)?.state === 'receiving') refuseShared(path, error)
     throw error
   })
@@ -42,7 +42,7 @@ export async function openSqliteMoveTarget(place: string, side: MoveSide): Promi
         for (const { name } of MOVED_TABLES) db.exec(`delete from ${name}`)
         writeMark(db, { ...side, state: 'receiving' })
       }).immediate()
-      // Everything is synced at the end, when it counts; then little is left to carry from the log into the file.
+      // While copying, commits need no sync, because one at the end makes everything durable. Checkpoints meanwhile leave little for the end.
       db.pragma('synchronous = NORMAL')
       db.pragma(`wal_autocheckpoint = ${CHECKPOINT_PAGES}`)
     },
@@ -75,7 +75,7 @@ export async function openSqliteMoveTarget(place: string, side: MoveSide): Promi
   }
 }
 
-/** Reads a file as it is; null: there is none. */
+/** Reads a file without changing it; null: there is no such file. */
 function lookInto<T>(path: string, look: (db: Database.Database) => T): T | null {
   try {
     refuseIrregularFiles(path)
@@ -101,7 +101,7 @@ function refuseOther(db: Database.Database, path: string): void {
   }
 }
 
-/** Rows that stand in the way of a new one by a unique key are of an older state: their own change is still to come. */
+/** Replaces rows. It deletes rows with the unique key of a new row: they are of an older state, and their own changes will still be copied. */
 function createReplace(prepare: ReturnType<typeof createPreparer>, table: MovedTable) {
   const remove = prepare(`delete from ${table.name} where ${matchesKey(table)}`)
   const insert = prepare(`insert into ${table.name} (${columnsOf(table)}) values (${table.columns.map(() => '?').join(', ')})`)

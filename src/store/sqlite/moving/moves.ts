@@ -12,14 +12,14 @@ const LOCK_TIMEOUT_MS = 5000
 
 /** Moves from and to database files. */
 export const sqliteMoves: StoreMoves = {
-  nameOf: (place) => place,
-  openSource: async (place, side) => openSqliteMoveSource(followLinks(place), side),
-  openTarget: (place, side) => openSqliteMoveTarget(place, side),
-  async readMark(place) {
-    const path = followLinks(place)
-    // SQLite would take an empty file for a new one, and delete its log.
+  nameOf: (address) => address,
+  openSource: async (address, side) => openSqliteMoveSource(followLinks(address), side),
+  openTarget: (address, side) => openSqliteMoveTarget(address, side),
+  async readMark(address) {
+    const path = followLinks(address)
+    // SQLite would treat an empty file as a new database, and delete its WAL.
     if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0) return null
-    // Read only: whoever closes a file last would write its log into it.
+    // Open it read-only, because the last connection to close a file would checkpoint its WAL.
     const db = new Database(path, { readonly: true, fileMustExist: true, timeout: LOCK_TIMEOUT_MS })
     try {
       return readMark(db)
@@ -27,20 +27,20 @@ export const sqliteMoves: StoreMoves = {
       db.close()
     }
   },
-  async clear(place, nowMs) {
-    const path = followLinks(place)
+  async clear(address, nowMs) {
+    const path = followLinks(address)
     withFile(path, (db) => {
       if (readMark(db)?.state === 'copying') endMove(db, nowMs)
     })
   },
-  async release(place, moveId) {
-    withFile(followLinks(place), (db) => {
+  async release(address, moveId) {
+    withFile(followLinks(address), (db) => {
       const mark = readMark(db)
       if (mark?.state === 'receiving' && mark.moveId === moveId) dropMark(db)
     })
   },
-  async holdUnused(place) {
-    const path = followLinks(place)
+  async holdUnused(address) {
+    const path = followLinks(address)
     if (statSync(path, { throwIfNoEntry: false }) === undefined) throw new Error(`store: ${path} is gone`)
     try {
       const lock = lockStore(path)
@@ -50,8 +50,8 @@ export const sqliteMoves: StoreMoves = {
       return { usedBy: error.pid === null ? 'another process' : `pid ${error.pid}`, release: () => undefined }
     }
   },
-  async undo(place, nowMs) {
-    return withFile(followLinks(place), (db) => {
+  async undo(address, nowMs) {
+    return withFile(followLinks(address), (db) => {
       const mark = readMark(db)
       if (mark?.state !== 'moved') return null
       endMove(db, nowMs)

@@ -10,11 +10,11 @@ export function createStoredTables(db: Database.Database): StoredTables {
     async page(copied, { after, upTo, limit }) {
       const table = movedTable(copied)
       const names = keyOf(table).map(({ name }) => name)
-      const places = `(${names.map(() => '?').join(', ')})`
+      const parameters = `(${names.map(() => '?').join(', ')})`
       const conditions = [
         movedRowsOf(table),
-        ...(after === null ? [] : [`(${names.join(', ')}) > ${places}`]),
-        ...(upTo === null ? [] : [`(${names.join(', ')}) <= ${places}`]),
+        ...(after === null ? [] : [`(${names.join(', ')}) > ${parameters}`]),
+        ...(upTo === null ? [] : [`(${names.join(', ')}) <= ${parameters}`]),
       ].join(' and ')
       const query = `select ${columnsOf(table)} from ${table.name} where ${conditions} order by ${names.join(', ')} limit ?`
       const rows = prepare(query).all(...(after ?? []), ...(upTo ?? []), limit)
@@ -23,7 +23,7 @@ export function createStoredTables(db: Database.Database): StoredTables {
     async find(copied, keys) {
       const table = movedTable(copied)
       const query = prepare(`select ${columnsOf(table)} from ${table.name} where ${movedRowsOf(table)} and ${matchesKey(table)}`)
-      // All of them as they are at one moment: one may have what another had before.
+      // Read all rows in one snapshot, because one row may have got the unique key that another had before.
       const find = db.transaction(() => keys.flatMap((key) => query.all(...key)))
       return find().map((row) => canonical(table, row))
     },
@@ -40,7 +40,7 @@ export function createPreparer(db: Database.Database) {
   }
 }
 
-/** The rows of a table that a move copies: the sequence, which is a setting here, is moved as a number. */
+/** The condition for rows that a move copies. The sequence, which is a setting here, is moved as a number instead. */
 export function movedRowsOf({ name }: MovedTable): string {
   return name === 'setting' ? `name <> '${SETTING_OF_SEQUENCE}'` : 'true'
 }
@@ -51,7 +51,7 @@ export function matchesKey(table: MovedTable): string {
     .join(' and ')
 }
 
-/** SQLite keeps what it is given: a fraction of a millisecond, or a text written by hand where bytes belong. Other engines do not. */
+/** SQLite stores any value, such as a fraction of a millisecond, or a text instead of bytes that somebody wrote by hand. Other engines do not. */
 function canonical({ columns }: MovedTable, row: readonly Cell[]): StoredRow {
   return row.map((cell, at) => {
     if (typeof cell === 'number') return Math.round(cell)
