@@ -2,7 +2,7 @@ import { digest } from '../../domain/digest.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { Clock, Memory } from '../ports.ts'
 
-/** What an app may do. `status`: ask for parcels and read the feed. `admin`: operate the relay. */
+/** A permission of an app. `status`: ask for parcels and read the feed. `admin`: operate the relay. */
 export type Scope = 'status' | 'admin'
 
 /** An internal app or an operator, as configured. */
@@ -13,12 +13,12 @@ export interface App {
   readonly scopes: readonly Scope[]
 }
 
-/** The content of a token: the app and the password it was issued for. What the app may do is looked up at each request. */
+/** The content of a token: the app and the password it was issued for. The app's scopes are looked up at each request. */
 interface TokenClaims {
   readonly username: string
   /** A digest of the app's password hash, so that a token is valid no longer than its app and password. */
   readonly fingerprint: string
-  /** When the person logged in whose session this is, epoch milliseconds; null: it is no session. */
+  /** When the person of this session logged in, epoch milliseconds; null: the token is no session. */
   readonly loggedInAtMs: number | null
 }
 
@@ -41,9 +41,9 @@ export interface Tokens {
 
 export interface AuthenticatePorts {
   readonly tokens: Tokens
-  /** Whether a password matches an argon2 hash. Costs much: it waits for its turn among the addresses that ask, and may be refused. */
+  /** Whether a password matches an argon2 hash. Because this is expensive, a call waits its turn among the visitors, and may be refused. */
   readonly verifyPassword: (hash: string, password: string, visitor: Visitor) => Promise<boolean>
-  /** A keyed digest of a hash and a password, by which a password that was right before is known again. */
+  /** A keyed digest of a hash and a password, to recognize a password that was right before. */
   readonly digestPassword: (hash: string, password: string) => string
   /** The digests of passwords that were right, by user name, and by address and user name. */
   readonly rightPasswords: Memory<string>
@@ -55,7 +55,7 @@ export interface AuthenticatePorts {
 export interface AuthenticateOptions {
   readonly apps: readonly App[]
   readonly tokenLifetimeMs: number
-  /** How long a session may be renewed after its login; null: what is issued here are no sessions. */
+  /** A session may be renewed until this long after its login; null: the tokens issued here are no sessions. */
   readonly sessionMaxMs: number | null
   /** A hash that matches no password: verifying against it takes as long for an unknown user as a wrong password does. */
   readonly dummyHash: string
@@ -70,16 +70,19 @@ export interface Credentials {
 export interface Visitor {
   /** The address, or its network where one client has many. */
   readonly network: string
-  /** Counts a try. Throws `too_many_requests` after too many wrong passwords; else resolves with what to call if this one is right. */
+  /**
+   * Counts a try. Throws `too_many_requests` after too many wrong passwords; else resolves with a function to call if the password is
+   * right.
+   */
   readonly admit: () => Promise<() => Promise<void>>
-  /** Whether somebody still waits for the answer. */
+  /** Whether the visitor still waits for the answer. */
   readonly isThere: () => boolean
 }
 
 /** A person's session. */
 export interface Session {
   readonly app: App
-  /** The token that takes the place of the one that was sent; null: it is new enough. */
+  /** The token that replaces the one that was sent; null: that one is new enough. */
   readonly renewed: string | null
 }
 
@@ -93,40 +96,42 @@ export interface Authenticate {
   issueToken(credentials: Credentials, visitor: Visitor): Promise<string>
   /** The app of a token. Throws `unauthorized` for an invalid token and `forbidden` for a missing scope. */
   authorize(token: string, scope: Scope): Promise<App>
-  /** The session of a token, renewed in use until it is as old as sessions may be; null: it is over, or was never one. */
+  /** The session of a token. Using it renews it, until it is as old as sessions may be; null: it is over, or the token is no session. */
   continueSession(token: string): Promise<Session | null>
-  /** The same as `authorize` at once, if the token was verified before; null: call `authorize`. */
+  /** Does the same as `authorize`, at once, if the token was verified before; null: call `authorize`. */
   recognize(token: string, scope: Scope): App | null
   /**
-   * For what goes on after a request was authorized: calls `end` once, as soon as the token no longer gives that scope. Resolves with what to
-   * call when it is over.
+   * For work that continues after its request was authorized, such as a stream: calls `end` once, as soon as the token no longer gives the
+   * scope. Resolves with a function to call when the work is over.
    */
   hold(token: string, scope: Scope, end: () => void): Promise<() => void>
-  /** Ends what is held by tokens that have expired. Call it every so often. */
+  /** Ends the work whose tokens have expired. To be called regularly. */
   endExpired(): void
-  /** Replaces the configured apps. Tokens of removed apps and old passwords are invalid at once, cached ones and what they hold included. */
+  /**
+   * Replaces the configured apps. Tokens of removed apps and of old passwords are invalid at once, even cached ones, and the work they
+   * allowed ends.
+   */
   replaceApps(apps: readonly App[]): void
 }
 
-/** What a token holds, until it is over. */
+/** Work that a token allows, until one of them ends. */
 interface Holding {
   readonly claims: VerifiedToken
   readonly scope: Scope
   readonly end: () => void
 }
 
-/** How far the clocks of replicas may differ, and how far a clock is corrected without having been put back. */
+/** Clocks of replicas may differ by this much, and smaller corrections of a clock do not count as putting it back. */
 const AHEAD_MAX_MS = 30_000
 
-/** The part of its lifetime after which a session in use is renewed. */
+/** A session in use is renewed after this part of its lifetime. */
 const RENEWED_AFTER = 0.1
 
-/** A token that was issued ahead of a clock that was put back since would be valid for longer than it was to be, by as much. */
+/** A token from the future is invalid: its clock was put back since, so it would be valid for too long. */
 function isValidAt({ issuedAtMs, expiresAtMs }: VerifiedToken, nowMs: number): boolean {
   return nowMs < expiresAtMs && issuedAtMs <= nowMs + AHEAD_MAX_MS
 }
 
-/** Creates what authenticates apps and operators. */
 // oxlint-disable-next-line max-lines-per-function -- its verbs share what is remembered of passwords and tokens
 export function createAuthenticate(
   { tokens, verifyPassword, digestPassword, rightPasswords, verified, clock }: AuthenticatePorts,

@@ -12,11 +12,11 @@ export interface ImportWatchesPorts {
 /** A list to import. */
 export interface WatchListRequest {
   readonly format: WatchListFormat
-  /** The name of the column to read in a CSV list, or its number from 1; null: the one with a known name. */
+  /** The name of the column to read in a CSV list, or its number from 1; null: the column with a known name. */
   readonly column: string | null
   /**
-   * Whether one invalid line refuses the whole list. Up to `ATOMIC_MAX` identifiers, a failure of the store then watches none of them
-   * either.
+   * Whether one invalid line refuses the whole list. If so, and there are up to `ATOMIC_MAX` identifiers, none is watched if the store
+   * fails.
    */
   readonly atomic: boolean
   readonly lines: AsyncIterable<string>
@@ -29,11 +29,11 @@ export interface WatchListReport {
   readonly lines: number
   /** The number of identifiers that are now watched. */
   readonly watched: number
-  /** How many of them are of new parcels. */
+  /** How many of those belong to new parcels. */
   readonly created: number
   /** The number of lines without a valid identifier. */
   readonly failed: number
-  /** The first of those, by line number from 1. */
+  /** The first such lines, with line numbers from 1. */
   readonly errors: readonly WatchListError[]
 }
 
@@ -43,11 +43,11 @@ export interface WatchListError {
   readonly reason: string
 }
 
-/** How many identifiers are watched in one transaction, which delays pushes by some seven milliseconds. */
+/** One transaction watches this many identifiers, which delays pushes by some seven milliseconds. */
 const BATCH = 500
 /**
- * How many identifiers are watched all or none even if the store fails: thirty milliseconds. A hundred thousand would delay pushes for
- * seconds.
+ * Up to this many identifiers are watched in one transaction, all or none. That delays pushes by thirty milliseconds; a hundred thousand
+ * identifiers would delay them for seconds.
  */
 export const ATOMIC_MAX = 2000
 const ERRORS_SHOWN = 1000
@@ -81,7 +81,7 @@ export function createImportWatches(ports: ImportWatchesPorts): (request: WatchL
     const size = atomic && identifiers.length <= ATOMIC_MAX ? ATOMIC_MAX : BATCH
     const detail = { lines: tally.lines, identifiers: identifiers.length, failed: tally.failed }
     for (let at = 0; at < identifiers.length; at += size) {
-      // The list is one order, which begins with its first part.
+      // The whole list is one order, so only its first part is audited.
       const order: Audited = at > 0 ? {} : { action: { atMs: ports.clock.now(), by, action: 'parcels.watched', target: null, detail } }
       await watchBatch(ports, { identifiers: identifiers.slice(at, at + size), ...order }, tally)
     }

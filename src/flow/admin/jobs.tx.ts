@@ -11,8 +11,8 @@ export type Jobs = Pick<WriteSide, 'replayDeliveries' | 'cancelRemoved' | 'start
 const UNENDED_MAX = 100
 
 /**
- * Long work, done a batch at a time so that pushes need not wait for it. A job is saved with its progress in the transaction of each batch,
- * so a restart continues exactly there. One job runs at a time, the oldest.
+ * Creates the verbs of long work, which is done a batch at a time so that pushes need not wait for it. Each batch saves the job's progress
+ * in its transaction, so a restart continues exactly there. Only the oldest job runs.
  */
 export function createJobs(batches: ReprocessBatches): Jobs {
   const { store } = batches
@@ -41,7 +41,7 @@ export function createJobs(batches: ReprocessBatches): Jobs {
       const { done, report, ...worked } = await batches.run((reprocess) =>
         store.transaction(
           async (tx) => {
-            // One of them may be a move, which runs by itself.
+            // One of them may be a move, which is run elsewhere.
             const [job, ...others] = (await tx.listUnendedJobs(3)).filter(isOfStore)
             if (job === undefined) return { hasWorked: false, isDone: true, done: null }
             const { after, done } = isReplay(job)
@@ -65,7 +65,7 @@ export function createJobs(batches: ReprocessBatches): Jobs {
       store.transaction(
         async (tx) => {
           const job = await tx.cancelJob(jobId, nowMs)
-          // One that has ended stays as it is.
+          // A job that had ended before is not cancelled.
           if (job?.state === 'cancelled' && job.endedAtMs === nowMs) audit(tx, order, { kind: job.task.kind })
           return job
         },
@@ -109,6 +109,6 @@ async function workOn(tx: WriteTx, job: UnendedOf<ReplayJobTask>, limit: number,
 
 async function replayBatch(tx: WriteTx, request: ReplayRequest): Promise<ReplayedBatch | null> {
   const to = (await tx.listEndpoints()).find(({ endpoint }) => endpoint.id === request.to)
-  // It was removed meanwhile, or gets the same from the feed while it catches up.
+  // The endpoint was removed meanwhile, or catches up and gets the same events from the feed.
   return to === undefined || to.queuedTo !== null ? null : await tx.replayDeliveries(request)
 }

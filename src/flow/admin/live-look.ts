@@ -5,7 +5,7 @@ import type { Clock } from '../ports.ts'
 import type { ReadSide } from '../read-side.ts'
 import type { Overview } from './overview.ts'
 
-/** The parts of an open page that are kept up to date. `other`: only whether something is wrong, which every page shows. */
+/** The parts of an open page that are kept up to date. `other`: only the problems in the side bar, which every page shows. */
 export type Shown =
   | { readonly kind: 'overview' | 'jobs' | 'other' }
   | { readonly kind: 'endpoint'; readonly id: string }
@@ -13,7 +13,7 @@ export type Shown =
 
 export interface LiveLookPorts {
   readonly overview: Pick<Overview, 'glance'>
-  /** The end of the feed, as its followers are given it. */
+  /** The end of the feed, as its followers read it. */
   readonly tail: { read(request: typeof PAGE & { readonly after: number }): Promise<TailPage> }
   readonly reads: Pick<ReadSide, 'readFeed' | 'listJobs'>
   readonly clock: Pick<Clock, 'now'>
@@ -28,28 +28,28 @@ interface TailPage {
 /** Looks for what has changed, once for all pages that are open. */
 export interface LiveLook {
   /**
-   * What each of these shows now, as a text that is another one as soon as that changes. What other replicas change is seen too, because the
-   * store is asked. Throws when it cannot be.
+   * Returns a text for each page that changes whenever the page would show something else. It reads the store, so it notices changes by
+   * other replicas too. Throws if the store cannot be read.
    */
   stamps(shown: readonly Shown[]): Promise<readonly string[]>
 }
 
-/** Reads of the feed in one look; if more has happened, any parcel may have changed. */
+/** One look reads at most this many pages of the feed; if more has happened, any parcel may have changed. */
 const PAGES_MAX = 20
 const PAGE = { limit: 500, charsMax: 256 * 1024, inStep: true }
 /** The jobs that may be running; older ones have ended. */
 const JOBS_MAX = 20
-/** With many pushes, times such as that of the last one change all the time; they are shown as of some seconds ago. */
+/** Times such as that of the last push change all the time, so a stamp rounds them, and a page may show them some seconds late. */
 const COARSE_MS = 30_000
 
-/** Creates a look that costs some small reads, however many pages are open, and for parcels what was recorded since the look before. */
+/** Creates a look. It costs some small reads, however many pages are open, and for parcels a read of the events since the last look. */
 export function createLiveLook({ overview, tail, reads, clock }: LiveLookPorts): LiveLook {
-  /** Where the feed was read to; null: no parcel is shown. */
+  /** The sequence up to which the feed was read; null: no parcel is shown. */
   let readTo: number | null = null
-  /** How often each parcel that is shown has changed since then. */
+  /** How often each parcel that is shown has changed since it was first shown. */
   const changes = new Map<string, number>()
 
-  async function followParcels(identifiers: ReadonlySet<string>): Promise<void> {
+  async function countChanges(identifiers: ReadonlySet<string>): Promise<void> {
     for (const identifier of changes.keys()) if (!identifiers.has(identifier)) changes.delete(identifier)
     for (const identifier of identifiers) if (!changes.has(identifier)) changes.set(identifier, 0)
     if (identifiers.size === 0) {
@@ -62,7 +62,7 @@ export function createLiveLook({ overview, tail, reads, clock }: LiveLookPorts):
       if (changed === null || changed.has(identifier)) changes.set(identifier, (changes.get(identifier) ?? 0) + 1)
   }
 
-  /** The identifiers of parcels that events name; null: too much has happened to say. */
+  /** The identifiers in the events after a sequence; null: too many events for one look. */
   async function changedSince(sequence: number): Promise<ReadonlySet<string> | null> {
     const named = new Set<string>()
     let after = sequence
@@ -84,7 +84,7 @@ export function createLiveLook({ overview, tail, reads, clock }: LiveLookPorts):
   return {
     async stamps(shown) {
       const glance = await overview.glance()
-      await followParcels(new Set(shown.flatMap((one) => (one.kind === 'parcel' ? [one.identifier] : []))))
+      await countChanges(new Set(shown.flatMap((one) => (one.kind === 'parcel' ? [one.identifier] : []))))
       const general = generalStamp(glance)
       const jobs = shown.some(({ kind }) => kind === 'jobs') ? await jobsStamp() : ''
       return shown.map((one) => `${general} ${one.kind === 'jobs' ? jobs : ownStamp(one, glance)}`)
@@ -111,7 +111,7 @@ function coarse(atMs: number | null): number | null {
   return atMs === null ? null : Math.floor(atMs / COARSE_MS)
 }
 
-/** What every page shows in its side bar. */
+/** The stamp of the side bar, which every page shows. */
 function generalStamp(glance: Glance): string {
   const { counts, carrier, pushes, endpoints } = glance
   const problems = problemsOf(glance).map((problem) => [problem.kind, 'state' in problem ? problem.state.endpoint.id : null])

@@ -12,50 +12,50 @@ export const INBOX_STATES = ['recorded', 'quarantined', 'expired', 'dismissed'] 
 /** The states in which pushes can be reprocessed together. */
 export const HELD_STATES = ['quarantined', 'expired'] as const satisfies readonly HeldSelection['state'][]
 
-/** How many are reprocessed while the asker waits; more become a job. */
+/** Up to this many are reprocessed while the asker waits; more become a job. */
 const AT_ONCE_MAX = 100
 
 export interface ManageInboxPorts {
   readonly write: Pick<WriteSide, 'reprocess' | 'reprocessHeld' | 'dismissPush' | 'startJob'>
   readonly reads: Pick<ReadSide, 'listInbox' | 'inspectPush' | 'countHeld'>
   readonly clock: Clock
-  /** Receives the report of the commit, as after any other commit. */
+  /** Called with the report of each commit, as after any other commit. */
   readonly onCommitted: (report: BatchReport) => void
   readonly refusedSenders: ManageInbox['refusedSenders']
-  /** Call when a job was queued. */
+  /** Called when a job was queued. */
   readonly work: () => void
 }
 
 /**
- * How operators view, reprocess and dismiss received pushes (CONTRACT, `/relay/inbox`). Ids are raw path text and throw `not_found` if there is no
- * such push.
+ * Lets operators view, reprocess and dismiss received pushes (CONTRACT, `/relay/inbox`). Ids are raw path text and throw `not_found` if
+ * there is no such push.
  */
 export interface ManageInbox {
-  /** Lists pushes, the newest first. Null: any state, reason and parcel, from the newest on. Throws `bad_tracking_number`. */
+  /** Lists pushes, the newest first. Null means no restriction, and of `cursor` the first page. Throws `bad_tracking_number`. */
   list(query: {
     readonly state: InboxState | null
     readonly reason: string | null
     /** Raw text: an identifier. */
     readonly parcel: string | null
-    /** Received from then on; null: at any time. */
+    /** Received at this time or later, epoch milliseconds. */
     readonly from: number | null
-    /** Received before then. */
+    /** Received before this time, epoch milliseconds. */
     readonly to: number | null
     readonly cursor: number | null
     readonly limit: number
   }): Promise<{ readonly pushes: readonly InboxPush[]; readonly next: string | null }>
   find(id: string): Promise<InspectedPush>
-  /** How many pushes are in quarantine, by reason, that of the newest first. */
+  /** Counts the pushes in quarantine by reason; the reason with the newest push comes first. */
   quarantined(): Promise<readonly HeldGroup[]>
-  /** Who sent pushes whose signature did not match, the last one first: a sample in memory, of this replica since its start. */
+  /** The senders of pushes whose signature did not match, the latest first: a sample in memory since the start of this replica. */
   refusedSenders(): Promise<
     readonly { readonly address: string; readonly count: number; readonly firstAtMs: number; readonly lastAtMs: number }[]
   >
   /** Reprocesses a push that was not recorded. Throws `not_reprocessable`. */
   reprocess(id: string, by: Actor): Promise<RecordOutcome>
   /**
-   * Reprocesses all pushes of a state and a reason that came until now, the oldest first; null: for any reason. With `dryRun` it only counts them. More than
-   * a hundred become a job. Throws `too_many_jobs`.
+   * Reprocesses all pushes of a state and a reason that have come until now, the oldest first; reason null: any. With `dryRun` it only
+   * counts them. More than a hundred become a job. Throws `too_many_jobs`.
    */
   reprocessAll(order: HeldSelection & { readonly dryRun: boolean }, by: Actor): Promise<ReprocessAnswer>
   /** Decides that a quarantined push stays unrecorded: it is not reprocessed with others any more. Throws `not_dismissable`. */

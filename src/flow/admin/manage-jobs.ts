@@ -5,15 +5,15 @@ import type { Clock } from '../ports.ts'
 import type { ReadSide } from '../read-side.ts'
 import type { WriteSide } from '../write-side.ts'
 
-/** How operators view and cancel jobs (CONTRACT, `/relay/jobs`). Ids are raw path text and throw `not_found` if there is no such job. */
+/** Lets operators view and cancel jobs (CONTRACT, `/relay/jobs`). Ids are raw path text and throw `not_found` if there is no such job. */
 export interface ManageJobs {
-  /** Lists jobs, the newest first; null: from the newest on. */
+  /** Lists jobs, the newest first. `cursor` null: the first page. */
   list(query: {
     readonly cursor: number | null
     readonly limit: number
   }): Promise<{ readonly jobs: readonly Job[]; readonly next: string | null }>
   find(id: string): Promise<Job>
-  /** Cancels a job where it is. One that has ended stays as it is. */
+  /** Cancels a job; what it has done stays done. A job that has ended stays as it is. */
   cancel(id: string, by: Actor): Promise<Job>
 }
 

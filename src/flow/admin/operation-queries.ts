@@ -3,9 +3,9 @@ import type { Tally, TallyKind, TallySpan } from '../../domain/admin/tally.ts'
 import type { OperatorEventQuery, TimeCursor, ToldEvent } from '../../domain/delivery/operator-event.ts'
 import type { ReadSide } from '../read-side.ts'
 
-/** What operators were told, and what they ordered (CONTRACT, `/relay/operator-events`, `/relay/audit`). */
+/** Lists the events that operators were notified of, and their orders (CONTRACT, `/relay/operator-events`, `/relay/audit`). */
 export interface OperationQueries {
-  /** Lists events, the newest first; null: any, from the newest on. */
+  /** Lists events, the newest first. Null means no restriction, and of `cursor` the first page. */
   events(
     question: Omit<OperatorEventQuery, 'before'> & { readonly cursor: TimeCursor | null },
   ): Promise<{ readonly events: readonly ToldEvent[]; readonly next: string | null }>
@@ -14,7 +14,7 @@ export interface OperationQueries {
     readonly cursor: TimeCursor | null
     readonly limit: number
   }): Promise<{ readonly actions: readonly KeptAction[]; readonly next: string | null }>
-  /** Lists the tallies of a kind, the oldest first; null: without a limit. It lists only the ones that are kept. */
+  /** Lists the tallies of a kind that are still kept, the oldest first. Null means no bound. */
   tallies(question: {
     readonly kind: TallyKind
     readonly span: TallySpan
@@ -48,7 +48,7 @@ function nextAfter(rows: readonly TimeCursor[], limit: number): string | null {
 
 const CURSOR = /^(\d{1,15})\.(\d{1,15})$/
 
-/** Parses the cursor of a page; null: it is none. */
+/** Parses the cursor of a page; null: the text is no cursor. */
 export function readTimeCursor(text: string): TimeCursor | null {
   const [, atMs, id] = CURSOR.exec(text) ?? []
   return atMs === undefined || id === undefined ? null : { atMs: Number(atMs), id: Number(id) }

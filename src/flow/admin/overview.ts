@@ -24,24 +24,24 @@ export interface OverviewPorts {
   readonly listReplicas: () => Promise<readonly Replica[]>
 }
 
-/** What has happened, and how much. */
+/** Recent operator events, and counts of traffic. */
 export interface Past {
   readonly happened: readonly ToldEvent[]
   readonly traffic: Traffic
 }
 
-/** What operators see of the relay at a glance. */
+/** Collects what operators see of the relay at a glance. */
 export interface Overview {
-  /** What tells whether something is wrong, and no more. */
+  /** Reads only the facts that show whether something is wrong. */
   glance(): Promise<Glance>
   read(): Promise<Situation & Past>
 }
 
-/** Endpoints in trouble whose backlogs are counted, and events that are shown. */
+/** How many endpoints in trouble have their backlogs counted, and how many events are shown. */
 export const SHOWN = { backlogs: 20, events: 10 }
 
 export function createOverview({ reads, write, carrier, readiness, disk, readTraffic, listReplicas, ...ports }: OverviewPorts): Overview {
-  /** All but the counts: what costs little. */
+  /** Reads everything that is cheap to read, which is all but the counts. */
   const look = async (): Promise<Omit<Glance, 'counts'>> => ({
     endpoints: (await reads.listEndpoints()).filter(({ origin }) => origin !== 'operator'),
     notReady: (await readiness()).reasons,

@@ -8,13 +8,14 @@ import type { WriteSide } from '../write-side.ts'
 export interface ParcelCommandsPorts {
   readonly write: Pick<WriteSide, 'watch' | 'unwatch' | 'claimPoll' | 'recordAction'>
   readonly refresh: { refreshNow(due: DuePoll): Promise<'recorded' | 'unknown' | 'unusable' | 'unavailable'> }
-  /** Marks a parcel as being polled for as long as the work lasts. */
+  /** Marks a parcel as being polled while `work` lasts. */
   readonly underWay: { during<Value>(parcelId: number, work: () => Promise<Value>): Promise<Value> }
   readonly clock: Clock
 }
 
 /**
- * What operators do with parcels (CONTRACT, `/relay/parcels`). Identifiers are raw path text; a malformed one throws `bad_tracking_number`.
+ * The orders that operators give about parcels (CONTRACT, `/relay/parcels`). Identifiers are raw path text; a malformed one throws
+ * `bad_tracking_number`.
  */
 export interface ParcelCommands {
   /** Watches an identifier from now on; `created`: its parcel is new. */
@@ -25,7 +26,7 @@ export interface ParcelCommands {
   refresh(identifier: string, by: Actor): Promise<{ readonly identifier: string; readonly outcome: 'recorded' | 'unknown' }>
 }
 
-/** For how long nobody else polls a parcel that an operator polls, until the poll is known to continue. */
+/** Scheduled polls keep away from the parcel for this long, and for as long as `underWay` lists it. */
 const LEASE_MS = 60_000
 const RETRY_AFTER_MS = 30_000
 
@@ -58,7 +59,7 @@ export function createParcelCommands({ write, refresh, underWay, clock }: Parcel
       if (outcome === 'unavailable') {
         throw new AppError('upstream_unavailable', 'The carrier cannot be asked now.', { retryAfterMs: RETRY_AFTER_MS })
       }
-      // The API has one word for no answer and for one that cannot be used.
+      // The API has one word for an unknown parcel and for an answer that cannot be used.
       return { identifier, outcome: outcome === 'recorded' ? 'recorded' : 'unknown' }
     },
   }

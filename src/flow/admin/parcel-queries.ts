@@ -13,7 +13,7 @@ import type { WriteSide } from '../write-side.ts'
 
 export const STOPPED_REASONS = ['delivered', 'stale', 'unknown', 'unwatched'] as const satisfies readonly ParcelState['stopped'][]
 
-/** Selects a page of parcels; null: no such condition. */
+/** Selects a page of parcels. Null means no restriction, and of `cursor` the first page. */
 export interface ListQuestion {
   /** As returned by `readPrefix`. */
   readonly query: string | null
@@ -23,18 +23,21 @@ export interface ListQuestion {
   readonly limit: number
 }
 
-/** How operators view parcels (CONTRACT, `/relay/parcels`). Throws `bad_request`, `bad_tracking_number` and `not_found`. */
+/** Lets operators view parcels (CONTRACT, `/relay/parcels`). Throws `bad_request`, `bad_tracking_number` and `not_found`. */
 export interface ParcelQueries {
   list(question: ListQuestion): Promise<{ readonly parcels: readonly ListedParcel[]; readonly next: string | null }>
   inspect(identifier: string): Promise<ExplainedParcel>
 }
 
-/** A parcel with the reason why it is checked next when it is, or why it is not checked, as a sentence; null: nobody ever watched it, or it cannot be told now. */
+/**
+ * A parcel, with a sentence that says why it is polled next when it is, or why it is not polled; null: nobody ever watched it, or the
+ * reason cannot be found out now.
+ */
 export interface ExplainedParcel extends InspectedParcel {
   readonly nextPollBecause: string | null
 }
 
-/** With a new status for every parcel, a list of statuses would help nobody. */
+/** If there are more statuses, the error does not list them, because so long a list would not help. */
 const STATUSES_SHOWN_MAX = 100
 const PREFIX = /^[A-Z0-9]{1,40}$/
 
@@ -49,13 +52,13 @@ export function createParcelQueries({
 }): ParcelQueries {
   async function explain(state: ParcelState): Promise<string | null> {
     if (state.nextPollAtMs === null) return state.stopped === null ? null : describeStop(state.stopped)
-    // A parcel is shown though the writer cannot be asked about its cadence.
+    // Show the parcel even if the writer cannot say when it polls it.
     const planned = await write.planPoll(cadenceFactsOf(state, false, clock.now())).catch(nullForStorage)
     if (planned === null) return null
     return planned.kind === 'at' ? describePoll(planned.why) : describeStop(planned.reason)
   }
 
-  /** The carrier may use any status, but one that never occurred is probably a typing error, which an empty list would hide. */
+  /** Refuses a status that never occurred. The carrier may use any, but this is probably a typing error, which an empty list would hide. */
   async function refuseUnknown(status: string): Promise<void> {
     const known = [...new Set([...DOCUMENTED_STATUSES, ...(await reads.listStatuses())])]
     if (known.includes(status) || known.length > STATUSES_SHOWN_MAX) return
@@ -93,7 +96,7 @@ function encodeCursor(cursor: ParcelCursor): string {
   return Object.values(cursor).join('.')
 }
 
-/** Parses a cursor that a page returned as `next`; null: it is none. */
+/** Parses a cursor that a page returned as `next`; null: the text is no cursor. */
 export function readCursor(text: string): ParcelCursor | null {
   const [by, first = '', second = ''] = text.split('.')
   const reason = STOPPED_REASONS.find((one) => one === first)

@@ -20,30 +20,30 @@ export interface AdminWrites {
   workOnJobs(request: { readonly limit: number; readonly nowMs: number }): Promise<{
     readonly hasWorked: boolean
     readonly isDone: boolean
-    /** What a batch of reprocessed pushes recorded; null: the job was another. */
+    /** The report of a batch of reprocessed pushes; null: the job was of another kind. */
     readonly report: BatchReport | null
   }>
   /** Saves how many rows a move has copied. `isWanted` is false when its job was cancelled. */
   noteMove(request: { readonly jobId: number; readonly done: number; readonly nowMs: number }): Promise<{ readonly isWanted: boolean }>
-  /** Cancels a job where it is; one that has ended stays as it is. Null: there is no such job. */
+  /** Cancels a job; what it has done stays done, and a job that has ended stays as it is. Null: there is no such job. */
   cancelJob(request: Audited & { readonly jobId: number; readonly nowMs: number }): Promise<Job | null>
-  /** Stores an operator event, with the order that led to it if there is one, and queues it if the config names an endpoint for them. */
+  /** Stores an operator event, with the order that led to it, if any, and queues it if the config names an endpoint for operator events. */
   recordOperatorEvent(event: OperatorEvent, nowMs: number, action?: OperatorAction): Promise<void>
-  /** Tells operators of a trouble, if it is not known to last; true: they were told. */
+  /** Notifies operators of a trouble, unless they know that it lasts already; true: they were notified. */
   beginTrouble(begun: TroubleBegun & OfRole): Promise<boolean>
-  /** Tells operators that a trouble is over, if it is known to last; true: they were told. */
+  /** Notifies operators that a trouble is over, if they know that it lasted; true: they were notified. */
   endTrouble(ended: TroubleEnded & OfRole): Promise<boolean>
-  /** Tells operators of jobs that have ended and of pushes that were quarantined; resolves with how many events that were. */
+  /** Notifies operators of jobs that have ended and of pushes that were quarantined. Resolves with the number of events. */
   tellOperators(request: { readonly nowMs: number }): Promise<number>
-  /** Adds an action to the audit trail that no other transaction could write down. */
+  /** Adds an action to the audit trail, if no transaction carries it out that could add it. */
   recordAction(action: OperatorAction): Promise<void>
-  /** Adds counts to those of their hours and days; a flush that was stored, though its answer was lost, is not added again. */
+  /** Adds counts to those of their hours and days. A flush that was stored, but whose answer was lost, is not added again. */
   addTallies(flush: TallyFlush): Promise<void>
   /** Deletes up to `limit` of the tallies, events and actions that are no longer kept; `isDone`: none is left. */
   pruneOperations(request: { readonly nowMs: number; readonly limit: number }): Promise<{ readonly isDone: boolean }>
 }
 
-/** Only the replica with this role may do it; absent: any. */
+/** Only the replica with this role may make the call; absent: any replica may. */
 interface OfRole {
   readonly ofRole?: 'poller' | 'janitor'
 }
@@ -58,36 +58,36 @@ export interface AdminTx {
   saveJob(job: UnendedJob, nowMs: number): Promise<void>
   /** Cancels a job; null: there is no such job. */
   cancelJob(jobId: number, nowMs: number): Promise<Job | null>
-  /** Jobs that have ended and whose end was not told; from now on it was. */
+  /** Returns the ended jobs that operators were not notified of, and marks them as notified. */
   takeEndedJobs(): Promise<readonly Job[]>
   /** Stores an operator event. */
   addOperatorEvent(event: OperatorEvent, nowMs: number): void
   /** Adds an action to the audit trail. */
   addAction(action: OperatorAction): void
-  /** Writes down that a trouble lasts; false: that is known. */
+  /** Writes down that a trouble has begun; false: that was written down before. */
   beginTrouble(subject: string, nowMs: number): Promise<boolean>
-  /** Ends a trouble; returns since when it lasted, or null: there is none. */
+  /** Ends a trouble. Returns when it began; null: there was none. */
   endTrouble(subject: string): Promise<number | null>
-  /** The troubles whose subjects begin so. */
+  /** The troubles whose subjects begin with this prefix. */
   listTroubles(prefix: string): Promise<readonly Trouble[]>
   saveTrouble(trouble: Trouble): Promise<void>
-  /** Writes down that pushes were quarantined, without waiting for others who do. */
+  /** Writes down that pushes were quarantined, without waiting for other transactions that do so. */
   countQuarantine(reason: string, count: number, nowMs: number): void
-  /** Takes the oldest of that away. */
+  /** Removes and returns the oldest of these counts. */
   takeQuarantineCounts(limit: number): Promise<readonly QuarantineCount[]>
   /** Adds counts to those of their hours and days. */
   addTallies(additions: readonly TallyAddition[]): void
-  /** Notes that a flush is being stored; false: it is the last flush of its process that was stored. */
+  /** Notes that a flush is being stored; false: it was stored before. */
   noteFlush(flush: TallyFlush): Promise<boolean>
-  /** The beginning of the hour or day that has exactly `newer` newer ones with counts of any kind; null: there are fewer. */
+  /** Among the hours or days with counts, returns the beginning of the one that has exactly `newer` newer ones; null: there are fewer. */
   findCounted(span: TallySpan, newer: number): Promise<number | null>
-  /** Deletes up to `limit` tallies of hours or days from before a time; returns how many. */
+  /** Deletes up to `limit` tallies of hours or days before a time. Returns how many. */
   pruneTallies(span: TallySpan, beforeMs: number, limit: number): Promise<number>
-  /** Deletes up to `limit` events and actions from before a time; returns how many. */
+  /** Deletes up to `limit` events and actions from before a time. Returns how many. */
   pruneOperations(beforeMs: number, limit: number): Promise<number>
   /** A stored value by name; null: there is none. */
   loadSetting(name: string): Promise<Uint8Array | null>
-  /** Stores a value under a name that has none; returns what is stored there. */
+  /** Stores a value under a name that has none. Returns the value stored under the name. */
   makeSetting(name: string, value: Uint8Array): Promise<Uint8Array>
   /** Stores a value by name. */
   saveSetting(name: string, value: Uint8Array): Promise<void>
@@ -95,17 +95,17 @@ export interface AdminTx {
 
 /** The reads of admin; see `ReadSide`. */
 export interface AdminReads {
-  /** Counts for the metrics, as of `nowMs`. */
+  /** Counts for the metrics at the time `nowMs`. */
   counts(nowMs: number): Promise<StoreCounts>
-  /** How many pushes are in quarantine, as in `counts`, whose other members cost more. */
+  /** Counts the pushes in quarantine, which is cheaper than all of `counts`. */
   countQuarantined(): Promise<number>
-  /** A page of parcels. It may hold fewer than asked for, even none, while there is a `next`. */
+  /** A page of parcels. It may hold fewer than asked for, even none, although there is a `next`. */
   listParcels(query: ParcelQuery): Promise<ParcelPage>
   /** Everything known about one parcel, by any of its identifiers; null: there is none. */
   inspectParcel(identifier: string): Promise<InspectedParcel | null>
   /** Every status that was the latest of any parcel, up to a thousand. */
   listStatuses(): Promise<readonly string[]>
-  /** Lists jobs with ids below `before`, the newest first; null: from the newest on. */
+  /** Lists jobs with ids below `before`, the newest first; null: from the newest. */
   listJobs(query: { readonly before: number | null; readonly limit: number }): Promise<readonly Job[]>
   /** A job by id; null: there is none. */
   findJob(jobId: number): Promise<Job | null>
@@ -125,16 +125,16 @@ export interface TallyQuery {
   readonly toMs: number
 }
 
-/** What a server said the time was, epoch milliseconds, and when it was asked and answered, monotonic milliseconds. */
+/** A server's time, epoch milliseconds, and when it was requested and received, monotonic milliseconds. */
 export interface TimeSample {
   readonly serverMs: number
   readonly askedMs: number
   readonly heardMs: number
 }
 
-/** The counters that rise with what other replicas have committed. */
+/** Counters that rise with the commits of all replicas. */
 export interface Watermarks {
-  /** When the server was started. If it differs from before, another server answers or this one was restarted, and commits may be lost. */
+  /** When the server was started. If this changes, another server answers or this one was restarted, and commits may be lost. */
   readonly server: number
   /** The last sequence of the feed. */
   readonly sequence: number
@@ -144,11 +144,11 @@ export interface Watermarks {
   readonly roles: number
   /** How often an operator, a job or a join has changed what waits for an endpoint. */
   readonly orders: number
-  /** The store is about to be moved, or was: nobody is to write any more. */
+  /** The store is about to be moved, or was moved, so that nobody may write any more. */
   readonly isMoving: boolean
 }
 
-/** What the others learn of a replica's config. */
+/** The facts about a replica's config that other replicas learn. */
 export interface ReplicaConfig {
   readonly configFingerprint: string
   /** The names of the endpoints it defines. */
@@ -162,23 +162,32 @@ export interface NewReplica extends ReplicaConfig {
   readonly name: string
   readonly version: string
   readonly ttlMs: number
-  /** When its config took effect, if it was there before under another number; null: now. */
+  /** When its config took effect, if the replica joined before under another number; null: now. */
   readonly configuredAtMs: number | null
 }
 
 /** The replicas that share a store, and the roles they hold. Times are epoch milliseconds of the store's clock. */
 export interface ReplicaTable {
-  /** Rejects if another live replica could not open what this one encrypts, or the other way round. */
+  /** Rejects if this replica and another live one could not decrypt each other's secrets. */
   register(replica: NewReplica): Promise<{ readonly id: number; readonly nowMs: number }>
-  /** Renews the lease of a replica. `lapsed`: how many others are no longer seen. Null: it was declared dead, or the store has lost what it committed. */
+  /**
+   * Renews the lease of a replica. `lapsed`: how many others are no longer seen. Null: it was declared dead, or the server has lost its
+   * commits.
+   */
   renew(id: number, ttlMs: number): Promise<{ readonly nowMs: number; readonly lapsed: number } | null>
   look(): Promise<Watermarks>
-  /** Declares dead who is no longer seen, and changes the roles of a replica while nobody else changes any. Resolves with those it then holds. */
+  /**
+   * Declares replicas dead that are no longer seen, and changes the roles of a replica while nobody else changes any. Resolves with its new
+   * roles.
+   */
   changeRoles(id: number, decide: (assignment: Assignment) => RoleChange): Promise<readonly Role[]>
-  /** Rejects as `register` does. Resolves with when the config took effect; null: the replica was declared dead. */
+  /**
+   * Saves a new config. Rejects as `register` does. Resolves with the time when the config took effect; null: the replica was declared
+   * dead.
+   */
   configure(id: number, config: ReplicaConfig): Promise<number | null>
   list(): Promise<readonly Replica[]>
-  /** Removes a replica that stops; its roles fall free. */
+  /** Removes a replica that stops. Others may take its roles. */
   remove(id: number): Promise<void>
   close(): Promise<void>
 }

@@ -7,7 +7,7 @@ import type { PushHealth } from '../../domain/polling/push-health.ts'
 import type { Carrier } from '../ports.ts'
 import type { ReadSide } from '../read-side.ts'
 
-/** What `/readyz` reports: whether the relay can take pushes and answer reads, why not, and what else operators should know. */
+/** The answer of `/readyz`: whether the relay can take pushes and answer reads, why not, and other facts for operators. */
 export interface Readiness {
   readonly ready: boolean
   /** Why not; empty when ready. */
@@ -17,8 +17,8 @@ export interface Readiness {
 }
 
 /**
- * Kinds of commits. A failure counts until a commit of the same kind succeeds, because a store that is damaged in one place may still
- * accept other writes. Failed commits are retried by `createGroupCommit`.
+ * Kinds of commits. A failure counts until a commit of the same kind succeeds, because a store that is damaged in part may still accept
+ * other writes. Failed commits are retried by `createGroupCommit`.
  */
 type CommitKind = 'pushes' | 'polls'
 
@@ -37,7 +37,7 @@ export interface ReadinessPorts {
   readonly pushHealth: () => PushHealth
   /** Null: the keys of all endpoints can be opened. */
   readonly lostKeys: () => Promise<LostKeys | null>
-  /** Resolves when the outcome of every push so far was reported here. */
+  /** Resolves when the outcomes of all pushes so far have been reported to this process. */
   readonly caughtUp: () => Promise<unknown>
 }
 
@@ -91,7 +91,7 @@ function describeLost(lost: LostFile | null): string {
   return `store_lost: ${what} while the relay runs; put it back, or restore a backup`
 }
 
-/** Only the code of a store's error, because messages name paths and addresses. */
+/** Returns only the code of a store's error, because messages name paths and addresses. */
 function describe(error: unknown): string {
   return codeOf(error) ?? 'unknown cause'
 }

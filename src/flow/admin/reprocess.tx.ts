@@ -71,21 +71,22 @@ interface HeldBatch extends HeldRange {
   readonly nowMs: number
 }
 
-/** What a batch recorded, and how many pushes those were. */
+/** The result of a batch of reprocessed pushes. */
 export interface ReprocessedHeld extends Pick<ChangeSet, 'recorded' | 'scanSamples' | 'foundByPoll'> {
-  /** The id of the last push; null: there are no more. */
+  /** The inbox id of the last push; null: there are no more. */
   readonly next: number | null
 }
 
 /** Reprocesses a batch of pushes within a transaction. */
 export type ReprocessIn = (tx: WriteTx, batch: HeldBatch) => Promise<ReprocessedHeld>
 
-/** Transactions that reprocess many pushes. */
+/** Runs transactions that reprocess many pushes. */
 export interface ReprocessBatches {
   readonly store: WriteStore
   /**
-   * Runs a transaction that may reprocess a batch (`done`; null: it did not), and learns from it when it is durable. If something in the batch makes the store fail
-   * to apply it, which would be a bug, it runs again with one push alone, and quarantines that if it is the one.
+   * Runs a transaction that may reprocess a batch (`done`; null: it did not), and learns from it when it is durable. If a working store
+   * fails to apply the batch, which would be a bug, `work` runs again with its first push alone, and that push is quarantined if it fails
+   * too.
    */
   run<Result extends { readonly done: ReprocessedHeld | null }>(
     work: (reprocess: ReprocessIn) => Promise<Result>,
@@ -123,7 +124,7 @@ export function createReprocessBatches(ports: RecordPorts, rules: RecordRules): 
   }
 }
 
-/** Null: its bytes are no longer kept. */
+/** Null: the bytes of the push are no longer kept. */
 function incomingOf(held: HeldPush, inboxId: number, nowMs: number): IncomingPush | null {
   const { body, contentEncoding, keyIndex, receivedAtMs } = held
   if (body === null) return null

@@ -9,36 +9,36 @@ import {
 import type { Clock, Meter } from '../ports.ts'
 import type { WriteSide } from '../write-side.ts'
 
-/** Counts by the hour what the meter counts since the start, so that a past is left of it. */
+/** Counts by the hour what the meter counts since the start of the process, so that there is a history of it. */
 export interface Tallies {
-  /** A meter that counts what it is told, and tells the other one. */
+  /** Wraps a meter: counts each report and passes it on. */
   over(meter: Meter): Meter
   /** Counts a call to the carrier. */
   callMade(spender: CallSpender): void
-  /** Adds what was counted since the last time to the store. Rejects if the store fails; the counts are kept for the next time. */
+  /** Adds the counts since the last call to the store. If the store fails it rejects, and keeps the counts for the next call. */
   flush(): Promise<void>
 }
 
 export interface TalliesPorts {
   readonly write: Pick<WriteSide, 'addTallies'>
-  /** Names this process, as no other is or was named. */
+  /** The name of this process, which no other process has or had. */
   readonly process: string
-  /** Free bytes on the disk of the store; infinite: a server looks after it. */
+  /** Free bytes on the disk of the store; infinite: the store is on a server, which looks after its own disk. */
   readonly freeBytes: () => number
   readonly clock: Pick<Clock, 'now'>
 }
 
-/** Names of one kind; further ones are counted together. */
+/** The most names of one kind; further ones are counted together. */
 const NAMES_MAX = 100
 const OTHERS = 'others'
-/** Hours kept while the store cannot be written; then the oldest is forgotten. */
+/** At most this many hours are kept while the store cannot be written; then the oldest is dropped. */
 const HOURS_MAX = 48
 
 /** Creates the tallies of a relay. Counting costs two look-ups in memory; nothing is written before `flush`. */
 export function createTallies({ write, process, freeBytes, clock }: TalliesPorts): Tallies {
-  /** By the hour's beginning, then by kind and name. */
+  /** Counts by the hour's beginning, then by kind and name. */
   let pending = new Map<number, Map<TallyKind, Map<string, number>>>()
-  /** What the store was given last. It stays as it is until the store has answered, because the store may have it. */
+  /** The last flush sent to the store. It stays unchanged until the store has answered, because the store may have it already. */
   let flushed: TallyFlush = { by: process, number: 0, additions: [] }
   let before: Promise<void> = Promise.resolve()
 

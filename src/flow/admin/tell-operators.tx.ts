@@ -11,12 +11,12 @@ export type TellOperators = Pick<
   'recordOperatorEvent' | 'beginTrouble' | 'endTrouble' | 'tellOperators' | 'recordAction' | 'addTallies' | 'pruneOperations'
 >
 
-/** How much of what has happened is told in one transaction. */
+/** One transaction reads at most this many counts of quarantined pushes. */
 const TOLD_AT_ONCE = 500
 
 /**
- * The verbs by which operators are told what happens, and by which it is kept what they order. Each change of state is told once: it is told in the transaction
- * that writes it down, or that finds it written down and not told.
+ * Creates the verbs that notify operators and keep their orders. Operators are notified of each change of state once: in the transaction
+ * that writes the change down, or in one that finds a change they were not notified of.
  */
 export function createTellOperators(store: WriteStore): TellOperators {
   return {

@@ -2,7 +2,7 @@ import { type Counts, seriesOf, spanStart, type Tally, type TallyKind, type Tall
 import type { Clock } from '../ports.ts'
 import type { ReadSide } from '../read-side.ts'
 
-/** What is shown of the past, hour by hour or day by day, the oldest first. The last one runs still. */
+/** Counts by hour or by day, the oldest first. The last hour or day is not over yet. */
 export interface TrafficSeries {
   /** When each hour or day begins. */
   readonly fromMs: readonly number[]
@@ -15,7 +15,7 @@ export interface TrafficSeries {
 export interface Traffic {
   readonly hours: TrafficSeries
   readonly days: TrafficSeries
-  /** Today's calls to the carrier by who has spent them. */
+  /** Today's calls to the carrier, by spender. */
   readonly calls: Counts
   /** The fewest free bytes of each hour on the disk of the store, as `free`. */
   readonly disk: readonly Tally[]
@@ -53,7 +53,7 @@ export function createReadTraffic(ports: TrafficPorts): () => Promise<Traffic> {
   }
 }
 
-/** Reads the shown hours or days of one kind, those without a count included. */
+/** Reads the shown hours or days of one kind, including those without counts. */
 function createReadSeries({ reads, clock }: TrafficPorts) {
   return async (kind: TallyKind, span: TallySpan) => {
     const toMs = clock.now() + 1

@@ -13,19 +13,19 @@ export interface ShownCertificate {
 export interface TroubleWatchPorts {
   readonly write: Pick<WriteSide, 'beginTrouble' | 'endTrouble'>
   readonly carrier: () => CarrierState
-  /** Free bytes on the disk of the store; infinite where a server looks after it, or before it could be measured. */
+  /** Free bytes on the disk of the store; infinite: the store is on a server, or the disk could not be measured yet. */
   readonly freeBytes: () => number
   readonly certificates: () => readonly ShownCertificate[]
-  /** Whether this replica polls: it alone judges the carrier. */
+  /** Whether this replica is the poller, which alone judges the carrier. */
   readonly isPoller: () => boolean
   readonly clock: Clock
   readonly log: Pick<Log, 'debug'>
-  /** Operators were told something. */
+  /** Called when operators were notified. */
   readonly wake: () => void
 }
 
 export interface TroubleWatchOptions {
-  /** Below this, pushes are refused. */
+  /** Pushes are refused while fewer bytes are free. */
   readonly freeBytesMin: number
   /** Names this replica. */
   readonly replica: string
@@ -33,30 +33,31 @@ export interface TroubleWatchOptions {
 
 /** A disk that was low has room again only above this many times the limit, so that a small change does not report it twice. */
 const ROOM_AT = 2.5
-/** The carrier has recovered when it has not failed for so long. */
+/** The carrier has recovered if it has answered and not failed for this long. */
 const RECOVERED_AFTER_MS = 10_000
-/** How long before its certificate expires a listener is told of. */
+/** Operators are notified this long before a listener's certificate expires. */
 const EXPIRING_MS = 14 * 24 * 3_600_000
 
 type Standing = 'trouble' | 'well' | 'unknown'
 
-/** What was found of one subject. */
+/** The state in which a subject was found, and the events that report a change. */
 interface Finding {
   readonly standing: Standing
   readonly subject: string
   readonly begun: TroubleBegun['event']
-  /** Null: it ends without a word. */
+  /** Null: the end is not reported. */
   readonly ended: TroubleEnded['event'] | null
   readonly ofRole?: 'poller'
 }
 
 /**
- * Creates the look at what has no transaction of its own in which its trouble begins or ends: the carrier, its credentials, the disk, and certificates. The store
- * keeps what lasts, so that operators are told once, whichever replica sees it, over restarts too. Never rejects: what could not be told is found again.
+ * Creates a function that looks for troubles that begin and end outside transactions: of the carrier, its credentials, the disk, and
+ * certificates. The store keeps the troubles that last, so that operators are notified once, whichever replica sees a trouble, even over
+ * restarts. Never rejects: a change that could not be reported is found again by the next call.
  */
 export function createTroubleWatch(ports: TroubleWatchPorts, options: TroubleWatchOptions): () => Promise<void> {
   const { write, clock, log, wake } = ports
-  /** What the store is known to hold. */
+  /** The standing of each subject, as the store is known to have it. */
   const known = new Map<string, Standing>()
   const lookAtCarrier = createCarrierLook(ports)
 
@@ -75,7 +76,7 @@ export function createTroubleWatch(ports: TroubleWatchPorts, options: TroubleWat
   return async () => {
     const isPoller = ports.isPoller()
     const ofCarrier = lookAtCarrier(isPoller)
-    // Another replica may tell of the carrier meanwhile.
+    // Another replica may report on the carrier meanwhile.
     if (!isPoller) for (const { subject } of ofCarrier) known.delete(subject)
     const findings = [...(isPoller ? ofCarrier : []), lookAtDisk(ports, options), ...lookAtCertificates(ports, options)]
     for (const finding of findings)
@@ -90,7 +91,7 @@ function createCarrierLook({ carrier, clock }: Pick<TroubleWatchPorts, 'carrier'
   let answeredBefore: number | null = null
   return (isPoller) => {
     const { breaker, credentials, lastAnswerAtMs, lastFailure } = carrier()
-    // A replica that has just begun to poll knows nothing of an outage that has come since its last answer.
+    // A replica that has just become the poller does not know whether the carrier has failed since its own last answer.
     if (!isPoller) answeredBefore = lastAnswerAtMs
     const isFailing = breaker.state !== 'closed'
     if (isFailing) failedAtMs = clock.monotonic()
@@ -126,7 +127,7 @@ function lookAtDisk({ freeBytes }: TroubleWatchPorts, { freeBytesMin }: TroubleW
   }
 }
 
-/** Each certificate is a subject of its own: the next one is another. */
+/** Each certificate is a separate subject, so a renewed one is reported anew. */
 function lookAtCertificates({ certificates, clock }: TroubleWatchPorts, { replica }: TroubleWatchOptions): readonly Finding[] {
   return certificates().map(({ listener, untilMs }) => ({
     subject: `${CERTIFICATE_SUBJECTS}${listener} ${untilMs}`,

@@ -5,16 +5,16 @@ export interface ModelSharingPorts {
   readonly model: Pick<SharedModel, 'leave' | 'follow'>
   /** Whether this replica is the poller. */
   readonly isPoller: () => boolean
-  /** Looks at the health of the pushes, which the model tells. */
+  /** Reads the health of pushes from the model. */
   readonly lookAtPushes: () => Promise<void>
   readonly log: Pick<Log, 'debug'>
 }
 
 /** Keeps the model of the carrier common to all replicas. A failure is logged, and the next call is another try. */
 export interface ModelSharing {
-  /** Leaves for the poller what this replica was taught. */
+  /** Leaves this replica's lessons for the poller. */
   leave(): Promise<void>
-  /** Takes up what the poller has learnt. */
+  /** Loads the model that the poller has saved, unless this replica is the poller. */
   follow(): Promise<void>
 }
 

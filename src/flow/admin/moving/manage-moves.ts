@@ -7,46 +7,50 @@ import { wrongInput } from '../../../domain/read-input.ts'
 import type { Clock, Log } from '../../ports.ts'
 import type { WriteSide } from '../../write-side.ts'
 
-/** A move whose two stores are open, run elsewhere. */
+/** A move whose two stores are open; it runs on a thread. */
 export interface Mover {
-  /** How messages name the new place. */
+  /** The address of the new store, as messages name it. */
   readonly to: string
   advance(): Promise<MoveProgress>
   pause(): Promise<void>
   switchOver(job: { readonly jobId: number; readonly nowMs: number }): Promise<void>
-  /** Gives up: the store stays in use, and the job fails for this reason. */
+  /** Gives the move up: the store stays in use, and the job fails for this reason. */
   abandon(failure: string, nowMs: number): Promise<void>
   close(): Promise<void>
 }
 
 export interface ManageMovesPorts {
   readonly write: Pick<WriteSide, 'startJob' | 'noteMove'>
-  /** Opens both stores, or gives that up when the signal is aborted. Throws `not_movable` if the store cannot be moved there. */
+  /** Opens both stores, until the signal is aborted. Throws `not_movable` if the store cannot be moved to this address. */
   readonly openMover: (to: string, signal: AbortSignal) => Promise<Mover>
   /**
-   * Ends all writing, runs `seal`, and lets a relay take over that works on whatever store is in use then. Null: nobody takes over.
+   * Ends all writing, runs `seal`, and lets a new relay take over, which opens whichever store is in use then. Null: no relay can take
+   * over.
    */
   readonly handOver: ((seal: () => Promise<void>) => Promise<void>) | null
   /** Why pushes are refused; null: they are not. */
   readonly trouble: () => unknown
-  /** Resolves when a move by another replica has ended, whatever came of it. */
+  /** Resolves when a move by another replica has ended, successfully or not. */
   readonly untilMoved: () => Promise<void>
   readonly clock: Clock
   readonly pause: (ms: number) => Promise<unknown>
   readonly log: Pick<Log, 'info' | 'error'>
 }
 
-/** How operators move the store (CONTRACT, `move-store`). */
+/** Lets operators move the store (CONTRACT, `move-store`). */
 export interface ManageMoves {
-  /** Starts a move. `body` names the place: `{ "to": "postgres://..." }`. Throws `bad_request`, `not_movable` and `too_many_jobs`. */
+  /** Starts a move. `body` gives the new address: `{ "to": "postgres://..." }`. Throws `bad_request`, `not_movable` and `too_many_jobs`. */
   start(body: unknown, by: Actor): Promise<Job>
-  /** How far a move is that runs now; null: it does not. */
+  /** The progress of the move of this job; null: it does not run now. */
   progressOf(jobId: number): MoveProgress | null
-  /** The store is being moved by another replica: ends writing, and goes on with whatever store is in use then. */
+  /**
+   * To be called when another replica moves the store: ends writing, and lets a new relay continue with whichever store is in use
+   * afterwards.
+   */
   follow(): Promise<void>
-  /** Waits no longer for a place to open. */
+  /** Stops waiting for a new store to open. */
   abortPending(): void
-  /** Gives up the move that runs, unless it is in its switch. */
+  /** Gives up the running move, unless its switch has begun. */
   stop(): Promise<void>
 }
 
@@ -61,10 +65,10 @@ interface Running {
 
 type TakeOver = NonNullable<ManageMovesPorts['handOver']>
 
-/** How many turns of a mover pass between two looks at its job. */
+/** The job is read once in this many turns of the mover, to see whether it was cancelled. */
 const TURNS_PER_LOOK = 4
 const RETRY_AFTER_MS = 5000
-/** Between two attempts to give a move up. */
+/** The wait between two attempts to give a move up. */
 const REST_MS = 1000
 
 export function createManageMoves(ports: ManageMovesPorts): ManageMoves {
@@ -100,7 +104,7 @@ export function createManageMoves(ports: ManageMovesPorts): ManageMoves {
 
   return {
     async start(body, by) {
-      const to = placeIn(body)
+      const to = addressIn(body)
       if (handOver === null) throw new AppError('not_movable', 'This relay cannot move its store while it runs.')
       if (trouble() !== null)
         throw new AppError('storage_unavailable', 'The store takes no writes now. Try again later.', { retryAfterMs: RETRY_AFTER_MS })
@@ -128,13 +132,13 @@ export function createManageMoves(ports: ManageMovesPorts): ManageMoves {
   }
 }
 
-function placeIn(body: unknown): string {
+function addressIn(body: unknown): string {
   const to = isObject(body) ? member(body, 'to') : undefined
   if (typeof to !== 'string') throw wrongInput('body', 'to', 'to must be the new place: sqlite:PATH or postgres://...')
   return to
 }
 
-/** Runs a move to its end, whatever that is. Never rejects. */
+/** Runs a move until it has switched, failed or been stopped. Never rejects. */
 async function runMove(ports: ManageMovesPorts, move: Running, takeOver: TakeOver): Promise<void> {
   const { job, mover } = move
   try {
@@ -153,7 +157,7 @@ async function runMove(ports: ManageMovesPorts, move: Running, takeOver: TakeOve
   }
 }
 
-/** Copies until the switch can come. False: it is no longer wanted. */
+/** Copies until the switch can begin. False: the move is no longer wanted. */
 async function copy({ write, trouble, clock }: ManageMovesPorts, move: Running): Promise<boolean> {
   for (let turn = 0; !move.isStopping; turn++) {
     move.progress = await move.mover.advance()
@@ -167,7 +171,7 @@ async function copy({ write, trouble, clock }: ManageMovesPorts, move: Running):
   return false
 }
 
-/** Switches while nothing writes. The stores are closed afterwards, because a relay opens one of them next. */
+/** Switches while nothing writes, and then closes both stores, because the new relay opens one of them. */
 async function seal(ports: ManageMovesPorts, move: Running): Promise<void> {
   const { job, mover } = move
   try {
@@ -181,7 +185,10 @@ async function seal(ports: ManageMovesPorts, move: Running): Promise<void> {
   }
 }
 
-/** Gives a move up. `until done`: however long the store is away, since until then every change is kept for nobody; a stop of the relay ends that. */
+/**
+ * Gives a move up. `until done`: tries for as long as the store cannot be reached, because the store goes on keeping the keys of all
+ * changes, which nobody needs any more. A stop of the relay ends this.
+ */
 async function abandon(
   { clock, log, pause }: ManageMovesPorts,
   move: Running,

@@ -9,7 +9,7 @@ export interface CopiedTable {
 
 /** Reads the rows of a store as they are, for a move. */
 export interface StoredTables {
-  /** Rows in the order of their keys: after one key, up to and with another. Null: from the first, or to the last. */
+  /** Rows in the order of their keys, after one key, up to and including another. Null: from the first, or to the last. */
   page(
     table: CopiedTable,
     range: { readonly after: StoredRow | null; readonly upTo: StoredRow | null; readonly limit: number },
@@ -21,44 +21,48 @@ export interface StoredTables {
 /** The store in use, from which a move copies while others write to it. */
 export interface MoveSource extends StoredTables {
   readonly tables: readonly CopiedTable[]
-  /** Writes into the store that it is being copied, so that a kill leaves a trace. Rejects if another replica is copying it. */
+  /**
+   * Notes in the store that it is being copied, so that a move that is killed can be cleared later. Rejects if another replica copies it.
+   */
   announce(): Promise<void>
-  /** From now on the key of every row that changes is kept, until the move ends. */
+  /** Begins to keep the key of every row that changes, until the move ends. */
   begin(): Promise<void>
   count(table: CopiedTable): Promise<number>
   /** The next kept keys, roughly oldest first. A row that is read after its key is at least as new as the change. */
   changes(table: CopiedTable, limit: number): Promise<{ readonly marks: readonly number[]; readonly keys: readonly StoredRow[] }>
-  /** Drops kept keys by their marks. */
+  /** Drops kept keys by their marks, which `changes` returned. */
   forget(table: CopiedTable, marks: readonly number[]): Promise<void>
-  /** How many keys are kept. It stops counting at some number for each table, so that millions of them do not take long. */
+  /** How many keys are kept. Each table is counted up to a limit only, so that millions of them do not take long. */
   countChanges(): Promise<number>
-  /** Keeps others from recording while `work` runs, for at most a quarter of a second. Before the next time they have a tenth of a second to themselves. */
+  /**
+   * Keeps others from recording while `work` runs, for at most a quarter of a second. After that, others have at least a tenth of a second.
+   */
   alone<T>(work: () => Promise<T>): Promise<T>
-  /** Does beforehand what would make the switch longer. */
+  /** Does work beforehand that would make the switch longer. */
   prepareSwitch(): Promise<void>
-  /** Asks all others who use the store to write no more. */
+  /** Asks all others that use the store to stop writing. */
   pause(): Promise<void>
   /** The last numbers given. */
   numbers(): Promise<StoreNumbers>
   /**
-   * Lets nobody else write while `work` runs. When that resolves, the store is marked as moved at `nowMs` and takes no writes any more; when it rejects,
-   * nothing has changed. Rejects if others keep writing.
+   * Lets nobody else write while `work` runs. If `work` resolves, the store is marked as moved at `nowMs` and takes no more writes; if it
+   * rejects, nothing has changed. Rejects if others keep writing.
    */
   seal(work: () => Promise<void>, nowMs: number): Promise<void>
-  /** Stays in use: everything that the move has added to it is gone, and its job has failed. */
+  /** Removes everything that the move has added to the store, which stays in use, and marks the job as failed. */
   abandon(failure: string, nowMs: number): Promise<void>
   close(): Promise<void>
 }
 
 /** The store to which a move copies. */
 export interface MoveTarget extends StoredTables {
-  /** Takes a store that is empty, or empties what an earlier move has left unfinished. Rejects if it holds anything else. */
+  /** Takes an empty store, or empties one that an earlier move has left unfinished. Rejects if the store holds anything else. */
   claim(): Promise<void>
-  /** Replaces the rows with these keys by these. A key without a row is one whose row is gone. */
+  /** Replaces the rows with these keys by `rows`. A key without a row means that its row was deleted. */
   replace(table: CopiedTable, keys: readonly StoredRow[], rows: readonly StoredRow[]): Promise<void>
-  /** Everything is there. The job that moved it is done. */
+  /** Marks the copy as complete and its job as done. */
   complete(numbers: StoreNumbers, job: { readonly jobId: number; readonly done: number; readonly nowMs: number }): Promise<void>
-  /** The source is marked as moved: from now on it opens as any store does. */
+  /** Lets the copy open as any store does. To be called when the source is marked as moved. */
   release(): Promise<void>
   close(): Promise<void>
 }

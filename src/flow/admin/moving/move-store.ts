@@ -1,24 +1,30 @@
 import { digestOfRows, keyTextOf, type MoveProgress, type MoveStep, type StoredRow } from '../../../domain/admin/store-move.ts'
 import type { CopiedTable, MoveSource, MoveTarget } from './move-ports.ts'
 
-/** Rows per statement. Fewer, where rows are large. */
+/** The most rows per statement; fewer if rows are large. */
 const ROWS_MAX = 500
 const BYTES_PER_PAGE = 4 * 1024 * 1024
-/** How many keys of changed rows are read, and then dropped, at a time. Each drop waits its turn among all who write. */
+/** This many keys of changed rows are read, and then dropped, at a time. Each drop waits its turn among all writers. */
 const CHANGES_MAX = 2000
-/** When no more changes are left than it copies in this time, they are left to the pause. */
+/**
+ * If the changes left can be copied in this time, they are left to the switch, during which others pause. `TAIL_MIN` and `TAIL_MAX` bound
+ * their number.
+ */
 const TAIL_MS = 1000
 const TAIL_MIN = 1000
 const TAIL_MAX = 20_000
-/** The number of rows waiting to be compared again at which they are compared, because their keys are kept in memory. */
+/** When this many rows wait to be compared again, they are compared, because their keys are kept in memory. */
 const SUSPECTS_MAX = 20_000
-/** How many rows too many the copy may have within a page of verified rows. If there are more, rows were deleted since, or somebody else has added some. */
+/**
+ * The copy of a page may have this many rows too many. If it has more, rows of the source were deleted meanwhile, or somebody else has
+ * added rows to the copy.
+ */
 const SURPLUS_MAX = 1000
-/** How often a page is read again to find out which it is. */
+/** A page is read this often to find out which of the two it is. */
 const SURPLUS_TRIES = 20
-/** The number of rounds after which others have to wait, if the rest is still too large for the switch. */
+/** After this many rounds others have to wait, if the rest is still too large for the switch. */
 const ROUNDS_MAX = 3
-/** How long one call of `advance` works. */
+/** One call of `advance` works for this long. */
 const TURN_MS = 200
 
 export interface StoreMovePorts {
@@ -30,12 +36,15 @@ export interface StoreMovePorts {
 
 /** Copies a store while others write to it. */
 export interface StoreMove {
-  /** Works for a moment. In step `waiting` the rest is small enough for the switch, and stays so as long as this is called. */
+  /**
+   * Works for a moment. In step `waiting` the rest is small enough for the switch, and stays so as long as this is called again and again.
+   */
   advance(): Promise<MoveProgress>
-  /** Asks all others who use the store to write no more. */
+  /** Asks all others that use the store to stop writing. */
   pause(): Promise<void>
   /**
-   * Copies the rest while nobody can write, checks it, and marks the source as moved. Rejects, with the source in use, if anything differs.
+   * Copies the rest while nobody can write, checks it, and marks the source as moved. If anything differs it rejects, and the source stays
+   * in use.
    */
   switchOver(job: { readonly jobId: number; readonly nowMs: number }): Promise<void>
 }
@@ -45,17 +54,17 @@ interface Suspect {
   readonly key: StoredRow
 }
 
-/** What a move knows while it runs. */
+/** The state of a running move. */
 interface State extends StoreMovePorts {
-  /** Rows to compare again, by table and key: they have differed, or have changed since they were compared. */
+  /** Rows to compare again, by table and key, because they differed or have changed since they were compared. */
   readonly suspects: Map<string, Suspect>
-  /** The number of suspects at which to compare them. */
+  /** Suspects are compared when there are this many. */
   compareAt: number
   readonly counted: { copied: number; total: number }
   isVerifying: boolean
-  /** Others write faster than it copies, so they have to wait while it does. */
+  /** Others write faster than the move copies, so they have to wait while it copies. */
   isOutrun: boolean
-  /** How many changes the pause has room for. */
+  /** Up to this many changes may be left to the switch. */
   tail: number
 }
 
@@ -88,13 +97,13 @@ export function createStoreMove(ports: StoreMovePorts): StoreMove {
         if (suspects.size > 0) throw new Error(`the copy differs in ${suspects.size} rows, the first in ${firstOf(suspects)}`)
         await target.complete(await source.numbers(), { ...job, done: counted.copied })
       }, job.nowMs)
-      // A relay that opens the new store does the same, so a failure here is made good.
+      // A failure here does no harm, because a relay that opens the new store releases it too.
       await target.release().catch(() => undefined)
     },
   }
 }
 
-/** All steps but the switch, a batch at a time. It goes on for as long as it is asked, because changes go on. */
+/** Yields all steps but the switch, a batch at a time. It never ends, because the source goes on changing. */
 async function* work(state: State): AsyncGenerator<MoveProgress, never> {
   const { source, suspects, counted } = state
   const pages = createPageSizes()
@@ -115,7 +124,7 @@ async function* work(state: State): AsyncGenerator<MoveProgress, never> {
     if (!isPrepared) await source.prepareSwitch()
     isPrepared = true
     const left = suspects.size + (await source.countChanges())
-    // Comparing takes time too.
+    // Comparing takes time too, so the changes may not get fewer.
     state.isOutrun ||= left > state.tail && round > ROUNDS_MAX
     yield { step: left <= state.tail ? 'waiting' : 'catching_up', done: 0, total: left }
   }
@@ -135,7 +144,7 @@ async function* copyTable({ source, target, counted }: State, table: CopiedTable
   }
 }
 
-/** Copies what has changed, in rounds, until the pause has room for what is left. */
+/** Copies changes, in rounds, until the rest may be left to the switch. */
 async function* catchUp(state: State): AsyncGenerator<MoveProgress> {
   const { source, monotonic } = state
   for (let before = await source.countChanges(), left = Number.POSITIVE_INFINITY; left > state.tail; before = left) {
@@ -148,11 +157,11 @@ async function* catchUp(state: State): AsyncGenerator<MoveProgress> {
   }
 }
 
-/** Copies about `total` changes, some of every table. */
+/** Copies about `total` changes, some from every table. */
 async function* copyAllChanges(state: State, total: number): AsyncGenerator<MoveProgress> {
   let done = 0
   for (const table of state.source.tables) {
-    // While others wait, each step is short.
+    // Keep each step short while others wait.
     const limit = state.isOutrun ? ROWS_MAX : CHANGES_MAX
     let copied = 0
     do {
@@ -164,7 +173,7 @@ async function* copyAllChanges(state: State, total: number): AsyncGenerator<Move
   }
 }
 
-/** Copies the next changes of a table; returns how many. */
+/** Copies the next changes of a table. Returns their number. */
 async function copyChanges({ source, target, suspects, isVerifying }: State, table: CopiedTable, limit: number): Promise<number> {
   const { marks, keys } = await source.changes(table, limit)
   if (marks.length === 0) return 0
@@ -175,7 +184,7 @@ async function copyChanges({ source, target, suspects, isVerifying }: State, tab
   return marks.length
 }
 
-/** Compares a table on both sides, page by page. Rows that differ may be changing just now, so they are compared again later. */
+/** Compares a table in both stores, page by page. Rows that differ may be changing just now, so they are compared again later. */
 async function* verifyTable(state: State, table: CopiedTable, pages: PageSizes, verified: { rows: number }): AsyncGenerator<MoveProgress> {
   const { source, target, suspects, counted } = state
   const soFar = () => progress('verifying', verified.rows, counted.total)
@@ -205,7 +214,7 @@ async function* verifyTable(state: State, table: CopiedTable, pages: PageSizes, 
   }
 }
 
-/** Compares suspected rows again, and keeps those that differ still. */
+/** Compares the suspects again, and keeps those that still differ. */
 async function* compareSuspects(state: State): AsyncGenerator<MoveProgress> {
   const { source, target, suspects } = state
   const total = suspects.size
@@ -218,11 +227,11 @@ async function* compareSuspects(state: State): AsyncGenerator<MoveProgress> {
       yield progress('catching_up', done, total)
     }
   }
-  // Rows that still differ are compared again only when as many more have come, not with every few.
+  // Rows that still differ are compared again only when as many more suspects have come.
   state.compareAt = Math.max(SUSPECTS_MAX, 2 * suspects.size)
 }
 
-/** Takes steps within a longer one, whose progress is shown. */
+/** Takes all steps, and yields the progress of the longer step that they are a part of. */
 async function* showing(steps: AsyncGenerator<unknown>, shown: () => MoveProgress): AsyncGenerator<MoveProgress> {
   while (!(await steps.next()).done) yield shown()
 }
@@ -235,7 +244,7 @@ function inParts(keys: readonly StoredRow[]): readonly (readonly StoredRow[])[] 
   return Array.from({ length: Math.ceil(keys.length / ROWS_MAX) }, (_, nth) => keys.slice(nth * ROWS_MAX, (nth + 1) * ROWS_MAX))
 }
 
-/** The keys of rows that are not the same on both sides. */
+/** The keys of rows that differ between the two stores. */
 function differing(table: CopiedTable, rows: readonly StoredRow[], copies: readonly StoredRow[]): readonly StoredRow[] {
   if (digestOfRows(rows) === digestOfRows(copies)) return []
   const named = (all: readonly StoredRow[]) => new Map(all.map((row) => [keyTextOf(keyOfRow(table, row)), row]))
@@ -256,18 +265,18 @@ function firstOf(suspects: State['suspects']): string {
   return first?.table.name ?? ''
 }
 
-/** Rows may turn up while they are counted. */
+/** Rows may be added while they are copied, so that more are done than were counted. */
 function progress(step: MoveStep, done: number, total: number): MoveProgress {
   return { step, done, total: Math.max(done, total) }
 }
 
 interface PageSizes {
-  /** How many rows to read next. */
+  /** The number of rows to read next. */
   next(table: CopiedTable): number
   saw(table: CopiedTable, rows: readonly StoredRow[]): void
 }
 
-/** Bounds memory: reads as many rows at a time as would be few megabytes if they are as large as those before. */
+/** Bounds memory: a page has as many rows as make up a few megabytes if they are as large as the rows before. */
 function createPageSizes(): PageSizes {
   const sizes = new Map<string, number>()
   return {

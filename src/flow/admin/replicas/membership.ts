@@ -3,44 +3,44 @@ import type { Log } from '../../ports.ts'
 import type { ReplicaConfig, ReplicaTable, Watermarks } from '../ports.ts'
 import { type LapseReason, openReplicaLease, type ReplicaLease, type ReplicaLeaseOptions, type ReplicaLeasePorts } from './replica-lease.ts'
 
-/** What a replica does about its roles. */
+/** The work that a replica begins and ends with its roles. */
 export interface Duties {
-  /** The replica holds these roles from now on, or again after its lease had run out: nothing of them is under way. */
+  /** Called when the replica has taken roles, or holds them again after its lease had run out. No work of these roles is under way. */
   taken(roles: readonly Role[]): void
-  /** Resolves when nothing of the role is under way any more; nothing new begins, because `holds` is false. */
+  /** Resolves when no work of the role is under way any more. None begins, because `holds` is false. */
   giveUp(role: Role): Promise<void>
-  /** The lease has run out: ends at once what is under way for any role. */
+  /** Called when the lease has run out: ends at once all work under way, for every role. */
   lapsed(): void
 }
 
-/** The part of this relay among those that share its store. */
+/** The membership of this relay among those that share its store. */
 export interface Membership {
   /** The id of this replica in the store. */
   id(): number
   /** Whether this replica holds the role now, by its own monotonic clock. To be asked before each attempt and each poll. */
   holds(role: Role): boolean
-  /** The ids of the endpoints it delivers to; null: all. */
+  /** The ids of the endpoints that this replica delivers to; null: all. */
   endpoints(): readonly string[] | null
-  /** Whether it delivers to an endpoint now. */
+  /** Whether this replica delivers to an endpoint now. */
   delivers(endpointId: string): boolean
-  /** Rises when the roles held so far are lost for good: what was begun before may no longer be written down. */
+  /** Rises when this replica loses all its roles for good. The results of work begun before must not be written down. */
   term(): number
-  /** Aborted when the lease runs out. To be asked for before each poll. */
+  /** Returns a signal that is aborted when the lease runs out. To be called before each poll. */
   signal(): AbortSignal
   list(): Promise<readonly Replica[]>
-  /** How many replicas there are, this one included, as of when roles were shared last. */
+  /** The number of replicas, including this one, when roles were last shared. */
   count(): number
-  /** Tells the others of a reloaded config. */
+  /** Publishes a reloaded config to the other replicas. */
   configure(config: ReplicaConfig): Promise<void>
 }
 
-/** A membership that somebody drives: each verb is to be called again only after its last call has ended. */
+/** A membership with the verbs that keep it going. Each is to be called again only after its last call has ended. */
 export interface DrivenMembership extends Membership, Pick<ReplicaLease, 'renew' | 'check' | 'isValid'> {
   /** Begins to take roles. */
   start(duties: Duties): void
-  /** Takes, keeps and gives up roles if anything has changed; null: it could not be looked. Never rejects. */
+  /** Takes and gives up roles if anything has changed. `seen` null: the store could not be read. Never rejects. */
   share(seen: Watermarks | null): Promise<void>
-  /** The others need not wait for this one. */
+  /** Leaves at once, so that the others need not wait until the lease lapses. */
   leave(): Promise<void>
 }
 
@@ -81,20 +81,23 @@ interface HeldRoles {
   replicas(): number
   start(duties: Duties): void
   share(seen: Watermarks | null, id: number): Promise<void>
-  /** The share of this replica may have changed. */
+  /** To be called when the share of this replica may have changed. */
   changed(): void
   lapsed(why: LapseReason): void
   lost(): void
 }
 
-/** The roles of this replica: each is held from when the store says so until it is given up, which ends when nothing of it is under way. */
+/**
+ * Keeps the roles of this replica. It holds a role from the moment the store says so. Giving it up takes until no work of the role is under
+ * way.
+ */
 function createHeldRoles({ table, log }: { readonly table: Pick<ReplicaTable, 'changeRoles'>; readonly log: Log }): HeldRoles {
   let duties: Duties | null = null
   let held: ReadonlySet<Role> = new Set()
   let shared: Watermarks | null = null
   let isShareDue = true
   let replicas = 1
-  /** The number of times that everything was lost, that the lease ran out, and how many of the latter are made good. */
+  /** Counts how often all roles were lost, how often the lease ran out, and after how many of these lapses work has begun again. */
   let losses = 0
   let lapses = 0
   let resumed = 0
@@ -114,7 +117,7 @@ function createHeldRoles({ table, log }: { readonly table: Pick<ReplicaTable, 'c
       return { take: wanted.take, giveUp: ended }
     })
     if (losses !== asOf) return
-    // A lapse has ended what these roles did, so it begins again.
+    // A lapse has ended the work of all roles, so treat all of them as new.
     const before: ReadonlySet<Role> = resumed === lapsesBefore ? held : new Set()
     resumed = lapsesBefore
     held = new Set(roles)
@@ -162,7 +165,7 @@ function createHeldRoles({ table, log }: { readonly table: Pick<ReplicaTable, 'c
   }
 }
 
-/** Roles that this replica gives up: they are not held any more, but nobody else may take them before what is under way has ended. */
+/** Keeps the roles that this replica is giving up. It holds them no longer, but nobody else may take them before their work has ended. */
 function createLeaving(onEnded: () => void) {
   const leaving = new Map<Role, { hasEnded: boolean }>()
   return {

@@ -14,21 +14,22 @@ export interface RemovePredecessorsPorts {
   readonly isRunning: (pid: number) => boolean
 }
 
-/** The name by which others and operators see a replica. */
+/** The name under which other replicas and operators see a replica. */
 export function nameReplica({ host, pid }: ReplicaProcess): string {
   return `${host}/${pid}`
 }
 
 /**
- * Removes replicas of this machine whose process is gone, so that a relay that is started again after a kill need not wait until the one before has lapsed.
- * Should another machine have the same name, a replica there is declared dead by mistake, and joins again within a second.
+ * Removes replicas of this machine whose process is gone, so that a relay that is started again after a kill need not wait until its
+ * predecessor has lapsed. If another machine has the same name, a replica there is declared dead by mistake, and joins again within a
+ * second.
  */
 export async function removePredecessors({ table, clock, isRunning }: RemovePredecessorsPorts, self: ReplicaProcess): Promise<void> {
   const beganMs = clock.now() - clock.monotonic()
   for (const { id, name, startedAtMs } of await table.list()) {
     const [host, pid] = name.split('/')
     if (host !== self.host || pid === undefined) continue
-    // In a container every start has the same number.
+    // In a container every start has the same process number.
     if (Number(pid) === self.pid ? startedAtMs < beganMs : !isRunning(Number(pid))) await table.remove(id)
   }
 }

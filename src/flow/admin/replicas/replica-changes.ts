@@ -5,13 +5,13 @@ import type { DrivenMembership } from './membership.ts'
 export interface ReplicaChangeListener {
   /** The feed has grown. */
   committed(): void
-  /** What waits for endpoints, or the endpoints themselves, have changed. */
+  /** The waiting deliveries, or the endpoints themselves, have changed. */
   reordered(): void
   /** A replica has come or gone, or its config has changed. */
   replicasChanged(): void
   /** Another replica is moving the store. */
   moving(): void
-  /** The server may have lost what was read from it. */
+  /** The server may have lost data that was read from it. */
   setBack(): void
 }
 
@@ -22,8 +22,8 @@ export interface ReplicaChangesPorts {
 }
 
 /**
- * Creates a look at the store, to be repeated: it calls the listener with what has changed since the last look. It does not wait for roles to be shared,
- * since that may wait for another replica.
+ * Creates a function that looks at the store and notifies the listener of changes since its last call. It does not wait until roles are
+ * shared, because that may wait for another replica.
  */
 export function createReplicaChanges({ table, membership, listener }: ReplicaChangesPorts): () => Promise<void> {
   let before: Watermarks | null = null
@@ -47,7 +47,7 @@ export function createReplicaChanges({ table, membership, listener }: ReplicaCha
 function notify(before: Watermarks | null, seen: Watermarks, listener: ReplicaChangeListener): void {
   if (seen.isMoving && before?.isMoving !== true) listener.moving()
   if (before === null) return
-  // If a number is lower than before, it says nothing about what has changed: everything is looked at.
+  // If a number is lower than before, anything may have changed.
   const isSetBack = seen.server !== before.server || isLower(seen, before)
   if (isSetBack) listener.setBack()
   if (isSetBack || seen.sequence > before.sequence) listener.committed()

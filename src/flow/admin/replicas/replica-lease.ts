@@ -3,24 +3,24 @@ import type { ReplicaConfig, ReplicaTable, TimeSample } from '../ports.ts'
 
 const DECLARED_DEAD = 'this replica counts as dead, because it was not seen for a while or the database has lost commits; it joins again'
 
-/** Why a lease ran out, for the log: this process did nothing for so long, or the last renewal failed. */
+/** Why a lease ran out, for the log: this process stood still for this long, or the last renewal failed. */
 export type LapseReason = { readonly stoodStillMs: number } | { readonly err: unknown }
 
-/** Proof that this relay lives, which it renews. */
+/** The lease of this replica: while it lasts, the other replicas take this one for alive. */
 export interface ReplicaLease {
   /** The id of this replica in the store. */
   id(): number
   /** Rises when this replica finds out that it was declared dead. */
   term(): number
-  /** Whether nobody else can have taken over what this replica holds, by its own clocks. */
+  /** Whether, by its own clocks, nobody else can have taken over the roles of this replica. */
   isValid(): boolean
-  /** How long it still lasts, in milliseconds. */
+  /** How long the lease still lasts, in milliseconds. */
   leftMs(): number
-  /** Aborted when it runs out. */
+  /** Returns a signal that is aborted when the lease runs out. */
   signal(): AbortSignal
-  /** Renews it. Never rejects: without an answer it runs out. */
+  /** Renews the lease. Never rejects: without an answer the lease runs out. */
   renew(): Promise<void>
-  /** Notices that it has run out; to be called often. */
+  /** Notices that the lease has run out. To be called often. */
   check(): void
   configure(config: ReplicaConfig): Promise<void>
 }
@@ -29,13 +29,13 @@ export interface ReplicaLeasePorts {
   readonly table: Pick<ReplicaTable, 'register' | 'renew' | 'configure'>
   readonly clock: Clock
   readonly log: Log
-  /** Called with the time of the store, and with when it was asked for and known, monotonic milliseconds. */
+  /** Called with each time that the store has reported. */
   readonly onServerTime: (sample: TimeSample) => void
-  /** Other replicas are no longer seen. */
+  /** Called when other replicas are no longer seen. */
   readonly onOthersLapsed: () => void
-  /** It has run out. */
+  /** Called when the lease has run out. */
   readonly onLapsed: (why: LapseReason) => void
-  /** This replica was declared dead and holds nothing. Called before it joins again, since under its new number it may write. */
+  /** Called when this replica was declared dead and holds no roles, before it joins again, because under its new number it may write. */
   readonly onLost: () => void
 }
 
@@ -69,7 +69,7 @@ export async function openReplicaLease(
     const answer = await ask()
     if (answer === null) return answer
     ports.onServerTime({ serverMs: answer.nowMs, askedMs: asked.monotonicMs, heardMs: clock.monotonic() })
-    // Counted from before it was sent: it never ends later here than in the store.
+    // Count from before the request was sent, so that the lease never ends later here than in the store.
     validity.lasts(ttlMs, asked)
     if (isAway) log.info({ replica: id }, 'the database answers again')
     isAway = false
@@ -90,7 +90,7 @@ export async function openReplicaLease(
     id: () => id,
     term: () => term,
     async renew() {
-      // Before the answer, because the answer may be late.
+      // Check before the answer, which may be late.
       validity.check()
       try {
         const renewed = await timed(() => table.renew(id, ttlMs))
@@ -127,14 +127,14 @@ function momentOf(clock: Clock): Moment {
 }
 
 /**
- * By whichever clock has gone further: the monotonic one stands still while the machine is suspended, and the other may be put back. One that is put forward
- * ends a lease until the next renewal.
+ * Measures by the clock that has gone further: the monotonic clock stands still while the machine is suspended, and the wall clock may be
+ * put back. A wall clock that is put forward ends a lease until the next renewal.
  */
 function elapsedMs(from: Moment, to: Moment): number {
   return Math.max(to.monotonicMs - from.monotonicMs, to.wallMs - from.wallMs)
 }
 
-/** How long a lease lasts. */
+/** Keeps how long the lease lasts. */
 function createValidity(clock: Clock, onLapsed: (uncheckedMs: number) => void) {
   let checkedAt = momentOf(clock)
   let since = checkedAt
@@ -156,7 +156,7 @@ function createValidity(clock: Clock, onLapsed: (uncheckedMs: number) => void) {
     check,
     isValid: () => leftMs() > 0,
     signal() {
-      // Whoever asks may be the first to run after a pause.
+      // The caller may be the first code to run after a pause of the process.
       check()
       return controller.signal
     },

@@ -4,16 +4,17 @@ import type { Membership } from './membership.ts'
 
 export interface TidyReplicasPorts {
   readonly replicas: Pick<Membership, 'holds' | 'id'> & { list(): Promise<readonly Pick<Replica, 'name' | 'configFingerprint'>[]> }
-  /** `restore`: takes the endpoints of this config back. `removeUnnamed`: pauses or removes those that no config names. */
+  /** `restore`: resumes the endpoints of this config. `removeUnnamed`: pauses or removes endpoints that no config names. */
   readonly delivery: { restore(): Promise<unknown>; removeUnnamed(): Promise<unknown> }
-  /** Ends what a move that was killed has left in the store. */
+  /** Removes what a killed move has left in the store. */
   readonly clearMoves: () => Promise<void>
   readonly log: Pick<Log, 'warn'>
 }
 
 /**
- * Creates what a replica does when replicas have come or gone: it restores the endpoints of its config, pauses those that no config names any more, and
- * warns of replicas whose configs differ. A failure is logged, and the next change is another try.
+ * Creates the work that a replica does when replicas have come or gone: it resumes the endpoints of its config if they were paused
+ * meanwhile, pauses those that no config names any more, and warns of replicas whose configs differ. A failure is logged, and the next
+ * change is another try.
  */
 export function createTidyReplicas({ replicas, delivery, clearMoves, log }: TidyReplicasPorts): () => Promise<void> {
   let warnedOf = ''
