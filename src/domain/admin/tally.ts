@@ -23,7 +23,7 @@ export function keptFrom(span: TallySpan, nowMs: number, countedFromMs: number |
 }
 
 /**
- * What is counted. `pushes`: received pushes by outcome. `missed`: missed pushes, by how late the poll that found them was. `polls`: polls
+ * The kinds of counts. `pushes`: received pushes by outcome. `missed`: missed pushes, by how late the poll that found them was. `polls`: polls
  * by outcome. `attempts`: attempts at all endpoints. `calls`: calls to the carrier, by who spends them. `disk`: the fewest free bytes seen.
  * `endpoint:ID`: attempts at one endpoint.
  */
@@ -49,7 +49,7 @@ export interface Tally {
   readonly counts: Counts
 }
 
-/** Counts of one hour that are to be added to what is stored. */
+/** Counts of one hour, to be added to the stored ones. */
 export interface TallyAddition extends Tally {
   readonly kind: TallyKind
 }

@@ -21,7 +21,7 @@ export interface Glance {
   readonly replicas: readonly Replica[]
 }
 
-/** What the relay knows about itself at one moment. */
+/** The state of the relay at one moment. */
 export interface Situation extends Glance {
   readonly counts: StoreCounts
   /** The pushes in quarantine by reason; the reason with the newest push comes first. */
@@ -93,7 +93,7 @@ function ofCarrier({ kind }: CarrierStanding): readonly Problem[] {
   return kind === 'failing' ? [{ kind: 'carrier_failing' }] : []
 }
 
-/** Whether the relay has never heard of a parcel: it waits for the first push. */
+/** Whether the relay knows no parcel yet and waits for the first push. */
 export function isNew({ counts, pushes }: Situation): boolean {
   return counts.parcels === 0 && pushes.lastPushAtMs === null
 }

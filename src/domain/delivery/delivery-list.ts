@@ -46,7 +46,7 @@ export interface ReplayedBatch {
   readonly next: ReplayCursor | null
 }
 
-/** What a replay would queue. */
+/** The count of the deliveries that a replay would queue. */
 export interface ReplayCount {
   readonly count: number
   /** How many parcels they belong to. */
@@ -104,7 +104,7 @@ export interface FoundDelivery extends ListedDelivery {
 /** The largest event that a list reads, in bytes, so that a page costs no more than its length says. */
 export const EVENT_READ_MAX = 16 * 1024
 
-/** What an event tells about its parcel. */
+/** The status that an event reports about its parcel. */
 export interface ToldEvent {
   readonly status: string
   readonly detailedStatus: string

@@ -25,7 +25,7 @@ export interface Endpoint {
   readonly concurrency: number | null
   /** Waits between attempts, in milliseconds; `null`: `delivery.schedule` applies. */
   readonly scheduleMs: readonly number[] | null
-  /** What happens to a delivery that it refuses; `skip`: see `endsByRefusal`. */
+  /** How a delivery that it refuses goes on: it waits, or ends as `endsByRefusal` says. */
   readonly refusals: 'wait' | 'skip'
 }
 

@@ -2,7 +2,7 @@ import type { Audience } from '../history/audience.ts'
 import type { Entry } from '../history/history.ts'
 import type { FeedItem } from './feed-event.ts'
 
-/** What endpoints are sent for an entry: the bytes of a push, or a composed event (DOMAIN 7.1). */
+/** The body that endpoints are sent for an entry: the bytes of a push, or a composed event (DOMAIN 7.1). */
 export type Payload =
   | { readonly kind: 'push'; readonly inboxId: number; readonly distributionType: string }
   | { readonly kind: 'composed'; readonly trackingIds: readonly string[]; readonly distributionType: string }
@@ -37,7 +37,7 @@ export interface FeedEvent {
    * entry. For an event about the parcel as a whole its own sequence, and for `join` the id of the parcel that was joined.
    */
   readonly entry: number
-  /** What endpoints are sent for it, and the endpoints that were sent the entry before; null: endpoints are sent nothing. */
+  /** A reference to the body that endpoints are sent, and the endpoints that were sent the entry before; null: endpoints are sent nothing. */
   readonly payloadRef: (PayloadRef & { readonly earlierAudience: Audience }) | null
 }
 

@@ -4,7 +4,7 @@ import type { RawMembers } from '../json-body.ts'
 import { compareBytes } from '../text.ts'
 
 /**
- * What an event of the feed reports (CONTRACT): an entry is new, changed, united from several or split from another; or two parcels were
+ * The kinds of events in the feed (CONTRACT): an entry is new, changed, united from several or split from another; or two parcels were
  * joined.
  */
 export type FeedKind = 'entry' | 'update' | 'united' | 'split' | 'join'

@@ -77,7 +77,7 @@ export function encodeOperatorEvent(event: OperatorEvent, nowMs: number): Uint8A
   return Buffer.from(JSON.stringify({ ...event, at: new Date(nowMs).toISOString() }))
 }
 
-/** An event as operators were told it. */
+/** A stored event for operators. */
 export interface ToldEvent {
   readonly id: number
   readonly atMs: number

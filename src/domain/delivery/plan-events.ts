@@ -109,13 +109,13 @@ export interface PayloadRequest {
   readonly findPushes: FindPushes
 }
 
-/** What endpoints are sent for an entry that is not new, with the sighting that it reports. */
+/** The body that endpoints are sent for an entry that is not new, with the sighting that it reports. */
 export interface PayloadSighting {
   readonly payload: Payload
   readonly sighting: KeptSighting
 }
 
-/** What endpoints are sent for an entry that is not new: its earliest push whose bytes are kept, else a composed event. */
+/** Chooses the body for an entry that is not new: its earliest push whose bytes are kept, else a composed event. */
 function payloadOfKnownEntry({ entry, source, findPushes }: PayloadRequest): PayloadSighting {
   const pushes = entry.members.filter(({ sighting }) => sighting.source === 'push').sort((a, b) => a.sequence - b.sequence)
   const [first] = pushes

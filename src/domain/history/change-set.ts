@@ -98,7 +98,7 @@ export interface ChangeSet {
   readonly recorded: readonly Recorded[]
   /** The ids that follow the last ones used here. */
   readonly next: NextNumbers
-  /** What the observations show about the carrier's scan rate; it is learnt after the commit. */
+  /** The samples that the observations give of the carrier's scan rate, to be learnt after the commit. */
   readonly scanSamples: readonly ScanSample[]
   /** The event times, epoch milliseconds, of entries that a poll reported first. */
   readonly foundByPoll: readonly number[]

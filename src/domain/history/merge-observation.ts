@@ -83,7 +83,7 @@ export function mergeObservation(
   const sightings = withReported(changed, events)
   const answered = observation.kind === 'poll' ? keepAnswer(batch, draft, observation) : null
   const after = { ...(answered?.draft ?? draft), seconds: secondsAfter(draft, second, kept, sightings) }
-  // Changes of entries and joins report the whole parcel too. It needs an update of its own only without them.
+  // Changes of entries and joins report the whole parcel too. Only without them it needs a separate update.
   const isUnreported = changes.length === 0 && !isJoined
   const mayDiffer = observation.kind === 'poll' || changed.length > 0
   const isUpdated = isUnreported && isParcelChanged(batch, subject, { mayDiffer, entriesBefore, after, entries })

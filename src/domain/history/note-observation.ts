@@ -128,7 +128,7 @@ function duplicateInBatch(batch: BatchState, parcelId: number, digest: string): 
   return batch.kept.get(digest)?.find((one) => survivorOf(batch, one.parcelId) === parcelId)?.inboxId
 }
 
-/** Counts a push that arrived again. If it was stored under an id of its own, that row is dropped. */
+/** Counts a push that arrived again. If it has its own row in the inbox, that row is dropped. */
 export function noteDuplicate(batch: BatchState, { inboxId }: IncomingPush, twin: number): Recorded {
   const writes = currentWrites(batch)
   writes.duplicates.push(twin)

@@ -7,7 +7,7 @@ export interface PollTimeInput {
   /** When it was last certain that no scan followed the latest known one, epoch milliseconds. */
   readonly fromMs: number
   readonly hourlyRates: HourlyRates
-  /** What one call costs, expressed as the hours for which one entry stays unknown. */
+  /** The price of one call, expressed as the hours for which one entry stays unknown. */
   readonly priceHours: number
   /** The share of scans that only a poll can reveal: 1 without pushes, else the share of lost pushes. */
   readonly hidden: number

@@ -10,7 +10,7 @@ import { notAhead } from '../put-back.ts'
  */
 export type PushHealth = 'unknown' | 'healthy' | 'lossy' | 'silent'
 
-/** What is known about the push channel, small enough to store. Counts fade, so that old verdicts weigh less. */
+/** The knowledge about the push channel, small enough to store. Counts fade, so that old verdicts weigh less. */
 export interface PushChannel {
   readonly health: PushHealth
   /** Entries that pushes reported, among the latest few hundred or the last day's, whichever are more. */
@@ -153,7 +153,7 @@ export function afterMiss(channel: PushChannel, { eventAtMs, nowMs }: { readonly
     : assess(weighed, nowMs)
 }
 
-/** Entries that polls found and no push has reported, of those that happened after the last push. */
+/** Entries after the last push that polls found and no push has reported. */
 export interface UnpushedEntries {
   readonly found: number
   /** How many of them happened before `settledToMs`. */

@@ -19,7 +19,7 @@ const one = {
 
 const watchedAs = (created: boolean) => z.strictObject({ identifier: identifier(), created: z.literal(created) })
 
-/** What operators do with a parcel. */
+/** Orders about one parcel. */
 export const PARCELS_ROUTES = [
   apiRoute({
     ...one,

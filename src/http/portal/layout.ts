@@ -20,7 +20,7 @@ export type Section = (typeof SECTIONS)[number][0]
 /** Marks beside the links of the side bar. */
 export type Marks = Readonly<Partial<Record<Section, readonly [kind: StateKind, text: string]>>>
 
-/** What every page of one request needs to know, such as the time and how to make addresses. */
+/** The facts that every page of one request needs, such as the time. */
 export interface View {
   readonly to: AddressTag
   readonly nowMs: number
@@ -35,7 +35,7 @@ export interface View {
   readonly isLive: boolean
 }
 
-/** What a page that anybody may read needs to know. */
+/** The facts that a page for anybody needs. */
 export type ManualView = Pick<View, 'to' | 'host' | 'version'>
 
 export interface Page {

@@ -8,7 +8,7 @@ export interface AppOptions {
   readonly log: Log
 }
 
-/** What both listeners share: the guard before the routes, and problem answers for errors. */
+/** Makes a listener with the parts that both share: the guard before the routes, and problem answers for errors. */
 export function createListener({ log }: AppOptions, mount: (app: Koa) => void): RequestListener {
   const app = new Koa()
   // Koa emits this event only for connections that broke during an answer; without a handler it would print them.

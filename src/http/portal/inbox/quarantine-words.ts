@@ -27,7 +27,7 @@ export function pushMark({ state }: InboxPush): Markup {
   return stateMark(kind, word)
 }
 
-/** What is wrong with a push: in words for a table, and as a sentence. */
+/** Describes the reasons of quarantine, in a few words for a table and as a sentence. */
 const REASONS: ReadonlyMap<string, readonly [short: string, sentence: string]> = new Map([
   ['content_encoding', ['it is compressed', 'It is compressed, as its Content-Encoding says. The relay never inflates what it received.']],
   ['utf8', ['it is not UTF-8', 'It is not UTF-8, or it begins with a byte order mark. The carrier’s contract has JSON in UTF-8.']],

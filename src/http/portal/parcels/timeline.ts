@@ -42,7 +42,7 @@ export function timeline({ entries, state }: InspectedParcel, nowMs: number): Ma
   })
 }
 
-/** What happened and where. */
+/** The status of an entry, with its detail and its location. */
 export function whatHappened({ status, detailedStatus, location }: Entry): Markup {
   const detail = detailedStatus === status ? null : html`<small>${detailedStatus}</small>`
   return html`<strong>${status}</strong>${detail}<small>${location === '' ? 'no place' : location}</small>`
