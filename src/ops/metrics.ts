@@ -235,7 +235,7 @@ function createSecretsGauge(registry: Registry, read: MetricsPorts['secrets']): 
     registers: [registry],
   })
   return async () => {
-    // The last values stay while the store cannot be read, which has a gauge of its own.
+    // While the store cannot be read, the last values stay: `relay_store_readable` shows it.
     const counts = await read().catch(() => null)
     if (counts === null) return
     gauge.set({ key: 'first' }, counts.upToDate)
@@ -243,7 +243,6 @@ function createSecretsGauge(registry: Registry, read: MetricsPorts['secrets']): 
   }
 }
 
-/** Reads the store once per scrape. */
 function createGauges(registry: Registry, read: () => Promise<Gauges>): () => Promise<void> {
   const gauge = (name: string, help: string) => new Gauge({ name, help, registers: [registry] })
   const readable = gauge('relay_store_readable', '1 if the store could be read for this scrape.')

@@ -4,7 +4,7 @@ import type { Vault } from '../flow/delivery/vault.ts'
 
 const ALGORITHM = { alg: 'dir', enc: 'A256GCM' } as const
 
-/** The keys that encrypt. They are read when one is needed, so that a changed key file needs no restart. */
+/** The keys that encrypt. Ask for them whenever one is needed, because they may be replaced while the relay runs. */
 export interface AtRestKeys {
   /** The keys, 32 bytes each. The first encrypts, all decrypt. Empty: none exists yet. */
   list(): readonly Uint8Array[]

@@ -1,6 +1,5 @@
 import type { StartTimer } from './deadline.ts'
 
-/** An entry of the list. */
 export interface DeadlineEntry {
   /** Called when the entry's time is over, or when all entries are ended. */
   readonly end: () => void
@@ -9,7 +8,6 @@ export interface DeadlineEntry {
   next: DeadlineEntry | null
 }
 
-/** Time limits of many concurrent posts. */
 export interface DeadlineList {
   add(end: () => void, nowMs: number): DeadlineEntry
   /** Call once for each entry, however it ended. */

@@ -5,7 +5,6 @@ import type { EgressGuard, EgressRefusal } from './egress-guard.ts'
 import { connectStaggered, type StartAttempt } from './staggered-connect.ts'
 import { createTlsContext } from './tls-context.ts'
 
-/** The guard refused a connection. */
 export class EgressRefused extends Error {
   override readonly name = 'EgressRefused'
   readonly reason: EgressRefusal

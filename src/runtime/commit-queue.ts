@@ -17,7 +17,7 @@ export interface CommitQueue {
 export type CommitReport = Omit<BatchReport, 'touchedParcels'>
 
 export type Committed =
-  /** On disk. */
+  /** The observations are on disk. */
   | { readonly taken: number; readonly report: CommitReport }
   /** The first `taken` observations failed; none of them is recorded. */
   | { readonly taken: number; readonly error: unknown }

@@ -4,9 +4,7 @@ import type { Log } from '../flow/ports.ts'
 
 export interface DiskState {
   readonly freeBytes: number
-  /** Size of the disk. */
   readonly diskBytes: number
-  /** Size of the database. */
   readonly storeBytes: number
   /** Size of the write-ahead log. */
   readonly logBytes: number

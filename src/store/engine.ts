@@ -1,6 +1,5 @@
 import type { Params, Statement } from './statement.ts'
 
-/** The result of a write. */
 export interface Done {
   /** Number of rows inserted, updated or deleted. */
   readonly rows: number

@@ -4,7 +4,6 @@ import type { Clock } from '../../flow/ports.ts'
 import type { StartTimer } from '../../outbound/deadline.ts'
 import type { OwnBudget, SlotResult } from '../budget/own-budget.ts'
 
-/** Permission to make one call. */
 export interface Permit {
   readonly kind: 'granted'
   /** Frees the slot; further calls change nothing. */
@@ -18,7 +17,6 @@ export interface Refusal {
   readonly retryAfterMs: number
 }
 
-/** A request to make a call. */
 export interface TakeRequest {
   readonly priority: CallPriority
   /**
@@ -29,7 +27,6 @@ export interface TakeRequest {
   readonly signal: AbortSignal
 }
 
-/** The queue in front of the budget. */
 export interface CallQueue {
   take(request: TakeRequest): Promise<Permit | Refusal>
   /** Allows no call for a while. */

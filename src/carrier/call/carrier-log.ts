@@ -3,7 +3,6 @@ import { clampRetryAfterMs } from '../../domain/retry-after.ts'
 import type { Clock, Log } from '../../flow/ports.ts'
 import type { StatusOutcome } from './status-call.ts'
 
-/** Logs how calls to the carrier end. */
 export interface CarrierLog {
   /** Notes the outcome of a call, and returns it in the form of the port. */
   record(outcome: StatusOutcome): CarrierAnswer

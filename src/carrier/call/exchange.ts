@@ -16,7 +16,6 @@ const QUICK_CODES: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ECONNRESET', 
 
 const NO_HTTP = 'NO_HTTP'
 
-/** A request to the carrier. */
 export interface CarrierRequest {
   readonly method: 'GET' | 'POST'
   readonly url: string

@@ -13,7 +13,6 @@ export function fingerprintPassword(password: string): Fingerprint {
   return { salt, digest: digestOf(password, salt) }
 }
 
-/** Whether a password has this fingerprint. */
 export function hasFingerprint(password: string, { salt, digest }: Fingerprint): boolean {
   return digestOf(password, salt) === digest
 }

@@ -12,7 +12,6 @@ import type { NoToken, TokenRequestOptions } from './token-request.ts'
 const HINT_MIN_MS = 10_000
 const RENEW_AHEAD_MAX_MS = 60_000
 
-/** A token, or why there is none. */
 export type TokenResult = { readonly kind: 'token'; readonly token: string } | NoToken
 
 /**
@@ -50,7 +49,7 @@ export interface TokenClientOptions extends TokenRequestOptions, CredentialOptio
 
 interface Held {
   readonly token: string
-  /** When to renew it, monotonic milliseconds; `null`: not before it is refused. */
+  /** When to renew the token, monotonic milliseconds; `null`: only when it is refused. */
   readonly renewAtMs: number | null
   /** The version under which replicas share the token; null: only this process has it. */
   readonly version: number | null

@@ -8,7 +8,6 @@ import { parseTokenAnswer } from './token-answer.ts'
 
 const BODY_BYTES_MAX = 65_536
 
-/** The reason why there is no token. */
 export interface NoToken {
   readonly kind: 'none'
   readonly reason: UnavailableReason
@@ -19,7 +18,6 @@ export interface NoToken {
   readonly conclusive: boolean
 }
 
-/** The outcome of a token request. */
 export type TokenOutcome =
   | { readonly kind: 'token'; readonly token: string }
   | { readonly kind: 'refused'; readonly detail: string }

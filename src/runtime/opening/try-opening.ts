@@ -9,7 +9,6 @@ export interface Trial {
 }
 
 export interface TryOpeningOptions {
-  /** How long one file may take. */
   readonly deadlineMs: number
   /** Aborted when nobody waits for the answer any more. */
   readonly signal?: AbortSignal

@@ -7,7 +7,7 @@ export interface SentReport extends Omit<DispatchRoundReport, 'endpoints'> {
 }
 
 /**
- * Leaves the endpoints out of a report unless they have changed. So the cost of a report follows its deliveries, and the dispatcher keeps the
+ * Leaves the endpoints out of a report unless they have changed. So the cost of a report does not grow with them, and the dispatcher keeps the
  * same objects, by which it remembers what it prepared for each endpoint. Make one for each thread.
  */
 export function createReportSender(): (report: DispatchRoundReport) => SentReport {

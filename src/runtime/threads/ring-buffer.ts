@@ -54,7 +54,6 @@ export interface RingProducer {
   reads(): number
 }
 
-/** The producer's side. */
 export function openProducer({ memory, state }: RingBuffer): RingProducer {
   const { bytes, numbers, times } = viewOf(memory)
   const encoder = createEventEncoder()

@@ -184,7 +184,7 @@ export function serveVerbs<V extends Verbs<V>>(port: MessagePort, verbs: V): voi
   port.postMessage([...byName.keys()])
 }
 
-/** Makes an error ready for sending. Its code, such as that of a full disk, also goes into the message, because a copy of an error has no code. */
+/** Makes an error ready for sending. Its code also goes into the message, because the copy of an error has no code. */
 export function asError(error: unknown): Error {
   if (!(error instanceof Error)) return new Error(String(error))
   const code = 'code' in error && typeof error.code === 'string' ? `${error.code}: ` : ''

@@ -52,7 +52,6 @@ const markReported = statement()((db) =>
     .returningAll(),
 )
 
-/** How many jobs the table keeps. */
 const KEPT_MAX = 1000
 
 export async function insertJob(session: Session, task: JobTask, by: string, nowMs: number): Promise<Job> {

@@ -28,7 +28,6 @@ export interface Contents {
   idOf(json: string): Promise<number>
   /** The content with an id, if it is cached. */
   recallContent(id: number): StoredContent | undefined
-  /** Reads the contents with these ids. */
   read(session: Session, ids: readonly number[]): Promise<ReadonlyMap<number, StoredContent>>
   /** Clears the cache. Call it after a rollback, which invalidates the ids assigned in the transaction. */
   forget(): void

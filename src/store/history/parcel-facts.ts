@@ -20,7 +20,6 @@ export async function loadParcelFacts(
   return { answers, orders, pollable, bodies: new Map(bodies) }
 }
 
-/** How many pushes one read returns. */
 const PUSHES_PER_READ = 100
 
 async function loadBodies(session: Session, parcelId: number): Promise<readonly KeptBody[]> {

@@ -22,7 +22,7 @@ export async function viewParcel(
 export interface Known {
   readonly parcelId: number
   readonly trackingIds: readonly string[]
-  /** False: no poll was ever answered, so there are no carrier's answers to load. */
+  /** False: the carrier never answered a poll, so there are no answers to load. */
   readonly wasPolled: boolean
 }
 

@@ -138,7 +138,6 @@ export function saveIdentifier(session: Session, identifier: IdentifierState): v
   session.enqueueWrite(upsertIdentifier, identifierRow(identifier))
 }
 
-/** An identifier as it is stored. */
 export function identifierRow({ value, parcelId, isTrackingId }: IdentifierState) {
   return { value, parcelId, isTrackingId: isTrackingId ? 1 : 0 }
 }

@@ -65,7 +65,7 @@ const deleteOfParcels = statement<{ ids: readonly number[] }>()((db, p, { oneOf 
   db.deleteFrom('sighting').where('parcel_id', 'in', oneOf(p.ids)),
 )
 
-/** Loads a parcel's sightings: those of one second (counted from the epoch), or all of them. */
+/** Loads a parcel's sightings: all of them, or only the ones of one second (counted from the epoch). */
 export async function loadSightings(
   session: Session,
   contents: Contents,
@@ -133,7 +133,6 @@ export function saveSighting(session: Session, parcelId: number, contentId: numb
   session.enqueueWrite(upsert, sightingRow(parcelId, contentId, kept))
 }
 
-/** A sighting as it is stored. */
 export function sightingRow<ContentId extends number | null>(parcelId: number, contentId: ContentId, kept: KeptSighting) {
   return {
     parcel_id: parcelId,

@@ -137,7 +137,7 @@ interface Row {
   readonly short_body: Uint8Array | null
 }
 
-/** Rows that were found, newest first, and the lowest id that was looked at; 0: there are no more. */
+/** The rows found, newest first, and the lowest id that was scanned; 0: there are no more rows. */
 interface Found {
   readonly rows: readonly Row[]
   readonly downTo: number

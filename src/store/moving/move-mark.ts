@@ -17,7 +17,6 @@ export interface MoveMark {
   readonly replicaId: number
 }
 
-/** One side of a move. */
 export type MoveSide = Omit<MoveMark, 'state'>
 
 /** The name of the table with the mark, which exists only while a move needs it. */
@@ -26,7 +25,6 @@ export const MARK_TABLE = 'moving'
 /** The columns of the mark, for a statement. */
 export const MARK_COLUMNS = 'state, move_id, peer, address, at_ms, replica_id'
 
-/** A row of the table. */
 export interface MarkRow {
   readonly state: MoveMark['state']
   readonly move_id: string
@@ -51,22 +49,22 @@ export function refuseMoved(mark: MoveMark | null, name: string): void {
   if (mark.state === 'receiving')
     throw new Error(
       `store: ${name} holds a part of ${mark.peer}, from a move that has not ended. Nothing was changed. ` +
-        `Start the relay with the store it came from and move it again, or name another place.`,
+        `Start the relay with the store it came from and move it again, or name another store.`,
     )
   throw new Error(
     `store: ${name} was moved to ${mark.peer} at ${new Date(mark.atMs).toISOString()} and is out of use. Nothing was changed. ` +
-      'Name the new place in `store`. To go back to this one, without anything that came since: parcel-relay move-store --undo.',
+      'Name the new store in `store`. To go back to this one, without anything that came since: parcel-relay move-store --undo.',
   )
 }
 
 /** Throws, because until its switch a new store belongs to one move. */
 export function refuseShared(name: string, cause?: unknown): never {
-  throw new Error(`store: another move has begun to fill ${name}. Name another place, or wait for it.`, { cause })
+  throw new Error(`store: another move has begun to fill ${name}. Name another store, or wait for that move.`, { cause })
 }
 
 /** Throws, because a move may not write to a store that has rows. */
 export function refuseTaken(name: string, table: string): never {
   throw new Error(
-    `store: ${name} is not empty (it has rows in ${table}), and a move overwrites nothing. Nothing was changed. Name another.`,
+    `store: ${name} is not empty (it has rows in ${table}), and a move overwrites nothing. Nothing was changed. Name another store.`,
   )
 }

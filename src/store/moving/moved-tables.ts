@@ -40,7 +40,7 @@ export type ColumnKind = 'number' | 'text' | 'bytes'
 export interface MovedTable extends CopiedTable {
   /** The columns; the ones of the primary key come first. */
   readonly columns: readonly { readonly name: string; readonly kind: ColumnKind }[]
-  /** Its unique key besides the primary one, by the position of its columns; null: it has none. */
+  /** A second unique key, by the positions of its columns; null: the primary key is the only one. */
   readonly unique: { readonly columns: readonly number[]; readonly whenNull: number | null } | null
 }
 
@@ -241,7 +241,6 @@ const MOVED: { readonly [Name in MovedName]: MovedTable } = {
   quarantine_count: moved('quarantine_count', { id: 'number' }, { at_ms: 'number', reason: 'text', count: 'number' }),
 }
 
-/** Every table that a move copies. */
 export const MOVED_TABLES: readonly MovedTable[] = Object.values(MOVED)
 
 /** The maximum up to which a table's changes are counted. A move needs no more, and there may be millions. */
@@ -259,7 +258,6 @@ export function columnsOf(table: MovedTable, prefix = ''): string {
   return table.columns.map(({ name }) => `${prefix}${name}`).join(', ')
 }
 
-/** The columns of the primary key. */
 export function keyOf({ columns, keyLength }: MovedTable): MovedTable['columns'] {
   return columns.slice(0, keyLength)
 }

@@ -91,7 +91,8 @@ function unlessMoved(opened: Opened, isLive: () => boolean): Opened {
   const watch: WatchedOptions['watch'] = {
     async run(work) {
       const mark = isLive() ? null : await run(() => markIn(pool))
-      if (mark?.state === 'moved') throw new StorageFailure(`the store was moved to ${mark.peer}, and this relay has not followed yet`)
+      if (mark?.state === 'moved')
+        throw new StorageFailure(`the store was moved to ${mark.peer}, and this relay does not use the new one yet`)
       return await run(work)
     },
   }

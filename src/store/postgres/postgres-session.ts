@@ -38,7 +38,7 @@ export function createSession(runner: Runner, { named }: SessionOptions): Postgr
     const query = compile(statement)
     const values = bind(query, params)
     const sent = runner.query(named ? { name: query.name, text: query.text, values } : { text: query.text, values })
-    // The first failure is the cause: it makes every later statement of the transaction fail.
+    // Keep the first failure, because all later statements of the transaction fail as a consequence.
     sent.catch((error: unknown) => {
       failure ??= { error }
     })

@@ -47,7 +47,7 @@ interface Kept {
   readonly numbers: InboxNumbers
   /** Read at one version of the endpoints; a batch fails as a conflict if that version has changed. */
   subscribers: Subscribers | null
-  /** Statuses that are stored. */
+  /** Statuses that need not be written again. */
   readonly statuses: Set<string>
   readonly fronts: DueFronts
 }

@@ -75,7 +75,6 @@ export function refuseDamage(path: string): void {
   if (head.toString('latin1') !== MAGIC) throw new Error(explain(path, 'SQLITE_NOTADB'))
 }
 
-/** Creates the marker file beside the database. */
 export function leaveMarker(path: string): void {
   if (existsSync(markerOf(path))) return
   const file = openSync(markerOf(path), 'w', FILE_MODE)

@@ -1,7 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import type { LatestEntry, ParcelState } from '../../domain/history/parcel-state.ts'
 
-/** An LRU cache of parcel states. */
 export interface ParcelMemory {
   get(parcelId: number): ParcelState | null
   set(state: ParcelState): void

@@ -15,9 +15,7 @@ import { loadNeeds } from './load-needs.ts'
 
 /** Values cached between transactions; null: not read yet, or possibly stale. */
 interface Memory {
-  /** The last assigned sequence. */
   sequence: number | null
-  /** The highest inbox id. */
   inboxId: number | null
   /** Cached because every new entry needs them. */
   endpoints: readonly EndpointState[] | null

@@ -14,7 +14,7 @@ export async function alone<R extends QueryResultRow>(pool: Pool, statement: str
   return rows
 }
 
-/** Writes a number into a statement. */
+/** The text of an integer, for a statement that cannot have parameters. */
 export function whole(number: number): string {
   if (!Number.isSafeInteger(number)) throw new RangeError('not a whole number')
   return String(number)

@@ -30,8 +30,8 @@ export interface Proof {
 export async function proveHeld(session: Session, { replicaId, role, lostCommits, timeline }: Proof): Promise<void> {
   const hasLost = lostCommits.asking(replicaId)
   const [found] = await (role === 'any' ? session.all(proveAlive, { id: replicaId }) : session.all(proveRole, { id: replicaId, role }))
-  if (found === undefined) throw new StorageFailure('this replica was declared dead, and others do what it did')
-  if (await hasLost(found, timeline)) throw new StorageFailure('the server has lost commits: what this replica holds may be of others')
+  if (found === undefined) throw new StorageFailure('this replica was declared dead, and others have its roles')
+  if (await hasLost(found, timeline)) throw new StorageFailure('the server has lost commits: other replicas may have the roles of this one')
 }
 
 /** Reads a list of names that a replica's row stores as JSON. */

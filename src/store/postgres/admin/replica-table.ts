@@ -59,7 +59,7 @@ interface ReplicaRow {
   readonly name: string
   readonly version: string
   readonly fingerprint: string
-  /** JSON: a list of names. */
+  /** A list of names as JSON. */
   readonly keys: string
   readonly started_at_ms: number
   readonly seen_at_ms: number

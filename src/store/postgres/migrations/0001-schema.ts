@@ -190,7 +190,6 @@ create table flight (
 create index flight_by_time on flight (until_ms);
 `
 
-/** Everything that the first release has. */
 export const schema: Migration = {
   async up(db: Kysely<unknown>): Promise<void> {
     for (const part of [HISTORY, DELIVERY, OPERATIONS, REPLICAS]) await sql.raw(part.replaceAll('TEXT', 'text collate "C"')).execute(db)

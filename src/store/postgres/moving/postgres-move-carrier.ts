@@ -56,6 +56,6 @@ export async function writeSharedCarrier({ query }: MoveClient, memory: CarrierM
 }
 
 function readMarkOf(text: string | null): NonNullable<CarrierMemory['refusal']>['mark'] {
-  // Only the shared token writes it.
+  // Trusted, because only the shared token writes it.
   return text === null ? null : (JSON.parse(text) as { readonly salt: string; readonly digest: string })
 }

@@ -5,7 +5,6 @@ import { movingFailure, openingFailure } from '../postgres-failure.ts'
 import { nameDatabase } from '../postgres-pool.ts'
 import { type ServerWatch, watchServer } from '../server-watch.ts'
 
-/** One connection for a move. */
 export interface MoveClient {
   query<Row extends QueryResultRow>(text: string, values?: readonly SqlValue[]): Promise<QueryResult<Row>>
   /**
@@ -69,7 +68,6 @@ export async function openMoveClient(address: string, watch?: ServerWatch): Prom
   }
 }
 
-/** Runs work on its own connection. */
 export async function withMoveClient<T>(address: string, work: (client: MoveClient) => Promise<T>, watch?: ServerWatch): Promise<T> {
   const client = await openMoveClient(address, watch)
   try {

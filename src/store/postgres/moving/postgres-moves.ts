@@ -8,7 +8,6 @@ import { countReplicas, readMark } from './postgres-move-mark.ts'
 import { openPostgresMoveSource } from './postgres-move-source.ts'
 import { openPostgresMoveTarget } from './postgres-move-target.ts'
 
-/** Moves from and to databases. */
 export const postgresMoves = {
   nameOf: nameDatabase,
   openSource: openPostgresMoveSource,

@@ -7,7 +7,6 @@ import type { MoveClient } from './postgres-move-client.ts'
 
 const ARRAYS = { number: 'bigint[]', text: 'text[]', bytes: 'bytea[]' } as const
 
-/** Reads rows as a move sees them. */
 export function createStoredTables({ query, transaction }: MoveClient): StoredTables {
   const read = async (table: MovedTable, text: string, values: readonly SqlValue[]) => {
     const { rows } = await transaction({}, () => query<Readonly<Record<string, Cell>>>(text, values))

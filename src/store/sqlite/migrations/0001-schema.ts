@@ -126,7 +126,6 @@ create table tally (
   constraint tally_key primary key (span, kind, from_ms)) without rowid;
 create index tally_by_time on tally (span, from_ms)`
 
-/** Everything that the first release has. */
 export const schema: Migration = {
   async up(db: Kysely<unknown>): Promise<void> {
     // The driver takes one statement at a time.

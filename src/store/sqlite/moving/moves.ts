@@ -10,7 +10,6 @@ import { openSqliteMoveTarget } from './move-target.ts'
 
 const LOCK_TIMEOUT_MS = 5000
 
-/** Moves from and to database files. */
 export const sqliteMoves: StoreMoves = {
   nameOf: (address) => address,
   openSource: async (address, side) => openSqliteMoveSource(followLinks(address), side),

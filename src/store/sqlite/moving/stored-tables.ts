@@ -3,7 +3,6 @@ import type { Cell, StoredRow } from '../../../domain/admin/store-move.ts'
 import type { StoredTables } from '../../../flow/admin/moving/move-ports.ts'
 import { columnsOf, keyOf, type MovedTable, movedTable, SETTING_OF_SEQUENCE } from '../../moving/moved-tables.ts'
 
-/** Reads rows as a move sees them. */
 export function createStoredTables(db: Database.Database): StoredTables {
   const prepare = createPreparer(db)
   return {
