@@ -12,6 +12,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   inbox: async () => (await import('./inbox.ts')).inboxCommand(),
   history: async () => (await import('./history.ts')).historyCommand(),
   'move-store': async () => (await import('./move-store.ts')).moveStoreCommand(),
+  verify: async () => (await import('./verify.ts')).verifyCommand(),
   config: async () => (await import('./config-print.ts')).configCommand(),
   'hash-password': async () => (await import('./hash-password.ts')).hashPasswordCommand(),
   secrets: async () => (await import('./secrets.ts')).secretsCommand(),

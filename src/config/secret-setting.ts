@@ -94,7 +94,7 @@ export function looksWeak(key: string): string | null {
 }
 
 /** Reads a secret. An empty or blank one is refused like a missing one, because anyone could sign with it. */
-function readSecret(written: SecretReference, env: NodeJS.ProcessEnv): SecretReading {
+export function readSecret(written: SecretReference, env: NodeJS.ProcessEnv): SecretReading {
   if (typeof written === 'string') return accept(written, 'the text', [])
   if ('env' in written) {
     const value = env[written.env]

@@ -1,0 +1,37 @@
+import type { NamedKey } from '../domain/ingest/mismatch/key-variants.ts'
+import type { Config } from './config.ts'
+import { readSecret } from './secret-setting.ts'
+
+/** The keys of a config by the names of their settings, revealed: to find out with which one a push was signed. */
+export interface SigningKeys {
+  /** The ones that pushes are verified with. */
+  readonly push: readonly NamedKey[]
+  /** Secrets that a sender may have taken for one of those. */
+  readonly others: readonly NamedKey[]
+}
+
+export function signingKeysOf({ webhook, endpoints, operator, upstream }: Config): SigningKeys {
+  return {
+    push: webhook.sharedKeys.map((key, at) => ({ name: `webhook.sharedKeys[${at}]`, key: key.reveal() })),
+    others: [
+      ...endpoints.slice(0, ENDPOINTS_MAX).map(({ sharedKey }, at) => ({ name: `endpoints[${at}].sharedKey`, key: sharedKey.reveal() })),
+      ...(operator === null ? [] : [{ name: 'operator.sharedKey', key: operator.sharedKey.reveal() }]),
+      { name: 'upstream.password', key: upstream.password.reveal() },
+    ],
+  }
+}
+
+/** Each key is tried, so a config with very many endpoints would make each explanation dear. */
+const ENDPOINTS_MAX = 20
+
+/** Keys given by files and environment variables instead of a config. Throws an error that names the one that cannot be read. */
+export function signingKeysIn(files: readonly string[], variables: readonly string[], env: NodeJS.ProcessEnv = process.env): SigningKeys {
+  const given = [...files.map((file) => ({ file })), ...variables.map((name) => ({ env: name }))]
+  const push = given.map((reference) => {
+    const name = `the key in ${'file' in reference ? reference.file : reference.env}`
+    const reading = readSecret(reference, env)
+    if (reading.kind === 'unreadable') throw new Error(`${name} ${reading.problem}`)
+    return { name, key: reading.secret.reveal() }
+  })
+  return { push, others: [] }
+}

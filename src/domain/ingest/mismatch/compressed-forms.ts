@@ -1,0 +1,72 @@
+import {
+  brotliCompressSync,
+  brotliDecompressSync,
+  constants,
+  deflateRawSync,
+  deflateSync,
+  gunzipSync,
+  gzipSync,
+  inflateRawSync,
+  inflateSync,
+  zstdDecompressSync,
+} from 'node:zlib'
+
+/** Compressed or decompressed bytes, and by which format. */
+export interface CompressedForm {
+  readonly bytes: Uint8Array
+  readonly how: string
+}
+
+/** Guards against a small body that decompresses into gigabytes. */
+const DECOMPRESSED_BYTES_MAX = 1024 * 1024
+/** Compressing more would take longer than it is worth. */
+const COMPRESSED_BYTES_MAX = 32 * 1024
+/** Brotli's best quality is slow, so it is tried on small bodies only. */
+const BEST_BROTLI_BYTES_MAX = 4 * 1024
+
+/** What a body decompresses to, if it is compressed. */
+export function* decompressions(body: Uint8Array): Generator<CompressedForm, undefined> {
+  const bounds = { maxOutputLength: DECOMPRESSED_BYTES_MAX }
+  const formats = [
+    ['gzip', gunzipSync],
+    ['deflate', inflateSync],
+    ['deflate without a header', inflateRawSync],
+    ['brotli', brotliDecompressSync],
+    ['zstd', zstdDecompressSync],
+  ] as const
+  // JSON text is none of them, and trying costs more than this look at its first byte.
+  if (body[0] === 0x7b || body[0] === 0x5b) return
+  for (const [how, decompress] of formats) {
+    const bytes = orNull(() => decompress(body, bounds))
+    if (bytes !== null && bytes.length > 0) yield { bytes, how }
+  }
+}
+
+function orNull(decompress: () => Uint8Array): Uint8Array | null {
+  try {
+    return decompress()
+  } catch {
+    return null
+  }
+}
+
+/** The operating systems that compressors name in the header of gzip: Unix, unknown, FAT, NTFS. */
+const GZIP_SYSTEMS = [3, 255, 0, 10]
+const SYSTEM_AT = 9
+
+/** A body in the forms in which the usual compressors write it. Another program may write another form, so this finds some cases and not all. */
+export function* compressions(body: Uint8Array): Generator<CompressedForm, undefined> {
+  if (body.length > COMPRESSED_BYTES_MAX) return
+  for (const level of [6, 9, 1]) {
+    const packed = gzipSync(body, { level })
+    for (const system of GZIP_SYSTEMS) {
+      const bytes = Buffer.from(packed)
+      bytes[SYSTEM_AT] = system
+      yield { bytes, how: 'gzip' }
+    }
+    yield { bytes: deflateSync(body, { level }), how: 'deflate' }
+    yield { bytes: deflateRawSync(body, { level }), how: 'deflate without a header' }
+  }
+  for (const quality of body.length > BEST_BROTLI_BYTES_MAX ? [4, 5, 6] : [4, 5, 6, 11])
+    yield { bytes: brotliCompressSync(body, { params: { [constants.BROTLI_PARAM_QUALITY]: quality } }), how: 'brotli' }
+}

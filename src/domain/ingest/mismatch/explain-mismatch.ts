@@ -1,0 +1,213 @@
+import { createHash, createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto'
+import { readJson } from '../../json-body.ts'
+import { isSignature } from '../signature.ts'
+import { type BodyVariant, bodyVariants } from './body-variants.ts'
+import { EMPTY_KEY, type KeyVariant, keyVariants, type NamedKey, plainKey } from './key-variants.ts'
+import { causeOf, type MismatchCause } from './mismatch-causes.ts'
+import { readSignature, type SignatureReading } from './signature-readings.ts'
+
+/** A push whose signature may not match, and the keys to try. */
+export interface SuspectPush {
+  /** The exact bytes; null: they were not read, so only the header is judged. */
+  readonly body: Uint8Array | null
+  /** All values of the signature header. */
+  readonly signatures: readonly string[]
+  /** `webhook-id` and `webhook-timestamp`, if the request has them. */
+  readonly webhookId: string | null
+  readonly webhookTimestamp: string | null
+  /** The keys that pushes are verified with. */
+  readonly keys: readonly NamedKey[]
+  /** Keys for other purposes, which a sender may have taken by mistake. */
+  readonly otherKeys: readonly NamedKey[]
+}
+
+/** How much may be tried. */
+export interface SearchBounds {
+  readonly triesMax: number
+  readonly hashedBytesMax: number
+}
+
+/** Why a signature does not match, or that it does. */
+export interface Explanation {
+  /** `valid`: it matches. `explained`: the causes together make it match. `unexplained`: they are all that is known. */
+  readonly verdict: 'valid' | 'explained' | 'unexplained'
+  /** The name of the key that was used; null: it is not known, or there was none. */
+  readonly key: string | null
+  readonly causes: readonly MismatchCause[]
+  /** Whether the bounds ended the search before everything was tried. */
+  readonly isCutShort: boolean
+}
+
+/** Runs a search to its end. */
+export function explainMismatch(push: SuspectPush, bounds: SearchBounds): Explanation {
+  const search = searchMismatch(push, bounds)
+  for (;;) {
+    const step = search.next()
+    if (step.done === true) return step.value
+  }
+}
+
+/**
+ * Searches for the way in which a push was signed: every usual mistake in the signature, the key and the body, first each by itself and then one of the key
+ * together with one of the body. It pauses after each try, so that whoever runs it can let others work. It tells no key, and no part of the body.
+ */
+export function* searchMismatch(push: SuspectPush, bounds: SearchBounds): Generator<undefined, Explanation> {
+  const header = judgeHeader(push)
+  if (header.readings.length === 0) return explainedBy(header.causes)
+  if (push.body === null) return header.causes.length === 0 ? unexplained([causeOf('body_unread')]) : explainedBy(header.causes)
+  const spent: Spent = { tries: 0, hashedBytes: 0, bounds }
+  for (const attempt of attempts(push, push.body)) {
+    if (isOver(spent)) return { ...unexplained([...header.causes, ...damageOf(push.body)]), isCutShort: true }
+    const reading = header.readings.find((one) => fits(attempt, one, spent))
+    if (reading !== undefined) return explained(header, attempt, reading)
+    yield
+  }
+  return unexplained([...header.causes, ...damageOf(push.body)])
+}
+
+interface Spent {
+  tries: number
+  hashedBytes: number
+  readonly bounds: SearchBounds
+}
+
+function isOver({ tries, hashedBytes, bounds }: Spent): boolean {
+  return tries >= bounds.triesMax || hashedBytes >= bounds.hashedBytesMax
+}
+
+interface Header {
+  readonly readings: readonly SignatureReading[]
+  /** What is wrong with it, whatever was signed. */
+  readonly causes: readonly MismatchCause[]
+}
+
+function judgeHeader({ signatures, keys, otherKeys }: SuspectPush): Header {
+  const [first] = signatures
+  if (first === undefined) return { readings: [], causes: [causeOf('signature_missing')] }
+  const sent = [...keys, ...otherKeys].find(
+    ({ key }) => key.length >= KEY_CHARS_MIN && signatures.some((value) => value.includes(key.trim())),
+  )
+  if (sent !== undefined) return { readings: [], causes: [causeOf('key_sent', sent.name)] }
+  const repeated = signatures.length > 1 ? [causeOf('signature_repeated')] : []
+  const readings = signatures.slice(0, VALUES_MAX).flatMap(readSignature)
+  if (readings.length === 0) return { readings, causes: [...repeated, causeOf('signature_malformed')] }
+  return { readings, causes: [...repeated, ...(signatures.some(isSignature) ? [] : (readings[0]?.causes ?? []))] }
+}
+
+const VALUES_MAX = 4
+/** A shorter key may stand in a header by chance. */
+const KEY_CHARS_MIN = 8
+
+/** How a message may have been made into a digest. */
+interface Attempt {
+  readonly parts: readonly Uint8Array[]
+  /** Null: a digest without a key. */
+  readonly key: PreparedKey | null
+  readonly causes: readonly MismatchCause[]
+}
+
+interface PreparedKey extends KeyVariant {
+  readonly secret: KeyObject
+}
+
+function* attempts(push: SuspectPush, body: Uint8Array): Generator<Attempt, undefined> {
+  const keys = push.keys.map(plainKey).map(prepared)
+  const others = push.otherKeys.map(plainKey).map(asOther).map(prepared)
+  const mistaken = [...push.keys.flatMap(keyVariants), EMPTY_KEY, ...push.otherKeys.flatMap(keyVariants).map(asOther)].map(prepared)
+  const asSent: BodyVariant = { bytes: body, causes: [] }
+  for (const key of [...keys, ...others, ...mistaken]) yield signed(asSent, key)
+  yield* withTime(push, body, [...keys, ...mistaken])
+  yield* withoutHmac(body, keys)
+  for (const variant of bodyVariants(body)) for (const key of [...keys, ...others]) yield signed(variant, key)
+  for (const variant of bodyVariants(body)) for (const key of mistaken) yield signed(variant, key)
+}
+
+function signed({ bytes, causes }: BodyVariant, key: PreparedKey): Attempt {
+  return { parts: [bytes], key, causes: [...key.causes, ...causes] }
+}
+
+function prepared(key: KeyVariant): PreparedKey {
+  return { ...key, secret: createSecretKey(key.bytes) }
+}
+
+function asOther(key: KeyVariant): KeyVariant {
+  return { ...key, causes: [causeOf('other_key', key.name), ...key.causes] }
+}
+
+/** Schemes that sign a time or an id with the body: Standard Webhooks, and the ones with `t=` in the header. */
+function* withTime(
+  { webhookId, webhookTimestamp, signatures }: SuspectPush,
+  body: Uint8Array,
+  keys: readonly PreparedKey[],
+): Generator<Attempt, undefined> {
+  const times = signatures.flatMap(readSignature).flatMap(({ time }) => (time === null ? [] : [time]))
+  const standard = webhookId === null || webhookTimestamp === null ? [] : [`${webhookId}.${webhookTimestamp}`]
+  const stamped = webhookTimestamp === null ? [] : [webhookTimestamp]
+  for (const prefix of [...standard, ...times, ...stamped].slice(0, PREFIXES_MAX))
+    for (const key of keys) yield { parts: [Buffer.from(`${prefix}.`), body], key, causes: [...key.causes, causeOf('signed_with_time')] }
+}
+
+const PREFIXES_MAX = 4
+
+function* withoutHmac(body: Uint8Array, keys: readonly PreparedKey[]): Generator<Attempt, undefined> {
+  yield { parts: [body], key: null, causes: [causeOf('digest_without_key')] }
+  for (const { bytes, name } of keys) {
+    yield { parts: [bytes, body], key: null, causes: [causeOf('digest_with_key', name)] }
+    yield { parts: [body, bytes], key: null, causes: [causeOf('digest_with_key', name)] }
+  }
+}
+
+/** The usual algorithms by the length of their digest. */
+const ALGORITHMS = [
+  { name: 'sha256', shown: 'HMAC-SHA256', bytes: 32 },
+  { name: 'sha1', shown: 'HMAC-SHA1', bytes: 20 },
+  { name: 'sha512', shown: 'HMAC-SHA512', bytes: 64 },
+  { name: 'sha384', shown: 'HMAC-SHA384', bytes: 48 },
+  { name: 'sha224', shown: 'HMAC-SHA224', bytes: 28 },
+  { name: 'md5', shown: 'HMAC-MD5', bytes: 16 },
+] as const
+
+/** A digest of another length is the beginning of one by the algorithm that is asked for. */
+function algorithmOf({ digest }: SignatureReading) {
+  return ALGORITHMS.find(({ bytes }) => bytes === digest.length) ?? ALGORITHMS[0]
+}
+
+function fits({ parts, key }: Attempt, reading: SignatureReading, spent: Spent): boolean {
+  const { name } = algorithmOf(reading)
+  const hash = key === null ? createHash(name) : createHmac(name, key.secret)
+  spent.tries += 1
+  for (const part of parts) {
+    hash.update(part)
+    spent.hashedBytes += part.length
+  }
+  const digest = hash.digest()
+  const { length } = reading.digest
+  return length <= digest.length && timingSafeEqual(digest.subarray(0, length), reading.digest)
+}
+
+function explained(header: Header, { key, causes }: Attempt, reading: SignatureReading): Explanation {
+  const algorithm = algorithmOf(reading)
+  const form = [
+    ...reading.causes,
+    ...(reading.digest.length < algorithm.bytes ? [causeOf('signature_truncated')] : []),
+    ...(algorithm.name === 'sha256' || key === null ? [] : [causeOf('algorithm', algorithm.shown)]),
+  ]
+  const repeated = header.causes.filter(({ code }) => code === 'signature_repeated')
+  const all = [...repeated, ...form, ...causes]
+  const name = key === null || key.bytes.length === 0 ? null : key.name
+  return { verdict: all.length === 0 ? 'valid' : 'explained', key: name, causes: all, isCutShort: false }
+}
+
+/** The header alone shows why. */
+function explainedBy(causes: readonly MismatchCause[]): Explanation {
+  return { verdict: 'explained', key: null, causes, isCutShort: false }
+}
+
+function unexplained(causes: readonly MismatchCause[]): Explanation {
+  return { verdict: 'unexplained', key: null, causes: [...causes, causeOf('unknown')], isCutShort: false }
+}
+
+/** A body that begins as JSON and is none is not what anybody signed. */
+function damageOf(body: Uint8Array): readonly MismatchCause[] {
+  return body[0] === 0x7b && !readJson(body).ok ? [causeOf('body_incomplete')] : []
+}

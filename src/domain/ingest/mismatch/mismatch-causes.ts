@@ -1,0 +1,83 @@
+/** Every cause of a signature that does not match, each with what it means and what mends it. A cause may add a detail, such as which key. */
+export const MISMATCH_CAUSES = {
+  signature_missing: 'The request has no x-service-hmac-sha256 header.',
+  signature_repeated:
+    'The x-service-hmac-sha256 header occurs more than once. The sender, or a proxy that adds headers, must send it once.',
+  signature_hex: 'The signature is written in hexadecimal. The sender must write the 32 bytes of the HMAC in Base64.',
+  signature_url_safe: 'The signature is url-safe Base64, with - and _. The sender must use standard Base64, with + and /.',
+  signature_unpadded: 'The signature lacks the = at the end of its Base64. The sender must keep the padding.',
+  signature_double:
+    'The signature is the Base64 of hexadecimal text. The sender must encode the 32 bytes of the HMAC, not their hexadecimal form.',
+  signature_prefix: 'Something stands before the signature, such as sha256=. The sender must send the Base64 alone.',
+  signature_percent: 'The signature is percent-encoded, as in an address. The sender must send the Base64 as it is.',
+  signature_quoted: 'The signature is in quotes. The sender must leave them out.',
+  signature_white_space: 'White space stands in or around the signature. The sender must send the Base64 alone, on one line.',
+  signature_truncated: 'The signature is cut: only its beginning was sent. The sender must send all 32 bytes of the HMAC in Base64.',
+  signature_bits: 'The last character of the signature has bits that stand for nothing. The sender must use a standard Base64 encoder.',
+  signature_malformed: 'The header holds no digest in Base64 or hexadecimal.',
+  key_sent: 'The header holds the key itself. Replace this key now, and have the sender send the HMAC instead.',
+  algorithm: 'The sender signs with another algorithm. It must use HMAC-SHA256.',
+  digest_without_key:
+    'The sender hashes the body without a key, so anybody could make the same digest. It must use HMAC-SHA256 with the shared key.',
+  digest_with_key: 'The sender hashes the key and the body one after the other. It must use HMAC-SHA256.',
+  signed_with_time: 'The sender signs a time or an id together with the body. It must sign the exact body alone.',
+  other_key: 'The sender signs with a key that the relay knows but does not accept for pushes.',
+  key_newline: 'The sender counts a newline at the end as part of the key. Remove it from the file or variable the sender reads.',
+  key_white_space: 'The sender drops white space that is part of the key here. Remove it here, or use a key without any.',
+  key_extra_space: 'The sender counts a space at the end as part of the key. Remove it at the sender.',
+  key_quoted: 'The sender counts quotes as part of the key. Remove them at the sender.',
+  key_unquoted: 'The key here is in quotes, which count as part of it; the sender signs without them. Remove them here.',
+  key_base64_decoded: 'The sender decodes the key from Base64. It must use the text of the key, as its UTF-8 bytes.',
+  key_hex_decoded: 'The sender decodes the key from hexadecimal. It must use the text of the key, as its UTF-8 bytes.',
+  key_base64_encoded: 'The sender encodes the key in Base64 first. It must use the text of the key, as its UTF-8 bytes.',
+  key_hex_encoded: 'The sender writes the key in hexadecimal first. It must use the text of the key, as its UTF-8 bytes.',
+  key_prefix:
+    'The key has the prefix whsec_, which the sender takes off before it decodes the rest. It must use the whole text of the key.',
+  key_case: 'The sender writes the letters of the key in the other case.',
+  key_percent: 'The sender decodes + or % in the key, as in an address. It must use the key as it is written.',
+  key_bom: 'The sender counts a byte order mark as part of the key. Save its file without one.',
+  key_utf16: 'The sender takes the key as UTF-16. It must use its UTF-8 bytes.',
+  key_latin1: 'The sender takes the key as Latin-1. It must use its UTF-8 bytes.',
+  key_empty: 'The sender signs with an empty key. It has not been given the key.',
+  body_empty: 'The signature is that of an empty body. The sender signs before the body is there, or a proxy puts a body in.',
+  body_trailing_newline: 'The body has lost or gained a newline at its end after it was signed.',
+  body_white_space: 'White space around the body was added or dropped after it was signed.',
+  body_crlf: 'The newlines of the body were changed between LF and CRLF after it was signed.',
+  body_bom: 'A byte order mark at the start of the body was added or dropped after it was signed.',
+  body_nul: 'A NUL byte at the end of the body was added or dropped after it was signed.',
+  body_reserialised: 'The body was parsed and written again after it was signed: the JSON is the same, its bytes are not.',
+  body_utf16: 'The sender signs the body as UTF-16 and sends it as UTF-8. It must sign the bytes that it sends.',
+  body_latin1: 'The sender signs the body as Latin-1 and sends it as UTF-8. It must sign the bytes that it sends.',
+  body_recoded: 'The body was encoded twice: its UTF-8 bytes were taken for Latin-1 and encoded again after it was signed.',
+  body_normalised: 'The letters with accents in the body were composed or decomposed (Unicode normalisation) after it was signed.',
+  body_compressed: 'The body was compressed after it was signed. The sender must send it as it was signed.',
+  body_inflated: 'The body was decompressed after it was signed. No proxy may decompress what it passes on to the webhook.',
+  body_base64: 'The body was encoded in Base64, or decoded from it, after it was signed.',
+  body_json_string: 'The body was put into a JSON string, or taken out of one, after it was signed.',
+  body_form: 'The body was percent-encoded as a form, or decoded from one, after it was signed.',
+  body_wrapped: 'The body was put into an envelope, or taken out of one, after it was signed.',
+  body_unread: 'The relay examined the header alone: the body was not read to its end, or is too large to be examined.',
+  body_incomplete: 'The body is JSON that breaks off or is damaged, so it is not what the sender signed.',
+  unknown:
+    'None of the ways to sign that the relay tried gives this signature: the sender has another key, or the body was changed on its way.',
+} as const
+
+export type MismatchCode = keyof typeof MISMATCH_CAUSES
+
+export interface MismatchCause {
+  readonly code: MismatchCode
+  /** Says which one, such as `SHA-1` or `webhook.sharedKeys[1]`; null: the code says all. Never a key. */
+  readonly detail: string | null
+}
+
+/** The codes of all causes, the unknown one among them. */
+export const MISMATCH_CODES = Object.keys(MISMATCH_CAUSES)
+
+export function causeOf(code: MismatchCode, detail: string | null = null): MismatchCause {
+  return { code, detail }
+}
+
+/** A cause in sentences. */
+export function describeCause({ code, detail }: MismatchCause): string {
+  return detail === null ? MISMATCH_CAUSES[code] : `${MISMATCH_CAUSES[code]} Here: ${detail}.`
+}
