@@ -511,6 +511,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/relay/refusals": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List refused pushes, explained
+         * @description Pushes whose signature did not match, newest first: a sample of at most one a second of each replica, of which the last 300 are kept. Anybody can send such.
+         */
+        get: operations["getRelayRefusals"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/relay/jobs": {
         parameters: {
             query?: never;
@@ -2024,6 +2044,36 @@ export interface components {
             detail: string;
             /** @description The id of this very answer; the log has it too. */
             instance: string;
+        };
+        Refusal: {
+            id: string;
+            /** Format: date-time */
+            at: string;
+            /** @description Who sent it. Behind a proxy only if `listen.public.trustProxy` names it. */
+            address: string;
+            /** @description Whether the causes together make the signature match. If not, they are all that is known. */
+            explained: boolean;
+            causes: {
+                /** @enum {string} */
+                code: "signature_missing" | "signature_repeated" | "signature_hex" | "signature_url_safe" | "signature_unpadded" | "signature_double" | "signature_prefix" | "signature_percent" | "signature_quoted" | "signature_white_space" | "signature_truncated" | "signature_bits" | "signature_malformed" | "key_sent" | "algorithm" | "digest_without_key" | "digest_with_key" | "signed_with_time" | "other_key" | "key_newline" | "key_white_space" | "key_extra_space" | "key_quoted" | "key_unquoted" | "key_base64_decoded" | "key_hex_decoded" | "key_base64_encoded" | "key_hex_encoded" | "key_prefix" | "key_case" | "key_percent" | "key_bom" | "key_utf16" | "key_latin1" | "key_empty" | "body_empty" | "body_trailing_newline" | "body_white_space" | "body_crlf" | "body_bom" | "body_nul" | "body_reserialised" | "body_utf16" | "body_latin1" | "body_recoded" | "body_normalised" | "body_compressed" | "body_inflated" | "body_base64" | "body_json_string" | "body_form" | "body_wrapped" | "body_unread" | "body_incomplete" | "unknown";
+                /** @description Which one, such as `HMAC-SHA1`; null: the code says all. */
+                detail: string | null;
+                /** @description The same in sentences, with what mends it. */
+                explanation: string;
+            }[];
+            /** @description The setting of the key it was signed with; null: not known, or none. Never the key. */
+            key: string | null;
+            /** @description Whether the body is so large that not everything was tried. */
+            cutShort: boolean;
+            /** @description Some of its headers, each cut to 200 characters. Never the signature. */
+            headers: {
+                [key: string]: string;
+            };
+            /** @description Its size and digest. The body itself is not kept. Null: it was not read to its end, or is larger than 256 KB. */
+            body: {
+                bytes: number;
+                sha256: string;
+            } | null;
         };
         /** @description Ignore events that you do not know: later versions add some. */
         ListedOperatorEvent: {
@@ -3958,6 +4008,44 @@ export interface operations {
             503: components["responses"]["storage_unavailable"];
         };
     };
+    getRelayRefusals: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The most to show; 100 if it is left out.
+                 * @example 10
+                 */
+                limit?: number;
+                cursor?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of the list */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        refusals: components["schemas"]["Refusal"][];
+                        /** @description The `cursor` of the next page; null on the last. */
+                        next: string | null;
+                    };
+                };
+            };
+            400: components["responses"]["bad_request"];
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["forbidden"];
+            429: components["responses"]["too_many_requests"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["storage_unavailable"];
+        };
+    };
     getRelayJobs: {
         parameters: {
             query?: {
@@ -4781,4 +4869,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 ea0dec907bf02bac6912d9b97b0e107c0662a6fe65feb7bead77ab9194b34e84
+// Made of docs/openapi.json with the SHA-256 6ff3ac760695ea7fb443cf7ac77dbe40512f3db355fe929fdd7f310df16f8a0b

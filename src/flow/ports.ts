@@ -27,6 +27,8 @@ export interface Memory<Value> {
 export interface Meter {
   /** Counts pushes by outcome. `keyIndex`: the key that signed them; null: none did. */
   pushReceived(outcome: string, keyIndex: number | null, count?: number): void
+  /** Counts an explained refusal under each of its causes. */
+  refusalExplained(causes: readonly string[]): void
   /** Counts a commit of `size` observations. */
   batchCommitted(size: number, durationMs: number): void
   /** Counts a poll by outcome. */

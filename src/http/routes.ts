@@ -6,6 +6,7 @@ import { JOBS_ROUTES, type JobsRoutePorts } from './admin/jobs.routes.ts'
 import { OPERATIONS_ROUTES, type OperationsRoutePorts } from './admin/operations.routes.ts'
 import { PARCEL_LISTS_ROUTES, type ParcelListsRoutePorts } from './admin/parcel-lists.routes.ts'
 import { PARCELS_ROUTES, type ParcelsRoutePorts } from './admin/parcels.routes.ts'
+import { REFUSALS_ROUTES, type RefusalsRoutePorts } from './admin/refusals.routes.ts'
 import { REPLICAS_ROUTES, type ReplicasRoutePorts } from './admin/replicas.routes.ts'
 import { SECRETS_ROUTES, type SecretsRoutePorts } from './admin/secrets.routes.ts'
 import { STORE_ROUTES, type StoreRoutePorts } from './admin/store.routes.ts'
@@ -27,6 +28,7 @@ export type InternalPorts = WithAuthorize &
   OperationsRoutePorts &
   ParcelListsRoutePorts &
   ParcelsRoutePorts &
+  RefusalsRoutePorts &
   ReplicasRoutePorts &
   SecretsRoutePorts &
   StoreRoutePorts &
@@ -43,6 +45,7 @@ const ADMIN = [
   ...PARCEL_LISTS_ROUTES,
   ...PARCELS_ROUTES,
   ...INBOX_ROUTES,
+  ...REFUSALS_ROUTES,
   ...JOBS_ROUTES,
   ...OPERATIONS_ROUTES,
   ...STORE_ROUTES,

@@ -46,7 +46,8 @@ export function createMetrics(version: string, { gauges, endpoints, replicas, ce
   collectDefaultMetrics({ register: registry })
   const registers = [registry]
   new Gauge({ name: 'relay_build_info', help: '1; the version is a label.', labelNames: ['version'], registers }).set({ version }, 1)
-  const { received, batch, commit, polls, missed, missedDelay, attempted, attemptTime, merged, served } = createCounters(registers)
+  const { received, explained, batch, commit, polls, missed, missedDelay, attempted, attemptTime, merged, served } =
+    createCounters(registers)
   // Looking up a label costs as much as an answer from the cache, so each child is looked up once.
   const servedBy = remembered((result) => served.labels(result))
   const nameOf = boundedNames()
@@ -68,6 +69,9 @@ export function createMetrics(version: string, { gauges, endpoints, replicas, ce
     },
     meter: {
       pushReceived: (outcome, keyIndex, count = 1) => receivedBy(outcome, keyIndex === null ? 'none' : String(keyIndex)).inc(count),
+      refusalExplained(causes) {
+        for (const cause of causes) explained.inc({ cause })
+      },
       batchCommitted(size, durationMs) {
         batch.observe(size)
         commit.observe(durationMs / 1000)
@@ -92,6 +96,12 @@ function createCounters(registers: Registry[]) {
     name: 'relay_pushes_received_total',
     help: 'Pushes by outcome and key.',
     labelNames: ['outcome', 'key'],
+    registers,
+  })
+  const explained = new Counter({
+    name: 'relay_refusals_explained_total',
+    help: 'Refused pushes that were examined (at most one a second), by cause; one may have several.',
+    labelNames: ['cause'],
     registers,
   })
   const batch = new Histogram({
@@ -142,7 +152,7 @@ function createCounters(registers: Registry[]) {
     labelNames: ['result'],
     registers,
   })
-  return { received, batch, commit, polls, missed, missedDelay, attempted, attemptTime, merged, served }
+  return { received, explained, batch, commit, polls, missed, missedDelay, attempted, attemptTime, merged, served }
 }
 
 function remembered<T>(make: (label: string, more: string) => T): (label: string, more?: string) => T {

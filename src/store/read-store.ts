@@ -16,6 +16,7 @@ import { listStatuses } from './history/parcel-statuses.ts'
 import { countHeld } from './ingest/held-pushes.ts'
 import { countQuarantined } from './ingest/inbox.ts'
 import { inspectPush, listInbox } from './ingest/inbox-lists.ts'
+import { listRefusals } from './ingest/refusals.ts'
 import type { ReadEngine } from './read-engine.ts'
 import { statement } from './statement.ts'
 
@@ -63,6 +64,7 @@ export function createReadStore(engine: ReadEngine): ReadSide {
     listDeliveries: (query) => engine.snapshot((of) => listDeliveries(of, query)),
     listInbox: (query) => engine.snapshot((of) => listInbox(of, query)),
     inspectPush: (inboxId) => engine.snapshot((of) => inspectPush(of, inboxId)),
+    listRefusals: (query) => listRefusals(session, query),
     countHeld: (state) => engine.snapshot((of) => countHeld(of, state)),
     findDelivery: (id) => engine.snapshot((of) => findDelivery(of, id)),
     countReplayable: ({ selection, limit, untilMs }) => engine.snapshot((of) => countReplayable(of, selection, limit, untilMs)),

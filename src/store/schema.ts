@@ -19,6 +19,7 @@ export interface Tables {
   readonly sighting: SightingTable
   readonly answer: AnswerTable
   readonly inbox: InboxTable
+  readonly refusal: RefusalTable
   readonly feed: FeedTable
   readonly expected_push: ExpectedPushTable
   readonly endpoint: EndpointTable
@@ -142,6 +143,24 @@ interface InboxTable {
   readonly parcel_id: number
   readonly duplicates: Generated<number>
   readonly body: Uint8Array | null
+}
+
+/** Pushes that were refused because their signature did not match, explained: the last few hundred of a sample. */
+interface RefusalTable {
+  readonly id: Generated<number>
+  readonly at_ms: number
+  readonly address: string
+  readonly verdict: string
+  readonly key_name: string | null
+  /** JSON: codes with their details, in order. */
+  readonly causes: string
+  readonly is_cut_short: number
+  /** JSON: some of its headers by name. */
+  readonly headers: string
+  /** Null: the body was not read. */
+  readonly body_bytes: number | null
+  /** In hexadecimal. */
+  readonly body_sha256: string | null
 }
 
 interface FeedTable {

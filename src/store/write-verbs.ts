@@ -28,6 +28,7 @@ import { markRefused, pollableAgainAtMs, pollableIdentifiers, pollableParcels } 
 import { loadSightingsOf } from './history/sightings.ts'
 import { dismissPush, listHeld } from './ingest/held-pushes.ts'
 import { findPush } from './ingest/inbox-lists.ts'
+import { addRefusal } from './ingest/refusals.ts'
 import { findAskable, findDuePolls } from './polling/due-polls.ts'
 import { dropExpectedPushes, duePushes } from './polling/expected-pushes.ts'
 import type { Leases } from './polling/leases.ts'
@@ -187,6 +188,7 @@ function adminVerbs({ session }: WriteParts) {
     findPush: (inboxId) => findPush(session, inboxId),
     listHeld: (request) => listHeld(session, request),
     dismissPush: (inboxId) => dismissPush(session, inboxId),
+    addRefusal: (refusal) => addRefusal(session, refusal),
     insertJob: (task, by, nowMs) => insertJob(session, task, by, nowMs),
     listUnendedJobs: (limit) => listUnendedJobs(session, limit),
     saveJob: (job, nowMs) => saveJob(session, job, nowMs),

@@ -1,6 +1,7 @@
 import type { RemoteCarrier } from '../carrier/call/carrier-client.ts'
 import type { Config } from '../config/config.ts'
 import { needsRestart, reloadedSettings } from '../config/needs-restart.ts'
+import { signingKeysOf } from '../config/signing-keys.ts'
 import type { OperatorAction } from '../domain/admin/operator-action.ts'
 import { sealedTexts } from '../domain/delivery/endpoint-keys.ts'
 import type { Authenticate } from '../flow/admin/authenticate.ts'
@@ -71,7 +72,7 @@ export function createReload(config: Config, ports: ReloadPorts): Pick<RunningRe
       applied(next)
       // In the background: whether the carrier takes it shows in its state.
       if (hasNewPassword) ports.carrier.logIn().catch((err: unknown) => ports.log.debug({ err }, 'the login after a reload failed'))
-      await receiver.replaceKeys(next.webhook.sharedKeys.map((key) => key.reveal()))
+      await receiver.replaceKeys(signingKeysOf(next))
       const problems = [
         ...renewAuthority(next, ports),
         ...(await certificates.renew(next, { public: receiver.renewTls, internal: internalServer.renewTls })),

@@ -45,7 +45,7 @@ export function openReporting({
   digest,
   log,
 }: ReportingPorts) {
-  const { clock, reads, receiver, disk, replicas } = storage
+  const { clock, reads, write, receiver, disk, replicas } = storage
   const { recorder, commitSignal } = recording
   const failures = createFailureLog({ log, clock })
   const counts = createKnownCounts({ reads, clock })
@@ -94,11 +94,15 @@ export function openReporting({
     meter,
     readiness,
     /** Applies a report of the receiver's thread. */
-    received({ pushes: counts, commits: committed }: ReceiverNews): void {
+    received({ pushes: counts, commits: committed, refusals }: ReceiverNews): void {
       for (const { outcome, keyIndex, count } of counts) {
         meter.pushReceived(outcome, keyIndex, count)
         logPushes(outcome, count)
         warnOfExpired(outcome, count)
+      }
+      for (const refusal of refusals) {
+        meter.refusalExplained(refusal.causes.map(({ code }) => code))
+        write.keepRefusal(refusal).catch((err: unknown) => log.debug({ err }, 'why a push was refused cannot be kept'))
       }
       for (const stats of committed) {
         if (stats instanceof Error) commitSignal.failed('pushes', stats)

@@ -12,6 +12,7 @@ import { createDispatchRound, type DispatchRoundOptions } from '../flow/delivery
 import { createReplayFeed } from '../flow/delivery/replay-feed.tx.ts'
 import { createRetryNow } from '../flow/delivery/retry-now.tx.ts'
 import { createRecord } from '../flow/history/record.tx.ts'
+import { createKeepRefusal } from '../flow/ingest/keep-refusal.tx.ts'
 import { createCarrierMemory } from '../flow/polling/carrier-memory.tx.ts'
 import { type CarrierModelKeeper, createCarrierModelKeeper } from '../flow/polling/carrier-model.ts'
 import { createClaimDuePolls, createClaimPoll } from '../flow/polling/claim-polls.tx.ts'
@@ -113,6 +114,7 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
     },
     ...createWatchParcels(polling, recordRules),
     ...createReprocess(ports, recordRules, batches),
+    ...createKeepRefusal(store),
     ...createCarrierMemory(store),
     ...createReplayFeed(store),
     ...createJobs(batches),

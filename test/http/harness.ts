@@ -3,6 +3,7 @@ import { onTestFinished } from 'vitest'
 import type { RecordOutcome } from '../../src/domain/history/recording.ts'
 import type { IncomingPush } from '../../src/domain/ingest/inbox.ts'
 import { createVerifier, signBody } from '../../src/domain/ingest/signature.ts'
+import type { RefusalSamples } from '../../src/flow/ingest/explain-refusals.ts'
 import { createReceive } from '../../src/flow/ingest/receive.ts'
 import type { Clock, Log } from '../../src/flow/ports.ts'
 import { createAddressOf } from '../../src/http/server/client-address.ts'
@@ -40,8 +41,11 @@ export interface PublicWorld {
   readonly trustProxy?: readonly string[]
   readonly timeouts?: Partial<ServerTimeouts>
   /** What recording does; by default it takes everything. */
+  readonly refusals?: Pick<RefusalSamples, 'isDue' | 'take'>
   readonly submit?: (push: IncomingPush) => Promise<RecordOutcome>
 }
+
+const NOT_EXAMINED = { isDue: () => false, take: () => undefined }
 
 /** The public listener on a real port, in front of a recorder that keeps what it is given. */
 export async function startPublic(world: PublicWorld = {}) {
@@ -56,6 +60,7 @@ export async function startPublic(world: PublicWorld = {}) {
     return outcome
   }
   const connectionsMax = world.connectionsMax ?? 4096
+  const refusals = world.refusals ?? NOT_EXAMINED
   const listener = createPublicListener({
     log: book.log,
     path: PATH,
@@ -65,7 +70,10 @@ export async function startPublic(world: PublicWorld = {}) {
       recorder: { submit },
       meter,
       clock: systemClock,
+      refusals,
     }),
+    refusals,
+    addressOf: createAddressOf(world.trustProxy),
     bodies: createRawBodies({
       bodyBytesMax: world.bodyBytesMax ?? 262_144,
       bytesInFlightMax: world.bytesInFlightMax ?? 64_000_000,

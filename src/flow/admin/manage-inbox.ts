@@ -3,6 +3,7 @@ import type { Actor } from '../../domain/admin/operator-action.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { BatchReport, RecordOutcome, Reprocessed } from '../../domain/history/recording.ts'
 import type { HeldGroup, HeldSelection, InboxPush, InboxState, InspectedPush } from '../../domain/ingest/inbox.ts'
+import type { KeptRefusal } from '../../domain/ingest/refusal.ts'
 import type { Clock } from '../ports.ts'
 import { readIdentifier } from '../read-identifier.ts'
 import type { ReadSide } from '../read-side.ts'
@@ -17,7 +18,7 @@ const AT_ONCE_MAX = 100
 
 export interface ManageInboxPorts {
   readonly write: Pick<WriteSide, 'reprocess' | 'reprocessHeld' | 'dismissPush' | 'startJob'>
-  readonly reads: Pick<ReadSide, 'listInbox' | 'inspectPush' | 'countHeld'>
+  readonly reads: Pick<ReadSide, 'listInbox' | 'inspectPush' | 'countHeld' | 'listRefusals'>
   readonly clock: Clock
   /** Called with the report of each commit, as after any other commit. */
   readonly onCommitted: (report: BatchReport) => void
@@ -51,6 +52,11 @@ export interface ManageInbox {
   refusedSenders(): Promise<
     readonly { readonly address: string; readonly count: number; readonly firstAtMs: number; readonly lastAtMs: number }[]
   >
+  /** Lists pushes that were refused and examined, the newest first. */
+  refusals(query: {
+    readonly cursor: number | null
+    readonly limit: number
+  }): Promise<{ readonly refusals: readonly KeptRefusal[]; readonly next: string | null }>
   /** Reprocesses a push that was not recorded. Throws `not_reprocessable`. */
   reprocess(id: string, by: Actor): Promise<RecordOutcome>
   /**
@@ -90,6 +96,11 @@ export function createManageInbox(ports: ManageInboxPorts): ManageInbox {
     find,
     quarantined: () => reads.countHeld('quarantined'),
     refusedSenders: ports.refusedSenders,
+    async refusals({ cursor, limit }) {
+      const refusals = await reads.listRefusals({ before: cursor, limit })
+      const last = refusals.length < limit ? undefined : refusals.at(-1)
+      return { refusals, next: last === undefined ? null : String(last.refusalId) }
+    },
     async reprocess(text, by) {
       const inboxId = readId(text) ?? unknown()
       const nowMs = clock.now()

@@ -10,6 +10,7 @@ import type {
   InboxQuery,
   InspectedPush,
 } from '../../domain/ingest/inbox.ts'
+import type { KeptRefusal, Refusal } from '../../domain/ingest/refusal.ts'
 
 /** The verbs of ingest that write; see `WriteSide`. */
 export interface IngestWrites {
@@ -22,6 +23,8 @@ export interface IngestWrites {
   reprocessHeld(request: ReprocessRequest): Promise<ReprocessedBatch>
   /** Decides that a quarantined push stays unrecorded. `settled`: it is not in quarantine. */
   dismissPush(request: Audited & { readonly inboxId: number }): Promise<'done' | 'settled' | 'unknown'>
+  /** Keeps an explained refusal, and forgets the oldest beyond `REFUSALS_KEPT`. */
+  keepRefusal(refusal: Refusal): Promise<void>
 }
 
 export interface ReprocessRequest extends Audited, HeldRange {
@@ -43,6 +46,8 @@ export interface IngestTx {
   listHeld(request: HeldSelection & HeldRange): Promise<HeldPage>
   /** Dismisses a quarantined push; false: it is not in quarantine. */
   dismissPush(inboxId: number): Promise<boolean>
+  /** Adds a refusal, and removes the oldest beyond `REFUSALS_KEPT`. */
+  addRefusal(refusal: Refusal): void
 }
 
 /** The reads of ingest; see `ReadSide`. */
@@ -53,4 +58,6 @@ export interface IngestReads {
   inspectPush(inboxId: number): Promise<InspectedPush | null>
   /** Counts the pushes that were not recorded, by reason; the reason with the newest push comes first. */
   countHeld(state: HeldSelection['state']): Promise<readonly HeldGroup[]>
+  /** Explained refusals with ids below `before`, or from the newest; the newest first. */
+  listRefusals(query: { readonly before: number | null; readonly limit: number }): Promise<readonly KeptRefusal[]>
 }

@@ -2,8 +2,10 @@ import { AppError } from '../../domain/errors.ts'
 import type { RecordOutcome } from '../../domain/history/recording.ts'
 import type { IncomingPush } from '../../domain/ingest/inbox.ts'
 import { parsePush } from '../../domain/ingest/parse-push.ts'
+import type { RefusedPush } from '../../domain/ingest/refusal.ts'
 import { isSignature, type Verifier } from '../../domain/ingest/signature.ts'
 import type { Clock, Meter } from '../ports.ts'
+import type { RefusalSamples } from './explain-refusals.ts'
 
 /** A push as it arrived: nothing has decoded, decompressed or parsed `body` (DOMAIN 5.1). */
 interface PushRequest {
@@ -11,6 +13,8 @@ interface PushRequest {
   /** All values of the signature header, in order; only exactly one is accepted. */
   readonly signatures: readonly string[]
   readonly contentEncoding: string | null
+  /** Describes the sender and the headers. Called only for a refused push that is examined. */
+  readonly origin: () => Pick<RefusedPush, 'address' | 'header'>
 }
 
 export interface ReceivePorts {
@@ -22,6 +26,8 @@ export interface ReceivePorts {
   readonly recorder: { submit(incoming: IncomingPush): Promise<RecordOutcome> }
   readonly meter: Pick<Meter, 'pushReceived'>
   readonly clock: Clock
+  /** Examines some of the pushes that are refused. */
+  readonly refusals: Pick<RefusalSamples, 'isDue' | 'take'>
 }
 
 /** Takes one push. Every outcome it resolves to is durable and answered with 2xx. */
@@ -34,12 +40,13 @@ const RETRY_AFTER_MS = 5000
  * Creates the verb behind the webhook: it verifies the exact bytes, then records. Throws `signature_invalid` (nothing is stored) and
  * `storage_unavailable` (it is unknown whether the push is durable, so the sender must push again; a duplicate is harmless).
  */
-export function createReceive({ verifier, recorder, meter, clock }: ReceivePorts): Receive {
-  const verified = ({ body, signatures }: PushRequest): number => {
+export function createReceive({ verifier, recorder, meter, clock, refusals }: ReceivePorts): Receive {
+  const verified = ({ body, signatures, origin }: PushRequest): number => {
     const signature = onlyOne(signatures)
     const keyIndex = signature === null ? null : verifier.verify(body, signature)
-    if (keyIndex === null) throw signatureInvalid()
-    return keyIndex
+    if (keyIndex !== null) return keyIndex
+    if (refusals.isDue()) refusals.take({ ...origin(), body, signatures })
+    throw signatureInvalid()
   }
 
   return async (request) => {

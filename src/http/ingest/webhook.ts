@@ -1,7 +1,10 @@
+import type { IncomingMessage } from 'node:http'
 import type { Middleware } from 'koa'
 import { AppError } from '../../domain/errors.ts'
+import type { RefusalSamples } from '../../flow/ingest/explain-refusals.ts'
 import { admitSignature, type Receive } from '../../flow/ingest/receive.ts'
 import type { Meter } from '../../flow/ports.ts'
+import type { AddressOf } from '../server/client-address.ts'
 import { proveConnection } from '../server/connection-slots.ts'
 import { EdgeError } from '../server/errors.ts'
 import type { CountFailure } from '../server/failures.ts'
@@ -15,14 +18,19 @@ export interface WebhookPorts {
   readonly bodies: RawBodies
   readonly countFailure: CountFailure
   readonly meter: Pick<Meter, 'pushReceived'>
+  /** Examines some of the pushes that are refused for the form of their signature. */
+  readonly refusals: Pick<RefusalSamples, 'isDue' | 'take'>
+  readonly addressOf: AddressOf
 }
 
 const EMPTY = { 'Content-Length': '0' } as const
 
 /** POST {webhook.path}: where the carrier pushes. No body parser may run before this route. */
-export function receivePushes({ path, receive, bodies, countFailure, meter }: WebhookPorts): Middleware {
+export function receivePushes({ path, receive, bodies, countFailure, meter, refusals, addressOf }: WebhookPorts): Middleware {
   const failure = async (ctx: Parameters<Middleware>[0], error: unknown) =>
     error instanceof AppError && error.code === 'signature_invalid' ? countFailure(ctx.req, error) : error
+
+  const originOf = (req: IncomingMessage) => ({ address: addressOf(req), header: (name: string) => headerValues(req, name)[0] ?? null })
 
   return async (ctx, next) => {
     // Comparing the raw URL first avoids parsing it.
@@ -36,14 +44,16 @@ export function receivePushes({ path, receive, bodies, countFailure, meter }: We
       admitSignature(signatures)
     } catch (error) {
       meter.pushReceived('signature_invalid', null)
-      await bodies.refuse(ctx.req, ctx.res)
+      const body = await bodies.refuse(ctx.req, ctx.res, refusals.isDue())
+      if (refusals.isDue()) refusals.take({ ...originOf(ctx.req), body, signatures })
       throw await failure(ctx, error)
     }
     let isHandedOver = false
     try {
       await bodies.use(ctx.req, ctx.res, (body) => {
         isHandedOver = true
-        return receive({ body, signatures, contentEncoding: ctx.req.headers['content-encoding'] ?? null })
+        const origin = () => originOf(ctx.req)
+        return receive({ body, signatures, contentEncoding: ctx.req.headers['content-encoding'] ?? null, origin })
       })
     } catch (error) {
       // `receive` counts its own failures, so only failures of reading the body are counted here.

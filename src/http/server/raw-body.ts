@@ -13,8 +13,8 @@ export interface RawBodies {
    * rejects with a plain Error if the client disconnects.
    */
   use<Result>(req: IncomingMessage, res: ServerResponse, use: (body: Buffer) => Promise<Result>): Promise<Result>
-  /** Reads at most 64 KB of the body of a request that is refused anyway. */
-  refuse(req: IncomingMessage, res: ServerResponse): Promise<void>
+  /** Reads at most 64 KB of the body of a request that is refused anyway. Resolves with the body if it is whole and to be kept, else with null. */
+  refuse(req: IncomingMessage, res: ServerResponse, keeps: boolean): Promise<Buffer | null>
 }
 
 export interface RawBodyOptions {
@@ -92,21 +92,26 @@ export function createRawBodies({ bodyBytesMax, bytesInFlightMax, connectionsMax
         poolBytes += held
       }
     },
-    async refuse(req, res) {
+    async refuse(req, res, keeps) {
       const small = !awaitsContinue(req) && (declaredBytes(req) ?? 0) <= DRAIN_UNSIGNED_BYTES_MAX
-      if (!small || !(await drained(req, DRAIN_UNSIGNED_BYTES_MAX))) closeAfterAnswer(req, res)
+      const parts: Buffer[] = []
+      if (small && (await drained(req, DRAIN_UNSIGNED_BYTES_MAX, keeps ? parts : null))) return keeps ? Buffer.concat(parts) : null
+      closeAfterAnswer(req, res)
+      return null
     },
   }
 }
 
-/** Reads and discards up to `bytesMax` bytes for a limited time. True: the request has ended. */
-async function drained(req: IncomingMessage, bytesMax: number): Promise<boolean> {
-  if (req.complete || req.destroyed) return req.complete
+/** Reads up to `bytesMax` bytes for a limited time and discards them, or keeps copies. True: the request has ended. */
+async function drained(req: IncomingMessage, bytesMax: number, copies: Buffer[] | null = null): Promise<boolean> {
+  // A small body has often come with the head, and then nothing need be read to discard it.
+  if (req.destroyed || (copies === null ? req.complete : req.readableEnded)) return req.complete
   const { promise, resolve } = Promise.withResolvers<void>()
   let left = bytesMax
   const timer = setTimeout(resolve, DRAIN.timeMs)
   const count = (chunk: Buffer) => {
     left -= chunk.length
+    copies?.push(Buffer.from(chunk))
     giveBackSoon(chunk)
     if (left <= 0) resolve()
   }

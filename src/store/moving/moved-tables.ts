@@ -119,6 +119,21 @@ const MOVED: { readonly [Name in MovedName]: MovedTable } = {
     },
     { columns: ['parcel_id', 'digest'] },
   ),
+  refusal: moved(
+    'refusal',
+    { id: 'number' },
+    {
+      at_ms: 'number',
+      address: 'text',
+      verdict: 'text',
+      key_name: 'text',
+      causes: 'text',
+      is_cut_short: 'number',
+      headers: 'text',
+      body_bytes: 'number',
+      body_sha256: 'text',
+    },
+  ),
   feed: moved(
     'feed',
     { sequence: 'number' },

@@ -1,6 +1,10 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Config } from '../../config/config.ts'
+import { type SigningKeys, signingKeysOf } from '../../config/signing-keys.ts'
+import type { Refusal } from '../../domain/ingest/refusal.ts'
 import { createVerifier, type Verifier } from '../../domain/ingest/signature.ts'
 import { type CommitStats, commitStatsOf } from '../../flow/history/commit-stats.ts'
+import { createRefusalSamples } from '../../flow/ingest/explain-refusals.ts'
 import { createReceive } from '../../flow/ingest/receive.ts'
 import { createRefusedSenders, type RefusedSender } from '../../flow/ingest/refused-senders.ts'
 import type { Clock, Log } from '../../flow/ports.ts'
@@ -20,7 +24,7 @@ import { type Listening, listen } from '../listen.ts'
 export interface ReceiveSettings extends Pick<Config, 'limits'> {
   readonly listen: Config['listen']['public']
   readonly webhook: Pick<Config['webhook'], 'path' | 'bodyBytesMax'>
-  readonly sharedKeys: readonly string[]
+  readonly keys: SigningKeys
 }
 
 export interface ReceiveSidePorts {
@@ -35,6 +39,8 @@ export interface ReceiverNews {
   readonly pushes: readonly PushCount[]
   /** Commits in order; a failed one is its error. */
   readonly commits: readonly (CommitStats | Error)[]
+  /** Refused pushes that were examined. */
+  readonly refusals: readonly Refusal[]
 }
 
 interface PushCount {
@@ -47,7 +53,7 @@ interface PushCount {
 export interface ReceiveSide {
   /** Starts taking pushes, as soon as nobody else has the address, for at most so long. Resolves with the address as bound. */
   listen(patienceMs: number): Promise<Omit<Listening, 'stop' | 'renewTls'>>
-  replaceKeys(sharedKeys: readonly string[]): Promise<void>
+  replaceKeys(keys: SigningKeys): Promise<void>
   /** See `Listening`. */
   renewTls: RenewTls
   /** Resolves when there is something to report. The host calls it again each time. */
@@ -76,18 +82,24 @@ export function receiveSettingsOf(config: Config): ReceiveSettings {
     listen: config.listen.public,
     limits: config.limits,
     webhook: { path: config.webhook.path, bodyBytesMax: config.webhook.bodyBytesMax },
-    sharedKeys: config.webhook.sharedKeys.map((key) => key.reveal()),
+    keys: signingKeysOf(config),
   }
 }
 
-export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock, log }: ReceiveSidePorts): ReceiveSide {
-  const { limits, webhook } = settings
+function verifierOf({ push }: SigningKeys): Verifier {
+  return createVerifier(push.map(({ key }) => key))
+}
+
+/** Collects what has happened until the host asks for it. */
+function collectNews() {
   const pushes = new Map<string, PushCount>()
   let commits: (CommitStats | Error)[] = []
+  let explained: Refusal[] = []
   const report = createTurnReport((): ReceiverNews => {
-    const news = { pushes: [...pushes.values()], commits }
+    const news = { pushes: [...pushes.values()], commits, refusals: explained }
     pushes.clear()
     commits = []
+    explained = []
     return news
   })
   const meter = {
@@ -102,6 +114,16 @@ export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock,
     // Deliveries wait for their commit, and `/readyz` for a failure.
     report.changed(commit instanceof Error || commit.queued || commit.joined)
   }
+  const addRefusal = (refusal: Refusal) => {
+    explained.push(refusal)
+    report.changed(false)
+  }
+  return { report, meter, addCommit, addRefusal }
+}
+
+export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock, log }: ReceiveSidePorts): ReceiveSide {
+  const { limits, webhook } = settings
+  const { report, meter, addCommit, addRefusal } = collectNews()
   const groupCommit = createGroupCommit(
     {
       queue,
@@ -112,16 +134,19 @@ export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock,
     boundsOf(limits.batch),
   )
   const recorder = refuseInTrouble(groupCommit, disk)
-  let current = createVerifier(settings.sharedKeys)
+  let current = verifierOf(settings.keys)
   // Looked up at every push, because a reload replaces it.
   const verifier: Verifier = { verify: (body, signature) => current.verify(body, signature) }
   const addressOf = createAddressOf(settings.listen.trustProxy)
   const countFailure = createCountFailure(createPerMinute(limits.failuresPerMinute), addressOf)
   const senders = createRefusedSenders(clock)
+  const refusals = createRefusalSamples({ clock, log, yieldToOthers: () => nextTurn(), explained: addRefusal }, settings.keys)
   const listener = createPublicListener({
     log,
     meter,
-    receive: createReceive({ verifier, recorder, meter, clock }),
+    receive: createReceive({ verifier, recorder, meter, clock, refusals }),
+    refusals,
+    addressOf,
     path: webhook.path,
     countFailure(req, failure) {
       senders.add(addressOf(req))
@@ -140,8 +165,9 @@ export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock,
       const { url, port, tlsUntilMs } = listening
       return { url, port, tlsUntilMs }
     },
-    async replaceKeys(sharedKeys) {
-      current = createVerifier(sharedKeys)
+    async replaceKeys(keys) {
+      current = verifierOf(keys)
+      refusals.replaceKeys(keys)
     },
     async renewTls(files) {
       if (listening === null) throw new Error('listen.public.tls: the listener is not open')

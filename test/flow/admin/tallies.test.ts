@@ -28,6 +28,7 @@ function start() {
   })
   const silent: Meter = {
     pushReceived: (...call) => told.push(call),
+    refusalExplained: (...call) => told.push(call),
     batchCommitted: (...call) => told.push(call),
     pollEnded: (...call) => told.push(call),
     missedPush: (...call) => told.push(call),

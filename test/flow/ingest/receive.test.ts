@@ -3,22 +3,26 @@ import { AppError } from '../../../src/domain/errors.ts'
 import type { RecordOutcome } from '../../../src/domain/history/recording.ts'
 import type { IncomingPush } from '../../../src/domain/ingest/inbox.ts'
 import { parsePush } from '../../../src/domain/ingest/parse-push.ts'
+import type { RefusedPush } from '../../../src/domain/ingest/refusal.ts'
 import { createVerifier, signBody } from '../../../src/domain/ingest/signature.ts'
 import { createReceive } from '../../../src/flow/ingest/receive.ts'
 
 const KEY = 'a-shared-key-of-some-length'
 const body = Buffer.from('{"status":"Ingested"}')
 const signatures = [signBody(body, KEY)]
+const origin = () => ({ address: '192.0.2.7', header: () => null })
 
 function createWorld(submit: (push: IncomingPush) => Promise<RecordOutcome>) {
   const counted: (readonly [string, number | null])[] = []
+  const examined: RefusedPush[] = []
   const receive = createReceive({
     verifier: createVerifier(['an-older-key-of-some-length', KEY]),
     recorder: { submit },
     meter: { pushReceived: (outcome, keyIndex) => void counted.push([outcome, keyIndex]) },
     clock: { now: () => 1234, monotonic: () => 0 },
+    refusals: { isDue: () => examined.length < 2, take: (refused) => void examined.push(refused) },
   })
-  return { receive, counted }
+  return { receive, counted, examined }
 }
 
 test('I1, I10: a verified push is recorded with its bytes, its time and the key that matched', async () => {
@@ -27,7 +31,7 @@ test('I1, I10: a verified push is recorded with its bytes, its time and the key 
     pushes.push(push)
     return { kind: 'duplicate' }
   })
-  expect(await receive({ body, signatures, contentEncoding: 'gzip' })).toEqual({ kind: 'duplicate' })
+  expect(await receive({ body, signatures, contentEncoding: 'gzip', origin })).toEqual({ kind: 'duplicate' })
   expect(pushes).toEqual([parsePush({ body, contentEncoding: 'gzip', receivedAtMs: 1234, keyIndex: 1 })])
   expect(pushes[0]).toMatchObject({ body, receivedAtMs: 1234, keyIndex: 1, reading: { ok: false, reason: 'content_encoding' } })
   expect(counted).toEqual([['duplicate', 1]])
@@ -37,7 +41,7 @@ test.each([[[]], [['']], [[signatures[0] ?? '', signatures[0] ?? '']], [['bad', 
   'I2, I3, I4: the signature headers %j record nothing',
   async (given) => {
     const { receive, counted } = createWorld(() => Promise.reject(new Error('recorded')))
-    await expect(receive({ body, signatures: given, contentEncoding: null })).rejects.toMatchObject({ code: 'signature_invalid' })
+    await expect(receive({ body, signatures: given, contentEncoding: null, origin })).rejects.toMatchObject({ code: 'signature_invalid' })
     expect(counted).toEqual([['signature_invalid', null]])
   },
 )
@@ -46,7 +50,7 @@ test('5.2: resolves only once the recorder has', async () => {
   const gate = Promise.withResolvers<RecordOutcome>()
   const { receive, counted } = createWorld(() => gate.promise)
   let settled = false
-  const received = receive({ body, signatures, contentEncoding: null }).finally(() => {
+  const received = receive({ body, signatures, contentEncoding: null, origin }).finally(() => {
     settled = true
   })
   await new Promise((resolve) => setImmediate(resolve))
@@ -57,11 +61,19 @@ test('5.2: resolves only once the recorder has', async () => {
 
 test('a recorder that fails is a storage_unavailable, with its own Retry-After if it has one', async () => {
   const broken = createWorld(() => Promise.reject(new Error('SQLITE_FULL')))
-  await expect(broken.receive({ body, signatures, contentEncoding: null })).rejects.toMatchObject({
+  await expect(broken.receive({ body, signatures, contentEncoding: null, origin })).rejects.toMatchObject({
     code: 'storage_unavailable',
     retryAfterMs: 5000,
   })
   expect(broken.counted).toEqual([['storage_unavailable', 1]])
   const hinting = createWorld(() => Promise.reject(new AppError('storage_unavailable', 'full', { retryAfterMs: 7 })))
-  await expect(hinting.receive({ body, signatures, contentEncoding: null })).rejects.toMatchObject({ retryAfterMs: 7 })
+  await expect(hinting.receive({ body, signatures, contentEncoding: null, origin })).rejects.toMatchObject({ retryAfterMs: 7 })
+})
+
+test('a refused push is examined with its bytes and its sender if one is due, a valid one never', async () => {
+  const { receive, examined } = createWorld(async () => ({ kind: 'duplicate' }))
+  await receive({ body, signatures, contentEncoding: null, origin })
+  const refused = { body, signatures: [signBody(body, 'another-key')], contentEncoding: null, origin }
+  for (let nth = 0; nth < 3; nth++) await receive(refused).catch(() => undefined)
+  expect(examined).toMatchObject(Array.from({ length: 2 }, () => ({ body, signatures: refused.signatures, address: '192.0.2.7' })))
 })

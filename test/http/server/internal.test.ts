@@ -83,6 +83,7 @@ async function startInternal(world: World = {}) {
     feedFollowersMax: 1000,
     manageInbox: {
       refusedSenders: notAsked,
+      refusals: notAsked,
       list: notAsked,
       find: notAsked,
       reprocess: notAsked,

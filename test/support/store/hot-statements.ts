@@ -13,6 +13,7 @@ import { createSqliteWriteStore } from '../../../src/store/sqlite/write-store.ts
 import type { Statement } from '../../../src/store/statement.ts'
 import { trackingIdOf } from '../history/seeded-observations.ts'
 import { openTestPool } from './postgres-pool.ts'
+import { REFUSAL } from './refusal.ts'
 import { writeSeededStore } from './seeded-store.ts'
 
 type AnyStatement = Statement<never, unknown>
@@ -57,6 +58,7 @@ async function useStore(engine: Engine, place: string): Promise<void> {
     await tx.pollCandidates({ nowMs: NOW, parcelIds: due.map(({ parcelId }) => parcelId) })
     for (const reason of [null, 'schema']) await tx.listHeld({ state: 'quarantined', reason, after: 0, upTo: 9, limit: 5 })
     await tx.dismissPush(3)
+    tx.addRefusal(REFUSAL)
     await tx.queueFeed({ composed: [], deliveries: [{ endpointId: '2', parcelId: 7, sequence: 1_000_000, inboxId: null, nowMs: NOW }] })
   })
   await store.transaction(async (tx) => {
@@ -83,6 +85,7 @@ async function useStore(engine: Engine, place: string): Promise<void> {
   await reads.countBacklog('2')
   const page = { before: null, limit: 5 }
   await reads.listActions(page)
+  await reads.listRefusals(page)
   for (const state of [null, 'recorded', 'quarantined', 'expired', 'dismissed'] as const) {
     for (const reason of [null, 'schema']) {
       for (const parcel of [null, trackingIdOf(1)]) {

@@ -1,3 +1,5 @@
+import { isObject } from '../../json-body.ts'
+
 /** Every cause of a signature that does not match, each with what it means and what mends it. A cause may add a detail, such as which key. */
 export const MISMATCH_CAUSES = {
   signature_missing: 'The request has no x-service-hmac-sha256 header.',
@@ -75,6 +77,17 @@ export const MISMATCH_CODES = Object.keys(MISMATCH_CAUSES)
 
 export function causeOf(code: MismatchCode, detail: string | null = null): MismatchCause {
   return { code, detail }
+}
+
+/** Reads a cause that was stored; null: it is of another version, which knew other causes. */
+export function readCause(value: unknown): MismatchCause | null {
+  if (!isObject(value)) return null
+  const { code, detail } = value
+  return isMismatchCode(code) ? { code, detail: typeof detail === 'string' ? detail : null } : null
+}
+
+function isMismatchCode(code: unknown): code is MismatchCode {
+  return typeof code === 'string' && Object.hasOwn(MISMATCH_CAUSES, code)
 }
 
 /** A cause in sentences. */

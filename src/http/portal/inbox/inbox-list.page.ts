@@ -151,12 +151,12 @@ function rowsOf({ to, nowMs }: Visit, { shown, pushes }: InboxListing): Markup {
   })
 }
 
-function refusedSection({ nowMs }: Visit, { refused }: InboxListing): Markup {
+function refusedSection({ to, nowMs }: Visit, { refused }: InboxListing): Markup {
   if (refused.length === 0)
     return html`<h2 id="refused">Refused signatures</h2>
-<p class="dim">None since the relay was started.</p>`
+<p class="dim">None since the relay was started. ${link(to`/inbox/refusals`, 'Earlier ones')}</p>`
   return html`<h2 id="refused">Refused signatures</h2>
-<p>Anybody can send these. They are not kept; the relay notes who sent the last ones since it was started.</p>
+<p>Anybody can send these. They are not kept; the relay notes who sent the last ones since it was started, and examines some of them: ${link(to`/inbox/refusals`, 'Why they do not match')}.</p>
 ${table({
   label: 'Refused signatures',
   columns: [{ title: 'From' }, { title: 'Last', isTime: true }, { title: 'First', isTime: true }, { title: 'Times', isNumber: true }],

@@ -5,6 +5,7 @@ import { readTimes } from '../time-filter.ts'
 import { type InboxFilters, inboxPage, type ReprocessSaid } from './inbox-list.page.ts'
 import { type PushSaid, pushPage } from './push.page.ts'
 import { REASON_CHOICES } from './quarantine-words.ts'
+import { refusalsPage } from './refusals.page.ts'
 
 export interface InboxPagesOptions {
   readonly manageInbox: ManageInbox
@@ -21,6 +22,8 @@ export function inboxPages({ manageInbox }: InboxPagesOptions): readonly PageRou
   return [
     { method: 'get', path: '/inbox', scope: 'admin', answer: (visit) => list(visit, null) },
     { method: 'post', path: '/inbox', scope: 'admin', answer: reprocessAll },
+    // Before the pushes, whose ids would take its name.
+    { method: 'get', path: '/inbox/refusals', scope: 'admin', answer: listRefusals },
     { method: 'get', path: '/inbox/:id', scope: 'admin', answer: (visit) => show(visit, null) },
     { method: 'get', path: '/inbox/:id/body', scope: 'admin', answer: download },
     { method: 'post', path: '/inbox/:id/reprocess', scope: 'admin', answer: reprocess },
@@ -53,6 +56,13 @@ export function inboxPages({ manageInbox }: InboxPagesOptions): readonly PageRou
       if (!(error instanceof AppError) || !MISTAKES.includes(error.code)) throw error
       return { page: inboxPage(visit, { ...listing, pushes: [], next: null, mistake: error.message }), status: 400 }
     }
+  }
+
+  async function listRefusals(visit: Visit): Promise<PageAnswer> {
+    const cursor = visit.query('cursor')
+    if (!/^\d{0,15}$/.test(cursor)) throw new AppError('not_found', 'The list has no such page.')
+    const found = await manageInbox.refusals({ cursor: cursor === '' ? null : Number(cursor), limit: LIST_MAX })
+    return { page: refusalsPage(visit, { ...found, isFirst: cursor === '' }) }
   }
 
   async function reprocessAll(visit: Visit): Promise<PageAnswer> {

@@ -78,7 +78,7 @@ function tell(visit: Visit, situation: Situation & Past, problem: Problem): Told
           person.scope === 'admin' ? html`<div class="acts">${buttonLink(to`/carrier#pushes`, 'Show the evidence')}</div>` : null
         }`,
         todo: html`<ol><li>From outside your network ask the address that the carrier pushes to, such as <code>curl -i https://YOUR-HOST/webhooks/status</code>: the relay answers a GET with 405. After any other answer look at DNS, the proxy and its certificate.</li>
-<li>Does ${person.scope === 'admin' ? link({ path: `${to`/inbox`.path}#refused` }, 'the inbox') : 'the inbox'} show refused signatures since then? Then pushes come, signed with another key than ours.</li>
+<li>Does ${person.scope === 'admin' ? link(to`/inbox/refusals`, 'the inbox') : 'the inbox'} show refused signatures since then? Then pushes come, signed with another key than ours or in another way: the page says which.</li>
 <li>In the carrier’s portal: is our webhook enabled, with this address?</li></ol>`,
       }
     case 'endpoint_failing':

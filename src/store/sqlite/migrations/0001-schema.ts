@@ -47,6 +47,10 @@ create index inbox_expired on inbox (id) where state = 2;
 create index inbox_dismissed on inbox (id) where state = 3;
 create index inbox_by_reason on inbox (reason, id) where state = 1;
 
+create table refusal (
+  id integer primary key, at_ms integer not null, address text not null, verdict text not null, key_name text,
+  causes text not null, is_cut_short integer not null, headers text not null, body_bytes integer, body_sha256 text);
+
 create table expected_push (
   entry integer primary key, parcel_id integer not null, event_at_ms integer not null, found_at_ms integer not null,
   due_at_ms integer not null);

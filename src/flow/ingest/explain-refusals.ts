@@ -1,0 +1,84 @@
+import type { NamedKey } from '../../domain/ingest/mismatch/key-variants.ts'
+import { explainRefusal, type Refusal, type RefusedPush } from '../../domain/ingest/refusal.ts'
+import type { Clock, Log } from '../ports.ts'
+
+export interface RefusalSamplesPorts {
+  readonly clock: Clock
+  readonly log: Pick<Log, 'warn'>
+  /** Lets everything else run that waits. */
+  readonly yieldToOthers: () => Promise<unknown>
+  readonly explained: (refusal: Refusal) => void
+}
+
+/** The keys that are tried. */
+export interface RefusalKeys {
+  readonly push: readonly NamedKey[]
+  readonly others: readonly NamedKey[]
+}
+
+/** Explains a sample of the refused pushes. */
+export interface RefusalSamples {
+  /** Whether the next one would be taken, so that nobody prepares what is not. */
+  isDue(): boolean
+  /** Takes one if it is due, and copies its body, so that the caller may release it. */
+  take(refused: RefusedPush): void
+  /** Uses other keys from now on. Keys that were taken out are remembered for explanations until the process ends. */
+  replaceKeys(keys: RefusalKeys): void
+}
+
+const EVERY_MS = 1000
+/** A search that took long is followed by a longer rest, so that searches take at most a fiftieth of the thread. */
+const REST_FACTOR = 50
+/** How long a search may hold up others. */
+const SLICE_MS = 1
+/** Larger bodies are explained by their header alone. */
+const BODY_BYTES_MAX = 256 * 1024
+const REMOVED_KEYS_MAX = 4
+
+export function createRefusalSamples({ clock, log, yieldToOthers, explained }: RefusalSamplesPorts, given: RefusalKeys): RefusalSamples {
+  let keys = given
+  let removed: readonly NamedKey[] = []
+  let dueAtMs = Number.NEGATIVE_INFINITY
+  let isSearching = false
+
+  async function search(refused: RefusedPush): Promise<void> {
+    const steps = explainRefusal(refused, { keys: keys.push, otherKeys: [...removed, ...keys.others] }, clock.now())
+    let spentMs = 0
+    for (;;) {
+      const fromMs = clock.monotonic()
+      let step = steps.next()
+      while (step.done !== true && clock.monotonic() - fromMs < SLICE_MS) step = steps.next()
+      spentMs += clock.monotonic() - fromMs
+      if (step.done === true) {
+        dueAtMs = Math.max(dueAtMs, clock.monotonic() + spentMs * REST_FACTOR)
+        explained(step.value)
+        return
+      }
+      await yieldToOthers()
+    }
+  }
+
+  return {
+    isDue: () => !isSearching && clock.monotonic() >= dueAtMs,
+    take(refused) {
+      if (isSearching || clock.monotonic() < dueAtMs) return
+      isSearching = true
+      dueAtMs = clock.monotonic() + EVERY_MS
+      const { body } = refused
+      const copied = body === null || body.length > BODY_BYTES_MAX ? null : Uint8Array.from(body)
+      void search({ ...refused, body: copied })
+        .catch((err: unknown) => log.warn({ err }, 'a refused push could not be explained'))
+        .finally(() => {
+          isSearching = false
+        })
+    },
+    replaceKeys(next) {
+      const gone = keys.push.filter(({ key }) => !next.push.some((one) => one.key === key))
+      const known = [...gone.map(({ key }) => ({ name: REMOVED, key })), ...removed]
+      removed = known.filter(({ key }) => !next.push.some((one) => one.key === key)).slice(0, REMOVED_KEYS_MAX)
+      keys = next
+    },
+  }
+}
+
+const REMOVED = 'a key that was taken out of webhook.sharedKeys'

@@ -1,0 +1,59 @@
+import { describeCause } from '../../../domain/ingest/mismatch/mismatch-causes.ts'
+import { type KeptRefusal, REFUSALS_KEPT } from '../../../domain/ingest/refusal.ts'
+import { link, withQuery } from '../addresses.ts'
+import { html, type Markup, type Part } from '../html.ts'
+import { renderPage } from '../layout.ts'
+import type { Visit } from '../page-route.ts'
+import { asOfLine, counted, countText, crumbs, headline, table } from '../parts.ts'
+import { receivedText } from '../received-text.ts'
+import { timeInTable } from '../times.ts'
+
+export interface RefusalsListing {
+  readonly refusals: readonly KeptRefusal[]
+  readonly next: string | null
+  readonly isFirst: boolean
+}
+
+/** Pushes whose signature did not match, each with the reason as far as it was found, the newest first. */
+export function refusalsPage(visit: Visit, { refusals, next, isFirst }: RefusalsListing): string {
+  const { to, nowMs, person } = visit
+  const lead = refusals.length === 0 && isFirst ? 'No push was refused for its signature.' : leadOf(refusals)
+  const main = html`${crumbs([to`/inbox`, 'Inbox'])}
+${headline({ title: 'Refused signatures', lead, asOf: asOfLine(nowMs, to`/inbox/refusals`) })}
+${
+  refusals.length === 0
+    ? html`<div class="empty"><h2>${isFirst ? 'None was refused' : 'There are no older ones'}</h2></div>`
+    : html`<p>Anybody can send these, so only a sample is examined, at most one a second, and the last ${countText(REFUSALS_KEPT)} are kept: the reason, the sender and the size, never the body. To examine one that was not, save its exact bytes and run <code>parcel-relay verify FILE --signature VALUE</code>.</p>
+${rowsOf(visit, refusals)}`
+}
+${next === null ? null : html`<p class="more"><span>Newest first</span>${link(withQuery(to`/inbox/refusals`, { cursor: next }), 'Older')}</p>`}`
+  return renderPage(visit, { title: 'Refused signatures', section: 'inbox', person, main })
+}
+
+function leadOf(refusals: readonly KeptRefusal[]): Part {
+  const explained = refusals.filter(({ verdict }) => verdict === 'explained').length
+  if (explained === 0) return 'None of the ways to sign that the relay knows explains these: the sender has another key.'
+  return html`<span class="warn-text">${counted(explained, 'refusal has', 'refusals have')} a cause that can be mended</span>: somebody who has the right key signs in another way.`
+}
+
+function rowsOf({ nowMs }: Visit, refusals: readonly KeptRefusal[]): Markup {
+  return table({
+    label: 'Refused signatures, newest first',
+    columns: [
+      { title: 'Received', isTime: true },
+      { title: 'From' },
+      { title: 'Why' },
+      { title: 'Key' },
+      { title: 'Sender' },
+      { title: 'Size', isNumber: true },
+    ],
+    rows: refusals.map(({ atMs, address, causes, key, headers, body }) => [
+      timeInTable(atMs, nowMs),
+      html`<code>${receivedText(address)}</code>`,
+      html`${causes.map((cause) => html`<div>${receivedText(describeCause(cause))}</div>`)}`,
+      key === null ? 'not known' : receivedText(key),
+      receivedText(headers['user-agent'] ?? 'not told'),
+      body === null ? 'not read' : `${countText(body.bytes)} B`,
+    ]),
+  })
+}

@@ -1,0 +1,41 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { signBody } from '../../../src/domain/ingest/signature.ts'
+import { createRefusalSamples } from '../../../src/flow/ingest/explain-refusals.ts'
+import { createLogBook, KEY, push, startPublic, systemClock } from '../../http/harness.ts'
+import { expectBesideControl } from '../../support/runner/beside-control.ts'
+
+const PUSHES = 1000
+const AT_ONCE = 16
+/** Text in another language, of which the search makes every spelling there is. */
+const BODY = JSON.stringify({ status: 'Ingested', texts: Array.from({ length: 12 }, (_, nth) => `på väg <${nth}> "nu"`) })
+const WRONG = signBody(Buffer.from(BODY), 'a key that nobody here has')
+
+async function flood(url: string): Promise<number> {
+  const fromMs = performance.now()
+  let left = PUSHES
+  const sender = async () => {
+    while (left-- > 0) {
+      const answer = await push(url, BODY, { 'x-service-hmac-sha256': WRONG })
+      await answer.arrayBuffer()
+      if (answer.status !== 401) expect.fail(`status ${answer.status}`)
+    }
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, sender))
+  return performance.now() - fromMs
+}
+
+test('I15: a flood of refused pushes costs no more because some of them are explained', async () => {
+  let explained = 0
+  const refusals = createRefusalSamples(
+    { clock: systemClock, log: createLogBook().log, yieldToOthers: () => nextTurn(), explained: () => explained++ },
+    { push: [{ name: 'webhook.sharedKeys[0]', key: KEY }], others: [] },
+  )
+  const [silent, examining] = [
+    await startPublic({ failuresPerMinute: 10_000_000 }),
+    await startPublic({ failuresPerMinute: 10_000_000, refusals }),
+  ]
+  await flood(examining.url)
+  console.info(await expectBesideControl({ control: () => flood(silent.url), fault: () => flood(examining.url), ratio: 1.15 }))
+  expect(explained).toBeGreaterThan(1)
+})
