@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { fetchDocumented } from '../support/portal/api-document.ts'
-import { ADMIN, ask, logIn, startTestRelay } from '../support/relay/relay.ts'
+import { ADMIN, ask, logIn } from '../support/relay/relay.ts'
+import { relayOfTest } from '../support/relay/relay-of-test.ts'
 import { shipped } from '../support/runner/shipped.ts'
-import { temporaryFolder } from '../support/runner/temporary.ts'
 
 const manifest = z
   .object({ version: z.string().regex(/^\d/), engines: z.object({ node: z.string() }) })
@@ -32,11 +32,10 @@ test('on an older Node one line names the version needed, before anything is imp
 })
 
 test('the version is in the metrics and in the carrier’s view, not on the public listener', async () => {
-  const relay = await startTestRelay(temporaryFolder(), 'http://127.0.0.1:9')
+  const relay = await relayOfTest()
   const metrics = await (await fetchDocumented(`${relay.internalUrl}/metrics`)).text()
   expect(metrics).toContain(`relay_build_info{version="${manifest.version}"} 1`)
   const upstream = await ask(relay.internalUrl, await logIn(relay.internalUrl, ADMIN), '/relay/upstream')
   expect(await upstream.json()).toMatchObject({ version: manifest.version })
   expect(await (await fetchDocumented(`${relay.publicUrl}/healthz`)).text()).not.toContain(manifest.version)
-  await relay.stop()
 })

@@ -1,17 +1,16 @@
 import { readFileSync } from 'node:fs'
-import { afterAll, expect, onTestFinished, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { closeOpened } from '../carrier/carrier-double.ts'
 import { fetchDocumented } from '../support/portal/api-document.ts'
 import { nameOf, requestOf } from '../support/portal/internal-routes.ts'
-import { push, startTestRelay } from '../support/relay/relay.ts'
+import { push } from '../support/relay/relay.ts'
+import { relayOfTest } from '../support/relay/relay-of-test.ts'
 import { inOrder, REFUSED, startWithExamples } from '../support/relay/relay-with-examples.ts'
-import { temporaryFolder } from '../support/runner/temporary.ts'
 
 afterAll(closeOpened)
 
 test('GET /openapi.json is docs/openapi.json, and needs no token', async () => {
-  const relay = await startTestRelay(temporaryFolder(), 'http://127.0.0.1:9')
-  onTestFinished(() => relay.stop())
+  const relay = await relayOfTest()
   const answer = await fetchDocumented(`${relay.internalUrl}/openapi.json`)
   expect([answer.status, answer.headers.get('content-type'), await answer.text()]).toEqual([
     200,

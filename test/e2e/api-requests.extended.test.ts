@@ -1,11 +1,11 @@
 import fc from 'fast-check'
-import { afterAll, expect, onTestFinished, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { closeOpened, openCarrier } from '../carrier/carrier-double.ts'
 import { pushBody } from '../support/history/builders.ts'
 import { apiDocument, fetchDocumented, operations, type Schema, schemaAt } from '../support/portal/api-document.ts'
-import { ADMIN, logIn, push, startTestRelay } from '../support/relay/relay.ts'
+import { ADMIN, logIn, push } from '../support/relay/relay.ts'
+import { relayOfTest } from '../support/relay/relay-of-test.ts'
 import { byForm } from '../support/runner/long-form.ts'
-import { temporaryFolder } from '../support/runner/temporary.ts'
 
 afterAll(closeOpened)
 
@@ -71,12 +71,12 @@ function asText(value: unknown): string {
 
 test('no request that the document allows, or nearly, is a 500, or a 503 that is not owed', async () => {
   const carrier = await openCarrier()
-  const relay = await startTestRelay(temporaryFolder(), carrier.url, {
+  const sections = {
     poll: { cron: '0 0 1 1 *' },
     delivery: { allowNetworks: ['127.0.0.0/8'] },
     limits: { failuresPerMinute: 1_000_000, unknownPerMinute: 1_000_000 },
-  })
-  onTestFinished(() => relay.stop())
+  }
+  const relay = await relayOfTest(sections, { carrierUrl: carrier.url })
   await push(relay.publicUrl, pushBody({ trackingIds: ['AB123456789SE'] }))
   await push(relay.publicUrl, 'no event')
   const token = await logIn(relay.internalUrl, ADMIN)

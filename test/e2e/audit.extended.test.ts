@@ -1,11 +1,11 @@
-import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { pushBody } from '../support/history/builders.ts'
-import { startWebhookReceiver } from '../support/network/webhook-receiver.ts'
+import { receiverOfTest } from '../support/network/webhook-receiver.ts'
 import { fetchDocumented } from '../support/portal/api-document.ts'
 import { operatorOf } from '../support/relay/manage.ts'
 import { onPostgres } from '../support/relay/on-postgres.ts'
-import { ADMIN, ask, logIn, push, SHOP, startTestRelay } from '../support/relay/relay.ts'
-import { temporaryFolder } from '../support/runner/temporary.ts'
+import { ADMIN, ask, logIn, push, SHOP } from '../support/relay/relay.ts'
+import { relayOfTest } from '../support/relay/relay-of-test.ts'
 
 const STORES = [
   { name: 'sqlite', sections: async () => ({}) },
@@ -15,14 +15,12 @@ const SECRET = 'a-secret-that-nobody-may-see'
 
 describe.each(STORES)('the audit trail over HTTP on $name', ({ sections }) => {
   async function start() {
-    const receiver = await startWebhookReceiver()
-    onTestFinished(() => receiver[Symbol.asyncDispose]())
-    const relay = await startTestRelay(temporaryFolder(), 'http://127.0.0.1:9', {
+    const receiver = await receiverOfTest()
+    const relay = await relayOfTest({
       delivery: { schedule: ['100ms'], allowNetworks: ['127.0.0.0/8'] },
       listen: { internal: { host: '127.0.0.1', port: 0, trustProxy: ['127.0.0.1'] } },
       ...(await sections()),
     })
-    onTestFinished(() => relay.stop())
     const token = await logIn(relay.internalUrl, ADMIN)
     const operate = async (method: string, path: string, body?: unknown) => {
       const headers = { authorization: `Bearer ${token}`, 'x-forwarded-for': '10.20.1.44', 'content-type': 'application/json' }

@@ -1,9 +1,8 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { loadConfig } from '../../src/config/config.ts'
 import { closeOpened, json, openCarrier } from '../carrier/carrier-double.ts'
 import { createVisitor } from '../support/portal/portal-visitor.ts'
-import { ADMIN, ask, CARRIER_LOGIN, logIn, startTestRelay, writeConfig } from '../support/relay/relay.ts'
-import { temporaryFolder } from '../support/runner/temporary.ts'
+import { ADMIN, ask, CARRIER_LOGIN, logIn } from '../support/relay/relay.ts'
+import { relayOfTest } from '../support/relay/relay-of-test.ts'
 
 const upstreamOf = (password: string) => ({ upstream: { ...CARRIER_LOGIN, password } })
 
@@ -15,13 +14,10 @@ async function start() {
     token: (_request, response, count) => (count === 1 ? json(response, 401, '{}') : json(response, 200, '{"token":"t"}')),
     status: (_request, response) => json(response, 429, '{}', { 'retry-after': '80' }),
   })
-  const folder = temporaryFolder()
-  const relay = await startTestRelay(folder, carrier.url, { ...upstreamOf('mistyped'), poll: { cron: '0 0 1 1 *' } })
-  onTestFinished(() => relay.stop())
-  const reload = (password: string) => relay.reload(loadConfig(writeConfig(folder, carrier.url, upstreamOf(password)), process.env))
+  const relay = await relayOfTest({ ...upstreamOf('mistyped'), poll: { cron: '0 0 1 1 *' } }, { carrierUrl: carrier.url })
   const visitor = createVisitor(relay.internalUrl)
   await visitor.logIn(ADMIN)
-  return { ...relay, ...carrier, visitor, reload }
+  return { ...relay, ...carrier, visitor }
 }
 
 test('a mistyped password shows after the start, and a corrected one is not refused for a 429', async () => {
@@ -42,7 +38,7 @@ test('a mistyped password shows after the start, and a corrected one is not refu
 
   // Only a refusal that was told can be told to be over.
   await vi.waitFor(async () => expect(JSON.stringify(await read('/relay/operator-events'))).toContain('credentials_refused'))
-  await world.reload('right')
+  await world.reloadWith(upstreamOf('right'))
   await vi.waitFor(async () => expect(await upstream()).toMatchObject({ credentials: 'obtained', refusal: null }))
   const token = await logIn(world.internalUrl)
   expect((await ask(world.internalUrl, token, '/v1/status/AB123456789SE/all')).status).toBe(503)

@@ -2,14 +2,15 @@ import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:https'
 import { join } from 'node:path'
 import { connect } from 'node:tls'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { loadConfig } from '../../src/config/config.ts'
 import { needsRestart } from '../../src/config/needs-restart.ts'
 import { listenInTest } from '../support/network/listen.ts'
 import { createAuthority } from '../support/network/private-authority.ts'
 import { fetchDocumented } from '../support/portal/api-document.ts'
 import { operatorOf } from '../support/relay/manage.ts'
-import { ask, logIn, type Sections, startTestRelay, writeConfig } from '../support/relay/relay.ts'
+import { ask, logIn, writeConfig } from '../support/relay/relay.ts'
+import { relayOfTest } from '../support/relay/relay-of-test.ts'
 import { NO_CARRIER } from '../support/runner/constants.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 
@@ -22,12 +23,6 @@ function shownBy(url: string): Promise<string> {
     })
     socket.on('error', reject)
   })
-}
-
-async function start(folder: string, carrierUrl: string, sections: Sections) {
-  const relay = await startTestRelay(folder, carrierUrl, sections)
-  onTestFinished(() => relay.stop())
-  return { ...relay, reload: (next: Sections = sections) => relay.reload(loadConfig(writeConfig(folder, carrierUrl, next))) }
 }
 
 test('a reload takes a renewed certificate on both listeners, and keeps one that does not fit', async () => {
@@ -45,20 +40,20 @@ test('a reload takes a renewed certificate on both listeners, and keeps one that
       internal: { host: '127.0.0.1', port: 0, tls: files('public') },
     },
   })
-  const relay = await start(folder, NO_CARRIER, sections('public'))
+  const relay = await relayOfTest(sections('public'), { folder })
   const shown = async () => [await shownBy(relay.publicUrl), await shownBy(relay.internalUrl)]
   const first = await shown()
   expect(first[0]).toBe(first[1])
 
   write('public', authority.sign('localhost'))
-  await relay.reload()
+  await relay.reloadWith()
   const second = await shown()
   expect(second[0]).toBe(second[1])
   expect(second[0]).not.toBe(first[0])
 
   // The certificate is new, and its key is not there yet.
   writeFileSync(files('public').certFile, authority.sign('localhost').cert)
-  await relay.reload()
+  await relay.reloadWith()
   expect(await shown()).toEqual(second)
   expect(relay.lines.filter(({ message }) => message.includes('the one before stays in use'))).toHaveLength(2)
   expect(JSON.stringify(relay.lines)).toContain('does not fit')
@@ -67,7 +62,7 @@ test('a reload takes a renewed certificate on both listeners, and keeps one that
   const [before, after] = ['public', 'moved'].map((name) => loadConfig(writeConfig(folder, NO_CARRIER, sections(name))))
   if (before === undefined || after === undefined) throw new Error('there are two')
   expect(needsRestart(before, after)).toEqual([])
-  await relay.reload(sections('moved'))
+  await relay.reloadWith(sections('moved'))
   const [moved, stays] = await shown()
   expect(stays).toBe(second[1])
   expect([...first, ...second]).not.toContain(moved)
@@ -81,7 +76,7 @@ test('the metrics say for how many days the certificate of a listener is valid',
   writeFileSync(keyFile, pair.key)
   const host = '127.0.0.1'
   const listen = { public: { host, port: 0, tls: { certFile, keyFile } }, internal: { host, port: 0 } }
-  const relay = await start(folder, NO_CARRIER, { listen })
+  const relay = await relayOfTest({ listen }, { folder })
   const metrics = await (await fetchDocumented(`${relay.internalUrl}/metrics`)).text()
   const [, listener, days] = /^relay_certificate_days_left\{listener="(\w+)"\} (\S+)$/m.exec(metrics) ?? []
   // It was made for two days.
@@ -99,11 +94,12 @@ test('a reload takes the renewed authorities of the carrier and of endpoints', a
   const url = `https://localhost:${await listenInTest(server)}`
   const caFile = join(folder, 'authority.pem')
   writeFileSync(caFile, old.ca)
-  const relay = await start(folder, url, {
+  const sections = {
     upstream: { caFile },
     delivery: { allowNetworks: ['127.0.0.0/8', '::1/128'] },
     endpoints: [{ name: 'shop', url: `${url}/hook`, sharedKey: 'a-key-of-an-endpoint', caFile }],
-  })
+  }
+  const relay = await relayOfTest(sections, { folder, carrierUrl: url })
   const token = await logIn(relay.internalUrl)
   const operate = await operatorOf(relay)
   const tried = async () => (await operate('POST', '/relay/endpoints/1/test')).body
@@ -112,10 +108,10 @@ test('a reload takes the renewed authorities of the carrier and of endpoints', a
   expect(await tried()).toMatchObject({ reason: 'tls' })
 
   writeFileSync(caFile, renewed.ca)
-  await relay.reload()
+  await relay.reloadWith()
   expect(await tried()).toMatchObject({ status: 200 })
   await expect.poll(() => asked('AB000000002SE'), { timeout: 60_000 }).toBe(404)
 
   writeFileSync(caFile, 'no certificate')
-  await expect(relay.reload()).rejects.toThrow('contains no certificate')
+  await expect(relay.reloadWith()).rejects.toThrow('contains no certificate')
 })

@@ -2,10 +2,11 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { writeDeliveries } from '../support/delivery/many-deliveries.ts'
 import { pushBody } from '../support/history/builders.ts'
 import { startMoodyReceiver } from '../support/network/moody-receiver.ts'
-import { startWebhookReceiver, type WebhookReceiver } from '../support/network/webhook-receiver.ts'
+import { receiverOfTest, type WebhookReceiver } from '../support/network/webhook-receiver.ts'
 import { operatorOf } from '../support/relay/manage.ts'
-import { push, startTestRelay } from '../support/relay/relay.ts'
+import { push } from '../support/relay/relay.ts'
 import { idsOfTest, relayOfFile } from '../support/relay/relay-of-file.ts'
+import { relayOfTest } from '../support/relay/relay-of-test.ts'
 import { NO_CARRIER } from '../support/runner/constants.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 import { changeStoredRows, storedNumber } from '../support/store/stored-rows.ts'
@@ -16,8 +17,7 @@ const ofFile = relayOfFile(NO_CARRIER, SECTIONS)
 const own = idsOfTest()
 
 async function start(relay = ofFile()) {
-  const receiver = await startWebhookReceiver()
-  onTestFinished(() => receiver[Symbol.asyncDispose]())
+  const receiver = await receiverOfTest()
   const operate = await operatorOf(relay)
   const endpoints: string[] = []
   const add = async (name: string, url = receiver.url) => {
@@ -274,14 +274,11 @@ test('a relay that is stopped interrupts what it is sending, and begins nothing 
   let afterMs = 60_000
   await using receiver = await startMoodyReceiver(key, () => ({ status: 200, afterMs }))
   const folder = temporaryFolder()
-  const startOne = async () => {
-    const relay = await startTestRelay(folder, NO_CARRIER, {
-      endpoints: [{ name: 'slow', url: receiver.url, sharedKey: key, concurrency: 2 }],
-      delivery: { allowNetworks: ['127.0.0.0/8'] },
-    })
-    onTestFinished(() => relay.stop())
-    return relay
+  const sections = {
+    endpoints: [{ name: 'slow', url: receiver.url, sharedKey: key, concurrency: 2 }],
+    delivery: { allowNetworks: ['127.0.0.0/8'] },
   }
+  const startOne = () => relayOfTest(sections, { folder })
   const first = await startOne()
   for (let parcel = 0; parcel < 6; parcel++) await push(first.publicUrl, at(1, [String(7000 + parcel)]))
   await vi.waitFor(() => expect(receiver.arrivals).toHaveLength(2))
@@ -297,9 +294,7 @@ test('a relay that is stopped interrupts what it is sending, and begins nothing 
 })
 
 test('7.4: a relay that starts later still writes down a removed endpoint’s deliveries', async () => {
-  const relay = await startTestRelay(temporaryFolder(), NO_CARRIER, SECTIONS)
-  onTestFinished(() => relay.stop())
-  const world = await start(relay)
+  const world = await start(await relayOfTest(SECTIONS))
   const id = await world.add('shop')
   await world.operate('PATCH', `/relay/endpoints/${id}`, { enabled: false })
   await writeDeliveries(world.databasePath, { endpointId: id, count: 500, state: 1 })

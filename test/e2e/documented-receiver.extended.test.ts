@@ -2,11 +2,12 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { freePort } from '../../src/cli/demo/postgres/throwaway-server.ts'
 import { pushBody } from '../support/history/builders.ts'
 import { operatorOf } from '../support/relay/manage.ts'
-import { push, startTestRelay } from '../support/relay/relay.ts'
+import { push } from '../support/relay/relay.ts'
+import { relayOfTest } from '../support/relay/relay-of-test.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 import { ownGroup, tieToTest } from '../support/runner/tied-process.ts'
 
@@ -35,8 +36,7 @@ test('the receiver in docs/endpoints.md takes each event once, with either key, 
   const listens = () => vi.waitFor(async () => expect(await statusOf('bm90IHRoZSBzaWduYXR1cmU=')).toBe(401))
   await listens()
 
-  const relay = await startTestRelay(folder, 'http://127.0.0.1:9', { delivery: { allowNetworks: ['127.0.0.0/8'] } })
-  onTestFinished(() => relay.stop())
+  const relay = await relayOfTest({ delivery: { allowNetworks: ['127.0.0.0/8'] } })
   const operate = await operatorOf(relay)
   const { body } = await operate('POST', '/relay/endpoints', { name: 'documented', url, sharedKey: KEY })
   const path = `/relay/endpoints/${String(body.id)}`

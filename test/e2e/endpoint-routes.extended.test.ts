@@ -1,13 +1,15 @@
 import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:https'
 import { join } from 'node:path'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { pushBody } from '../support/history/builders.ts'
 import { startForwardProxy } from '../support/network/forward-proxy.ts'
 import { listenInTest } from '../support/network/listen.ts'
 import { createAuthority } from '../support/network/private-authority.ts'
 import { operatorOf } from '../support/relay/manage.ts'
-import { push, startTestRelay } from '../support/relay/relay.ts'
+import type { Sections } from '../support/relay/relay.ts'
+import { push } from '../support/relay/relay.ts'
+import { relayOfTest } from '../support/relay/relay-of-test.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 import { testWith } from '../support/runner/test-with.ts'
 
@@ -22,10 +24,9 @@ testWith('openssl')('an endpoint of the config is reached through its proxy and 
   })
   const url = `https://shop.internal:${await listenInTest(server)}/events`
   const proxy = await startForwardProxy()
-  const relay = await startTestRelay(folder, 'http://127.0.0.1:9', {
+  const relay = await relayOfTest({
     endpoints: [{ name: 'shop', url, sharedKey: KEY, proxy: proxy.url, caFile: authority.caFile }],
   })
-  onTestFinished(() => relay.stop())
   await push(relay.publicUrl, pushBody())
   await vi.waitFor(() => expect(bodies).toEqual([String(pushBody())]))
   const operate = await operatorOf(relay)
@@ -35,7 +36,7 @@ testWith('openssl')('an endpoint of the config is reached through its proxy and 
 
 test('C2: a caFile that is missing or holds no certificate stops the start and is named', async () => {
   const caFile = join(temporaryFolder(), 'ca.pem')
-  const start = (sections: object) => startTestRelay(temporaryFolder(), 'http://127.0.0.1:9', { ...sections })
+  const start = (sections: Sections) => relayOfTest(sections)
   const endpoints = [{ name: 'shop', url: 'https://shop.internal/', sharedKey: KEY, caFile }]
   await expect(start({ endpoints })).rejects.toThrow(`endpoints: "shop": caFile: ${caFile} cannot be read (ENOENT)`)
   writeFileSync(caFile, 'no certificate')

@@ -3,23 +3,18 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { pushBody } from '../support/history/builders.ts'
 import { startMoodyReceiver } from '../support/network/moody-receiver.ts'
-import { expectedSignature, startWebhookReceiver, type WebhookReceiver } from '../support/network/webhook-receiver.ts'
+import { expectedSignature, receiverOfTest, type WebhookReceiver } from '../support/network/webhook-receiver.ts'
 import { fetchDocumented } from '../support/portal/api-document.ts'
 import { operatorOf } from '../support/relay/manage.ts'
-import { push, type Sections, startTestRelay } from '../support/relay/relay.ts'
+import { push, type Sections } from '../support/relay/relay.ts'
 import { idsOfTest, relayOfFile } from '../support/relay/relay-of-file.ts'
+import { relayOfTest } from '../support/relay/relay-of-test.ts'
 import { NO_CARRIER } from '../support/runner/constants.ts'
 import { onlyLong } from '../support/runner/long-form.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 import { pruneStoredFeed } from '../support/store/stored-rows.ts'
 
 const GIVEN = 'canary-key-given-by-the-operator'
-
-async function startReceiver(): Promise<WebhookReceiver> {
-  const receiver = await startWebhookReceiver()
-  onTestFinished(() => receiver[Symbol.asyncDispose]())
-  return receiver
-}
 
 const SECTIONS = { delivery: { schedule: ['100ms', '200ms'], jitter: 0, allowNetworks: ['127.0.0.0/8'] } }
 const ofFile = relayOfFile(NO_CARRIER, SECTIONS)
@@ -36,14 +31,8 @@ async function share() {
 }
 
 async function start(folder = temporaryFolder(), sections: Sections = {}) {
-  const relay = await startTestRelay(folder, NO_CARRIER, { ...SECTIONS, ...sections })
-  let stopped = false
-  const stop = async () => {
-    if (!stopped) await relay.stop()
-    stopped = true
-  }
-  onTestFinished(stop)
-  return { ...relay, stop, operate: await operatorOf(relay), folder }
+  const relay = await relayOfTest({ ...SECTIONS, ...sections }, { folder })
+  return { ...relay, operate: await operatorOf(relay) }
 }
 
 /** A push of this test. */
@@ -53,7 +42,7 @@ const at = (minute: number, trackingId = '1001') =>
 const bodiesOf = (receiver: WebhookReceiver) => receiver.pushes.map(({ body }) => body.toString())
 
 test('W4: an endpoint’s key has 32 random bytes, is shown once, and signs its events', async () => {
-  const receiver = await startReceiver()
+  const receiver = await receiverOfTest()
   const { operate, publicUrl } = await share()
   const added = await operate('POST', '/relay/endpoints', { name: 'shop', url: receiver.url })
   expect(added.status).toBe(201)
@@ -68,7 +57,7 @@ test('W4: an endpoint’s key has 32 random bytes, is shown once, and signs its 
 })
 
 test('W4: no key is in a later answer, a log line, or a file of the store, whether given or made', async () => {
-  const receiver = await startReceiver()
+  const receiver = await receiverOfTest()
   receiver.answer(() => 500)
   const { operate, publicUrl, lines, stop, folder, internalUrl } = await start(temporaryFolder(), { log: { level: 'debug' } })
   const given = await operate('POST', '/relay/endpoints', { name: 'given', url: receiver.url, sharedKey: GIVEN })
@@ -98,7 +87,7 @@ test('W4: no key is in a later answer, a log line, or a file of the store, wheth
 })
 
 test('an endpoint’s key outlives a restart, and needs the key that encrypts it', async () => {
-  const receiver = await startReceiver()
+  const receiver = await receiverOfTest()
   const folder = temporaryFolder()
   const atRest = (byte: number) => Buffer.alloc(32, byte).toString('base64')
   const first = await start(folder, { secrets: { atRestKeys: [atRest(1)] } })
@@ -117,7 +106,7 @@ test('an endpoint’s key outlives a restart, and needs the key that encrypts it
 })
 
 test('O3: a 410 disables; enabled again, all that waited is sent, in order', async () => {
-  const receiver = await startReceiver()
+  const receiver = await receiverOfTest()
   receiver.answer(() => 410)
   const { operate, publicUrl } = await share()
   const { body } = await operate('POST', '/relay/endpoints', { name: 'shop', url: receiver.url })
@@ -140,7 +129,7 @@ test('O3: a 410 disables; enabled again, all that waited is sent, in order', asy
 })
 
 test('O16: events for a disabled endpoint wait; a removed one gets nothing more', async () => {
-  const [kept, removed] = [await startReceiver(), await startReceiver()]
+  const [kept, removed] = [await receiverOfTest(), await receiverOfTest()]
   const { operate, publicUrl } = await share()
   const keep = await operate('POST', '/relay/endpoints', { name: 'kept', url: kept.url, enabled: false })
   const remove = await operate('POST', '/relay/endpoints', { name: 'removed', url: removed.url, enabled: false })
@@ -156,7 +145,7 @@ test('O16: events for a disabled endpoint wait; a removed one gets nothing more'
 
 onlyLong(test)('O16: what waits for a slow endpoint when it is removed is never sent', async () => {
   await using slow = await startMoodyReceiver(GIVEN, () => ({ status: 200, afterMs: 5_000 }))
-  const other = await startReceiver()
+  const other = await receiverOfTest()
   const { operate, publicUrl, stop } = await start()
   const { body } = await operate('POST', '/relay/endpoints', { name: 'slow', url: slow.url, sharedKey: GIVEN, concurrency: 2 })
   for (let parcel = 0; parcel < 8; parcel++) await push(publicUrl, at(1, String(7000 + parcel)))
@@ -172,7 +161,7 @@ onlyLong(test)('O16: what waits for a slow endpoint when it is removed is never 
 })
 
 test('7.4: an endpoint from a sequence gets the exact bytes from there on', async () => {
-  const [first, second] = [await startReceiver(), await startReceiver()]
+  const [first, second] = [await receiverOfTest(), await receiverOfTest()]
   const folder = temporaryFolder()
   const relay = await start(folder)
   const odd = Buffer.from(`${at(2).toString().slice(0, -1)} ,\r\n "big": 12345678901234567890 }`)
@@ -204,7 +193,7 @@ test('an endpoint that is to start before what is kept is refused, and told wher
 })
 
 test('a test push is signed, marked, names no parcel and is no event', async () => {
-  const receiver = await startReceiver()
+  const receiver = await receiverOfTest()
   receiver.answer(() => 418)
   const { operate } = await share()
   const { body } = await operate('POST', '/relay/endpoints', { name: 'shop', url: receiver.url, sharedKey: GIVEN, enabled: false })
@@ -220,7 +209,7 @@ test('a test push is signed, marked, names no parcel and is no event', async () 
 })
 
 test('an endpoint of the config file is changed there and nowhere else', async () => {
-  const receiver = await startReceiver()
+  const receiver = await receiverOfTest()
   const { operate } = await start(temporaryFolder(), { endpoints: [{ name: 'shop', url: receiver.url, sharedKey: GIVEN }] })
   const { endpoints } = (await operate('GET', '/relay/endpoints')).body
   expect(endpoints).toMatchObject([{ name: 'shop', origin: 'config' }])

@@ -4,11 +4,11 @@ import { startSandbox } from '../../src/sandbox/sandbox.ts'
 import { createFeedConsumer, replayFeed } from '../support/delivery/feed-consumer.ts'
 import { pushBody } from '../support/history/builders.ts'
 import { fetchDocumented } from '../support/portal/api-document.ts'
-import { ADMIN, ask, CARRIER_LOGIN, logIn, push, type Sections, SHARED_KEY, startTestRelay, writeConfig } from '../support/relay/relay.ts'
+import { ADMIN, ask, CARRIER_LOGIN, logIn, push, type Sections, SHARED_KEY, writeConfig } from '../support/relay/relay.ts'
 import { idsOfTest, relayOfFile } from '../support/relay/relay-of-file.ts'
+import { relayOfTest } from '../support/relay/relay-of-test.ts'
 import { NO_CARRIER } from '../support/runner/constants.ts'
 import { byForm } from '../support/runner/long-form.ts'
-import { temporaryFolder } from '../support/runner/temporary.ts'
 import { pruneStoredFeed } from '../support/store/stored-rows.ts'
 
 const ofFile = relayOfFile(NO_CARRIER, { serve: { fetchUnknown: false } })
@@ -18,14 +18,8 @@ const PARCELS = byForm(16, 40)
 const SOME = byForm(3, 6)
 
 async function startRelay(carrierUrl = NO_CARRIER, sections: Sections = {}) {
-  const relay = await startTestRelay(temporaryFolder(), carrierUrl, { serve: { fetchUnknown: false }, ...sections })
-  let stopping: Promise<void> | null = null
-  const stop = () => {
-    stopping ??= relay.stop()
-    return stopping
-  }
-  onTestFinished(stop)
-  return { ...(await asAnApp(relay)), stop }
+  const relay = await relayOfTest({ serve: { fetchUnknown: false }, ...sections }, { carrierUrl })
+  return { ...(await asAnApp(relay)), stop: relay.stop }
 }
 
 /** The relay of the file, and where its feed ends. */
@@ -319,9 +313,7 @@ test('a reader ahead of the end, as after a restored backup, is told where the f
 })
 
 test('R3: a stream and a long poll of an app end when a reload removes the app or its scope', async () => {
-  const folder = temporaryFolder()
-  const relay = await startTestRelay(folder, NO_CARRIER, { serve: { fetchUnknown: false } })
-  onTestFinished(() => relay.stop())
+  const relay = await relayOfTest({ serve: { fetchUnknown: false } })
   const [token, admin] = [await logIn(relay.internalUrl), await logIn(relay.internalUrl, ADMIN)]
   const follow = async (by: string) => {
     const headers = { authorization: `Bearer ${by}`, accept: 'text/event-stream' }
@@ -332,7 +324,7 @@ test('R3: a stream and a long poll of an app end when a reload removes the app o
   const [shop, operator] = [await follow(token), await follow(admin)]
   // The long polls have their places, too.
   await vi.waitFor(async () => expect(await ask(relay.internalUrl, token, '/relay/events').then(({ status }) => status)).toBe(200))
-  const config = loadConfig(writeConfig(folder, NO_CARRIER))
+  const config = loadConfig(writeConfig(relay.folder, NO_CARRIER))
   await relay.reload({ ...config, apps: config.apps.filter(({ username }) => username === ADMIN.username) })
   // Long before their 50 s are over, and before what comes next.
   expect(await shop.status).toBe(401)

@@ -1,15 +1,13 @@
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { pushBody } from '../support/history/builders.ts'
 import { fetchDocumented } from '../support/portal/api-document.ts'
-import { ask, logIn, push, startTestRelay } from '../support/relay/relay.ts'
-import { NO_CARRIER } from '../support/runner/constants.ts'
-import { temporaryFolder } from '../support/runner/temporary.ts'
+import { ask, logIn, push } from '../support/relay/relay.ts'
+import { relayOfTest } from '../support/relay/relay-of-test.ts'
 
 const PARCELS = ['1001', '1002', '1003', '1004']
 
 test('a kept answer is not given any more once a push that changes it was answered', async () => {
-  const relay = await startTestRelay(temporaryFolder(), NO_CARRIER, { serve: { fetchUnknown: false, fetchMissingLanguage: false } })
-  onTestFinished(() => relay.stop())
+  const relay = await relayOfTest({ serve: { fetchUnknown: false, fetchMissingLanguage: false } })
   const token = await logIn(relay.internalUrl)
   const entriesOf = async (parcel: string): Promise<number> => {
     const answer: unknown = await (await ask(relay.internalUrl, token, `/v1/status/${parcel}/all`)).json()

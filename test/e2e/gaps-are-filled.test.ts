@@ -1,11 +1,12 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import type { SandboxParcel } from '../../src/sandbox/handle.ts'
 import type { PushRecord } from '../../src/sandbox/pusher.ts'
 import { type Asker, knownByPush, textOf, untilCaughtUp } from '../support/relay/caught-up.ts'
 import { ADMIN, logIn, startTestRelay } from '../support/relay/relay.ts'
+import { relayOfTest } from '../support/relay/relay-of-test.ts'
 import { inSeconds, metricOf } from '../support/relay/relay-process.ts'
 import { type SandboxProcess, spawnSandbox, type World } from '../support/relay/sandbox-process.ts'
 import { byForm, onlyLong } from '../support/runner/long-form.ts'
@@ -190,11 +191,7 @@ onlyLong(test)('a restart on the same store changes no byte of any answer', asyn
   // Of a copy, so that it is nobody else's relay that stops; asked about until nothing is left to learn.
   const copy = temporaryFolder()
   await copyStore(join(folder, 'relay.db'), join(copy, 'relay.db'))
-  const start = async () => {
-    const started = await startTestRelay(copy, sandbox.url, inSeconds)
-    onTestFinished(() => started.stop())
-    return started
-  }
+  const start = () => relayOfTest(inSeconds, { folder: copy, carrierUrl: sandbox.url })
   const first = await start()
   const own = { ...asker, internalUrl: first.internalUrl }
   await Promise.all(world.parcels.map((parcel) => refresh(parcel, own)))

@@ -1,7 +1,7 @@
 import { Webhook } from 'standardwebhooks'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { pushBody } from '../support/history/builders.ts'
-import { expectedSignature, startWebhookReceiver } from '../support/network/webhook-receiver.ts'
+import { expectedSignature, receiverOfTest } from '../support/network/webhook-receiver.ts'
 import { operatorOf } from '../support/relay/manage.ts'
 import { push } from '../support/relay/relay.ts'
 import { idsOfTest, relayOfFile } from '../support/relay/relay-of-file.ts'
@@ -17,8 +17,7 @@ const at = (minute: number) => pushBody({ eventTime: `2026-03-01T10:0${minute}:0
 
 /** An endpoint, and its receiver, which checks the header of the specification with the key that the test says it has. */
 async function start(settings: object = {}) {
-  const receiver = await startWebhookReceiver()
-  onTestFinished(() => receiver[Symbol.asyncDispose]())
+  const receiver = await receiverOfTest()
   let key = BEFORE
   receiver.answer((nth) => {
     const { body = Buffer.of(), headers = {} } = receiver.pushes[nth] ?? {}

@@ -1,15 +1,13 @@
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { writeDeliveries } from '../support/delivery/many-deliveries.ts'
 import { operatorOf } from '../support/relay/manage.ts'
-import { startTestRelay } from '../support/relay/relay.ts'
-import { NO_CARRIER } from '../support/runner/constants.ts'
+import { relayOfTest } from '../support/relay/relay-of-test.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 
 test('a replay of more than 10,000 is a job that survives a restart and can be cancelled', async () => {
   const folder = temporaryFolder()
   const startOne = async () => {
-    const relay = await startTestRelay(folder, NO_CARRIER, { delivery: { allowNetworks: ['127.0.0.0/8'] } })
-    onTestFinished(() => relay.stop())
+    const relay = await relayOfTest({ delivery: { allowNetworks: ['127.0.0.0/8'] } }, { folder })
     return { relay, operate: await operatorOf(relay) }
   }
   const first = await startOne()

@@ -1,7 +1,8 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { pushBody } from '../support/history/builders.ts'
+import { receiverOfTest } from '../support/network/webhook-receiver.ts'
 import { type Answer, operatorOf } from '../support/relay/manage.ts'
-import { endedJob, startMove, startReceiver } from '../support/relay/moves-of-relay.ts'
+import { endedJob, startMove } from '../support/relay/moves-of-relay.ts'
 import { onPostgres } from '../support/relay/on-postgres.ts'
 import { push, writeConfig } from '../support/relay/relay.ts'
 import { startReplica } from '../support/relay/replica-processes.ts'
@@ -16,7 +17,7 @@ const BACKLOG = 20
 
 async function startPair() {
   const [from, to] = [(await createDatabase('nothing')).url, (await createDatabase('nothing')).url]
-  const receivers = { both: await startReceiver(), one: await startReceiver() }
+  const receivers = { both: await receiverOfTest(), one: await receiverOfTest() }
   const named = (name: keyof typeof receivers) => ({ name, url: receivers[name].url, sharedKey: 'the-key-of-this-endpoint' })
   const start = async (names: readonly (keyof typeof receivers)[]) => {
     const delivery = { schedule: ['10h'], allowNetworks: ['127.0.0.0/8'] }

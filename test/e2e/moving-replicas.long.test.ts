@@ -1,7 +1,8 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { postgres } from '../../src/store/postgres/postgres-engine.ts'
 import { distinctPushes, startLoad } from '../support/network/push-load.ts'
-import { endedJob, expectInOrder, longestPauseMs, postJson, startMove, startReceiver } from '../support/relay/moves-of-relay.ts'
+import { receiverOfTest } from '../support/network/webhook-receiver.ts'
+import { endedJob, expectInOrder, longestPauseMs, postJson, startMove } from '../support/relay/moves-of-relay.ts'
 import { onPostgres } from '../support/relay/on-postgres.ts'
 import { ADMIN, ask, logIn, push, writeConfig } from '../support/relay/relay.ts'
 import { inSeconds, type RunningProcess, runRelay } from '../support/relay/relay-process.ts'
@@ -23,7 +24,7 @@ const askerOf = async ({ internalUrl }: RunningProcess) => ({ internalUrl, token
 test(`${REPLICAS} replicas move to another database under load and lose nothing`, async () => {
   const folder = temporaryFolder()
   const [from, to] = [(await createDatabase('nothing')).url, (await createDatabase('nothing')).url]
-  const receiver = await startReceiver()
+  const receiver = await receiverOfTest()
   const delivery = { schedule: ['100ms', '200ms'], allowNetworks: ['127.0.0.0/8'] }
   const config = writeConfig(folder, NO_CARRIER, { ...inSeconds, ...(await onPostgres(from)), delivery })
   const first = await runRelay(config)

@@ -6,7 +6,8 @@ import { postgres } from '../../src/store/postgres/postgres-engine.ts'
 import { sqlite } from '../../src/store/sqlite/engine.ts'
 import { undoMove } from '../../src/wiring/moving/undo-move.ts'
 import { distinctPushes, startLoad } from '../support/network/push-load.ts'
-import { endedJob, expectInOrder, longestPauseMs, postJson, startMove, startReceiver } from '../support/relay/moves-of-relay.ts'
+import { receiverOfTest } from '../support/network/webhook-receiver.ts'
+import { endedJob, expectInOrder, longestPauseMs, postJson, startMove } from '../support/relay/moves-of-relay.ts'
 import { onPostgres } from '../support/relay/on-postgres.ts'
 import { ADMIN, ask, logIn, writeConfig } from '../support/relay/relay.ts'
 import { inSeconds, runRelay } from '../support/relay/relay-process.ts'
@@ -31,7 +32,7 @@ test('a relay under load moves to PostgreSQL and back and loses nothing', async 
     secrets,
     delivery: { schedule: ['100ms', '200ms'], allowNetworks: ['127.0.0.0/8'] },
   })
-  const receiver = await startReceiver()
+  const receiver = await receiverOfTest()
   await using relay = await runRelay(config)
   const asker = { internalUrl: relay.internalUrl, token: await logIn(relay.internalUrl, ADMIN) }
   expect(await postJson(asker, '/relay/endpoints', { name: 'shop', url: receiver.url })).toMatchObject({ status: 201 })

@@ -4,8 +4,8 @@ import { answerBody, pushBody } from '../support/history/builders.ts'
 import { startWebhookReceiver } from '../support/network/webhook-receiver.ts'
 import { operatorOf } from '../support/relay/manage.ts'
 import { onPostgres } from '../support/relay/on-postgres.ts'
-import { push, type Sections, startTestRelay } from '../support/relay/relay.ts'
-import { temporaryFolder } from '../support/runner/temporary.ts'
+import { push, type Sections } from '../support/relay/relay.ts'
+import { relayOfTest } from '../support/relay/relay-of-test.ts'
 
 /** PostgreSQL keeps no NUL in a text, and no half of a surrogate pair in its encoding. The escape that NUL is kept by is one of the texts. */
 const TEXT = 'a\u0000b\u0001c\ud800d\udc00e\u{1f600}'
@@ -35,12 +35,10 @@ async function say(sections: Sections): Promise<readonly unknown[]> {
     await carrier.close()
     await receiver[Symbol.asyncDispose]()
   })
-  const relay = await startTestRelay(temporaryFolder(), carrier.url, {
-    poll: { cron: '0 0 1 1 *' },
-    delivery: { schedule: ['1h'], allowNetworks: ['127.0.0.0/8'] },
-    ...sections,
-  })
-  onTestFinished(() => relay.stop())
+  const relay = await relayOfTest(
+    { poll: { cron: '0 0 1 1 *' }, delivery: { schedule: ['1h'], allowNetworks: ['127.0.0.0/8'] }, ...sections },
+    { carrierUrl: carrier.url },
+  )
   const operator = await operatorOf(relay)
   const answers: unknown[] = []
   const ask = async (method: string, path: string, sent?: unknown) => {

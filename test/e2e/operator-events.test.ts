@@ -1,32 +1,27 @@
 import { createServer } from 'node:http'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { pushBody } from '../support/history/builders.ts'
 import { listenInTest } from '../support/network/listen.ts'
-import { expectedSignature, startWebhookReceiver, type WebhookReceiver } from '../support/network/webhook-receiver.ts'
+import { expectedSignature, receiverOfTest } from '../support/network/webhook-receiver.ts'
 import { operatorOf } from '../support/relay/manage.ts'
-import { push, startTestRelay } from '../support/relay/relay.ts'
-import { temporaryFolder } from '../support/runner/temporary.ts'
+import { push } from '../support/relay/relay.ts'
+import { relayOfTest } from '../support/relay/relay-of-test.ts'
+import { NO_CARRIER } from '../support/runner/constants.ts'
 
 const OPS_KEY = 'the-key-of-the-operators-hook'
 
-async function startReceiver(): Promise<WebhookReceiver> {
-  const receiver = await startWebhookReceiver()
-  onTestFinished(() => receiver[Symbol.asyncDispose]())
-  return receiver
-}
-
-async function start(carrierUrl = 'http://127.0.0.1:9') {
-  const operator = await startReceiver()
-  const relay = await startTestRelay(temporaryFolder(), carrierUrl, {
+async function start(carrierUrl = NO_CARRIER) {
+  const operator = await receiverOfTest()
+  const sections = {
     delivery: { schedule: ['100ms'], allowNetworks: ['127.0.0.0/8'] },
     operator: { url: operator.url, sharedKey: OPS_KEY },
-  })
-  onTestFinished(() => relay.stop())
+  }
+  const relay = await relayOfTest(sections, { carrierUrl })
   return { ...relay, operator, operate: await operatorOf(relay) }
 }
 
 test('O3: that an endpoint was disabled is told to the operator once, signed, and beside it', async () => {
-  const shop = await startReceiver()
+  const shop = await receiverOfTest()
   shop.answer(() => 410)
   const { operator, operate, publicUrl } = await start()
   const { body } = await operate('POST', '/relay/endpoints', { name: 'shop', url: shop.url })

@@ -1,13 +1,13 @@
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { pushBody } from '../support/history/builders.ts'
 import { startWebhookReceiver } from '../support/network/webhook-receiver.ts'
 import { NAUGHTY_STRINGS } from '../support/portal/naughty-strings.ts'
 import { crawl, escaped, foreignIn, formsOn } from '../support/portal/portal-pages.ts'
 import { createVisitor } from '../support/portal/portal-visitor.ts'
 import { operatorOf } from '../support/relay/manage.ts'
-import { push, startTestRelay } from '../support/relay/relay.ts'
+import { push } from '../support/relay/relay.ts'
+import { relayOfTest } from '../support/relay/relay-of-test.ts'
 import { byForm } from '../support/runner/long-form.ts'
-import { temporaryFolder } from '../support/runner/temporary.ts'
 
 /** Each string is stored and shown in the long form, and every twenty-fourth in the gate. */
 const STORED = NAUGHTY_STRINGS.filter((_text, at) => at % byForm(24, 24, 1) === 0)
@@ -17,8 +17,7 @@ const LOGINS = byForm(10, 10, NAUGHTY_STRINGS.length)
 /** A relay of the test's own, with somebody who is logged in. */
 async function start() {
   const sections = { delivery: { allowNetworks: ['127.0.0.0/8'] }, limits: { failuresPerMinute: 1_000_000 } }
-  const relay = await startTestRelay(temporaryFolder(), 'http://127.0.0.1:9', sections)
-  onTestFinished(() => relay.stop())
+  const relay = await relayOfTest(sections)
   const visitor = createVisitor(relay.internalUrl)
   await visitor.logIn()
   return { ...relay, visitor, operator: await operatorOf(relay) }

@@ -1,25 +1,18 @@
-import { expect, onTestFinished, test } from 'vitest'
-import { loadConfig } from '../../src/config/config.ts'
+import { expect, test } from 'vitest'
 import { pushBody } from '../support/history/builders.ts'
 import { cookiesIn, follow } from '../support/portal/live-stream.ts'
 import { createVisitor } from '../support/portal/portal-visitor.ts'
-import { push, type Sections, SHOP, startTestRelay, writeConfig } from '../support/relay/relay.ts'
+import { push, type Sections, SHOP } from '../support/relay/relay.ts'
 import { idsOfTest, relayOfFile } from '../support/relay/relay-of-file.ts'
+import { relayOfTest } from '../support/relay/relay-of-test.ts'
 import { NO_CARRIER } from '../support/runner/constants.ts'
-import { temporaryFolder } from '../support/runner/temporary.ts'
 
 const SECTIONS = { delivery: { allowNetworks: ['127.0.0.0/8'] } }
 const ofFile = relayOfFile(NO_CARRIER, SECTIONS)
 const own = idsOfTest()
 
 /** A relay of the test's own. */
-async function start(sections: Sections = {}) {
-  const folder = temporaryFolder()
-  const relay = await startTestRelay(folder, NO_CARRIER, { ...SECTIONS, ...sections })
-  onTestFinished(() => relay.stop())
-  const reload = (changed: Sections) => relay.reload(loadConfig(writeConfig(folder, NO_CARRIER, { ...SECTIONS, ...changed }), process.env))
-  return { ...relay, reload }
-}
+const start = (sections: Sections = {}) => relayOfTest({ ...SECTIONS, ...sections })
 
 test('a page is told that it has changed, and nothing else', async () => {
   const { internalUrl, publicUrl } = ofFile()
@@ -66,10 +59,10 @@ test('a hundred pages are kept up to date; the next is not, until one of them is
 
 test('a stream ends within a second of the reload that removes its app or the portal', async () => {
   for (const sections of [{ apps: [] }, { portal: { enabled: false } }]) {
-    const { internalUrl, reload } = await start()
+    const { internalUrl, reloadWith } = await start()
     const { ended } = await follow(internalUrl, '/')
     const begun = performance.now()
-    await reload(sections)
+    await reloadWith(sections)
     await ended
     expect(performance.now() - begun).toBeLessThan(1500)
   }
@@ -77,10 +70,10 @@ test('a stream ends within a second of the reload that removes its app or the po
 
 test('the stream of a person whom a proxy names ends when the header names nobody any more', async () => {
   const listen = { internal: { host: '127.0.0.1', port: 0, trustProxy: ['127.0.0.1'] } }
-  const { internalUrl, reload } = await start({ listen, portal: { trustedHeader: 'X-Forwarded-User', admins: ['anna'] } })
+  const { internalUrl, reloadWith } = await start({ listen, portal: { trustedHeader: 'X-Forwarded-User', admins: ['anna'] } })
   const { answer, ended } = await follow(internalUrl, '/', { headers: { 'x-forwarded-user': 'anna' } })
   expect(answer.status).toBe(200)
-  await reload({ listen, portal: { trustedHeader: 'X-Forwarded-User', admins: [] } })
+  await reloadWith({ listen, portal: { trustedHeader: 'X-Forwarded-User', admins: [] } })
   await ended
 })
 

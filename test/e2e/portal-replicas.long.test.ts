@@ -1,26 +1,16 @@
-import { expect, onTestFinished, test } from 'vitest'
-import { loadConfig } from '../../src/config/config.ts'
+import { expect, test } from 'vitest'
 import { pushBody } from '../support/history/builders.ts'
 import { cookiesIn, follow } from '../support/portal/live-stream.ts'
 import { createVisitor } from '../support/portal/portal-visitor.ts'
 import { onPostgres } from '../support/relay/on-postgres.ts'
-import { push, type Sections, startTestRelay, writeConfig } from '../support/relay/relay.ts'
-import { NO_CARRIER } from '../support/runner/constants.ts'
-import { temporaryFolder } from '../support/runner/temporary.ts'
+import { push } from '../support/relay/relay.ts'
+import { relayOfTest } from '../support/relay/relay-of-test.ts'
 import { createDatabase } from '../support/store/postgres-database.ts'
-
-async function startReplica(sections: Sections) {
-  const folder = temporaryFolder()
-  const relay = await startTestRelay(folder, NO_CARRIER, sections)
-  onTestFinished(() => relay.stop())
-  const reload = (changed: Sections) => relay.reload(loadConfig(writeConfig(folder, NO_CARRIER, { ...sections, ...changed }), process.env))
-  return { ...relay, reload }
-}
 
 /** Two replicas of one relay, and somebody who logged in at the first and goes on at the second with the same cookie. */
 async function start() {
   const sections = { ...(await onPostgres((await createDatabase('nothing')).url)), delivery: { allowNetworks: ['127.0.0.0/8'] } }
-  const [one, other] = [await startReplica(sections), await startReplica(sections)]
+  const [one, other] = [await relayOfTest(sections), await relayOfTest(sections)]
   const atOne = createVisitor(one.internalUrl)
   await atOne.logIn()
   const atOther = createVisitor(other.internalUrl)
@@ -56,7 +46,7 @@ test('an app that leaves the config is out at both replicas within a second', as
   const streams = [await follow(one.internalUrl, '/', reader), await follow(other.internalUrl, '/', reader)]
   expect([(await atOne.get('/webhooks')).status, (await atOther.get('/webhooks')).status]).toEqual([200, 200])
   const begun = performance.now()
-  await Promise.all([one, other].map(({ reload }) => reload({ apps: [] })))
+  await Promise.all([one, other].map(({ reloadWith }) => reloadWith({ apps: [] })))
   for (const visitor of [atOne, atOther]) expect((await visitor.get('/webhooks')).headers.get('location')).toBe('/login')
   await Promise.all(streams.map(({ ended }) => ended))
   expect(performance.now() - begun).toBeLessThan(2000)

@@ -1,37 +1,19 @@
 import { once } from 'node:events'
 import { get } from 'node:http'
-import { expect, onTestFinished, test } from 'vitest'
-import { loadConfig } from '../../src/config/config.ts'
+import { expect, test } from 'vitest'
 import { pushBody } from '../support/history/builders.ts'
 import { startWebhookReceiver } from '../support/network/webhook-receiver.ts'
 import { createVisitor } from '../support/portal/portal-visitor.ts'
-import {
-  ADMIN,
-  ask,
-  CARRIER_LOGIN,
-  logIn,
-  push,
-  type Sections,
-  SHARED_KEY,
-  SHOP,
-  startTestRelay,
-  writeConfig,
-} from '../support/relay/relay.ts'
+import { ADMIN, ask, CARRIER_LOGIN, logIn, push, type Sections, SHARED_KEY, SHOP } from '../support/relay/relay.ts'
 import { relayOfFile } from '../support/relay/relay-of-file.ts'
+import { relayOfTest } from '../support/relay/relay-of-test.ts'
 import { NO_CARRIER } from '../support/runner/constants.ts'
-import { temporaryFolder } from '../support/runner/temporary.ts'
 
 const SECTIONS = { delivery: { allowNetworks: ['127.0.0.0/8'] } }
 const ofFile = relayOfFile(NO_CARRIER, SECTIONS)
 
 /** A relay of the test's own. */
-async function start(sections: Sections) {
-  const folder = temporaryFolder()
-  const relay = await startTestRelay(folder, NO_CARRIER, { ...SECTIONS, ...sections })
-  onTestFinished(() => relay.stop())
-  const reload = (changed: Sections) => relay.reload(loadConfig(writeConfig(folder, NO_CARRIER, { ...SECTIONS, ...changed }), process.env))
-  return { ...relay, reload }
-}
+const start = (sections: Sections) => relayOfTest({ ...SECTIONS, ...sections })
 
 async function loggedIn(login = ADMIN, url = ofFile().internalUrl) {
   const visitor = createVisitor(url)
@@ -139,18 +121,18 @@ test('with the scope status somebody sees parcels, and no webhook or button', as
 })
 
 test('a session ends within a second of the reload that takes its app away', async () => {
-  const { internalUrl, reload } = await start({})
+  const { internalUrl, reloadWith } = await start({})
   const visitor = await loggedIn(ADMIN, internalUrl)
   expect((await visitor.get('/webhooks')).status).toBe(200)
-  await reload({ apps: [] })
+  await reloadWith({ apps: [] })
   expect((await visitor.get('/webhooks')).headers.get('location')).toBe('/login')
 })
 
 test('a reload turns the portal off and on', async () => {
-  const { internalUrl, reload } = await start({ portal: { enabled: false } })
+  const { internalUrl, reloadWith } = await start({ portal: { enabled: false } })
   const visitor = createVisitor(internalUrl)
   expect((await visitor.get('/login')).status).toBe(404)
-  await reload({ portal: { enabled: true } })
+  await reloadWith({ portal: { enabled: true } })
   expect((await visitor.get('/login')).status).toBe(200)
 })
 

@@ -1,27 +1,22 @@
-import { expect, onTestFinished, test } from 'vitest'
-import { startWebhookReceiver, type WebhookReceiver } from '../support/network/webhook-receiver.ts'
+import { expect, test } from 'vitest'
+import { receiverOfTest, type WebhookReceiver } from '../support/network/webhook-receiver.ts'
 import { knownByPush, textOf, untilCaughtUp, untilSent } from '../support/relay/caught-up.ts'
 import { onPostgres } from '../support/relay/on-postgres.ts'
-import { ADMIN, logIn, type Sections, startTestRelay } from '../support/relay/relay.ts'
+import { ADMIN, logIn, type Sections } from '../support/relay/relay.ts'
+import { relayOfTest } from '../support/relay/relay-of-test.ts'
 import { inSeconds } from '../support/relay/relay-process.ts'
 import { spawnSandbox } from '../support/relay/sandbox-process.ts'
 import { byForm } from '../support/runner/long-form.ts'
-import { temporaryFolder } from '../support/runner/temporary.ts'
 
 const KEY = 'the-key-of-the-endpoint'
 const PARCELS = byForm(10, 20)
 
 /** A relay with one endpoint, and what the endpoint received. */
 async function startRelaying(carrierUrl: string, sections: Sections) {
-  const receiver = await startWebhookReceiver()
-  onTestFinished(() => receiver[Symbol.asyncDispose]())
-  const relay = await startTestRelay(temporaryFolder(), carrierUrl, {
-    ...inSeconds,
-    endpoints: [{ name: 'shop', url: receiver.url, sharedKey: KEY }],
-    delivery: { schedule: ['100ms', '200ms'], allowNetworks: ['127.0.0.0/8'] },
-    ...sections,
-  })
-  onTestFinished(() => relay.stop())
+  const receiver = await receiverOfTest()
+  const endpoints = [{ name: 'shop', url: receiver.url, sharedKey: KEY }]
+  const delivery = { schedule: ['100ms', '200ms'], allowNetworks: ['127.0.0.0/8'] }
+  const relay = await relayOfTest({ ...inSeconds, endpoints, delivery, ...sections }, { carrierUrl })
   return { ...relay, receiver, asker: { internalUrl: relay.internalUrl, token: await logIn(relay.internalUrl, ADMIN) } }
 }
 

@@ -1,19 +1,13 @@
-import { expect, onTestFinished, test } from 'vitest'
-import { push, startTestRelay } from '../support/relay/relay.ts'
-import { temporaryFolder } from '../support/runner/temporary.ts'
+import { expect, test } from 'vitest'
+import { push } from '../support/relay/relay.ts'
+import { relayOfTest } from '../support/relay/relay-of-test.ts'
 
 test('refused and quarantined pushes are logged: the first at once, the rest counted', async () => {
-  const relay = await startTestRelay(temporaryFolder(), 'http://127.0.0.1:9')
-  let isStopped = false
-  const stop = async () => {
-    if (!isStopped) await relay.stop()
-    isStopped = true
-  }
-  onTestFinished(stop)
+  const relay = await relayOfTest()
   const forged = { 'x-service-hmac-sha256': Buffer.alloc(32, 1).toString('base64') }
   for (let nth = 0; nth < 5; nth++) expect((await push(relay.publicUrl, `{"n":${nth}}`, forged)).status).toBe(401)
   for (let nth = 0; nth < 3; nth++) expect((await push(relay.publicUrl, `{"n":${nth}}`)).status).toBe(200)
-  await stop()
+  await relay.stop()
   const counted = (part: string) =>
     relay.lines
       .filter(({ message }) => message.includes(part))

@@ -1,9 +1,10 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { type PushFields, pushBody } from '../support/history/builders.ts'
-import { expectedSignature, startWebhookReceiver, type WebhookReceiver } from '../support/network/webhook-receiver.ts'
+import { expectedSignature, receiverOfTest } from '../support/network/webhook-receiver.ts'
 import { operatorOf } from '../support/relay/manage.ts'
-import { ADMIN, ask, logIn, push, SHARED_KEY, startTestRelay } from '../support/relay/relay.ts'
+import { ADMIN, ask, logIn, push, SHARED_KEY } from '../support/relay/relay.ts'
 import { idsOfTest, relayOfFile } from '../support/relay/relay-of-file.ts'
+import { relayOfTest } from '../support/relay/relay-of-test.ts'
 import { NO_CARRIER } from '../support/runner/constants.ts'
 import { onlyLong } from '../support/runner/long-form.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
@@ -11,24 +12,12 @@ import { temporaryFolder } from '../support/runner/temporary.ts'
 const KEY = 'the-key-of-the-endpoint'
 const SCHEDULE = ['100ms', '200ms', '300ms']
 
-async function startReceiver(): Promise<WebhookReceiver> {
-  const receiver = await startWebhookReceiver()
-  onTestFinished(() => receiver[Symbol.asyncDispose]())
-  return receiver
-}
-
 async function startWithEndpoints(endpoints: readonly object[], folder = temporaryFolder(), schedule = SCHEDULE) {
-  const relay = await startTestRelay(folder, NO_CARRIER, {
+  const sections = {
     endpoints: endpoints.map((endpoint) => ({ sharedKey: KEY, ...endpoint })),
     delivery: { schedule, allowNetworks: ['127.0.0.0/8'] },
-  })
-  let stopped = false
-  const stop = async () => {
-    if (!stopped) await relay.stop()
-    stopped = true
   }
-  onTestFinished(stop)
-  return { ...relay, stop }
+  return await relayOfTest(sections, { folder })
 }
 
 const ofFile = relayOfFile(NO_CARRIER, { delivery: { schedule: SCHEDULE, allowNetworks: ['127.0.0.0/8'] } })
@@ -49,7 +38,7 @@ const at = (minute: number, { trackingIds = ['1001'], ...change }: PushFields & 
   pushBody({ eventTime: `2026-03-01T10:${String(minute).padStart(2, '0')}:00.000Z`, trackingIds: trackingIds.map(own), ...change })
 
 test('7.1: an endpoint gets the exact bytes of a push, signed with its own key', async () => {
-  const receiver = await startReceiver()
+  const receiver = await receiverOfTest()
   const relay = await withEndpoints([{ name: 'shop', url: receiver.url }])
   const body = Buffer.from(`${at(1).toString().slice(0, -1)} ,\r\n "big": 12345678901234567890 }`)
   await push(relay.publicUrl, body)
@@ -65,7 +54,7 @@ test('7.1: an endpoint gets the exact bytes of a push, signed with its own key',
 })
 
 test('7.3: a parcel’s events arrive in order of sequence, each naming the one before it', async () => {
-  const receiver = await startReceiver()
+  const receiver = await receiverOfTest()
   receiver.answer((nth) => (nth % 2 === 0 ? 503 : 200))
   const relay = await withEndpoints([{ name: 'shop', url: receiver.url }])
   const bodies = [5, 3, 4, 1, 2].map((minute) => at(minute))
@@ -80,7 +69,7 @@ test('7.3: a parcel’s events arrive in order of sequence, each naming the one 
 })
 
 test('7.3: an endpoint that hangs holds back no other', async () => {
-  const healthy = await startReceiver()
+  const healthy = await receiverOfTest()
   const relay = await withEndpoints([
     { name: 'blackhole', url: 'http://127.0.0.1:9/nobody' },
     { name: 'shop', url: healthy.url },
@@ -90,7 +79,7 @@ test('7.3: an endpoint that hangs holds back no other', async () => {
 })
 
 test('I12: a push repeated many times is one event to an endpoint', async () => {
-  const receiver = await startReceiver()
+  const receiver = await receiverOfTest()
   const relay = await withEndpoints([{ name: 'shop', url: receiver.url }])
   await Promise.all(Array.from({ length: 100 }, () => push(relay.publicUrl, at(1))))
   await push(relay.publicUrl, at(2))
@@ -98,7 +87,7 @@ test('I12: a push repeated many times is one event to an endpoint', async () => 
 })
 
 onlyLong(test)('7.4: an endpoint that is down loses nothing, over its schedule and a restart', async () => {
-  const receiver = await startReceiver()
+  const receiver = await receiverOfTest()
   receiver.answer(() => 500)
   const folder = temporaryFolder()
   const first = await startWithEndpoints([{ name: 'shop', url: receiver.url }], folder, ['20ms', '20ms'])
@@ -115,7 +104,7 @@ onlyLong(test)('7.4: an endpoint that is down loses nothing, over its schedule a
 })
 
 test('7.4: 410 disables an endpoint; what comes meanwhile waits', async () => {
-  const [receiver, other] = [await startReceiver(), await startReceiver()]
+  const [receiver, other] = [await receiverOfTest(), await receiverOfTest()]
   receiver.answer(() => 410)
   const relay = await startWithEndpoints([
     { name: 'shop', url: receiver.url },
@@ -133,7 +122,7 @@ test('7.4: 410 disables an endpoint; what comes meanwhile waits', async () => {
 })
 
 test('filters and backfill decide what an endpoint gets', async () => {
-  const [all, delivered] = [await startReceiver(), await startReceiver()]
+  const [all, delivered] = [await receiverOfTest(), await receiverOfTest()]
   const relay = await withEndpoints([
     { name: 'all', url: all.url },
     { name: 'delivered', url: delivered.url, filters: { status: ['DeliverySucceeded'] } },
@@ -147,7 +136,7 @@ test('filters and backfill decide what an endpoint gets', async () => {
 })
 
 test('O6: an endpoint with a rate is sent no more than that', async () => {
-  const receiver = await startReceiver()
+  const receiver = await receiverOfTest()
   const relay = await withEndpoints([{ name: 'shop', url: receiver.url, rate: 10 }])
   const startedMs = performance.now()
   await Promise.all(Array.from({ length: 20 }, (_, parcel) => push(relay.publicUrl, at(1, { trackingIds: [String(6000 + parcel)] }))))

@@ -1,9 +1,10 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { fetchDocumented } from '../support/portal/api-document.ts'
 import { type Asker, textOf, untilCaughtUp } from '../support/relay/caught-up.ts'
-import { ADMIN, logIn, SHOP, startTestRelay } from '../support/relay/relay.ts'
+import { ADMIN, logIn, SHOP } from '../support/relay/relay.ts'
+import { relayOfTest } from '../support/relay/relay-of-test.ts'
 import { inSeconds, metricOf } from '../support/relay/relay-process.ts'
 import { spawnSandbox } from '../support/relay/sandbox-process.ts'
 import { byForm } from '../support/runner/long-form.ts'
@@ -39,11 +40,9 @@ async function everyAnswer(asker: Asker, identifiers: readonly string[]): Promis
 
 test('7.5: a relay whose carrier is a relay serves the same bytes in every language', async () => {
   await using sandbox = await spawnSandbox(FLAGS)
-  const near = await startTestRelay(folderOf('near'), sandbox.url, inSeconds)
-  onTestFinished(() => near.stop())
+  const near = await relayOfTest(inSeconds, { folder: folderOf('near'), carrierUrl: sandbox.url })
   const asAnApp = { ...inSeconds, upstream: { ...inSeconds.upstream, ...SHOP } }
-  const far = await startTestRelay(folderOf('far'), near.internalUrl, asAnApp)
-  onTestFinished(() => far.stop())
+  const far = await relayOfTest(asAnApp, { folder: folderOf('far'), carrierUrl: near.internalUrl })
   const [a, b] = await Promise.all([near, far].map(async ({ internalUrl }) => ({ internalUrl, token: await logIn(internalUrl, ADMIN) })))
   if (a === undefined || b === undefined) throw new Error('two relays were started')
   await sandbox.order('webhooks', { urls: [`${near.publicUrl}/webhooks/status`] })

@@ -1,10 +1,10 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { loadConfig } from '../../src/config/config.ts'
 import { signBody } from '../../src/domain/ingest/signature.ts'
 import { pushBody } from '../support/history/builders.ts'
-import { expectedSignature, startWebhookReceiver } from '../support/network/webhook-receiver.ts'
+import { expectedSignature, receiverOfTest } from '../support/network/webhook-receiver.ts'
 import { operatorOf } from '../support/relay/manage.ts'
-import { ask, logIn, push, type Sections, SHARED_KEY, SHOP, spawnRelay, startTestRelay, writeConfig } from '../support/relay/relay.ts'
+import { ask, logIn, push, type Sections, SHARED_KEY, SHOP, spawnRelay, writeConfig } from '../support/relay/relay.ts'
+import { relayOfTest } from '../support/relay/relay-of-test.ts'
 import { NO_CARRIER } from '../support/runner/constants.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 
@@ -15,13 +15,7 @@ const SOON = { timeout: 10_000, interval: 20 }
 const BASE = { delivery: { allowNetworks: ['127.0.0.0/8'] }, log: { level: 'info' } }
 
 /** A relay that is handed what was read again. */
-async function startHere(sections: Sections = {}) {
-  const folder = temporaryFolder()
-  const relay = await startTestRelay(folder, NO_CARRIER, { ...BASE, ...sections })
-  onTestFinished(() => relay.stop())
-  const reload = (changed: Sections) => relay.reload(loadConfig(writeConfig(folder, NO_CARRIER, { ...BASE, ...changed }), process.env))
-  return { ...relay, reload }
-}
+const startHere = (sections: Sections = {}) => relayOfTest({ ...BASE, ...sections })
 
 /** A relay process, which reads its config again on SIGHUP. */
 async function start(sections: Sections = {}) {
@@ -50,28 +44,27 @@ async function statusOfKey(publicUrl: string, key: string): Promise<number> {
 }
 
 test('I10: two listed keys are both right; a dropped one is wrong within a second', async () => {
-  const { publicUrl, reload } = await startHere({ webhook: { sharedKeys: [SHARED_KEY, OTHER_KEY] } })
+  const { publicUrl, reloadWith } = await startHere({ webhook: { sharedKeys: [SHARED_KEY, OTHER_KEY] } })
   expect([await statusOfKey(publicUrl, SHARED_KEY), await statusOfKey(publicUrl, OTHER_KEY)]).toEqual([200, 200])
-  await reload({ webhook: { sharedKeys: [OTHER_KEY] } })
+  await reloadWith({ webhook: { sharedKeys: [OTHER_KEY] } })
   await vi.waitFor(async () => expect(await statusOfKey(publicUrl, SHARED_KEY)).toBe(401), SOON)
   expect(await statusOfKey(publicUrl, OTHER_KEY)).toBe(200)
 })
 
 test('R3: an app that leaves the config is out within a second, with its token', async () => {
-  const { internalUrl, reload } = await startHere()
+  const { internalUrl, reloadWith } = await startHere()
   const token = await logIn(internalUrl, SHOP)
   expect((await ask(internalUrl, token, '/v1/status/1001/all')).status).not.toBe(401)
-  await reload({ apps: [] })
+  await reloadWith({ apps: [] })
   await vi.waitFor(async () => expect((await ask(internalUrl, token, '/v1/status/1001/all')).status).toBe(401), SOON)
 })
 
 test('a reload changes the endpoints of the config and leaves managed ones alone', async () => {
-  const receiver = await startWebhookReceiver()
-  onTestFinished(() => receiver[Symbol.asyncDispose]())
+  const receiver = await receiverOfTest()
   const relay = await startHere({ endpoints: [{ name: 'old', url: 'http://127.0.0.1:9/', sharedKey: OTHER_KEY }] })
   const operate = await operatorOf(relay)
   await operate('POST', '/relay/endpoints', { name: 'managed', url: 'http://127.0.0.1:9/', enabled: false })
-  await relay.reload({ endpoints: [{ name: 'new', url: receiver.url, sharedKey: OTHER_KEY }] })
+  await relay.reloadWith({ endpoints: [{ name: 'new', url: receiver.url, sharedKey: OTHER_KEY }] })
   const namesOf = async () => {
     const { endpoints } = (await operate('GET', '/relay/endpoints')).body
     return Array.isArray(endpoints) ? endpoints.map(({ name, origin, disabledBecause }) => [name, origin, disabledBecause]) : []
@@ -92,8 +85,7 @@ test('a reload changes the endpoints of the config and leaves managed ones alone
 })
 
 test('a reload changes how and where events are delivered, and names what needs a restart', async () => {
-  const receiver = await startWebhookReceiver()
-  onTestFinished(() => receiver[Symbol.asyncDispose]())
+  const receiver = await receiverOfTest()
   receiver.answer(() => 503)
   const relay = await start({ delivery: { allowNetworks: ['10.0.0.0/8'], schedule: ['1h'] } })
   const operate = await operatorOf(relay)
@@ -120,7 +112,7 @@ test('a reload changes how old an event may be to be recorded', async () => {
     return (await operate('GET', '/relay/inbox?limit=1')).body.pushes
   }
   expect(await stateOf('60000001')).toMatchObject([{ id: '1', state: 'recorded' }])
-  await relay.reload({ retention: { history: '20d' } })
+  await relay.reloadWith({ retention: { history: '20d' } })
   expect(await stateOf('60000002')).toMatchObject([{ id: '2', state: 'expired' }])
   expect((await operate('GET', '/relay/audit?limit=1')).body).toMatchObject({
     actions: [{ detail: { changed: expect.arrayContaining(['retention.history']) } }],

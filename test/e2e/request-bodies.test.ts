@@ -1,11 +1,10 @@
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { fetchDocumented } from '../support/portal/api-document.ts'
-import { ADMIN, logIn, startTestRelay } from '../support/relay/relay.ts'
-import { temporaryFolder } from '../support/runner/temporary.ts'
+import { ADMIN, logIn } from '../support/relay/relay.ts'
+import { relayOfTest } from '../support/relay/relay-of-test.ts'
 
 test('an unusable body is refused in a sentence that says why and quotes nothing', async () => {
-  const relay = await startTestRelay(temporaryFolder(), 'http://127.0.0.1:9')
-  onTestFinished(() => relay.stop())
+  const relay = await relayOfTest()
   const token = await logIn(relay.internalUrl, ADMIN)
   const send = async (body: string | undefined, type = 'application/json') => {
     const answer = await fetchDocumented(`${relay.internalUrl}/relay/endpoints`, {

@@ -1,21 +1,15 @@
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { pushBody } from '../support/history/builders.ts'
-import { startWebhookReceiver } from '../support/network/webhook-receiver.ts'
+import { receiverOfTest } from '../support/network/webhook-receiver.ts'
 import { operatorOf } from '../support/relay/manage.ts'
-import { ADMIN, push, startTestRelay } from '../support/relay/relay.ts'
-import { temporaryFolder } from '../support/runner/temporary.ts'
-
-/** On a machine that is busy with more. */
+import { ADMIN, push } from '../support/relay/relay.ts'
+import { relayOfTest } from '../support/relay/relay-of-test.ts'
 
 /** An endpoint that refuses everything, and whose schedule is far too long to wait for. */
 async function start() {
-  const receiver = await startWebhookReceiver()
-  onTestFinished(() => receiver[Symbol.asyncDispose]())
+  const receiver = await receiverOfTest()
   receiver.answer(() => 500)
-  const relay = await startTestRelay(temporaryFolder(), 'http://127.0.0.1:9', {
-    delivery: { schedule: ['10h'], allowNetworks: ['127.0.0.0/8'] },
-  })
-  onTestFinished(() => relay.stop())
+  const relay = await relayOfTest({ delivery: { schedule: ['10h'], allowNetworks: ['127.0.0.0/8'] } })
   const operate = await operatorOf(relay)
   const { body } = await operate('POST', '/relay/endpoints', { name: 'shop', url: receiver.url })
   const path = `/relay/endpoints/${String(body.id)}`

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { pushBody } from '../support/history/builders.ts'
 import { startHangingReceiver } from '../support/network/hanging-receiver.ts'
-import { startWebhookReceiver } from '../support/network/webhook-receiver.ts'
+import { receiverOfTest } from '../support/network/webhook-receiver.ts'
 import { operatorOf } from '../support/relay/manage.ts'
 import { push } from '../support/relay/relay.ts'
 import { idsOfTest, relayOfFile } from '../support/relay/relay-of-file.ts'
@@ -14,8 +14,7 @@ const own = idsOfTest()
 
 async function start() {
   const relay = ofFile()
-  const receiver = await startWebhookReceiver()
-  onTestFinished(() => receiver[Symbol.asyncDispose]())
+  const receiver = await receiverOfTest()
   const operate = await operatorOf(relay)
   const add = async (settings: object = {}) => {
     const { body } = await operate('POST', '/relay/endpoints', { name: own('shop'), url: receiver.url, ...settings })

@@ -1,11 +1,10 @@
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { pushBody } from '../support/history/builders.ts'
 import { startHangingReceiver } from '../support/network/hanging-receiver.ts'
 import { operatorOf } from '../support/relay/manage.ts'
 import { onPostgres } from '../support/relay/on-postgres.ts'
-import { push, startTestRelay } from '../support/relay/relay.ts'
-import { NO_CARRIER } from '../support/runner/constants.ts'
-import { temporaryFolder } from '../support/runner/temporary.ts'
+import { push } from '../support/relay/relay.ts'
+import { relayOfTest } from '../support/relay/relay-of-test.ts'
 
 const PATIENCE = { timeout: 60_000, interval: 50 }
 const QUEUED = ['queued', null]
@@ -17,8 +16,7 @@ async function start() {
   const delivery = { schedule: ['1h'], jitter: 0, allowNetworks: ['127.0.0.0/8'] }
   const shared = { ...(await onPostgres()), delivery }
   const open = async () => {
-    const relay = await startTestRelay(temporaryFolder(), NO_CARRIER, shared)
-    onTestFinished(() => relay.stop())
+    const relay = await relayOfTest(shared)
     return { ...relay, operate: await operatorOf(relay) }
   }
   const [one, other] = [await open(), await open()]
@@ -77,8 +75,7 @@ test('7.4: skipped at a replica that does not send it, a delivery ends with its 
 test('7.4: a delivery of an endpoint that no config names is skipped at once', async () => {
   const shared = await onPostgres()
   const open = async (endpoints: readonly object[]) => {
-    const relay = await startTestRelay(temporaryFolder(), NO_CARRIER, { ...shared, endpoints })
-    onTestFinished(() => relay.stop())
+    const relay = await relayOfTest({ ...shared, endpoints })
     return { ...relay, operate: await operatorOf(relay) }
   }
   const before = await open([{ name: 'shop', url: 'http://127.0.0.1:9/', sharedKey: 'the-key-of-this-endpoint' }])

@@ -1,12 +1,12 @@
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { assertCarrierContract, type ContractReport } from '../support/network/spec-client.ts'
 import { fetchDocumented } from '../support/portal/api-document.ts'
 import { type Asker, knownByPush, textOf, untilCaughtUp } from '../support/relay/caught-up.ts'
-import { ADMIN, CARRIER_LOGIN, logIn, SHOP, startTestRelay } from '../support/relay/relay.ts'
+import { ADMIN, CARRIER_LOGIN, logIn, SHOP } from '../support/relay/relay.ts'
+import { relayOfTest } from '../support/relay/relay-of-test.ts'
 import { inSeconds } from '../support/relay/relay-process.ts'
 import { spawnSandbox } from '../support/relay/sandbox-process.ts'
 import { byForm } from '../support/runner/long-form.ts'
-import { temporaryFolder } from '../support/runner/temporary.ts'
 
 const PARCELS = byForm(20, 40)
 const FLAGS = ['--parcels', String(PARCELS), '--seed', '3', '--hard', '0.4', '--loss', '0.3', '--duplicates', '0.1', '--reorder', '40']
@@ -29,8 +29,7 @@ async function refresh({ internalUrl, token }: Asker, identifier: string): Promi
 
 test('a client that knows only the specification cannot tell the relay from the carrier', async () => {
   await using sandbox = await spawnSandbox(FLAGS)
-  const relay = await startTestRelay(temporaryFolder(), sandbox.url, inSeconds)
-  onTestFinished(() => relay.stop())
+  const relay = await relayOfTest(inSeconds, { carrierUrl: sandbox.url })
   const asker = { internalUrl: relay.internalUrl, token: await logIn(relay.internalUrl, ADMIN) }
   await sandbox.order('webhooks', { urls: [`${relay.publicUrl}/webhooks/status`] })
   await sandbox.order('finish')

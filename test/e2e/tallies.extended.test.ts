@@ -4,7 +4,8 @@ import { closeOpened, json, openCarrier } from '../carrier/carrier-double.ts'
 import { pushBody } from '../support/history/builders.ts'
 import { fetchDocumented } from '../support/portal/api-document.ts'
 import { createVisitor } from '../support/portal/portal-visitor.ts'
-import { ADMIN, ask, logIn, push, SHOP, startTestRelay } from '../support/relay/relay.ts'
+import { ADMIN, ask, logIn, push, SHOP } from '../support/relay/relay.ts'
+import { relayOfTest } from '../support/relay/relay-of-test.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 
 const shape = z.object({ tallies: z.array(z.object({ from: z.string(), counts: z.record(z.string(), z.number()) })) })
@@ -23,14 +24,14 @@ test('what was counted before a stop is shown after it, and calls say who spent 
   onTestFinished(closeOpened)
   const carrier = await openCarrier({ status: (_request, response) => json(response, 404, '{}') })
   const folder = temporaryFolder()
-  const first = await startTestRelay(folder, carrier.url, { poll: { cron: '0 0 1 1 *' } })
+  const start = () => relayOfTest({ poll: { cron: '0 0 1 1 *' } }, { folder, carrierUrl: carrier.url })
+  const first = await start()
   const body = pushBody({ trackingIds: ['1001'] })
   for (let at = 0; at < 3; at++) expect((await push(first.publicUrl, body)).status).toBe(200)
   expect((await push(first.publicUrl, 'not understood')).status).toBe(200)
   expect((await ask(first.internalUrl, await logIn(first.internalUrl, SHOP), '/v1/status/ZZ999/latest')).status).toBe(404)
   await first.stop()
-  const second = await startTestRelay(folder, carrier.url, { poll: { cron: '0 0 1 1 *' } })
-  onTestFinished(() => second.stop())
+  const second = await start()
   expect(await sumOf(second.internalUrl, 'pushes')).toMatchObject({ recorded: 1, duplicate: 2, quarantined: 1 })
   const calls = await sumOf(second.internalUrl, 'calls')
   expect(calls[`app:${SHOP.username}`]).toBe(1)
@@ -45,8 +46,7 @@ test('what was counted before a stop is shown after it, and calls say who spent 
 })
 
 test('a kind that there is not, and an app that is no operator, are refused', async () => {
-  const relay = await startTestRelay(temporaryFolder(), 'http://127.0.0.1:9')
-  onTestFinished(() => relay.stop())
+  const relay = await relayOfTest()
   const admin = await logIn(relay.internalUrl, ADMIN)
   for (const query of ['kind=everything', 'kind=endpoint:', 'span=week', 'from=yesterday', 'kind=pushes&kind=polls'])
     expect((await ask(relay.internalUrl, admin, `/relay/tallies?${query}`)).status).toBe(400)

@@ -6,10 +6,11 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { pushBody } from '../support/history/builders.ts'
 import { listenInTest } from '../support/network/listen.ts'
 import { createAuthority } from '../support/network/private-authority.ts'
-import { startWebhookReceiver, type WebhookReceiver } from '../support/network/webhook-receiver.ts'
+import { receiverOfTest } from '../support/network/webhook-receiver.ts'
 import { operatorOf } from '../support/relay/manage.ts'
 import { onPostgres } from '../support/relay/on-postgres.ts'
-import { push, type Sections, spawnRelay, startTestRelay, writeConfig } from '../support/relay/relay.ts'
+import { push, type Sections, spawnRelay, writeConfig } from '../support/relay/relay.ts'
+import { relayOfTest } from '../support/relay/relay-of-test.ts'
 import { NO_CARRIER } from '../support/runner/constants.ts'
 import { byForm } from '../support/runner/long-form.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
@@ -32,15 +33,8 @@ const eventsOf = async (relay: { readonly internalUrl: string }, query = ''): Pr
 const namesOf = async (relay: { readonly internalUrl: string }) => (await eventsOf(relay)).map(({ event }) => event)
 
 async function start(sections: Sections, carrierUrl = NO_CARRIER, folder = temporaryFolder()) {
-  const relay = await startTestRelay(folder, carrierUrl, { ...DELIVERY, ...sections })
-  onTestFinished(() => relay.stop())
+  const relay = await relayOfTest({ ...DELIVERY, ...sections }, { folder, carrierUrl })
   return { ...relay, operate: await operatorOf(relay) }
-}
-
-async function startReceiver(): Promise<WebhookReceiver> {
-  const receiver = await startWebhookReceiver()
-  onTestFinished(() => receiver[Symbol.asyncDispose]())
-  return receiver
 }
 
 /** A carrier that refuses every login as long as `refuses` is set, and then knows no parcel. */
@@ -55,7 +49,7 @@ async function startCarrier() {
 }
 
 test('that an endpoint only fails is told once after failingAfter, and so is its recovery', async () => {
-  const [shop, operator] = [await startReceiver(), await startReceiver()]
+  const [shop, operator] = [await receiverOfTest(), await receiverOfTest()]
   shop.answer(() => 503)
   const relay = await start({ operator: { url: operator.url, sharedKey: 'the-key-of-the-operators-hook', failingAfter: '1s' } })
   const { body } = await relay.operate('POST', '/relay/endpoints', { name: 'shop', url: shop.url })
@@ -178,7 +172,7 @@ test('refused credentials are told once by two replicas, and not again when one 
 const KILLS = byForm(4, 40)
 
 test(`${KILLS} kills around a 410 neither lose nor double the event with its transition`, async () => {
-  const shop = await startReceiver()
+  const shop = await receiverOfTest()
   shop.answer(() => 410)
   const config = writeConfig(temporaryFolder(), NO_CARRIER, { ...DELIVERY, endpoints: [] })
   let expected = 0

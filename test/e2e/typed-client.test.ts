@@ -1,8 +1,8 @@
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { paths } from '../../docs/openapi.d.ts'
 import { pushBody } from '../support/history/builders.ts'
-import { ADMIN, logIn, push, startTestRelay } from '../support/relay/relay.ts'
-import { temporaryFolder } from '../support/runner/temporary.ts'
+import { ADMIN, logIn, push } from '../support/relay/relay.ts'
+import { relayOfTest } from '../support/relay/relay-of-test.ts'
 
 /** The addresses that answer a GET with JSON, and what that is. */
 type Answers = {
@@ -27,8 +27,7 @@ function createClient(url: string, token: string) {
 }
 
 test('a client whose types are made of the document reads a parcel, its list and the tallies', async () => {
-  const relay = await startTestRelay(temporaryFolder(), 'http://127.0.0.1:9')
-  onTestFinished(() => relay.stop())
+  const relay = await relayOfTest()
   await push(relay.publicUrl, pushBody({ trackingIds: ['AB123456789SE'] }))
   const get = createClient(relay.internalUrl, await logIn(relay.internalUrl, ADMIN))
   const parcel = await get('/relay/parcels/{identifier}', { identifier: 'AB123456789SE' })

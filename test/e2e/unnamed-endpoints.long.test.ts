@@ -1,9 +1,9 @@
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { pushBody } from '../support/history/builders.ts'
-import { startWebhookReceiver } from '../support/network/webhook-receiver.ts'
+import { receiverOfTest } from '../support/network/webhook-receiver.ts'
 import { operatorOf } from '../support/relay/manage.ts'
-import { push, type Sections, startTestRelay } from '../support/relay/relay.ts'
-import { NO_CARRIER } from '../support/runner/constants.ts'
+import { push, type Sections } from '../support/relay/relay.ts'
+import { relayOfTest } from '../support/relay/relay-of-test.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 
 /** Only a hang takes longer. */
@@ -12,25 +12,18 @@ const LATE = { timeout: 60_000, interval: 50 }
 async function start(folder: string, sections: Sections) {
   const { removeAfter = '15m', ...rest } = sections
   const delivery = { allowNetworks: ['127.0.0.0/8'], removeAfter }
-  const relay = await startTestRelay(folder, NO_CARRIER, { delivery, ...rest })
-  let stopped = false
-  const stop = async () => {
-    if (!stopped) await relay.stop()
-    stopped = true
-  }
-  onTestFinished(stop)
+  const relay = await relayOfTest({ delivery, ...rest }, { folder })
   const operate = await operatorOf(relay)
   const endpoints = async () => {
     const { body } = await operate('GET', '/relay/endpoints')
     return Array.isArray(body.endpoints) ? body.endpoints.map(({ id, disabledBecause }) => ({ id: String(id), disabledBecause })) : []
   }
-  return { ...relay, stop, operate, endpoints }
+  return { ...relay, operate, endpoints }
 }
 
 async function startNamed() {
   const folder = temporaryFolder()
-  const receiver = await startWebhookReceiver()
-  onTestFinished(() => receiver[Symbol.asyncDispose]())
+  const receiver = await receiverOfTest()
   const named = { endpoints: [{ name: 'shop', url: receiver.url, sharedKey: 'the-key-of-this-endpoint' }] }
   return { folder, receiver, named, first: await start(folder, named) }
 }

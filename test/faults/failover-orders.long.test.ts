@@ -5,12 +5,12 @@ import { createFeedConsumer, replayFeed } from '../support/delivery/feed-consume
 import { answerBody, pushBody } from '../support/history/builders.ts'
 import { answers, recordAll } from '../support/history/model.ts'
 import { openTcpProxy } from '../support/network/tcp-proxy.ts'
-import { startWebhookReceiver } from '../support/network/webhook-receiver.ts'
+import { receiverOfTest } from '../support/network/webhook-receiver.ts'
 import { onPostgres } from '../support/relay/on-postgres.ts'
-import { ADMIN, logIn, push, startTestRelay } from '../support/relay/relay.ts'
+import { ADMIN, logIn, push, type startTestRelay } from '../support/relay/relay.ts'
+import { relayOfTest } from '../support/relay/relay-of-test.ts'
 import { byForm } from '../support/runner/long-form.ts'
 import { drawWith, seeded } from '../support/runner/seeded.ts'
-import { temporaryFolder } from '../support/runner/temporary.ts'
 import { startForgetful } from '../support/store/forgetful-server.ts'
 import { storedNumber } from '../support/store/stored-rows.ts'
 
@@ -62,20 +62,19 @@ async function openWorld(seed: number) {
     },
   })
   onTestFinished(closeOpened)
-  const receiver = await startWebhookReceiver()
-  onTestFinished(() => receiver[Symbol.asyncDispose]())
+  const receiver = await receiverOfTest()
   const ever: Buffer[] = []
   /** What was acknowledged and is not lost. */
   const kept: Buffer[] = []
 
   const start = async (url: string): Promise<Relay> => {
-    const relay = await startTestRelay(temporaryFolder(), carrier.url, {
+    const sections = {
       poll: { cron: '0 0 1 1 *' },
       delivery: { allowNetworks: ['127.0.0.0/8'], schedule: ['1s', '1s', '1s'] },
       endpoints: [{ name: 'shop', url: receiver.url, sharedKey: 'the-key-of-this-endpoint' }],
       ...(await onPostgres(url)),
-    })
-    onTestFinished(() => relay.stop())
+    }
+    const relay = await relayOfTest(sections, { carrierUrl: carrier.url })
     return { ...relay, token: await logIn(relay.internalUrl, ADMIN) }
   }
   const newBody = () => {

@@ -1,11 +1,10 @@
 import { createServer, type ServerResponse } from 'node:http'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { pushBody } from '../support/history/builders.ts'
 import { listenInTest } from '../support/network/listen.ts'
 import { onPostgres } from '../support/relay/on-postgres.ts'
-import { ADMIN, ask, logIn, push, startTestRelay } from '../support/relay/relay.ts'
-import { NO_CARRIER } from '../support/runner/constants.ts'
-import { temporaryFolder } from '../support/runner/temporary.ts'
+import { ADMIN, ask, logIn, push } from '../support/relay/relay.ts'
+import { relayOfTest } from '../support/relay/relay-of-test.ts'
 import { startForgetful } from '../support/store/forgetful-server.ts'
 
 /** Only a hang takes longer. */
@@ -38,12 +37,11 @@ async function startHolding(status: string) {
 test("S18: an attempt that ends after the server lost its delivery settles no other's", { timeout: 240_000 }, async () => {
   await using server = await startForgetful()
   const shop = await startHolding('Lost')
-  const relay = await startTestRelay(temporaryFolder(), NO_CARRIER, {
+  const relay = await relayOfTest({
     delivery: { allowNetworks: ['127.0.0.0/8'] },
     endpoints: [{ name: 'shop', url: shop.url, sharedKey: 'the-key-of-this-endpoint' }],
     ...(await onPostgres(server.url())),
   })
-  onTestFinished(() => relay.stop())
   const token = await logIn(relay.internalUrl, ADMIN)
   const pushed = async (id: string, status: string) => {
     const body = pushBody({ trackingIds: [id], status })

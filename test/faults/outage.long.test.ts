@@ -7,7 +7,8 @@ import { createPoller } from '../../src/flow/polling/poller.ts'
 import { createPollsUnderWay } from '../../src/flow/polling/polls-under-way.ts'
 import { closeOpened, openCarrier } from '../carrier/carrier-double.ts'
 import { answerBody } from '../support/history/builders.ts'
-import { ADMIN, ask, logIn, startTestRelay } from '../support/relay/relay.ts'
+import { ADMIN, ask, logIn } from '../support/relay/relay.ts'
+import { relayOfTest } from '../support/relay/relay-of-test.ts'
 import { HOUR_MS, NOON } from '../support/runner/constants.ts'
 import { createLogBook } from '../support/runner/log-book.ts'
 import { byForm } from '../support/runner/long-form.ts'
@@ -152,8 +153,7 @@ test('P13: a clock that was put back while the relay was down is seen at the nex
 test('P13: a clock put back is noticed within seconds, however rarely the poller wakes', async () => {
   const { url } = await openCarrier()
   onTestFinished(closeOpened)
-  const relay = await startTestRelay(temporaryFolder(), url, { poll: { cron: '0 0 1 1 *' } })
-  onTestFinished(() => relay.stop())
+  const relay = await relayOfTest({ poll: { cron: '0 0 1 1 *' } }, { carrierUrl: url })
   const real = Date.now
   const put = vi.spyOn(Date, 'now').mockImplementation(() => real() - HOUR_MS)
   onTestFinished(() => put.mockRestore())
@@ -231,11 +231,7 @@ test('P12: the calls of the day are counted on after a restart', async () => {
   const folder = temporaryFolder()
   const { url } = await openCarrier()
   onTestFinished(closeOpened)
-  const start = async () => {
-    const relay = await startTestRelay(folder, url, { poll: { cron: '0 0 1 1 *' } })
-    onTestFinished(() => relay.stop())
-    return relay
-  }
+  const start = () => relayOfTest({ poll: { cron: '0 0 1 1 *' } }, { folder, carrierUrl: url })
   const first = await start()
   const token = await logIn(first.internalUrl)
   for (let at = 0; at < 7; at++) await ask(first.internalUrl, token, `/v1/status/DAY00${at}/all`)
@@ -253,8 +249,7 @@ test('T1: a crash loop presents refused credentials no more than three times in 
   onTestFinished(closeOpened)
   // Three starts that present them once each are one too many already.
   for (let at = 0; at < byForm(3, 5); at++) {
-    const relay = await startTestRelay(folder, url, { poll: { cron: '0 0 1 1 *' } })
-    onTestFinished(() => relay.stop())
+    const relay = await relayOfTest({ poll: { cron: '0 0 1 1 *' } }, { folder, carrierUrl: url })
     const token = await logIn(relay.internalUrl)
     expect((await ask(relay.internalUrl, token, `/v1/status/CRASH0${at}/all`)).status).toBe(503)
     if (at > 0) expect((await lookUpstream(relay.internalUrl)).credentials).toBe('refused')

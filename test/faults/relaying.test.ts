@@ -5,7 +5,8 @@ import { pushBody } from '../support/history/builders.ts'
 import { listen } from '../support/network/listen.ts'
 import { type Mood, startMoodyReceiver } from '../support/network/moody-receiver.ts'
 import { operatorOf } from '../support/relay/manage.ts'
-import { push, startTestRelay, writeConfig } from '../support/relay/relay.ts'
+import { push, writeConfig } from '../support/relay/relay.ts'
+import { relayOfTest } from '../support/relay/relay-of-test.ts'
 import { runRelay } from '../support/relay/relay-process.ts'
 import { NO_CARRIER } from '../support/runner/constants.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
@@ -86,11 +87,10 @@ test('O4: endpoints that swallow, drip or refuse everything hold back no other',
     await startHanging(`HTTP/1.1 200 OK\r\nx: ${'x'.repeat(900)}`),
     'http://127.0.0.1:9/',
   ]
-  const relay = await startTestRelay(temporaryFolder(), NO_CARRIER, {
+  const relay = await relayOfTest({
     endpoints: [...urls, healthy.url].map((url, at) => ({ name: `endpoint ${at}`, url, sharedKey: KEY })),
     delivery: { timeout: '1m', perEndpoint: PER_ENDPOINT, allowNetworks: ['127.0.0.0/8'] },
   })
-  onTestFinished(() => relay.stop())
   const bodies = parcels(60)
   await Promise.all(bodies.map((body) => push(relay.publicUrl, body)))
   // Far sooner than any of the others gives up.

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { pushBody } from '../support/history/builders.ts'
-import { startWebhookReceiver } from '../support/network/webhook-receiver.ts'
+import { receiverOfTest } from '../support/network/webhook-receiver.ts'
 import { untilCaughtUp } from '../support/relay/caught-up.ts'
 import { type Answer, operatorOf } from '../support/relay/manage.ts'
 import { onPostgres } from '../support/relay/on-postgres.ts'
@@ -29,12 +29,6 @@ async function start(url: string, sections: Sections, { carrier = NO_CARRIER, en
   return { ...replica, operate: await operatorOf(replica) }
 }
 
-async function startReceiver() {
-  const receiver = await startWebhookReceiver()
-  onTestFinished(() => receiver[Symbol.asyncDispose]())
-  return receiver
-}
-
 const configured = (name: string, url: string) => ({ name, url, sharedKey: KEY })
 
 async function endpointsOf({ operate }: { operate: (method: string, path: string) => Promise<Answer> }) {
@@ -47,7 +41,7 @@ const deliversTo = async (replica: ReplicaProcess, endpointId: string) =>
 
 test('an order given to any replica reaches the one that delivers within a second', async () => {
   const { url } = await createDatabase('nothing')
-  const receivers = { first: await startReceiver(), second: await startReceiver() }
+  const receivers = { first: await receiverOfTest(), second: await receiverOfTest() }
   const sections = { endpoints: [] }
   const replicas = [await start(url, sections), await start(url, sections)] as const
   const [one, other] = replicas
@@ -104,13 +98,13 @@ test('an order given to any replica reaches the one that delivers within a secon
     expect((await away.operate('PATCH', path, { enabled: true })).status).toBe(200)
     await soon('enable', () => expect(arrivals(name, held)).toBe(1))
 
-    const moved = await startReceiver()
+    const moved = await receiverOfTest()
     expect((await away.operate('PATCH', path, { url: moved.url })).status).toBe(200)
     const after = await pushTo(away)
     await soon('edit', () => expect(moved.pushes.map((one) => one.body.toString())).toEqual([after]))
     expect((await away.operate('PATCH', path, { url: receivers[name].url })).status).toBe(200)
   }
-  const late = await startReceiver()
+  const late = await receiverOfTest()
   for (const replica of replicas) {
     await replica.operate('POST', '/relay/endpoints', { name: `late at ${replica.process.pid}`, url: late.url })
     const before = late.pushes.length
@@ -122,7 +116,7 @@ test('an order given to any replica reaches the one that delivers within a secon
 
 test('7.4: a rolling restart pauses and later removes only endpoints that no replica names', async () => {
   const { url } = await createDatabase('nothing')
-  const receiver = await startReceiver()
+  const receiver = await receiverOfTest()
   const delivery = { ...DELIVERY, removeAfter: '1s' }
   const before = { delivery, endpoints: ['old', 'both'].map((name) => configured(name, receiver.url)) }
   const after = { delivery, endpoints: ['both', 'new'].map((name) => configured(name, receiver.url)) }
@@ -154,7 +148,7 @@ test('7.4: a rolling restart pauses and later removes only endpoints that no rep
 
 test('7.4: an endpoint of a dead or stopped replica keeps its id until one names it again', async () => {
   const { url } = await createDatabase('nothing')
-  const [atKept, atManaged] = [await startReceiver(), await startReceiver()]
+  const [atKept, atManaged] = [await receiverOfTest(), await receiverOfTest()]
   const folder = temporaryFolder()
   const write = async (sections: Sections) =>
     writeConfig(folder, NO_CARRIER, { ...(await onPostgres(url)), delivery: DELIVERY, ...sections })
@@ -213,7 +207,7 @@ const TIMES = `select table_name::text as of, column_name::text as name from inf
 test('replicas whose clocks are 20 minutes apart store one time, the server\u2019s, whatever they do', async () => {
   const { url } = await createDatabase('nothing')
   await using sandbox = await spawnSandbox(['--parcels', '3', '--seed', '4'])
-  const receiver = await startReceiver()
+  const receiver = await receiverOfTest()
   receiver.answer((nth) => (nth % 2 === 0 ? 500 : 200))
   const sections = {
     ...inSeconds,

@@ -1,12 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { addEndpoint } from '../../support/delivery/stored-endpoint.ts'
 import { pushBody } from '../../support/history/builders.ts'
 import { onPostgres } from '../../support/relay/on-postgres.ts'
-import { push, startTestRelay } from '../../support/relay/relay.ts'
+import { push } from '../../support/relay/relay.ts'
+import { relayOfTest } from '../../support/relay/relay-of-test.ts'
 import { NO_CARRIER, NOON } from '../../support/runner/constants.ts'
-import { temporaryFolder } from '../../support/runner/temporary.ts'
 import { withClient } from '../../support/store/postgres-client.ts'
 import { createDatabase } from '../../support/store/postgres-database.ts'
 import { openStore } from '../../support/store/write-side.ts'
@@ -46,7 +46,5 @@ test('replicas that have nothing to do do not keep waking each other', async () 
 
 async function startIdle(url: string) {
   const endpoints = [{ name: 'shop', url: NO_CARRIER, sharedKey: 'the-key-of-this-endpoint' }]
-  const relay = await startTestRelay(temporaryFolder(), NO_CARRIER, { ...(await onPostgres(url)), endpoints, poll: { cron: '0 0 1 1 *' } })
-  onTestFinished(relay.stop)
-  return relay
+  return await relayOfTest({ ...(await onPostgres(url)), endpoints, poll: { cron: '0 0 1 1 *' } })
 }

@@ -1,9 +1,10 @@
 import Database from 'better-sqlite3'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { parsePush } from '../../../src/domain/ingest/parse-push.ts'
 import { pushBody } from '../../support/history/builders.ts'
 import type { AnswerAt } from '../../support/network/answers-at.ts'
-import { ask, logIn, push, startTestRelay } from '../../support/relay/relay.ts'
+import { ask, logIn, push } from '../../support/relay/relay.ts'
+import { relayOfTest } from '../../support/relay/relay-of-test.ts'
 import { onlyLong } from '../../support/runner/long-form.ts'
 import { copyWrittenBefore, differingFromBefore, openWrittenBefore, recorded } from '../../support/store/written-before.ts'
 
@@ -61,8 +62,7 @@ test('a push to a store of the version before lengthens its history, feed and de
 })
 
 test('the relay itself starts on a store of the version before, answers and takes a push', async () => {
-  const relay = await startTestRelay(copyWrittenBefore().folder, 'http://127.0.0.1:9', { upstream: { languages: ['en', 'sv'] } })
-  onTestFinished(() => relay.stop())
+  const relay = await relayOfTest({ upstream: { languages: ['en', 'sv'] } }, { folder: copyWrittenBefore().folder })
   const token = await logIn(relay.internalUrl)
   for (const { path, body, status } of recorded.answers.filter(({ path, status }) => status === 200 && path.endsWith('/all?language=sv'))) {
     const answer = await ask(relay.internalUrl, token, path)

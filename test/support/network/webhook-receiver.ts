@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
+import { onTestFinished } from 'vitest'
 import { listen } from './listen.ts'
 
 /** A push as received. */
@@ -50,6 +51,13 @@ export async function startWebhookReceiver(): Promise<WebhookReceiver> {
       await closed
     },
   }
+}
+
+/** A receiver that is closed after the test. */
+export async function receiverOfTest(): Promise<WebhookReceiver> {
+  const receiver = await startWebhookReceiver()
+  onTestFinished(() => receiver[Symbol.asyncDispose]())
+  return receiver
 }
 
 /** The signature that the specification requires. */

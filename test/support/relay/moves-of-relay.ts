@@ -1,6 +1,6 @@
-import { expect, onTestFinished, vi } from 'vitest'
+import { expect, vi } from 'vitest'
 import type { Answered } from '../network/push-load.ts'
-import { startWebhookReceiver, type WebhookReceiver } from '../network/webhook-receiver.ts'
+import type { WebhookReceiver } from '../network/webhook-receiver.ts'
 import { fetchDocumented } from '../portal/api-document.ts'
 import type { Asker } from './caught-up.ts'
 import { ask } from './relay.ts'
@@ -56,11 +56,4 @@ export function expectInOrder({ pushes }: WebhookReceiver): number {
   }
   expect(early).toEqual([])
   return sent.size - 1
-}
-
-/** A webhook endpoint that is closed after the test. */
-export async function startReceiver(): Promise<WebhookReceiver> {
-  const receiver = await startWebhookReceiver()
-  onTestFinished(() => receiver[Symbol.asyncDispose]())
-  return receiver
 }

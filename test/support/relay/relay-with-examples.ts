@@ -1,12 +1,12 @@
 import { createServer } from 'node:http'
-import { expect, onTestFinished } from 'vitest'
+import { expect } from 'vitest'
 import { ROUTES } from '../../../src/http/routes.ts'
 import { openCarrier } from '../../carrier/carrier-double.ts'
 import { pushBody } from '../history/builders.ts'
 import { listenInTest } from '../network/listen.ts'
 import { fetchDocumented } from '../portal/api-document.ts'
-import { temporaryFolder } from '../runner/temporary.ts'
-import { ADMIN, logIn, push, startTestRelay } from './relay.ts'
+import { ADMIN, logIn, push } from './relay.ts'
+import { relayOfTest } from './relay-of-test.ts'
 
 /** The statuses of routes that this relay must refuse: it has no job, and cannot move its store. */
 export const REFUSED: Readonly<Record<string, number>> = {
@@ -18,11 +18,8 @@ export const REFUSED: Readonly<Record<string, number>> = {
 /** A relay with everything that the examples name: a parcel, its waiting delivery, and a push in quarantine. */
 export async function startWithExamples() {
   const carrier = await openCarrier()
-  const relay = await startTestRelay(temporaryFolder(), carrier.url, {
-    poll: { cron: '0 0 1 1 *' },
-    delivery: { allowNetworks: ['127.0.0.0/8'] },
-  })
-  onTestFinished(() => relay.stop())
+  const sections = { poll: { cron: '0 0 1 1 *' }, delivery: { allowNetworks: ['127.0.0.0/8'] } }
+  const relay = await relayOfTest(sections, { carrierUrl: carrier.url })
   const refusing = createServer((_request, response) => response.writeHead(500).end('not today'))
   const token = await logIn(relay.internalUrl, ADMIN)
   const ask = (method: string, path: string, body: string | null, type: string) =>
