@@ -37,6 +37,7 @@ describe('the probes', () => {
         const answer = await fetch(`${url}/healthz`, { method })
         expect([answer.status, await answer.text()]).toEqual([200, method === 'HEAD' ? '' : '{"status":"ok"}'])
       }
+      expect((await fetch(`${url}/healthz`, { method: 'POST' })).status).toBe(405)
     }
   })
 

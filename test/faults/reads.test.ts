@@ -26,6 +26,7 @@ const forms: readonly (readonly [string, (token: string) => readonly string[]])[
   ['an empty one', () => ['']],
   ['only blanks', () => ['   ']],
   ['a scheme without a token', () => ['Bearer']],
+  ['a scheme and a blank', () => ['Bearer ']],
   ['a token without a scheme', (token) => [token]],
   ['another scheme', (token) => [`Basic ${token}`]],
   ['two blanks', (token) => [`Bearer  ${token}`]],

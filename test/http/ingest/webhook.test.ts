@@ -21,76 +21,13 @@ test('I1: a push with the right signature is recorded as its exact bytes', async
   expect(counted).toEqual(['recorded'])
 })
 
-test('I2, I3, I4, I5: a missing, empty, repeated or malformed header is a 401, and no row', async () => {
-  const { port, recorded, counted } = await startPublic()
-  const headers = [
-    [],
-    [signed('')],
-    [signed('   ')],
-    [signed(SIGNATURE), signed(SIGNATURE)],
-    [signed(SIGNATURE), signed('bad')],
-    [signed('bad'), signed(SIGNATURE)],
-    [signed(`${SIGNATURE}, ${SIGNATURE}`)],
-    [signed(`${SIGNATURE}, x`)],
-    [signed(SIGNATURE.slice(0, -1))],
-    [signed(`${SIGNATURE}=`)],
-    [signed(`${SIGNATURE.slice(0, 9)} ${SIGNATURE.slice(9)}`)],
-    [signed(`sha256=${SIGNATURE}`)],
-    [signed(Buffer.from(SIGNATURE, 'base64').toString('hex'))],
-    [signed(`\u00e9${SIGNATURE}`)],
-    [signed('A'.repeat(10_240))],
-  ]
-  for (const given of headers) {
-    const answer = await raw(port, rawPush([...given, length(BODY)], BODY), { until: (text) => text.endsWith('}') })
-    expect([given, answer.status]).toEqual([given, 401])
-    expect(answer.text).toContain('"type":"urn:parcel-relay:error:signature_invalid"')
-  }
-  expect(recorded).toEqual([])
-  expect(counted).toEqual(headers.map(() => 'signature_invalid'))
-})
-
-test('I2: the body of an unsigned push is not read', async () => {
-  const { port } = await startPublic()
-  const announced = await raw(port, rawPush(['Content-Length: 200000000']))
-  expect([announced.status, announced.closed]).toEqual([401, true])
-  const chunk = `8000\r\n${'x'.repeat(0x8000)}\r\n`
-  const endless = await raw(port, rawPush(['Transfer-Encoding: chunked'], chunk.repeat(4)))
-  expect(endless.closed).toBe(true)
-})
-
-test('I6, I7, I8: a signature of other bytes, key or hash is a 401, and the connection lives', async () => {
-  const { port, url, recorded } = await startPublic()
-  const forged = [
-    signBody(Buffer.from(BODY.replaceAll('\r\n', '\n')), KEY),
-    signBody(Buffer.from(`\ufeff${BODY}`), KEY),
-    signBody(Buffer.from(JSON.stringify(JSON.parse(BODY))), KEY),
-    signBody(Buffer.from(BODY), `${KEY}\n`),
-    signBody(Buffer.from(BODY), 'another-key-of-some-length'),
-  ]
-  for (const signature of forged) expect((await push(url, BODY, { 'x-service-hmac-sha256': signature })).status).toBe(401)
-  const two = [...rawPush([signed(forged[0] ?? ''), length(BODY)], BODY), ...rawPush([signed(SIGNATURE), length(BODY)], BODY)]
+test('I8: a push after one with a wrong signature is taken on the same connection', async () => {
+  const { port, recorded } = await startPublic()
+  const forged = signBody(Buffer.from(BODY), 'another-key-of-some-length')
+  const two = [...rawPush([signed(forged), length(BODY)], BODY), ...rawPush([signed(SIGNATURE), length(BODY)], BODY)]
   const { text } = await raw(port, two, { until: (all) => all.includes(' 200 OK') })
   expect(text.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 401', 'HTTP/1.1 200'])
   expect(recorded).toHaveLength(1)
-})
-
-test('I10: either of two keys is taken, and which one it was is recorded', async () => {
-  const { url, recorded } = await startPublic({ keys: [KEY, 'the-next-key-of-some-length'] })
-  await push(url, BODY)
-  await push(url, BODY, { 'x-service-hmac-sha256': signBody(Buffer.from(BODY), 'the-next-key-of-some-length') })
-  expect(recorded.map(({ keyIndex }) => keyIndex)).toEqual([0, 1])
-})
-
-test('I11: a header spelled with underscores, or sent as a trailer, is no signature', async () => {
-  const { port, recorded } = await startPublic()
-  const underscored = await raw(port, rawPush([`x_service_hmac_sha256: ${SIGNATURE}`, length(BODY)], BODY), {
-    until: (text) => text.endsWith('}'),
-  })
-  const chunks = `${Buffer.byteLength(BODY).toString(16)}\r\n${BODY}\r\n0\r\n${signed(SIGNATURE)}\r\n\r\n`
-  const trailing = await raw(port, rawPush(['Trailer: x-service-hmac-sha256', 'Transfer-Encoding: chunked'], chunks), {
-    until: (text) => text.endsWith('}'),
-  })
-  expect([underscored.status, trailing.status, recorded.length]).toEqual([401, 401, 0])
 })
 
 test('I15: failures over an address’s limit become 429, while its valid push is taken', async () => {
@@ -114,16 +51,14 @@ test('I15, H10: a forwarded address is believed only from a trusted proxy', asyn
   expect(await fail(proxied.url, '198.51.100.9, 192.0.2.2')).toBe(429)
 })
 
-test.each(['duplicate', 'expired'] as const)('a push that proves to be %s is answered with an empty 200', async (kind) => {
-  const { url } = await startPublic({ submit: async () => ({ kind }) })
-  const answer = await push(url, BODY)
-  expect([answer.status, await answer.text()]).toEqual([200, ''])
-})
-
-test('a quarantined push is answered with an empty 200', async () => {
-  const { url } = await startPublic({ submit: async () => ({ kind: 'quarantined', reason: 'schema' }) })
-  expect((await push(url, '[]')).status).toBe(200)
-})
+test.each([{ kind: 'duplicate' }, { kind: 'expired' }, { kind: 'quarantined', reason: 'schema' }] as const)(
+  'a push that proves to be $kind is answered with an empty 200',
+  async (outcome) => {
+    const { url } = await startPublic({ submit: async () => outcome })
+    const answer = await push(url, BODY)
+    expect([answer.status, await answer.text()]).toEqual([200, ''])
+  },
+)
 
 test('B19: an encoded body is verified and recorded as it is on the wire', async () => {
   const { url, recorded } = await startPublic()
@@ -155,26 +90,6 @@ test('answers 200 only after the recorder has settled, and 503 when it cannot st
   expect((await push(hinting.url, BODY)).headers.get('retry-after')).toBe('61')
 })
 
-test('H1: a body declared too large is a 413 the client gets to read, and is counted', async () => {
-  const { port, recorded, counted } = await startPublic({ bodyBytesMax: 1000 })
-  const body = 'x'.repeat(300_000)
-  const answer = await raw(port, rawPush([signed(signBody(Buffer.from(body), KEY)), length(body)], body))
-  expect([answer.status, answer.closed, recorded.length, counted]).toEqual([413, true, 0, ['body_too_large']])
-  expect(answer.text).toMatch(/\r\nConnection: close\r\n/i)
-  expect(answer.text).toContain('urn:parcel-relay:error:body_too_large')
-})
-
-test('H2: a chunked body that crosses the limit is a 413; one at the limit is taken', async () => {
-  const { port, recorded } = await startPublic({ bodyBytesMax: 1000 })
-  const chunked = (sizes: readonly number[]) =>
-    `${sizes.map((size) => `${size.toString(16)}\r\n${'x'.repeat(size)}\r\n`).join('')}0\r\n\r\n`
-  const headers = (size: number) => [signed(signBody(Buffer.from('x'.repeat(size)), KEY)), 'Transfer-Encoding: chunked']
-  const over = await raw(port, rawPush(headers(200_500), chunked([500, 100_000, 100_000])))
-  expect([over.status, over.closed, recorded.length]).toEqual([413, true, 0])
-  const at = await raw(port, rawPush(headers(1000), chunked([400, 600])), { until: (text) => text.includes('\r\n\r\n') })
-  expect([at.status, recorded.length]).toEqual([200, 1])
-})
-
 test('H3: a client that stalls in its headers or its body is cut off with a 408', async () => {
   const { port } = await startPublic({ timeouts: { headersMs: 200, requestMs: 300 } })
   const body = await raw(port, rawPush([signed(SIGNATURE), 'Content-Length: 100'], 'x'))
@@ -202,15 +117,6 @@ test('H7, H8: another transfer coding, or two hosts, is a 400 that closes the co
   ]
   for (const request of requests) expect(await raw(port, request)).toMatchObject({ status: 400, closed: true })
   expect(recorded).toEqual([])
-})
-
-test('H11: every method but POST is a 405 with Allow: POST, and CONNECT is closed', async () => {
-  const { port } = await startPublic()
-  for (const method of ['GET', 'HEAD', 'PUT', 'DELETE', 'OPTIONS', 'TRACE', 'PATCH', 'QUERY']) {
-    const answer = await raw(port, rawPush(['Connection: close'], '', method))
-    expect([method, answer.status, /\r\nAllow: (.*)\r\n/i.exec(answer.text)?.[1]]).toEqual([method, 405, 'POST'])
-  }
-  expect(await raw(port, 'CONNECT relay:1 HTTP/1.1\r\nHost: relay\r\n\r\n')).toMatchObject({ text: '', closed: true })
 })
 
 test('H12: a client that expects a 100 gets it only if its headers are good', async () => {
@@ -246,30 +152,6 @@ test('H17: pipelined pushes are each answered, in order', async () => {
   const { text } = await raw(port, requests, { until: (all) => all.split(' 200 OK').length > 100 })
   expect(text.split(' 200 OK')).toHaveLength(101)
   expect(recorded.map(({ body }) => Buffer.from(body).toString())).toEqual(bodies)
-})
-
-test('H18, H22: paths are exact, never redirected; an absolute form is its path', async () => {
-  const { port } = await startPublic()
-  for (const target of [
-    `${PATH}/`,
-    PATH.toUpperCase(),
-    `/${PATH}`,
-    '/',
-    '/healthz/',
-    '/HEALTHZ',
-    '//healthz',
-    '/metrics',
-    '/readyz',
-    '*',
-    '/webhooks%2Fstatus',
-  ]) {
-    expect([target, (await raw(port, `OPTIONS ${target} HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n\r\n`)).status]).toEqual([
-      target,
-      404,
-    ])
-  }
-  expect((await raw(port, 'GET http://evil.example/healthz HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n\r\n')).status).toBe(200)
-  expect((await raw(port, 'GET http://[::1/healthz HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n\r\n')).status).not.toBe(500)
 })
 
 test('X7: bodies over the budget of all requests are a 503, and small ones get through', async () => {
@@ -311,13 +193,6 @@ test('errors are problems with a stable type and an id, which echo nothing and n
     detail: expect.any(String),
     instance: expect.stringMatching(/^urn:uuid:[0-9a-f-]{36}$/),
   })
-})
-
-test('X6: GET and HEAD /healthz answer 200', async () => {
-  const { url } = await startPublic()
-  expect((await fetch(`${url}/healthz`)).status).toBe(200)
-  expect((await fetch(`${url}/healthz`, { method: 'HEAD' })).status).toBe(200)
-  expect((await fetch(`${url}/healthz`, { method: 'POST' })).status).toBe(405)
 })
 
 test('X1: stopping lets what is in flight finish, takes nothing new, and ends', async () => {

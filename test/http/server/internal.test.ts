@@ -10,7 +10,7 @@ import { createInternalListener, type InternalOptions } from '../../../src/http/
 import { createPerMinute } from '../../../src/http/server/per-minute.ts'
 import { createTokens } from '../../../src/http/server/tokens.ts'
 import { keyringOf } from '../../support/network/token-keyring.ts'
-import { noPortal } from '../../support/relay/no-portal.ts'
+import { nothingServed } from '../../support/relay/nothing-served.ts'
 import { createLogBook, raw, start, systemClock } from '../harness.ts'
 
 const APPS: readonly App[] = [
@@ -25,20 +25,6 @@ const answer: Served = {
   ageSeconds: 12,
   contentLanguage: 'en',
   cacheStatus: 'parcel-relay; hit',
-}
-
-const notAsked = () => Promise.reject(new Error('not asked'))
-const noEndpoints = {
-  list: notAsked,
-  search: notAsked,
-  states: notAsked,
-  find: notAsked,
-  add: notAsked,
-  change: notAsked,
-  rotate: notAsked,
-  retry: notAsked,
-  remove: notAsked,
-  test: notAsked,
 }
 
 interface World {
@@ -76,39 +62,16 @@ async function startInternal(world: World = {}) {
   }
   const addressOf = createAddressOf(['127.0.0.1'])
   const options: InternalOptions = {
+    ...nothingServed,
     log: book.log,
     authenticate,
     serve: { ask, fromCache: world.kept ?? (() => null) },
-    followFeed: { follow: () => notAsked, isOver: () => false },
+    followFeed: { follow: () => () => Promise.reject(new Error('not asked')), isOver: () => false },
     feedFollowersMax: 1000,
-    manageInbox: {
-      refusedSenders: notAsked,
-      refusals: notAsked,
-      list: notAsked,
-      find: notAsked,
-      reprocess: notAsked,
-      quarantined: notAsked,
-      reprocessAll: notAsked,
-      dismiss: notAsked,
-    },
-    manageParcels: { watch: notAsked, unwatch: notAsked, refresh: notAsked },
-    lookAtParcels: { list: notAsked, inspect: notAsked },
-    watchList: notAsked,
-    upstream: { read: notAsked },
-    manageEndpoints: noEndpoints,
-    manageDeliveries: { list: notAsked, find: notAsked, replay: notAsked, retry: notAsked, skip: notAsked, replayMany: notAsked },
-    operations: { events: notAsked, tallies: notAsked, actions: notAsked },
     addressOf,
     visitorOf: createVisitorOf(world.failuresPerMinute ?? 100_000, addressOf),
     countFailure: createCountFailure(createPerMinute(world.failuresPerMinute ?? 100_000), addressOf),
-    manageJobs: { list: notAsked, find: notAsked, cancel: notAsked },
-    moves: { start: notAsked, progressOf: () => null },
-    manageSecrets: { count: notAsked, reseal: notAsked, rotateTokens: notAsked },
-    portal: noPortal,
-    listReplicas: notAsked,
     readiness: world.readiness ?? (async () => ({ ready: true, reasons: [] })),
-    readDocument: notAsked,
-    readDocs: notAsked,
     metrics: world.metrics ?? (async () => ({ contentType: 'text/plain; version=0.0.4', body: 'parcels 1\n' })),
   }
   const { port } = await start(createInternalListener(options))
@@ -284,37 +247,6 @@ test('HEAD answers as GET does, without the body', async () => {
   expect([response.status, response.headers.get('etag'), response.headers.get('content-length')]).toEqual([200, '"a-tag"', '15'])
 })
 
-test('R1: no, two, empty or malformed Authorization headers are a 401 that says how', async () => {
-  const { port, token, questions } = await startInternal()
-  const cases = [
-    [],
-    [''],
-    ['Bearer'],
-    ['Bearer '],
-    [token],
-    [`Basic ${token}`],
-    [`Bearer  ${token}`],
-    [`Bearer ${token} x`],
-    [`Bearer ${token}, Bearer ${token}`],
-    [`Bearer ${token}`, `Bearer ${token}`],
-    [`Bearer ${token}`, 'Bearer x'],
-    ['Bearer wrong'],
-    [`Bearer ${'x'.repeat(10_000)}`],
-    [`Bearer ${token.slice(0, -2)}`],
-  ]
-  for (const values of cases) {
-    const headers = values.map((value) => `Authorization: ${value}\r\n`).join('')
-    const reply = await raw(port, `GET /v1/status/AB123456789SE/all HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n${headers}\r\n`)
-    expect([values, reply.status, /\r\nWWW-Authenticate: Bearer\r\n/i.test(reply.text)]).toEqual([values, 401, true])
-  }
-  expect(questions).toEqual([])
-  const lower = await raw(
-    port,
-    `GET /v1/status/AB123456789SE/all HTTP/1.1\r\nHost: relay\r\nConnection: close\r\nauthorization: bearer ${token}\r\n\r\n`,
-  )
-  expect(lower.status).toBe(200)
-})
-
 test('R1: a token of another algorithm, issuer, audience, type or key is none', async () => {
   const { url } = await startInternal()
   const forge = (header: { alg: string; typ: string }, claims: { iss: string; aud: string }, key = signingKey) =>
@@ -378,69 +310,6 @@ test('I17: ever-new user names from one address, or from one /64, are stopped at
   expect(tried.map(({ status }) => status).sort((a, b) => a - b)).toEqual([...Array(5).fill(401), ...Array(15).fill(429)])
   expect(looked.length - before).toBe(5)
   expect((await login({ username: 'keeper', password: 'keys' }, 'application/json', '2001:db8:0:8::1')).status).toBe(200)
-})
-
-test.each([
-  '%E0%A4%A',
-  '%',
-  '%ff',
-  '..%2f..%2fadmin',
-  '%00',
-  'AB12%0d%0a',
-  '%0AAB1234',
-  'AB1234%0A',
-  'a%2Fb12',
-  'AB1234;x',
-  'AB12%3F',
-  'A'.repeat(5000),
-  '%C3%A9ABCD',
-  '%EF%BC%91%EF%BC%92%EF%BC%93%EF%BC%94',
-  '%2541B12',
-  '__proto__',
-])('H19, H20: /v1/status/%s/latest is a 400 that goes nowhere', async (identifier) => {
-  const { get, questions } = await startInternal()
-  const response = await get(`/v1/status/${identifier}/latest`)
-  expect([response.status, await typeOf(response)]).toEqual([400, 'urn:parcel-relay:error:bad_tracking_number'])
-  expect(questions).toEqual([])
-})
-
-test.each([
-  'language=en&language=sv',
-  'language[]=en',
-  'language%5B%5D=en',
-  'language[0]=en',
-  'language=%E0',
-  'language=',
-  'language',
-  `${'a=1&'.repeat(3000)}language=en`,
-  `language=en${'&language=en'.repeat(500)}`,
-])('H21: ?%s is a 400', async (query) => {
-  const { get, questions } = await startInternal()
-  const response = await get(`/v1/status/AB123456789SE/all?${query}`)
-  expect([response.status, await typeOf(response)]).toEqual([400, 'urn:parcel-relay:error:bad_language'])
-  expect(questions).toEqual([])
-})
-
-test('H22, H18: paths are exact, and anything else is a 404; an absolute form is its path', async () => {
-  const { status } = await startInternal()
-  const absent = [
-    '/v1/status/AB123456789SE/all/',
-    '/V1/status/AB123456789SE/all',
-    '/v1/status/AB123456789SE/ALL',
-    '/v1/status/AB123456789SE',
-    '/v1/status//all',
-    '//v1/status/AB123456789SE/all',
-    '/v1/status/AB123456789SE/all/latest',
-    '/v1/../v1/status/AB123456789SE/all',
-    '/auth/token/',
-    '/AUTH/token',
-    '/healthz/',
-    '/webhooks/status',
-    '*',
-  ]
-  for (const target of absent) expect([target, await status(target)]).toEqual([target, 404])
-  expect(await status('http://evil.example/v1/status/AB123456789SE/all')).toBe(200)
-  expect(await status('/v1/status/AB123456789SE/all')).toBe(200)
 })
 
 test('H11: a method that is not taken is a 405 with Allow', async () => {

@@ -18,7 +18,7 @@ import { createAnswerCache } from '../../../src/runtime/answer-cache.ts'
 import { createFeedSignal } from '../../../src/runtime/feed-signal.ts'
 import { createMemory } from '../../../src/runtime/memory.ts'
 import { createChangeTable } from '../../../src/runtime/threads/change-table.ts'
-import { noPortal } from '../relay/no-portal.ts'
+import { nothingServed } from '../relay/nothing-served.ts'
 import { listen } from './listen.ts'
 import { keyringOf } from './token-keyring.ts'
 
@@ -36,19 +36,6 @@ const OF_THE_CONNECTION = new Set(['date', 'connection', 'keep-alive'])
 
 const notAsked = () => Promise.reject(new Error('not asked'))
 const silent: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
-const noEndpoints = {
-  list: notAsked,
-  search: notAsked,
-  states: notAsked,
-  find: notAsked,
-  add: notAsked,
-  change: notAsked,
-  rotate: notAsked,
-  retry: notAsked,
-  remove: notAsked,
-  test: notAsked,
-}
-
 interface StoreAt {
   readonly reads: ReadSide
   readonly writes: WriteSide
@@ -126,31 +113,19 @@ function deliveriesAt({ reads, writes, clock }: StoreAt, relayId: string) {
 async function listenerAt(store: StoreAt, authenticate: Authenticate, signal: FeedSignal): Promise<RequestListener> {
   const { reads, writes, clock } = store
   return createInternalListener({
+    ...nothingServed,
     log: silent,
     authenticate,
     serve: serveAt(store),
     followFeed: createFollowFeed({ tail: createFeedTail({ reads, yieldToOthers: async () => {} }), signal, clock, spread: async () => {} }),
     feedFollowersMax: 10,
     manageInbox: createManageInbox({ write: writes, reads, clock, onCommitted: () => {}, work: () => {}, refusedSenders: async () => [] }),
-    manageParcels: { watch: notAsked, unwatch: notAsked, refresh: notAsked },
     lookAtParcels: createParcelQueries({ reads, write: writes, clock }),
-    watchList: notAsked,
-    upstream: { read: notAsked },
-    manageEndpoints: noEndpoints,
     manageDeliveries: deliveriesAt(store, await writes.relayId()),
-    manageJobs: { list: notAsked, find: notAsked, cancel: notAsked },
-    moves: { start: notAsked, progressOf: () => null },
-    manageSecrets: { count: notAsked, reseal: notAsked, rotateTokens: notAsked },
-    portal: noPortal,
-    listReplicas: notAsked,
     operations: createOperationQueries({ reads }),
     addressOf: () => '192.0.2.7',
     visitorOf: () => somebody,
     countFailure: async (_req, error) => error,
-    readiness: notAsked,
-    metrics: notAsked,
-    readDocument: notAsked,
-    readDocs: notAsked,
   })
 }
 

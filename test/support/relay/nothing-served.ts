@@ -1,0 +1,56 @@
+import type { InternalOptions } from '../../../src/http/server/internal.ts'
+import { systemClock } from '../../../src/runtime/system-clock.ts'
+
+const notAsked = () => Promise.reject(new Error('not asked'))
+
+const portal: InternalOptions['portal'] = {
+  config: () => ({}),
+  overview: { glance: notAsked, read: notAsked },
+  live: { hasRoom: () => false, stream: notAsked },
+  settings: () => ({ enabled: false, publicOrigin: null, prefix: '', isSecure: false, trustedHeader: null, admins: [] }),
+  sessions: { personOf: async () => null, hold: notAsked, logIn: async () => {}, logOut: () => {} },
+  readAsset: () => null,
+  version: '0.0.0',
+  clock: systemClock,
+}
+
+/** An internal listener behind which nothing is expected to be asked: a test replaces the parts that it is about. */
+export const nothingServed = {
+  manageInbox: {
+    refusedSenders: notAsked,
+    refusals: notAsked,
+    list: notAsked,
+    find: notAsked,
+    reprocess: notAsked,
+    quarantined: notAsked,
+    reprocessAll: notAsked,
+    dismiss: notAsked,
+  },
+  manageParcels: { watch: notAsked, unwatch: notAsked, refresh: notAsked },
+  lookAtParcels: { list: notAsked, inspect: notAsked },
+  watchList: notAsked,
+  upstream: { read: notAsked },
+  manageEndpoints: {
+    list: notAsked,
+    search: notAsked,
+    states: notAsked,
+    find: notAsked,
+    add: notAsked,
+    change: notAsked,
+    rotate: notAsked,
+    retry: notAsked,
+    remove: notAsked,
+    test: notAsked,
+  },
+  manageDeliveries: { list: notAsked, find: notAsked, replay: notAsked, retry: notAsked, skip: notAsked, replayMany: notAsked },
+  operations: { events: notAsked, tallies: notAsked, actions: notAsked },
+  manageJobs: { list: notAsked, find: notAsked, cancel: notAsked },
+  moves: { start: notAsked, progressOf: () => null },
+  manageSecrets: { count: notAsked, reseal: notAsked, rotateTokens: notAsked },
+  portal,
+  listReplicas: notAsked,
+  readiness: notAsked,
+  metrics: notAsked,
+  readDocument: notAsked,
+  readDocs: notAsked,
+} satisfies Partial<InternalOptions>
