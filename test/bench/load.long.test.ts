@@ -6,6 +6,7 @@ import { type RequestPlan, WEBHOOK_PATH } from '../../bench/load/requests.ts'
 import { parseWebhookEvent } from '../../src/domain/ingest/parse-push.ts'
 import { signBody } from '../../src/domain/ingest/signature.ts'
 import { listenInTest } from '../support/network/listen.ts'
+import { withBody } from '../support/network/request-server.ts'
 
 const KEY = 'a-shared-key-for-tests-only'
 
@@ -41,15 +42,12 @@ test('events are about 450 bytes, understood, and seven distinct ones for each p
 
 test('a closed loop sends each signed push once, ends with them, and counts every answer', async () => {
   const seen = new Set<string>()
-  const port = await serve((request, response) => {
-    const chunks: Buffer[] = []
-    request.on('data', (chunk: Buffer) => chunks.push(chunk))
-    request.on('end', () => {
-      const body = Buffer.concat(chunks)
+  const port = await serve(
+    withBody((request, body, response) => {
       if (request.url === WEBHOOK_PATH && request.headers['x-service-hmac-sha256'] === signBody(body, KEY)) seen.add(String(body))
       response.end('12345')
-    })
-  })
+    }),
+  )
   const load = startLoad()
   await load.prepare(pushes(500))
   const result = await load.run({ port, connections: 8, pace: { kind: 'closed', durationMs: 10_000 } })

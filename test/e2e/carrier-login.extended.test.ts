@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { closeOpened, json, openCarrier } from '../carrier/carrier-double.ts'
-import { createVisitor } from '../support/portal/portal-visitor.ts'
+import { loggedInAt } from '../support/portal/portal-visitor.ts'
 import { ADMIN, ask, CARRIER_LOGIN, logIn } from '../support/relay/relay.ts'
 import { relayOfTest } from '../support/relay/relay-of-test.ts'
 
@@ -15,8 +15,7 @@ async function start() {
     status: (_request, response) => json(response, 429, '{}', { 'retry-after': '80' }),
   })
   const relay = await relayOfTest({ ...upstreamOf('mistyped'), poll: { cron: '0 0 1 1 *' } }, { carrierUrl: carrier.url })
-  const visitor = createVisitor(relay.internalUrl)
-  await visitor.logIn(ADMIN)
+  const visitor = await loggedInAt(relay.internalUrl)
   return { ...relay, ...carrier, visitor }
 }
 

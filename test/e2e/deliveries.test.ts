@@ -1,9 +1,9 @@
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { writeDeliveries } from '../support/delivery/many-deliveries.ts'
 import { pushBody } from '../support/history/builders.ts'
 import { startMoodyReceiver } from '../support/network/moody-receiver.ts'
 import { receiverOfTest, type WebhookReceiver } from '../support/network/webhook-receiver.ts'
-import { operatorOf } from '../support/relay/manage.ts'
+import { endpointOfTest, operatorOf } from '../support/relay/manage.ts'
 import { push } from '../support/relay/relay.ts'
 import { idsOfTest, relayOfFile } from '../support/relay/relay-of-file.ts'
 import { relayOfTest } from '../support/relay/relay-of-test.ts'
@@ -21,9 +21,8 @@ async function start(relay = ofFile()) {
   const operate = await operatorOf(relay)
   const endpoints: string[] = []
   const add = async (name: string, url = receiver.url) => {
-    const id = String((await operate('POST', '/relay/endpoints', { name, url })).body.id)
+    const id = await endpointOfTest(relay, { name, url })
     endpoints.push(id)
-    onTestFinished(async () => void (await operate('DELETE', `/relay/endpoints/${id}`)))
     return id
   }
   /** The deliveries to the endpoints of this test. */

@@ -3,7 +3,7 @@ import { pushBody } from '../support/history/builders.ts'
 import { startWebhookReceiver } from '../support/network/webhook-receiver.ts'
 import { NAUGHTY_STRINGS } from '../support/portal/naughty-strings.ts'
 import { crawl, escaped, foreignIn, formsOn } from '../support/portal/portal-pages.ts'
-import { createVisitor } from '../support/portal/portal-visitor.ts'
+import { type createVisitor, loggedInAt } from '../support/portal/portal-visitor.ts'
 import { operatorOf } from '../support/relay/manage.ts'
 import { push } from '../support/relay/relay.ts'
 import { relayOfTest } from '../support/relay/relay-of-test.ts'
@@ -18,8 +18,7 @@ const LOGINS = byForm(10, 10, NAUGHTY_STRINGS.length)
 async function start() {
   const sections = { delivery: { allowNetworks: ['127.0.0.0/8'] }, limits: { failuresPerMinute: 1_000_000 } }
   const relay = await relayOfTest(sections)
-  const visitor = createVisitor(relay.internalUrl)
-  await visitor.logIn()
+  const visitor = await loggedInAt(relay.internalUrl)
   return { ...relay, visitor, operator: await operatorOf(relay) }
 }
 

@@ -4,7 +4,7 @@ import { pushBody } from '../support/history/builders.ts'
 import { startWebhookReceiver } from '../support/network/webhook-receiver.ts'
 import { browserOfFile } from '../support/portal/browser.ts'
 import { barriersOn, LOOKS, logInOn } from '../support/portal/portal-page.ts'
-import { operatorOf } from '../support/relay/manage.ts'
+import { endpointOfTest } from '../support/relay/manage.ts'
 import { ADMIN, push } from '../support/relay/relay.ts'
 import { idsOfTest, relayOfFile } from '../support/relay/relay-of-file.ts'
 import { byForm } from '../support/runner/long-form.ts'
@@ -98,9 +98,7 @@ test.each(LOOKS.slice(0, byForm(1, 1, LOOKS.length)))(
     await using receiver = await startWebhookReceiver()
     receiver.answer(() => ({ status: 422, body: 'unknown kind' }))
     const name = own('axe')
-    const operator = await operatorOf(ofFile())
-    const { id } = (await operator('POST', '/relay/endpoints', { name, url: receiver.url })).body
-    onTestFinished(async () => void (await operator('DELETE', `/relay/endpoints/${String(id)}`)))
+    await endpointOfTest(ofFile(), { name, url: receiver.url })
     await push(ofFile().publicUrl, pushBody({ trackingIds: [own('1001')] }))
     await push(ofFile().publicUrl, `{"of":"${name}"}`)
     const page = await openPage({ baseURL: ofFile().internalUrl, bypassCSP: true, ...options })

@@ -6,7 +6,7 @@ import { expectedSignature, startWebhookReceiver, type WebhookReceiver } from '.
 import { browserOfFile } from '../support/portal/browser.ts'
 import { logInOn } from '../support/portal/portal-page.ts'
 import { crawl } from '../support/portal/portal-pages.ts'
-import { createVisitor } from '../support/portal/portal-visitor.ts'
+import { loggedInAt } from '../support/portal/portal-visitor.ts'
 import { operatorOf } from '../support/relay/manage.ts'
 import { onPostgres } from '../support/relay/on-postgres.ts'
 import { type Sections, SHARED_KEY } from '../support/relay/relay.ts'
@@ -109,8 +109,7 @@ describe(`without script, ${WIDTH} px wide, on ${ENGINE}`, () => {
     const id = idOnPage()
     await follow('Edit')
     const sources = [await page.content()]
-    const visitor = createVisitor(world.internalUrl)
-    await visitor.logIn()
+    const visitor = await loggedInAt(world.internalUrl)
     sources.push(...(await crawl(visitor)).values())
     const operator = await operatorOf(world)
     for (const path of [`/relay/endpoints/${id}`, ...LISTS]) {

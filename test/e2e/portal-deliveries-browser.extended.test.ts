@@ -5,7 +5,7 @@ import { pushBody } from '../support/history/builders.ts'
 import { startWebhookReceiver } from '../support/network/webhook-receiver.ts'
 import { browserOfFile } from '../support/portal/browser.ts'
 import { logInOn } from '../support/portal/portal-page.ts'
-import { operatorOf } from '../support/relay/manage.ts'
+import { endpointOfTest } from '../support/relay/manage.ts'
 import { push } from '../support/relay/relay.ts'
 import { idsOfTest, relayOfFile } from '../support/relay/relay-of-file.ts'
 import { LONG } from '../support/runner/long-form.ts'
@@ -21,14 +21,7 @@ async function logIn(options: BrowserContextOptions = {}): Promise<Page> {
   return page
 }
 
-/** A webhook that is removed after the test. */
-async function addWebhook(name: string, url: string): Promise<void> {
-  const operator = await operatorOf(ofFile())
-  const { id } = (await operator('POST', '/relay/endpoints', { name, url })).body
-  onTestFinished(async () => {
-    await operator('DELETE', `/relay/endpoints/${String(id)}`)
-  })
-}
+const addWebhook = (name: string, url: string) => endpointOfTest(ofFile(), { name, url })
 
 const pushEvent = (id: string) => push(ofFile().publicUrl, pushBody({ trackingIds: [id] }))
 const goTo = (page: Page, name: string) => page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name, exact: true }).click()

@@ -1,29 +1,17 @@
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { pushBody } from '../support/history/builders.ts'
 import { startWebhookReceiver } from '../support/network/webhook-receiver.ts'
-import { createVisitor } from '../support/portal/portal-visitor.ts'
-import { operatorOf } from '../support/relay/manage.ts'
+import { loggedInAt } from '../support/portal/portal-visitor.ts'
+import { endpointOfTest } from '../support/relay/manage.ts'
 import { push, SHOP } from '../support/relay/relay.ts'
 import { idsOfTest, relayOfFile } from '../support/relay/relay-of-file.ts'
 
 const ofFile = relayOfFile('http://127.0.0.1:9', { delivery: { allowNetworks: ['127.0.0.0/8'] } })
 const own = idsOfTest()
 
-async function loggedIn() {
-  const visitor = createVisitor(ofFile().internalUrl)
-  expect((await visitor.logIn()).status).toBe(303)
-  return visitor
-}
+const loggedIn = () => loggedInAt(ofFile().internalUrl)
 
-/** A webhook that is removed after the test. */
-async function addWebhook(name: string, url: string): Promise<string> {
-  const operator = await operatorOf(ofFile())
-  const id = String((await operator('POST', '/relay/endpoints', { name, url })).body.id)
-  onTestFinished(async () => {
-    await operator('DELETE', `/relay/endpoints/${id}`)
-  })
-  return id
-}
+const addWebhook = (name: string, url: string) => endpointOfTest(ofFile(), { name, url })
 
 const pushEvent = async (fields: Parameters<typeof pushBody>[0]) =>
   expect((await push(ofFile().publicUrl, pushBody(fields))).status).toBe(200)
@@ -188,8 +176,7 @@ test('a push is shown as it came or indented, with its names and numbers as they
 })
 
 test('with the scope status nobody sees deliveries or the inbox, or acts on them', async () => {
-  const visitor = createVisitor(ofFile().internalUrl)
-  await visitor.logIn(SHOP)
+  const visitor = await loggedInAt(ofFile().internalUrl, SHOP)
   for (const path of ['/deliveries', '/deliveries/1', '/inbox', '/inbox/1', '/inbox/1/body'])
     expect((await visitor.get(path)).status).toBe(403)
   for (const path of ['/deliveries', '/deliveries/1/replay', '/deliveries/1/retry', '/deliveries/1/skip', '/inbox/1/reprocess'])

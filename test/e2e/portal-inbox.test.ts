@@ -1,17 +1,13 @@
 import { expect, test } from 'vitest'
 import { pushBody } from '../support/history/builders.ts'
-import { createVisitor } from '../support/portal/portal-visitor.ts'
+import { loggedInAt } from '../support/portal/portal-visitor.ts'
 import { operatorOf } from '../support/relay/manage.ts'
 import { push } from '../support/relay/relay.ts'
 import { relayOfFile } from '../support/relay/relay-of-file.ts'
 
 const ofFile = relayOfFile('http://127.0.0.1:9')
 
-async function loggedIn() {
-  const visitor = createVisitor(ofFile().internalUrl)
-  expect((await visitor.logIn()).status).toBe(303)
-  return visitor
-}
+const loggedIn = () => loggedInAt(ofFile().internalUrl)
 
 /** The id of the only push of a list. */
 function idIn(list: object): string {

@@ -1,17 +1,13 @@
 import { expect, test } from 'vitest'
 import { writeDeliveries } from '../support/delivery/many-deliveries.ts'
-import { createVisitor } from '../support/portal/portal-visitor.ts'
+import { loggedInAt } from '../support/portal/portal-visitor.ts'
 import { operatorOf } from '../support/relay/manage.ts'
-import { SHOP } from '../support/relay/relay.ts'
+import { type ADMIN, SHOP } from '../support/relay/relay.ts'
 import { relayOfFile } from '../support/relay/relay-of-file.ts'
 
 const ofFile = relayOfFile('http://127.0.0.1:9', { delivery: { allowNetworks: ['127.0.0.0/8'] } })
 
-async function loggedIn(login?: Parameters<ReturnType<typeof createVisitor>['logIn']>[0]) {
-  const visitor = createVisitor(ofFile().internalUrl)
-  expect((await visitor.logIn(login)).status).toBe(303)
-  return visitor
-}
+const loggedIn = (login?: typeof ADMIN) => loggedInAt(ofFile().internalUrl, login)
 
 test('jobs are shown with how far they are, and one of them is stopped', async () => {
   const { databasePath } = ofFile()

@@ -3,9 +3,10 @@ import { expect, onTestFinished, test } from 'vitest'
 import { pushBody } from '../support/history/builders.ts'
 import { browserOfFile } from '../support/portal/browser.ts'
 import { logInOn } from '../support/portal/portal-page.ts'
-import { operatorOf } from '../support/relay/manage.ts'
+import { endpointOfTest, operatorOf } from '../support/relay/manage.ts'
 import { push } from '../support/relay/relay.ts'
 import { idsOfTest, relayOfFile } from '../support/relay/relay-of-file.ts'
+import { NO_CARRIER } from '../support/runner/constants.ts'
 
 const ofFile = relayOfFile('http://127.0.0.1:9', { delivery: { allowNetworks: ['127.0.0.0/8'] } })
 const openPage = browserOfFile()
@@ -32,14 +33,7 @@ const HARMFUL = [
 
 const streaming = (page: Page) => page.getByText('Changes show by themselves.').waitFor()
 
-async function addWebhook(): Promise<string> {
-  const operator = await operatorOf(ofFile())
-  const { id } = (await operator('POST', '/relay/endpoints', { name: own('till'), url: 'http://127.0.0.1:9/' })).body
-  onTestFinished(async () => {
-    await operator('DELETE', `/relay/endpoints/${String(id)}`)
-  })
-  return String(id)
-}
+const addWebhook = () => endpointOfTest(ofFile(), { name: own('till'), url: `${NO_CARRIER}/` })
 
 /** As the browser does when another tab is shown. */
 async function hide(page: Page, isHidden: boolean): Promise<void> {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { pushBody } from '../support/history/builders.ts'
 import { cookiesIn, follow } from '../support/portal/live-stream.ts'
-import { createVisitor } from '../support/portal/portal-visitor.ts'
+import { loggedInAt } from '../support/portal/portal-visitor.ts'
 import { push, type Sections, SHOP } from '../support/relay/relay.ts'
 import { idsOfTest, relayOfFile } from '../support/relay/relay-of-file.ts'
 import { relayOfTest } from '../support/relay/relay-of-test.ts'
@@ -28,8 +28,7 @@ test('a page is told that it has changed, and nothing else', async () => {
 
 test('a webhook that is disabled, or a push in quarantine, changes every page, whoever reads it', async () => {
   const { internalUrl, publicUrl } = await start()
-  const visitor = createVisitor(internalUrl)
-  await visitor.logIn()
+  const visitor = await loggedInAt(internalUrl)
   await visitor.post('/webhooks/new', { url: 'http://127.0.0.1:9/hook', name: 'till' })
   const pages = [await follow(internalUrl, '/'), await follow(internalUrl, '/settings'), await follow(internalUrl, '/parcels', SHOP)]
   await visitor.post('/webhooks/1/disable')
@@ -45,8 +44,7 @@ test('nobody who is not logged in gets a stream', async () => {
 
 test('a hundred pages are kept up to date; the next is not, until one of them is left', async () => {
   const { internalUrl } = await start()
-  const visitor = createVisitor(internalUrl)
-  await visitor.logIn()
+  const visitor = await loggedInAt(internalUrl)
   const cookie = cookiesIn(visitor.jar)
   const streams = await Promise.all(Array.from({ length: 100 }, () => follow(internalUrl, '/', { headers: { cookie } })))
   expect(streams.map(({ answer }) => answer.status)).toEqual(streams.map(() => 200))

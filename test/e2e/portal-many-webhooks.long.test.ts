@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { pushBody } from '../support/history/builders.ts'
-import { createVisitor } from '../support/portal/portal-visitor.ts'
+import { loggedInAt } from '../support/portal/portal-visitor.ts'
 import { operatorOf } from '../support/relay/manage.ts'
 import { push } from '../support/relay/relay.ts'
 import { relayOfFile } from '../support/relay/relay-of-file.ts'
@@ -15,8 +15,7 @@ test('of 200 failing webhooks the overview explains the first and links to the o
   const operator = await operatorOf(ofFile())
   for (let nth = 0; nth < WEBHOOKS; nth++)
     expect((await operator('POST', '/relay/endpoints', { name: `shop ${nth}`, url: 'http://127.0.0.1:9/' })).status).toBe(201)
-  const visitor = createVisitor(ofFile().internalUrl)
-  await visitor.logIn()
+  const visitor = await loggedInAt(ofFile().internalUrl)
   for (let nth = 0; nth < 5; nth++) expect((await push(ofFile().publicUrl, pushBody({ trackingIds: [`100${nth}`] }))).status).toBe(200)
   await expect.poll(async () => (await visitor.get('/webhooks')).text).toContain(`>${WEBHOOKS} are failing<`)
   const overview = (await visitor.get('/')).text

@@ -1,15 +1,14 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startWorld } from '../faults/world.ts'
 import { answerBody, pushBody } from '../support/history/builders.ts'
-import { createVisitor } from '../support/portal/portal-visitor.ts'
+import { type createVisitor, loggedInAt } from '../support/portal/portal-visitor.ts'
 import { SHOP } from '../support/relay/relay.ts'
 
 let world: Awaited<ReturnType<typeof startWorld>>
 let visitor: ReturnType<typeof createVisitor>
 beforeAll(async () => {
   world = await startWorld({ portal: { publicUrl: 'https://ops.example/relay' } })
-  visitor = createVisitor(world.internalUrl)
-  await visitor.logIn()
+  visitor = await loggedInAt(world.internalUrl)
 })
 afterAll(() => world.stop())
 
@@ -62,8 +61,7 @@ test('a view shows what a consumer sees in a language, and only that', async () 
 
 test('the address to share is portal.publicUrl’s, and a reader sees no buttons', async () => {
   await world.push(pushBody({ trackingIds: ['82000004'] }))
-  const reader = createVisitor(world.internalUrl)
-  await reader.logIn(SHOP)
+  const reader = await loggedInAt(world.internalUrl, SHOP)
   for (const { text } of [await visitor.get('/parcels/82000004'), await reader.get('/parcels/82000004')])
     expect(text.replaceAll('<wbr>', '')).toContain('id="share-url">https://ops.example/relay/parcels/82000004</code>')
   expect((await reader.get('/parcels/82000004')).text).not.toMatch(/Refresh now|Stop watching/)

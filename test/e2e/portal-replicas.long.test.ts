@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { pushBody } from '../support/history/builders.ts'
 import { cookiesIn, follow } from '../support/portal/live-stream.ts'
-import { createVisitor } from '../support/portal/portal-visitor.ts'
+import { createVisitor, loggedInAt } from '../support/portal/portal-visitor.ts'
 import { onPostgres } from '../support/relay/on-postgres.ts'
 import { push } from '../support/relay/relay.ts'
 import { relayOfTest } from '../support/relay/relay-of-test.ts'
@@ -11,8 +11,7 @@ import { createDatabase } from '../support/store/postgres-database.ts'
 async function start() {
   const sections = { ...(await onPostgres((await createDatabase('nothing')).url)), delivery: { allowNetworks: ['127.0.0.0/8'] } }
   const [one, other] = [await relayOfTest(sections), await relayOfTest(sections)]
-  const atOne = createVisitor(one.internalUrl)
-  await atOne.logIn()
+  const atOne = await loggedInAt(one.internalUrl)
   const atOther = createVisitor(other.internalUrl)
   for (const [name, value] of atOne.jar) atOther.jar.set(name, value)
   return { one, other, atOne, atOther, reader: { headers: { cookie: cookiesIn(atOne.jar) } } }

@@ -1,29 +1,17 @@
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { pushBody } from '../support/history/builders.ts'
 import { startWebhookReceiver } from '../support/network/webhook-receiver.ts'
-import { createVisitor } from '../support/portal/portal-visitor.ts'
-import { operatorOf } from '../support/relay/manage.ts'
+import { loggedInAt } from '../support/portal/portal-visitor.ts'
+import { endpointOfTest, operatorOf } from '../support/relay/manage.ts'
 import { push } from '../support/relay/relay.ts'
 import { idsOfTest, relayOfFile } from '../support/relay/relay-of-file.ts'
 
 const ofFile = relayOfFile('http://127.0.0.1:9', { delivery: { allowNetworks: ['127.0.0.0/8'], schedule: ['1h'] } })
 const own = idsOfTest()
 
-async function loggedIn() {
-  const visitor = createVisitor(ofFile().internalUrl)
-  await visitor.logIn()
-  return visitor
-}
+const loggedIn = () => loggedInAt(ofFile().internalUrl)
 
-/** A webhook that is removed after the test. */
-async function addWebhook(name: string, url: string): Promise<string> {
-  const operator = await operatorOf(ofFile())
-  const id = String((await operator('POST', '/relay/endpoints', { name, url })).body.id)
-  onTestFinished(async () => {
-    await operator('DELETE', `/relay/endpoints/${id}`)
-  })
-  return id
-}
+const addWebhook = (name: string, url: string) => endpointOfTest(ofFile(), { name, url })
 
 const mainOf = (page: string) => page.split('<main')[1] ?? ''
 

@@ -3,7 +3,7 @@ import { get } from 'node:http'
 import { expect, test } from 'vitest'
 import { pushBody } from '../support/history/builders.ts'
 import { startWebhookReceiver } from '../support/network/webhook-receiver.ts'
-import { createVisitor } from '../support/portal/portal-visitor.ts'
+import { createVisitor, loggedInAt } from '../support/portal/portal-visitor.ts'
 import { ADMIN, ask, CARRIER_LOGIN, logIn, push, type Sections, SHARED_KEY, SHOP } from '../support/relay/relay.ts'
 import { relayOfFile } from '../support/relay/relay-of-file.ts'
 import { relayOfTest } from '../support/relay/relay-of-test.ts'
@@ -15,11 +15,7 @@ const ofFile = relayOfFile(NO_CARRIER, SECTIONS)
 /** A relay of the test's own. */
 const start = (sections: Sections) => relayOfTest({ ...SECTIONS, ...sections })
 
-async function loggedIn(login = ADMIN, url = ofFile().internalUrl) {
-  const visitor = createVisitor(url)
-  expect((await visitor.logIn(login)).status).toBe(303)
-  return visitor
-}
+const loggedIn = (login = ADMIN, url = ofFile().internalUrl) => loggedInAt(url, login)
 
 /** The id of the only webhook of this name. */
 function idOf(list: string, name: string): string {

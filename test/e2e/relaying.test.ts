@@ -1,7 +1,7 @@
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { type PushFields, pushBody } from '../support/history/builders.ts'
 import { expectedSignature, receiverOfTest } from '../support/network/webhook-receiver.ts'
-import { operatorOf } from '../support/relay/manage.ts'
+import { endpointOfTest } from '../support/relay/manage.ts'
 import { ADMIN, ask, logIn, push, SHARED_KEY } from '../support/relay/relay.ts'
 import { idsOfTest, relayOfFile } from '../support/relay/relay-of-file.ts'
 import { relayOfTest } from '../support/relay/relay-of-test.ts'
@@ -25,11 +25,7 @@ const own = idsOfTest()
 
 /** Adds endpoints to the relay of the file until the test is over. */
 async function withEndpoints(endpoints: readonly object[]) {
-  const operate = await operatorOf(ofFile())
-  for (const endpoint of endpoints) {
-    const { id } = (await operate('POST', '/relay/endpoints', { sharedKey: KEY, ...endpoint })).body
-    onTestFinished(async () => void (await operate('DELETE', `/relay/endpoints/${String(id)}`)))
-  }
+  for (const endpoint of endpoints) await endpointOfTest(ofFile(), { sharedKey: KEY, ...endpoint })
   return ofFile()
 }
 

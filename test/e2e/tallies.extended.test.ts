@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { closeOpened, json, openCarrier } from '../carrier/carrier-double.ts'
 import { pushBody } from '../support/history/builders.ts'
 import { fetchDocumented } from '../support/portal/api-document.ts'
-import { createVisitor } from '../support/portal/portal-visitor.ts'
+import { loggedInAt } from '../support/portal/portal-visitor.ts'
 import { ADMIN, ask, logIn, push, SHOP } from '../support/relay/relay.ts'
 import { relayOfTest } from '../support/relay/relay-of-test.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
@@ -37,8 +37,7 @@ test('what was counted before a stop is shown after it, and calls say who spent 
   expect(calls[`app:${SHOP.username}`]).toBe(1)
   expect(calls.token).toBeGreaterThan(0)
   expect(Object.keys(await sumOf(second.internalUrl, 'disk'))).toEqual(['free'])
-  const visitor = createVisitor(second.internalUrl)
-  await visitor.logIn()
+  const visitor = await loggedInAt(second.internalUrl)
   expect((await visitor.get('/')).text).toContain('aria-label="pushes, last 24 hours: 4"')
   const page = (await visitor.get('/carrier')).text
   expect(page).toMatch(/Apps’ questions<\/th><td role="cell" data-l="Calls" class="n">1</)

@@ -1,6 +1,6 @@
 import { expect, onTestFinished } from 'vitest'
 import { type Answered, distinctPushes } from '../support/network/push-load.ts'
-import { startTcpProxy } from '../support/network/tcp-proxy.ts'
+import { startDatabaseProxy } from '../support/network/tcp-proxy.ts'
 import { textOf } from '../support/relay/caught-up.ts'
 import { onPostgres } from '../support/relay/on-postgres.ts'
 import { ADMIN, ask, logIn, push, type Sections, writeConfig } from '../support/relay/relay.ts'
@@ -21,10 +21,8 @@ export async function startOn(url: string, sections: Sections = {}) {
 
 export async function startThroughProxy() {
   const { url } = await createDatabase('nothing')
-  const proxy = await startTcpProxy(Number(new URL(url).port))
-  const through = new URL(url)
-  through.port = String(proxy.port)
-  return { proxy, ...(await startOn(through.href)) }
+  const proxy = await startDatabaseProxy(url)
+  return { proxy, ...(await startOn(proxy.through)) }
 }
 
 /** Resolves when pushes, reads and readiness are as before; with the time that took. */

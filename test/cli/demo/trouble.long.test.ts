@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createVisitor } from '../../support/portal/portal-visitor.ts'
+import { loggedInAt } from '../../support/portal/portal-visitor.ts'
 import { addressOf, startDemo } from './demo-process.ts'
 
 /** What the portal of a demo has to say of its trouble, page by page. */
@@ -20,8 +20,7 @@ test('the portal of a demo shows the announced trouble, and the histories comple
   const demo = startDemo(['--free-ports', '--parcels', '6', '--seconds', '3'])
   await demo.said('Ctrl-C ends the demo.')
   expect(demo.lines.join('\n')).toMatch(/There is trouble to look at: the webhook billing fails/)
-  const visitor = createVisitor(addressOf(demo.lines, 'relay, internal'))
-  expect((await visitor.logIn()).status).toBe(303)
+  const visitor = await loggedInAt(addressOf(demo.lines, 'relay, internal'))
   for (const [path, words] of TROUBLE)
     await expect
       .poll(async () => {

@@ -1,20 +1,12 @@
 import { closeSync, openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { distinctPushes, pushPipelined } from '../../support/network/pipelined-pushes.ts'
 import { operatorOf } from '../../support/relay/manage.ts'
 import { ask, logIn, push } from '../../support/relay/relay.ts'
 import { temporaryFolder } from '../../support/runner/temporary.ts'
-import { spawnTraced, type TracedRelay } from '../../support/store/strace.ts'
-
-async function startedOn(folder: string): Promise<TracedRelay> {
-  const relay = await spawnTraced(folder)
-  onTestFinished(async () => {
-    if (relay.process.exitCode === null && relay.process.signalCode === null) await relay.kill()
-  })
-  return relay
-}
+import { tracedRelayOfTest } from '../../support/store/strace.ts'
 
 /** Zeroes the page of a store at which an index begins. */
 function damageIndex(store: string, index: string): void {
@@ -29,14 +21,14 @@ function damageIndex(store: string, index: string): void {
 
 test('S7: pushes that meet a damaged page are 503, and so is /readyz', async () => {
   const folder = temporaryFolder()
-  const first = await startedOn(folder)
+  const first = await tracedRelayOfTest(folder)
   const early = distinctPushes(20, 'early')
   expect(await pushPipelined(first.publicUrl, early, 4)).toEqual(early.map(() => 200))
   first.process.kill('SIGTERM')
   await first.ended
 
   damageIndex(join(folder, 'relay.db'), 'inbox_by_digest')
-  const relay = await startedOn(folder)
+  const relay = await tracedRelayOfTest(folder)
   const ready = async () => {
     const answer = await fetch(`${relay.internalUrl}/readyz`)
     return { status: answer.status, text: await answer.text() }

@@ -1,23 +1,15 @@
 import { copyFileSync, existsSync, linkSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { pushBody } from '../../support/history/builders.ts'
 import { startWebhookReceiver } from '../../support/network/webhook-receiver.ts'
 import { operatorOf } from '../../support/relay/manage.ts'
 import { push } from '../../support/relay/relay.ts'
 import { byForm } from '../../support/runner/long-form.ts'
 import { temporaryFolder } from '../../support/runner/temporary.ts'
-import { spawnTraced, type TracedRelay, type TraceOptions } from '../../support/store/strace.ts'
+import { spawnTraced, type TracedRelay, tracedRelayOfTest } from '../../support/store/strace.ts'
 
 const RELAYING = { delivery: { allowNetworks: ['127.0.0.0/8'], schedule: ['250ms', '250ms', '250ms', '250ms', '1s'] } }
-
-async function startedOn(folder: string, options: TraceOptions = {}): Promise<TracedRelay> {
-  const relay = await spawnTraced(folder, options)
-  onTestFinished(async () => {
-    if (relay.process.exitCode === null && relay.process.signalCode === null) await relay.kill()
-  })
-  return relay
-}
 
 const statusOf = async (relay: TracedRelay, name: string) => (await push(relay.publicUrl, pushBody({ location: name }))).status
 
@@ -34,7 +26,7 @@ async function stop(relay: TracedRelay): Promise<void> {
 test('S11: a store under a second name, by a link of any kind, is not opened twice', async () => {
   const folder = temporaryFolder()
   const store = join(folder, 'relay.db')
-  const first = await startedOn(folder)
+  const first = await tracedRelayOfTest(folder)
   const elsewhere = temporaryFolder()
   symlinkSync(store, join(elsewhere, 'link.db'))
   symlinkSync('link.db', join(elsewhere, 'relative.db'))
@@ -54,14 +46,14 @@ test('S11: a store under a second name, by a link of any kind, is not opened twi
   expect(await statusOf(first, 'still')).toBe(200)
   await stop(first)
   // Nobody has it open: another name alone hurts nobody.
-  const again = await startedOn(elsewhere, { sections: { store: `sqlite:${join(elsewhere, 'relative.db')}` } })
+  const again = await tracedRelayOfTest(elsewhere, { sections: { store: `sqlite:${join(elsewhere, 'relative.db')}` } })
   expect(await statusOf(again, 'by the link')).toBe(200)
 })
 
 test('a store file that is deleted or replaced makes writes 503 until it is back', async () => {
   const outer = temporaryFolder()
   const folder = join(outer, 'store')
-  const relay = await startedOn(outer, { sections: { store: `sqlite:${join(folder, 'relay.db')}` } })
+  const relay = await tracedRelayOfTest(outer, { sections: { store: `sqlite:${join(folder, 'relay.db')}` } })
   expect(await statusOf(relay, 'before')).toBe(200)
   for (const name of ['relay.db', 'relay.db-wal']) await expectLossesSeen(relay, join(folder, name))
   // With its folder the store is gone for good.
@@ -101,14 +93,14 @@ test.each(HARMS.slice(0, byForm(1, HARMS.length)))(
     await using receiver = await startWebhookReceiver()
     const folder = temporaryFolder()
     const file = join(folder, 'relay.db.key')
-    const first = await startedOn(folder, { sections: RELAYING })
+    const first = await tracedRelayOfTest(folder, { sections: RELAYING })
     expect((await (await operatorOf(first))('POST', '/relay/endpoints', { name: 'shop', url: receiver.url })).status).toBe(201)
     await stop(first)
     copyFileSync(file, `${file}.kept`)
     harm(file)
     const wasThere = existsSync(file)
 
-    const relay = await startedOn(folder, { sections: RELAYING })
+    const relay = await tracedRelayOfTest(folder, { sections: RELAYING })
     expect(relay.output()).toContain('Restore relay.db.key')
     expect(await statusOf(relay, 'without the key')).toBe(200)
     const ready = await readiness(relay)

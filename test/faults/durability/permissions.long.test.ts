@@ -1,19 +1,11 @@
 import { chmodSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { pushBody } from '../../support/history/builders.ts'
 import { ADMIN, logIn, push } from '../../support/relay/relay.ts'
 import { byForm } from '../../support/runner/long-form.ts'
 import { temporaryFolder } from '../../support/runner/temporary.ts'
-import { spawnTraced, type TracedRelay, type TraceOptions } from '../../support/store/strace.ts'
-
-async function startedOn(folder: string, options: TraceOptions = {}): Promise<TracedRelay> {
-  const relay = await spawnTraced(folder, options)
-  onTestFinished(async () => {
-    if (relay.process.exitCode === null && relay.process.signalCode === null) await relay.kill()
-  })
-  return relay
-}
+import { type TracedRelay, tracedRelayOfTest } from '../../support/store/strace.ts'
 
 /** With this the first secret of the store is made in its key file. */
 async function addEndpoint(relay: TracedRelay): Promise<number> {
@@ -31,7 +23,7 @@ const UMASKS = byForm(['000'], ['000', '022', '077'])
 
 test.each(UMASKS)('the files and folders of a store are closed to others under umask %s', async (umask) => {
   const folder = join(temporaryFolder(), 'a', 'b')
-  const relay = await startedOn(join(folder, '..', '..'), {
+  const relay = await tracedRelayOfTest(join(folder, '..', '..'), {
     wrapper: ['sh', '-c', `umask ${umask}; exec "$@"`, 'sh'],
     sections: { store: `sqlite:${join(folder, 'relay.db')}`, delivery: { allowNetworks: ['127.0.0.0/8'] } },
   })
@@ -45,9 +37,9 @@ test.each(UMASKS)('the files and folders of a store are closed to others under u
 test('a store that is open to others is named at the start with the command that closes it', async () => {
   const folder = temporaryFolder()
   const store = join(folder, 'relay.db')
-  await (await startedOn(folder)).kill()
+  await (await tracedRelayOfTest(folder)).kill()
   for (const name of ['relay.db', 'relay.db-wal', 'relay.db.lock']) chmodSync(join(folder, name), 0o644)
-  const relay = await startedOn(folder)
+  const relay = await tracedRelayOfTest(folder)
   expect((await push(relay.publicUrl, pushBody({}))).status).toBe(200)
   expect(relay.output()).toContain(`Close it to them: chmod 600 ${store} ${store}-wal ${store}.lock"`)
 })

@@ -2,7 +2,7 @@ import { rmSync, statfsSync, statSync, writeFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { pushBody } from '../../support/history/builders.ts'
 import { distinctPushes, pushPipelined } from '../../support/network/pipelined-pushes.ts'
 import { ask, logIn, push, type Sections } from '../../support/relay/relay.ts'
@@ -12,18 +12,10 @@ import { temporaryFolder } from '../../support/runner/temporary.ts'
 import { testWith } from '../../support/runner/test-with.ts'
 import { readStore } from '../../support/store/simulated-disk.ts'
 import { fillUp, smallDisk } from '../../support/store/small-disk.ts'
-import { spawnTraced, type TracedRelay, type TraceOptions } from '../../support/store/strace.ts'
+import { spawnTraced, type TracedRelay, tracedRelayOfTest } from '../../support/store/strace.ts'
 
 const MB = 1024 * 1024
 const RECOVERY_MS = withinOwed(5000)
-
-async function startedOn(folder: string, options: TraceOptions = {}): Promise<TracedRelay> {
-  const relay = await spawnTraced(folder, options)
-  onTestFinished(async () => {
-    if (relay.process.exitCode === null && relay.process.signalCode === null) await relay.kill()
-  })
-  return relay
-}
 
 /** Asks again at the edge until it is so; resolves with how long it took. */
 async function until(holds: () => Promise<boolean>): Promise<number> {
@@ -42,7 +34,7 @@ testWith('a small file system')('S5, S6, F4: pushes are refused before the disk 
   const disk = smallDisk(16)
   const store = join(disk, 'relay.db')
   const sections = { store: `sqlite:${store}`, limits: { freeSpaceMin: '4MB' } }
-  const relay = await startedOn(temporaryFolder(), { sections })
+  const relay = await tracedRelayOfTest(temporaryFolder(), { sections })
   const token = await logIn(relay.internalUrl)
   expect(await statusOf(relay, 'while there is room')).toBe(200)
   const { bavail, bsize } = statfsSync(disk)
@@ -77,7 +69,7 @@ async function expectStartsOnFull(disk: string, sections: Sections): Promise<voi
   // With a little room it starts and refuses pushes.
   const { bavail, bsize } = statfsSync(disk)
   writeFileSync(join(disk, 'ballast'), Buffer.alloc(bavail * bsize - 2 * MB))
-  const degraded = await startedOn(temporaryFolder(), { sections })
+  const degraded = await tracedRelayOfTest(temporaryFolder(), { sections })
   const token = await logIn(degraded.internalUrl)
   expect([await statusOf(degraded, 'too late'), (await readiness(degraded)).status]).toEqual([503, 503])
   expect((await ask(degraded.internalUrl, token, '/v1/status/1001/all')).status).toBe(200)
@@ -86,7 +78,7 @@ async function expectStartsOnFull(disk: string, sections: Sections): Promise<voi
 onlyLong(testWith('a small file system'))('S4, F4: a disk full to the last byte is a 503, no false 200, and recovers', async () => {
   const disk = smallDisk(16)
   const store = join(disk, 'relay.db')
-  const relay = await startedOn(temporaryFolder(), { sections: { store: `sqlite:${store}`, limits: { freeSpaceMin: 0 } } })
+  const relay = await tracedRelayOfTest(temporaryFolder(), { sections: { store: `sqlite:${store}`, limits: { freeSpaceMin: 0 } } })
   const token = await logIn(relay.internalUrl)
   const early = distinctPushes(20, 'early')
   expect(await pushPipelined(relay.publicUrl, early, 4)).toEqual(early.map(() => 200))
@@ -106,7 +98,7 @@ onlyLong(testWith('a small file system'))('S4, F4: a disk full to the last byte 
 
 test('S10, S12: a foreign write lock makes pushes 503 soon, an old view only grows the log', async () => {
   const folder = temporaryFolder()
-  const relay = await startedOn(folder, { pragmas: { journal_size_limit: 4 * MB, wal_autocheckpoint: 100 } })
+  const relay = await tracedRelayOfTest(folder, { pragmas: { journal_size_limit: 4 * MB, wal_autocheckpoint: 100 } })
   const token = await logIn(relay.internalUrl)
   expect(await statusOf(relay, 'before')).toBe(200)
   expect((await ask(relay.internalUrl, token, '/v1/status/1001/all')).status).toBe(200)
@@ -157,7 +149,7 @@ async function expectLogCutBack(relay: TracedRelay, folder: string): Promise<voi
 
 onlyLong(test)('S13: with too few files to open, connections wait or close, and it recovers', async () => {
   const folder = temporaryFolder()
-  const relay = await startedOn(folder, { wrapper: ['prlimit', '--nofile=64:64'] })
+  const relay = await tracedRelayOfTest(folder, { wrapper: ['prlimit', '--nofile=64:64'] })
   expect(await statusOf(relay, 'before')).toBe(200)
   const { hostname, port } = new URL(relay.publicUrl)
   const closed: Promise<void>[] = []

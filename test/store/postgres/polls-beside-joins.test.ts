@@ -2,52 +2,28 @@ import { expect, test } from 'vitest'
 import { createCarrierModelKeeper } from '../../../src/flow/polling/carrier-model.ts'
 import { createClaimDuePolls } from '../../../src/flow/polling/claim-polls.tx.ts'
 import { createSettleMissedPushes } from '../../../src/flow/polling/settle-missed-pushes.tx.ts'
-import type { WriteStore } from '../../../src/flow/write-store.ts'
-import { createPostgresWriter } from '../../../src/store/postgres/postgres.ts'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
-import { createPostgresWriteStore } from '../../../src/store/postgres/postgres-write-store.ts'
 import { aPoll, pushBody } from '../../support/history/builders.ts'
 import { recordOptions } from '../../support/history/policy.ts'
 import { HOUR_MS, MINUTE_MS, NOON } from '../../support/runner/constants.ts'
-import { gatedWriter } from '../../support/store/gated-writer.ts'
-import { openTestPool } from '../../support/store/postgres-pool.ts'
-import { changeStoredRows, storedNumber } from '../../support/store/stored-rows.ts'
+import { createBeside } from '../../support/store/gated-writer.ts'
+import { changeStoredRows } from '../../support/store/stored-rows.ts'
 import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
 /** When events happen: before they are recorded, at noon, because a time ahead of that would not count. */
 const MORNING = NOON - 3 * HOUR_MS
-const WAITING = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
 
 async function openWorld() {
   const store = await openStore(NOON, postgres)
-  const pool = openTestPool(store.path, 4)
   /** A push of an event so many minutes into the morning. */
   const push = (minute: number, ...trackingIds: readonly string[]) => {
     const eventTime = new Date(MORNING + minute * MINUTE_MS).toISOString()
     return store.record(incomingPush(pushBody({ trackingIds, eventTime }), NOON))
   }
-  /** Does something on a store, and another thing at its gate number `at`: to the end, or until a lock of the first keeps it from going on. */
-  const beside = async <T>(at: number, work: (gated: WriteStore) => Promise<T>, other: () => Promise<unknown>) => {
-    const doing: Promise<unknown>[] = []
-    const writer = gatedWriter(createPostgresWriter(pool, { named: true }), async (nth) => {
-      if (nth !== at) return
-      let isOver = false
-      const done = other().finally(() => {
-        isOver = true
-      })
-      doing.push(done)
-      await expect.poll(async () => isOver || (await storedNumber(store.path, WAITING)) > 0, { timeout: 60_000 }).toBe(true)
-    })
-    const result = await work(createPostgresWriteStore(writer))
-    await Promise.all(doing)
-    return { result, wasReached: doing.length > 0 }
-  }
-  return { ...store, push, beside }
+  return { ...store, push, beside: createBeside(store.path) }
 }
 
-test('6.6: a missed entry is counted once, though its parcel is joined meanwhile', {
-  timeout: 120_000,
-}, async () => {
+test('6.6: a missed entry is counted once, though its parcel is joined meanwhile', async () => {
   const { record, push, beside, writes } = await openWorld()
   const nowMs = NOON + 3 * HOUR_MS
   for (let gate = 0; ; gate++) {
@@ -69,9 +45,7 @@ test('6.6: a missed entry is counted once, though its parcel is joined meanwhile
   }
 })
 
-test('6.1: a claim brings the others, though a pushed parcel is joined before its look-up', {
-  timeout: 120_000,
-}, async () => {
+test('6.1: a claim brings the others, though a pushed parcel is joined before its look-up', async () => {
   const { path, push, beside, parcelIdOf } = await openWorld()
   const clock = { now: () => NOON + 12 * HOUR_MS }
   const model = createCarrierModelKeeper(clock).current

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { addEndpoint } from '../../support/delivery/stored-endpoint.ts'
 import { pushBody } from '../../support/history/builders.ts'
-import { startTcpProxy } from '../../support/network/tcp-proxy.ts'
+import { startDatabaseProxy } from '../../support/network/tcp-proxy.ts'
 import { NOON } from '../../support/runner/constants.ts'
 import { createDatabase } from '../../support/store/postgres-database.ts'
 import { incomingPush, openStore } from '../../support/store/write-side.ts'
@@ -13,10 +13,8 @@ const AWAY_MS = 50
 
 test(`a batch of pushes takes at most ${TRIPS_MAX} round trips, whatever its size`, async () => {
   const { url } = await createDatabase()
-  const proxy = await startTcpProxy(Number(new URL(url).port), { awayMs: AWAY_MS })
-  const through = new URL(url)
-  through.port = String(proxy.port)
-  const { writes, record } = await openStore(NOON, postgres, through.href)
+  const proxy = await startDatabaseProxy(url, { awayMs: AWAY_MS })
+  const { writes, record } = await openStore(NOON, postgres, proxy.through)
   for (const name of ['shop', 'billing']) await addEndpoint(writes, NOON, { name })
   let made = 0
   const pushOf = (parcel: number) => {

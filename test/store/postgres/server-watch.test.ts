@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { StorageFailure } from '../../../src/domain/errors.ts'
 import { watchServer } from '../../../src/store/postgres/server-watch.ts'
-import { startTcpProxy } from '../../support/network/tcp-proxy.ts'
+import { startDatabaseProxy } from '../../support/network/tcp-proxy.ts'
 import { createDatabase } from '../../support/store/postgres-database.ts'
 
 const POOL = { connectionsMax: 2, connectTimeoutMs: 30_000, answerTimeoutMs: 30_000 }
@@ -11,10 +11,8 @@ const OWED_MS = 1000
 
 test('S18: pools under one watch fail together within a second, and are closed at once', async () => {
   const { url } = await createDatabase('nothing')
-  const proxy = await startTcpProxy(Number(new URL(url).port))
-  const through = new URL(url)
-  through.port = String(proxy.port)
-  const watch = watchServer(through.href)
+  const proxy = await startDatabaseProxy(url)
+  const watch = watchServer(proxy.through)
   const [used, fresh] = [watch.openPool(POOL), watch.openPool(POOL)]
   expect((await used.run(() => used.pool.query('select 1 as one'))).rows).toEqual([{ one: 1 }])
   proxy.swallow()

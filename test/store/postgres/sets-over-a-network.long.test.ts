@@ -3,7 +3,7 @@ import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { writeDeliveries } from '../../support/delivery/many-deliveries.ts'
 import { addEndpoint } from '../../support/delivery/stored-endpoint.ts'
 import { aPoll, pushBody } from '../../support/history/builders.ts'
-import { startTcpProxy } from '../../support/network/tcp-proxy.ts'
+import { startDatabaseProxy } from '../../support/network/tcp-proxy.ts'
 import { DAY_MS, NOON } from '../../support/runner/constants.ts'
 import { createDatabase } from '../../support/store/postgres-database.ts'
 import { storedNumber } from '../../support/store/stored-rows.ts'
@@ -16,10 +16,8 @@ const TRIPS_MAX = 10
 
 async function openBehindProxy() {
   const { url } = await createDatabase()
-  const proxy = await startTcpProxy(Number(new URL(url).port), { awayMs: AWAY_MS })
-  const through = new URL(url)
-  through.port = String(proxy.port)
-  const store = await openStore(NOON, postgres, through.href)
+  const proxy = await startDatabaseProxy(url, { awayMs: AWAY_MS })
+  const store = await openStore(NOON, postgres, proxy.through)
   const tripsOf = async (work: () => Promise<unknown>) => {
     const before = proxy.trips()
     await work()
@@ -32,7 +30,7 @@ const [DELIVERED, DELIVERIES, EVENTS_EACH] = [2, 500, 10]
 
 const identifiers = Array.from({ length: 2000 }, (_, nth) => `AB${100_000_000 + nth}SE`)
 
-test('a list of 2,000 identifiers is watched in a handful of round trips, new and known', { timeout: 120_000 }, async () => {
+test('a list of 2,000 identifiers is watched in a handful of round trips, new and known', async () => {
   const { writes, tripsOf, reads } = await openBehindProxy()
   const watch = (list: readonly string[]) => writes.watchMany({ identifiers: list, nowMs: NOON })
   const few = await tripsOf(() => watch(['CD100000001SE']))
@@ -45,7 +43,7 @@ test('a list of 2,000 identifiers is watched in a handful of round trips, new an
   expect(again[1]?.parcelId).toBe(again[2]?.parcelId)
 })
 
-test('overdue parcels are ranked in a handful of round trips, however many there are', { timeout: 120_000 }, async () => {
+test('overdue parcels are ranked in a handful of round trips, however many there are', async () => {
   const { writes, tripsOf } = await openBehindProxy()
   await writes.watchMany({ identifiers, nowMs: NOON })
   const claim = () => writes.claimDuePolls({ nowMs: NOON + DAY_MS, limit: 20, leaseMs: 60_000 })
@@ -54,7 +52,7 @@ test('overdue parcels are ranked in a handful of round trips, however many there
   expect(trips).toBeLessThanOrEqual(4 * TRIPS_MAX)
 })
 
-test('500 ended deliveries of 50 parcels are replayed in a handful of round trips', { timeout: 120_000 }, async () => {
+test('500 ended deliveries of 50 parcels are replayed in a handful of round trips', async () => {
   const { writes, path, tripsOf } = await openBehindProxy()
   const [own, other] = [await addEndpoint(writes, NOON), await addEndpoint(writes, NOON, { name: 'other' })]
   await writeDeliveries(path, { endpointId: own.id, count: DELIVERIES, state: DELIVERED, eventsEach: EVENTS_EACH })
@@ -72,7 +70,7 @@ test('500 ended deliveries of 50 parcels are replayed in a handful of round trip
   expect([await dueOf(own), await dueOf(other)]).toEqual([DELIVERIES / EVENTS_EACH, DELIVERIES / EVENTS_EACH])
 })
 
-test('pages take as many round trips for 200 parcels as for ten', { timeout: 120_000 }, async () => {
+test('pages take as many round trips for 200 parcels as for ten', async () => {
   const { record, reads, tripsOf } = await openBehindProxy()
   const poll = (nth: number) => aPoll({ asked: `PA${nth}`, trackingIds: [String(5000 + nth)], askedAtMs: NOON })
   await record(...Array.from({ length: 200 }, (_, nth) => ({ kind: 'poll', observation: poll(nth), watch: true }) as const))
@@ -94,7 +92,7 @@ test('pages take as many round trips for 200 parcels as for ten', { timeout: 120
   expect((await tripsOfEach(200)).map((trips, at) => trips - (few[at] ?? 0)).filter((more) => more > TRIPS_MAX)).toEqual([])
 })
 
-test('a join takes as many round trips for 20 endpoints as for one', { timeout: 120_000 }, async () => {
+test('a join takes as many round trips for 20 endpoints as for one', async () => {
   const { record, writes, tripsOf } = await openBehindProxy()
   const at = (second: number) => new Date(NOON - 86_400_000 + second * 1000).toISOString()
   const push = (second: number, ...trackingIds: readonly string[]) =>

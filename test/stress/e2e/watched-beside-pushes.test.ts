@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { pushBody } from '../../support/history/builders.ts'
-import { startTcpProxy } from '../../support/network/tcp-proxy.ts'
+import { startDatabaseProxy } from '../../support/network/tcp-proxy.ts'
 import { onPostgres } from '../../support/relay/on-postgres.ts'
 import { push, writeConfig } from '../../support/relay/relay.ts'
 import { startReplica } from '../../support/relay/replica-processes.ts'
@@ -17,10 +17,8 @@ const RATIO = 5
 
 test(`a push waits little longer while another replica watches ${PARCELS} known parcels`, async () => {
   const { url } = await createDatabase()
-  const proxy = await startTcpProxy(Number(new URL(url).port), { awayMs: AWAY_MS })
-  const through = new URL(url)
-  through.port = String(proxy.port)
-  const sections = { ...(await onPostgres(through.href)), poll: { cron: '0 0 0 1 1 *' } }
+  const proxy = await startDatabaseProxy(url, { awayMs: AWAY_MS })
+  const sections = { ...(await onPostgres(proxy.through)), poll: { cron: '0 0 0 1 1 *' } }
   const config = writeConfig(temporaryFolder(), 'http://127.0.0.1:9', sections)
   await using one = await startReplica(config)
   await using other = await startReplica(config)

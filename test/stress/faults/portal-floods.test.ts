@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { pushBody } from '../../support/history/builders.ts'
 import { type FloodCount, startFlood } from '../../support/network/flood-process.ts'
 import { cookiesIn } from '../../support/portal/live-stream.ts'
-import { createVisitor } from '../../support/portal/portal-visitor.ts'
+import { loggedInAt } from '../../support/portal/portal-visitor.ts'
 import { ask, logIn, push, writeConfig } from '../../support/relay/relay.ts'
 import { memoryOf, runRelay } from '../../support/relay/relay-process.ts'
 import { expectBesideControl } from '../../support/runner/beside-control.ts'
@@ -29,8 +29,7 @@ test.each(FLOODS.slice(0, LONG ? FLOODS.length : 3))(
     await using relay = await runRelay(writeConfig(temporaryFolder(), 'http://127.0.0.1:9', { serve: { fetchUnknown: false } }))
     const { publicUrl, internalUrl } = relay
     const token = await logIn(internalUrl)
-    const visitor = createVisitor(internalUrl)
-    await visitor.logIn()
+    const visitor = await loggedInAt(internalUrl)
     const request = get(path, cookiesIn(visitor.jar))
     const pid = relay.process.pid ?? 0
     let nth = 0

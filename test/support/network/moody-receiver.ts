@@ -1,6 +1,5 @@
-import { once } from 'node:events'
-import { createServer, type IncomingMessage } from 'node:http'
-import { listen } from './listen.ts'
+import type { IncomingMessage } from 'node:http'
+import { startRequestServer } from './request-server.ts'
 import { expectedSignature } from './webhook-receiver.ts'
 
 /** How an endpoint reacts to an event: it answers after a delay, and then closes the connection if `closes`; or it resets the connection. */
@@ -29,27 +28,26 @@ export interface MoodyReceiver extends AsyncDisposable {
 export async function startMoodyReceiver(key: string, moodOf: (body: string) => Mood): Promise<MoodyReceiver> {
   const arrivals: Arrival[] = []
   let isDown = false
-  const server = createServer((request, response) => {
-    const chunks: Buffer[] = []
-    request.on('data', (chunk: Buffer) => chunks.push(chunk))
-    request.on('end', () => {
-      const arrival = arrivalOf(request, Buffer.concat(chunks), key)
-      arrivals.push(arrival)
-      const mood = moodOf(arrival.body)
-      if (mood === 'reset') return void request.socket.destroy()
-      const answer = (): void => {
-        if (response.destroyed) return
-        arrival.accepted = mood.status < 300
-        response.writeHead(mood.status, mood.closes === true ? { connection: 'close' } : {}).end()
-      }
-      if (mood.afterMs === 0) answer()
-      else setTimeout(answer, mood.afterMs)
-    })
+  const {
+    server,
+    port,
+    [Symbol.asyncDispose]: dispose,
+  } = await startRequestServer((request, body, response) => {
+    const arrival = arrivalOf(request, body, key)
+    arrivals.push(arrival)
+    const mood = moodOf(arrival.body)
+    if (mood === 'reset') return void request.socket.destroy()
+    const answer = (): void => {
+      if (response.destroyed) return
+      arrival.accepted = mood.status < 300
+      response.writeHead(mood.status, mood.closes === true ? { connection: 'close' } : {}).end()
+    }
+    if (mood.afterMs === 0) answer()
+    else setTimeout(answer, mood.afterMs)
   })
   server.on('connection', (socket) => {
     if (isDown) socket.destroy()
   })
-  const port = await listen(server)
   return {
     url: `http://127.0.0.1:${port}/events`,
     arrivals,
@@ -57,12 +55,7 @@ export async function startMoodyReceiver(key: string, moodOf: (body: string) => 
       isDown = down
       if (down) server.closeAllConnections()
     },
-    [Symbol.asyncDispose]: async () => {
-      const closed = once(server, 'close')
-      server.close()
-      server.closeAllConnections()
-      await closed
-    },
+    [Symbol.asyncDispose]: dispose,
   }
 }
 

@@ -27,6 +27,14 @@ export async function startTcpProxy(target: number, options: { readonly awayMs?:
   return proxy
 }
 
+/** Starts such a proxy in front of the server of a database; `through` is the URL of the database behind it. */
+export async function startDatabaseProxy(url: string, options: { readonly awayMs?: number } = {}) {
+  const proxy = await startTcpProxy(Number(new URL(url).port), options)
+  const through = new URL(url)
+  through.port = String(proxy.port)
+  return { ...proxy, through: through.href }
+}
+
 /** Opens such a proxy for the tests of a whole file; the caller closes it. */
 export async function openTcpProxy(target: number, { awayMs = 0 }: { readonly awayMs?: number } = {}): Promise<TcpProxy & AsyncDisposable> {
   const pairs = new Set<readonly [Socket, Socket]>()

@@ -1,8 +1,6 @@
 import { createHmac } from 'node:crypto'
-import { once } from 'node:events'
-import { createServer } from 'node:http'
 import { onTestFinished } from 'vitest'
-import { listen } from './listen.ts'
+import { startRequestServer } from './request-server.ts'
 
 /** A push as received. */
 interface ReceivedPush {
@@ -26,30 +24,20 @@ export interface WebhookReceiver extends AsyncDisposable {
 export async function startWebhookReceiver(): Promise<WebhookReceiver> {
   const pushes: ReceivedPush[] = []
   let answerOf: (nth: number) => number | ReceiverAnswer = () => 200
-  const server = createServer((request, response) => {
-    const chunks: Buffer[] = []
-    request.on('data', (chunk: Buffer) => chunks.push(chunk))
-    request.on('end', () => {
-      const headers = Object.fromEntries(Object.entries(request.headers).map(([name, value]) => [name, String(value)]))
-      pushes.push({ body: Buffer.concat(chunks), headers })
-      const answer = answerOf(pushes.length - 1)
-      if (typeof answer === 'number') response.writeHead(answer).end()
-      else response.writeHead(answer.status).end(answer.body)
-    })
+  const { port, [Symbol.asyncDispose]: dispose } = await startRequestServer((request, body, response) => {
+    const headers = Object.fromEntries(Object.entries(request.headers).map(([name, value]) => [name, String(value)]))
+    pushes.push({ body, headers })
+    const answer = answerOf(pushes.length - 1)
+    if (typeof answer === 'number') response.writeHead(answer).end()
+    else response.writeHead(answer.status).end(answer.body)
   })
-  const port = await listen(server)
   return {
     url: `http://127.0.0.1:${port}/hooks/parcels`,
     pushes,
     answer: (next) => {
       answerOf = next
     },
-    [Symbol.asyncDispose]: async () => {
-      const closed = once(server, 'close')
-      server.close()
-      server.closeAllConnections()
-      await closed
-    },
+    [Symbol.asyncDispose]: dispose,
   }
 }
 

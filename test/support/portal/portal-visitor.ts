@@ -1,3 +1,4 @@
+import { expect } from 'vitest'
 import { ADMIN } from '../relay/relay.ts'
 
 /** An answer of the portal. */
@@ -32,5 +33,12 @@ export function createVisitor(url: string, extra: Readonly<Record<string, string
     ) => send(path, { method: 'POST', body: fields instanceof FormData ? fields : new URLSearchParams(fields), headers }),
     logIn: (login: { readonly username: string; readonly password: string } = ADMIN) => visitor.post('/login', { ...login }),
   }
+  return visitor
+}
+
+/** A visitor who has logged in, by default as the operator. */
+export async function loggedInAt(url: string, login = ADMIN) {
+  const visitor = createVisitor(url)
+  expect((await visitor.logIn(login)).status).toBe(303)
   return visitor
 }

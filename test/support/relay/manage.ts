@@ -1,3 +1,4 @@
+import { onTestFinished } from 'vitest'
 import { fetchDocumented } from '../portal/api-document.ts'
 import { ADMIN, logIn } from './relay.ts'
 
@@ -25,6 +26,14 @@ export async function operatorOf(relay: { readonly internalUrl: string }) {
       body: text === '' ? {} : asObject(JSON.parse(text)),
     }
   }
+}
+
+/** Adds a managed endpoint that is removed after the test; returns its id. */
+export async function endpointOfTest(relay: { readonly internalUrl: string }, settings: object): Promise<string> {
+  const operate = await operatorOf(relay)
+  const id = String((await operate('POST', '/relay/endpoints', settings)).body.id)
+  onTestFinished(async () => void (await operate('DELETE', `/relay/endpoints/${id}`)))
+  return id
 }
 
 function asObject(value: unknown): Record<string, unknown> {

@@ -1,11 +1,41 @@
-import type { PostgresWriter } from '../../../src/store/postgres/postgres.ts'
+import { expect } from 'vitest'
+import type { WriteStore } from '../../../src/flow/write-store.ts'
+import { createPostgresWriter, type PostgresWriter } from '../../../src/store/postgres/postgres.ts'
 import type { PostgresSession } from '../../../src/store/postgres/postgres-session.ts'
+import { createPostgresWriteStore } from '../../../src/store/postgres/postgres-write-store.ts'
+import { openTestPool } from './postgres-pool.ts'
+import { storedNumber } from './stored-rows.ts'
+
+const WAITING = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+
+/**
+ * Returns what does some work on the store, and something else at gate number `at` of that work: the other thing runs to its end, or until a lock
+ * of the work holds it up.
+ */
+export function createBeside(path: string) {
+  const pool = openTestPool(path, 4)
+  return async <T>(at: number, work: (gated: WriteStore) => Promise<T>, other: () => Promise<unknown>) => {
+    const doing: Promise<unknown>[] = []
+    const writer = gatedWriter(createPostgresWriter(pool, { named: true }), async (nth) => {
+      if (nth !== at) return
+      let isOver = false
+      const done = other().finally(() => {
+        isOver = true
+      })
+      doing.push(done)
+      await expect.poll(async () => isOver || (await storedNumber(path, WAITING)) > 0).toBe(true)
+    })
+    const result = await work(createPostgresWriteStore(writer))
+    await Promise.all(doing)
+    return { result, wasReached: doing.length > 0 }
+  }
+}
 
 /**
  * A writer whose transactions stop before each statement until `pass` has resolved. Statements are counted from 0, over all tries of a
  * transaction. Each waits for the one before, so that work done in `pass` falls exactly between two statements.
  */
-export function gatedWriter(writer: PostgresWriter, pass: (nth: number) => Promise<void>): PostgresWriter {
+function gatedWriter(writer: PostgresWriter, pass: (nth: number) => Promise<void>): PostgresWriter {
   let nth = 0
   return {
     transaction: (work) =>

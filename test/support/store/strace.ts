@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
+import { onTestFinished } from 'vitest'
 import { type RelayProcess, type Sections, writeConfig } from '../relay/relay.ts'
 import { shipped } from '../runner/shipped.ts'
 import { ownGroup, tieToTest } from '../runner/tied-process.ts'
@@ -93,6 +94,15 @@ export async function spawnTraced(
       await ended
     },
   }
+}
+
+/** Starts such a relay; it is killed after the test if it still runs. */
+export async function tracedRelayOfTest(folder: string, options: TraceOptions = {}): Promise<TracedRelay> {
+  const relay = await spawnTraced(folder, options)
+  onTestFinished(async () => {
+    if (relay.process.exitCode === null && relay.process.signalCode === null) await relay.kill()
+  })
+  return relay
 }
 
 /** The relay ended before it was ready. The message contains its output. */
