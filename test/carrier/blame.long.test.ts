@@ -62,7 +62,7 @@ test.each([500, 502])('DOMAIN 6.1: a parcel always answered %i counts for nothin
 test('refused connections are the carrier’s failures, whichever parcel is asked about', async () => {
   const { url, close } = await openCarrier()
   const { carrier, fetchAll } = connect(url, { concurrency: 1 })
-  // It has a token by then: a request for one would be another matter.
+  // It already has a token, so that it does not ask for one.
   await fetchAll('schedule', 'PD10001')
   await close()
   for (let at = 0; at < 6; at++) await fetchAll('schedule', 'PD10001')

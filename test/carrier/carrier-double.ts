@@ -7,7 +7,7 @@ import type { Clock, Log } from '../../src/flow/ports.ts'
 import { certificate, certificateKey } from '../outbound/self-signed.ts'
 import { listen } from '../support/network/listen.ts'
 
-/** What a test opened and must close again, the newest first. */
+/** A test closes these again, the newest first. */
 const opened: (() => Promise<unknown>)[] = []
 /** How to close one of them alone, by its address. */
 const closers = new Map<string, () => Promise<unknown>>()

@@ -99,7 +99,7 @@ test('P12, P13: no limit of the budget is exceeded over kills, pauses, hang-ups 
       for (let asked = pick(0, 8); asked > 0; asked--) relay.ask()
       await pass(pick(50, 6000))
       if (random() < 0.15) {
-        // What the carrier asked for last has been written down by then.
+        // The last wait that the carrier asked for has been written down.
         await pass(3 * WRITE_MS)
         relay = model.start()
       }

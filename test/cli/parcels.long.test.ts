@@ -14,7 +14,7 @@ const OPERATOR = { RELAY_USERNAME: ADMIN.username, RELAY_PASSWORD: ADMIN.passwor
 
 type World = Awaited<ReturnType<typeof startWorld>>
 
-/** For those that look only at what they named themselves. */
+/** Tests that look only at parcels of their own share this relay. */
 let shared: World
 beforeAll(async () => {
   shared = await startWorld()

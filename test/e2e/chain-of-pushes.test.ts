@@ -73,7 +73,7 @@ beforeAll(async () => {
 
 const counts = () => Promise.all([a, b, c].map((relay) => relay.count()))
 
-/** What each relay counts from now on. */
+/** Returns how far each relay's counts rise from now on. */
 async function countsFromNow() {
   const before = await counts()
   const since = (after: Counts | undefined, nth: number) =>

@@ -9,7 +9,7 @@ import { ask, logIn, SHOP, spawnRelay, writeConfig } from '../support/relay/rela
 import { temporaryFolder } from '../support/runner/temporary.ts'
 import { createDatabase } from '../support/store/postgres-database.ts'
 
-// What can be checked of compose.scaled.yaml without Docker.
+// These tests check compose.scaled.yaml as far as that goes without Docker.
 
 const replica = z.object({
   image: z.string(),

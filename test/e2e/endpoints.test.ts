@@ -152,7 +152,7 @@ onlyLong(test)('O16: what waits for a slow endpoint when it is removed is never 
   await vi.waitFor(() => expect(slow.arrivals).toHaveLength(2))
   expect((await operate('DELETE', `/relay/endpoints/${String(body.id)}`)).status).toBe(204)
   await vi.waitFor(() => expect(slow.arrivals.filter(({ accepted }) => accepted)).toHaveLength(2))
-  // What would follow the end of an attempt begins before what is pushed after it; the stop waits for what is under way.
+  // A further attempt would begin before the later push is sent, and the stop waits for attempts under way.
   await operate('POST', '/relay/endpoints', { name: 'other', url: other.url })
   await push(publicUrl, at(2))
   await vi.waitFor(() => expect(bodiesOf(other)).toEqual([at(2).toString()]))

@@ -84,7 +84,7 @@ const isAccepted = ({ attempts }: PushRecord): boolean => attempts.some(({ statu
 
 const isLost = ({ fate }: PushRecord): boolean => fate === 'lost'
 
-/** What of an event names the entry it is about, in pushes and in the store alike. */
+/** These fields name the entry that an event is about, in pushes and in the store alike. */
 function groupOf(body: string): string {
   const { status, detailedStatus, eventTime } = objectOf(JSON.parse(body))
   return JSON.stringify([status, detailedStatus, Math.floor(Date.parse(String(eventTime)) / 1000)])
@@ -188,7 +188,7 @@ test('asked to ask again, every history is the carrier’s own in both languages
 })
 
 onlyLong(test)('a restart on the same store changes no byte of any answer', async () => {
-  // Of a copy, so that it is nobody else's relay that stops; asked about until nothing is left to learn.
+  // The restart is of a copy, because other tests use the relay; it is asked until nothing is left to learn.
   const copy = temporaryFolder()
   await copyStore(join(folder, 'relay.db'), join(copy, 'relay.db'))
   const start = () => relayOfTest(inSeconds, { folder: copy, carrierUrl: sandbox.url })

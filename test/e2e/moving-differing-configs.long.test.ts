@@ -38,7 +38,7 @@ async function endpointOf(operate: Operate, name: string) {
   return Object(endpoints.find((one) => Object(one).name === name))
 }
 
-/** What waits in any state. Between the reads one may go from one state to the next, so that it is in both or neither: ask until it is as expected. */
+/** Lists deliveries in any waiting state. One may change its state between the reads and then appear twice or not at all, so callers ask until it is as expected. */
 async function waitingAt(operate: Operate, endpointId: string) {
   const lists = ['queued', 'retrying', 'held'].map((state) =>
     operate('GET', `/relay/deliveries?endpoint=${endpointId}&state=${state}&limit=100`),

@@ -11,7 +11,7 @@ import { relayOfTest } from '../support/relay/relay-of-test.ts'
 const TEXT = 'a\u0000b\u0001c\ud800d\udc00e\u{1f600}'
 const ASKED = encodeURIComponent('a\u0000b\u0001c')
 
-/** What every relay has of its own: numbers of parcels and pushes, times, addresses, what it signs. */
+/** These differ from relay to relay: numbers of parcels and pushes, times, addresses, signatures. */
 const OWN =
   /urn:uuid:[^"]+|127\.0\.0\.1:\d+|[0-9a-f]{12}_\d+|"id":"\d+"(?=,"(?:state":"quarantined|identifiers)")|\d{4}-\d\d-\d\dT[\d:.]+Z|"\w+(?:At|Ms)":\d+/g
 

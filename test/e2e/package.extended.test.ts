@@ -18,7 +18,7 @@ const openPage = browserOfFile()
 const own = idsOfTest()
 let relay: RelayProcess
 
-/** What `npm pack` takes, of what was built for all tests, unpacked into an empty folder. Returns the main file. */
+/** Packs the build of all tests with `npm pack` and unpacks it into an empty folder. Returns the main file. */
 function installPackage(): string {
   const source = join(folder, 'source')
   mkdirSync(source)
@@ -70,7 +70,7 @@ async function logIn() {
     if (!request.url().includes('/live?')) complaints.push(`${request.url()} failed`)
   })
   page.on('response', (response) => {
-    // What it holds already was answered before.
+    // The browser holds this file already; the answer before said what it is.
     if (response.status() !== 304)
       answers.set(new URL(response.url()).pathname, [response.status(), response.headers()['content-type'] ?? ''])
   })

@@ -95,7 +95,7 @@ test('W1, W5: every field of every form shows every naughty string as text or re
     for (let nth = 0; nth < requests; nth++) {
       const fields = Object.fromEntries(
         names.map((name, at) => {
-          // What nobody sees is kept in every second request: with anything else there, most forms look no further.
+          // Every second request keeps the hidden fields, because most forms check nothing else once those are wrong.
           const isKept = nth % 2 === 1 && form.hidden.includes(name)
           return [name, isKept ? (form.fields[name] ?? '') : (strings[(nth + at * requests) % strings.length] ?? '')]
         }),
@@ -121,7 +121,7 @@ test('every naughty string as a part of an address is answered with a page that 
   expect(faults.slice(0, 10)).toEqual([])
 })
 
-/** What is wrong with an answer, whatever was asked. */
+/** Returns what is wrong with an answer, whatever was asked. */
 function faultsOf({ status, text, headers }: Awaited<ReturnType<ReturnType<typeof createVisitor>['get']>>): readonly string[] {
   const location = headers.get('location')
   // An address that is too long is answered before anybody looks at what it names.

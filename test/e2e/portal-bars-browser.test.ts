@@ -241,7 +241,6 @@ function signedWith({ pushes }: WebhookReceiver, key: string, from = 0): readonl
   return pushes.slice(from).map(({ body, headers }) => headers['x-service-hmac-sha256'] === expectedSignature(body, key))
 }
 
-/** What the API lists. */
 const LISTS = [
   '/relay/endpoints',
   '/relay/deliveries',

@@ -16,7 +16,7 @@ const addWebhook = (name: string, url: string) => endpointOfTest(ofFile(), { nam
 const pushEvent = async (fields: Parameters<typeof pushBody>[0]) =>
   expect((await push(ofFile().publicUrl, pushBody(fields))).status).toBe(200)
 
-/** What a page shows in a row for each delivery, newest first. */
+/** Returns the ids of the deliveries on a page, newest first. */
 const rowsOf = (page: string) =>
   [...page.matchAll(/<th scope="row" role="rowheader"><a href="\/deliveries\/(\d+)">/g)].map(([, id]) => id ?? '')
 

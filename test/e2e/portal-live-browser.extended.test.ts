@@ -99,7 +99,7 @@ test('W1: nothing that was pushed or named runs in a browser, at once or later',
     ran.push(dialog.message())
     void dialog.dismiss()
   })
-  // What the policy had to stop would be a fault too.
+  // A violation that the policy had to stop would be a fault too.
   page.on('console', (message) => ran.push(...(message.type() === 'error' ? [message.text()] : [])))
   page.on('pageerror', (error) => ran.push(error.message))
   const id = own('1001')

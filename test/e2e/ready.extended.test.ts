@@ -14,7 +14,7 @@ const TRIES = 20
 /** Gross: it tells a start that does too much from one that does not. What it takes is printed. */
 const RATIO_MAX = 6
 
-/** What no relay on these libraries can do without: load them, open a store, listen. */
+/** Every relay on these libraries must load them, open a store and listen. */
 const LIBRARIES_ALONE = `
   import Database from 'better-sqlite3'
   import Koa from 'koa'

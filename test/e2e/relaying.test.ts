@@ -89,7 +89,7 @@ onlyLong(test)('7.4: an endpoint that is down loses nothing, over its schedule a
   const first = await startWithEndpoints([{ name: 'shop', url: receiver.url }], folder, ['20ms', '20ms'])
   await push(first.publicUrl, at(1))
   await push(first.publicUrl, at(2))
-  // Failing by then: its schedule allows three.
+  // The schedule allows three attempts, so the fourth and fifth show that the first push has failed for good.
   await vi.waitFor(() => expect(receiver.pushes.length).toBeGreaterThanOrEqual(5))
   await first.stop()
   receiver.answer(() => 200)

@@ -12,7 +12,7 @@ import { createLastingDatabase } from '../support/store/postgres-database.ts'
 
 /** At each relay. */
 const QUESTIONS = byForm(40, 200)
-/** What the carrier does not know. */
+/** The carrier does not know this number. */
 const UNKNOWN = 'AB300000000SE'
 
 const things = new AsyncDisposableStack()
@@ -43,7 +43,7 @@ beforeAll(async () => {
   relays = [await open(carrier.url, sections), await open(carrier.url, sections)]
 })
 
-/** Each number is of a parcel of its own. */
+/** Each number belongs to another parcel. */
 const bodyOf = (url: string) => goodBody.replace('370000000000000001', /AB(\d+)SE/.exec(url)?.[1] ?? '')
 
 const callsAbout = (number: string) => asked.urls.filter((url) => url.includes(number))

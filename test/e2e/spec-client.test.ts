@@ -12,7 +12,7 @@ const PARCELS = byForm(20, 40)
 const FLAGS = ['--parcels', String(PARCELS), '--seed', '3', '--hard', '0.4', '--loss', '0.3', '--duplicates', '0.1', '--reorder', '40']
 const LANGUAGES = ['en', 'sv'] as const
 
-/** Of every kind that the contract speaks of, something was looked at. */
+/** The test must have looked at every kind that the contract names. */
 function expectLookedAt(report: ContractReport): void {
   expect(report.parcels).toBe(PARCELS)
   expect(report.entries).toBeGreaterThan(12 * PARCELS)

@@ -34,7 +34,7 @@ test('X1: on SIGTERM under load every begun push is answered, none is lost, and 
     await load.untilAnswered(answeredBefore)
     const signalledAtMs = performance.now()
     expect(load.inFlight()).toBeGreaterThan(0)
-    // What was begun leaves this process first.
+    // The begun request leaves this process first.
     await nextTurn()
     expect(await relay.stop()).toEqual({ code: 0, signal: null })
     expect(performance.now() - signalledAtMs).toBeLessThan(3 * 10_000)

@@ -94,7 +94,7 @@ test('a disk that runs low is told before pushes are refused, once over a restar
   expect((await push(relay.publicUrl, pushBody())).status).toBe(200)
   await relay.stop()
   const again = await start(sections, NO_CARRIER, folder)
-  // What is told of it comes after a look at the disk.
+  // The relay looks at the disk before it tells of this push.
   await push(again.publicUrl, 'not JSON')
   await vi.waitFor(async () => expect(await namesOf(again)).toEqual(['disk_low', 'pushes_quarantined']), SOON)
 })
@@ -188,7 +188,7 @@ test(`${KILLS} kills around a 410 neither lose nor double the event with its tra
     const look = await operatorOf(again)
     const path = `/relay/endpoints/${String(body.id)}`
     const told = async () => (await eventsOf(again, '?event=endpoint_disabled')).length
-    // What was not settled before is attempted anew.
+    // Deliveries that were not settled before are attempted again.
     await vi.waitFor(async () => expect((await look('GET', path)).body.disabledBecause).toBe('gone'), SOON)
     expected += 1
     expect(await told()).toBe(expected)

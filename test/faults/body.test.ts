@@ -523,7 +523,7 @@ describe('content type and encoding', () => {
       const wire = Buffer.concat([bomb, Buffer.from(` ${at}`)])
       expect(await quarantined(wire, { 'content-encoding': encoding })).toBe('content_encoding')
     }
-    // What five pushes of that size leave behind, not what one of them would unfold to.
+    // The limit is far below the size to which one of the five bodies would unfold.
     expect(process.memoryUsage.rss() - before).toBeLessThan(40_000_000)
   })
 

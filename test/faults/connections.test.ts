@@ -58,7 +58,7 @@ const length = `Content-Length: ${MALFORMED_BODY.length}`
 const CHUNKED = 'Transfer-Encoding: chunked'
 const text = MALFORMED_BODY.toString()
 const whole = `${MALFORMED_BODY.length.toString(16)}\r\n${text}\r\n0\r\n\r\n`
-/** What follows the request line: everything that two readers could take for two different requests. */
+/** The headers and bodies that two readers could take for two different requests. */
 const MALFORMED: Readonly<Record<string, readonly [headers: readonly string[], body: string]>> = {
   'a length and a transfer coding': [[length, CHUNKED], whole],
   'a transfer coding and a length': [[CHUNKED, length], whole],

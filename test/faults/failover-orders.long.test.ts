@@ -64,7 +64,7 @@ async function openWorld(seed: number) {
   onTestFinished(closeOpened)
   const receiver = await receiverOfTest()
   const ever: Buffer[] = []
-  /** What was acknowledged and is not lost. */
+  /** These pushes were acknowledged and are not lost. */
   const kept: Buffer[] = []
 
   const start = async (url: string): Promise<Relay> => {
@@ -138,7 +138,7 @@ async function allTold(relay: Relay): Promise<Readonly<Record<string, unknown>>>
   return Object.fromEntries(told)
 }
 
-/** What a relay answers about parcels that only pushes have told of. */
+/** Returns a relay's answers about parcels that only pushes have named. */
 function rightAnswers(bodies: readonly Buffer[]) {
   const seen = bodies.map((body) => {
     const reading = parseWebhookEvent(body, null)

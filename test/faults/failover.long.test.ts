@@ -59,7 +59,7 @@ test("S18: an attempt that ends after the server lost its delivery settles no ot
   await server.keep()
   await pushed('880002', 'Lost')
   await vi.waitFor(() => expect(shop.received('Lost')).toBe(1), LATE)
-  // What is lost has a renewal of the lease too: of a loss before the first one only the counter tells, which the next push raises again.
+  // A renewal of the lease must be lost too: before the first one only the counter shows a loss, and the next push raises it again.
   await vi.waitFor(async () => expect(await seenAtMs()).toBeGreaterThan(keptAtMs), LATE)
   expect(await lastInFeed()).toContain('Lost')
 

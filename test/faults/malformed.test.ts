@@ -17,7 +17,7 @@ const DRIFT_MAX = 50 * MB
 /** For a request that is whole, to be answered. */
 const ENOUGH_MS = 250
 const SEED = 20_260_301
-/** What parsers take for the end of something. */
+/** Parsers take these bytes for the end of something. */
 const TELLING = Buffer.from('{}[]",:\\\r\n\0\u00ff 09eE+-x')
 
 /** The same numbers each time (mulberry32), from 0 to `below`. */
@@ -56,7 +56,7 @@ function send(port: number, bytes: Buffer): Promise<readonly string[]> {
   return new Promise((resolve) => {
     let text = ''
     const socket = connect(port, '127.0.0.1', () => void socket.write(bytes))
-    // What lacks its end would be waited for.
+    // The relay would wait for the end of a request that lacks it.
     const timer = setTimeout(() => socket.end(), ENOUGH_MS)
     socket.on('data', (chunk) => {
       text += chunk.toString('latin1')
@@ -104,6 +104,6 @@ test(`F5: of ${INPUTS} malformed inputs none is a 5xx or ends the relay, and mem
   )
   expect(Object.keys(seen).filter((status) => status.startsWith('5'))).toEqual([])
   expect(await pushed(WARM_UP)).toBe(200)
-  // Of a relay that was idle.
+  // The relay was idle at both measurements.
   if (!SHORT) expect(after - idleBytes).toBeLessThan(DRIFT_MAX)
 })

@@ -124,7 +124,7 @@ test(`a replica that stands still during its polls${PAUSES > 1 ? ` (${PAUSES} ti
     expect(paused.late).toEqual([])
     last = paused.name
   }
-  // What was under way when it was paused waits for nothing should it poll again.
+  // Its calls that were under way at the pause must not hold it up if it polls again.
   const fromMs = performance.now()
   await Promise.all([...replicas].filter(([name]) => name !== last).map(([, replica]) => replica.stop()))
   await untilPolled(carrier, fromMs, [last])

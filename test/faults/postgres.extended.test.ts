@@ -103,7 +103,7 @@ async function expectNoConnections(server: Server, relay: RunningProcess, asker:
   expect(recoveredMs).toBeLessThan(RECOVERY_MS)
 }
 
-/** Of these nothing is read from the store or written to it. */
+/** These probes must neither read nor write the store. */
 const NEED_NO_STORE = /^(?:HEAD|POST \/auth\/token|GET \/(?:healthz|metrics|openapi\.json|docs|docs\/:page|relay\/upstream))\b/
 
 async function expectDown(server: Server, relay: RunningProcess, asker: Asker): Promise<void> {

@@ -173,7 +173,7 @@ test('7.4: an endpoint of a dead or stopped replica keeps its id until one names
   const isRefused = one.logged('the reloaded config has problems; nothing has changed')
   one.process.kill('SIGHUP')
   await isRefused
-  // What the others would remove they remove when they see a change of replicas, such as this one.
+  // A change of replicas, such as this one, is when the others would remove something.
   const third = await start(url, { endpoints: [] })
   await vi.waitFor(async () => expect((await third.replicas()).flatMap(({ roles }) => roles)).toHaveLength(4), LATE)
   await pushNth(0)

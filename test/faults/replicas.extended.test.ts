@@ -79,7 +79,7 @@ async function expectRelayed(replica: ReplicaProcess): Promise<void> {
   console.log(`${acknowledged.length} pushes, repeated deliveries: ${repeated.join()}`)
 }
 
-/** What all of these tests use: two replicas that share a server, and of one of them the way there can be cut. */
+/** The tests share two replicas on one server; the connection of one of them to it can be cut. */
 const stack = new AsyncDisposableStack()
 let receivers: ReadonlyMap<string, MoodyReceiver>
 let server: Awaited<ReturnType<typeof startOwnServer>>
@@ -88,7 +88,7 @@ let one: ReplicaProcess
 let other: ReplicaProcess
 let startOther: () => Promise<ReplicaProcess>
 const pushes = distinctPushes(PARCELS)
-/** Of all tests so far, in whatever order they come. */
+/** The answers to the pushes of all tests so far; the tests run in any order. */
 const answers: Answered[] = []
 let faults = 0
 

@@ -11,7 +11,7 @@ const NUMBER = '70000001'
 const ENTRIES = byForm(200, 2000)
 const FIRST_MS = Date.UTC(2026, 2, 1)
 const READERS = byForm(5, 100)
-/** Of these each asks for the whole history so often, one right behind the other: were all kept, it would be two gigabytes. */
+/** Each reader asks for the whole history this often at once; if all answers were kept, they would take two gigabytes. */
 const ASKS = byForm(10, 50)
 const RSS_GROWTH_MAX = 128 * 1024 * 1024
 

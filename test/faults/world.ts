@@ -8,7 +8,7 @@ import { expectedSignature } from '../support/network/webhook-receiver.ts'
 import { inboxIn } from '../support/relay/inbox.ts'
 import { ADMIN, ask, logIn, push, type Sections, SHARED_KEY, startTestRelay } from '../support/relay/relay.ts'
 
-/** What the carrier says of one identifier in one language: a body to answer 200 with, or null for its 404. */
+/** The carrier's answer about one identifier in one language: the body of a 200, or null for a 404. */
 type Say = (language: string) => Buffer | null
 
 export interface Told {

@@ -6,7 +6,7 @@ import { temporaryFolder } from '../support/runner/temporary.ts'
 
 const RUN = '.ci/run'
 
-/** What `.ci/summary.mjs` prints for the report and the exit code of each run, and its own exit code. */
+/** Runs `.ci/summary.mjs` on the report and the exit code of each run; returns its output and its exit code. */
 function summaryOf(...runs: readonly (readonly [report: string, exitCode: number])[]): readonly [string, number | null] {
   const folder = temporaryFolder()
   const told = runs.flatMap(([report, exitCode], at) => {

@@ -1,4 +1,4 @@
-/** What a room, or a file at the root of the sources, may import. */
+/** The imports that a room, or a file at the root of the sources, may have. */
 export interface Room {
   /** A folder, or one file. Of several that hold a module, the longest counts. */
   readonly place: string
@@ -10,13 +10,13 @@ export interface Room {
   readonly platform: readonly string[]
 }
 
-/** What an edge may use of Node: everything but files, processes, threads and what could load any module unseen. */
+/** Edges may use all of Node but files, processes, threads and modules that load others unseen. */
 const EDGE = ['buffer', 'crypto', 'dns', 'dns/promises', 'events', 'http', 'https', 'net', 'os', 'path', 'readline', 'readline/promises']
   .concat(['stream', 'stream/promises', 'string_decoder', 'timers', 'timers/promises', 'tls', 'url', 'util', 'v8', 'zlib'])
   .map((name) => `node:${name}`)
 const FILES = ['node:fs', 'node:fs/promises']
 
-/** What the flows need of the edges, a capability at a time, and the sides that join them. */
+/** The ports of the flows, one file a capability, and the sides that join them. */
 const PORTS = [
   'ports.ts',
   'ingest/ports.ts',
@@ -29,7 +29,7 @@ const PORTS = [
   .concat(['read-side.ts', 'write-side.ts', 'write-store.ts'])
   .map((name) => `flow/${name}`)
 
-/** What crosses threads: the shapes of pushes, polls and deliveries, and failures. */
+/** These shapes cross threads: pushes, polls, deliveries and failures. */
 const PASSING = ['errors.ts', 'ingest/inbox.ts', 'history/recording.ts', 'delivery/dispatch-round.ts', 'delivery/endpoint-state.ts'].map(
   (name) => `domain/${name}`,
 )
@@ -59,7 +59,7 @@ export const ROOMS: readonly Room[] = [
   // Whom we ask: the carrier. Whom we post to: the endpoints. Both reach the network through what guards and bounds it.
   { place: 'carrier/', imports: ['domain/', ...PORTS, 'outbound/'], libraries: ['p-retry', 'undici'], platform: EDGE },
   { place: 'outbound/', imports: ['domain/', ...PORTS], libraries: ['ipaddr.js', 'undici'], platform: EDGE },
-  // Of the domain only the words for failure and the shapes of what passes through: a loop decides nothing about parcels.
+  // A loop decides nothing about parcels, so it may use only the domain's errors and shapes.
   {
     place: 'runtime/',
     imports: ['domain/errors.ts', 'domain/history/recording.ts', ...PORTS],
@@ -67,7 +67,7 @@ export const ROOMS: readonly Room[] = [
     platform: EDGE,
   },
   { place: 'runtime/heap-flags.ts', imports: [], libraries: [], platform: ['node:v8'] },
-  // What may hang is done by a process that can be killed.
+  // Opening a file may hang, so a process that can be killed does it.
   { place: 'runtime/opening/', imports: [], libraries: [], platform: ['node:child_process', 'node:readline'] },
   { place: 'runtime/system-clock.ts', imports: PORTS, libraries: [], platform: ['node:perf_hooks'] },
   {
@@ -76,7 +76,7 @@ export const ROOMS: readonly Room[] = [
     libraries: ['lru-cache'],
     platform: [...EDGE, 'node:worker_threads'],
   },
-  // What a push says crosses threads as text: it is written and read in this one place.
+  // A push crosses threads as text, which is written and read only here.
   {
     place: 'runtime/threads/event-codec.ts',
     imports: ['domain/history/content.ts', 'domain/history/observation.ts', 'domain/ingest/inbox.ts'],
@@ -103,7 +103,7 @@ export const ROOMS: readonly Room[] = [
     // A command is given names of files to read and write.
     platform: [...EDGE, ...FILES],
   },
-  // What the demo starts as processes of their own: a PostgreSQL server, and the replicas that share it.
+  // The demo starts a PostgreSQL server and the replicas that share it as processes.
   { place: 'cli/demo/postgres/', imports: [], libraries: [], platform: [...EDGE, ...FILES, 'node:child_process', 'node:module'] },
   {
     place: 'cli/demo/replica-process.ts',
@@ -121,7 +121,7 @@ export const ROOMS: readonly Room[] = [
     libraries: ['jose', 'pino', 'prom-client'],
     platform: [...EDGE, 'node:perf_hooks'],
   },
-  // What puts the rooms together.
+  // These put the rooms together.
   {
     place: 'wiring/',
     imports: ['carrier/', 'config/', 'domain/', 'flow/', 'http/', 'ops/', 'outbound/', 'package-files.ts', 'runtime/', 'store/'],
@@ -169,7 +169,7 @@ export const ASSERTS_TYPES = [
   'wiring/moving/mover-thread.ts',
   'wiring/hosting/receiver-thread.ts',
   'wiring/hosting/writer-thread.ts',
-  // What `encodeContent` wrote, read where it is kept and where it travels.
+  // The text of `encodeContent` is read where it is stored and where it crosses threads.
   'domain/history/content.ts',
 ]
 

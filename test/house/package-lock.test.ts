@@ -11,7 +11,7 @@ const manifest = z.object({ dependencies, devDependencies: dependencies })
 const { packages } = lockfile.parse(JSON.parse(readFileSync('package-lock.json', 'utf8')))
 const { '': root, ...others } = packages
 
-/** What a package asks for and the lock file does not name, looked up as Node would: beside it, then further out. */
+/** Lists dependencies that the lock file does not name, looked up as Node would: beside the package, then further out. */
 function missingFrom(asking: string, names: readonly string[]): readonly string[] {
   const folders = asking.split(/(?=\/node_modules\/)/).map((_, at, parts) => parts.slice(0, at + 1).join(''))
   const places = [...folders.map((folder) => `${folder}/node_modules/`), 'node_modules/']

@@ -15,7 +15,7 @@ export interface Finding {
   readonly line: number
 }
 
-/** What the rules need to know of a source. */
+/** The rules need to know this about a source. */
 export interface SourceModule {
   /** Relative to the folder of the sources, with `/`. */
   readonly path: string

@@ -44,7 +44,7 @@ function openersOf(all: readonly SourceModule[]): readonly string[] {
     )
 }
 
-/** Of which tests what they import opens a store in the end: by which way. */
+/** Lists the tests whose imports lead to a store, each with the chain of imports. */
 function reachStores(all: readonly SourceModule[]): readonly string[] {
   const byPath = new Map(all.map((module) => [module.path, module]))
   const wayFrom = (path: string, seen: Set<string>): string | null => {

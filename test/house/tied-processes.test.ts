@@ -16,7 +16,7 @@ function loose(path: string, text: string): readonly string[] {
 }
 
 test('a test ties each process it starts to itself, so that none outlives it', () => {
-  // What ties them has a process of its own, to which nothing is tied.
+  // The process that ties the others is not tied itself.
   const paths = readdirSync(TESTS, { recursive: true, encoding: 'utf8' }).filter(
     (path) => path.endsWith('.ts') && path !== 'support/runner/tied-process.ts' && !path.startsWith('house/'),
   )

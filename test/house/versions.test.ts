@@ -12,7 +12,7 @@ function isAtLeast(version: string, floor: string): boolean {
   return true
 }
 
-/** Of the installed package, not of what package.json asks for. */
+/** Reads the version of the installed package; package.json only asks for a range. */
 function installed(name: string): string {
   const read: unknown = JSON.parse(readFileSync(new URL(`../../node_modules/${name}/package.json`, import.meta.url), 'utf8'))
   if (typeof read !== 'object' || read === null || !('version' in read)) throw new Error(`${name} has no version`)

@@ -40,7 +40,7 @@ export interface PublicWorld {
   readonly keys?: readonly string[]
   readonly trustProxy?: readonly string[]
   readonly timeouts?: Partial<ServerTimeouts>
-  /** What recording does; by default it takes everything. */
+  /** Records a push; by default it accepts everything. */
   readonly refusals?: Pick<RefusalSamples, 'isDue' | 'take'>
   readonly submit?: (push: IncomingPush) => Promise<RecordOutcome>
 }

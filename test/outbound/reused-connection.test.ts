@@ -41,7 +41,7 @@ async function openTlsRaw(onSocket: (socket: Socket) => void): Promise<string> {
   return `https://localhost:${await listen(server)}`
 }
 
-/** Lets the client put a connection back among those that are free, which it does a turn after the answer. */
+/** Lets the client put a connection back into its pool, which it does a turn after the answer. */
 async function putBack(): Promise<void> {
   for (let turn = 0; turn < 3; turn += 1) await setImmediate()
 }

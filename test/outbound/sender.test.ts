@@ -107,7 +107,7 @@ describe('O1: an answer', () => {
     expect(result).toMatchObject({ kind: 'accepted', status: 200 })
     expect(result.answerStart).toHaveLength(ANSWER_KEPT_BYTES)
     await until(() => ended)
-    // What lay in the buffers of two sockets on the way comes on top.
+    // The buffers of two sockets on the way add to it.
     expect(written).toBeLessThan(20_000_000)
   })
 
@@ -309,12 +309,12 @@ describe('O12: an invalid certificate', () => {
         if (result.kind !== 'failed' || result.reason !== 'tls') throw new Error(JSON.stringify(result))
       }
     }
-    // What is made once, compiled code above all, goes on coming for some hundreds.
+    // Things that are made once, such as compiled code, still appear during the first hundreds.
     await deliver(byForm(50, 1000))
     const before = memoryHeld()
     await deliver(byForm(50, 600))
     const after = memoryHeld()
-    // What is held, not what the process has: that settles only after thousands. A kilobyte a delivery would be seen.
+    // The memory in use is measured, because that of the process settles only after thousands. A kilobyte a delivery would show.
     if (!SHORT) expect(after.reachable - before.reachable).toBeLessThan(600_000)
     expect(after.sockets - before.sockets).toBeLessThan(10)
     expect(after.rss - before.rss).toBeLessThan(100_000_000)

@@ -145,7 +145,7 @@ test('S9: on a slow disk an observation that has waited too long is refused', as
   pass(1000)
   batches[0]?.end()
   expect(await early).toEqual(['storage_unavailable', 1000])
-  // What is with the recorder is recorded all the same: sent again it is a duplicate.
+  // The recorder still records the push that it holds, so the same push is a duplicate later.
   expect(batches[1]?.names).toEqual(['b', 'c'])
   batches[1]?.end()
   expect([await first, await late]).toMatchObject([{ kind: 'recorded' }, { kind: 'recorded' }])

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 
 const room = new URL('../../src/sandbox/', import.meta.url)
 
-/** What a source imports from outside its own room and the platform. */
+/** Lists the imports of a source that come neither from its room nor from the platform. */
 function strangers(source: string): readonly string[] {
   const imported = [...source.matchAll(/(?:from|import)\s*\(?\s*'([^']+)'/g)].map(([, name = '']) => name)
   return imported.filter((name) => !name.startsWith('node:') && !/^\.\/[a-z-]+\.ts$/.test(name))

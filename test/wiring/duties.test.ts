@@ -4,7 +4,7 @@ import { createClosing } from '../../src/wiring/closing.ts'
 import { beginDuties } from '../../src/wiring/duties.ts'
 import { createLogBook } from '../support/runner/log-book.ts'
 
-/** What this replica does about the others, as the test tells it of them. */
+/** Runs the duties of a replica that hears of the others from the test. */
 function begin() {
   const listeners: ReplicaChangeListener[] = []
   let reviews = 0

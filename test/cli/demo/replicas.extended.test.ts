@@ -9,7 +9,7 @@ import { startDemo } from './demo-process.ts'
 
 const FLAGS = ['--store', 'postgres', '--free-ports', '--parcels', '6', '--seconds', byForm('2', '4'), '--until-complete']
 
-/** What the demo said last of a replica: the pushes it received, and its roles. */
+/** Reads the last line of the demo about a replica: the pushes it received, and its roles. */
 function lastOf(lines: readonly string[], replica: string): { readonly pushes: number; readonly roles: string } {
   const [, pushes, roles = ''] =
     new RegExp(`${replica}: received (\\d+) of the pushes, (.*)$`).exec(lines.findLast((line) => line.includes(`${replica}: `)) ?? '') ?? []

@@ -11,7 +11,7 @@ import { ownGroup, tieToTest } from '../../support/runner/tied-process.ts'
 
 const FOLDER = 'docs/images'
 const WIDTH = 1200
-/** Of a history. So many rows have every door among them, and fit the picture. */
+/** A history of so many rows has an entry for every door and fits the picture. */
 const ROWS = 5
 
 /** Runs the demo until its histories are complete. Returns the address of its portal. */
@@ -22,7 +22,7 @@ async function startDemo() {
     url = /relay, internal +(\S+)/.exec(line)?.[1] ?? url
     if (line.includes('histories are complete')) break
   }
-  // What it says from here on is of no interest, and must not fill the pipe.
+  // Its later output is not needed, and must not fill the pipe.
   demo.stdout.resume()
   return { url, demo }
 }

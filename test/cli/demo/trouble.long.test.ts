@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { loggedInAt } from '../../support/portal/portal-visitor.ts'
 import { addressOf, startDemo } from './demo-process.ts'
 
-/** What the portal of a demo has to say of its trouble, page by page. */
+/** The portal of a demo must say this about its trouble, page by page. */
 const TROUBLE = [
   [
     '/',

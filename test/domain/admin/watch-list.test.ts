@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { createListDecoder } from '../../../src/domain/admin/list-decoder.ts'
 import { createWatchLineReader, type WatchLine } from '../../../src/domain/admin/watch-list.ts'
 
-/** What a reader makes of each line of a CSV list: the identifier, or else the kind of the line. */
+/** Reads each line of a CSV list: the identifier, or else the kind of the line. */
 function readCsv(text: string, column: string | null = null): readonly string[] {
   const read = createWatchLineReader('csv', column)
   return text.split('\n').map((line) => shown(read(line)))

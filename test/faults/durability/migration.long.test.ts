@@ -77,7 +77,7 @@ async function schemaOf(path: string): Promise<readonly string[]> {
   return tables(path)
 }
 
-/** What is in a database, as it would be found by whoever opens it next; nothing where there is none. */
+/** Reads a database as the next one to open it would find it; empty if there is none. */
 function tables(path: string): readonly string[] {
   let db: Database.Database
   try {

@@ -36,7 +36,7 @@ async function traceOf(pragmas?: Readonly<Record<string, string>>) {
   return { calls: readTrace(trace), bodies }
 }
 
-/** What is wrong with each answer, one line each. */
+/** Returns a line for each answer that breaks the order. */
 function violations(calls: readonly SystemCall[], bodies: readonly Buffer[]): readonly string[] {
   const ofLog = calls.filter(({ path }) => path.endsWith('relay.db-wal'))
   const writes = ofLog.filter(({ name }) => name === 'pwrite64').map((call) => ({ ...call, data: dataOf(call.args) }))

@@ -61,7 +61,7 @@ test('that the carrier refuses the credentials is told once, and again after it 
   const { seen, told, look, wakes } = openWatch()
   await look()
   seen.carrier = { ...well, credentials: 'refused' }
-  // What could not be written down was not told.
+  // An event that could not be written down was not told.
   seen.isFull = true
   await look()
   expect([told, wakes()]).toEqual([[], 0])

@@ -50,7 +50,7 @@ export function aView(fields: Partial<ParcelView> = {}): ParcelView {
   }
 }
 
-/** What the carrier says of the number: one entry, in the language asked. */
+/** The carrier answers about the number with one entry, in the language asked. */
 export function found(language: string, answered = language): CarrierAnswer {
   return { kind: 'found', observation: aPoll({ asked: NUMBER, language: answered, text: `text ${language}` }) }
 }

@@ -36,7 +36,7 @@ test('a reader that takes nothing is cut, and costs what was sent before and no 
   onTestFinished(() => void socket.destroy())
   const res = await ended
   expect(res.destroyed).toBe(true)
-  // What the system's buffers took, and one page.
+  // The buffers of the system took some pages, and one more was read.
   expect(pages).toBeLessThan(30)
 })
 

@@ -7,7 +7,7 @@ import { faultInTable, faultSentence } from '../../../src/http/portal/inbox/quar
 const NOW_MS = Date.UTC(2026, 10, 25, 14, 44)
 const shop = { id: '3', name: 'shop' }
 
-/** What a page tells of an event, without its tags. */
+/** Returns the words of a page about an event, without tags. */
 function told(event: string, detail: Readonly<Record<string, unknown>>): string {
   const row = charactersOf(eventTable([{ id: 1, atMs: NOW_MS, event, detail }], NOW_MS)).split('<td')[1] ?? ''
   return row.replaceAll(/^[^>]*>|<[^>]*>/g, '').trim()

@@ -19,7 +19,7 @@ const NAUGHTY = [
   '{{x}}',
 ]
 
-/** What a browser reads out of escaped text. */
+/** Unescapes text as a browser does. */
 function read(escaped: string): string {
   const marks: Readonly<Record<string, string>> = { '&lt;': '<', '&gt;': '>', '&quot;': '"', '&#39;': "'", '&amp;': '&' }
   return escaped.replace(/&(?:lt|gt|quot|#39|amp);/g, (mark) => marks[mark] ?? mark)

@@ -29,7 +29,7 @@ const answer: Served = {
 
 interface World {
   readonly serve?: (question: Question) => Promise<Served>
-  /** What is answered without waiting; by default nothing. */
+  /** Answers at once from the cache; by default the cache is empty. */
   readonly kept?: (question: Question) => Served | null
   readonly failuresPerMinute?: number
   readonly metrics?: InternalOptions['metrics']
@@ -380,7 +380,7 @@ test('F9: simultaneous requests for metrics share one rendering', async () => {
     },
   })
   const asked = Array.from({ length: 20 }, () => fetch(`${url}/metrics`))
-  // One more round trip: all of them have been asked by then.
+  // After one more round trip the server has read all of the requests.
   await fetch(`${url}/healthz`)
   await expect.poll(() => rendered).toBe(1)
   gate.resolve()

@@ -25,9 +25,8 @@ test('X1: what has connected before the stop is answered, however many were not 
   expect(seen).toEqual(Array(WAITING).fill('HTTP/1.1 200 OK'))
 })
 
-/** On a machine that is busy. */
 const GET = 'GET / HTTP/1.1\r\nHost: relay\r\n\r\n'
-/** Of requests on one connection that came without waiting for answers. */
+/** The server looks at this many pipelined requests of a connection at once. */
 const AT_ONCE = 8
 
 /** A server that answers when it is told to, and a connection on which so many requests came at once. */
@@ -59,7 +58,7 @@ test('R7: of many requests on a connection eight are looked at, then one per ans
 test('R7: what waits behind them is not looked at any more when the client has left', async () => {
   const { server, socket, held } = await startHeld(40)
   socket.resetAndDestroy()
-  // Of a connection that is held nothing is read, so that its end shows when it is written to.
+  // The server does not read from a held connection, so it notices its end only when it writes.
   for (const res of held) res.end('too late')
   await expect.poll(() => held.every(({ closed }) => closed)).toBe(true)
   // One more round trip: whatever the server still had to do of the first connection came before it.
@@ -123,7 +122,7 @@ test('F9: waiting requests are bounded; beyond it the connection with most is cl
       })
     return one
   }
-  // Of each, the first eight are answered at a time, and do not wait.
+  // The first eight requests of each connection are looked at and do not wait.
   const modest = Array.from({ length: 16 }, () => open(98))
   await expect.poll(() => held.length).toBe(16 * AT_ONCE)
   const fuller = open(100)

@@ -84,7 +84,7 @@ describe.each(engines)('operator events on $name', (engine) => {
     expect(await writes.tellOperators({ nowMs: now() })).toBe(1)
     const [first] = await told()
     expect(first).toEqual({ event: 'pushes_quarantined', reason: expect.any(String), count: 2, since: since(0) })
-    // What comes again is no new push.
+    // A repeated push is not a new one.
     await record(garbage(2), garbage(3))
     await record(garbage(4))
     expect(await writes.tellOperators({ nowMs: now() })).toBe(0)

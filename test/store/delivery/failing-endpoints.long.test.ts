@@ -42,7 +42,7 @@ describe.each(engines)('failing endpoints on $name', (engine) => {
     select ${id}, 1000000 + n, 1000000 + n, 0, (select inbox_id from delivery), 1, 0, ${NOON}, ${NOON} from nth`
     await changeStoredRows(path, asPushed)
     await run(now() + HOUR_MS)
-    // What was handed out before it was known, the probes at 5, 10, 20 ... 160 s, and one in five minutes.
+    // The attempts are those begun before the failure was known, the probes at 5, 10, 20 ... 160 s, and one every five minutes.
     expect(attempts.length).toBeLessThan(50)
     expect(await storedNumber(path, 'select count(*) from attempt')).toBe(attempts.length)
     const before = attempts.length

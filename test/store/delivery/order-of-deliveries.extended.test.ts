@@ -95,7 +95,7 @@ async function openWorld(engine: Engine) {
     )
   let relay = startRelay()
 
-  /** What ends while its attempt is under way is over before anybody knows how it was answered. */
+  /** A delivery that ends during its attempt is over before its answer is known. */
   async function seeUnderWay(): Promise<void> {
     for (const endpointId of new Set(underWay.map((one) => one.endpointId))) {
       const ended = (await rowsOf(endpointId)).filter((row) => row.ended === 1).map(({ sequence }) => sequence)
@@ -124,7 +124,7 @@ async function openWorld(engine: Engine) {
       if (report.joined === true) relay.review()
     },
     async answer(nth: number, how: keyof typeof ANSWERS) {
-      // What is answered may be settled before a server has read the rows as they were when it began.
+      // An answered delivery may be settled before the server has read its rows as they were at the start.
       await Promise.all(begun.splice(0))
       const [attempt] = underWay.splice(nth % Math.max(1, underWay.length), 1)
       attempt?.end(ANSWERS[how])
@@ -168,7 +168,7 @@ async function openWorld(engine: Engine) {
     },
     async drain() {
       for (let round = 0; round < 500; round++) {
-        // What was answered just before may disable it once more.
+        // An answer from just before may disable it once more.
         if (round < 3) for (const nth of endpoints.keys()) await this.enable(nth, true)
         await look()
         const rows = (await Promise.all(endpoints.map(rowsOf))).flat()
@@ -178,7 +178,7 @@ async function openWorld(engine: Engine) {
       }
       wrong.push('something never ends')
     },
-    /** What is said to be delivered, and never was. */
+    /** Lists deliveries that are stored as delivered and never arrived. */
     async untold() {
       const rows = await Promise.all(
         endpoints.map(async (endpointId) => (await rowsOf(endpointId)).map((row) => ({ ...row, name: `${endpointId} ${row.sequence}` }))),

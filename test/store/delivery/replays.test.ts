@@ -98,7 +98,7 @@ describe.each(engines)('replays on $name', (engine) => {
     expect(await writes.workOnJobs({ limit: 30, nowMs: now() })).toMatchObject({ isDone: false })
     expect(await reads.findJob(1)).toMatchObject({ state: 'running', done: 30, startedAtMs: now(), endedAtMs: null })
     expect(await statesOf(id)).toMatchObject({ 3: 70 })
-    // What is in memory is gone with the relay; nothing of a job is.
+    // The relay loses its memory when it stops, but no part of a job.
     expect(await writes.workOnJobs({ limit: 30, nowMs: now() })).toMatchObject({ isDone: false })
     expect(await writes.cancelJob({ jobId: 1, nowMs: now() })).toMatchObject({ state: 'cancelled', done: 60, endedAtMs: now() })
     expect(await writes.workOnJobs({ limit: 100, nowMs: now() })).toMatchObject({ isDone: true })

@@ -47,7 +47,7 @@ const step = fc.oneof(
 )
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never
 
-/** What is told of an event, in order: as backfill, to all, or to all who had no part in an earlier one. */
+/** A telling of an event: as backfill, to all, or to all who had no part in an earlier one. */
 interface Telling {
   readonly event: Event
   readonly kind: 'backfill' | 'all' | 'revealed'

@@ -30,7 +30,7 @@ async function answersIn(reads: ReadSide): Promise<Readonly<Record<string, strin
   return answers
 }
 
-/** What a new store serves after it recorded batch by batch, and what it serves once it has been closed and opened again. */
+/** Records batch by batch in a new store; returns its answers, and those after it has been closed and opened again. */
 async function served(engine: Engine, batches: readonly (readonly Seen[])[]) {
   return await withPlace(engine, async (path) => {
     const open = () => openWriteSide({ sqlitePath: path, engine, record: recordOptions, deliver: deliverOptions }, clock, strictLog)

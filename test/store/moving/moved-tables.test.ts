@@ -16,7 +16,7 @@ const QUERIES = {
   postgres: "select table_name::text, column_name::text from information_schema.columns where table_schema = 'public'",
 }
 
-/** What a store has and a move would forget. */
+/** Lists the tables and columns of a store that a move would leave behind. */
 async function forgotten({ name }: Engine, place: string): Promise<readonly string[]> {
   const columns = await storedRows<Column>(place, name === postgres.name ? QUERIES.postgres : QUERIES.sqlite)
   expect(columns.length).toBeGreaterThan(80)

@@ -7,7 +7,7 @@ import { openStore } from '../../support/store/write-side.ts'
 
 const AT_MS = Date.UTC(2026, 2, 1, 8)
 
-/** What is read of a memory that is kept as this text. */
+/** Reads a memory that is stored as this text. */
 async function read(engine: Engine, text: string): Promise<CarrierMemory | null> {
   const { store } = await openBareStore(engine)
   await store.transaction((tx) => tx.saveSetting('carrier-memory', new TextEncoder().encode(text)))

@@ -13,7 +13,7 @@ import { incomingPush } from '../../support/store/write-side.ts'
 const NOW = Date.UTC(2026, 2, 2, 8)
 const iso = (atMs: number) => new Date(atMs).toISOString()
 
-/** A store over several runs. Of a kill there remains what was durable by then: a copy of it. */
+/** A store over several runs. A kill leaves a copy of everything that was durable at that moment. */
 async function openRuns(engine: Engine) {
   let nowMs = NOW
   let path = await newPlace(engine)
@@ -40,7 +40,7 @@ async function openRuns(engine: Engine) {
       onTestFinished(close)
       return { ...writes, close }
     },
-    /** What runs on now runs on another copy. */
+    /** Everything from here on runs on another copy. */
     async kill() {
       path = await copyPlace(engine, path)
     },

@@ -19,7 +19,7 @@ const SEEDS = LONG ? 60 : 3
 const PARCELS = 10
 /** The shortest interval of the cadence is 15 minutes; likely scans bring a check forward to a quarter of it. */
 const SOONEST_MS = (15 * MINUTE_MS) / 4
-/** What could not be asked is tried again after a minute. */
+/** A poll that could not be made is tried again after a minute. */
 const RETRY_MS = MINUTE_MS
 /** With a carrier that is well: the next wake, and some turns. */
 const DUE_FOR_MAX_MS = WAKE_MS + 2 * MINUTE_MS
@@ -130,7 +130,7 @@ function setClock(world: World, oracle: Oracle, offset: { ms: number }, ms: numb
   world.setOffset(ms)
 }
 
-/** Of every parcel: whether it waits although it is due, or has no time at which it will be. */
+/** Returns for every parcel whether it waits although it is due, or has no next time. */
 async function lookForForgotten(world: World, oracle: Oracle): Promise<void> {
   const nowMs = world.clock.now()
   for (let parcel = 0; parcel < PARCELS; parcel++) {

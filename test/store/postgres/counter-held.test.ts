@@ -62,7 +62,7 @@ const pushOf = (id: string, minute: number) =>
   incomingPush(pushBody({ trackingIds: [id], eventTime: new Date(NOON - minute * 60_000).toISOString() }), NOON)
 const configured = (name: string, backfill = false): ConfiguredEndpoint => ({ ...endpointSettings, name, backfill })
 
-/** What may give numbers or change endpoints, each with what must have happened before. */
+/** Everything that may give numbers or change endpoints, each with its preparation. */
 async function everything(writes: WriteSide, url: string): Promise<Readonly<Record<string, () => Promise<unknown>>>> {
   const id = await writes.reserveEndpoint(NOON)
   const later = await writes.reserveEndpoint(NOON)
@@ -117,7 +117,7 @@ test('nothing waits for a transaction that has locked the counter', async () => 
     takes[name] = seen.takes - before.takes
   }
   expect(namesOf(trips, (count) => count > 0)).toEqual([])
-  // What the walk is about: most of it does take the counter, and what changes nothing does not.
+  // The walk shows something only if most steps take the counter, and steps that change nothing do not.
   expect(namesOf(takes, (count) => count === 0)).toEqual([
     'a push that is not understood',
     'the same config again',

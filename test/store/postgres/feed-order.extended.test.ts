@@ -12,7 +12,7 @@ async function connect(url: string): Promise<pg.Client> {
 }
 
 test('sequence numbers read below the oldest transaction under way show 3 before 2', async () => {
-  // Of its own: transactions of other tests would hold the reader back.
+  // The test has a server for itself, because transactions of other tests would hold the reader back.
   await using server = await startOwnServer()
   const url = server.url()
   const [slow, quick, reader] = [await connect(url), await connect(url), await connect(url)]

@@ -4,7 +4,7 @@ import { createLostCommits, type ReplicaStanding, type Timeline } from '../../..
 const FOUND: ReplicaStanding = { server: 1, sequence: 10, started_at_ms: 100, seen_at_ms: 5000 }
 const REPLICA = 7
 
-/** What one asks after another about a replica: whether it has lost what it holds, each time. */
+/** Asks one time after another whether a replica has lost its commits. */
 async function askedOf(...found: readonly (Partial<ReplicaStanding> & { readonly timeline?: Timeline })[]): Promise<readonly boolean[]> {
   const lostCommits = createLostCommits()
   const answers: boolean[] = []

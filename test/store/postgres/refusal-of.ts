@@ -6,7 +6,7 @@ import { refuseUnsafeServer } from '../../../src/store/postgres/refuse-unsafe-se
 /** A password that no message may show. */
 export const CANARY = 'canary-7f3a'
 
-/** What a start of the relay on a database is refused with; null: it is not. */
+/** Returns why a start of the relay on a database is refused; null if it is not. */
 export async function refusalOf(url: string, connectTimeoutMs = 5000): Promise<string | null> {
   const pool = openPool(url, { connectionsMax: 1, connectTimeoutMs, onConnectionLost: () => undefined })
   try {

@@ -5,7 +5,7 @@ import { openPool } from '../../../src/store/postgres/postgres-pool.ts'
 import { startOwnServer } from '../../support/store/postgres-database.ts'
 import { CANARY, changed, refusalOf } from './refusal-of.ts'
 
-// What needs a server of its own.
+// These cases change the settings of a whole server, so each starts one.
 
 describe('S19: the start is refused by name', () => {
   test.each(['fsync', 'full_page_writes'])('on a server with %s off', async (setting) => {

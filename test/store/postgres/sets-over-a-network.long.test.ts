@@ -64,7 +64,7 @@ test('500 ended deliveries of 50 parcels are replayed in a handful of round trip
   const asCopies = await tripsOf(() => replay(other.id))
   const asTheyAre = await tripsOf(() => replay(own.id))
   expect([asCopies, asTheyAre].filter((trips) => trips > TRIPS_MAX)).toEqual([])
-  // Of each parcel the first event goes next; the others wait behind it.
+  // The first event of each parcel goes next; the others wait behind it.
   const due = `select count(*) from delivery where endpoint_id = ? and state = 1 and (sequence - 1) % ${EVENTS_EACH} = 0`
   const dueOf = ({ id }: { readonly id: string }) => storedNumber(path, due, Number(id))
   expect([await dueOf(own), await dueOf(other)]).toEqual([DELIVERIES / EVENTS_EACH, DELIVERIES / EVENTS_EACH])

@@ -30,7 +30,7 @@ async function openReplicas(carrierUrl: string, options: readonly Options[]) {
   return { url, replicas }
 }
 
-/** What a carrier sees: when each call came, and how many are there at once. */
+/** The carrier notes when each call came, and how many were there at once. */
 function createWitness(lastsMs: () => number) {
   const cameMs: number[] = []
   let present = 0

@@ -6,7 +6,7 @@ import { openSqliteWriter } from '../../../src/store/sqlite/sqlite.ts'
 import { createSqliteWriteStore } from '../../../src/store/sqlite/write-store.ts'
 import { temporaryFolder } from '../../support/runner/temporary.ts'
 
-/** A value that fills a page of its own. */
+/** This value fills a whole page. */
 const PAGE = Buffer.alloc(3500, 'x')
 
 async function openFilled() {
@@ -58,7 +58,7 @@ test('what somebody who holds an old view keeps back is carried over when they a
   )
 })
 
-/** What the system holds of locks on a file. */
+/** Lists the locks that the system holds on a file. */
 function locksOn(path: string): readonly string[] {
   const inode = `:${statSync(path).ino} `
   return readFileSync('/proc/locks', 'utf8')

@@ -29,7 +29,7 @@ const timeOf = (parcel: number, entry: number) => new Date(NOON - (1 + entry * P
 /** Tells of what happened first to the first parcel once more, and that all of them are one. */
 const namingAll = incomingPush(pushBody({ trackingIds: IDS, eventTime: timeOf(0, 0) }), NOON)
 
-/** What recording takes of the store, on a file that was written before. */
+/** Counts the statements and rows of a recording on a file that was written before. */
 async function recordCounted(path: string, incoming: Incoming) {
   const { engine, work } = countWork(await openSqliteWriter(path))
   const model = createCarrierModelKeeper(clock).current

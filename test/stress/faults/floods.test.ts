@@ -129,7 +129,7 @@ test.each(BODIES.filter(({ inGate }) => LONG || inGate))(
   'F8: beside unsigned pushes, $name, a signed push has its 200, and memory stays',
   async (sent) => {
     const growth = await besideFlood('F8', sent)
-    // What may be held of bodies, and as much again.
+    // The bound is the budget for bodies, and as much again.
     expect(growth).toBeLessThan(64 * MB)
   },
 )

@@ -59,7 +59,7 @@ test('I17: beside 200 logins with ever-new names, logins, pushes and reads go on
   let nth = 0
   const names = APPS.values()
   const round = async () => {
-    // Of an app that has not logged in before: its password has to be verified.
+    // This app has not logged in before, so its password must be verified.
     const logins = await timesOf(LOGINS, () => logInElsewhere(internalUrl, names.next().value ?? ''))
     const pushes = await timesOf(CALLS, async () => (await push(publicUrl, pushBody({ trackingIds: [String(10_000_000 + nth++)] }))).status)
     const reads = await timesOf(CALLS, async () => (await ask(internalUrl, token, '/v1/status/10000000/latest')).status)
@@ -92,7 +92,7 @@ test('I17: beside 200 logins with ever-new names, logins, pushes and reads go on
   const tooSlow = (seen: Awaited<ReturnType<typeof measure>>) =>
     seen.filter((one) => one.withFlood > RATIO[one.kind] * one.without + SLACK_MS)
   let seen = await measure()
-  // What the machine did in one bad moment is not the relay's doing.
+  // One bad moment of the machine does not count against the relay.
   if (tooSlow(seen).length > 0) seen = await measure()
   console.info(`I17: slowest logins, p99 of pushes and reads in ms, without and with the flood: ${JSON.stringify(seen)}`)
   expect(tooSlow(seen)).toEqual([])

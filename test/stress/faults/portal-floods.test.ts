@@ -43,7 +43,7 @@ test.each(FLOODS.slice(0, LONG ? FLOODS.length : 3))(
       }
       return performance.now() - begunAtMs
     }
-    // What a page loads when it is first asked for, and what a load compiles, is no growth.
+    // The first request of a page loads files and compiles code, which is no growth.
     await visitor.get('/docs')
     for (let warm = 0; warm < 10; warm++) await load()
     const idleBytes = memoryOf(pid).residentBytes

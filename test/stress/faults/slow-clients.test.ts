@@ -10,7 +10,7 @@ import { temporaryFolder } from '../../support/runner/temporary.ts'
 
 const CONNECTIONS = byForm(600, 600, 2000)
 const RSS_GROWTH_MAX = 64 * 1024 * 1024
-/** What is given to a header and to a whole request. */
+/** The relay gives a header and a whole request this long. */
 const HEADERS_MS = 5000
 const REQUEST_MS = 10_000
 /** So many pushes with nothing beside them. */
@@ -46,7 +46,7 @@ test(`H15, F7: ${CONNECTIONS} connections that send nothing are closed, and push
   const memory = async () => await metricOf(relay.internalUrl, 'process_resident_memory_bytes')
   let nth = 0
   const pushed = async () => (await push(relay.publicUrl, pushBody({ trackingIds: [String(10_000_000 + nth++)] }))).status
-  // What a relay takes for itself once it works: code it compiles, a heap and caches as large as its load wants them.
+  // A relay needs memory for itself once it works: compiled code, and a heap and caches that suit its load.
   for (let lot = 0; lot < WARM_UP / 50; lot++) await Promise.all(Array.from({ length: 50 }, pushed))
   const before = await memory()
   let most = 0

@@ -8,7 +8,7 @@ import { newPlace } from '../../support/store/engines.ts'
 import { withClient } from '../../support/store/postgres-client.ts'
 import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
-/** What is delivered while somebody reads, at a hundred a second: in the long form for five minutes. */
+/** So many are delivered while somebody reads, at a hundred a second: in the long form for five minutes. */
 const DELIVERED = LONG ? 30_000 : 3000
 const AT_ONCE = 250
 const EVERY_MS = 10

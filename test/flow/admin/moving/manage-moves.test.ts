@@ -19,7 +19,7 @@ const COPYING: MoveProgress = { step: 'copying', done: 1, total: 2 }
 const WAITING: MoveProgress = { step: 'waiting', done: 0, total: 3 }
 
 interface World {
-  /** What each turn of the mover gives; the last repeats. */
+  /** The mover's turns give these in order; the last one repeats. */
   readonly turns: readonly (MoveProgress | Error)[]
   readonly isWanted?: () => boolean
   readonly switchOver?: () => Promise<void>

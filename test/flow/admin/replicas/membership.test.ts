@@ -171,7 +171,7 @@ test('roles are shared only when something has changed, and again after a failur
   }
   await turn()
   await turn()
-  // What it has taken itself counts as a change.
+  // A role that it took itself counts as a change.
   await turn()
   const settled = calls
   for (let look = 0; look < 5; look++) await turn()

@@ -29,7 +29,7 @@ function looks(found: (Watermarks | Error)[], share: (seen: Watermarks | null) =
   return { look, calls }
 }
 
-/** What the listener is called with by a look that finds `seen` after one that found `BEFORE`, or by the first look. */
+/** Returns the calls of the listener in a look that finds `seen` after one that found `BEFORE`, or in the first look. */
 async function callsAfter(seen: Partial<Watermarks>, isFirst = false): Promise<readonly string[]> {
   const { look, calls } = looks([...(isFirst ? [] : [BEFORE]), { ...BEFORE, ...seen }])
   if (!isFirst) await look()

@@ -38,7 +38,7 @@ const pushesOf = (turn: number) =>
 
 const memoryOf = async (internalUrl: string) => await metricOf(internalUrl, 'process_resident_memory_bytes')
 
-/** What the same pushes add to the memory of a relay whose disk is not slow. */
+/** Measures how much memory the same pushes need on a disk that is not slow. */
 async function growthWithoutFault(): Promise<number> {
   const relay = await spawnTraced(temporaryFolder(), { sections: { limits: LIMITS } })
   for (let at = 0; at < START_SYNCS; at++) await push(relay.publicUrl, pushBody({ location: `warm ${at}`, trackingIds: ['1001'] }))

@@ -51,7 +51,7 @@ describe.each(engines)('races of deliveries on $name', (engine) => {
     const parcelId = await parcelIdOf('1001')
     await courier.drain()
     for (let race = 0; race < RACES; race++) {
-      // Of the few that have ended now one or two come again, while one is under way and another is recorded.
+      // One or two of the ended deliveries come again, while one is under way and another is recorded.
       await Promise.all([
         replay({ parcelId, fromSequence: race % 3 }, 1 + (race % 2)),
         courier.round(),

@@ -30,7 +30,7 @@ async function moveBeside(busy: Busy, from: Place, to: Place, options: { readonl
     if (step === 'waiting') waited += 1
     for (let things = Math.floor(options.random() * 2); things > 0; things--) await busy.next()
   }
-  // What happens in the last moment is copied in the pause.
+  // Changes of the last moment are copied in the pause.
   for (let nth = 0; nth < 5; nth++) await busy.next()
   await busy.close()
   await opened.move.switchOver({ jobId: 0, nowMs: 0 })

@@ -18,7 +18,7 @@ const STEPS = LONG ? 400 : 100
 
 type Store = Awaited<ReturnType<typeof openStore>>
 
-/** What a relay on a store answers apps, a month later; it does not ask the carrier. */
+/** Returns a relay's answers from a store a month later; it does not ask the carrier. */
 async function openAnswers(store: Store, cacheBytes: number) {
   const sources: string[] = []
   const answers = await openAnswersAt({
