@@ -27,7 +27,10 @@ import { openTallies } from './wiring/tallies.ts'
 import { startTelling } from './wiring/telling.ts'
 import { startTimers } from './wiring/timers.ts'
 
-/** Assembles and starts the relay. Resolves when both listeners answer. One that cannot take over from another leaves nothing open. */
+/**
+ * Assembles and starts the relay. Resolves when both listeners answer. A relay that fails to take over from another closes all that it has
+ * opened.
+ */
 export async function startRelay(config: Config, log: Log, options: StartOptions = {}): Promise<RunningRelay> {
   const closing = createClosing()
   try {
@@ -136,7 +139,7 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
     publicUrl: publicServer.url,
     internalUrl: internalServer.url,
     store: storage.path,
-    // Without threads there is nothing that could end before the process does.
+    // Without threads, nothing can end before the process does.
     died: storage.threads?.died ?? new Promise(() => undefined),
     ...reloads,
     async endWriting() {

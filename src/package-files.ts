@@ -1,7 +1,7 @@
 import { promises, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
-// These files lie beside the sources. Their relative path is the same from here and from the compiled `dist`; from a room it would not be.
+// This file lies at the top of `src`, and of the compiled `dist`, so that one relative path leads to these files from both.
 
 const PORTAL_ASSETS = ['portal.css', 'portal.js', 'icon.svg']
 
@@ -12,10 +12,10 @@ export function readPortalAsset(name: string): Buffer | null {
 
 export const DEMO_CONFIG = fileURLToPath(new URL('../config/demo.yaml', import.meta.url))
 
-/** The API as a document (`npm run docs`). It is read when somebody asks for it. */
+/** Reads the OpenAPI document of the API, which `npm run docs` writes. */
 export const readApiDocument = (): Promise<Buffer> => readDocs('openapi.json')
 
-/** A file of `docs/`, by a name of our own. */
+/** Reads a file of `docs/`. The name must not come from a request. */
 export const readDocs = (name: string): Promise<Buffer> => promises.readFile(new URL(`../docs/${name}`, import.meta.url))
 
 /** The version of this package, for example `0.1.0`. */

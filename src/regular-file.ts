@@ -1,6 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats, statSync } from 'node:fs'
 
-/** A path leads to something that is no regular file: opening it may wait for ever, as a named pipe does for its other end. */
+/** The error for a path that leads to no regular file. Opening that may wait for ever, as a named pipe waits for its other end. */
 class NotRegular extends Error {
   override readonly name = 'NotRegular'
   readonly code: string
@@ -17,10 +17,10 @@ export function refuseIrregular(path: string): void {
   if (found !== undefined) refuseKind(path, found)
 }
 
-/** Opens a regular file for reading. The caller closes it. Throws `NotRegular`, or what the system says. */
+/** Opens a regular file for reading. The caller closes it. Throws `NotRegular`, or the error of the system. */
 export function openRegular(path: string): number {
   refuseKind(path, statSync(path))
-  // Without waiting, because the file may have been replaced since by something that is not regular.
+  // Open without waiting, because something that is not regular may have replaced the file meanwhile.
   const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
   try {
     refuseKind(path, fstatSync(file))
@@ -45,7 +45,7 @@ function refuseKind(path: string, found: Stats): void {
   if (!found.isFile()) throw new NotRegular(path, codeOf(found))
 }
 
-/** The system has a code for a folder alone; the others are words for the operator in the same form. */
+/** The system has a code only for folders; the other codes are words for operators in the same form. */
 function codeOf(found: Stats): string {
   if (found.isDirectory()) return 'EISDIR'
   if (found.isFIFO()) return 'NOT_A_FILE_BUT_A_NAMED_PIPE'

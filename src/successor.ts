@@ -6,12 +6,12 @@ import { followMoves } from './wiring/moving/follow-moves.ts'
 import { untilReachable } from './wiring/moving/until-reachable.ts'
 import type { RunningRelay, StartOptions } from './wiring/running-relay.ts'
 
-/** How long requests that are under way may hold up the relay that takes over. */
+/** Requests under way may delay the relay that takes over by this long. */
 const LAST_REQUESTS_MS = 1000
 
 /**
- * Runs the relay on the store that is in use. When that is moved, another relay is started in this process and takes over: it is ready before the first one
- * closes its listeners, and listens at the same addresses.
+ * Runs the relay on the store that is in use. When the store is moved, another relay starts in this process and takes over: it is ready
+ * before the first one closes its listeners, and listens at the same addresses.
  */
 export async function runRelay(config: Config, log: Log, threads?: Threads): Promise<RunningRelay> {
   const died = Promise.withResolvers<unknown>()
@@ -28,22 +28,22 @@ export async function runRelay(config: Config, log: Log, threads?: Threads): Pro
   }
 
   async function handOver(seal: () => Promise<void>): Promise<void> {
-    // One that has just taken over may see another move before it is the current one.
+    // A relay that has just taken over may see another move before it is `current`.
     await handingOver
     if (isStopping) throw new Error('The relay is stopping. The store has stayed in use, and the move can be begun again.')
     const taking = takeOver(seal)
-    // With nobody to take over, this process has nothing left to do.
+    // If no relay takes over, the process must end.
     handingOver = taking.catch((error: unknown) => died.resolve(error))
     const sealed = await taking
     handingOver = null
     if (sealed.status === 'rejected') throw sealed.reason
   }
 
-  /** Rejects only if nobody takes over. */
+  /** Rejects only if no relay takes over. */
   async function takeOver(seal: () => Promise<void>): Promise<PromiseSettledResult<void>> {
     const before = current
     await before.endWriting()
-    // Whatever comes of it: the one that takes over opens the store that is in use then.
+    // Continue even if this fails, because the next relay opens whichever store is in use.
     const [sealed] = await Promise.allSettled([seal()])
     const startNext = async () => await start(await followMoves(settings, log), { stopPredecessor: () => before.stop(LAST_REQUESTS_MS) })
     current = await untilReachable(startNext, { goesOn: () => !isStopping, log })
@@ -77,14 +77,14 @@ export async function runRelay(config: Config, log: Log, threads?: Threads): Pro
   }
 }
 
-/** Only a relay that cannot start looks where its store is: all others start sooner. */
+/** Looks for a moved store only after a start has failed, so that every other start is faster. */
 async function whereMoved(config: Config, log: Log, error: unknown): Promise<Config> {
   const inUse = await followMoves(config, log).catch(() => config)
   if (inUse === config) throw error
   return inUse
 }
 
-/** Certificates may be in other files by now; whether there is TLS stays as it was. */
+/** Takes the certificate files of the new settings. Whether a listener has TLS stays as it was. */
 function withTlsOf(before: Config['listen'], after: Config['listen']): Config['listen'] {
   const of = (name: 'public' | 'internal') => ({
     ...before[name],
@@ -93,7 +93,7 @@ function withTlsOf(before: Config['listen'], after: Config['listen']): Config['l
   return { public: of('public'), internal: of('internal') }
 }
 
-/** A config that names the ports that were bound, where it left them open. */
+/** Fills in the bound ports where the config lets the system choose. */
 function listeningLike(config: Config, { publicUrl, internalUrl }: RunningRelay): Config {
   const at = (name: 'public' | 'internal', url: string) => ({
     ...config.listen[name],

@@ -5,17 +5,17 @@ import { keyFileBeside } from '../store/sqlite/key-file.ts'
 /** The keys that encrypt secrets in the store, as the config in effect says. */
 export interface AtRest {
   readonly keys: AtRestKeys
-  /** The name of the file with the key; null: the config names the keys. */
+  /** The name of the file with the key; null: the config gives the keys. */
   readonly keyFile: () => string | null
-  /** The keys as another config would have them. */
+  /** The keys under another config. */
   readonly keysOf: (config: Config) => AtRestKeys
   /** Uses the keys of this config from now on. */
   readonly replace: (config: Config) => void
 }
 
 /**
- * Takes the keys from the config, or from a key file beside the store. A key file goes on decrypting when the config names keys, until everything is
- * re-encrypted.
+ * Takes the keys from the config, or from a key file beside the store. When a config begins to give keys, the key file still decrypts,
+ * until everything is encrypted again.
  */
 export function openAtRestKeys(config: Config, storePath: string): AtRest {
   const isFile = config.store.engine === 'sqlite'
@@ -43,7 +43,7 @@ function listed(key: Uint8Array | null): readonly Uint8Array[] {
   return key === null ? [] : [key]
 }
 
-/** A damaged file must not keep the keys of the config from being used. */
+/** Null also if the file is damaged, because the keys of the config must work without it. */
 function readIfPossible(file: Pick<ReturnType<typeof keyFileBeside>, 'read'>): Uint8Array | null {
   try {
     return file.read()

@@ -8,23 +8,23 @@ import type { Log } from '../flow/ports.ts'
 import type { Storage } from './storage/opened-storage.ts'
 
 export interface CarrierPorts {
-  /** A relay that is alone with its store goes on from the ledger of its last run. */
+  /** A relay that has its store for itself continues with the call counts of its last run. */
   readonly storage: Pick<Storage, 'write' | 'clock' | 'shared'>
   readonly log: Log
-  /** The one in the latest config. */
+  /** Returns the password of the latest config. */
   readonly password: () => string
   readonly vault: TokenVault
   readonly onCall: (spender: CallSpender) => void
 }
 
-/** The carrier's client. */
+/** Opens the carrier's client. `memory`: the facts about the carrier that the last run saved; null: none. */
 export async function openCarrier(
   config: Config,
   { storage, log, password, vault, onCall }: CarrierPorts,
 ): Promise<{ readonly carrier: RemoteCarrier; readonly memory: CarrierMemory | null }> {
   const { write, clock, shared } = storage
   const memory = await write.carrierMemory().catch((err: unknown) => {
-    log.warn({ err }, 'cannot read the call ledger of the last run')
+    log.warn({ err }, 'cannot read the counts of calls to the carrier that the last run saved')
     return null
   })
   const { proxy, ...upstream } = config.upstream
@@ -44,7 +44,10 @@ export async function openCarrier(
   return { carrier, memory }
 }
 
-/** Reads the carrier's `caFile` again. If it cannot be used, the authority before stays, and the log says why. Returns the problems. */
+/**
+ * Reads the carrier's `caFile` again. If it cannot be used, the previous authority stays in use, and the log says why. Returns the
+ * problems.
+ */
 export function renewAuthority(
   config: Config,
   { carrier, log }: { readonly carrier: RemoteCarrier; readonly log: Log },

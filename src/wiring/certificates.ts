@@ -11,14 +11,19 @@ export interface CertificateGauge {
   readonly daysLeft: number
 }
 
-/** Takes the pair of other files, or the same ones read again; resolves with when its certificate expires. */
+/**
+ * Reads the pair of these files, which may be the same as before, and uses it from now on. Resolves with the time when its certificate
+ * expires.
+ */
 export type RenewTls = (files: TlsFiles) => Promise<number>
 
 /** The certificates that the listeners show. */
 export interface Certificates {
-  /** Notes one that is in use; null: the listener has none. */
+  /** Notes the certificate of a listener; null: it has none. */
   inUse(listener: CertificateGauge['listener'], untilMs: number | null): void
-  /** Reads the files again. Where they cannot be used, the certificate before stays in use, and the log says why. Resolves with the problems. */
+  /**
+   * Reads the files again. If they cannot be used, the previous certificate stays in use, and the log says why. Resolves with the problems.
+   */
   renew(config: Config, listeners: Readonly<Record<CertificateGauge['listener'], RenewTls>>): Promise<readonly string[]>
   gauges(): readonly CertificateGauge[]
   shown(): readonly ShownCertificate[]
@@ -34,7 +39,7 @@ export function createCertificates({ clock, log }: { readonly clock: Pick<Clock,
       const problems: string[] = []
       for (const listener of untilMs.keys()) {
         const { tls } = listen[listener]
-        // Without TLS a listener would be another one: that takes a restart.
+        // Switching TLS off needs a restart.
         if (tls === null) continue
         try {
           untilMs.set(listener, await listeners[listener](tls))

@@ -1,10 +1,10 @@
-/** What a part is for: `serving` parts answer requests, all others work. */
+/** `serving` parts answer requests; `working` parts do everything else. */
 type Part = 'working' | 'serving'
 
-/** What was opened, to be closed in reverse order. */
+/** Remembers how to close the parts that were opened. */
 export interface Closing {
   add(close: () => unknown, part?: Part): void
-  /** Closes what works, the last added first. What serves goes on. */
+  /** Closes the working parts, the last added first. The serving parts stay open. */
   closeWorking(): Promise<void>
   /** Closes the rest, one after the other, the last added first. */
   closeAll(): Promise<void>

@@ -10,14 +10,14 @@ import type { openPolling } from './polling.ts'
 import type { CommitSignal } from './recording.ts'
 import type { SharedStore } from './storage/opened-storage.ts'
 
-/** How often this replica leaves what it was taught. */
+/** How often this replica leaves its lessons for the poller. */
 const LEAVE_EVERY_MS = 1000
-/** How often it takes up what the poller has saved. */
+/** How often it loads the model that the poller has saved. */
 const FOLLOW_EVERY_MS = 10_000
 
 const LOOK_AT_ENDPOINTS_MS_MAX = 60_000
 
-/** Often enough that `removeAfter` is kept to a tenth. */
+/** Often enough that an endpoint is removed no later than a tenth of `removeAfter` after it. */
 function lookAtEndpointsEvery(removeAfterMs: number): number {
   return Math.min(LOOK_AT_ENDPOINTS_MS_MAX, removeAfterMs / 10)
 }
@@ -37,12 +37,12 @@ export interface DutiesPorts {
   readonly followMove: () => void
   /** Call when the feed has grown. */
   readonly tellFollowers: () => void
-  /** Call when the feed may not be any more what was read. */
+  /** Call when events of the feed that were read may be lost. */
   readonly forgetFeed: () => void
   readonly log: Log
 }
 
-/** Begins to act on what this replica commits and, if others share the store, to take roles and to act on what those commit. */
+/** Begins to react to commits of this replica and, if others share the store, to take roles and to react to commits of the others. */
 export function beginDuties(ports: DutiesPorts): void {
   const { storage, commitSignal, delivery, closing, log } = ports
   commitSignal.follow({
@@ -84,7 +84,7 @@ function beginSharing({ replicas, model, clearMoves }: DutiesOfShared, ports: Du
       reordered: delivery.reviewAll,
       replicasChanged() {
         void tidy()
-        // Somebody must end the skipped deliveries of an endpoint that no replica delivers to any more.
+        // The next dispatch round ends the skipped deliveries of endpoints that no replica delivers to any more.
         delivery.review()
       },
       moving: ports.followMove,

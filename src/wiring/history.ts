@@ -33,7 +33,7 @@ export interface HistoryPorts {
 
 export type History = ReturnType<typeof openHistory>
 
-/** Answers about parcels, from the store or, if it has none, from the carrier. */
+/** Assembles the part that answers about parcels, from the store or, if it has no answer, from the carrier. */
 export function openHistory(config: Config, { storage, recording, carrier, meter, log }: HistoryPorts) {
   const { clock, reads, write, changes } = storage
   const flights = storage.shared?.flights
@@ -64,8 +64,8 @@ export const SESSION_IDLE_MS = 60 * 60_000
 const SESSION = { idleMs: SESSION_IDLE_MS, maxMs: 12 * 60 * 60_000 }
 
 /**
- * Authentication of the apps in the config: of apps by bearer tokens, and of people by the sessions of the portal. Verifications take one thread of
- * the pool at most, so that a flood of them leaves the others to their work.
+ * Authenticates the apps of the config: programs by bearer tokens, people by sessions of the portal. Password checks take one thread of the
+ * pool at most, so that a flood of them leaves the others to their work.
  */
 export async function openAuthentication(config: Config, { clock, path, write }: Pick<Storage, 'clock' | 'path' | 'write'>) {
   const passwordKey = randomBytes(32)

@@ -37,7 +37,7 @@ import type { CommitSignal } from './recording.ts'
 import type { openReporting } from './reporting.ts'
 import type { Storage } from './storage/opened-storage.ts'
 
-/** Followers of the feed written to in one turn of the event loop; takes about a millisecond. */
+/** One turn of the event loop writes to this many followers of the feed, which takes about a millisecond. */
 const FOLLOWERS_AT_ONCE = 25
 
 export interface InternalApiPorts {
@@ -145,7 +145,7 @@ function portalSettings({ portal, listen }: Config): PortalSettings {
   }
 }
 
-/** Null: a server looks after its disk, or it could not be measured yet. */
+/** Null: the store is on a server, or the disk could not be measured yet. */
 function diskRoomOf({ disk, path }: Pick<Storage, 'disk' | 'path'>, freeBytesMin: number): DiskRoom | null {
   const { freeBytes, diskBytes, storeBytes, logBytes } = disk.state()
   return Number.isFinite(freeBytes) ? { freeBytes, freeBytesMin, totalBytes: diskBytes, storeBytes: storeBytes + logBytes, path } : null

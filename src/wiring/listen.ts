@@ -23,7 +23,7 @@ export interface ListenOptions extends Pick<Config['listen']['public'], 'host' |
 }
 
 const LOOK_EVERY_MS = 3
-/** How long an address may take to bind: its name is looked up, perhaps on a server that does not answer. */
+/** Binding may take this long, because a host name is looked up, perhaps on a server that does not answer. */
 const BIND_MS = 10_000
 
 /** Binds one of the two listeners as configured, with TLS if set. If it cannot, it throws an error that names the setting. */

@@ -13,7 +13,7 @@ export interface Outbound {
   refuseUrl(url: string): string | null
   /** Applies another config; connections made under the previous one end after their current attempt. */
   replace(next: Config): void
-  /** Interrupts the attempts under way; later ones are made. */
+  /** Interrupts the attempts under way. Later ones may start. */
   interrupt(): void
   /** Interrupts the attempts under way. */
   close(): Promise<void>

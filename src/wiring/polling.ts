@@ -14,7 +14,7 @@ import type { Closing } from './closing.ts'
 import type { History } from './history.ts'
 import type { Storage } from './storage/opened-storage.ts'
 
-/** How often the carrier's call ledger is saved, besides every few calls. */
+/** How often the counts of calls to the carrier are saved, besides every few calls. */
 const KEEP_MEMORY_MS = 30_000
 
 export interface PollingPorts {
@@ -29,13 +29,13 @@ export interface PollingPorts {
   readonly closing: Closing
 }
 
-/** The poller, which sleeps until it is woken, and the part that adjusts its schedule when the clock is set. */
+/** Assembles the poller, which sleeps until it is woken, and the part that adjusts its schedule when the clock is set. */
 export function openPolling(config: Config, ports: PollingPorts) {
   const { storage, carrier, log, closing } = ports
   const { clock, disk, replicas, shared } = storage
   const underWay = createPollsUnderWay()
   const pass = openPass(config, ports, underWay)
-  // A pass that fails because this replica does not hold the role any more is no failure.
+  // A pass that fails because this replica has lost the role is no error.
   const failures = createFailureLog({ log, clock })
   const poller = startWorker(pass.pass, (error) => {
     const message = 'a pass of the poller failed; the poller continues when it is next woken'
@@ -54,7 +54,7 @@ export function openPolling(config: Config, ports: PollingPorts) {
   return {
     underWay,
     poller,
-    /** Begins to poll, and shows within seconds whether the carrier takes the password, however far off the first poll is. */
+    /** Begins to poll. It logs in at once, to show within seconds whether the carrier accepts the password. */
     begin(): void {
       carrier.logIn().catch((err: unknown) => log.debug({ err }, 'the login at the start failed; the next question logs in'))
       poller.wake()
@@ -64,12 +64,12 @@ export function openPolling(config: Config, ports: PollingPorts) {
       pass.begin()
       poller.wake()
     },
-    /** Resolves when nothing is under way and the next poller can go on. */
+    /** Resolves when no poll is under way and the next poller can take over. */
     async giveUp(): Promise<void> {
       await poller.rests()
       await shared?.model.handOver()
     },
-    /** Goes on once a failing carrier has rested, however rarely the poller wakes. */
+    /** Wakes the poller once a failing carrier has rested, because its schedule may wake it rarely. */
     async lookAtRest(): Promise<void> {
       const { state, restMs } = carrier.state().breaker
       if (state === 'open' && restMs <= 0 && replicas.holds('poller')) poller.wake()
@@ -84,7 +84,7 @@ export function openPolling(config: Config, ports: PollingPorts) {
   }
 }
 
-/** What one pass of the poller needs. */
+/** Assembles one pass of the poller. */
 function openPass(config: Config, ports: PollingPorts, underWay: PollsUnderWay) {
   const { storage, history, carrier, memory, pushes, wakeDispatcher, log } = ports
   const { clock, write, disk, replicas } = storage

@@ -35,7 +35,7 @@ function createCommitSignal(): CommitSignal {
   }
 }
 
-/** Records what polls bring to this thread; pushes are recorded from the receiver's. */
+/** Records the observations of polls, which this thread makes; pushes are recorded from the receiver's thread. */
 export function openRecording(config: Config, { queue, disk }: Pick<Storage, 'queue' | 'disk'>, closing: Closing) {
   const commitSignal = createCommitSignal()
   const groupCommit = createGroupCommit(
@@ -49,7 +49,7 @@ export function openRecording(config: Config, { queue, disk }: Pick<Storage, 'qu
   )
   const recorder = refuseInTrouble(groupCommit, disk)
   closing.add(() => recorder.drained())
-  /** Receives what pushes of the inbox recorded that were reprocessed. */
+  /** To be called with the report of reprocessed pushes. */
   const reprocessed = (report: BatchReport) => commitSignal.committed('pushes', commitStatsOf(report))
   return { recorder, commitSignal, reprocessed }
 }

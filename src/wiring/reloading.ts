@@ -39,12 +39,12 @@ export interface ReloadPorts {
   readonly applied: (config: Config) => void
 }
 
-/** The least that is told of a file with very many problems. */
+/** The operator event lists at most this many problems of a config file. */
 const PROBLEMS_TOLD = 20
 /** How many endpoints a message names. */
 const NAMED_MAX = 10
 
-/** What `RunningRelay` does about reloads. */
+/** Creates the verbs of `RunningRelay` that reload the config. */
 export function createReload(config: Config, ports: ReloadPorts): Pick<RunningRelay, 'reload' | 'reloadFailed'> {
   const { delivery, authenticate, sessions, certificates, receiver, publicServer, internalServer, applied } = ports
   let current = config
@@ -55,7 +55,7 @@ export function createReload(config: Config, ports: ReloadPorts): Pick<RunningRe
   certificates.inUse('internal', internalServer.tlsUntilMs)
   return {
     async reload(next) {
-      // First: what ends access waits for no store.
+      // Replace the apps first, because ending access must not wait for the store.
       replaceApps(next)
       try {
         await refuseLosingKeys(next, ports)
@@ -70,7 +70,7 @@ export function createReload(config: Config, ports: ReloadPorts): Pick<RunningRe
       ports.atRest.replace(next)
       current = next
       applied(next)
-      // In the background: whether the carrier takes it shows in its state.
+      // Log in in the background; the carrier's state shows whether it accepts the password.
       if (hasNewPassword) ports.carrier.logIn().catch((err: unknown) => ports.log.debug({ err }, 'the login after a reload failed'))
       await receiver.replaceKeys(signingKeysOf(next))
       const problems = [
@@ -112,7 +112,7 @@ interface Reloaded {
   readonly problems: readonly string[]
 }
 
-/** The reload has happened, whether or not the store can keep that. */
+/** Reports a reload to operators. A failure is only logged, because the reload has happened anyway. */
 async function tellReloaded({ write, clock, wakeDispatcher, log }: ReloadPorts, reloaded: Reloaded): Promise<void> {
   const nowMs = clock.now()
   const action: OperatorAction = {
@@ -125,5 +125,5 @@ async function tellReloaded({ write, clock, wakeDispatcher, log }: ReloadPorts, 
   await write
     .recordOperatorEvent({ event: 'reloaded', replica: REPLICA.name, ...reloaded }, nowMs, action)
     .then(wakeDispatcher)
-    .catch((err: unknown) => log.warn({ err }, 'that the config was reloaded cannot be written down'))
+    .catch((err: unknown) => log.warn({ err }, 'the reload of the config could not be written down'))
 }

@@ -19,10 +19,10 @@ import type { LostCommits } from '../store/postgres/admin/lost-commits.ts'
 import { openReplicaTable } from '../store/postgres/admin/replica-table.ts'
 import type { ServerWatch } from '../store/postgres/server-watch.ts'
 
-/** A replica that is not seen for so long is declared dead. */
+/** A replica that is not seen for this long is declared dead. */
 const TTL_MS = 5000
 const RENEW_EVERY_MS = 1000
-/** How soon this replica sees what another has committed. */
+/** How often this replica looks for commits of the others. */
 const LOOK_EVERY_MS = 100
 const TIDY_EVERY_MS = 60_000
 /** An answer that takes longer is of no use to a lease of this length. */
@@ -32,7 +32,9 @@ const ANSWER_TIMEOUT_MS = 1500
 export interface Replicas extends Membership {
   /** Begins to take roles, and to call the listener when replicas have changed something. */
   begin(duties: Duties, listener: ReplicaChangeListener): void
-  /** Whether the others count on this relay: until it has left or its lease has run out, the store cannot be moved without it. */
+  /**
+   * Whether the other replicas take this one for alive. Until it has left or its lease has run out, the store cannot be moved without it.
+   */
   isLive(): boolean
   leave(): Promise<void>
 }
@@ -42,7 +44,7 @@ const PROCESS = { host: hostname(), pid: process.pid }
 /** This relay, as the others and operators see it. */
 export const REPLICA = { name: nameReplica(PROCESS), version: VERSION }
 
-/** What the others learn of the config. */
+/** The facts about the config that other replicas learn. */
 export function replicaConfigOf({
   listen: _listen,
   log: _log,
@@ -61,12 +63,12 @@ export function replicaConfigOf({
 
 export interface Joined {
   readonly replicas: Replicas
-  /** The server's. */
+  /** The server's clock. */
   readonly clock: Clock
   readonly lessons: LessonTable
 }
 
-/** What the lease and the store of a replica watch together. */
+/** The watches on the server that the lease and the store of a replica share. */
 export interface SharedWithStore {
   readonly watch: ServerWatch
   readonly lostCommits: LostCommits
@@ -85,7 +87,7 @@ export async function openReplicas(url: string, shared: SharedWithStore, config:
     await table.close()
     throw error
   })
-  if (clock === null) throw new Error('a replica joined without hearing the time of the server')
+  if (clock === null) throw new Error('a replica joined without learning the time of the server')
   await removePredecessors({ table, clock, isRunning }, PROCESS).catch((err: unknown) =>
     log.debug({ err }, 'replicas that are gone could not be removed; they lapse'),
   )
@@ -101,15 +103,15 @@ export async function openReplicas(url: string, shared: SharedWithStore, config:
       begin(duties, listener) {
         membership.start(duties)
         looking.push(startRepeating(createReplicaChanges({ table, membership, listener }), LOOK_EVERY_MS))
-        // What the store keeps of replicas that were declared dead lapses, which no counter shows.
+        // The store keeps facts about dead replicas for a while, and no counter shows when they lapse.
         looking.push(startRepeating(async () => listener.replicasChanged(), TIDY_EVERY_MS))
       },
       isLive: () => !hasLeft && membership.isValid(),
       async leave() {
         hasLeft = true
         for (const one of [renewing, lapsing, ...looking]) one.stop()
-        // A replica that could not say so is declared dead after a while.
-        await membership.leave().catch((err: unknown) => log.debug({ err }, 'left without a word'))
+        // If this fails, the replica is declared dead after a while.
+        await membership.leave().catch((err: unknown) => log.debug({ err }, 'the replica could not leave; the others declare it dead'))
         await table.close()
       },
     },

@@ -88,7 +88,7 @@ export function openReporting({
   const logPushes = createPushLog(digest)
   const warnOfExpired = createExpiredPushWarning({ log, monotonic: clock.monotonic })
   return {
-    /** What the store holds. */
+    /** Counts what the store holds. */
     counts,
     metrics,
     meter,

@@ -11,7 +11,7 @@ export interface RetryingWorkerOptions {
   readonly clock: Clock
   /** Logged when a pass fails. */
   readonly failure: string
-  /** Whether this replica still holds the role it works for: a pass that fails because it does not is no failure. */
+  /** Whether this replica still holds the role of the worker. A pass that fails because it does not is no error. */
   readonly holds: () => boolean
 }
 
@@ -29,7 +29,7 @@ export function startRetryingWorker(pass: () => Promise<'busy' | 'idle'>, { log,
     rests: worker.rests,
     async stop() {
       await worker.stop()
-      // After the last pass, which may have failed and set it.
+      // Cancel the timer after the last pass, which may have set it.
       timer.cancel()
     },
   }

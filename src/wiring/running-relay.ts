@@ -12,13 +12,17 @@ export interface RunningRelay {
   /** Resolves with the reason if the relay cannot go on: a thread has ended, or after a move no relay has taken over. */
   readonly died: Promise<unknown>
   /**
-   * Applies the apps, webhook keys, carrier password, endpoints, delivery and operator of a reloaded config, and reads the files of certificates
-   * again; the rest needs a restart. Rejects, with nothing changed, if it cannot. A certificate that cannot be used only leaves the one before.
+   * Applies the apps, webhook keys, carrier password, endpoints, delivery and operator of a reloaded config, and reads the files of
+   * certificates again; the rest needs a restart. Rejects, with nothing changed, if it cannot. If a certificate cannot be used, the
+   * previous one stays in use.
    */
   reload(config: Config): Promise<void>
   /** Tells operators that a config could not be reloaded, and why. */
   reloadFailed(problems: readonly string[]): Promise<void>
-  /** Polls, sends and stores nothing any more, once what is in flight is done. It still answers requests, pushes with 503. Call `stop` afterwards. */
+  /**
+   * Finishes what is in flight, and then polls, sends and stores nothing any more. The relay still answers requests, but pushes with 503.
+   * Call `stop` afterwards.
+   */
   endWriting(): Promise<void>
   /** Accepts nothing new, finishes what is in flight within the time (default: the shutdown timeout), and closes the store. */
   stop(timeoutMs?: number): Promise<void>
@@ -28,7 +32,7 @@ export interface RunningRelay {
 export interface StartOptions {
   /** Threads that are already starting. */
   readonly threads?: Threads | undefined
-  /** Ends another relay, and with it that the addresses are taken. Called when everything else is ready. */
+  /** Ends another relay, which frees its addresses. Called when everything else is ready. */
   readonly stopPredecessor?: () => Promise<void>
   /** Absent: the store cannot be moved. */
   readonly handOver?: NonNullable<ManageMovesPorts['handOver']>

@@ -11,7 +11,7 @@ import type { Closing } from './closing.ts'
 import { SESSION_IDLE_MS } from './history.ts'
 import type { Storage } from './storage/opened-storage.ts'
 
-/** How long a replica may not know that another has ended all tokens. */
+/** A replica notices within this time that another has ended all tokens. */
 const LOOK_AT_TOKEN_KEYS_MS = 10_000
 
 export interface SecretsPorts {
@@ -23,7 +23,7 @@ export interface SecretsPorts {
   readonly log: Pick<Log, 'debug'>
 }
 
-/** Assembles how operators replace the relay's own keys. */
+/** Assembles the part by which operators replace the relay's own keys. */
 export function openSecrets(config: Config, { storage, vault, atRest, keyring, closing, log }: SecretsPorts): ManageSecrets {
   const { reads, write, clock, replicas } = storage
   if (config.store.engine === 'postgres') {

@@ -5,7 +5,7 @@ import { startRepeating } from '../runtime/repeating.ts'
 import type { Closing } from './closing.ts'
 import type { Storage } from './storage/opened-storage.ts'
 
-/** How much may be lost by a kill. */
+/** A kill loses the counts of this time at most. */
 const FLUSH_MS = 10_000
 
 /** Begins to count by the hour. */

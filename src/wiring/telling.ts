@@ -8,9 +8,9 @@ import type { Closing } from './closing.ts'
 import { REPLICA } from './replicas.ts'
 import type { Storage } from './storage/opened-storage.ts'
 
-/** How often it is looked whether a trouble has begun or ended. Costs nothing while none has. */
+/** How often the relay looks whether a trouble has begun or ended, which costs nothing while none has. */
 const LOOK_MS = 1000
-/** How soon operators are told of what transactions have left to be told. */
+/** How often the relay looks for ended jobs and quarantined pushes, to notify operators of them. */
 const TELL_MS = 5000
 const PRUNE_MS = 3_600_000
 const PRUNED_AT_ONCE = 500
@@ -25,7 +25,7 @@ export interface TellingPorts {
   readonly log: Log
 }
 
-/** Begins to tell operators what happens, and to forget what they were told, what they ordered and what was counted long ago. */
+/** Begins to notify operators of events, and to delete old events, orders and tallies. */
 export function startTelling({ limits }: Pick<Config, 'limits'>, ports: TellingPorts): void {
   const { storage, carrier, certificates, wakeDispatcher, closing, log } = ports
   const { write, clock, disk, replicas } = storage
@@ -50,7 +50,10 @@ export function startTelling({ limits }: Pick<Config, 'limits'>, ports: TellingP
   }
   const often = (work: () => Promise<void>, everyMs: number) =>
     startRepeating(
-      () => work().catch((err: unknown) => log.debug({ err }, 'what operators are shown cannot be kept now; the relay tries again')),
+      () =>
+        work().catch((err: unknown) =>
+          log.debug({ err }, 'operators cannot be notified now, or old events deleted; the relay tries again'),
+        ),
       everyMs,
     )
   for (const repeated of [often(watch, LOOK_MS), often(tell, TELL_MS), often(prune, PRUNE_MS)]) closing.add(() => repeated.stop())

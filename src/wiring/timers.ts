@@ -11,7 +11,7 @@ import type { openPolling } from './polling.ts'
 /** How often the free disk space is measured: often enough to stop before the disk is full and to resume within seconds. */
 const DISK_LOOK_MS = 500
 const DIGEST_LOOK_MS = 5000
-/** Access ends within a second. */
+/** Often enough that access ends within a second after its token has expired. */
 const ACCESS_LOOK_MS = 250
 /** How often the schedule is checked against the clock, in addition to when the poller wakes. */
 const CLOCK_LOOK_MS = 5000
@@ -23,7 +23,7 @@ export interface TimersPorts {
   readonly disk: DiskWatch
   readonly digest: LogDigest
   readonly authenticate: Pick<Authenticate, 'endExpired'>
-  /** The same for people. */
+  /** The sessions of people. */
   readonly sessions: Pick<Authenticate, 'endExpired'>
   readonly polling: Pick<ReturnType<typeof openPolling>, 'lookAtClock' | 'lookAtRest' | 'poller'>
   readonly closing: Closing

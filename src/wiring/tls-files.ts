@@ -14,12 +14,12 @@ export interface TlsPair {
   readonly untilMs: number
 }
 
-/** Reads the two files of a listener. Throws an error that names the setting if one cannot be used, or if they do not fit. */
+/** Reads the two files of a listener. Throws an error that names the setting if one cannot be used, or if they do not belong together. */
 export function readTlsPair(setting: string, { certFile, keyFile }: TlsFiles): TlsPair {
   const [cert, key] = [readNamedFile(`${setting}.certFile`, certFile), readNamedFile(`${setting}.keyFile`, keyFile)]
   const certificate = parsed(`${setting}.certFile: ${certFile} contains no valid certificate`, () => new X509Certificate(cert))
   const privateKey = parsed(`${setting}.keyFile: ${keyFile} contains no private key that can be read`, () => createPrivateKey(key))
-  // While a new pair is being written, one file may be of the old one.
+  // While a new pair is being written, one file may still belong to the old pair.
   if (!certificate.checkPrivateKey(privateKey))
     throw new Error(`${setting}: the key in ${keyFile} does not fit the certificate in ${certFile}`)
   return { cert, key, untilMs: Date.parse(certificate.validTo) }

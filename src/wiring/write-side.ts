@@ -40,7 +40,7 @@ export interface WriteSideOptions {
   readonly deliver: DispatchRoundOptions
 }
 
-/** What the config says of writing. */
+/** The rules in the config that the write side needs. */
 export function writeRulesOf(config: Config): Pick<WriteSideOptions, 'record' | 'deliver'> {
   const { cadence, finished, missedPushGraceMs } = config.poll
   return {
@@ -55,7 +55,7 @@ export interface WriteSideParts {
   readonly log: Pick<Log, 'error'>
   readonly checkpoint: ModelCheckpoint
   readonly model: CarrierModelKeeper
-  /** Called after the commit of what changes parcels apart from observations, which `BatchReport` lists. */
+  /** Called after a commit that changed parcels without an observation. `BatchReport` lists the parcels that observations changed. */
   readonly changed?: (parcelIds: readonly number[]) => void
 }
 
@@ -73,7 +73,7 @@ interface OpenParts extends WriteSideParts {
   readonly store: OpenWriteStore
 }
 
-/** Opens what is learnt about the carrier, as the last run saved it. */
+/** Opens the carrier model that the last run saved. */
 export async function openModel(store: OpenWriteStore, { clock, log }: Pick<WriteSideParts, 'clock' | 'log'>): Promise<OpenParts> {
   const checkpoint = await openModelCheckpoint({ store, clock, log })
   return { store, clock, log, checkpoint, model: createCarrierModelKeeper(clock, checkpoint.from) }
@@ -123,7 +123,7 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
     ...createDispatchRound(store, deliverRules, clock),
     ...adjusting,
     async record(batch) {
-      // Before their parcels are scheduled: an answer ends a silence, whatever it says.
+      // Note the answer before its parcels are scheduled, because any answer ends a silence of the carrier.
       if (batch.some(({ kind }) => kind === 'poll')) model.answered(clock.now())
       const report = await record(batch)
       const times = timesPushed(batch, report)
@@ -186,7 +186,7 @@ function adjustableRules({ record, deliver }: Pick<WriteSideOptions, 'record' | 
   }
 }
 
-/** Arrival times of the pushes that show that pushes come. A duplicate does not; a push whose entry a poll brought first does. */
+/** Arrival times of the pushes that prove the push channel to work. A duplicate does not; a push whose entry a poll brought first does. */
 function timesPushed(batch: readonly Incoming[], { outcomes }: BatchReport): readonly number[] {
   const times: number[] = []
   for (const [at, incoming] of batch.entries())
@@ -194,7 +194,7 @@ function timesPushed(batch: readonly Incoming[], { outcomes }: BatchReport): rea
   return times
 }
 
-/** Random bytes that are made once per store. */
+/** Random bytes that are created once per store. */
 async function secretOf(store: WriteStore, name: string, bytes: number): Promise<Uint8Array> {
   return await store.transaction(async (tx) => (await tx.loadSetting(name)) ?? (await tx.makeSetting(name, randomBytes(bytes))))
 }

@@ -5,13 +5,13 @@ import { AppError } from '../../domain/errors.ts'
 import type { Clock } from '../ports.ts'
 import type { AdminWrites } from './ports.ts'
 
-/** What became of the secrets that are encrypted in the store. */
+/** The result of encrypting the secrets in the store again. */
 export interface ResealReport {
-  /** Names the key that encrypts now: the first one of `secrets.atRestKeys`, or the key file's. */
+  /** The name of the key that encrypts now: the first one of `secrets.atRestKeys`, or that of the key file. */
   readonly key: string
-  /** Were encrypted with another key, and are encrypted with this one now. */
+  /** How many secrets were encrypted with another key, and are encrypted with this one now. */
   readonly resealed: number
-  /** Were encrypted with this key before. */
+  /** How many secrets were encrypted with this key before. */
   readonly upToDate: number
   /** Names of secrets that no key opens. */
   readonly unreadable: readonly string[]
@@ -19,17 +19,17 @@ export interface ResealReport {
 
 /** The secrets in the store, by the key that has encrypted them. */
 export interface SealedCounts {
-  /** Encrypted with the first at-rest key. */
+  /** How many are encrypted with the first at-rest key. */
   readonly upToDate: number
-  /** Encrypted with another key. */
+  /** How many are encrypted with another key. */
   readonly outdated: number
 }
 
 export interface ManageSecretsPorts {
   readonly write: Pick<AdminWrites, 'rotateTokenKeys' | 'recordAction'>
-  /** Encrypts everything with the first key. */
+  /** Encrypts all secrets with the first key. */
   readonly reseal: () => Promise<Omit<ResealReport, 'key'>>
-  /** How many secrets the first key has encrypted, and how many another. */
+  /** Counts the secrets by whether the first key has encrypted them. */
   readonly countSealed: () => Promise<SealedCounts>
   /** The name of the key that encrypts now. Throws if it cannot be read or made. */
   readonly firstKey: () => string
@@ -40,19 +40,19 @@ export interface ManageSecretsPorts {
 }
 
 export interface ManageSecretsOptions {
-  /** How long the longest-lived token is valid, milliseconds. */
+  /** The longest lifetime of a token, milliseconds. */
   readonly tokenLifetimeMs: number
 }
 
-/** The relay's own keys (CONTRACT, `/relay/secrets`). */
+/** Lets operators replace the relay's own keys (CONTRACT, `/relay/secrets`). */
 export interface ManageSecrets {
-  /** How many secrets each key has encrypted. */
+  /** Counts the secrets by whether the first key has encrypted them. */
   count(): Promise<SealedCounts>
   /** Encrypts every secret in the store with the first at-rest key. Throws `not_resealable` while another replica does not have that key. */
   reseal(by: Actor): Promise<ResealReport>
   /**
-   * Replaces the key that signs tokens. Tokens that were issued before stay valid until they expire; with `{ "at": "now" }` they end now. Throws
-   * `bad_request`. Returns when the last of them ends, epoch milliseconds; null: they have ended.
+   * Replaces the key that signs tokens. Tokens that were issued before stay valid until they expire; with `{ "at": "now" }` they end now.
+   * Returns when the last of them ends, epoch milliseconds; null: they have ended. Throws `bad_request`.
    */
   rotateTokens(body: unknown, by: Actor): Promise<{ readonly validUntilMs: number | null }>
 }
@@ -67,7 +67,7 @@ export function createManageSecrets(ports: ManageSecretsPorts, { tokenLifetimeMs
     detail: { ...detail },
   })
 
-  /** What is sealed with a key that a replica does not have, that replica could not use. */
+  /** Refuses while another replica does not have the key, because it could not open what the key encrypts. */
   async function refuseUnlessShared(key: string): Promise<void> {
     const without = (await ports.listReplicas()).filter(({ atRestKeys }) => atRestKeys.length > 0 && !atRestKeys.includes(key))
     if (without.length === 0) return

@@ -3,7 +3,7 @@ import { digest } from '../../domain/digest.ts'
 import type { Clock } from '../ports.ts'
 import type { AdminWrites } from './ports.ts'
 
-/** A key that signs or verifies tokens, and the name by which a token says which key signed it. */
+/** A key that signs or verifies tokens. A token gives the name of the key that signed it. */
 export interface TokenKey {
   readonly name: string
   readonly key: Uint8Array
@@ -13,9 +13,9 @@ export interface TokenKey {
 export interface TokenKeyring {
   /** The key that signs new tokens. */
   readonly current: () => TokenKey
-  /** The key of this name, if it verifies tokens now; null: it does not, as far as this process knows. */
+  /** The key of this name, if it verifies tokens now; null: this process knows no such key. */
   readonly find: (name: string) => TokenKey | null
-  /** The same, after a look at the store if the name is not known. Looks at most once a second, however many ask. */
+  /** Does the same, but reads the store if the name is not known. Reads at most once a second, however many callers there are. */
   readonly seek: (name: string) => Promise<TokenKey | null>
   /** Reads the keys from the store again. Rejects if the store does not answer. */
   readonly refresh: () => Promise<void>
@@ -55,7 +55,7 @@ export function createTokenKeyring(keys: TokenKeys, { write, clock, pause }: Tok
     )
   }
 
-  /** Anybody may send tokens with made-up names, so the store is asked once a second at most, for all who wait. */
+  /** Anybody may send tokens with made-up names, so all callers share one read of the store a second at most. */
   function refreshInTurn(): Promise<void> {
     const restMs = sought + SEEK_EVERY_MS - clock.monotonic()
     seeking ??= (restMs > 0 ? pause(restMs) : Promise.resolve())
@@ -83,7 +83,7 @@ export function createTokenKeyring(keys: TokenKeys, { write, clock, pause }: Tok
   }
 }
 
-/** A hash reveals nothing of a key, because keys are random. */
+/** A hash in the name reveals nothing of the key, because keys are random. */
 function named(key: Uint8Array): TokenKey {
   return { key, name: digest(key).slice(0, 11) }
 }

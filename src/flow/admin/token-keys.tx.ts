@@ -9,7 +9,7 @@ const TIME_BYTES = 8
 
 type SettingsTx = Pick<WriteTx, 'loadSetting' | 'makeSetting' | 'saveSetting'>
 
-/** Keeps the keys that sign tokens in the store. `makeKey`: 32 random bytes. */
+/** Creates the verbs that keep the keys of tokens in the store. `makeKey` returns 32 random bytes. */
 export function createTokenKeys(store: WriteStore, makeKey: () => Uint8Array): Pick<AdminWrites, 'tokenKeys' | 'rotateTokenKeys'> {
   const load = async (tx: SettingsTx): Promise<TokenKeys> => ({
     current: (await tx.loadSetting(CURRENT)) ?? (await tx.makeSetting(CURRENT, makeKey())),
@@ -28,7 +28,7 @@ export function createTokenKeys(store: WriteStore, makeKey: () => Uint8Array): P
   }
 }
 
-/** The time in 8 bytes, then the key; empty: there is none. */
+/** Encodes the time in 8 bytes, then the key; empty: there is no previous key. */
 function encodePrevious(previous: TokenKeys['previous']): Uint8Array {
   if (previous === null) return new Uint8Array()
   const bytes = Buffer.alloc(TIME_BYTES + previous.key.byteLength)

@@ -10,11 +10,11 @@ export interface ResealEndpointsPorts {
   readonly write: Pick<WriteSide, 'resealEndpoint'>
 }
 
-/** How many sealed secrets there were, and what has become of them. */
+/** The result of sealing the keys of endpoints again. */
 export interface Resealed {
-  /** Were sealed with another key, and are sealed with the first one now. */
+  /** How many keys were sealed with another at-rest key, and are sealed with the first one now. */
   readonly resealed: number
-  /** Were sealed with the first key before. */
+  /** How many keys were sealed with the first at-rest key before. */
   readonly upToDate: number
   /** Names of secrets that no key opens. */
   readonly unreadable: readonly string[]
@@ -33,7 +33,10 @@ export async function countSealed({
   return { upToDate, outdated: sealed.length - upToDate }
 }
 
-/** Seals the keys of all endpoints with the first at-rest key. What signs does not change, so it may be stopped and repeated at any time. */
+/**
+ * Seals the keys of all endpoints with the first at-rest key. The keys themselves stay the same, so this may be stopped and repeated at any
+ * time.
+ */
 export async function resealEndpoints({ vault, reads, write }: ResealEndpointsPorts): Promise<Resealed> {
   let [resealed, upToDate] = [0, 0]
   const unreadable: string[] = []

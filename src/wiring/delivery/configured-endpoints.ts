@@ -15,11 +15,14 @@ export interface ConfiguredEndpoints {
   keyOf(state: Pick<EndpointState, 'origin' | 'endpoint'>): string | undefined
   /** How many attempts may be under way at an endpoint. */
   perEndpoint(): number
-  /** Replaces them by those of another config. Rejects, with nothing changed, if it cannot. */
+  /** Replaces the endpoints by those of another config. Rejects, with nothing changed, if it cannot. */
   replace(next: Config): Promise<void>
-  /** Resumes the endpoints of this config that others paused while no live replica seemed to name them. */
+  /** Resumes the endpoints of this config that other replicas paused while no live replica seemed to name them. */
   restore(): Promise<void>
-  /** Pauses endpoints that no config names any more, and removes them after a while. To be called again and again while this replica is the janitor. */
+  /**
+   * Pauses endpoints that no config names any more, and removes them after a while. To be called regularly. Does nothing if this replica is
+   * not the janitor.
+   */
   removeUnnamed(): Promise<void>
 }
 
@@ -30,7 +33,7 @@ export interface ConfiguredEndpointsPorts {
   readonly log: Pick<Log, 'warn'>
 }
 
-/** How much of the time between two looks counts at most: the machine may have slept through the rest. */
+/** At most this much of the time between two looks counts, because the machine may have been suspended for the rest. */
 const SEEN_MAX_MS = 120_000
 
 const DIRECT: Route = {}
@@ -38,7 +41,7 @@ const DIRECT: Route = {}
 export async function openConfiguredEndpoints(config: Config, ports: ConfiguredEndpointsPorts): Promise<ConfiguredEndpoints> {
   const { write, replicas, clock } = ports
   let current = config
-  /** What it replaced: its endpoints may be delivered to until others know. */
+  /** The previous config. Its keys are still needed, because its endpoints may be delivered to until other replicas know the new one. */
   let former = config
   let routes = readRoutes(config)
   const sync = (next: Config, isStarting = true) =>
@@ -54,12 +57,13 @@ export async function openConfiguredEndpoints(config: Config, ports: ConfiguredE
       const before = { current, former, routes }
       const [known, wanted] = [replicaConfigOf(current), replicaConfigOf(next)]
       const nextRoutes = readRoutes(next)
-      // Keys first, because deliveries to a new endpoint begin as soon as it is stored.
+      // Switch the keys first, because deliveries to a new endpoint begin as soon as it is stored.
       former = current
       current = next
       routes = new Map([...routes, ...nextRoutes])
       try {
-        // The new keys at once, because another replica may make this fail. Both, until the new ones are stored: what nobody names any more is removed, here or by the janitor.
+        // Publish the new at-rest keys at once, because another replica may refuse them. Name the endpoints of both configs until the new
+        // ones are stored, because an endpoint that no config names is paused.
         await replicas.configure({
           ...known,
           atRestKeys: wanted.atRestKeys,
@@ -67,14 +71,14 @@ export async function openConfiguredEndpoints(config: Config, ports: ConfiguredE
         })
         await sync(next)
         await replicas.configure(wanted)
-        // Endpoints that only this config named are paused from now on.
+        // This pauses the endpoints that only the previous config named.
         await sync(next)
         routes = nextRoutes
       } catch (error) {
         current = before.current
         former = before.former
         routes = before.routes
-        // As long as that fails too, others keep more than they need to.
+        // If that fails too, the other replicas only keep more endpoints than they need.
         await replicas.configure(known).catch(() => undefined)
         throw error
       }
@@ -96,7 +100,7 @@ function createRemoveUnnamed({ write, replicas, clock, log }: ConfiguredEndpoint
     if (removed.length > 0)
       log.warn(
         { endpoints: removed, removeAfterMs },
-        'endpoints that no config has named for so long were removed; what waited for them is cancelled',
+        'endpoints that no config has named for so long were removed; their waiting deliveries are cancelled',
       )
   }
 }

@@ -43,7 +43,7 @@ export interface DeliveryPorts {
     | 'findJob'
   >
   readonly vault: Vault
-  /** Receives what a job has recorded. */
+  /** Called with the report of reprocessed pushes. */
   readonly onReprocessed: (report: BatchReport) => void
   readonly meter: Pick<Meter, 'deliveryAttempted'>
   readonly clock: Clock
@@ -97,13 +97,13 @@ export interface Delivery {
   restore(): Promise<void>
   /** See `ConfiguredEndpoints`. */
   removeUnnamed(): Promise<void>
-  /** Resolves when nothing of a role that this replica gives up is under way. */
+  /** Resolves when no work of a role that this replica gives up is under way. */
   drained(role: Role): Promise<void>
-  /** Ends at once what is under way for any role: the lease has run out. */
+  /** Ends at once all work under way, for every role. Call when the lease has run out. */
   lapsed(): void
   /** Call when endpoints, jobs or roles may have changed. */
   reviewAll(): void
-  /** Makes long requests, such as replays, end where they are. */
+  /** Makes long requests, such as replays, end early. */
   abortPending(): void
   stop(): Promise<void>
 }

@@ -10,7 +10,7 @@ export interface Dispatching {
   wake(): void
   /** Call when the order of a parcel's waiting deliveries may have changed. */
   reorder(): void
-  /** The same. Resolves when it has been looked at what may go now. */
+  /** Does the same, and resolves when the next round has ended. */
   reordered(): Promise<void>
   /** Call when endpoints were changed here. */
   changed(): void
@@ -62,11 +62,11 @@ export function openDispatching(ports: Omit<DispatcherPorts, 'random' | 'wake'>,
     lapsed: dispatcher.lapsed,
     async stop(interrupt) {
       await worker.stop()
-      // Before the interrupt, because the end of an attempt would otherwise begin the next.
+      // Stop the dispatcher before the interrupt, because the end of an attempt would otherwise begin the next.
       const settled = dispatcher.stop()
       await interrupt()
       await settled
-      // After the last round, which may have set it.
+      // Cancel the timer after the last round, which may have set it.
       wakeup.cancel()
     },
   }

@@ -5,7 +5,7 @@ import type { Clock, Log } from '../../flow/ports.ts'
 import type { WriteSide } from '../../flow/write-side.ts'
 import { startRetryingWorker } from '../retrying-worker.ts'
 
-/** Events of the feed per transaction; few, so that a push meanwhile waits no longer than for a batch. */
+/** One transaction queues this many events of the feed: few, so that pushes wait no longer than for a batch of pushes. */
 const CATCH_UP_EVENTS = 100
 
 export interface JanitorPorts {
@@ -18,11 +18,11 @@ export interface JanitorPorts {
   readonly onQueued: () => void
   /** Call when the order of waiting deliveries may have changed. */
   readonly onReordered: () => void
-  /** Receives what a batch of pushes recorded that were reprocessed. */
+  /** Called with the report of each batch of reprocessed pushes. */
   readonly onReprocessed: (report: BatchReport) => void
 }
 
-/** The long work of delivery and of the inbox, done a batch at a time while this replica is the janitor. */
+/** Does the long work of delivery and of the inbox, a batch at a time, while this replica is the janitor. */
 export function startJanitor({ write, replicas, clock, log, inTurn, onQueued, onReordered, onReprocessed }: JanitorPorts) {
   const holds = () => replicas.holds('janitor')
   const feedReplay = startRetryingWorker(
@@ -37,7 +37,7 @@ export function startJanitor({ write, replicas, clock, log, inTurn, onQueued, on
   const longWork = startRetryingWorker(
     async () => {
       if (!holds()) return 'idle'
-      // Before jobs, because a job may replay what is to be cancelled.
+      // Cancel before working on jobs, because a job may replay deliveries that are to be cancelled.
       if (!(await inTurn(() => write.cancelRemoved({ limit: REPLAY_BATCH_SIZE }))).isDone) return 'busy'
       const { hasWorked, isDone, report } = await inTurn(() => write.workOnJobs({ limit: REPLAY_BATCH_SIZE, nowMs: clock.now() }))
       if (report !== null) onReprocessed(report)

@@ -26,10 +26,10 @@ export interface HostedReceiver extends Receiver, Pick<Hosted<unknown>, 'died'> 
   readonly verbs: Omit<ReceiverOnThread, 'news'>
 }
 
-/** Enough that a push in flight does not survive a scavenge; more makes nothing faster. */
+/** The young heap is large enough that a push in flight does not survive a scavenge; more makes nothing faster. */
 const YOUNG_MB = 24
 
-/** Hosts receiving on a thread of its own, so that a flood of pushes does not delay answers to apps. */
+/** Hosts receiving on a separate thread, so that a flood of pushes does not delay answers to apps. */
 export async function hostReceiver(config: Config, writer: ReceiverData['writer']): Promise<HostedReceiver> {
   const lines = new MessageChannel()
   const diskSign = createDiskSign()
@@ -40,7 +40,7 @@ export async function hostReceiver(config: Config, writer: ReceiverData['writer'
     diskSign,
     settings: receiveSettingsOf(config),
   }
-  // The extension of this file, because sources run as `.ts` in development and as `.js` from `dist`.
+  // Use the extension of this file, because sources run as `.ts` in development and as `.js` from `dist`.
   const file = new URL(`./receiver-thread${import.meta.url.slice(-3)}`, import.meta.url)
   const { verbs, died } = await hostOnThread<ReceiverOnThread>(file, {
     name: 'receiver',

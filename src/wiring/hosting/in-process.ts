@@ -17,8 +17,8 @@ import { assembleWriteSide, openModel, writeRulesOf } from '../write-side.ts'
 import { openReceiveSide, type Receiver, receiveSettingsOf } from './receive-side.ts'
 
 /**
- * While one batch waits for the server, others are decided and sent. All replicas together commit one at a time, so more batches would only be smaller, and
- * each pays for its statements.
+ * While one batch waits for the server, others are decided and sent. All replicas together commit one at a time, so more batches would only
+ * be smaller, and each costs a set of statements.
  */
 const BATCHES_AT_ONCE = 3
 
@@ -26,13 +26,13 @@ interface HostedInProcess extends Omit<Storage, 'path' | 'disk' | 'endWriting' |
   readonly shared: SharedStore
 }
 
-/** Writing and receiving on this thread, for a store on a server: what takes long there happens in another process anyway. */
+/** Hosts writing and receiving on this thread, for a store on a server, whose process does the long work anyway. */
 export async function hostInProcess(config: Config, url: string, log: Log): Promise<HostedInProcess> {
   const changes = createChangeTable()
   const changed = (parcelIds: readonly number[]) => tellChanged(changes, parcelIds)
   const watch = watchServer(url)
   let replicas: Replicas | null = null
-  // First: it makes the tables.
+  // Open the store first, because it creates the tables.
   const lostCommits = createLostCommits()
   const store = await postgres.openWriteStore(url, { replicaId: () => replicas?.id() ?? null, lostCommits }, watch)
   const joined = await openReplicas(url, { watch, lostCommits }, config, log).catch(async (error: unknown) => {

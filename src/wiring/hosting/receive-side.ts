@@ -34,7 +34,7 @@ export interface ReceiveSidePorts {
   readonly log: Log
 }
 
-/** What has happened since the last report. */
+/** The pushes and commits since the last report. */
 export interface ReceiverNews {
   readonly pushes: readonly PushCount[]
   /** Commits in order; a failed one is its error. */
@@ -51,7 +51,7 @@ interface PushCount {
 
 /** Everything that receives pushes, as one value, independent of the thread that hosts it. */
 export interface ReceiveSide {
-  /** Starts taking pushes, as soon as nobody else has the address, for at most so long. Resolves with the address as bound. */
+  /** Starts taking pushes. It waits up to `patienceMs` for another process to free the address. Resolves with the bound address. */
   listen(patienceMs: number): Promise<Omit<Listening, 'stop' | 'renewTls'>>
   replaceKeys(keys: SigningKeys): Promise<void>
   /** See `Listening`. */
@@ -60,7 +60,7 @@ export interface ReceiveSide {
   news(): Promise<ReceiverNews>
   /** How many pushes wait for their commit. `news` reports everything that happened before this call before it answers. */
   waiting(): Promise<number>
-  /** Who sent pushes whose signature did not match, the last one first: a sample since the start. */
+  /** The senders of pushes whose signature did not match, the latest first: a sample since the start. */
   refusedSenders(): Promise<readonly RefusedSender[]>
   /** Resolves when everything that was taken so far is on disk. */
   drained(): Promise<void>
@@ -68,12 +68,12 @@ export interface ReceiveSide {
   stop(timeoutMs: number): Promise<void>
 }
 
-/** Receiving, as its host offers it to the rest of the relay. */
+/** The receive side, as its host offers it to the rest of the relay. */
 export interface Receiver {
   readonly verbs: Omit<ReceiveSide, 'news'>
-  /** Shows it whether there is trouble with the disk. */
+  /** Shows the receive side whether there is trouble with the disk. */
   readonly diskSign: DiskSign
-  /** Starts forwarding its reports, and the log lines if it has a thread. Call once. */
+  /** Starts forwarding the reports, and the log lines of a thread if there is one. Call once. */
   follow(tell: (news: ReceiverNews) => void, log: Log): void
 }
 
@@ -111,7 +111,7 @@ function collectNews() {
   }
   const addCommit = (commit: CommitStats | Error) => {
     commits.push(commit)
-    // Deliveries wait for their commit, and `/readyz` for a failure.
+    // Report these at once, because deliveries wait for their commit, and `/readyz` for a failure.
     report.changed(commit instanceof Error || commit.queued || commit.joined)
   }
   const addRefusal = (refusal: Refusal) => {
@@ -135,7 +135,7 @@ export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock,
   )
   const recorder = refuseInTrouble(groupCommit, disk)
   let current = verifierOf(settings.keys)
-  // Looked up at every push, because a reload replaces it.
+  // Look the verifier up at every push, because a reload replaces it.
   const verifier: Verifier = { verify: (body, signature) => current.verify(body, signature) }
   const addressOf = createAddressOf(settings.listen.trustProxy)
   const countFailure = createCountFailure(createPerMinute(limits.failuresPerMinute), addressOf)

@@ -9,7 +9,7 @@ import { type HostedWriter, hostWriter } from './hosted-writer.ts'
 export interface Threads {
   readonly writer: Promise<HostedWriter>
   readonly receiver: Promise<HostedReceiver>
-  /** Shows caches of answers what the writer has committed. */
+  /** Shows answer caches which parcels the writer has changed. */
   readonly changes: ChangeTable
 }
 

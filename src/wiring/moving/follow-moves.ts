@@ -4,12 +4,12 @@ import { movesOf, placeOf, settingOf } from '../storage/store-places.ts'
 import { decodeMoveAddress } from './move-address.ts'
 import { tryPlace } from './try-place.ts'
 
-/** A store may have been moved again and again, and the config never changed. */
+/** A store may have been moved many times without a change of the config. */
 export const MOVES_MAX = 100
 
 /**
- * The config with the store that is in use: if the one it names was moved, the relay goes on with the one in its place, so that a restart needs nobody. Rejects
- * if that cannot be told.
+ * Returns the config with the store that is in use: if the store that it names was moved, with the new one, so that a restart needs nobody.
+ * Rejects if the new store cannot be found or opened.
  */
 export async function followMoves(config: Config, log: Pick<Log, 'warn'>): Promise<Config> {
   let followed = config
@@ -22,7 +22,7 @@ export async function followMoves(config: Config, log: Pick<Log, 'warn'>): Promi
     if (to === null)
       throw new Error(`store: ${store} was moved to ${mark.peer}. No key in secrets.atRestKeys opens its address: name it in \`store\`.`)
     await tryPlace(to)
-    // A move that was killed right after its switch has left this undone.
+    // A move that was killed right after its switch has not released the new store.
     await movesOf(to).release(to.place, mark.moveId)
     log.warn(
       { store, movedTo: mark.peer, movedAt: new Date(mark.atMs).toISOString() },

@@ -29,7 +29,7 @@ const verbs: MoverVerbs = {
   async openTarget() {
     const found = await movesOf(to).openTarget(to.place, { ...side, peer: movesOf(from).nameOf(from.place) })
     await found.claim().catch(async (error: unknown) => {
-      // Somebody else may be waiting for its lock.
+      // Another process may wait for the lock of the store.
       await found.close()
       throw error
     })

@@ -14,7 +14,7 @@ export interface MoverData {
   readonly replicaId: number
 }
 
-/** What the mover's thread does. */
+/** The verbs of the mover's thread. */
 export interface MoverVerbs extends Omit<Mover, 'to'> {
   openSource(): Promise<void>
   /** Takes the new store, if it is empty. */
@@ -22,7 +22,7 @@ export interface MoverVerbs extends Omit<Mover, 'to'> {
 }
 
 const RETRY_AFTER_MS = 5000
-/** Pages of some megabytes live for one batch. */
+/** The young heap has room for pages of some megabytes, which live for one batch. */
 const YOUNG_MB = 32
 
 export interface MoverPorts {
@@ -33,11 +33,11 @@ export interface MoverPorts {
 }
 
 /**
- * Hosts a move on a thread of its own. The old store is opened first, because one that takes no writes cannot be moved either. `not_movable` is thrown if the new
- * store cannot be taken, `storage_unavailable` if the old one cannot be moved now.
+ * Hosts a move on a separate thread. It opens the old store first, because a store that takes no writes cannot be moved. Throws
+ * `not_movable` if the new store cannot be taken, and `storage_unavailable` if the old one cannot be moved now.
  */
 export async function hostMover(data: MoverData, { check, signal }: MoverPorts): Promise<Mover> {
-  // The extension of this file, because sources run as `.ts` in development and as `.js` from `dist`.
+  // Use the extension of this file, because sources run as `.ts` in development and as `.js` from `dist`.
   const file = new URL(`./mover-thread${import.meta.url.slice(-3)}`, import.meta.url)
   const { verbs, end } = await hostOnThread<MoverVerbs>(file, { name: 'mover', data, youngMb: YOUNG_MB })
   let closed: Promise<void> | null = null
@@ -45,7 +45,7 @@ export async function hostMover(data: MoverData, { check, signal }: MoverPorts):
     try {
       await verbs.close()
     } finally {
-      // It may still wait for a server that says nothing.
+      // The thread may still wait for a server that does not answer.
       await end()
     }
   }

@@ -21,7 +21,7 @@ const LOOK_EVERY_MS = 100
 export interface MovesPorts {
   readonly storage: Pick<Storage, 'reads' | 'write' | 'replicas' | 'disk'>
   readonly endpointKeys: Pick<EndpointKeys, 'check'>
-  /** The name of the file with the at-rest key; null: the config names the keys. */
+  /** The name of the file with the at-rest key; null: the config gives the keys. */
   readonly keyFile: () => string | null
   /** The settings in effect. */
   readonly settings: () => Config
@@ -41,11 +41,11 @@ function placeIn(text: string): StorePlace {
   throw new AppError('not_movable', `The new place ${problem}.`)
 }
 
-/** Moves of the store to another place. */
+/** Assembles moves of the store. */
 export function openMoves(config: Config, { storage, endpointKeys, keyFile, settings, handOver, log, closing }: MovesPorts): Moves {
   const { reads, write, replicas } = storage
 
-  /** The keys of endpoints travel as they are, so the relay must be able to open them over there. */
+  /** The encrypted keys of endpoints are copied as they are, so the relay must be able to open them in the new store. */
   async function refuseLostKeys(toDatabase: boolean): Promise<void> {
     const isSealing = (await reads.listEndpoints()).some(({ keys }) => keys !== null)
     const file = keyFile()
@@ -96,10 +96,13 @@ export function openMoves(config: Config, { storage, endpointKeys, keyFile, sett
   }
 }
 
-/** How long a replica that has stopped writing for another's move looks for its end on a server that is away. */
+/** A replica that has stopped writing for another's move waits this long for a server that cannot be reached. */
 const AWAY_MS_MAX = 10_000
 
-/** Resolves when a move by another replica has ended. Rejects if the server is away for so long that the switch must have been given up. */
+/**
+ * Resolves when a move by another replica has ended. Rejects if the server cannot be reached for so long that the switch must have been
+ * given up.
+ */
 async function untilMoved(from: StorePlace, log: Log): Promise<void> {
   for (;;) {
     const startedMs = systemClock.monotonic()
@@ -113,7 +116,7 @@ async function untilMoved(from: StorePlace, log: Log): Promise<void> {
 async function lookForEnd(from: StorePlace): Promise<boolean> {
   const mark = await movesOf(from).readMark(from.place)
   if (mark?.state !== 'pausing') return true
-  // If whoever switches is gone, the store goes on as it was.
+  // If the replica that moves the store is gone, this ends its move, and the store stays in use.
   await movesOf(from).clear(from.place, systemClock.now())
   return false
 }

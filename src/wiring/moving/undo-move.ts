@@ -5,19 +5,20 @@ import { movesOf, placeOf } from '../storage/store-places.ts'
 import { MOVES_MAX } from './follow-moves.ts'
 import { decodeMoveAddress } from './move-address.ts'
 
-/** What came of taking a move back. `store` names the one that was in use until then. */
+/** The result of undoing a move. `store` names the new store, which was in use until then. */
 export type UndoneMove =
   | { readonly kind: 'not_moved' }
   | { readonly kind: 'in_use'; readonly store: string; readonly usedBy: string }
-  /** `unverified`: why it could not be told whether a relay works on that store; null: none does. */
+  /** `unverified`: why it is unknown whether a relay works on that store; null: none does. */
   | { readonly kind: 'undone'; readonly atMs: number; readonly store: string; readonly unverified: string | null }
 
-/** The store in place of one that was moved. `hold` is null if it could not be asked. */
+/** The store that replaced a moved one. `hold` is null if the store could not be reached. */
 type Successor = { readonly name: string } & ({ readonly hold: StoreHold } | { readonly hold: null; readonly unverified: string })
 
 /**
- * Takes the store that the config names back into use as it was when it was moved, unless a relay works on the one in its place: what that acknowledges would be
- * gone at its next start. A successor that is gone or out of reach prevents nothing, because that is when the old store is needed.
+ * Takes the store that the config names back into use as it was when it was moved, unless a relay works on its successor: events that this
+ * relay acknowledges would be lost at its next start. A successor that is gone or out of reach prevents nothing, because that is when the
+ * old store is needed.
  */
 export async function undoMove(config: Config): Promise<UndoneMove> {
   const { engine, place } = placeOf(config)
@@ -36,7 +37,7 @@ export async function undoMove(config: Config): Promise<UndoneMove> {
   }
 }
 
-/** Follows a move, and those after it. */
+/** Finds the store at the end of a chain of moves, and holds it. */
 async function holdSuccessor(config: Config, moved: MoveMark): Promise<Successor> {
   let name = moved.peer
   try {

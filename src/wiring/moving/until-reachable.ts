@@ -7,14 +7,14 @@ import { isServerAway } from '../../store/postgres/postgres-failure.ts'
 const REST_MS = 250
 
 export interface UntilReachable {
-  /** Whether it is still wanted; when it is not, the next failure is final. */
+  /** Whether the work is still wanted; if not, the next failure is final. */
   readonly goesOn: () => boolean
   readonly log: Pick<Log, 'error' | 'warn' | 'info' | 'debug'>
 }
 
 /**
- * Repeats what needs the database for as long as its server is away: a restart of the server in the midst of a move must not end the relay.
- * Rejects with any other failure.
+ * Repeats work that needs the database while its server cannot be reached, because a restart of the server during a move must not end the
+ * relay. Rejects with any other failure.
  */
 export async function untilReachable<T>(work: () => Promise<T>, { goesOn, log }: UntilReachable): Promise<T> {
   const failures = createFailureLog({ log, clock: systemClock })

@@ -17,7 +17,7 @@ export interface Storage {
   readonly clock: Clock
   /** This relay among those that share the store. */
   readonly replicas: Membership
-  /** Shows caches of answers which parcels have changed. */
+  /** Shows answer caches which parcels have changed. */
   readonly changes: ChangeTable
   /** For observations of this thread. */
   readonly queue: CommitQueue
@@ -31,7 +31,7 @@ export interface Storage {
   readonly write: Omit<WriteSide, 'record'>
   /** Refuses all writes from now on; resolves when everything that was taken before is stored and nothing writes any more. */
   readonly endWriting: () => Promise<void>
-  /** What this relay has in common with others; null: nobody else can use the store. */
+  /** The state that this relay shares with others; null: nobody else can use the store. */
   readonly shared: SharedStore | null
 }
 
@@ -46,9 +46,9 @@ export interface SharedStore {
   /** The carrier's budget and token. */
   readonly carrier: SharedCarrier
   readonly flights: SharedFlights
-  /** What the replicas learn about the carrier. */
+  /** The carrier model that all replicas share. */
   readonly model: Omit<SharedModel, 'keeper' | 'checkpoint'>
   readonly replicas: Pick<Replicas, 'begin'>
-  /** Ends what a move that was killed has left in the store, if nobody runs it any more. */
+  /** Removes what a killed move has left in the store, if nobody runs that move any more. */
   readonly clearMoves: () => Promise<void>
 }

@@ -31,7 +31,7 @@ export async function openStorage(config: Config, log: Log, closing: Closing, th
   )
 }
 
-/** An opening has no deadline once the file has opened, because recovery and migration take what they take. */
+/** Once the file has opened there is no deadline, because recovery and migration may take any time. */
 async function reportWaiting<T>(opening: Promise<T>, report: () => void): Promise<T> {
   const timer = setInterval(report, REPORT_EVERY_MS)
   try {
@@ -49,7 +49,7 @@ interface SqlitePorts {
 
 async function openSqliteStorage(config: Config, given: string, { log, closing, threads }: SqlitePorts): Promise<Storage> {
   const { changes, ...starting } = threads
-  // The writer first, because its error says why the store cannot be opened.
+  // Await the writer first, because its error says why the store cannot be opened.
   const writer = await starting.writer
   const closeWriter = once(() => writer.verbs.close())
   closing.add(closeWriter, 'serving')
@@ -106,7 +106,7 @@ const NO_DISK: DiskWatch = {
 
 async function openPostgresStorage(config: Config, url: string, log: Log, closing: Closing): Promise<Storage> {
   const hosted = await hostInProcess(config, url, log)
-  // Before anybody asks, if it ran here; otherwise the janitor does it when its replica is no longer seen.
+  // Clear a killed move of this relay at once. The janitor clears those of other replicas once they are no longer seen.
   await hosted.shared
     .clearMoves()
     .catch((err: unknown) => log.warn({ err }, 'what a move that was killed has left could not be removed; the relay tries again'))
