@@ -69,7 +69,7 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
   const sending = { vault: endpointKeys.vault, meter, log, ownPorts: () => ownPorts, onReprocessed: recording.reprocessed }
   const delivery = await openDelivery(config, { ...storage, ...sending })
   closing.add(() => delivery.stop())
-  dispatch.follow(delivery)
+  dispatch.connect(delivery)
   const polling = openPolling(config, { storage, history, carrier, memory, pushes, wakeDispatcher: dispatch.wake, log, closing })
   const { underWay } = polling
   const { commitSignal } = recording
@@ -100,7 +100,7 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
     closing,
     log,
   })
-  receiver.follow(reporting.received, log)
+  receiver.forwardNews(reporting.received, log)
   const otherEnded = options.stopPredecessor?.()
   const patienceMs = otherEnded === undefined ? 0 : config.shutdownTimeoutMs
   const publicServer = await receiver.verbs.listen(patienceMs)

@@ -2,7 +2,7 @@ import { startRelay } from './app.ts'
 import type { Config } from './config/config.ts'
 import type { Log } from './flow/ports.ts'
 import type { Threads } from './wiring/hosting/threads.ts'
-import { followMoves } from './wiring/moving/follow-moves.ts'
+import { findStoreInUse } from './wiring/moving/store-in-use.ts'
 import { untilReachable } from './wiring/moving/until-reachable.ts'
 import type { RunningRelay, StartOptions } from './wiring/running-relay.ts'
 
@@ -45,7 +45,7 @@ export async function runRelay(config: Config, log: Log, threads?: Threads): Pro
     await before.endWriting()
     // Continue even if this fails, because the next relay opens whichever store is in use.
     const [sealed] = await Promise.allSettled([seal()])
-    const startNext = async () => await start(await followMoves(settings, log), { stopPredecessor: () => before.stop(LAST_REQUESTS_MS) })
+    const startNext = async () => await start(await findStoreInUse(settings, log), { stopPredecessor: () => before.stop(LAST_REQUESTS_MS) })
     current = await untilReachable(startNext, { goesOn: () => !isStopping, log })
     return sealed
   }
@@ -79,7 +79,7 @@ export async function runRelay(config: Config, log: Log, threads?: Threads): Pro
 
 /** Looks for a moved store only after a start has failed, so that every other start is faster. */
 async function whereMoved(config: Config, log: Log, error: unknown): Promise<Config> {
-  const inUse = await followMoves(config, log).catch(() => config)
+  const inUse = await findStoreInUse(config, log).catch(() => config)
   if (inUse === config) throw error
   return inUse
 }

@@ -13,7 +13,7 @@ import type { SharedStore } from './storage/opened-storage.ts'
 /** How often this replica leaves its lessons for the poller. */
 const LEAVE_EVERY_MS = 1000
 /** How often it loads the model that the poller has saved. */
-const FOLLOW_EVERY_MS = 10_000
+const LOAD_EVERY_MS = 10_000
 
 const LOOK_AT_ENDPOINTS_MS_MAX = 60_000
 
@@ -26,7 +26,7 @@ type DutiesOfShared = Pick<SharedStore, 'replicas' | 'clearMoves'> & Pick<ModelS
 
 export interface DutiesPorts {
   readonly storage: { readonly replicas: Pick<Membership, 'holds' | 'id' | 'list'>; readonly shared: DutiesOfShared | null }
-  readonly commitSignal: Pick<CommitSignal, 'follow'>
+  readonly commitSignal: Pick<CommitSignal, 'subscribe'>
   readonly delivery: Pick<Delivery, 'wake' | 'review' | 'reviewAll' | 'drained' | 'lapsed' | 'restore' | 'removeUnnamed'>
   readonly polling: Pick<ReturnType<typeof openPolling>, 'taken' | 'giveUp'>
   readonly pushes: Pick<PushHealthMonitor, 'look'>
@@ -34,7 +34,7 @@ export interface DutiesPorts {
   /** After how long an endpoint that no config names is removed. */
   readonly removeAfterMs: number
   /** Call when the store is being moved by another replica. */
-  readonly followMove: () => void
+  readonly awaitMove: () => void
   /** Call when the feed has grown. */
   readonly tellFollowers: () => void
   /** Call when events of the feed that were read may be lost. */
@@ -45,7 +45,7 @@ export interface DutiesPorts {
 /** Begins to react to commits of this replica and, if others share the store, to take roles and to react to commits of the others. */
 export function beginDuties(ports: DutiesPorts): void {
   const { storage, commitSignal, delivery, closing, log } = ports
-  commitSignal.follow({
+  commitSignal.subscribe({
     committed: (_source, { joined, queued }) => (joined ? delivery.review() : queued ? delivery.wake() : undefined),
     failed: () => undefined,
   })
@@ -63,7 +63,7 @@ function beginSharing({ replicas, model, clearMoves }: DutiesOfShared, ports: Du
   const membership = ports.storage.replicas
   const tidy = createTidyReplicas({ replicas: membership, clearMoves, delivery, log })
   const sharing = createModelSharing({ model, isPoller: () => membership.holds('poller'), lookAtPushes: pushes.look, log })
-  for (const timer of [startRepeating(sharing.leave, LEAVE_EVERY_MS), startRepeating(sharing.follow, FOLLOW_EVERY_MS)])
+  for (const timer of [startRepeating(sharing.leave, LEAVE_EVERY_MS), startRepeating(sharing.load, LOAD_EVERY_MS)])
     closing.add(() => timer.stop())
   closing.add(sharing.leave)
   replicas.begin(
@@ -87,7 +87,7 @@ function beginSharing({ replicas, model, clearMoves }: DutiesOfShared, ports: Du
         // The next dispatch round ends the skipped deliveries of endpoints that no replica delivers to any more.
         delivery.review()
       },
-      moving: ports.followMove,
+      moving: ports.awaitMove,
       setBack: ports.forgetFeed,
     },
   )

@@ -65,7 +65,7 @@ export function openInternalApi(config: Config, ports: InternalApiPorts) {
   const { storage, carrier, commitSignal, history, authenticate, underWay, delivery, reporting, log } = ports
   const { clock, reads, write } = storage
   const feedSignal = createFeedSignal()
-  commitSignal.follow({ committed: () => feedSignal.tell(), failed: () => undefined })
+  commitSignal.subscribe({ committed: () => feedSignal.tell(), failed: () => undefined })
   const tail = createFeedTail({ reads, yieldToOthers: () => nextTurn() })
   const overview = createOverview({
     reads,

@@ -77,7 +77,7 @@ export function openPolling(config: Config, ports: PollingPorts) {
     async lookAtClock(): Promise<void> {
       if (disk.trouble() === 'lost' || !replicas.holds('poller')) return
       await pass
-        .followClock()
+        .adjustToClock()
         .then(keepMemory)
         .catch((err: unknown) => log.debug({ err }, 'cannot adjust the schedule to the clock; the relay retries'))
     },
@@ -108,6 +108,6 @@ function openPass(config: Config, ports: PollingPorts, underWay: PollsUnderWay) 
     // Saved waits are relative to the old clock.
     void carrier.keep()
   }
-  const passPorts = { write, clock, poll, isPoller, storeTrouble: disk.trouble, model, lookAtPushes: pushes.follow, onShifted, log }
+  const passPorts = { write, clock, poll, isPoller, storeTrouble: disk.trouble, model, lookAtPushes: pushes.update, onShifted, log }
   return createPollerPass(passPorts, memory?.atMs ?? null)
 }

@@ -17,7 +17,7 @@ export interface CommitListener {
 
 /** Notifies its listeners of every commit, in the order in which they were added. */
 export interface CommitSignal extends CommitListener {
-  follow(listener: CommitListener): void
+  subscribe(listener: CommitListener): void
 }
 
 function createCommitSignal(): CommitSignal {
@@ -29,7 +29,7 @@ function createCommitSignal(): CommitSignal {
     failed(source, error) {
       for (const listener of listeners) listener.failed(source, error)
     },
-    follow(listener) {
+    subscribe(listener) {
       listeners.push(listener)
     },
   }

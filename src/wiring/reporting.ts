@@ -74,7 +74,7 @@ export function openReporting({
     lostKeys: endpointKeys.lost,
     caughtUp: receiver.verbs.waiting,
   })
-  commitSignal.follow({
+  commitSignal.subscribe({
     committed(source, stats) {
       readiness.storeWorks(source)
       meter.batchCommitted(stats.size, stats.durationMs)

@@ -77,7 +77,7 @@ test('a move to PostgreSQL takes the address from the environment', async () => 
   const mistyped = await moveStore(['--url', relay.internalUrl], { RELAY_MOVE_TO: `${url}?sslmod=require` })
   expect([mistyped.code, mistyped.stderr]).toEqual([
     1,
-    expect.stringContaining('The new place has a parameter in its address that is not known'),
+    expect.stringContaining('The new store has a parameter in its address that is not known'),
   ])
   const done = await moveStore(['--url', relay.internalUrl, '--json'], { RELAY_MOVE_TO: url })
   expect([done.code, JSON.parse(done.stdout)]).toMatchObject([0, { kind: 'move', state: 'done' }])

@@ -16,12 +16,12 @@ function begin() {
     storage: {
       replicas: { id: () => 1, holds: () => false, list: async () => [] },
       shared: {
-        model: { leave: soon, follow: soon },
+        model: { leave: soon, load: soon },
         clearMoves: soon,
         replicas: { begin: (_duties, listener) => void listeners.push(listener) },
       },
     },
-    commitSignal: { follow: nothing },
+    commitSignal: { subscribe: nothing },
     delivery: {
       wake: nothing,
       review() {
@@ -37,7 +37,7 @@ function begin() {
     pushes: { look: soon },
     closing,
     removeAfterMs: 900_000,
-    followMove: nothing,
+    awaitMove: nothing,
     tellFollowers: nothing,
     forgetFeed: nothing,
     log: createLogBook().log,

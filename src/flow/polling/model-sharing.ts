@@ -2,7 +2,7 @@ import type { Log } from '../ports.ts'
 import type { SharedModel } from './shared-model.ts'
 
 export interface ModelSharingPorts {
-  readonly model: Pick<SharedModel, 'leave' | 'follow'>
+  readonly model: Pick<SharedModel, 'leave' | 'load'>
   /** Whether this replica is the poller. */
   readonly isPoller: () => boolean
   /** Reads the health of pushes from the model. */
@@ -15,18 +15,18 @@ export interface ModelSharing {
   /** Leaves this replica's lessons for the poller. */
   leave(): Promise<void>
   /** Loads the model that the poller has saved, unless this replica is the poller. */
-  follow(): Promise<void>
+  load(): Promise<void>
 }
 
 export function createModelSharing({ model, isPoller, lookAtPushes, log }: ModelSharingPorts): ModelSharing {
-  const follow = async () => {
+  const load = async () => {
     if (isPoller()) return
-    await model.follow({ resume: false })
+    await model.load({ resume: false })
     await lookAtPushes()
   }
   return {
     leave: () =>
       model.leave().catch((err: unknown) => log.debug({ err }, 'cannot leave what was learnt for the poller; the relay tries again')),
-    follow: () => follow().catch((err: unknown) => log.debug({ err }, 'cannot read the model of the carrier; the relay tries again')),
+    load: () => load().catch((err: unknown) => log.debug({ err }, 'cannot read the model of the carrier; the relay tries again')),
   }
 }

@@ -10,7 +10,7 @@ export interface PollerPassPorts extends Pick<ClockRollbackPorts, 'write' | 'clo
   /** Null: all is well. `lost`: there is no working store. Any other text: nothing more may be recorded. */
   readonly storeTrouble: () => string | null
   /** How replicas share the model of the carrier; null: nobody shares the store. */
-  readonly model: Pick<SharedModel, 'follow' | 'fold'> | null
+  readonly model: Pick<SharedModel, 'load' | 'fold'> | null
   /** Saves what was learnt about pushes, and logs a change of their health. */
   readonly lookAtPushes: () => Promise<void>
   /** Called when the schedule has moved to earlier times with the clock. */
@@ -22,7 +22,7 @@ export interface PollerPass {
   /** One pass of the poller, if this replica is the poller and has a store. */
   pass(): Promise<'busy' | 'idle'>
   /** Moves the schedule if the clock was put back. */
-  followClock(): Promise<void>
+  adjustToClock(): Promise<void>
   /** To be called when this replica becomes the poller: the next pass then first takes over from the previous poller. */
   begin(): void
 }
@@ -30,20 +30,20 @@ export interface PollerPass {
 /** @param lastSeenMs the wall clock as the last run saw it, epoch milliseconds; null: there was none. */
 export function createPollerPass(ports: PollerPassPorts, lastSeenMs: number | null): PollerPass {
   const { poll, model } = ports
-  let followClock = createClockRollback(ports, lastSeenMs)
+  let adjustToClock = createClockRollback(ports, lastSeenMs)
   let isTakeoverDue = false
 
   /** A failure leaves the takeover due for the next pass. */
   async function takeOver(): Promise<void> {
     if (!isTakeoverDue) return
     // The previous poller has handled all changes of the clock until now.
-    followClock = createClockRollback(ports, null)
-    await model?.follow({ resume: true })
+    adjustToClock = createClockRollback(ports, null)
+    await model?.load({ resume: true })
     isTakeoverDue = false
   }
 
   return {
-    followClock: () => followClock(),
+    adjustToClock: () => adjustToClock(),
     begin() {
       isTakeoverDue = true
     },
@@ -51,7 +51,7 @@ export function createPollerPass(ports: PollerPassPorts, lastSeenMs: number | nu
       // Without a working store a poll would waste the carrier's budget.
       if (ports.storeTrouble() === 'lost' || !ports.isPoller()) return 'idle'
       await takeOver()
-      await followClock()
+      await adjustToClock()
       await model?.fold()
       const result = ports.storeTrouble() === null ? await poll() : 'idle'
       await ports.lookAtPushes()

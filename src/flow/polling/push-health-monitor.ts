@@ -6,7 +6,7 @@ import type { WriteSide } from '../write-side.ts'
 export interface PushHealthMonitor {
   health(): PushHealth
   /** Saves what was learnt, and logs when the health changes. To be called after each pass of the poller. */
-  follow(): Promise<void>
+  update(): Promise<void>
   /** Reads the health that another replica has saved. */
   look(): Promise<void>
 }
@@ -24,7 +24,7 @@ export async function openPushHealthMonitor(ports: {
     async look() {
       health = (await ports.write.pushChannel()).health
     },
-    async follow() {
+    async update() {
       const before = health
       const news = await ports.write.checkpointModel()
       health = news.health

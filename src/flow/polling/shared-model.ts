@@ -14,7 +14,7 @@ export interface SharedModel {
   /** Learns the lessons of the other replicas. To be called on the poller. */
   fold(): Promise<void>
   /** Loads the model that the poller saved last. `resume`: this replica continues from it as the poller. */
-  follow(how: { readonly resume: boolean }): Promise<void>
+  load(how: { readonly resume: boolean }): Promise<void>
   /** Saves everything for the next poller. */
   handOver(): Promise<void>
 }
@@ -100,7 +100,7 @@ export function createSharedModel({ table, keeper, checkpoint, isPoller, replica
         if (texts.length < LESSONS_AT_ONCE) return
       }
     },
-    async follow(how) {
+    async load(how) {
       keeper.replace(await checkpoint.reload(how))
     },
     async handOver() {

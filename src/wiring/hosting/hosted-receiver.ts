@@ -60,7 +60,7 @@ export async function hostReceiver(config: Config, writer: ReceiverData['writer'
     verbs,
     died,
     diskSign,
-    follow(tell, log) {
+    forwardNews(tell, log) {
       lines.port2.on('message', ({ level, fields, message }: LogLine) => log[level](fields, message))
       void hand(tell)
     },

@@ -94,7 +94,7 @@ function hostReceiverInProcess(config: Config, queue: ReturnType<typeof queueInP
   return {
     verbs,
     diskSign,
-    follow(tell) {
+    forwardNews(tell) {
       const forward = async (): Promise<void> => {
         for (;;) tell(await news())
       }

@@ -74,7 +74,7 @@ export interface Receiver {
   /** Shows the receive side whether there is trouble with the disk. */
   readonly diskSign: DiskSign
   /** Starts forwarding the reports, and the log lines of a thread if there is one. Call once. */
-  follow(tell: (news: ReceiverNews) => void, log: Log): void
+  forwardNews(tell: (news: ReceiverNews) => void, log: Log): void
 }
 
 export function receiveSettingsOf(config: Config): ReceiveSettings {

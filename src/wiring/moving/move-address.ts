@@ -1,6 +1,6 @@
 import type { Config } from '../../config/config.ts'
 import { createVault } from '../../ops/vault.ts'
-import { readPlace, type StorePlace, writePlace } from '../storage/store-places.ts'
+import { readAddress, type StoreAddress, writeAddress } from '../storage/store-address.ts'
 
 /** The purpose of the encryption, where the key of an endpoint has the endpoint's id. */
 const PURPOSE = 'moved-store'
@@ -15,13 +15,13 @@ function vaultOf(config: Config) {
  * Encodes the address of the new store for the old one to keep. The address of a database is encrypted, because it holds a password. Null:
  * the config names no key.
  */
-export async function encodeMoveAddress(config: Config, place: StorePlace): Promise<string | null> {
-  if (place.engine === 'sqlite') return writePlace(place)
-  return (await vaultOf(config)?.seal(writePlace(place), PURPOSE)) ?? null
+export async function encodeMoveAddress(config: Config, to: StoreAddress): Promise<string | null> {
+  if (to.engine === 'sqlite') return writeAddress(to)
+  return (await vaultOf(config)?.seal(writeAddress(to), PURPOSE)) ?? null
 }
 
 /** Decodes such an address. Null: no key in the config opens it. */
-export async function decodeMoveAddress(config: Config, address: string): Promise<StorePlace | null> {
+export async function decodeMoveAddress(config: Config, address: string): Promise<StoreAddress | null> {
   const text = address.startsWith('sqlite:') ? address : await vaultOf(config)?.open(address, PURPOSE)
-  return typeof text === 'string' ? readPlace(text) : null
+  return typeof text === 'string' ? readAddress(text) : null
 }

@@ -3,7 +3,7 @@ import type { MoveSource, MoveTarget } from '../../flow/admin/moving/move-ports.
 import { createStoreMove, type StoreMove } from '../../flow/admin/moving/move-store.ts'
 import { systemClock } from '../../runtime/system-clock.ts'
 import { serveVerbs } from '../../runtime/threads/thread.ts'
-import { movesOf } from '../storage/store-places.ts'
+import { movesOf } from '../storage/store-address.ts'
 import type { MoverData, MoverVerbs } from './mover.ts'
 
 /** The thread that copies a store, so that reading and comparing all of it does not delay answers. */
@@ -23,11 +23,11 @@ function open<Part>(part: Part | null): Part {
 
 const verbs: MoverVerbs = {
   async openSource() {
-    source = await movesOf(from).openSource(from.place, { ...side, peer: movesOf(to).nameOf(to.place) })
+    source = await movesOf(from).openSource(from.address, { ...side, peer: movesOf(to).nameOf(to.address) })
     await source.announce()
   },
   async openTarget() {
-    const found = await movesOf(to).openTarget(to.place, { ...side, peer: movesOf(from).nameOf(from.place) })
+    const found = await movesOf(to).openTarget(to.address, { ...side, peer: movesOf(from).nameOf(from.address) })
     await found.claim().catch(async (error: unknown) => {
       // Another process may wait for the lock of the store.
       await found.close()

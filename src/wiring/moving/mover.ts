@@ -1,12 +1,12 @@
 import { AppError } from '../../domain/errors.ts'
 import type { Mover } from '../../flow/admin/moving/manage-moves.ts'
 import { hostOnThread } from '../../runtime/threads/thread.ts'
-import { movesOf, type StorePlace } from '../storage/store-places.ts'
+import { movesOf, type StoreAddress } from '../storage/store-address.ts'
 
 /** Start data of the mover's thread. */
 export interface MoverData {
-  readonly from: StorePlace
-  readonly to: StorePlace
+  readonly from: StoreAddress
+  readonly to: StoreAddress
   readonly moveId: string
   readonly atMs: number
   /** The address of the new store, as the old store keeps it for relays that still open the old one. */
@@ -72,7 +72,7 @@ export async function hostMover(data: MoverData, { check, signal }: MoverPorts):
     await close()
     throw error
   }
-  return { ...verbs, to: movesOf(data.to).nameOf(data.to.place), close }
+  return { ...verbs, to: movesOf(data.to).nameOf(data.to.address), close }
 }
 
 async function unlessAborted<T>(opening: Promise<T>, signal: AbortSignal): Promise<T> {

@@ -10,10 +10,10 @@ import { systemClock } from '../../runtime/system-clock.ts'
 import type { Closing } from '../closing.ts'
 import type { DutiesPorts } from '../duties.ts'
 import type { Storage } from '../storage/opened-storage.ts'
-import { movesOf, placeOf, readPlace, type StorePlace } from '../storage/store-places.ts'
+import { addressOf, movesOf, readAddress, type StoreAddress } from '../storage/store-address.ts'
 import { encodeMoveAddress } from './move-address.ts'
 import { hostMover } from './mover.ts'
-import { tryPlace } from './try-place.ts'
+import { tryStoreFile } from './try-store-file.ts'
 import { untilReachable } from './until-reachable.ts'
 
 const LOOK_EVERY_MS = 100
@@ -30,15 +30,15 @@ export interface MovesPorts {
   readonly closing: Closing
 }
 
-export interface Moves extends Pick<DutiesPorts, 'followMove'> {
+export interface Moves extends Pick<DutiesPorts, 'awaitMove'> {
   readonly manage: ManageMoves
 }
 
-function placeIn(text: string): StorePlace {
+function readTarget(text: string): StoreAddress {
   const problem = storeAddressProblem(text)
-  const place = readPlace(text)
-  if (problem === null && place !== null) return place
-  throw new AppError('not_movable', `The new place ${problem}.`)
+  const address = readAddress(text)
+  if (problem === null && address !== null) return address
+  throw new AppError('not_movable', `The new store ${problem}.`)
 }
 
 /** Assembles moves of the store. */
@@ -61,7 +61,7 @@ export function openMoves(config: Config, { storage, endpointKeys, keyFile, sett
       throw new AppError('not_movable', `The keys of ${lost.endpoints} endpoints cannot be opened. Restore ${lost.where} first.`)
   }
 
-  async function refuse(to: StorePlace): Promise<void> {
+  async function refuse(to: StoreAddress): Promise<void> {
     await refuseLostKeys(to.engine === 'postgres')
     const others = (await replicas.list()).length - 1
     if (to.engine === 'sqlite' && others > 0)
@@ -69,11 +69,11 @@ export function openMoves(config: Config, { storage, endpointKeys, keyFile, sett
   }
 
   async function openMover(text: string, signal: AbortSignal): Promise<Mover> {
-    const to = placeIn(text)
-    await tryPlace(to, signal).catch((cause: unknown) => {
-      throw new AppError('not_movable', cause instanceof Error ? cause.message : 'The new place does not open.', { cause })
+    const to = readTarget(text)
+    await tryStoreFile(to, signal).catch((cause: unknown) => {
+      throw new AppError('not_movable', cause instanceof Error ? cause.message : 'The new store does not open.', { cause })
     })
-    const known = { from: placeOf(config), to, moveId: randomUUID(), atMs: systemClock.now(), replicaId: replicas.id() }
+    const known = { from: addressOf(config), to, moveId: randomUUID(), atMs: systemClock.now(), replicaId: replicas.id() }
     return await hostMover({ ...known, address: (await encodeMoveAddress(settings(), to)) ?? '' }, { check: () => refuse(to), signal })
   }
 
@@ -81,7 +81,7 @@ export function openMoves(config: Config, { storage, endpointKeys, keyFile, sett
     write,
     openMover,
     handOver,
-    untilMoved: () => untilMoved(placeOf(config), log),
+    untilMoved: () => untilMoved(addressOf(config), log),
     trouble: storage.disk.trouble,
     clock: systemClock,
     pause,
@@ -90,8 +90,8 @@ export function openMoves(config: Config, { storage, endpointKeys, keyFile, sett
   closing.add(() => manage.stop())
   return {
     manage,
-    followMove() {
-      manage.follow().catch((err: unknown) => log.error({ err }, 'the relay cannot follow a move of the store'))
+    awaitMove() {
+      manage.awaitMove().catch((err: unknown) => log.error({ err }, 'the relay cannot wait for a move of the store by another replica'))
     },
   }
 }
@@ -103,7 +103,7 @@ const AWAY_MS_MAX = 10_000
  * Resolves when a move by another replica has ended. Rejects if the server cannot be reached for so long that the switch must have been
  * given up.
  */
-async function untilMoved(from: StorePlace, log: Log): Promise<void> {
+async function untilMoved(from: StoreAddress, log: Log): Promise<void> {
   for (;;) {
     const startedMs = systemClock.monotonic()
     const goesOn = () => systemClock.monotonic() - startedMs < AWAY_MS_MAX
@@ -113,10 +113,10 @@ async function untilMoved(from: StorePlace, log: Log): Promise<void> {
   }
 }
 
-async function lookForEnd(from: StorePlace): Promise<boolean> {
-  const mark = await movesOf(from).readMark(from.place)
+async function lookForEnd(from: StoreAddress): Promise<boolean> {
+  const mark = await movesOf(from).readMark(from.address)
   if (mark?.state !== 'pausing') return true
   // If the replica that moves the store is gone, this ends its move, and the store stays in use.
-  await movesOf(from).clear(from.place, systemClock.now())
+  await movesOf(from).clear(from.address, systemClock.now())
   return false
 }

@@ -1,9 +1,9 @@
 import type { Config } from '../../config/config.ts'
 import type { MoveMark } from '../../store/moving/move-mark.ts'
 import type { StoreHold } from '../../store/moving/store-moves.ts'
-import { movesOf, placeOf } from '../storage/store-places.ts'
-import { MOVES_MAX } from './follow-moves.ts'
+import { addressOf, movesOf } from '../storage/store-address.ts'
 import { decodeMoveAddress } from './move-address.ts'
+import { MOVES_MAX } from './store-in-use.ts'
 
 /** The result of undoing a move. `store` names the new store, which was in use until then. */
 export type UndoneMove =
@@ -21,15 +21,15 @@ type Successor = { readonly name: string } & ({ readonly hold: StoreHold } | { r
  * old store is needed.
  */
 export async function undoMove(config: Config): Promise<UndoneMove> {
-  const { engine, place } = placeOf(config)
-  const mark = await movesOf({ engine }).readMark(place)
+  const { engine, address } = addressOf(config)
+  const mark = await movesOf({ engine }).readMark(address)
   if (mark?.state !== 'moved') return { kind: 'not_moved' }
   const successor = await holdSuccessor(config, mark)
   const store = successor.name
   try {
     const usedBy = successor.hold?.usedBy ?? null
     if (usedBy !== null) return { kind: 'in_use', store, usedBy }
-    const undone = await movesOf({ engine }).undo(place, Date.now())
+    const undone = await movesOf({ engine }).undo(address, Date.now())
     if (undone === null) return { kind: 'not_moved' }
     return { kind: 'undone', atMs: undone.atMs, store, unverified: successor.hold === null ? successor.unverified : null }
   } finally {
@@ -45,12 +45,12 @@ async function holdSuccessor(config: Config, moved: MoveMark): Promise<Successor
     for (let moves = 0; moves < MOVES_MAX; moves++) {
       const to = await decodeMoveAddress(config, mark.address)
       if (to === null) return { name, hold: null, unverified: 'no key in secrets.atRestKeys opens its address' }
-      const next = await movesOf(to).readMark(to.place)
-      if (next?.state !== 'moved') return { name, hold: await movesOf(to).holdUnused(to.place) }
+      const next = await movesOf(to).readMark(to.address)
+      if (next?.state !== 'moved') return { name, hold: await movesOf(to).holdUnused(to.address) }
       mark = next
       name = next.peer
     }
-    return { name, hold: null, unverified: 'it was moved too often to follow' }
+    return { name, hold: null, unverified: 'it was moved too often' }
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
     return { name, hold: null, unverified: why.replace(/^store: /, '').replace(/\.$/, '') }

@@ -11,7 +11,7 @@ function open() {
     done.push(what)
   }
   const sharing = createModelSharing({
-    model: { leave: () => note('leaves'), follow: ({ resume }) => note(resume ? 'resumes' : 'follows') },
+    model: { leave: () => note('leaves'), load: ({ resume }) => note(resume ? 'resumes' : 'follows') },
     isPoller: () => world.isPoller,
     lookAtPushes: () => note('looks at the pushes'),
     log: book.log,
@@ -21,14 +21,14 @@ function open() {
 
 test('a replica that does not poll takes up the model, and then looks at the health of pushes', async () => {
   const { sharing, done } = open()
-  await sharing.follow()
+  await sharing.load()
   expect(done).toEqual(['follows', 'looks at the pushes'])
 })
 
 test('the poller keeps its own model, and leaves what it was taught before it became the poller', async () => {
   const { sharing, world, done } = open()
   world.isPoller = true
-  await sharing.follow()
+  await sharing.load()
   await sharing.leave()
   expect(done).toEqual(['leaves'])
 })
@@ -36,7 +36,7 @@ test('the poller keeps its own model, and leaves what it was taught before it be
 test('a store that fails costs a line in the log, and the next call tries again', async () => {
   const { sharing, world, done, logged } = open()
   world.isStoreDown = true
-  await sharing.follow()
+  await sharing.load()
   await sharing.leave()
   expect(logged()).toEqual([
     'debug: cannot read the model of the carrier; the relay tries again',

@@ -23,7 +23,7 @@ function start() {
       isPoller: () => world.isPoller,
       storeTrouble: () => world.trouble,
       model: {
-        async follow() {
+        async load() {
           if (world.isModelGone) throw new Error('gone')
           await note('take over')
         },
@@ -77,6 +77,6 @@ test('a clock that is put back moves the schedule, but not what the poller befor
   await poller.pass()
   expect(done).not.toContain('shift 2 h')
   world.wallMs -= HOUR_MS
-  await poller.followClock()
+  await poller.adjustToClock()
   expect(done).toContain('shift 1 h')
 })

@@ -31,7 +31,7 @@ test('a change of how pushes fare is logged once, and its operator event is sent
   expect(pushes.health()).toBe('healthy')
   const seen: PushHealth[] = []
   for (const _one of told) {
-    await pushes.follow()
+    await pushes.update()
     seen.push(pushes.health())
   }
   expect(seen).toEqual(['healthy', 'silent', 'silent', 'lossy'])

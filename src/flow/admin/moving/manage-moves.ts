@@ -47,7 +47,7 @@ export interface ManageMoves {
    * To be called when another replica moves the store: ends writing, and lets a new relay continue with whichever store is in use
    * afterwards.
    */
-  follow(): Promise<void>
+  awaitMove(): Promise<void>
   /** Stops waiting for a new store to open. */
   abortPending(): void
   /** Gives up the running move, unless its switch has begun. */
@@ -117,7 +117,7 @@ export function createManageMoves(ports: ManageMovesPorts): ManageMoves {
       }
     },
     progressOf: (jobId) => (running?.job.jobId === jobId ? running.progress : null),
-    async follow() {
+    async awaitMove() {
       if (handOver === null || running?.progress.step === 'switching') return
       log.info({}, 'another replica moves the store: this one writes no more until that is done')
       await handOver(untilMoved)
@@ -134,7 +134,7 @@ export function createManageMoves(ports: ManageMovesPorts): ManageMoves {
 
 function addressIn(body: unknown): string {
   const to = isObject(body) ? member(body, 'to') : undefined
-  if (typeof to !== 'string') throw wrongInput('body', 'to', 'to must be the new place: sqlite:PATH or postgres://...')
+  if (typeof to !== 'string') throw wrongInput('body', 'to', 'to must be the new store: sqlite:PATH or postgres://...')
   return to
 }
 

@@ -9,7 +9,7 @@ export interface RoundTimesPorts {
 /** Decides when the dispatcher starts its next round. Times for `lookAt` are epoch milliseconds. */
 export type RoundTimes = ReturnType<typeof createRoundTimes>
 
-/** After a failure of the store the next try follows so much later. */
+/** The wait after a failure of the store, before the next try. */
 const RETRY_MS = 1000
 /** How long an ended attempt may wait to be settled with others. */
 const WAIT_MS = 5

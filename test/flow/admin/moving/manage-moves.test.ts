@@ -184,6 +184,6 @@ test('a move whose job cannot be queued is given up', async () => {
 
 test('a relay follows another replica’s move: it ends writing, and goes on after it', async () => {
   const world = movesOf({ turns: [] })
-  await world.moves.follow()
+  await world.moves.awaitMove()
   expect(world.calls).toEqual(['end writing', 'until moved', 'take over'])
 })

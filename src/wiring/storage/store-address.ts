@@ -1,0 +1,37 @@
+import { resolve } from 'node:path'
+import type { Config } from '../../config/config.ts'
+import { createSecret } from '../../config/secret.ts'
+import { isPostgresUrl } from '../../config/values.ts'
+import type { StoreMoves } from '../../store/moving/store-moves.ts'
+import { postgresMoves } from '../../store/postgres/moving/postgres-moves.ts'
+import { sqliteMoves } from '../../store/sqlite/moving/moves.ts'
+
+/** The address of a store: a path for SQLite, a URL for PostgreSQL. */
+export interface StoreAddress {
+  readonly engine: Config['store']['engine']
+  readonly address: string
+}
+
+export function addressOf({ store }: Pick<Config, 'store'>): StoreAddress {
+  return store.engine === 'sqlite' ? { engine: store.engine, address: store.path } : { engine: store.engine, address: store.url.reveal() }
+}
+
+/** The setting `store` for an address. */
+export function settingOf({ engine, address }: StoreAddress): Config['store'] {
+  return engine === 'sqlite' ? { engine, path: address } : { engine, url: createSecret(address) }
+}
+
+/** Parses an address, written as in the setting `store`; null: the text is none. */
+export function readAddress(text: string): StoreAddress | null {
+  if (isPostgresUrl(text)) return { engine: 'postgres', address: text }
+  return /^sqlite:\S.*$/.test(text) ? { engine: 'sqlite', address: resolve(text.slice('sqlite:'.length)) } : null
+}
+
+/** Writes an address for `readAddress`, with a path that does not depend on the working directory. */
+export function writeAddress({ engine, address }: StoreAddress): string {
+  return engine === 'sqlite' ? `sqlite:${resolve(address)}` : address
+}
+
+export function movesOf({ engine }: Pick<StoreAddress, 'engine'>): StoreMoves {
+  return engine === 'sqlite' ? sqliteMoves : postgresMoves
+}
