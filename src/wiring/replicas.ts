@@ -28,7 +28,7 @@ const TIDY_EVERY_MS = 60_000
 /** An answer that takes longer is of no use to a lease of this length. */
 const ANSWER_TIMEOUT_MS = 1500
 
-/** This relay among those that share its store. */
+/** The membership of this relay among the relays that share its store. */
 export interface Replicas extends Membership {
   /** Begins to take roles, and to call the listener when replicas have changed something. */
   begin(duties: Duties, listener: ReplicaChangeListener): void

@@ -39,7 +39,7 @@ const PAGES_MAX = 20
 const PAGE = { limit: 500, charsMax: 256 * 1024, inStep: true }
 /** The jobs that may be running; older ones have ended. */
 const JOBS_MAX = 20
-/** Times such as that of the last push change all the time, so a stamp rounds them, and a page may show them some seconds late. */
+/** Times such as `lastPushAtMs` change all the time, so a stamp rounds them, and a page may show them some seconds late. */
 const COARSE_MS = 30_000
 
 /** Creates a look. It costs some small reads, however many pages are open, and for parcels a read of the events since the last look. */

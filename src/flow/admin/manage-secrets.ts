@@ -7,7 +7,7 @@ import type { AdminWrites } from './ports.ts'
 
 /** The result of encrypting the secrets in the store again. */
 export interface ResealReport {
-  /** The name of the key that encrypts now: the first one of `secrets.atRestKeys`, or that of the key file. */
+  /** The name of the key that encrypts now: the first one of `secrets.atRestKeys`, or the key in the key file. */
   readonly key: string
   /** How many secrets were encrypted with another key, and are encrypted with this one now. */
   readonly resealed: number

@@ -35,7 +35,7 @@ export interface AdminWrites {
   endTrouble(ended: TroubleEnded & OfRole): Promise<boolean>
   /** Notifies operators of jobs that have ended and of pushes that were quarantined. Resolves with the number of events. */
   tellOperators(request: { readonly nowMs: number }): Promise<number>
-  /** Adds an action to the audit trail, if no transaction carries it out that could add it. */
+  /** Adds an order to the audit trail that no transaction of the store carries out. */
   recordAction(action: OperatorAction): Promise<void>
   /** Adds counts to those of their hours and days. A flush that was stored, but whose answer was lost, is not added again. */
   addTallies(flush: TallyFlush): Promise<void>

@@ -81,7 +81,7 @@ export function createTroubleWatch(ports: TroubleWatchPorts, options: TroubleWat
     const findings = [...(isPoller ? ofCarrier : []), lookAtDisk(ports, options), ...lookAtCertificates(ports, options)]
     for (const finding of findings)
       await tell(finding).catch((err: unknown) =>
-        log.debug({ err, subject: finding.subject }, 'operators could not be told of a change; the relay tries again'),
+        log.debug({ err, subject: finding.subject }, 'operators could not be notified of a change; the relay tries again'),
       )
   }
 }

@@ -66,7 +66,9 @@ export interface DeliveryWrites {
   }): Promise<{ readonly hasAdvanced: boolean; readonly queued: number; readonly isDone: boolean }>
   /** Changes a managed endpoint. One of the config file can only be enabled again after its own answers disabled it. */
   changeEndpoint(request: EndpointChangeRequest & Audited): Promise<EndpointEdit>
-  /** Replaces sealed keys of an endpoint by the same keys sealed anew. Those that were changed meanwhile stay. False: nothing was replaced. */
+  /**
+   * Replaces sealed keys of an endpoint by the same keys sealed anew. Keys that were changed meanwhile stay. False: nothing was replaced.
+   */
   resealEndpoint(request: { readonly id: string; readonly replacements: ReadonlyMap<string, string> }): Promise<boolean>
   /** Removes a managed endpoint; its waiting deliveries are cancelled, see `cancelRemoved`. */
   removeEndpoint(request: Audited & { readonly id: string; readonly nowMs: number }): Promise<EndpointEdit>

@@ -109,7 +109,7 @@ export interface SharedFlights {
     | { readonly kind: 'held' }
     | ({ readonly kind: 'ended' } & { readonly end: FlightEnd })
   >
-  /** Whether somebody holds it. */
+  /** Whether a replica holds the flight. */
   isUnderWay(key: string): Promise<boolean>
   renew(request: { readonly key: string; readonly holder: string; readonly leaseMs: number }): Promise<void>
   /** Ends the flight; callers that wait get `end`. */

@@ -23,7 +23,7 @@ export interface RecordPorts {
   readonly foundByPoll: (eventAtMs: number) => void
 }
 
-/** What a transaction recorded; its samples are learnt once it is durable. */
+/** The result of a transaction. Its samples are learnt once it is durable. */
 type Done = Pick<ChangeSet, 'recorded' | 'scanSamples' | 'foundByPoll'>
 
 /**

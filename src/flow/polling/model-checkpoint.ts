@@ -20,7 +20,7 @@ import type { CarrierModel } from './carrier-model.ts'
 const SCAN_RATE = 'rhythm'
 const PUSHES = 'push-channel'
 const SILENCE = 'carrier-silence'
-/** What was learnt over weeks is saved this often, so that a kill loses little of it. */
+/** The scan rate is learnt over weeks, and saved this often, so that a kill loses little of it. */
 const SCAN_RATE_EVERY_MS = 3_600_000
 const PUSHES_EVERY_MS = 60_000
 

@@ -42,7 +42,7 @@ export function createPollPriority(ports: Pick<SchedulePorts, 'model'>, options:
     const parcels = new Map((await tx.findParcels(due.map(({ parcelId }) => parcelId))).map((parcel) => [parcel.parcelId, parcel]))
     const weighed = due.flatMap(({ parcelId }): readonly Ranked[] => {
       const parcel = parcels.get(parcelId)
-      // It was joined to another since it was found to be due.
+      // The parcel was joined to another since it was found to be due.
       if (parcel === undefined) return []
       return [{ parcelId, worth: pollValue(cadenceFactsOf(parcel, false, nowMs), model, options.cadence, nowMs) }]
     })

@@ -48,7 +48,7 @@ export interface DeliveryPorts {
   readonly meter: Pick<Meter, 'deliveryAttempted'>
   readonly clock: Clock
   readonly log: Log
-  /** This relay among those that share the store. */
+  /** The membership of this relay among the relays that share the store. */
   readonly replicas: Membership
   /** See `DispatcherPorts`. */
   readonly threads: NonNullable<DispatcherPorts['threads']> | null

@@ -15,7 +15,7 @@ import type { Replicas } from '../replicas.ts'
 export interface Storage {
   /** The clock of everything that is stored or compared: the server's, if the store is on one. */
   readonly clock: Clock
-  /** This relay among those that share the store. */
+  /** The membership of this relay among the relays that share the store. */
   readonly replicas: Membership
   /** Shows answer caches which parcels have changed. */
   readonly changes: ChangeTable

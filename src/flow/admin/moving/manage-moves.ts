@@ -150,7 +150,7 @@ async function runMove(ports: ManageMovesPorts, move: Running, takeOver: TakeOve
     await mover.pause()
     await takeOver(() => seal(ports, move))
   } catch (error) {
-    ports.log.error({ err: error, job: job.jobId, to: mover.to }, 'the move of the store failed; the relay goes on with the store it had')
+    ports.log.error({ err: error, job: job.jobId, to: mover.to }, 'the move of the store failed; the previous store stays in use')
     await abandon(ports, move, describe(error), 'until done')
   } finally {
     await mover.close().catch(() => undefined)
@@ -204,9 +204,9 @@ async function abandon(
     const isLast = patience === 'once' || move.isStopping
     move.isGivenUp = err === null || isLast
     if (err === null) return
-    if (isLast) log.error({ err, job: job.jobId }, 'what a move has added to the store could not be removed; the next start does it')
+    if (isLast) log.error({ err, job: job.jobId }, 'what a move has added to the store could not be removed; the next start removes it')
     else if (attempt === 1)
-      log.error({ err, job: job.jobId }, 'what a move has added to the store could not be removed; the relay goes on trying')
+      log.error({ err, job: job.jobId }, 'what a move has added to the store could not be removed; the relay keeps trying')
     if (!isLast) await pause(REST_MS)
   }
 }

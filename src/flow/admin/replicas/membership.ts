@@ -13,7 +13,7 @@ export interface Duties {
   lapsed(): void
 }
 
-/** The membership of this relay among those that share its store. */
+/** The membership of this relay among the relays that share its store. */
 export interface Membership {
   /** The id of this replica in the store. */
   id(): number

@@ -15,8 +15,8 @@ export interface HeldEndpoints {
   /** Whether an attempt may begin now. */
   delivers(endpointId: string): boolean
   /**
-   * Rises whenever this replica loses all its endpoints. What it claimed before may be under way elsewhere, and it may no longer save the
-   * results.
+   * Rises whenever this replica loses all its endpoints. Deliveries that it claimed before may be under way elsewhere, so it must not save
+   * their results.
    */
   term(): number
   /** Returns a signal that is aborted while this replica may do nothing for them. */

@@ -29,7 +29,7 @@ export interface DispatcherPorts extends SendDeliveryPorts {
 export interface DispatcherOptions extends SendDeliveryOptions {
   /** The maximum of deliveries claimed for one endpoint per round. */
   readonly claimsMax: number
-  /** Concurrent attempts to an endpoint that sets no limit of its own. */
+  /** Returns how many attempts may run at once to an endpoint whose settings give no limit. */
   readonly perEndpoint: () => number
   /** See `DeliveryRules`. */
   readonly claimsPerAttempt: number

@@ -33,7 +33,7 @@ export function createEndpointLog({ log, clock }: { readonly log: Pick<Log, 'inf
         const now = standingOf(state)
         if (now === before) continue
         standings.set(id, now)
-        if (now === 'active') log.info({ endpoint: name, before }, 'an endpoint is sent events again, all that waited included')
+        if (now === 'active') log.info({ endpoint: name, before }, 'an endpoint is sent events again, including all that waited')
         else log.warn({ endpoint: name, before }, MESSAGES[now])
       }
       const ids = new Set(states.map(({ endpoint }) => endpoint.id))

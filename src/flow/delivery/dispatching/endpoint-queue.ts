@@ -3,7 +3,7 @@ import type { ClaimedDelivery } from '../../../domain/delivery/dispatch-round.ts
 import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
 
 export interface EndpointQueueOptions {
-  /** Concurrent attempts to an endpoint that sets no limit of its own; called each time. */
+  /** Returns how many attempts may run at once to an endpoint whose settings give no limit; called each time. */
   readonly perEndpoint: () => number
   /** See `DeliveryRules`. */
   readonly claimsPerAttempt: number

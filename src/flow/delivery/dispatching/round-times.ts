@@ -42,7 +42,7 @@ export function createRoundTimes({ clock, wake }: RoundTimesPorts) {
     clear(): void {
       lookAtMs = Number.POSITIVE_INFINITY
     },
-    /** To be called when the first attempt since the last round has ended. It waits a moment for others. */
+    /** To be called when the first attempt since the last round has ended. That attempt waits a moment, to be settled with others. */
     beginWait(): void {
       waitUntilMs = clock.monotonic() + WAIT_MS
     },
