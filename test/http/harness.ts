@@ -40,8 +40,8 @@ export interface PublicWorld {
   readonly keys?: readonly string[]
   readonly trustProxy?: readonly string[]
   readonly timeouts?: Partial<ServerTimeouts>
-  /** Records a push; by default it accepts everything. */
   readonly refusals?: Pick<RefusalSamples, 'isDue' | 'take'>
+  /** Records a push; by default it accepts everything. */
   readonly submit?: (push: IncomingPush) => Promise<RecordOutcome>
 }
 
