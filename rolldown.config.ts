@@ -18,6 +18,7 @@ export default {
     'receiver-thread': 'src/wiring/hosting/receiver-thread.ts',
     'writer-thread': 'src/wiring/hosting/writer-thread.ts',
     'mover-thread': 'src/wiring/moving/mover-thread.ts',
+    'backup-thread': 'src/wiring/backups/backup-thread.ts',
     'checkpoint-thread': 'src/store/sqlite/checkpoint-thread.ts',
   },
   platform: 'node',

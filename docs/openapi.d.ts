@@ -540,7 +540,7 @@ export interface paths {
         };
         /**
          * List jobs
-         * @description Long replays, pushes that are reprocessed, and moves of the store, newest first.
+         * @description Long replays, pushes that are reprocessed, backups, and moves of the store, newest first.
          */
         get: operations["getRelayJobs"];
         put?: never;
@@ -686,6 +686,30 @@ export interface paths {
          * @description Tokens that apps have stay valid until they expire. With `at`, they end now: apps and people log in again, and other replicas follow within 10 s.
          */
         post: operations["postRelaySecretsRotateTokens"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/relay/backups": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the backups of the store
+         * @description The files in `backup.directory`, and what came of the last backup. With PostgreSQL this is refused: the server has its own tools.
+         */
+        get: operations["getRelayBackups"];
+        put?: never;
+        /**
+         * Back up the store
+         * @description The relay goes on meanwhile. The copy is checked and its rows are counted before it is in its place, `backup.directory`. A key file that the relay made goes along.
+         */
+        post: operations["postRelayBackups"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1090,6 +1114,24 @@ export interface components {
             /** Format: date-time */
             expiresAt: string;
             replica: string;
+        } | {
+            /** @constant */
+            event: "backup_failed";
+            /** Format: date-time */
+            at: string;
+            backup: string;
+            reason: string;
+        } | {
+            /** @constant */
+            event: "backup_recovered";
+            /** Format: date-time */
+            at: string;
+            backup: string;
+            /**
+             * Format: date-time
+             * @description When it began.
+             */
+            since: string;
         } | {
             /** @constant */
             event: "job_ended";
@@ -1843,6 +1885,33 @@ export interface components {
             task: {
                 to: string;
             };
+        } | {
+            id: string;
+            /** @enum {string} */
+            state: "waiting" | "running" | "done" | "failed" | "cancelled";
+            /** @description The app that asked for it. */
+            by: string;
+            /** Format: date-time */
+            createdAt: string;
+            startedAt: string | null;
+            endedAt: string | null;
+            /** @description Null until it is done. */
+            result: {
+                count: number;
+            } | null;
+            /** @description Why it failed; null: it did not. */
+            failure: string | null;
+            /** @constant */
+            kind: "backup";
+            progress: {
+                done: number;
+                /** @enum {string} */
+                step?: "copying" | "verifying" | "placing";
+                total?: number;
+            };
+            task: {
+                name: string;
+            };
         };
         "Problem.too_many_jobs": {
             /** @constant */
@@ -2251,6 +2320,26 @@ export interface components {
         } | {
             id: string;
             /** @constant */
+            event: "backup_failed";
+            /** Format: date-time */
+            at: string;
+            backup: string;
+            reason: string;
+        } | {
+            id: string;
+            /** @constant */
+            event: "backup_recovered";
+            /** Format: date-time */
+            at: string;
+            backup: string;
+            /**
+             * Format: date-time
+             * @description When it began.
+             */
+            since: string;
+        } | {
+            id: string;
+            /** @constant */
             event: "job_ended";
             /** Format: date-time */
             at: string;
@@ -2315,6 +2404,18 @@ export interface components {
             type: "urn:parcel-relay:error:not_resealable";
             /** @constant */
             title: "Not every replica has the key";
+            /** @constant */
+            status: 409;
+            /** @description What is wrong, for people. */
+            detail: string;
+            /** @description The id of this very answer; the log has it too. */
+            instance: string;
+        };
+        "Problem.not_backed_up": {
+            /** @constant */
+            type: "urn:parcel-relay:error:not_backed_up";
+            /** @constant */
+            title: "No backup can be made";
             /** @constant */
             status: 409;
             /** @description What is wrong, for people. */
@@ -2661,6 +2762,24 @@ export interface components {
             };
             content: {
                 "application/problem+json": components["schemas"]["Problem.not_resealable"];
+            };
+        };
+        /** @description `not_backed_up`: no backup can be made */
+        not_backed_up: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem.not_backed_up"];
+            };
+        };
+        /** @description `not_backed_up`: no backup can be made; `too_many_jobs`: too many jobs are unfinished */
+        "not_backed_up.too_many_jobs": {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem.not_backed_up"] | components["schemas"]["Problem.too_many_jobs"];
             };
         };
         /** @description `signature_invalid`: the signature does not match */
@@ -4162,7 +4281,7 @@ export interface operations {
                 limit?: number;
                 cursor?: string;
                 /** @example endpoint_failing */
-                event?: "endpoint_failing" | "endpoint_recovered" | "endpoint_disabled" | "endpoint_removed" | "credentials_refused" | "credentials_accepted" | "carrier_failing" | "carrier_recovered" | "pushes_silent" | "pushes_lossy" | "pushes_trusted" | "pushes_quarantined" | "disk_low" | "disk_recovered" | "reloaded" | "reload_failed" | "certificate_expiring" | "job_ended";
+                event?: "endpoint_failing" | "endpoint_recovered" | "endpoint_disabled" | "endpoint_removed" | "credentials_refused" | "credentials_accepted" | "carrier_failing" | "carrier_recovered" | "pushes_silent" | "pushes_lossy" | "pushes_trusted" | "pushes_quarantined" | "disk_low" | "disk_recovered" | "reloaded" | "reload_failed" | "certificate_expiring" | "backup_failed" | "backup_recovered" | "job_ended";
                 from?: string;
                 to?: string;
             };
@@ -4387,6 +4506,108 @@ export interface operations {
             400: components["responses"]["bad_request"];
             401: components["responses"]["unauthorized"];
             403: components["responses"]["forbidden"];
+            413: components["responses"]["body_too_large"];
+            429: components["responses"]["too_many_requests"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["storage_unavailable"];
+        };
+    };
+    getRelayBackups: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The backups */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description The folder of backups; null: the config names none. */
+                        directory: string | null;
+                        /** @description When a backup is made by itself; null: never. */
+                        cron: string | null;
+                        /** @description How many scheduled backups are kept. */
+                        keep: number;
+                        /** @description The last backup that was made; null: none was. */
+                        last: {
+                            name: string;
+                            /** Format: date-time */
+                            at: string;
+                            bytes: number;
+                        } | null;
+                        /** @description Null: the last backup did not fail. */
+                        failing: {
+                            /** Format: date-time */
+                            since: string;
+                            reason: string;
+                        } | null;
+                        /** @description Why the folder cannot be read now; null: it was read. */
+                        unreadable: string | null;
+                        /** @description The backups in the folder, the newest first. */
+                        backups: {
+                            name: string;
+                            bytes: number;
+                            /** Format: date-time */
+                            madeAt: string;
+                            /** @description Whether the key that the relay made for its secrets lies beside it. */
+                            hasKey: boolean;
+                        }[];
+                    };
+                };
+            };
+            400: components["responses"]["bad_request"];
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["forbidden"];
+            409: components["responses"]["not_backed_up"];
+            429: components["responses"]["too_many_requests"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["storage_unavailable"];
+        };
+    };
+    postRelayBackups: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "name": "before-upgrade"
+                 *     }
+                 */
+                "application/json": {
+                    /** @description 1 to 80 letters, digits and `. _ -`. */
+                    name: string;
+                };
+            };
+        };
+        responses: {
+            /** @description The job that makes it */
+            202: {
+                headers: {
+                    /** @description The address of the new resource */
+                    Location: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Job"];
+                };
+            };
+            400: components["responses"]["bad_request"];
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["forbidden"];
+            409: components["responses"]["not_backed_up.too_many_jobs"];
             413: components["responses"]["body_too_large"];
             429: components["responses"]["too_many_requests"];
             431: components["responses"]["headers_too_large"];
@@ -4869,4 +5090,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 6ff3ac760695ea7fb443cf7ac77dbe40512f3db355fe929fdd7f310df16f8a0b
+// Made of docs/openapi.json with the SHA-256 85e8cea026954a77ec155828d28cb53b865695dab94ca62ab843252dc5784263

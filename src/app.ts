@@ -6,6 +6,7 @@ import type { Log } from './flow/ports.ts'
 import { createVault } from './ops/vault.ts'
 import { systemClock as clock } from './runtime/system-clock.ts'
 import { openAtRestKeys } from './wiring/at-rest-keys.ts'
+import { openBackups } from './wiring/backups/backups.ts'
 import { openCarrier } from './wiring/carrier.ts'
 import { createCertificates } from './wiring/certificates.ts'
 import { type Closing, createClosing } from './wiring/closing.ts'
@@ -59,7 +60,9 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
   const recording = openRecording(config, storage, closing)
   const endpointKeys = createEndpointKeys({ vault, reads, log }, atRest)
   const certificates = createCertificates({ clock, log })
-  const reporting = openReporting({ storage, recording, carrier, pushes, endpointKeys, certificates, vault, tallies, digest, log })
+  const backups = await openBackups(config, { storage, keyFile: atRest.keyFilePath, wakeDispatcher: dispatch.wake, closing, log })
+  const reported = { carrier, pushes, endpointKeys, certificates, backups: backups.manage, vault, tallies, digest, log }
+  const reporting = openReporting({ storage, recording, ...reported })
   const { meter } = reporting
   const history = openHistory(config, { storage, recording, carrier, meter, log })
   const { authenticate, sessions, keyring } = await openAuthentication(config, storage)
@@ -85,7 +88,7 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
   const portal = { sessions, settings: () => settings, relayId: delivery.relayId }
   const manageSecrets = openSecrets(config, { storage, vault, atRest, keyring, closing, log })
   const parts = { carrier, manageSecrets, history, authenticate, underWay, delivery, reporting, portal, log }
-  const api = openInternalApi(config, { ...parts, storage, commitSignal, moves: moves.manage })
+  const api = openInternalApi(config, { ...parts, storage, commitSignal, moves: moves.manage, backups: backups.manage })
   const { removeAfterMs } = config.delivery
   beginDuties({
     ...moves,
@@ -125,6 +128,7 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
     certificates,
     publicServer,
     internalServer,
+    backups,
     log,
     applied,
   }
@@ -132,6 +136,7 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
   delivery.start()
   startTelling(config, { storage, carrier, certificates, wakeDispatcher: dispatch.wake, closing, log })
   startTimers(config, { ...storage, digest, authenticate, sessions, polling, closing })
+  backups.begin()
   polling.begin()
   await otherEnded
 

@@ -1,10 +1,9 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import { Command, Option } from 'commander'
 import { undoMove } from '../wiring/moving/undo-move.ts'
 import { readConfig } from './config-file.ts'
 import { EXIT, fail } from './exit-codes.ts'
-import { createProgressLine } from './progress-line.ts'
-import { type AskRelay, addRelayOptions, type ClientOptions, describeProblem, memberOf, openRelay, textOf } from './running-relay.ts'
+import { followJob, type StepNames } from './follow-job.ts'
+import { addRelayOptions, type ClientOptions, describeProblem, memberOf, openRelay, textOf } from './running-relay.ts'
 
 interface MoveOptions extends ClientOptions {
   readonly to?: string
@@ -12,16 +11,12 @@ interface MoveOptions extends ClientOptions {
   readonly config: string
 }
 
-const LOOK_EVERY_MS = 500
-/** How long no relay need answer while one takes over from another. */
-const SILENCE_MS_MAX = 30_000
-
-const STEPS: Readonly<Record<string, string>> = {
-  copying: 'copying',
-  catching_up: 'copying what changed meanwhile',
-  verifying: 'comparing all rows',
-  waiting: 'ready to switch',
-  switching: 'switching',
+const STEPS: StepNames = {
+  copying: ['copying', 'rows'],
+  catching_up: ['copying what changed meanwhile', 'rows'],
+  verifying: ['comparing all rows', 'rows'],
+  waiting: ['ready to switch', 'rows'],
+  switching: ['switching', 'rows'],
 }
 
 /** `move-store`: moves the store of a running relay to another file or database. */
@@ -68,32 +63,7 @@ async function moveTo(to: string, options: MoveOptions): Promise<void> {
   const started = await ask('POST', '/relay/store/move', { type: 'application/json', text: JSON.stringify({ to }) })
   const id = textOf(started.body, 'id')
   if (started.status !== 202 || id === null) return fail(describeProblem(started))
-  const cancel = () => void ask('DELETE', `/relay/jobs/${id}`).catch(() => undefined)
-  process.once('SIGINT', cancel)
-  const ended = await showUntilEnded(ask, id)
-  process.off('SIGINT', cancel)
-  report(ended, options)
-}
-
-/** Shows the progress of the job until it has ended, then returns the job. */
-async function showUntilEnded(ask: AskRelay, id: string): Promise<unknown> {
-  const line = createProgressLine(process.stderr)
-  for (let silentMs = 0; ; ) {
-    const job = await ask('GET', `/relay/jobs/${id}`).catch(() => null)
-    if (job?.status === 200) {
-      silentMs = 0
-      if (textOf(job.body, 'endedAt') !== null) {
-        line.end()
-        return job.body
-      }
-      const progress = memberOf(job.body, 'progress')
-      const step = textOf(progress, 'step')
-      if (step !== null) line.show(STEPS[step] ?? step, Number(memberOf(progress, 'done')), Number(memberOf(progress, 'total')))
-    } else silentMs += LOOK_EVERY_MS
-    if (silentMs > SILENCE_MS_MAX)
-      throw new Error(`the relay has not answered for ${SILENCE_MS_MAX / 1000} s: look at its log, and at job ${id} when it is back`)
-    await pause(LOOK_EVERY_MS)
-  }
+  report(await followJob(ask, id, STEPS), options)
 }
 
 function report(job: unknown, { json }: MoveOptions): void {

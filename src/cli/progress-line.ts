@@ -5,8 +5,8 @@ interface Screen {
 }
 
 export interface ProgressLine {
-  /** Shows a step and how much of it is done. */
-  show(step: string, done: number, total: number): void
+  /** Shows a step and how much of it is done; `unit`: what is counted. */
+  show(step: string, done: number, total: number, unit: string): void
   /** Call it after the last step. */
   end(): void
 }
@@ -18,12 +18,12 @@ export function createProgressLine(screen: Screen): ProgressLine {
   let shown = ''
   let width = 0
   return {
-    show(step, done, total) {
+    show(step, done, total, unit) {
       if (screen.isTTY === true) {
-        const line = `${step}${total > 0 ? ` ${bar(done / total)} ${done} of ${total} rows` : ''}`
+        const line = `${step}${total > 0 ? ` ${bar(done / total)} ${done} of ${total} ${unit}` : ''}`
         screen.write(`\r${line.padEnd(width)}`)
         width = line.length
-      } else if (step !== shown) screen.write(`${step}${total > 0 ? `: ${total} rows` : ''}\n`)
+      } else if (step !== shown) screen.write(`${step}${total > 0 ? `: ${total} ${unit}` : ''}\n`)
       shown = step
     },
     end() {

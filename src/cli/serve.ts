@@ -111,7 +111,7 @@ async function reload({ started, config: before, path, log }: Served): Promise<v
     await (await started).reload(config)
     log.info(
       {},
-      'config reloaded: apps, webhook keys, the carrier password, endpoints, delivery, operator and the files of certificates are in effect',
+      'config reloaded: apps, webhook keys, the carrier password, endpoints, delivery, operator, backup and the files of certificates are in effect',
     )
     const settings = needsRestart(before, config)
     if (settings.length > 0) log.warn({ settings }, 'other settings have changed and need a restart to take effect')

@@ -18,6 +18,7 @@ export function crossCheck(values: unknown, source: Source): readonly Finding[] 
     ...emptyQuietHours(values),
     ...untrustedHeader(values),
     ...retentionOrder(values, source),
+    ...homelessBackups(values),
   ].map(({ path, message }) => ({ severity: 'problem', offset: offsetOf(source, path, 'value'), path, message }))
 }
 
@@ -103,4 +104,11 @@ function retentionOrder(values: unknown, source: Source): readonly Complaint[] {
     const message = `is ${at.relation} than ${other}: raw must be at least feed, and feed at least deliveries`
     return [{ path: at.path, message }]
   })
+}
+
+/** A schedule alone would make no backup, and nobody would know until one is needed. */
+function homelessBackups(values: unknown): readonly Complaint[] {
+  const path = ['backup', 'cron']
+  const [cron, directory] = [valueAt(values, path) ?? null, valueAt(values, ['backup', 'directory']) ?? null]
+  return cron === null || directory !== null ? [] : [{ path, message: 'needs backup.directory, the folder in which backups are made' }]
 }

@@ -11,6 +11,7 @@ const LIVE: ReadonlySet<string> = new Set([
   'zone',
   'retention',
   'identifierReuseAfterMs',
+  'backup',
   'webhook.sharedKeys',
   'secrets.atRestKeys',
   'upstream.password',

@@ -38,6 +38,7 @@ export function redactedConfig(config: Settings): Record<string, unknown> {
     portal: config.portal,
     zone: config.zone,
     retention: config.retention,
+    backup: config.backup,
     identifierReuseAfterMs: config.identifierReuseAfterMs ?? 'never',
     limits: { ...otherLimits, freeSpaceMin: freeSpaceBytesMin },
     log: config.log,

@@ -5,6 +5,7 @@ import { delivery, endpoint, operator } from './schema-relaying.ts'
 import { looksWeak, oneOrTwoSecrets, type SchemaContext, secret } from './secret-setting.ts'
 import {
   cidr,
+  cron,
   duration,
   flag,
   headerName,
@@ -66,6 +67,7 @@ export function configSchema(context: SchemaContext) {
       .union([z.literal('never'), duration('1d', '36500d')], { error: 'must be never, or a duration such as 180d' })
       .prefault('180d')
       .describe('How long after an erasure the carrier may give an erased identifier to another parcel. never: it does not.'),
+    backup: backup(),
     limits: limits(),
     log: section({ level: oneOf(['debug', 'info', 'warn', 'error']).default('info').describe('The lowest level that is logged.') })
       .prefault({})
@@ -222,6 +224,24 @@ function retention() {
     }))
     .prefault({})
     .describe('How long data is kept. An hourly pass removes what is older; an event older than `history` is not recorded.')
+}
+
+function backup() {
+  return section({
+    cron: cron
+      .nullable()
+      .default(null)
+      .describe('When a backup is made by itself, in the time zone `zone`, such as "15 3 * * *". Default: never.'),
+    directory: text
+      .nullable()
+      .default(null)
+      .describe(
+        'The folder of backups, relative to the working directory. Its own folder must exist. Default: none, and no backup can be made.',
+      ),
+    keep: whole(1, 1000).default(14).describe('How many scheduled backups are kept; those that you order stay until you remove them.'),
+  })
+    .prefault({})
+    .describe('Backups of an SQLite store. PostgreSQL is backed up with its own tools.')
 }
 
 function limits() {

@@ -14,6 +14,7 @@ export type ErrorCode =
   | 'not_dismissable'
   | 'too_many_jobs'
   | 'not_movable'
+  | 'not_backed_up'
   | 'not_retryable'
   | 'not_skippable'
   | 'not_rotating'

@@ -1,4 +1,5 @@
 import Router from '@koa/router'
+import { BACKUPS_ROUTES, type BackupsRoutePorts } from './admin/backups.routes.ts'
 import { DOCUMENT_ROUTES, type DocumentRoutePorts } from './admin/document.routes.ts'
 import { HEALTH_ROUTES, type HealthRoutePorts } from './admin/health.routes.ts'
 import { INBOX_ROUTES, type InboxRoutePorts } from './admin/inbox.routes.ts'
@@ -21,6 +22,7 @@ import type { Route, RouteRow, WithAuthorize } from './server/route.ts'
 
 /** The ports of the routes of the internal listener. */
 export type InternalPorts = WithAuthorize &
+  BackupsRoutePorts &
   DocumentRoutePorts &
   HealthRoutePorts &
   InboxRoutePorts &
@@ -50,6 +52,7 @@ const ADMIN = [
   ...OPERATIONS_ROUTES,
   ...STORE_ROUTES,
   ...SECRETS_ROUTES,
+  ...BACKUPS_ROUTES,
   ...REPLICAS_ROUTES,
   ...HEALTH_ROUTES,
   ...DOCUMENT_ROUTES,

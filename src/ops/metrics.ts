@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import type { BackupState } from '../domain/admin/backup.ts'
 import type { Replica } from '../domain/admin/replica.ts'
 import type { EndpointGauge } from '../flow/delivery/endpoint-gauges.ts'
 import type { Meter } from '../flow/ports.ts'
@@ -37,11 +38,13 @@ export interface MetricsPorts {
   /** Encrypted secrets in the store, by whether the first at-rest key has encrypted them. */
   readonly secrets: () => Promise<{ readonly upToDate: number; readonly outdated: number }>
   /** The replicas that share the store, and the id of this one, which is among them. */
+  /** What is known of backups, and how many have failed since the relay was started. */
+  readonly backups: () => { readonly state: BackupState; readonly failures: number; readonly nowMs: number }
   readonly replicas: () => Promise<{ readonly all: readonly Pick<Replica, 'id' | 'roles'>[]; readonly id: number }>
 }
 
 /** The metrics of one relay. Event loop delay and memory come from the library. */
-export function createMetrics(version: string, { gauges, endpoints, replicas, certificates, secrets }: MetricsPorts): Metrics {
+export function createMetrics(version: string, { gauges, endpoints, replicas, certificates, secrets, backups }: MetricsPorts): Metrics {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
   const registers = [registry]
@@ -58,6 +61,7 @@ export function createMetrics(version: string, { gauges, endpoints, replicas, ce
   const readReplicas = createReplicaGauges(registry, replicas)
   const readCertificates = createCertificateGauge(registry, certificates)
   const readSecrets = createSecretsGauge(registry, secrets)
+  const readBackups = createBackupGauges(registry, backups)
   return {
     async render() {
       await readGauges()
@@ -65,6 +69,7 @@ export function createMetrics(version: string, { gauges, endpoints, replicas, ce
       await readReplicas()
       readCertificates()
       await readSecrets()
+      readBackups()
       return { contentType: registry.contentType, body: await registry.metrics() }
     },
     meter: {
@@ -250,6 +255,25 @@ function createSecretsGauge(registry: Registry, read: MetricsPorts['secrets']): 
     if (counts === null) return
     gauge.set({ key: 'first' }, counts.upToDate)
     gauge.set({ key: 'other' }, counts.outdated)
+  }
+}
+
+/** Without a backup there is no age and no size: an alarm on an age that is absent tells so. */
+function createBackupGauges(registry: Registry, read: MetricsPorts['backups']): () => void {
+  const registers = [registry]
+  const gauge = (name: string, help: string) => new Gauge({ name, help, registers })
+  const age = gauge('relay_backup_age_seconds', 'Time since the last backup was made; absent: none was.')
+  const bytes = gauge('relay_backup_bytes', 'Size of the last backup; absent: none was made.')
+  const failures = new Counter({ name: 'relay_backup_failures_total', help: 'Backups that could not be made.', registers })
+  let counted = 0
+  return () => {
+    const { state, nowMs, ...since } = read()
+    failures.inc(since.failures - counted)
+    counted = since.failures
+    for (const one of [age, bytes]) one.remove()
+    if (state.last === null) return
+    age.set(Math.max(0, nowMs - state.last.atMs) / 1000)
+    bytes.set(state.last.bytes)
   }
 }
 

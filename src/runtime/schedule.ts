@@ -5,12 +5,12 @@ const SECOND_MS = 1000
 const LATE_SECONDS_MAX = 60
 
 /**
- * Wakes a worker by a cron expression (UTC). It checks every second whether that second matches. A computed next time would be wrong after
+ * Wakes a worker by a cron expression, in a time zone. It checks every second whether that second matches. A computed next time would be wrong after
  * the clock is set back, and slow to find after it is set forward by years.
  */
-export function startSchedule(expression: string, wake: () => void, now: () => number): { stop(): Promise<void> } {
+export function startSchedule(expression: string, wake: () => void, now: () => number, zone = 'UTC'): { stop(): Promise<void> } {
   // The task is never started; it only matches the expression.
-  const task = cron.createTask(expression, () => undefined, { timezone: 'UTC' })
+  const task = cron.createTask(expression, () => undefined, { timezone: zone })
   let seenSecond = secondOf(now())
   let timer: NodeJS.Timeout | undefined
 

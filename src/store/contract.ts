@@ -1,3 +1,4 @@
+import type { StoreCopier } from '../flow/admin/backups/backup-ports.ts'
 import type { ReadSide } from '../flow/read-side.ts'
 import type { WriteStore } from '../flow/write-store.ts'
 
@@ -37,5 +38,7 @@ export interface Engine {
  * - **Listings**: each page continues where the previous one ended. A row whose sort key does not change is listed exactly once.
  */
 export interface OpenWriteStore extends WriteStore {
+  /** Copies the store for a backup; absent: the server has tools of its own for that. */
+  readonly copier?: StoreCopier
   close(): Promise<void>
 }

@@ -5,6 +5,8 @@ import { keyFileBeside } from '../store/sqlite/key-file.ts'
 /** The keys that encrypt secrets in the store, as the config in effect says. */
 export interface AtRest {
   readonly keys: AtRestKeys
+  /** Where the relay keeps the key that it makes, if it has made one. */
+  readonly keyFilePath: string
   /** The name of the file with the key; null: the config gives the keys. */
   readonly keyFile: () => string | null
   /** The keys under another config. */
@@ -31,6 +33,7 @@ export function openAtRestKeys(config: Config, storePath: string): AtRest {
 
   return {
     keys: { list: () => keysOf(current).list(), first: () => keysOf(current).first() },
+    keyFilePath: file.path,
     keyFile: () => (current.secrets.atRestKeys.length > 0 ? null : file.name),
     keysOf,
     replace(next) {

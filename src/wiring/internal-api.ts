@@ -4,6 +4,7 @@ import type { Config } from '../config/config.ts'
 import { redactedConfig } from '../config/redact.ts'
 import type { DiskRoom } from '../domain/admin/disk-room.ts'
 import type { Authenticate } from '../flow/admin/authenticate.ts'
+import type { ManageBackups } from '../flow/admin/backups/manage-backups.ts'
 import { createImportWatches } from '../flow/admin/import-watches.ts'
 import { createLiveLook } from '../flow/admin/live-look.ts'
 import { createManageInbox } from '../flow/admin/manage-inbox.ts'
@@ -51,6 +52,7 @@ export interface InternalApiPorts {
   readonly delivery: Delivery
   readonly reporting: ReturnType<typeof openReporting>
   readonly moves: ManageMoves
+  readonly backups: ManageBackups
   readonly portal: {
     readonly sessions: Authenticate
     /** The settings in effect. */
@@ -76,6 +78,7 @@ export function openInternalApi(config: Config, ports: InternalApiPorts) {
     disk: () => diskRoomOf(storage, config.limits.freeSpaceBytesMin),
     readTraffic: createReadTraffic({ reads, clock }),
     listReplicas: storage.replicas.list,
+    backups: ports.backups.state,
   })
   const look = createLiveLook({ overview, tail, reads, clock })
   const addressOf = createAddressOf(config.listen.internal.trustProxy)
@@ -103,6 +106,7 @@ export function openInternalApi(config: Config, ports: InternalApiPorts) {
     manageJobs: delivery.manageJobs,
     moves: ports.moves,
     manageSecrets: ports.manageSecrets,
+    manageBackups: ports.backups,
     operations: createOperationQueries({ reads }),
     listReplicas: storage.replicas.list,
     manageParcels: createParcelCommands({ write, refresh: history.refresh, underWay, clock }),

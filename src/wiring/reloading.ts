@@ -10,6 +10,7 @@ import type { ReadSide } from '../flow/read-side.ts'
 import type { WriteSide } from '../flow/write-side.ts'
 import { createVault } from '../ops/vault.ts'
 import type { AtRest } from './at-rest-keys.ts'
+import type { Backups } from './backups/backups.ts'
 import { renewAuthority } from './carrier.ts'
 import type { Certificates } from './certificates.ts'
 import type { Delivery } from './delivery/delivery.ts'
@@ -26,6 +27,7 @@ export interface ReloadPorts {
   readonly authenticate: Pick<Authenticate, 'replaceApps'>
   readonly sessions: Pick<Authenticate, 'replaceApps'>
   readonly carrier: RemoteCarrier
+  readonly backups: Pick<Backups, 'reload'>
   readonly certificates: Pick<Certificates, 'inUse' | 'renew'>
   readonly receiver: Pick<ReceiveSide, 'replaceKeys' | 'renewTls'>
   readonly publicServer: Pick<Listening, 'tlsUntilMs'>
@@ -70,6 +72,7 @@ export function createReload(config: Config, ports: ReloadPorts): Pick<RunningRe
       ports.atRest.replace(next)
       current = next
       applied(next)
+      await ports.backups.reload(next)
       // Log in in the background; the carrier's state shows whether it accepts the password.
       if (hasNewPassword) ports.carrier.logIn().catch((err: unknown) => ports.log.debug({ err }, 'the login after a reload failed'))
       await receiver.replaceKeys(signingKeysOf(next))

@@ -1,4 +1,5 @@
 import type { RemoteCarrier } from '../carrier/call/carrier-client.ts'
+import type { ManageBackups } from '../flow/admin/backups/manage-backups.ts'
 import { createKnownCounts } from '../flow/admin/known-counts.ts'
 import { createReadiness } from '../flow/admin/readiness.ts'
 import type { Tallies } from '../flow/admin/tallies.ts'
@@ -27,6 +28,7 @@ export interface ReportingPorts {
   readonly endpointKeys: Pick<EndpointKeys, 'lost'>
   readonly certificates: Pick<Certificates, 'gauges'>
   readonly vault: Pick<Vault, 'isCurrent'>
+  readonly backups: Pick<ManageBackups, 'state' | 'failures'>
   readonly tallies: Tallies
   readonly digest: LogDigest
   readonly log: Log
@@ -41,6 +43,7 @@ export function openReporting({
   endpointKeys,
   certificates,
   vault,
+  backups,
   tallies,
   digest,
   log,
@@ -63,6 +66,7 @@ export function openReporting({
     endpoints: () => readEndpointGauges({ reads, clock }, ENDPOINT_LABELS),
     certificates: certificates.gauges,
     secrets: () => countSealed({ vault, reads }),
+    backups: () => ({ state: backups.state(), failures: backups.failures(), nowMs: clock.now() }),
     replicas: async () => ({ all: await replicas.list(), id: replicas.id() }),
   })
   const meter = tallies.over(metrics.meter)

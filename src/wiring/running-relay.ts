@@ -12,7 +12,7 @@ export interface RunningRelay {
   /** Resolves with the reason if the relay cannot go on: a thread has ended, or after a move no relay has taken over. */
   readonly died: Promise<unknown>
   /**
-   * Applies the apps, webhook keys, carrier password, endpoints, delivery and operator of a reloaded config, and reads the files of
+   * Applies the apps, webhook keys, carrier password, endpoints, delivery, operator and backups of a reloaded config, and reads the files of
    * certificates again; the rest needs a restart. Rejects, with nothing changed, if it cannot. If a certificate cannot be used, the
    * previous one stays in use.
    */

@@ -4,6 +4,8 @@ import { deliveryRules } from '../config/delivery-rules.ts'
 import type { RecordRules } from '../domain/history/record-rules.ts'
 import type { BatchReport, Incoming } from '../domain/history/recording.ts'
 import { nextPoll } from '../domain/polling/cadence.ts'
+import type { StoreCopier } from '../flow/admin/backups/backup-ports.ts'
+import { createBackups } from '../flow/admin/backups/backups.tx.ts'
 import { createJobs } from '../flow/admin/jobs.tx.ts'
 import { createReprocess, createReprocessBatches } from '../flow/admin/reprocess.tx.ts'
 import { createTellOperators } from '../flow/admin/tell-operators.tx.ts'
@@ -50,7 +52,7 @@ export function writeRulesOf(config: Config): Pick<WriteSideOptions, 'record' | 
 }
 
 export interface WriteSideParts {
-  readonly store: WriteStore
+  readonly store: WriteStore & { readonly copier?: StoreCopier }
   readonly clock: Clock
   readonly log: Pick<Log, 'error'>
   readonly checkpoint: ModelCheckpoint
@@ -118,6 +120,7 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
     ...createCarrierMemory(store),
     ...createReplayFeed(store),
     ...createJobs(batches),
+    ...createBackups(store, store.copier),
     ...createRetryNow(store),
     ...createTellOperators(store),
     ...createDispatchRound(store, deliverRules, clock),

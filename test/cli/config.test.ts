@@ -246,6 +246,7 @@ describe('settings', () => {
         heldMs: 34_560_000_000,
         reportsMs: 158_112_000_000,
       },
+      backup: { cron: null, directory: null, keep: 14 },
       identifierReuseAfterMs: 15_552_000_000,
       limits: {
         bodyBytesInFlight: 33_554_432,

@@ -128,9 +128,9 @@ test('progress is one bar on a terminal, and a line for each step elsewhere', ()
   const show = (isTTY: boolean) => {
     let shown = ''
     const line = createProgressLine({ isTTY, write: (text) => (shown += text) })
-    line.show('copying', 50, 200)
-    line.show('copying', 100, 200)
-    line.show('ready', 0, 0)
+    line.show('copying', 50, 200, 'rows')
+    line.show('copying', 100, 200, 'rows')
+    line.show('ready', 0, 0, 'rows')
     line.end()
     return shown
   }

@@ -22,7 +22,12 @@ test('every writing route answers 503, never 500, to a full, locked or damaged s
   const carrier = await openCarrier()
   const folder = temporaryFolder()
   const failure = join(folder, 'failure')
-  const sections = { upstream: { baseUrl: carrier.url }, poll: { cron: '0 0 1 1 *' }, delivery: { allowNetworks: ['127.0.0.0/8'] } }
+  const sections = {
+    upstream: { baseUrl: carrier.url },
+    poll: { cron: '0 0 1 1 *' },
+    delivery: { allowNetworks: ['127.0.0.0/8'] },
+    backup: { directory: join(folder, 'backups') },
+  }
   const relay = await spawnTraced(folder, { failure, sections })
   onTestFinished(() => relay.kill())
   const operator = await operatorOf(relay)

@@ -24,6 +24,7 @@ const PORTS = [
   'polling/ports.ts',
   'delivery/ports.ts',
   'admin/ports.ts',
+  'admin/backups/backup-ports.ts',
   'admin/moving/move-ports.ts',
 ]
   .concat(['read-side.ts', 'write-side.ts', 'write-store.ts'])
@@ -167,6 +168,7 @@ export const ASSERTS_TYPES = [
   'runtime/threads/thread.ts',
   'runtime/threads/event-codec.ts',
   'wiring/moving/mover-thread.ts',
+  'wiring/backups/backup-thread.ts',
   'wiring/hosting/receiver-thread.ts',
   'wiring/hosting/writer-thread.ts',
   // The text of `encodeContent` is read where it is stored and where it crosses threads.

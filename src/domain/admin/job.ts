@@ -1,7 +1,7 @@
 import type { ReplayCursor, ReplayTask } from '../delivery/delivery-list.ts'
 import type { HeldSelection } from '../ingest/inbox.ts'
 
-export type JobTask = ReplayJobTask | ReprocessJobTask | MoveJobTask
+export type JobTask = ReplayJobTask | ReprocessJobTask | MoveJobTask | BackupJobTask
 
 export interface ReplayJobTask extends ReplayTask {
   readonly kind: 'replay'
@@ -20,6 +20,12 @@ export interface MoveJobTask {
   readonly to: string
 }
 
+/** Makes a backup of the store. */
+export interface BackupJobTask {
+  readonly kind: 'backup'
+  readonly name: string
+}
+
 /** A job as operators see it: work that takes too long for one request. Times are epoch milliseconds. */
 export interface Job {
   readonly jobId: number
@@ -28,8 +34,8 @@ export interface Job {
   /** The app that requested it. */
   readonly by: string
   /**
-   * How much is done: a replay counts the deliveries that it queued, a move the rows that it copied, any other job the pushes that it
-   * reprocessed.
+   * How much is done: a replay counts the deliveries that it queued, a move the rows that it copied, a backup the pages of the store,
+   * any other job the pushes that it reprocessed.
    */
   readonly done: number
   /** Why it failed; null: it has not. */
@@ -37,6 +43,14 @@ export interface Job {
   readonly createdAtMs: number
   readonly startedAtMs: number | null
   readonly endedAtMs: number | null
+}
+
+/** The maximum of jobs that have not ended. */
+export const UNENDED_MAX = 100
+
+/** Whether one of these jobs is of a kind and has not ended. */
+export function hasUnended(jobs: readonly Job[], kind: JobTask['kind']): boolean {
+  return jobs.some(({ task, endedAtMs }) => task.kind === kind && endedAtMs === null)
 }
 
 /** Where a job continues: a replay after a delivery, any other job after the inbox id of the last push that was reprocessed. */

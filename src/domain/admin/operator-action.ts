@@ -35,6 +35,7 @@ export type ActionName =
   | 'store.move_started'
   | 'secrets.resealed'
   | 'secrets.token_key_replaced'
+  | 'store.backup_started'
   | 'config.reloaded'
 
 /** An order that was carried out, as the audit trail keeps it: who, when, what, and details without secrets. */

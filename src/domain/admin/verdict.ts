@@ -4,6 +4,7 @@ import type { HeldGroup } from '../ingest/inbox.ts'
 import type { CarrierState } from '../polling/carrier-answer.ts'
 import { type CarrierStanding, carrierStanding } from '../polling/carrier-standing.ts'
 import type { PushChannelView } from '../polling/poll.ts'
+import type { BackupState } from './backup.ts'
 import { DISK_FULL, type DiskRoom, isDiskFull, isDiskLow } from './disk-room.ts'
 import type { StoreCounts } from './parcel-list.ts'
 import type { Replica } from './replica.ts'
@@ -19,6 +20,8 @@ export interface Glance {
   readonly pushes: PushChannelView
   readonly endpoints: readonly EndpointState[]
   readonly replicas: readonly Replica[]
+  /** Why the last backup of the store failed, and since when every one has; null: it did not. */
+  readonly backupFailing: BackupState['failing']
 }
 
 /** The state of the relay at one moment. */
@@ -40,6 +43,7 @@ export type Problem =
   | { readonly kind: 'endpoint_failing' | 'endpoint_disabled'; readonly state: EndpointState }
   | { readonly kind: 'quarantined'; readonly count: number }
   | { readonly kind: 'disk_full' | 'disk_low'; readonly disk: DiskRoom }
+  | { readonly kind: 'backup_failing'; readonly sinceMs: number; readonly reason: string }
   | { readonly kind: 'settings_differ' }
 
 /** Whether an endpoint is in trouble: it fails, or it was disabled and no operator has decided what to do with it. */
@@ -49,11 +53,11 @@ export function isInTrouble({ disabled, health }: EndpointState): boolean {
 
 /** Whether a problem can wait until the morning. */
 export function isWarning(kind: Problem['kind']): boolean {
-  return kind === 'quarantined' || kind === 'settings_differ' || kind === 'disk_low'
+  return kind === 'quarantined' || kind === 'settings_differ' || kind === 'disk_low' || kind === 'backup_failing'
 }
 
 /** The problems, the worst first. Empty: everything works. */
-export function problemsOf({ notReady, counts, disk, carrier, pushes, endpoints, replicas }: Glance): readonly Problem[] {
+export function problemsOf({ notReady, counts, disk, carrier, pushes, endpoints, replicas, backupFailing }: Glance): readonly Problem[] {
   const troubled = endpoints.filter(isInTrouble).map((state): Problem => {
     return { kind: state.disabled === null ? 'endpoint_failing' : 'endpoint_disabled', state }
   })
@@ -67,6 +71,7 @@ export function problemsOf({ notReady, counts, disk, carrier, pushes, endpoints,
     ...troubled,
     ...ofDisk(disk, 'disk_low'),
     ...(counts.quarantined === 0 ? [] : [{ kind: 'quarantined', count: counts.quarantined } as const]),
+    ...(backupFailing === null ? [] : [{ kind: 'backup_failing', ...backupFailing } as const]),
     ...(new Set(replicas.map(({ configFingerprint }) => configFingerprint)).size > 1 ? [{ kind: 'settings_differ' } as const] : []),
   ]
 }

@@ -44,6 +44,9 @@ export type OperatorEvent =
     }
   | { readonly event: 'reload_failed'; readonly replica: string; readonly problems: readonly string[] }
   | { readonly event: 'certificate_expiring'; readonly listener: string; readonly expiresAt: string; readonly replica: string }
+  /** A backup could not be made, after one that could. */
+  | { readonly event: 'backup_failed'; readonly backup: string; readonly reason: string }
+  | { readonly event: 'backup_recovered'; readonly backup: string; readonly since: string }
   | {
       readonly event: 'job_ended'
       readonly job: { readonly id: string; readonly kind: string }
@@ -70,6 +73,8 @@ export const OPERATOR_EVENTS = [
   'reloaded',
   'reload_failed',
   'certificate_expiring',
+  'backup_failed',
+  'backup_recovered',
   'job_ended',
 ] as const satisfies readonly OperatorEvent['event'][]
 

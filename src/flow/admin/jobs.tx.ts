@@ -1,14 +1,11 @@
-import type { ReplayJobTask, ReprocessJobTask, UnendedJob } from '../../domain/admin/job.ts'
+import { type ReplayJobTask, type ReprocessJobTask, UNENDED_MAX, type UnendedJob } from '../../domain/admin/job.ts'
 import type { ReplayedBatch, ReplayRequest } from '../../domain/delivery/delivery-list.ts'
 import { audit } from '../audit.tx.ts'
 import type { WriteSide } from '../write-side.ts'
 import type { WriteTx } from '../write-store.ts'
 import type { ReprocessBatches, ReprocessedHeld, ReprocessIn } from './reprocess.tx.ts'
 
-export type Jobs = Pick<WriteSide, 'replayDeliveries' | 'cancelRemoved' | 'startJob' | 'workOnJobs' | 'noteMove' | 'cancelJob'>
-
-/** The maximum of jobs that have not ended. */
-const UNENDED_MAX = 100
+export type Jobs = Pick<WriteSide, 'replayDeliveries' | 'cancelRemoved' | 'startJob' | 'workOnJobs' | 'noteProgress' | 'cancelJob'>
 
 /**
  * Creates the verbs of long work, which is done a batch at a time so that pushes need not wait for it. Each batch saves the job's progress
@@ -41,8 +38,8 @@ export function createJobs(batches: ReprocessBatches): Jobs {
       const { done, report, ...worked } = await batches.run((reprocess) =>
         store.transaction(
           async (tx) => {
-            // One of them may be a move, which is run elsewhere.
-            const [job, ...others] = (await tx.listUnendedJobs(3)).filter(isOfStore)
+            // A move and a backup run by themselves.
+            const [job, ...others] = (await tx.listUnendedJobs(4)).filter(isInBatches)
             if (job === undefined) return { hasWorked: false, isDone: true, done: null }
             const { after, done } = isReplay(job)
               ? { after: await workOn(tx, job, limit, nowMs), done: null }
@@ -55,7 +52,7 @@ export function createJobs(batches: ReprocessBatches): Jobs {
       )
       return { ...worked, report: done === null ? null : report }
     },
-    noteMove: ({ jobId, done, nowMs }) =>
+    noteProgress: ({ jobId, done, nowMs }) =>
       store.transaction(async (tx) => {
         const job = (await tx.listUnendedJobs(UNENDED_MAX)).find((one) => one.jobId === jobId)
         if (job !== undefined) await tx.saveJob({ ...job, state: 'running', done }, nowMs)
@@ -80,8 +77,8 @@ function isReplay(job: UnendedJob): job is UnendedOf<ReplayJobTask> {
   return job.task.kind === 'replay'
 }
 
-function isOfStore(job: UnendedJob): job is UnendedOf<ReplayJobTask> | UnendedOf<ReprocessJobTask> {
-  return job.task.kind !== 'move'
+function isInBatches(job: UnendedJob): job is UnendedOf<ReplayJobTask> | UnendedOf<ReprocessJobTask> {
+  return job.task.kind === 'replay' || job.task.kind === 'reprocess'
 }
 
 async function reprocessFor(

@@ -1,3 +1,4 @@
+import type { BackupState } from '../../domain/admin/backup.ts'
 import type { DiskRoom } from '../../domain/admin/disk-room.ts'
 import type { StoreCounts } from '../../domain/admin/parcel-list.ts'
 import type { Replica } from '../../domain/admin/replica.ts'
@@ -22,6 +23,7 @@ export interface OverviewPorts {
   readonly disk: () => DiskRoom | null
   readonly readTraffic: () => Promise<Traffic>
   readonly listReplicas: () => Promise<readonly Replica[]>
+  readonly backups: () => BackupState
 }
 
 /** Recent operator events, and counts of traffic. */
@@ -49,6 +51,7 @@ export function createOverview({ reads, write, carrier, readiness, disk, readTra
     carrier: carrier.state(),
     pushes: await write.pushChannel(),
     replicas: await listReplicas(),
+    backupFailing: ports.backups().failing,
   })
 
   return {

@@ -1,3 +1,4 @@
+import type { BackupState, MadeBackup } from '../../domain/admin/backup.ts'
 import type { Job, JobTask, UnendedJob } from '../../domain/admin/job.ts'
 import type { ActionQuery, Audited, KeptAction, OperatorAction } from '../../domain/admin/operator-action.ts'
 import type { InspectedParcel, ParcelPage, ParcelQuery, StoreCounts } from '../../domain/admin/parcel-list.ts'
@@ -23,8 +24,23 @@ export interface AdminWrites {
     /** The report of a batch of reprocessed pushes; null: the job was of another kind. */
     readonly report: BatchReport | null
   }>
-  /** Saves how many rows a move has copied. `isWanted` is false when its job was cancelled. */
-  noteMove(request: { readonly jobId: number; readonly done: number; readonly nowMs: number }): Promise<{ readonly isWanted: boolean }>
+  /** Saves how much is done of a job that runs by itself: a move or a backup. `isWanted` is false when it was cancelled. */
+  noteProgress(request: { readonly jobId: number; readonly done: number; readonly nowMs: number }): Promise<{ readonly isWanted: boolean }>
+  /**
+   * Copies the store to a file, as it is when this resolves, while others write to it; `sequence`: how far the feed had come when it began. Rejects if it is
+   * stopped or fails. Throws `not_backed_up` where the store is on a server.
+   */
+  copyStore(request: { readonly file: string }): Promise<{ readonly sequence: number }>
+  /** How many pages of the store are copied; null: no copy is being made. */
+  copyProgress(): Promise<{ readonly done: number; readonly total: number } | null>
+  /** Makes a copy that is under way reject. */
+  stopCopy(): Promise<void>
+  /** What is known of the backups of the store. */
+  backupState(): Promise<BackupState>
+  /** Saves what came of a backup, ends its job, and tells operators if backups fail now, or no longer. Resolves with the state and whether something was told. */
+  endBackup(end: BackupEnd): Promise<{ readonly state: BackupState; readonly isTold: boolean }>
+  /** Ends the jobs of backups that a stop or a kill has ended. */
+  endLeftBackups(nowMs: number): Promise<void>
   /** Cancels a job; what it has done stays done, and a job that has ended stays as it is. Null: there is no such job. */
   cancelJob(request: Audited & { readonly jobId: number; readonly nowMs: number }): Promise<Job | null>
   /** Stores an operator event, with the order that led to it, if any, and queues it if the config names an endpoint for operator events. */
@@ -41,6 +57,17 @@ export interface AdminWrites {
   addTallies(flush: TallyFlush): Promise<void>
   /** Deletes up to `limit` of the tallies, events and actions that are no longer kept; `isDone`: none is left. */
   pruneOperations(request: { readonly nowMs: number; readonly limit: number }): Promise<{ readonly isDone: boolean }>
+}
+
+/** What came of a backup. */
+export interface BackupEnd {
+  /** Null: it was not begun. */
+  readonly jobId: number | null
+  readonly name: string
+  readonly nowMs: number
+  readonly made: MadeBackup | null
+  /** Why it was not made; null: it was, or an operator has cancelled it. */
+  readonly failure: string | null
 }
 
 /** Only the replica with this role may make the call; absent: any replica may. */

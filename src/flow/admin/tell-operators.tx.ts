@@ -49,7 +49,7 @@ export function createTellOperators(store: WriteStore): TellOperators {
     tellOperators: ({ nowMs }) =>
       store.transaction(
         async (tx) => {
-          const ended = await tx.takeEndedJobs()
+          const ended = (await tx.takeEndedJobs()).filter(isTold)
           for (const job of ended) await recordOperatorEvent(tx, endOf(job), job.endedAtMs ?? nowMs)
           return ended.length + (await tellOfQuarantine(tx, nowMs))
         },
@@ -83,6 +83,11 @@ async function tellOfQuarantine(tx: WriteTx, nowMs: number): Promise<number> {
   for (const subject of over) await tx.endTrouble(subject)
   for (const event of events) await recordOperatorEvent(tx, event, nowMs)
   return events.length
+}
+
+/** Backups are daily work: their troubles have events of their own. */
+function isTold({ task, state }: Job): boolean {
+  return task.kind !== 'backup' || state === 'cancelled'
 }
 
 function endOf({ jobId, task, state, done, failure }: Job): OperatorEvent {

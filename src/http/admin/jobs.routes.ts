@@ -1,6 +1,8 @@
 import { z } from 'zod'
+import type { BackupProgress, BackupStep } from '../../domain/admin/backup.ts'
 import type { Job, JobTask, ReplayJobTask } from '../../domain/admin/job.ts'
 import type { MoveProgress, MoveStep } from '../../domain/admin/store-move.ts'
+import type { ManageBackups } from '../../flow/admin/backups/manage-backups.ts'
 import { HELD_STATES } from '../../flow/admin/manage-inbox.ts'
 import type { ManageJobs } from '../../flow/admin/manage-jobs.ts'
 import type { ManageMoves } from '../../flow/admin/moving/manage-moves.ts'
@@ -12,9 +14,19 @@ import { apiRoute } from '../server/route.ts'
 export interface JobsRoutePorts {
   readonly manageJobs: ManageJobs
   readonly moves: Pick<ManageMoves, 'progressOf'>
+  readonly manageBackups: Pick<ManageBackups, 'progressOf'>
 }
 
+/** How far a job is that runs by itself. */
+function progressIn({ moves, manageBackups }: JobsRoutePorts, { jobId }: Job): JobProgress | null {
+  return moves.progressOf(jobId) ?? manageBackups.progressOf(jobId)
+}
+
+type JobProgress = MoveProgress | BackupProgress
+
 const moveStep = () => oneOfAll<MoveStep>({ copying: true, catching_up: true, verifying: true, waiting: true, switching: true })
+
+const backupStep = () => oneOfAll<BackupStep>({ copying: true, verifying: true, placing: true })
 
 /** The members of every kind of job. */
 const jobMembers = () => ({
@@ -58,6 +70,12 @@ export const jobSchema = named('Job', () =>
       progress: z.strictObject({ done: wholeNumber(), step: moveStep().optional(), total: wholeNumber().optional() }),
       task: z.strictObject({ to: z.string() }),
     }),
+    z.strictObject({
+      ...jobMembers(),
+      kind: z.literal('backup'),
+      progress: z.strictObject({ done: wholeNumber(), step: backupStep().optional(), total: wholeNumber().optional() }),
+      task: z.strictObject({ name: z.string() }),
+    }),
   ]),
 )
 
@@ -69,7 +87,7 @@ export const JOBS_ROUTES = [
     method: 'get',
     path: '/relay/jobs',
     summary: 'List jobs',
-    description: 'Long replays, pushes that are reprocessed, and moves of the store, newest first.',
+    description: 'Long replays, pushes that are reprocessed, backups, and moves of the store, newest first.',
     scope: 'admin',
     params: {},
     query: query({ ...page, cursor: count.nullable().default(null) }),
@@ -77,12 +95,10 @@ export const JOBS_ROUTES = [
     answers: () => ({ 200: pageAnswer('jobs', jobSchema()) }),
     problems: [],
     example: { path: {}, query: 'limit=10' },
-    answer:
-      ({ manageJobs, moves }: JobsRoutePorts) =>
-      async (ctx, call) => {
-        const { jobs, next } = await manageJobs.list(call.query)
-        presentJson(ctx, 200, { jobs: jobs.map((job) => presentJob(job, moves.progressOf(job.jobId))), next })
-      },
+    answer: (ports: JobsRoutePorts) => async (ctx, call) => {
+      const { jobs, next } = await ports.manageJobs.list(call.query)
+      presentJson(ctx, 200, { jobs: jobs.map((job) => presentJob(job, progressIn(ports, job))), next })
+    },
   }),
   apiRoute({
     ...one,
@@ -93,10 +109,10 @@ export const JOBS_ROUTES = [
     problems: ['not_found'],
     example: { path: { id: '1' } },
     answer:
-      ({ manageJobs, moves }: JobsRoutePorts) =>
+      (ports: JobsRoutePorts) =>
       async (ctx, { param }) => {
-        const job = await manageJobs.find(param('id'))
-        presentJson(ctx, 200, presentJob(job, moves.progressOf(job.jobId)))
+        const job = await ports.manageJobs.find(param('id'))
+        presentJson(ctx, 200, presentJob(job, progressIn(ports, job)))
       },
   }),
   apiRoute({
@@ -108,10 +124,10 @@ export const JOBS_ROUTES = [
     problems: ['not_found'],
     example: { path: { id: '1' } },
     answer:
-      ({ manageJobs, moves }: JobsRoutePorts) =>
+      (ports: JobsRoutePorts) =>
       async (ctx, { by, param }) => {
-        const job = await manageJobs.cancel(param('id'), by)
-        presentJson(ctx, 200, presentJob(job, moves.progressOf(job.jobId)))
+        const job = await ports.manageJobs.cancel(param('id'), by)
+        presentJson(ctx, 200, presentJob(job, progressIn(ports, job)))
       },
   }),
 ]
@@ -120,14 +136,14 @@ export function pathOfJob({ jobId }: Job): string {
   return `/relay/jobs/${jobId}`
 }
 
-/** `moving`: the progress of a move that is running. */
-export function presentJob(job: Job, moving: MoveProgress | null = null): object {
+/** `running`: the progress of a move or a backup that is running. */
+export function presentJob(job: Job, running: JobProgress | null = null): object {
   const { jobId, task, state, by, done, failure, createdAtMs, startedAtMs, endedAtMs } = job
   return {
     id: String(jobId),
     kind: task.kind,
     state,
-    progress: moving ?? { done },
+    progress: running ?? { done },
     by,
     createdAt: presentInstant(createdAtMs),
     startedAt: presentInstant(startedAtMs),
@@ -140,6 +156,7 @@ export function presentJob(job: Job, moving: MoveProgress | null = null): object
 
 function presentTask(task: JobTask): object {
   if (task.kind === 'move') return { to: task.to }
+  if (task.kind === 'backup') return { name: task.name }
   return task.kind === 'reprocess' ? task.selection : presentReplay(task)
 }
 

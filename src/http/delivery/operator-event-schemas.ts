@@ -26,6 +26,8 @@ const MEMBERS: Readonly<Record<OperatorEvent['event'], () => Readonly<Record<str
   reloaded: () => ({ replica: z.string(), changed: texts(), needsRestart: texts(), problems: texts() }),
   reload_failed: () => ({ replica: z.string(), problems: texts() }),
   certificate_expiring: () => ({ listener: z.string(), expiresAt: instant(), replica: z.string() }),
+  backup_failed: () => ({ backup: z.string(), reason: z.string() }),
+  backup_recovered: () => ({ backup: z.string(), since: since() }),
   job_ended: () => ({
     job: z.strictObject({ id: numberedId(), kind: z.string() }),
     state: z.string(),

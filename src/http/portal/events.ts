@@ -67,6 +67,8 @@ const WORDINGS: Readonly<Record<string, Wording>> = {
     word: 'expiring',
     tell: (of, at) => html`The certificate of ${of('listener')} expires at ${at('expiresAt')}`,
   },
+  backup_failed: { kind: 'warn', word: 'failed', tell: (of) => html`The backup ${of('backup')} could not be made: ${of('reason')}` },
+  backup_recovered: { kind: 'ok', word: 'recovered', tell: (of) => html`Backups are made again: ${of('backup')}` },
   job_ended: { kind: 'ok', word: 'ended', tell: (of) => html`The job ${of('job')} ended: ${of('state')}` },
 }
 

@@ -10,6 +10,7 @@ import { proveConnection } from '../server/connection-slots.ts'
 import type { CountFailure, VisitorOf } from '../server/failures.ts'
 import type { WithParams } from '../server/present.ts'
 import { createAddresses } from './addresses.ts'
+import { type BackupPagesOptions, backupPages } from './backups/backups.page.ts'
 import { carrierPage } from './carrier/carrier.page.ts'
 import { type DeliveryPagesOptions, deliveryPages } from './deliveries/delivery.pages.ts'
 import { NO_FORM, readForm } from './form.ts'
@@ -43,6 +44,7 @@ export interface PortalOptions
     DeliveryPagesOptions,
     InboxPagesOptions,
     JobPagesOptions,
+    BackupPagesOptions,
     SettingsPagesOptions {
   readonly manageEndpoints: ManageEndpoints
   readonly overview: Overview
@@ -113,7 +115,9 @@ export function createPortal(options: PortalOptions): Router {
     { method: 'get', path: '/', scope: 'status', answer: async (visit) => ({ page: overviewPage(visit, await overview.read()) }) },
     { method: 'get', path: '/carrier', scope: 'admin', answer: async (visit) => ({ page: carrierPage(visit, await overview.read()) }) },
   ]
-  const pages = [parcelPages, webhookPages, deliveryPages, inboxPages, jobPages, settingsPages].flatMap((pagesOf) => pagesOf(options))
+  const pages = [parcelPages, webhookPages, deliveryPages, inboxPages, jobPages, backupPages, settingsPages].flatMap((pagesOf) =>
+    pagesOf(options),
+  )
   for (const route of [...overviews, ...pages]) router[route.method](route.path, serve(route))
 
   addLogin(router, options, viewOf)

@@ -38,6 +38,7 @@ export const PROBLEMS: Readonly<Record<ProblemCode, readonly [status: number, ti
   not_replayable: [409, 'This delivery cannot be replayed'],
   too_many_jobs: [409, 'Too many jobs are unfinished'],
   not_movable: [409, 'The store cannot be moved'],
+  not_backed_up: [409, 'No backup can be made'],
   not_retryable: [409, 'There is nothing to retry'],
   not_skippable: [409, 'There is nothing to skip'],
   not_rotating: [409, 'No key is being replaced'],

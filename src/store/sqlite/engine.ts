@@ -8,7 +8,7 @@ export const sqlite: Engine = {
   name: 'sqlite',
   async openWriteStore(address) {
     const engine = await openSqliteWriter(address)
-    return { ...createSqliteWriteStore(engine), close: () => engine.close() }
+    return { ...createSqliteWriteStore(engine), copier: engine.copier, close: () => engine.close() }
   },
   openReadStore: (address) => createReadStore(openSqliteReader(address)),
 }

@@ -139,7 +139,8 @@ function sizeOf(path: string): number | null {
   return statSync(path, { throwIfNoEntry: false })?.size ?? null
 }
 
-function syncFolder(folder: string): void {
+/** Syncs the names in a folder. */
+export function syncFolder(folder: string): void {
   const handle = openSync(folder, 'r')
   try {
     fsyncSync(handle)

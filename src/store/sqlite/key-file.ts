@@ -29,6 +29,7 @@ export function keyFileBeside(storePath: string, linkPath: string = storePath) {
   }
 
   return {
+    path,
     name: basename(path),
     read,
     readOrMake(): Uint8Array {

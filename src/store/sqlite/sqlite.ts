@@ -1,11 +1,13 @@
 import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
+import type { StoreCopier } from '../../flow/admin/backups/backup-ports.ts'
 import type { Session, WriteEngine } from '../engine.ts'
 import { createContents } from '../history/contents.ts'
 import { refuseMoved } from '../moving/move-mark.ts'
 import type { ReadEngine } from '../read-engine.ts'
 import { loadNumber, SEQUENCE } from '../settings.ts'
 import type { Params, Statement } from '../statement.ts'
+import { createStoreCopier } from './backups/copy-store.ts'
 import { createCheckpointer } from './checkpointer.ts'
 import { bind, compileForSqlite, type SqliteStatement } from './dialect.ts'
 import { leaveMarker, makeFolder, openingFailure, refuseDamage, refuseIrregularFiles, rewriteLog } from './file.ts'
@@ -31,7 +33,7 @@ const READER_CACHE_KIB = 64 * 1024
  * Opens the database file for its only writer; creates and migrates it if necessary. Rejects if another relay uses it or if it is damaged or
  * missing; the error names the path and the remedy, and nothing has been changed.
  */
-export async function openSqliteWriter(given: string): Promise<WriteEngine> {
+export async function openSqliteWriter(given: string): Promise<SqliteWriteEngine> {
   const { path, db, lock } = await openOwn(given)
   try {
     refuseMoved(readMark(db), path)
@@ -41,6 +43,10 @@ export async function openSqliteWriter(given: string): Promise<WriteEngine> {
     lock.release()
     throw error
   }
+}
+
+interface SqliteWriteEngine extends WriteEngine {
+  readonly copier: StoreCopier
 }
 
 interface OwnStore {
@@ -98,7 +104,7 @@ async function openChecked(path: string): Promise<Database.Database> {
   }
 }
 
-function engineOf(db: Database.Database, lock: StoreLock, path: string): WriteEngine {
+function engineOf(db: Database.Database, lock: StoreLock, path: string): SqliteWriteEngine {
   const begin = db.prepare('BEGIN IMMEDIATE')
   const commit = db.prepare('COMMIT')
   const readVersion = db.prepare('PRAGMA data_version').pluck()
@@ -123,6 +129,7 @@ function engineOf(db: Database.Database, lock: StoreLock, path: string): WriteEn
 
   return {
     session: createSession(db),
+    copier: createStoreCopier(db),
     changedElsewhere() {
       const before = version
       version = readVersion.get()

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Config } from '../../config/config.ts'
 import { storeAddressProblem } from '../../config/values.ts'
+import { hasUnended, UNENDED_MAX } from '../../domain/admin/job.ts'
 import { AppError } from '../../domain/errors.ts'
 import { createManageMoves, type ManageMoves, type ManageMovesPorts, type Mover } from '../../flow/admin/moving/manage-moves.ts'
 import type { EndpointKeys } from '../../flow/delivery/endpoint-keys.ts'
@@ -63,6 +64,8 @@ export function openMoves(config: Config, { storage, endpointKeys, keyFile, sett
 
   async function refuse(to: StoreAddress): Promise<void> {
     await refuseLostKeys(to.engine === 'postgres')
+    if (hasUnended(await reads.listJobs({ before: null, limit: UNENDED_MAX }), 'backup'))
+      throw new AppError('not_movable', 'A backup of the store is being made. Wait until it is done, or cancel its job.')
     const others = (await replicas.list()).length - 1
     if (to.engine === 'sqlite' && others > 0)
       throw new AppError('not_movable', `A file serves one relay, and ${others} others use this database. Stop them first.`)

@@ -20,4 +20,5 @@ export const WELL: Situation = {
   backlogs: new Map(),
   failures: new Map(),
   replicas: [],
+  backupFailing: null,
 }

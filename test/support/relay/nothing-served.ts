@@ -47,6 +47,7 @@ export const nothingServed = {
   manageJobs: { list: notAsked, find: notAsked, cancel: notAsked },
   moves: { start: notAsked, progressOf: () => null },
   manageSecrets: { count: notAsked, reseal: notAsked, rotateTokens: notAsked },
+  manageBackups: { list: notAsked, start: notAsked, progressOf: () => null },
   portal,
   listReplicas: notAsked,
   readiness: notAsked,

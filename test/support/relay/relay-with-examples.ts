@@ -8,11 +8,12 @@ import { fetchDocumented } from '../portal/api-document.ts'
 import { ADMIN, logIn, push } from './relay.ts'
 import { relayOfTest } from './relay-of-test.ts'
 
-/** The statuses of routes that this relay must refuse: it has no job, and cannot move its store. */
+/** The statuses of routes that this relay must refuse: it has no job and no folder of backups, and cannot move its store. */
 export const REFUSED: Readonly<Record<string, number>> = {
   'GET /relay/jobs/:id': 404,
   'DELETE /relay/jobs/:id': 404,
   'POST /relay/store/move': 409,
+  'POST /relay/backups': 409,
 }
 
 /** A relay with everything that the examples name: a parcel, its waiting delivery, and a push in quarantine. */

@@ -20,7 +20,7 @@ export interface Mover {
 }
 
 export interface ManageMovesPorts {
-  readonly write: Pick<WriteSide, 'startJob' | 'noteMove'>
+  readonly write: Pick<WriteSide, 'startJob' | 'noteProgress'>
   /** Opens both stores, until the signal is aborted. Throws `not_movable` if the store cannot be moved to this address. */
   readonly openMover: (to: string, signal: AbortSignal) => Promise<Mover>
   /**
@@ -165,7 +165,7 @@ async function copy({ write, trouble, clock }: ManageMovesPorts, move: Running):
     const { step, done, total } = move.progress
     if (turn % TURNS_PER_LOOK !== 0 && step !== 'waiting') continue
     const rows = step === 'copying' ? done : total
-    const { isWanted } = await write.noteMove({ jobId: move.job.jobId, done: rows, nowMs: clock.now() })
+    const { isWanted } = await write.noteProgress({ jobId: move.job.jobId, done: rows, nowMs: clock.now() })
     if (!isWanted || step === 'waiting') return isWanted
   }
   return false

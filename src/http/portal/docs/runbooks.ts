@@ -13,6 +13,7 @@ export const RUNBOOKS: Readonly<Record<Problem['kind'], readonly [page: ManualPa
   endpoint_disabled: ['endpoints', 'when-an-endpoint-fails', 'a webhook is disabled'],
   disk_full: ['operating', 'when-the-disk-is-full', 'the disk is full'],
   disk_low: ['operating', 'when-the-disk-is-full', 'the disk fills'],
+  backup_failing: ['operating', 'when-a-backup-fails', 'a backup fails'],
   quarantined: ['operating', 'pushes-in-quarantine', 'pushes in quarantine'],
   settings_differ: ['scaling', 'running-replicas', 'running replicas'],
 }

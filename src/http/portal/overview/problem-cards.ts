@@ -96,6 +96,14 @@ function tell(visit: Visit, situation: Situation & Past, problem: Problem): Told
       return tellFullDisk(problem.disk, situation, nowMs)
     case 'disk_low':
       return tellLowDisk(problem.disk, situation, nowMs)
+    case 'backup_failing':
+      return {
+        title: html`No backup can be made <small>since ${timeInSentence(problem.sinceMs, nowMs)}</small>`,
+        what: html`<p>${problem.reason}.</p><p>The relay works; only what was backed up before could be restored.</p>${
+          person.scope === 'admin' ? html`<div class="acts">${buttonLink(to`/backups`, 'Backups')}</div>` : null
+        }`,
+        todo: html`<ol><li>Mend the folder of backups, or name another in <code>backup.directory</code> and send SIGHUP.</li><li>Then make one.</li></ol>`,
+      }
     case 'settings_differ':
       return {
         title: 'Replicas run with different settings',

@@ -2,7 +2,7 @@ import type { KeptAction } from '../../../domain/admin/operator-action.ts'
 import { AppError } from '../../../domain/errors.ts'
 import type { ManageSecrets, SealedCounts } from '../../../flow/admin/manage-secrets.ts'
 import { type OperationQueries, readTimeCursor } from '../../../flow/admin/operation-queries.ts'
-import { type Address, link, withQuery } from '../addresses.ts'
+import { type Address, buttonLink, link, withQuery } from '../addresses.ts'
 import { eventTable } from '../events.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'
@@ -97,7 +97,7 @@ function settingsPage(visit: Visit, { settings, sealed, audit }: Shown): string 
   const { to, nowMs, person } = visit
   const sought = visit.query('query').trim().toLowerCase()
   const shown = settings.filter(([name]) => name.toLowerCase().includes(sought))
-  const main = html`${headline({ title: 'Settings', lead: 'The config in effect, with defaults filled in and secrets masked, and who changed what.', asOf: asOfLine(nowMs, to`/settings`) })}
+  const main = html`${headline({ title: 'Settings', lead: 'The config in effect, with defaults filled in and secrets masked, and who changed what.', actions: buttonLink(to`/backups`, 'Backups'), asOf: asOfLine(nowMs, to`/settings`) })}
 <h2 id="config">Config in effect</h2>
 <form class="filters" role="search" action="${to`/settings`.path}" aria-label="Settings"><div><label for="q">Setting</label><input id="q" name="query" type="search" value="${visit.query('query').trim()}" autocomplete="off" spellcheck="false"></div><div><button class="btn" type="submit">Show</button></div></form>
 ${

@@ -66,7 +66,7 @@ function movesOf({
   const moves = createManageMoves({
     write: {
       startJob,
-      noteMove: async ({ done }) => {
+      noteProgress: async ({ done }) => {
         calls.push(`note ${done}`)
         return { isWanted: isWanted() }
       },

@@ -1,0 +1,35 @@
+import { Command } from 'commander'
+import { fail } from './exit-codes.ts'
+import { followJob, type StepNames } from './follow-job.ts'
+import { addRelayOptions, type ClientOptions, describeProblem, memberOf, openRelay, textOf } from './running-relay.ts'
+
+const STEPS: StepNames = {
+  copying: ['copying the store', 'pages'],
+  verifying: ['checking the copy', 'tables'],
+  placing: ['bringing it to its folder', 'bytes'],
+}
+
+/** `backup`: backs up the store of a running relay, which goes on meanwhile. */
+export function backupCommand(): Command {
+  const command = new Command('backup')
+    .description('back up the store of a running relay into backup.directory, while it goes on')
+    .argument('<name>', 'the name of the backup, such as before-upgrade')
+    .action(backup)
+  return addRelayOptions(command)
+}
+
+async function backup(name: string, options: ClientOptions): Promise<void> {
+  const ask = await openRelay(options)
+  const started = await ask('POST', '/relay/backups', { type: 'application/json', text: JSON.stringify({ name }) })
+  const id = textOf(started.body, 'id')
+  if (started.status !== 202 || id === null) return fail(describeProblem(started))
+  const job = await followJob(ask, id, STEPS)
+  const state = textOf(job, 'state')
+  if (options.json === true) process.stdout.write(`${JSON.stringify(job)}\n`)
+  if (state === 'cancelled') return fail('cancelled: nothing was kept')
+  if (state !== 'done') return fail(textOf(job, 'failure') ?? `the job ended as ${state}`)
+  if (options.json === true) return
+  const { body } = await ask('GET', '/relay/backups')
+  const last = memberOf(body, 'last')
+  process.stdout.write(`${textOf(body, 'directory') ?? ''}/${name}.db: ${Number(memberOf(last, 'bytes'))} bytes, checked and complete.\n`)
+}

@@ -1,0 +1,76 @@
+import { BACKUP_WAS_STOPPED, type BackupState, NO_BACKUPS, parseBackupState } from '../../../domain/admin/backup.ts'
+import { UNENDED_MAX } from '../../../domain/admin/job.ts'
+import { AppError } from '../../../domain/errors.ts'
+import { recordOperatorEvent } from '../../operator-events.tx.ts'
+import type { WriteSide } from '../../write-side.ts'
+import type { WriteStore, WriteTx } from '../../write-store.ts'
+import type { BackupEnd } from '../ports.ts'
+import type { StoreCopier } from './backup-ports.ts'
+
+export type Backups = Pick<WriteSide, 'copyStore' | 'copyProgress' | 'stopCopy' | 'backupState' | 'endBackup' | 'endLeftBackups'>
+
+/** Where the store keeps what is known of its backups. */
+const SETTING = 'backup-state'
+/** The trouble that lasts while backups fail. */
+const SUBJECT = 'backup'
+
+/** The sentence that refuses a backup of a store on a server. */
+export const ON_A_SERVER =
+  'The store is on PostgreSQL, which is backed up with its own tools: pg_dump, or a base backup and the WAL after it. ' +
+  'After a restore or a point-in-time recovery, run "parcel-relay restore --mark" before a relay starts on it.'
+
+/** The verbs that copy the store, and that keep what came of backups. */
+export function createBackups(store: WriteStore, copier: StoreCopier | undefined): Backups {
+  return {
+    async copyStore({ file }) {
+      if (copier === undefined) throw new AppError('not_backed_up', ON_A_SERVER)
+      const { last: sequence } = await store.transaction((tx) => tx.feedSpan())
+      await copier.copy(file)
+      return { sequence }
+    },
+    copyProgress: async () => copier?.progress() ?? null,
+    stopCopy: async () => copier?.stop(),
+    backupState: () => store.transaction(loadState),
+    endBackup: (end) =>
+      store.transaction(async (tx) => {
+        const state = stateAfter(await loadState(tx), end)
+        await tx.saveSetting(SETTING, new TextEncoder().encode(JSON.stringify(state)))
+        if (end.jobId !== null) await endJob(tx, end.jobId, end)
+        return { state, isTold: await tell(tx, end) }
+      }),
+    endLeftBackups: (nowMs) =>
+      store.transaction(async (tx) => {
+        const left = (await tx.listUnendedJobs(UNENDED_MAX)).filter(({ task }) => task.kind === 'backup')
+        await Promise.all(left.map(({ jobId }) => endJob(tx, jobId, { nowMs, made: null, failure: BACKUP_WAS_STOPPED })))
+      }),
+  }
+}
+
+async function loadState(tx: WriteTx): Promise<BackupState> {
+  const kept = await tx.loadSetting(SETTING)
+  return kept === null ? NO_BACKUPS : parseBackupState(new TextDecoder().decode(kept))
+}
+
+function stateAfter(before: BackupState, { made, failure, nowMs }: BackupEnd): BackupState {
+  if (made !== null) return { last: made, failing: null }
+  return failure === null ? before : { ...before, failing: { sinceMs: before.failing?.sinceMs ?? nowMs, reason: failure } }
+}
+
+/** One that an operator has cancelled stays so. */
+async function endJob(tx: WriteTx, jobId: number, { made, failure, nowMs }: Pick<BackupEnd, 'made' | 'failure' | 'nowMs'>): Promise<void> {
+  const job = (await tx.listUnendedJobs(UNENDED_MAX)).find((one) => one.jobId === jobId)
+  if (job === undefined) return
+  await tx.saveJob({ ...job, state: made === null ? 'failed' : 'done', failure, endedAtMs: nowMs }, nowMs)
+}
+
+async function tell(tx: WriteTx, { made, failure, name, nowMs }: BackupEnd): Promise<boolean> {
+  if (failure !== null) {
+    const hasBegun = await tx.beginTrouble(SUBJECT, nowMs)
+    if (hasBegun) await recordOperatorEvent(tx, { event: 'backup_failed', backup: name, reason: failure }, nowMs)
+    return hasBegun
+  }
+  const sinceMs = made === null ? null : await tx.endTrouble(SUBJECT)
+  if (sinceMs === null) return false
+  await recordOperatorEvent(tx, { event: 'backup_recovered', backup: name, since: new Date(sinceMs).toISOString() }, nowMs)
+  return true
+}

@@ -1,0 +1,352 @@
+import {
+  type BackupFile,
+  type BackupProgress,
+  type BackupState,
+  type MadeBackup,
+  NO_BACKUPS,
+  nameProblem,
+  scheduledName,
+} from '../../../domain/admin/backup.ts'
+import { hasUnended, type Job, UNENDED_MAX } from '../../../domain/admin/job.ts'
+import type { Actor, OperatorAction } from '../../../domain/admin/operator-action.ts'
+import { AppError, systemCode } from '../../../domain/errors.ts'
+import { isObject, member } from '../../../domain/json-body.ts'
+import { wrongInput } from '../../../domain/read-input.ts'
+import type { Clock, Log } from '../../ports.ts'
+import type { ReadSide } from '../../read-side.ts'
+import type { WriteSide } from '../../write-side.ts'
+import type { BackupFolder, BackupOrder, PlacedBackup } from './backup-ports.ts'
+import { ON_A_SERVER } from './backups.tx.ts'
+
+/** What the config says of backups. */
+export interface BackupSettings {
+  /** Null: none is made. */
+  readonly directory: string | null
+  /** When one is made by itself; null: never. */
+  readonly cron: string | null
+  /** How many scheduled ones are kept. */
+  readonly keep: number
+}
+
+/** The room that a copy of the store needs beside it, in bytes. */
+export interface CopyRoom {
+  readonly freeBytes: number
+  readonly freeBytesMin: number
+  readonly storeBytes: number
+}
+
+export interface ManageBackupsPorts {
+  readonly write: Pick<
+    WriteSide,
+    'startJob' | 'noteProgress' | 'copyStore' | 'copyProgress' | 'stopCopy' | 'backupState' | 'endBackup' | 'endLeftBackups'
+  >
+  readonly reads: Pick<ReadSide, 'listJobs'>
+  /** Null: the store is on a server, which is backed up by other means. */
+  readonly folder: BackupFolder | null
+  /** The settings in effect. */
+  readonly settings: () => BackupSettings
+  /** What orders have in common; `copy` is a file beside the store. */
+  readonly order: Pick<BackupOrder, 'copy' | 'version' | 'keyFile'> & { readonly keys: () => readonly string[] }
+  readonly room: () => CopyRoom
+  /** Why the store takes no writes; null: it does. */
+  readonly trouble: () => unknown
+  readonly clock: Pick<Clock, 'now'>
+  readonly pause: (ms: number) => Promise<unknown>
+  /** Call when operators were told something. */
+  readonly wake: () => void
+  readonly log: Pick<Log, 'info' | 'warn' | 'error'>
+}
+
+/** The backups there are. */
+export interface BackupList extends BackupState {
+  readonly settings: BackupSettings
+  readonly backups: readonly BackupFile[]
+  /** Why the folder cannot be read now; null: it was read. */
+  readonly unreadable: string | null
+}
+
+/** How operators back the store up (CONTRACT, `backup` and `/relay/backups`). All but `scheduled` throw `not_backed_up` where the store is on a server. */
+export interface ManageBackups {
+  list(): Promise<BackupList>
+  /** Starts a backup. `body` names it: `{ "name": "before-upgrade" }`. Throws `bad_request`, `not_backed_up` and `too_many_jobs`. */
+  start(body: unknown, by: Actor): Promise<Job>
+  /** Makes the backup that is due by the schedule. Resolves when it is made or has failed. Never rejects. */
+  scheduled(): Promise<void>
+  /** How far a backup is that runs now; null: it does not. */
+  progressOf(jobId: number): BackupProgress | null
+  state(): BackupState
+  /** How many backups have failed since the relay was started. */
+  failures(): number
+  /** Gives up the backup that runs. */
+  stop(): Promise<void>
+}
+
+interface Running {
+  readonly name: string
+  jobId: number | null
+  progress: BackupProgress
+  /** How many pages of the store were copied. */
+  pages: number
+  isCancelled: boolean
+  isStopping: boolean
+  ended: Promise<void>
+}
+
+const LOOK_MS = 250
+/** A folder on a network may never answer. */
+const LIST_MS_MAX = 5000
+/** The name in front of jobs that nobody has ordered. */
+const SCHEDULE = 'schedule'
+
+/** Opens the backups of a store; what a stop or a kill has left unfinished is ended. */
+export async function openManageBackups(ports: ManageBackupsPorts): Promise<ManageBackups> {
+  const { write, folder, settings, clock } = ports
+  const record = await openRecord(ports)
+  const list = createListing(ports)
+  let running: Running | null = null
+  if (folder !== null) await write.endLeftBackups(clock.now())
+
+  /** Queues the job of a backup, and runs it apart. */
+  async function launch(name: string, place: Place, order: Order): Promise<{ readonly job: Job; readonly ended: Promise<void> }> {
+    const backup: Running = { ...NEVER_BEGUN, name }
+    running = backup
+    const free = () => {
+      running = null
+    }
+    try {
+      await refuseMoving(ports)
+      const job = await queueJob(ports, backup, order)
+      backup.ended = run(ports, record, backup, place).finally(free)
+      return { job, ended: backup.ended }
+    } catch (error) {
+      free()
+      throw error
+    }
+  }
+
+  function placeOf(): Place {
+    const { directory } = settings()
+    if (folder === null) throw new AppError('not_backed_up', ON_A_SERVER)
+    if (directory === null) throw new AppError('not_backed_up', 'The config names no folder for backups: set backup.directory, and reload.')
+    if (running !== null) throw new AppError('not_backed_up', `The backup "${running.name}" is being made. Wait, or cancel its job.`)
+    return { folder, directory }
+  }
+
+  return {
+    async list() {
+      if (folder === null) throw new AppError('not_backed_up', ON_A_SERVER)
+      const inEffect = settings()
+      const shown = { ...record.state(), settings: inEffect }
+      if (inEffect.directory === null) return { ...shown, backups: [], unreadable: null }
+      try {
+        return { ...shown, backups: await list({ folder, directory: inEffect.directory }), unreadable: null }
+      } catch (error) {
+        return { ...shown, backups: [], unreadable: describe(error) }
+      }
+    },
+    async start(body, by) {
+      const name = nameIn(body)
+      const known = await list(placeOf()).catch((cause: unknown) => {
+        throw cause instanceof AppError
+          ? cause
+          : new AppError('not_backed_up', `The folder of backups cannot be used: ${describe(cause)}.`, { cause })
+      })
+      if (known.some((one) => one.name === name))
+        throw new AppError('not_backed_up', `There is a backup "${name}" already. Take another name.`)
+      const action = { atMs: clock.now(), by, action: 'store.backup_started', target: { kind: 'store', id: name }, detail: {} } as const
+      // Somebody else may have begun one meanwhile.
+      return (await launch(name, placeOf(), { by: by.name, action })).job
+    },
+    async scheduled() {
+      const name = scheduledName(clock.now())
+      try {
+        const { ended } = await launch(name, placeOf(), { by: SCHEDULE })
+        await ended
+      } catch (error) {
+        await record.end({ ...NEVER_BEGUN, name }, null, describe(error))
+      }
+    },
+    progressOf: (jobId) => (running?.jobId === jobId ? running.progress : null),
+    state: record.state,
+    failures: record.failures,
+    async stop() {
+      if (running === null) return
+      running.isStopping = true
+      await write.stopCopy().catch(() => undefined)
+      await running.ended
+    },
+  }
+}
+
+interface Order {
+  /** The app that has ordered it, or the schedule. */
+  readonly by: string
+  /** Absent: nobody has. */
+  readonly action?: OperatorAction
+}
+
+async function queueJob({ write, clock }: ManageBackupsPorts, backup: Running, order: Order): Promise<Job> {
+  const job = await write.startJob({ task: { kind: 'backup', name: backup.name }, nowMs: clock.now(), ...order })
+  if (job === null) throw new AppError('too_many_jobs', 'Too many jobs have not ended. Cancel some, or wait.')
+  backup.jobId = job.jobId
+  return job
+}
+
+/** Reads the folder, one look at a time, because one that never ends holds on to what it waits with. */
+function createListing({ pause }: ManageBackupsPorts): (place: Place) => Promise<readonly BackupFile[]> {
+  let listing: Promise<readonly BackupFile[]> | null = null
+  return async ({ folder, directory }) => {
+    listing ??= folder.list(directory).finally(() => {
+      listing = null
+    })
+    const late = pause(LIST_MS_MAX).then(() => Promise.reject(new Error('it does not answer')))
+    return await Promise.race([listing, late])
+  }
+}
+
+/** What came of backups, as it is written down. */
+interface BackupRecord {
+  state(): BackupState
+  failures(): number
+  /** Never rejects. */
+  end(backup: Running, made: MadeBackup | null, failure: string | null): Promise<void>
+}
+
+async function openRecord({ write, folder, clock, wake, log }: ManageBackupsPorts): Promise<BackupRecord> {
+  let state = folder === null ? NO_BACKUPS : await write.backupState()
+  let failures = 0
+  return {
+    state: () => state,
+    failures: () => failures,
+    async end({ name, jobId }, made, failure) {
+      if (failure !== null) {
+        failures += 1
+        log.error({ backup: name, job: jobId, reason: failure }, 'a backup could not be made; the relay goes on without it')
+      }
+      try {
+        const ended = await write.endBackup({ jobId, name, nowMs: clock.now(), made, failure })
+        state = ended.state
+        if (ended.isTold) wake()
+      } catch (err) {
+        log.error({ err, backup: name }, 'what came of a backup could not be written down')
+      }
+    },
+  }
+}
+
+/** Makes a backup, whatever comes of it. Never rejects. */
+async function run(ports: ManageBackupsPorts, record: BackupRecord, backup: Running, place: Place): Promise<void> {
+  const { log } = ports
+  try {
+    const { made, unremoved } = await make(ports, backup, place)
+    await record.end(backup, made, null)
+    log.info({ ...made, directory: place.directory }, 'a backup was made')
+    if (unremoved !== null) log.warn({ reason: unremoved, directory: place.directory }, 'old backups could not be removed')
+  } catch (error) {
+    await record.end(backup, null, backup.isCancelled ? null : describe(error))
+  }
+}
+
+/** A move changes the store on another connection, and a copy would begin again each time. */
+async function refuseMoving({ reads }: ManageBackupsPorts): Promise<void> {
+  if (hasUnended(await reads.listJobs({ before: null, limit: UNENDED_MAX }), 'move'))
+    throw new AppError('not_backed_up', 'The store is being moved. Back it up afterwards.')
+}
+
+interface Place {
+  readonly folder: BackupFolder
+  readonly directory: string
+}
+
+const NEVER_BEGUN = {
+  jobId: null,
+  pages: 0,
+  progress: { step: 'copying', done: 0, total: 0 },
+  isCancelled: false,
+  isStopping: false,
+  ended: Promise.resolve(),
+} as const satisfies Omit<Running, 'name'>
+
+function nameIn(body: unknown): string {
+  const name = isObject(body) ? member(body, 'name') : undefined
+  if (typeof name !== 'string') throw wrongInput('body', 'name', 'name must be the name of the backup, such as before-upgrade.')
+  const problem = nameProblem(name)
+  if (problem !== null) throw wrongInput('body', 'name', `name ${problem}.`)
+  return name
+}
+
+/** Copies the store, proves the copy, and brings it to the folder. */
+async function make(ports: ManageBackupsPorts, backup: Running, { folder, directory }: Place): Promise<PlacedBackup> {
+  refuseLittleRoom(ports.room())
+  const { copy, version, keyFile, keys } = ports.order
+  const { sequence } = await copyStore(ports, backup)
+  const given = { name: backup.name, directory, keep: ports.settings().keep, madeAtMs: ports.clock.now(), sequence }
+  const maker = await folder.openMaker({ ...given, copy, version, keyFile, keys: keys() })
+  try {
+    for (let turn = 0; ; turn++) {
+      await refuseStopped(ports, backup, turn)
+      const found = await maker.advance()
+      if (!('step' in found)) return found
+      backup.progress = found
+    }
+  } finally {
+    await maker.close()
+  }
+}
+
+async function copyStore(ports: ManageBackupsPorts, backup: Running): Promise<{ readonly sequence: number }> {
+  const { write, pause, order } = ports
+  const copying = write.copyStore({ file: order.copy })
+  let isOver = false
+  const over = copying.then(
+    () => undefined,
+    () => undefined,
+  )
+  void over.then(() => {
+    isOver = true
+  })
+  try {
+    while (!isOver) {
+      await Promise.race([over, pause(LOOK_MS)])
+      const at = await write.copyProgress()
+      if (at !== null) {
+        backup.progress = { step: 'copying', ...at }
+        backup.pages = at.done
+      }
+      await refuseStopped(ports, backup, 0)
+    }
+  } catch (error) {
+    await write.stopCopy()
+    await over
+    throw error
+  }
+  return await copying
+}
+
+/** How many turns pass between two looks at the job. */
+const TURNS_PER_LOOK = 8
+
+/** Throws if the backup is no longer wanted, or the store's disk has become too full for its copy. */
+async function refuseStopped({ write, trouble, clock }: ManageBackupsPorts, backup: Running, turn: number): Promise<void> {
+  const { jobId, pages, isStopping } = backup
+  if (isStopping) throw new Error('the relay is stopping')
+  if (trouble() !== null) throw new Error('the disk of the store became too full for a copy of it')
+  if (jobId === null || turn % TURNS_PER_LOOK !== 0) return
+  const { isWanted } = await write.noteProgress({ jobId, done: pages, nowMs: clock.now() })
+  backup.isCancelled = !isWanted
+  if (!isWanted) throw new Error('it was cancelled')
+}
+
+function refuseLittleRoom({ freeBytes, freeBytesMin, storeBytes }: CopyRoom): void {
+  if (freeBytes >= storeBytes + freeBytesMin) return
+  throw new Error(
+    `a backup is copied beside the store first, and its disk has too little room: ${freeBytes} bytes are free, ` +
+      `the store takes ${storeBytes}, and ${freeBytesMin} must stay free (limits.freeSpaceMin)`,
+  )
+}
+
+function describe(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  const code = systemCode(error)
+  return code === null || error.message.includes(code) ? error.message.replace(/\.$/, '') : `${error.message} (${code})`
+}

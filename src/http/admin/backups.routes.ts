@@ -1,0 +1,101 @@
+import { z } from 'zod'
+import type { BackupState } from '../../domain/admin/backup.ts'
+import type { BackupList, ManageBackups } from '../../flow/admin/backups/manage-backups.ts'
+import { instant, jsonAnswer, location, wholeNumber } from '../server/answer-schemas.ts'
+import { presentInstant, presentJson } from '../server/present.ts'
+import { NO_QUERY } from '../server/query.ts'
+import { apiRoute } from '../server/route.ts'
+import { jobSchema, pathOfJob, presentJob } from './jobs.routes.ts'
+
+const BODY_BYTES_MAX = 16 * 1024
+
+export interface BackupsRoutePorts {
+  readonly manageBackups: Pick<ManageBackups, 'list' | 'start' | 'progressOf'>
+}
+
+const ordered = () => z.object({ name: z.string().describe('1 to 80 letters, digits and `. _ -`.') })
+
+const listSchema = () =>
+  z.strictObject({
+    directory: z.string().nullable().describe('The folder of backups; null: the config names none.'),
+    cron: z.string().nullable().describe('When a backup is made by itself; null: never.'),
+    keep: wholeNumber().describe('How many scheduled backups are kept.'),
+    last: z
+      .strictObject({ name: z.string(), at: instant(), bytes: wholeNumber() })
+      .nullable()
+      .describe('The last backup that was made; null: none was.'),
+    failing: z.strictObject({ since: instant(), reason: z.string() }).nullable().describe('Null: the last backup did not fail.'),
+    unreadable: z.string().nullable().describe('Why the folder cannot be read now; null: it was read.'),
+    backups: z
+      .array(
+        z.strictObject({
+          name: z.string(),
+          bytes: wholeNumber(),
+          madeAt: instant(),
+          hasKey: z.boolean().describe('Whether the key that the relay made for its secrets lies beside it.'),
+        }),
+      )
+      .describe('The backups in the folder, the newest first.'),
+  })
+
+/** Backups of the store. */
+export const BACKUPS_ROUTES = [
+  apiRoute({
+    method: 'get',
+    path: '/relay/backups',
+    summary: 'List the backups of the store',
+    description:
+      'The files in `backup.directory`, and what came of the last backup. With PostgreSQL this is refused: the server has its own tools.',
+    scope: 'admin',
+    params: {},
+    query: NO_QUERY,
+    body: null,
+    answers: () => ({ 200: jsonAnswer('The backups', listSchema()) }),
+    problems: ['not_backed_up'],
+    example: { path: {} },
+    answer:
+      ({ manageBackups }: BackupsRoutePorts) =>
+      async (ctx) =>
+        presentJson(ctx, 200, presentBackups(await manageBackups.list())),
+  }),
+  apiRoute({
+    method: 'post',
+    path: '/relay/backups',
+    summary: 'Back up the store',
+    description:
+      'The relay goes on meanwhile. The copy is checked and its rows are counted before it is in its place, `backup.directory`. A key file that the relay made goes along.',
+    scope: 'admin',
+    params: {},
+    query: NO_QUERY,
+    body: { bytesMax: BODY_BYTES_MAX, content: { 'application/json': { schema: ordered, example: { name: 'before-upgrade' } } } },
+    answers: () => ({ 202: jsonAnswer('The job that makes it', jobSchema(), location()) }),
+    problems: ['not_backed_up', 'too_many_jobs'],
+    example: { path: {} },
+    answer:
+      ({ manageBackups }: BackupsRoutePorts) =>
+      async (ctx, { by, body }) => {
+        const job = await manageBackups.start(body, by)
+        ctx.set('Location', pathOfJob(job))
+        presentJson(ctx, 202, presentJob(job, manageBackups.progressOf(job.jobId)))
+      },
+  }),
+]
+
+function presentBackups({ settings, unreadable, backups, ...state }: BackupList): object {
+  const { directory, cron, keep } = settings
+  return {
+    directory,
+    cron,
+    keep,
+    ...presentState(state),
+    unreadable,
+    backups: backups.map(({ madeAtMs, ...backup }) => ({ ...backup, madeAt: presentInstant(madeAtMs) })),
+  }
+}
+
+function presentState({ last, failing }: BackupState): object {
+  return {
+    last: last === null ? null : { name: last.name, at: presentInstant(last.atMs), bytes: last.bytes },
+    failing: failing === null ? null : { since: presentInstant(failing.sinceMs), reason: failing.reason },
+  }
+}

@@ -1,0 +1,77 @@
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { readdir, stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import Database from 'better-sqlite3'
+import { type BackupFile, isScheduled, outlived } from '../../../domain/admin/backup.ts'
+import { systemCode } from '../../../domain/errors.ts'
+import { syncFolder } from '../file.ts'
+import { closeFolder, FOLDER_MODE } from '../permissions.ts'
+import { readManifest } from './manifest.ts'
+
+const ENDING = '.db'
+/** So many are looked at in a folder; nobody needs more backups. */
+const SHOWN_MAX = 1000
+
+export const fileOf = (directory: string, name: string) => join(directory, `${name}${ENDING}`)
+export const keyFileOf = (directory: string, name: string) => join(directory, `${name}.key`)
+/** What is not complete has another name, which no command takes for a backup. */
+export const partOf = (file: string) => `${file}.part`
+
+/** Lists a folder; one that is not there holds nothing. Waits for a folder that does not answer, apart from all other work. */
+export async function listBackups(directory: string): Promise<readonly BackupFile[]> {
+  const names = await readdir(directory).catch((error: unknown) => {
+    if (systemCode(error) === 'ENOENT') return []
+    throw error
+  })
+  const keys = new Set(names.filter((name) => name.endsWith('.key')))
+  const files = names.filter((name) => name.endsWith(ENDING)).slice(0, SHOWN_MAX)
+  const found = await Promise.all(files.map((file) => lookAt(directory, file, keys)))
+  return found.filter((one) => one !== null).toSorted((a, b) => b.madeAtMs - a.madeAtMs || (a.name < b.name ? 1 : -1))
+}
+
+async function lookAt(directory: string, file: string, keys: ReadonlySet<string>): Promise<BackupFile | null> {
+  const found = await stat(join(directory, file)).catch(() => null)
+  if (found === null || !found.isFile()) return null
+  const name = file.slice(0, -ENDING.length)
+  return { name, bytes: found.size, madeAtMs: Math.round(found.mtimeMs), hasKey: keys.has(`${name}.key`) }
+}
+
+/** Makes the folder if only it is missing. What it is in must be there: a disk that is not mounted is no place for backups. */
+export function openFolder(directory: string): void {
+  if (existsSync(directory)) {
+    if (!statSync(directory).isDirectory()) throw new Error(`${directory} is not a folder`)
+    return
+  }
+  mkdirSync(directory, { mode: FOLDER_MODE })
+  closeFolder(directory)
+  syncFolder(dirname(directory))
+}
+
+/** Removes what a kill has left of backups that were never complete. */
+export function removeParts(directory: string): void {
+  for (const name of readdirSync(directory)) if (/\.(?:db|key)\.part$/.test(name)) rmSync(join(directory, name), { force: true })
+}
+
+/** Removes the scheduled backups of a store beyond the newest `keep`, with their keys. Those of other stores in the folder stay. */
+export function removeOutlived(directory: string, { relayId, keep }: { readonly relayId: string; readonly keep: number }): void {
+  const scheduled = readdirSync(directory).flatMap((file) => (file.endsWith(ENDING) ? [file.slice(0, -ENDING.length)] : []))
+  const own = scheduled.filter((name) => isScheduled(name) && madeBy(fileOf(directory, name)) === relayId)
+  for (const name of outlived(own, keep)) {
+    rmSync(fileOf(directory, name), { force: true })
+    rmSync(keyFileOf(directory, name), { force: true })
+  }
+}
+
+/** The id of the relay that made a backup; null: it is none. */
+function madeBy(file: string): string | null {
+  try {
+    const db = new Database(file, { readonly: true, fileMustExist: true })
+    try {
+      return readManifest(db)?.relayId ?? null
+    } finally {
+      db.close()
+    }
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,119 @@
+import { close, fdatasync, open, rmSync } from 'node:fs'
+import type Database from 'better-sqlite3'
+import type { StoreCopier } from '../../../flow/admin/backups/backup-ports.ts'
+
+/** How long one step may take: everything that waits for the writer waits for it. */
+const STEP_MS = 1
+const PAGES = { min: 16, max: 512 }
+/** How often what was copied is synced, so that little is left for the sync at the end, for which the writer waits. */
+const SYNC_EVERY_MS = 100
+/** A rest is slept in naps: the driver calls again at once, and a longer one would hold up pushes. */
+const NAP_MS = 0.2
+const NEVER = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
+
+/**
+ * Copies the store page by page on the writer's own connection, in steps of a millisecond with as long a rest after each. Only there may others go on: SQLite
+ * brings what this connection writes meanwhile into the copy, and begins again if another connection writes. No step keeps the WAL from being
+ * checkpointed (decision 0029).
+ */
+export function createStoreCopier(db: Database.Database, monotonic: () => number = () => performance.now()): StoreCopier {
+  let running: { done: number; total: number; isStopped: boolean } | null = null
+  return {
+    async copy(file) {
+      if (running !== null) throw new Error('the store is being copied already')
+      const copy = { done: 0, total: 0, isStopped: false }
+      running = copy
+      const pace = createPace(monotonic)
+      const synced = syncOften(file)
+      try {
+        removeCopy(file)
+        await db.backup(file, {
+          progress({ totalPages, remainingPages }) {
+            if (copy.isStopped) throw new CopyStopped()
+            copy.total = totalPages
+            copy.done = totalPages - remainingPages
+            return pace()
+          },
+        })
+      } catch (error) {
+        removeCopy(file)
+        throw error
+      } finally {
+        synced.stop()
+        running = null
+      }
+    },
+    progress: () => (running === null ? null : { done: running.done, total: running.total }),
+    stop() {
+      if (running !== null) running.isStopped = true
+    },
+  }
+}
+
+class CopyStopped extends Error {
+  override readonly name = 'CopyStopped'
+
+  constructor() {
+    super('the copy was stopped')
+  }
+}
+
+/** Removes a copy that was not finished, with what SQLite may have left beside it. */
+export function removeCopy(file: string): void {
+  for (const suffix of ['', '-journal', '-wal', '-shm']) rmSync(`${file}${suffix}`, { force: true })
+}
+
+/** How many pages the next step copies: as many as take `STEP_MS`, by how long the last ones took; 0 while it rests. */
+function createPace(monotonic: () => number): () => number {
+  let pages = PAGES.min
+  let begunMs: number | null = null
+  let restUntilMs = 0
+  return () => {
+    const nowMs = monotonic()
+    if (begunMs !== null) {
+      const tookMs = nowMs - begunMs
+      begunMs = null
+      restUntilMs = nowMs + Math.min(tookMs, 2 * STEP_MS)
+      pages = Math.max(PAGES.min, Math.min(PAGES.max, 2 * pages, Math.round((pages * STEP_MS) / Math.max(tookMs, 0.01))))
+    }
+    if (nowMs < restUntilMs) {
+      Atomics.wait(NEVER, 0, 0, NAP_MS)
+      return 0
+    }
+    // The driver's step comes right after, in the same turn: what the writer does before is not counted.
+    setImmediate(() => {
+      begunMs = monotonic()
+    })
+    return pages
+  }
+}
+
+/** Syncs a file from another thread again and again. A failure is ignored: the sync at the end fails as well. */
+function syncOften(file: string): { stop(): void } {
+  let handle: number | null = null
+  let isBusy = false
+  let isOver = false
+  const look = () => {
+    if (isBusy) return
+    isBusy = true
+    if (handle === null) open(file, 'r', (_, opened) => settled(opened ?? null))
+    else fdatasync(handle, () => settled(handle))
+  }
+  const settled = (opened: number | null) => {
+    handle = opened
+    isBusy = false
+    if (isOver) end()
+  }
+  const end = () => {
+    if (handle !== null && !isBusy) close(handle)
+  }
+  const timer = setInterval(look, SYNC_EVERY_MS)
+  timer.unref()
+  return {
+    stop() {
+      isOver = true
+      clearInterval(timer)
+      end()
+    },
+  }
+}

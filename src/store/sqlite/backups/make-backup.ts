@@ -1,0 +1,156 @@
+import {
+  closeSync,
+  existsSync,
+  fchmodSync,
+  fsyncSync,
+  openSync,
+  readSync,
+  renameSync,
+  rmSync,
+  statfsSync,
+  statSync,
+  writeSync,
+} from 'node:fs'
+import { dirname } from 'node:path'
+import Database from 'better-sqlite3'
+import type { BackupProgress } from '../../../domain/admin/backup.ts'
+import { systemCode } from '../../../domain/errors.ts'
+import type { BackupOrder, PlacedBackup } from '../../../flow/admin/backups/backup-ports.ts'
+import { readRegular } from '../../../regular-file.ts'
+import { syncFolder } from '../file.ts'
+import { FILE_MODE } from '../permissions.ts'
+import { fileOf, keyFileOf, openFolder, partOf, removeOutlived, removeParts } from './backup-folder.ts'
+import { removeCopy } from './copy-store.ts'
+import { lastSequenceIn, proveTable, relayIdIn, storedTables, writeManifest } from './manifest.ts'
+
+const CHUNK_BYTES = 4 * 1024 * 1024
+
+/**
+ * Proves a copy of the store a table at a time, gives it its manifest, and brings it to the folder of backups: under a name that is no backup's, synced, and
+ * renamed when it is whole. Ended early, or when it throws, it leaves nothing behind.
+ */
+export function* makeBackup(order: BackupOrder): Generator<BackupProgress, PlacedBackup> {
+  try {
+    const relayId = yield* proveCopy(order)
+    const bytes = yield* place(order)
+    const made = { name: order.name, atMs: order.madeAtMs, bytes }
+    return { made, unremoved: failureOf(() => removeOutlived(order.directory, { relayId, keep: order.keep })) }
+  } finally {
+    removeCopy(order.copy)
+  }
+}
+
+function failureOf(work: () => void): string | null {
+  try {
+    work()
+    return null
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error)
+  }
+}
+
+/** Opens the copy as any program would, checks it and counts its rows. The result is the id of the relay. */
+function* proveCopy({ copy, name, madeAtMs, version, keys, sequence }: BackupOrder): Generator<BackupProgress, string> {
+  const db = new Database(copy, { fileMustExist: true })
+  try {
+    // So that the backup is one file, whoever opens it.
+    db.pragma('journal_mode = DELETE')
+    const tables = storedTables(db)
+    const rows: Record<string, number> = {}
+    for (const [done, table] of tables.entries()) {
+      yield { step: 'verifying', done, total: tables.length }
+      rows[table] = proveTable(db, table)
+    }
+    const last = lastSequenceIn(db)
+    if (last < sequence) throw new Error(`the copy ends at sequence ${last}, but the store had come to ${sequence} before it was begun`)
+    const relayId = relayIdIn(db)
+    writeManifest(db, { name, relayId, madeAtMs, version, sequence: last, keys: [...keys], rows })
+    return relayId
+  } finally {
+    db.close()
+  }
+}
+
+/** Resolves with the size of the backup. */
+function* place({ copy, name, directory, keyFile }: BackupOrder): Generator<BackupProgress, number> {
+  const [file, key] = [fileOf(directory, name), keyFileOf(directory, name)]
+  const bytes = statSync(copy).size
+  yield { step: 'placing', done: 0, total: bytes }
+  openFolder(directory)
+  removeParts(directory)
+  refuseTaken(file)
+  refuseTaken(key)
+  let isPlaced = false
+  try {
+    yield* bring(copy, partOf(file), bytes)
+    const hasKey = existsSync(keyFile)
+    if (hasKey) copyKey(keyFile, partOf(key))
+    // The key first: a backup that is there can be restored.
+    if (hasKey) renameSync(partOf(key), key)
+    refuseTaken(file)
+    renameSync(partOf(file), file)
+    isPlaced = true
+    syncFolder(directory)
+    return bytes
+  } finally {
+    if (!isPlaced) for (const left of [partOf(file), partOf(key), key]) rmSync(left, { force: true })
+  }
+}
+
+function refuseTaken(file: string): void {
+  if (existsSync(file)) throw new Error(`${file} is there already`)
+}
+
+/** Moves a file: within a disk by its name, to another by a copy. Synced either way. */
+function* bring(from: string, to: string, bytes: number): Generator<BackupProgress, void> {
+  try {
+    renameSync(from, to)
+    sync(to)
+    return
+  } catch (error) {
+    if (systemCode(error) !== 'EXDEV') throw error
+  }
+  refuseLittleRoom(to, bytes)
+  const [source, target] = [openSync(from, 'r'), openSync(to, 'wx', FILE_MODE)]
+  try {
+    fchmodSync(target, FILE_MODE)
+    const chunk = Buffer.alloc(CHUNK_BYTES)
+    for (let done = 0, read = readSync(source, chunk); read > 0; read = readSync(source, chunk)) {
+      for (let written = 0; written < read; ) written += writeSync(target, chunk, written, read - written)
+      done += read
+      yield { step: 'placing', done, total: bytes }
+    }
+    fsyncSync(target)
+  } finally {
+    closeSync(source)
+    closeSync(target)
+  }
+}
+
+/** Sooner than when the folder is full, which others may have to share. */
+function refuseLittleRoom(file: string, bytes: number): void {
+  const { bavail, bsize } = statfsSync(dirname(file))
+  if (bavail * bsize < bytes) throw new Error(`the folder has no room: the backup takes ${bytes} bytes, and ${bavail * bsize} are free`)
+}
+
+function copyKey(from: string, to: string): void {
+  const key = readRegular(from)
+  const file = openSync(to, 'wx', FILE_MODE)
+  try {
+    fchmodSync(file, FILE_MODE)
+    writeSync(file, key)
+    fsyncSync(file)
+  } finally {
+    closeSync(file)
+  }
+}
+
+function sync(path: string): void {
+  const file = openSync(path, 'r+')
+  try {
+    fchmodSync(file, FILE_MODE)
+    fsyncSync(file)
+  } finally {
+    closeSync(file)
+  }
+}

@@ -1,0 +1,45 @@
+import type Database from 'better-sqlite3'
+import { type BackupManifest, parseManifest } from '../../../domain/admin/backup.ts'
+
+/** The table with the manifest: in backups, and in no store. */
+const MANIFEST_TABLE = 'backup_manifest'
+
+/** What a backup says of itself; null: the file says nothing, so it is none. */
+export function readManifest(db: Database.Database): BackupManifest | null {
+  const isThere = db.prepare<[string]>("select 1 from sqlite_schema where type = 'table' and name = ?").get(MANIFEST_TABLE) !== undefined
+  const text = isThere ? db.prepare<[], string>(`select json from ${MANIFEST_TABLE}`).pluck().get() : undefined
+  return text === undefined ? null : parseManifest(text)
+}
+
+export function writeManifest(db: Database.Database, manifest: BackupManifest): void {
+  db.exec(`create table ${MANIFEST_TABLE} (json text not null)`)
+  db.prepare(`insert into ${MANIFEST_TABLE} (json) values (?)`).run(JSON.stringify(manifest))
+}
+
+/** The tables of a store, those of SQLite and the manifest aside. */
+export function storedTables(db: Database.Database): readonly string[] {
+  return db
+    .prepare<[string], string>(
+      "select name from sqlite_schema where type = 'table' and name not like 'sqlite_%' and name <> ? order by name",
+    )
+    .pluck()
+    .all(MANIFEST_TABLE)
+}
+
+/** Proves that a table and its indexes are whole, and counts its rows. Throws if they are not. */
+export function proveTable(db: Database.Database, table: string): number {
+  const found = db.prepare<[], string>(`pragma integrity_check("${table}")`).pluck().all()
+  if (found.length !== 1 || found[0] !== 'ok') throw new Error(`the table ${table} is damaged: ${found.slice(0, 3).join('; ')}`)
+  return Number(db.prepare(`select count(*) from "${table}"`).pluck().get())
+}
+
+/** The id of the relay that wrote a store; empty: it has never sent anything. */
+export function relayIdIn(db: Database.Database): string {
+  const value = db.prepare<[], Buffer>("select value from setting where name = 'relay-id'").pluck().get()
+  return value === undefined ? '' : Buffer.from(value).toString('hex')
+}
+
+/** The last number of the feed. */
+export function lastSequenceIn(db: Database.Database): number {
+  return Number(db.prepare("select cast(value as text) from setting where name = 'sequence'").pluck().get() ?? 0)
+}

@@ -1,0 +1,17 @@
+import { parentPort, workerData } from 'node:worker_threads'
+import { serveVerbs } from '../../runtime/threads/thread.ts'
+import { makeBackup } from '../../store/sqlite/backups/make-backup.ts'
+import type { BackupData, BackupVerbs } from './backup-folder.ts'
+
+/** The thread that proves a copy of the store and brings it to the folder of backups: the one takes long, the other may never end. */
+if (parentPort === null) throw new Error('this file runs only as the backup thread')
+// Only `backup-folder.ts` starts this thread, with this data.
+const { order } = workerData as BackupData
+const work = makeBackup(order)
+
+serveVerbs<BackupVerbs>(parentPort, {
+  advance: async () => work.next().value,
+  async giveUp() {
+    work.return({ made: { name: order.name, atMs: order.madeAtMs, bytes: 0 }, unremoved: null })
+  },
+})

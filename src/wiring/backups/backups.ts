@@ -1,0 +1,87 @@
+import { resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Config } from '../../config/config.ts'
+import { type ManageBackups, type ManageBackupsPorts, openManageBackups } from '../../flow/admin/backups/manage-backups.ts'
+import type { Log } from '../../flow/ports.ts'
+import { nameKey } from '../../ops/vault.ts'
+import { VERSION } from '../../package-files.ts'
+import { startSchedule } from '../../runtime/schedule.ts'
+import { removeCopy } from '../../store/sqlite/backups/copy-store.ts'
+import type { Closing } from '../closing.ts'
+import type { Storage } from '../storage/opened-storage.ts'
+import { backupFolder } from './backup-folder.ts'
+
+export interface BackupsPorts {
+  readonly storage: Pick<Storage, 'path' | 'write' | 'reads' | 'disk' | 'clock'>
+  /** The file with the key that the relay makes, if it has made one. */
+  readonly keyFile: string
+  readonly wakeDispatcher: () => void
+  readonly closing: Closing
+  readonly log: Log
+}
+
+export interface Backups {
+  readonly manage: ManageBackups
+  /** Begins to make backups by the schedule. */
+  begin(): void
+  /** Follows the settings of a reloaded config. */
+  reload(next: Config): Promise<void>
+}
+
+/** Backups of the store: by order and by the schedule. */
+export async function openBackups(config: Config, ports: BackupsPorts): Promise<Backups> {
+  const { storage, keyFile, wakeDispatcher, closing, log } = ports
+  const { write, reads, disk, clock } = storage
+  const isFile = config.store.engine === 'sqlite'
+  const copy = `${storage.path}.backup`
+  let settings = config
+  // What a kill has left.
+  if (isFile) removeCopy(copy)
+  const manage = await openManageBackups({
+    write,
+    reads,
+    folder: isFile ? backupFolder : null,
+    settings: () => settingsOf(settings),
+    order: { copy, version: VERSION, keyFile, keys: () => keyNamesOf(settings) },
+    room: () => {
+      const { freeBytes, storeBytes, logBytes } = disk.state()
+      return { freeBytes, freeBytesMin: settings.limits.freeSpaceBytesMin, storeBytes: storeBytes + logBytes }
+    },
+    trouble: disk.trouble,
+    clock,
+    pause: (ms) => sleep(ms, undefined, { ref: false }),
+    wake: wakeDispatcher,
+    log,
+  } satisfies ManageBackupsPorts)
+  closing.add(() => manage.stop())
+
+  let schedule: ReturnType<typeof startSchedule> | null = null
+  const begin = () => {
+    const { cron } = settings.backup
+    if (cron === null) return
+    if (isFile) schedule = startSchedule(cron, () => void manage.scheduled(), clock.now, settings.zone)
+    else log.warn({}, 'backup.cron has no effect: the store is on PostgreSQL, which is backed up with its own tools')
+  }
+  const end = async () => {
+    await schedule?.stop()
+    schedule = null
+  }
+  closing.add(end)
+  return {
+    manage,
+    begin,
+    async reload(next) {
+      settings = next
+      await end()
+      begin()
+    },
+  }
+}
+
+function settingsOf({ backup: { cron, directory, keep } }: Config) {
+  return { cron, keep, directory: directory === null ? null : resolve(directory) }
+}
+
+function keyNamesOf({ secrets }: Config): readonly string[] {
+  return secrets.atRestKeys.map((key) => nameKey(Buffer.from(key.reveal(), 'base64')))
+}

@@ -1,0 +1,41 @@
+import { expect, test } from 'vitest'
+import { isScheduled, nameProblem, outlived, parseBackupState, parseManifest, scheduledName } from '../../../src/domain/admin/backup.ts'
+
+test.each(['a', 'before-upgrade', '2026.11.27_a', 'A'.repeat(80)])('%s is a name for a backup', (name) => {
+  expect(nameProblem(name)).toBeNull()
+})
+
+test.each([
+  ['', 'must be 1 to 80'],
+  ['A'.repeat(81), 'must be 1 to 80'],
+  ['.hidden', 'must be 1 to 80'],
+  ['../up', 'must be 1 to 80'],
+  ['a/b', 'must be 1 to 80'],
+  ['a b', 'must be 1 to 80'],
+  ['å', 'must be 1 to 80'],
+  ['scheduled-mine', 'must not begin with "scheduled-"'],
+  ['first.db', 'must not end in .db'],
+  ['first.key', 'must not end in .db'],
+])('"%s" is no name for a backup: it %s', (name, problem) => {
+  expect(nameProblem(name)).toContain(problem)
+})
+
+test('a scheduled backup is named after its second in UTC', () => {
+  expect(scheduledName(Date.UTC(2026, 10, 27, 3, 15, 0, 250))).toBe('scheduled-20261127T031500Z')
+  expect(isScheduled('scheduled-20261127T031500Z')).toBe(true)
+  expect(isScheduled('scheduled-mine')).toBe(false)
+})
+
+test('the newest scheduled backups stay, and so does every one that was ordered', () => {
+  const days = ['03', '01', '02', '04'].map((day) => `scheduled-202611${day}T000000Z`)
+  expect(outlived(['ordered', ...days, 'scheduled-mine'], 2)).toEqual([days[1], days[2]])
+  expect(outlived(days, 4)).toEqual([])
+})
+
+test('a manifest and a state of another form count as none', () => {
+  const manifest = { name: 'a', relayId: '', madeAtMs: 1, version: '1', sequence: 3, keys: ['k'], rows: { inbox: 2 } }
+  expect(parseManifest(JSON.stringify(manifest))).toEqual(manifest)
+  for (const text of ['', '[]', '{"name":"a"}']) expect(parseManifest(text)).toBeNull()
+  expect(parseBackupState('{"last":1}')).toEqual({ last: null, failing: null })
+  expect(parseBackupState('{')).toEqual({ last: null, failing: null })
+})

@@ -1,0 +1,188 @@
+import { expect, test, vi } from 'vitest'
+import type { BackupProgress } from '../../../../src/domain/admin/backup.ts'
+import type { Job } from '../../../../src/domain/admin/job.ts'
+import type { Actor } from '../../../../src/domain/admin/operator-action.ts'
+import type { BackupFolder, BackupOrder, PlacedBackup } from '../../../../src/flow/admin/backups/backup-ports.ts'
+import { type ManageBackupsPorts, openManageBackups } from '../../../../src/flow/admin/backups/manage-backups.ts'
+import type { BackupEnd } from '../../../../src/flow/admin/ports.ts'
+import { NOON } from '../../../support/runner/constants.ts'
+
+const ADMIN: Actor = { kind: 'app', name: 'admin', address: '127.0.0.1' }
+const STEP: BackupProgress = { step: 'verifying', done: 1, total: 2 }
+
+interface World {
+  /** What the maker of the backup answers, one after the other. */
+  readonly turns?: readonly (BackupProgress | Error)[]
+  readonly directory?: string | null
+  readonly isOnServer?: boolean
+  readonly storeBytes?: number
+  readonly trouble?: () => unknown
+  readonly moves?: boolean
+  readonly copy?: () => Promise<{ sequence: number }>
+  readonly list?: BackupFolder['list']
+  readonly unremoved?: string
+}
+
+function jobOf(jobId: number, task: Job['task']): Job {
+  const times = { createdAtMs: NOON, startedAtMs: null, endedAtMs: null }
+  return { jobId, task, state: 'waiting', by: 'admin', done: 0, failure: null, ...times }
+}
+
+async function openWorld(world: World = {}) {
+  const ends: BackupEnd[] = []
+  const orders: BackupOrder[] = []
+  const calls = { closed: 0, stopped: 0, woken: 0, left: 0 }
+  const wanted = { isWanted: true }
+  let jobs = 0
+  const turns = [...(world.turns ?? [STEP])]
+  const folder: BackupFolder = {
+    list: world.list ?? (async () => []),
+    async openMaker(order) {
+      orders.push(order)
+      return {
+        async advance() {
+          const turn = turns.shift()
+          if (turn instanceof Error) throw turn
+          const made = { name: order.name, atMs: order.madeAtMs, bytes: 4096 }
+          const placed: PlacedBackup = { made, unremoved: world.unremoved ?? null }
+          return turn ?? placed
+        },
+        async close() {
+          calls.closed++
+        },
+      }
+    },
+  }
+  const ports: ManageBackupsPorts = {
+    write: {
+      startJob: async ({ task }) => jobOf(++jobs, task),
+      noteProgress: async () => wanted,
+      copyStore: world.copy ?? (async () => ({ sequence: 7 })),
+      copyProgress: async () => ({ done: 1, total: 2 }),
+      async stopCopy() {
+        calls.stopped++
+      },
+      backupState: async () => ({ last: null, failing: null }),
+      async endBackup(end) {
+        ends.push(end)
+        const failing = end.failure === null ? null : { sinceMs: end.nowMs, reason: end.failure }
+        return { state: { last: end.made, failing }, isTold: end.failure !== null }
+      },
+      async endLeftBackups() {
+        calls.left++
+      },
+    },
+    reads: { listJobs: async () => (world.moves === true ? [jobOf(1, { kind: 'move', to: 'x' })] : []) },
+    folder: world.isOnServer === true ? null : folder,
+    settings: () => ({ directory: world.directory === undefined ? '/backups' : world.directory, cron: null, keep: 3 }),
+    order: { copy: '/store/relay.db.backup', version: '1.2.3', keyFile: '/store/relay.db.key', keys: () => ['k1'] },
+    room: () => ({ freeBytes: 1000, freeBytesMin: 100, storeBytes: world.storeBytes ?? 500 }),
+    trouble: world.trouble ?? (() => null),
+    clock: { now: () => NOON },
+    pause: () => new Promise((resolve) => setImmediate(resolve)),
+    wake: () => void calls.woken++,
+    log: { info: () => undefined, warn: () => undefined, error: () => undefined },
+  }
+  return { manage: await openManageBackups(ports), ends, orders, calls, wanted }
+}
+
+test('a backup is copied, proved and placed, and its end is written down', async () => {
+  const { manage, ends, orders, calls } = await openWorld()
+  const job = await manage.start({ name: 'first' }, ADMIN)
+  expect(job.task).toEqual({ kind: 'backup', name: 'first' })
+  await vi.waitFor(() => expect(ends).toHaveLength(1))
+  const made = { name: 'first', atMs: NOON, bytes: 4096 }
+  expect(ends).toEqual([{ jobId: 1, name: 'first', nowMs: NOON, made, failure: null }])
+  expect(orders).toMatchObject([{ directory: '/backups', keep: 3, sequence: 7, keys: ['k1'], version: '1.2.3' }])
+  expect(manage.state()).toEqual({ last: made, failing: null })
+  expect([calls.closed, manage.failures()]).toEqual([1, 0])
+})
+
+test('what a kill has left is ended at the start', async () => {
+  expect((await openWorld()).calls.left).toBe(1)
+})
+
+test.each([
+  ['the store is on a server', { isOnServer: true }, 'pg_dump'],
+  ['no folder is configured', { directory: null }, 'set backup.directory'],
+  ['the store is being moved', { moves: true }, 'The store is being moved'],
+  ['the folder cannot be read', { list: async () => Promise.reject(new Error('EIO: no answer')) }, 'EIO: no answer'],
+  [
+    'there is one of that name',
+    { list: async () => [{ name: 'first', bytes: 1, madeAtMs: 1, hasKey: false }] },
+    'There is a backup "first" already',
+  ],
+] as const)('an order is refused if %s', async (_, world, reason) => {
+  const { manage, ends } = await openWorld(world)
+  await expect(manage.start({ name: 'first' }, ADMIN)).rejects.toMatchObject({
+    code: 'not_backed_up',
+    message: expect.stringContaining(reason),
+  })
+  expect(ends).toEqual([])
+})
+
+test.each([[{}], [{ name: 7 }], [{ name: '../up' }], ['first'], [null]])('the body %j is refused', async (body) => {
+  const { manage } = await openWorld()
+  await expect(manage.start(body, ADMIN)).rejects.toMatchObject({ code: 'bad_request' })
+})
+
+test('only one backup is made at a time', async () => {
+  const copying = Promise.withResolvers<{ sequence: number }>()
+  const { manage, ends } = await openWorld({ copy: () => copying.promise })
+  const { jobId } = await manage.start({ name: 'first' }, ADMIN)
+  await expect(manage.start({ name: 'second' }, ADMIN)).rejects.toMatchObject({ code: 'not_backed_up' })
+  await vi.waitFor(() => expect(manage.progressOf(jobId)).toEqual({ step: 'copying', done: 1, total: 2 }))
+  copying.resolve({ sequence: 1 })
+  await vi.waitFor(() => expect(ends).toHaveLength(1))
+})
+
+test.each([
+  ['the copy', { copy: async () => Promise.reject(new Error('SQLITE_FULL: the disk is full')) }, 'SQLITE_FULL: the disk is full'],
+  ['the proof', { turns: [STEP, new Error('the table inbox is damaged: row 7')] }, 'the table inbox is damaged: row 7'],
+  ['the room beside the store', { storeBytes: 901 }, 'its disk has too little room'],
+  ['the disk of the store', { trouble: () => 'short' }, 'became too full'],
+])('a backup fails with %s, which is told once, and the relay goes on', async (_, world, reason) => {
+  const { manage, ends, calls } = await openWorld(world)
+  await manage.start({ name: 'first' }, ADMIN)
+  await vi.waitFor(() => expect(ends).toHaveLength(1))
+  expect(ends[0]).toMatchObject({ jobId: 1, made: null, failure: expect.stringContaining(reason) })
+  expect([manage.failures(), calls.woken, manage.state().failing?.sinceMs]).toEqual([1, 1, NOON])
+})
+
+test('a backup whose job was cancelled stops its copy and is no failure', async () => {
+  const copying = Promise.withResolvers<{ sequence: number }>()
+  const world = await openWorld({ copy: () => copying.promise })
+  await world.manage.start({ name: 'first' }, ADMIN)
+  world.wanted.isWanted = false
+  await vi.waitFor(() => expect(world.calls.stopped).toBeGreaterThan(0))
+  copying.reject(new Error('the copy was stopped'))
+  await vi.waitFor(() => expect(world.ends).toHaveLength(1))
+  expect(world.ends[0]).toMatchObject({ made: null, failure: null })
+  expect(world.manage.failures()).toBe(0)
+})
+
+test('a stop of the relay ends a backup and waits for that', async () => {
+  const copying = Promise.withResolvers<{ sequence: number }>()
+  const { manage, ends } = await openWorld({ copy: () => copying.promise })
+  await manage.start({ name: 'first' }, ADMIN)
+  const stopped = manage.stop()
+  copying.reject(new Error('the copy was stopped'))
+  await stopped
+  expect(ends).toMatchObject([{ made: null, failure: 'the relay is stopping' }])
+})
+
+test('a scheduled backup is named after its time, and one that cannot begin has failed', async () => {
+  const good = await openWorld()
+  await good.manage.scheduled()
+  expect(good.ends).toMatchObject([{ jobId: 1, name: expect.stringMatching(/^scheduled-\d{8}T120000Z$/), failure: null }])
+  const bad = await openWorld({ moves: true })
+  await bad.manage.scheduled()
+  expect(bad.ends).toMatchObject([{ jobId: null, made: null, failure: expect.stringContaining('being moved') }])
+})
+
+test('the list tells that the folder cannot be read, or that it does not answer', async () => {
+  const broken = await openWorld({ list: async () => Promise.reject(new Error('it is gone')) })
+  expect(await broken.manage.list()).toMatchObject({ backups: [], unreadable: 'it is gone' })
+  const silent = await openWorld({ list: () => new Promise(() => undefined) })
+  expect(await silent.manage.list()).toMatchObject({ backups: [], unreadable: 'it does not answer' })
+})

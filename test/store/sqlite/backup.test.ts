@@ -1,0 +1,150 @@
+import { copyFileSync, existsSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import { expect, onTestFinished, test } from 'vitest'
+import type { BackupOrder } from '../../../src/flow/admin/backups/backup-ports.ts'
+import { createStoreCopier } from '../../../src/store/sqlite/backups/copy-store.ts'
+import { makeBackup } from '../../../src/store/sqlite/backups/make-backup.ts'
+import { sqlite } from '../../../src/store/sqlite/engine.ts'
+import { temporaryFolder } from '../../support/runner/temporary.ts'
+import { openBareStore } from '../../support/store/engines.ts'
+import { contentsOf, seededPlace } from '../../support/store/moving.ts'
+
+/** A database of some thousand pages, and its connection that writes. */
+function largeFile() {
+  const path = join(temporaryFolder(), 'relay.db')
+  const db = new Database(path)
+  onTestFinished(() => void db.close())
+  db.pragma('journal_mode = WAL')
+  db.exec('create table rows (id integer primary key, value blob)')
+  const insert = db.prepare('insert into rows (value) values (?)')
+  db.transaction(() => {
+    for (let nth = 0; nth < 2000; nth++) insert.run(Buffer.alloc(4000, nth % 251))
+  })()
+  return { path, db, add: () => void insert.run(Buffer.alloc(4000, 1)) }
+}
+
+function open(path: string) {
+  const db = new Database(path, { readonly: true })
+  onTestFinished(() => void db.close())
+  return db
+}
+
+test('a copy has what its own connection wrote meanwhile, and does not begin again for it', async () => {
+  const { path, db, add } = largeFile()
+  const copier = createStoreCopier(db)
+  const seen: number[] = []
+  const copying = copier.copy(`${path}.backup`)
+  const writing = async () => {
+    for (let at = copier.progress(); at !== null; at = copier.progress()) {
+      seen.push(at.done)
+      add()
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+  }
+  await Promise.all([copying, writing()])
+  expect(seen.length).toBeGreaterThan(10)
+  expect(seen).toEqual(seen.toSorted((a, b) => a - b))
+  const count = (of: Database.Database) => Number(of.prepare('select count(*) from rows').pluck().get())
+  const copy = open(`${path}.backup`)
+  expect(count(copy)).toBeGreaterThan(2010)
+  expect(count(db) - count(copy)).toBeLessThanOrEqual(1)
+  expect(copy.pragma('integrity_check', { simple: true })).toBe('ok')
+})
+
+test('no step of a copy keeps the log from being checkpointed', async () => {
+  const { path, db, add } = largeFile()
+  const copier = createStoreCopier(db)
+  const copying = copier.copy(`${path}.backup`)
+  const other = new Database(path)
+  onTestFinished(() => void other.close())
+  let left = 0
+  for (; copier.progress() !== null; await new Promise((resolve) => setImmediate(resolve))) {
+    add()
+    const [state] = other.pragma('wal_checkpoint(PASSIVE)') as { log: number; checkpointed: number }[]
+    left = Math.max(left, (state?.log ?? 0) - (state?.checkpointed ?? 0))
+  }
+  await copying
+  expect(left).toBe(0)
+})
+
+test('a copy that is stopped, or whose store is closed, rejects and leaves nothing', async () => {
+  const stopped = largeFile()
+  const copier = createStoreCopier(stopped.db)
+  const copying = copier.copy(`${stopped.path}.backup`)
+  copier.stop()
+  await expect(copying).rejects.toThrow('the copy was stopped')
+  expect([existsSync(`${stopped.path}.backup`), copier.progress()]).toEqual([false, null])
+
+  const closed = largeFile()
+  const other = createStoreCopier(closed.db).copy(`${closed.path}.backup`)
+  closed.db.close()
+  await expect(other).rejects.toThrow('not open')
+  expect(existsSync(`${closed.path}.backup`)).toBe(false)
+})
+
+const orderOf = (copy: string, directory: string): BackupOrder => {
+  const given = { name: 'first', madeAtMs: 1000, version: '1', keys: [], keyFile: '/nowhere/relay.db.key', sequence: 0, keep: 2 }
+  return { ...given, copy, directory }
+}
+
+test('a backup of a store with a row or more in every table holds all of them', async () => {
+  const { place } = await seededPlace(sqlite)
+  const before = await contentsOf({ engine: sqlite, place })
+  const copy = `${place}.backup`
+  copyFileSync(place, copy)
+  const directory = temporaryFolder()
+  const work = makeBackup(orderOf(copy, directory))
+  const steps = new Set<string>()
+  let turn = work.next()
+  for (; turn.done !== true; turn = work.next()) steps.add(turn.value.step)
+  expect([...steps]).toEqual(['verifying', 'placing'])
+  const file = join(directory, 'first.db')
+  expect(turn.value).toEqual({ made: { name: 'first', atMs: 1000, bytes: statSync(file).size }, unremoved: null })
+  expect([existsSync(copy), existsSync(`${file}-wal`)]).toEqual([false, false])
+  const after = await contentsOf({ engine: sqlite, place: file })
+  expect(after).toEqual(before)
+})
+
+test('a damaged copy, or one that lacks what was stored before it, is no backup', async () => {
+  const { place } = await seededPlace(sqlite)
+  const directory = temporaryFolder()
+  const finish = (order: BackupOrder) => {
+    const work = makeBackup(order)
+    for (let turn = work.next(); turn.done !== true; turn = work.next());
+  }
+  const late = `${place}.late`
+  copyFileSync(place, late)
+  expect(() => finish({ ...orderOf(late, directory), sequence: 1e9 })).toThrow(/the copy ends at sequence \d+/)
+  const damaged = `${place}.damaged`
+  copyFileSync(place, damaged)
+  const db = new Database(damaged)
+  // A row that its index does not know, as after a write that was lost.
+  db.unsafeMode()
+  db.pragma('writable_schema = on')
+  db.exec("update sqlite_schema set sql = replace(sql, 'due_at_ms', 'found_at_ms') where name = 'expected_push_by_due'")
+  db.close()
+  expect(() => finish(orderOf(damaged, directory))).toThrow('expected_push is damaged')
+  expect([existsSync(late), existsSync(damaged), existsSync(join(directory, 'first.db'))]).toEqual([false, false, false])
+})
+
+test('a backup that is given up between its steps leaves nothing', async () => {
+  const { place } = await seededPlace(sqlite)
+  const copy = `${place}.backup`
+  copyFileSync(place, copy)
+  const directory = temporaryFolder()
+  const work = makeBackup(orderOf(copy, directory))
+  let turn = work.next()
+  while (turn.done !== true && turn.value.step !== 'placing') turn = work.next()
+  work.return({ made: { name: '', atMs: 0, bytes: 0 }, unremoved: null })
+  expect([existsSync(copy), existsSync(join(directory, 'first.db'))]).toEqual([false, false])
+})
+
+test('an open store copies itself with all that was committed', async () => {
+  const { place, store } = await openBareStore(sqlite)
+  await store.transaction((tx) => tx.saveSetting('a', Buffer.from('1')))
+  await store.copier?.copy(`${place}.backup`)
+  const copy = open(`${place}.backup`)
+  expect(copy.prepare("select value from setting where name = 'a'").pluck().get()).toEqual(Buffer.from('1'))
+  expect(readFileSync(`${place}.backup`).subarray(0, 15).toString()).toBe('SQLite format 3')
+})
