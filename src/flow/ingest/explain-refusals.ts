@@ -5,12 +5,12 @@ import type { Clock, Log } from '../ports.ts'
 export interface RefusalSamplesPorts {
   readonly clock: Clock
   readonly log: Pick<Log, 'warn'>
-  /** Lets everything else run that waits. */
+  /** Lets all other waiting work run first. */
   readonly yieldToOthers: () => Promise<unknown>
   readonly explained: (refusal: Refusal) => void
 }
 
-/** The keys that are tried. */
+/** The keys that an explanation tries. */
 export interface RefusalKeys {
   readonly push: readonly NamedKey[]
   readonly others: readonly NamedKey[]
@@ -18,18 +18,18 @@ export interface RefusalKeys {
 
 /** Explains a sample of the refused pushes. */
 export interface RefusalSamples {
-  /** Whether the next one would be taken, so that nobody prepares what is not. */
+  /** Whether `take` would accept a push now, so that callers need not prepare one in vain. */
   isDue(): boolean
-  /** Takes one if it is due, and copies its body, so that the caller may release it. */
+  /** Explains a push if one is due. It copies the body, which the caller may release at once. */
   take(refused: RefusedPush): void
-  /** Uses other keys from now on. Keys that were taken out are remembered for explanations until the process ends. */
+  /** Uses other keys from now on. The keys that were removed are still tried in explanations, until the process ends. */
   replaceKeys(keys: RefusalKeys): void
 }
 
 const EVERY_MS = 1000
-/** A search that took long is followed by a longer rest, so that searches take at most a fiftieth of the thread. */
+/** After a search follows a rest of so many times its duration, so that searches take at most a fiftieth of the thread. */
 const REST_FACTOR = 50
-/** How long a search may hold up others. */
+/** A search may hold up other work for this long at a time. */
 const SLICE_MS = 1
 /** Larger bodies are explained by their header alone. */
 const BODY_BYTES_MAX = 256 * 1024

@@ -90,7 +90,7 @@ function verifierOf({ push }: SigningKeys): Verifier {
   return createVerifier(push.map(({ key }) => key))
 }
 
-/** Collects what has happened until the host asks for it. */
+/** Collects counts, commits and refusals until the host asks for them. */
 function collectNews() {
   const pushes = new Map<string, PushCount>()
   let commits: (CommitStats | Error)[] = []
