@@ -1,7 +1,9 @@
 import type { Audited, OperatorAction } from '../domain/admin/operator-action.ts'
 import type { WriteTx } from './write-store.ts'
 
+export type AuditTx = Pick<WriteTx, 'addAction'>
+
 /** Adds an order to the audit trail, in the transaction that carries it out. `found`: details that only carrying it out brings to light. */
-export function audit(tx: Pick<WriteTx, 'addAction'>, { action }: Audited, found: OperatorAction['detail'] = {}): void {
+export function audit(tx: AuditTx, { action }: Audited, found: OperatorAction['detail'] = {}): void {
   if (action !== undefined) tx.addAction({ ...action, detail: { ...action.detail, ...found } })
 }

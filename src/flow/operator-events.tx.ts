@@ -1,6 +1,8 @@
 import { encodeOperatorEvent, type OperatorEvent } from '../domain/delivery/operator-event.ts'
 import type { WriteTx } from './write-store.ts'
 
+export type OperatorEventTx = Pick<WriteTx, 'addOperatorEvent' | 'listEndpoints' | 'queueComposed'>
+
 /** Operator events belong to no parcel. As parcel 0 they are delivered in order among themselves. */
 const NO_PARCEL = 0
 
@@ -8,7 +10,7 @@ const NO_PARCEL = 0
  * Stores an operator event and queues it for the endpoint that the setting `operator` creates, if there is one, so that it survives a
  * restart and is retried. Both happen in the transaction of the change that the event reports.
  */
-export async function recordOperatorEvent(tx: WriteTx, event: OperatorEvent, nowMs: number): Promise<void> {
+export async function recordOperatorEvent(tx: OperatorEventTx, event: OperatorEvent, nowMs: number): Promise<void> {
   tx.addOperatorEvent(event, nowMs)
   const operator = (await tx.listEndpoints()).find(({ origin }) => origin === 'operator')
   if (operator === undefined) return

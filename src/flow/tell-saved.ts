@@ -1,13 +1,10 @@
-import type { WriteStore, WriteTx } from './write-store.ts'
+import type { Transactions, WriteTx } from './write-store.ts'
 
 /**
  * Wraps the store for transactions that change parcels without an observation: whether they are polled, and in which languages the carrier
  * was asked. After each commit it passes their ids to `changed`, because cached answers about them may be stale.
  */
-export function tellSaved(
-  store: Pick<WriteStore, 'transaction'>,
-  changed: (parcelIds: readonly number[]) => void,
-): Pick<WriteStore, 'transaction'> {
+export function tellSaved(store: Transactions<WriteTx>, changed: (parcelIds: readonly number[]) => void): Transactions<WriteTx> {
   return {
     async transaction(work, kind) {
       let saved = new Set<number>()

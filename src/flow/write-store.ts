@@ -24,10 +24,14 @@ export interface TransactionKind<T = unknown> {
   readonly announced?: boolean | ((result: T) => boolean)
 }
 
-/** The store, for writing. */
-export interface WriteStore {
+/** Transactions with the verbs that some work needs, so that the type of a function says what it touches. */
+export interface Transactions<Tx> {
   /** Commits durably when `work` resolves, and rolls back when it rejects. One transaction at a time. */
-  transaction<T>(work: (tx: WriteTx) => Promise<T>, kind?: TransactionKind<T>): Promise<T>
+  transaction<T>(work: (tx: Tx) => Promise<T>, kind?: TransactionKind<T>): Promise<T>
+}
+
+/** The store, for writing. */
+export interface WriteStore extends Transactions<WriteTx> {
   /** Whether an error is a failure of the store (full, unreadable, locked) rather than of what was recorded. */
   isStorageFailure(error: unknown): boolean
 }

@@ -119,7 +119,7 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
     ...createKeepRefusal(store),
     ...createCarrierMemory(store),
     ...createReplayFeed(store),
-    ...createJobs(batches),
+    ...createJobs(store, batches),
     ...createBackups(store, store.copier),
     ...createRetryNow(store),
     ...createTellOperators(store),

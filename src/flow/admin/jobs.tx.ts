@@ -1,18 +1,23 @@
 import { type ReplayJobTask, type ReprocessJobTask, UNENDED_MAX, type UnendedJob } from '../../domain/admin/job.ts'
 import type { ReplayedBatch, ReplayRequest } from '../../domain/delivery/delivery-list.ts'
-import { audit } from '../audit.tx.ts'
+import { type AuditTx, audit } from '../audit.tx.ts'
 import type { WriteSide } from '../write-side.ts'
-import type { WriteTx } from '../write-store.ts'
-import type { ReprocessBatches, ReprocessedHeld, ReprocessIn } from './reprocess.tx.ts'
+import type { Transactions, WriteTx } from '../write-store.ts'
+import type { ReprocessBatches, ReprocessBatchTx, ReprocessedHeld, ReprocessIn } from './reprocess.tx.ts'
 
 export type Jobs = Pick<WriteSide, 'replayDeliveries' | 'cancelRemoved' | 'startJob' | 'workOnJobs' | 'noteProgress' | 'cancelJob'>
+
+type ReplayTx = Pick<WriteTx, 'listEndpoints' | 'replayDeliveries'>
+type JobsTx = AuditTx &
+  ReplayTx &
+  ReprocessBatchTx &
+  Pick<WriteTx, 'cancelJob' | 'cancelRemoved' | 'insertJob' | 'listUnendedJobs' | 'saveJob'>
 
 /**
  * Creates the verbs of long work, which is done a batch at a time so that pushes need not wait for it. Each batch saves the job's progress
  * in its transaction, so a restart continues exactly there. Only the oldest job runs.
  */
-export function createJobs(batches: ReprocessBatches): Jobs {
-  const { store } = batches
+export function createJobs(store: Transactions<JobsTx>, batches: ReprocessBatches): Jobs {
   return {
     replayDeliveries: ({ action, ...request }) =>
       store.transaction(
@@ -94,7 +99,7 @@ async function reprocessFor(
   return { after: { ...saved, state: 'running', cursor: { inboxId: done.next } }, done }
 }
 
-async function workOn(tx: WriteTx, job: UnendedOf<ReplayJobTask>, limit: number, nowMs: number): Promise<UnendedJob> {
+async function workOn(tx: ReplayTx, job: UnendedOf<ReplayJobTask>, limit: number, nowMs: number): Promise<UnendedJob> {
   const { selection, to, untilMs } = job.task
   const after = job.cursor !== null && 'inboxId' in job.cursor ? null : job.cursor
   const batch = await replayBatch(tx, { selection, to, untilMs, after, limit, nowMs })
@@ -104,7 +109,7 @@ async function workOn(tx: WriteTx, job: UnendedOf<ReplayJobTask>, limit: number,
   return { ...job, state: 'running', done, cursor: batch.next }
 }
 
-async function replayBatch(tx: WriteTx, request: ReplayRequest): Promise<ReplayedBatch | null> {
+async function replayBatch(tx: ReplayTx, request: ReplayRequest): Promise<ReplayedBatch | null> {
   const to = (await tx.listEndpoints()).find(({ endpoint }) => endpoint.id === request.to)
   // The endpoint was removed meanwhile, or catches up and gets the same events from the feed.
   return to === undefined || to.queuedTo !== null ? null : await tx.replayDeliveries(request)

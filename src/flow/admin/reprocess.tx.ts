@@ -4,20 +4,26 @@ import type { BatchReport } from '../../domain/history/recording.ts'
 import type { HeldPush, HeldRange, HeldSelection, IncomingPush } from '../../domain/ingest/inbox.ts'
 import { parsePush } from '../../domain/ingest/parse-push.ts'
 import { notAhead } from '../../domain/put-back.ts'
-import { audit } from '../audit.tx.ts'
-import { failedPush, learn, orQuarantined, type RecordPorts, recordTogether, reportOf } from '../history/record.tx.ts'
+import { type AuditTx, audit } from '../audit.tx.ts'
+import { failedPush, learn, orQuarantined, type RecordPorts, type RecordTx, recordTogether, reportOf } from '../history/record.tx.ts'
 import type { WriteSide } from '../write-side.ts'
-import type { WriteStore, WriteTx } from '../write-store.ts'
+import type { Transactions, WriteStore, WriteTx } from '../write-store.ts'
 
 type Reprocess = Parameters<WriteSide['reprocess']>[0]
+export type ReprocessBatchTx = RecordTx & Pick<WriteTx, 'listHeld'>
+type ReprocessTx = ReprocessBatchTx & AuditTx & Pick<WriteTx, 'dismissPush' | 'findPush'>
 type Prepare = (push: IncomingPush) => IncomingPush
+
+interface ReprocessPorts extends RecordPorts {
+  readonly store: Transactions<ReprocessTx> & Pick<WriteStore, 'isStorageFailure'>
+}
 
 /**
  * Reprocesses pushes of the inbox that were not recorded: a later version may understand them, their parcels may have room, or the clock may have
  * been corrected.
  */
 export function createReprocess(
-  ports: RecordPorts,
+  ports: ReprocessPorts,
   rules: RecordRules,
   batches: ReprocessBatches,
 ): Pick<WriteSide, 'reprocess' | 'reprocessHeld' | 'dismissPush'> {
@@ -78,11 +84,10 @@ export interface ReprocessedHeld extends Pick<ChangeSet, 'recorded' | 'scanSampl
 }
 
 /** Reprocesses a batch of pushes within a transaction. */
-export type ReprocessIn = (tx: WriteTx, batch: HeldBatch) => Promise<ReprocessedHeld>
+export type ReprocessIn = (tx: ReprocessBatchTx, batch: HeldBatch) => Promise<ReprocessedHeld>
 
 /** Runs transactions that reprocess many pushes. */
 export interface ReprocessBatches {
-  readonly store: WriteStore
   /**
    * Runs a transaction that may reprocess a batch (`done`; null: it did not), and learns from it when it is durable. If a working store
    * fails to apply the batch, which would be a bug, `work` runs again with its first push alone, and that push is quarantined if it fails
@@ -94,7 +99,7 @@ export interface ReprocessBatches {
 }
 
 export function createReprocessBatches(ports: RecordPorts, rules: RecordRules): ReprocessBatches {
-  const { store, clock } = ports
+  const { clock } = ports
   const upTo =
     (most: number, prepared: Prepare): ReprocessIn =>
     async (tx, { selection, nowMs, ...range }) => {
@@ -104,7 +109,6 @@ export function createReprocessBatches(ports: RecordPorts, rules: RecordRules): 
       return { ...(await recordTogether(tx, incoming, ports, rules)), next }
     }
   return {
-    store,
     async run(work) {
       const startedAt = clock.monotonic()
       const asTheyAre: Prepare = (push) => push

@@ -2,14 +2,18 @@ import type { Job } from '../../domain/admin/job.ts'
 import { keptFrom, SPANS_KEPT, type TallySpan } from '../../domain/admin/tally.ts'
 import { QUARANTINE_SUBJECTS, tellQuarantined } from '../../domain/admin/trouble.ts'
 import type { OperatorEvent } from '../../domain/delivery/operator-event.ts'
-import { recordOperatorEvent } from '../operator-events.tx.ts'
+import { type OperatorEventTx, recordOperatorEvent } from '../operator-events.tx.ts'
 import type { WriteSide } from '../write-side.ts'
-import type { WriteStore, WriteTx } from '../write-store.ts'
+import type { Transactions, WriteTx } from '../write-store.ts'
 
 export type TellOperators = Pick<
   WriteSide,
   'recordOperatorEvent' | 'beginTrouble' | 'endTrouble' | 'tellOperators' | 'recordAction' | 'addTallies' | 'pruneOperations'
 >
+
+type PruneTx = Pick<WriteTx, 'findCounted' | 'pruneOperations' | 'pruneTallies'>
+type QuarantineTx = OperatorEventTx & Pick<WriteTx, 'endTrouble' | 'listTroubles' | 'saveTrouble' | 'takeQuarantineCounts'>
+type TellTx = PruneTx & QuarantineTx & Pick<WriteTx, 'addAction' | 'addTallies' | 'beginTrouble' | 'noteFlush' | 'takeEndedJobs'>
 
 /** One transaction reads at most this many counts of quarantined pushes. */
 const TOLD_AT_ONCE = 500
@@ -18,7 +22,7 @@ const TOLD_AT_ONCE = 500
  * Creates the verbs that notify operators and keep their orders. Operators are notified of each change of state once: in the transaction
  * that writes the change down, or in one that finds a change they were not notified of.
  */
-export function createTellOperators(store: WriteStore): TellOperators {
+export function createTellOperators(store: Transactions<TellTx>): TellOperators {
   return {
     recordOperatorEvent: (event, nowMs, action) =>
       store.transaction(async (tx) => {
@@ -68,7 +72,7 @@ export function createTellOperators(store: WriteStore): TellOperators {
   }
 }
 
-async function prune(tx: WriteTx, nowMs: number, limit: number): Promise<number> {
+async function prune(tx: PruneTx, nowMs: number, limit: number): Promise<number> {
   const from = async (span: TallySpan) => keptFrom(span, nowMs, await tx.findCounted(span, SPANS_KEPT[span] - 1))
   const [hoursFromMs, daysFromMs] = [await from('hour'), await from('day')]
   let pruned = await tx.pruneTallies('hour', hoursFromMs, limit)
@@ -76,7 +80,7 @@ async function prune(tx: WriteTx, nowMs: number, limit: number): Promise<number>
   return pruned + (await tx.pruneOperations(daysFromMs, limit - pruned))
 }
 
-async function tellOfQuarantine(tx: WriteTx, nowMs: number): Promise<number> {
+async function tellOfQuarantine(tx: QuarantineTx, nowMs: number): Promise<number> {
   const counts = await tx.takeQuarantineCounts(TOLD_AT_ONCE)
   const { events, kept, over } = tellQuarantined(await tx.listTroubles(QUARANTINE_SUBJECTS), counts, nowMs)
   for (const trouble of kept) await tx.saveTrouble(trouble)

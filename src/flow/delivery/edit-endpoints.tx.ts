@@ -10,17 +10,19 @@ import {
   withDisabled,
 } from '../../domain/delivery/endpoint-state.ts'
 import { backfillSpan } from '../../domain/history/audience.ts'
-import { audit } from '../audit.tx.ts'
+import { type AuditTx, audit } from '../audit.tx.ts'
 import type { WriteSide } from '../write-side.ts'
-import type { WriteStore, WriteTx } from '../write-store.ts'
-import { firstUnqueuedSequence, startPosition } from './start-position.tx.ts'
+import type { Transactions, WriteTx } from '../write-store.ts'
+import { firstUnqueuedSequence, type StartTx, startPosition } from './start-position.tx.ts'
 
 export type EditEndpoints = Pick<WriteSide, 'reserveEndpoint' | 'addEndpoint' | 'changeEndpoint' | 'resealEndpoint' | 'removeEndpoint'>
 
+export type EditTx = AuditTx & StartTx & Pick<WriteTx, 'listEndpoints' | 'removeEndpoint' | 'reserveEndpoint' | 'saveEndpoint'>
+
 /** The verbs behind the API that add, change and remove endpoints (DOMAIN 7.4). */
-export function createEditEndpoints(store: WriteStore): EditEndpoints {
+export function createEditEndpoints(store: Transactions<EditTx>): EditEndpoints {
   const edit = inSequence(store)
-  const isNameTaken = async (tx: WriteTx, name: string, byOtherThan: string) =>
+  const isNameTaken = async (tx: Pick<EditTx, 'listEndpoints'>, name: string, byOtherThan: string) =>
     (await tx.listEndpoints()).some(({ endpoint }) => endpoint.name === name && endpoint.id !== byOtherThan)
 
   return {
@@ -86,7 +88,7 @@ export function createEditEndpoints(store: WriteStore): EditEndpoints {
 /**
  * Runs edits one after the other. Each reads the list that it changes, so most of many concurrent ones would start over until they gave up.
  */
-function inSequence(store: WriteStore): <T>(work: (tx: WriteTx) => Promise<T>) => Promise<T> {
+function inSequence(store: Transactions<EditTx>): <T>(work: (tx: EditTx) => Promise<T>) => Promise<T> {
   let last: Promise<unknown> = Promise.resolve()
   return (work) => {
     const turn = last.then(() => store.transaction(work))
@@ -95,7 +97,7 @@ function inSequence(store: WriteStore): <T>(work: (tx: WriteTx) => Promise<T>) =
   }
 }
 
-async function find(tx: WriteTx, id: string): Promise<EndpointState | undefined> {
+async function find(tx: Pick<EditTx, 'listEndpoints'>, id: string): Promise<EndpointState | undefined> {
   return (await tx.listEndpoints()).find(({ endpoint }) => endpoint.id === id)
 }
 

@@ -1,13 +1,15 @@
 import type { CatchingUp, EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import { planDeliveries } from '../../domain/delivery/plan-deliveries.ts'
 import type { WriteSide } from '../write-side.ts'
-import type { WriteStore } from '../write-store.ts'
+import type { Transactions, WriteTx } from '../write-store.ts'
+
+type ReplayTx = Pick<WriteTx, 'listEndpoints' | 'queueFeed' | 'readFeedEntries' | 'saveQueuedTo'>
 
 /**
  * Queues the feed for endpoints that start further back, a part at a time. Until such an endpoint has caught up, new events are not queued
  * for it directly but come from the feed too, after the older ones. Its position is in the store, so a restart continues there.
  */
-export function createReplayFeed(store: WriteStore): Pick<WriteSide, 'replayFeed'> {
+export function createReplayFeed(store: Transactions<ReplayTx>): Pick<WriteSide, 'replayFeed'> {
   return {
     replayFeed: ({ limit, nowMs }) =>
       store.transaction(

@@ -1,13 +1,15 @@
 import { probeSoon, wakeWaiting } from '../../domain/delivery/endpoint-health.ts'
-import { audit } from '../audit.tx.ts'
+import { type AuditTx, audit } from '../audit.tx.ts'
 import type { WriteSide } from '../write-side.ts'
-import type { WriteStore } from '../write-store.ts'
+import type { Transactions, WriteTx } from '../write-store.ts'
+
+type RetryTx = AuditTx & Pick<WriteTx, 'hastenDelivery' | 'listEndpoints' | 'saveHealth' | 'skipDelivery' | 'unskipDelivery'>
 
 /**
  * Creates the verbs by which an operator makes waiting deliveries due now, for example after a receiver was repaired, or gives one up
  * (DOMAIN 7.4).
  */
-export function createRetryNow(store: WriteStore): Pick<WriteSide, 'retryEndpoint' | 'retryDelivery' | 'skipDelivery'> {
+export function createRetryNow(store: Transactions<RetryTx>): Pick<WriteSide, 'retryEndpoint' | 'retryDelivery' | 'skipDelivery'> {
   return {
     retryEndpoint: ({ id, nowMs, ...order }) =>
       store.transaction(

@@ -1,6 +1,7 @@
 import type { EndpointEdit } from '../../domain/delivery/endpoint-state.ts'
 import type { WriteTx } from '../write-store.ts'
 
+export type StartTx = Pick<WriteTx, 'feedSpan' | 'nothingSince' | 'sequenceToCome'>
 type NoStart = Extract<EndpointEdit, { kind: 'from_gone' | 'from_ahead' }>
 type Start = { readonly kind: 'ok'; readonly queuedTo: number | null } | NoStart
 
@@ -8,7 +9,7 @@ type Start = { readonly kind: 'ok'; readonly queuedTo: number | null } | NoStart
  * Returns the position of an endpoint that starts at sequence `from`: the last sequence that it is not sent. Null, as `from` and as result:
  * it starts with the events recorded from now on.
  */
-export async function startPosition(tx: WriteTx, from: number | null): Promise<Start> {
+export async function startPosition(tx: StartTx, from: number | null): Promise<Start> {
   const { last, prunedTo } = await tx.feedSpan()
   if (from === null) return { kind: 'ok', queuedTo: null }
   if (from === last + 1) {
@@ -25,7 +26,7 @@ export async function startPosition(tx: WriteTx, from: number | null): Promise<S
  * The first sequence that is not queued for an endpoint yet; its current settings apply from there on. The value may be a placeholder: save
  * it, do not compare it.
  */
-export async function firstUnqueuedSequence(tx: WriteTx, queuedTo: number | null): Promise<number> {
+export async function firstUnqueuedSequence(tx: Pick<StartTx, 'sequenceToCome'>, queuedTo: number | null): Promise<number> {
   return queuedTo === null ? await tx.sequenceToCome() : queuedTo + 1
 }
 

@@ -1,14 +1,17 @@
 import { type EndpointState, withDisabled } from '../../domain/delivery/endpoint-state.ts'
 import { isToBeRemoved, lookAtUnnamed, type UnnamedEndpoint, type UnnamedRequest } from '../../domain/delivery/unnamed-endpoint.ts'
-import { recordOperatorEvent } from '../operator-events.tx.ts'
+import { type OperatorEventTx, recordOperatorEvent } from '../operator-events.tx.ts'
 import type { WriteTx } from '../write-store.ts'
+
+export type UnnamedTx = OperatorEventTx &
+  Pick<WriteTx, 'endpointsConfigured' | 'loadSetting' | 'removeEndpoint' | 'saveEndpoint' | 'saveSetting'>
 
 /** The setting that keeps the unnamed endpoints. */
 const UNNAMED = 'unnamed-endpoints'
 
 /** Why the paused endpoints were disabled before they were paused, by id; null: they were not. */
 export async function disabledBefore(
-  tx: WriteTx,
+  tx: Pick<UnnamedTx, 'loadSetting'>,
   states: readonly EndpointState[],
 ): Promise<ReadonlyMap<string, EndpointState['disabled']>> {
   if (!states.some(isPaused)) return new Map()
@@ -19,7 +22,7 @@ export async function disabledBefore(
  * Pauses the endpoints that a config defined and that no replica's config names any more. Removes those for which that has lasted long
  * enough, and returns their names. A replica whose config names an endpoint again resumes it.
  */
-export async function pauseUnnamed(tx: WriteTx, request: UnnamedRequest): Promise<readonly string[]> {
+export async function pauseUnnamed(tx: UnnamedTx, request: UnnamedRequest): Promise<readonly string[]> {
   const states = await tx.listEndpoints()
   const notMine = states.filter(({ endpoint, origin }) => origin !== 'managed' && !request.names.includes(endpoint.name))
   if (notMine.length === 0) return []
@@ -51,7 +54,7 @@ export async function pauseUnnamed(tx: WriteTx, request: UnnamedRequest): Promis
 
 /** Operators get no event about their own endpoint, because the event would have to go there. */
 async function recordEvent(
-  tx: WriteTx,
+  tx: OperatorEventTx,
   event: 'endpoint_removed' | 'endpoint_disabled',
   state: EndpointState,
   nowMs: number,
@@ -71,7 +74,7 @@ function paused(state: EndpointState, nowMs: number): EndpointState {
 }
 
 /** Reads what `pauseUnnamed` saved, in this version or an older one. */
-async function loadUnnamed(tx: WriteTx): Promise<readonly UnnamedEndpoint[]> {
+async function loadUnnamed(tx: Pick<UnnamedTx, 'loadSetting'>): Promise<readonly UnnamedEndpoint[]> {
   const kept = await tx.loadSetting(UNNAMED)
   const list: unknown = kept === null ? [] : JSON.parse(Buffer.from(kept).toString())
   return Array.isArray(list) ? list.filter(isUnnamed) : []

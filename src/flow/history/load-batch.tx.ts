@@ -4,7 +4,7 @@ import type { RecordBatch } from '../../domain/history/record-batch.ts'
 import { addLoaded, type BatchNeeds, type StoredSnapshot, startSnapshot } from '../../domain/history/snapshot.ts'
 import type { HistoryTx } from './ports.ts'
 
-type LoadTx = Pick<HistoryTx, 'beginBatch' | 'loadNeeds'>
+export type LoadTx = Pick<HistoryTx, 'beginBatch' | 'loadNeeds'>
 
 /** Loads what a batch is likely to need: first the identifiers it names, then their parcels, then the parcels to be joined. */
 export async function loadBatch(tx: LoadTx, batch: RecordBatch): Promise<StoredSnapshot> {

@@ -8,11 +8,13 @@ import type { IncomingPush } from '../../domain/ingest/inbox.ts'
 import type { CadenceModel } from '../../domain/polling/cadence.ts'
 import type { ScanSample } from '../../domain/polling/scan-rate.ts'
 import type { Log } from '../ports.ts'
-import type { WriteStore, WriteTx } from '../write-store.ts'
-import { loadBatch, loadNeeds } from './load-batch.tx.ts'
+import type { Transactions, WriteStore, WriteTx } from '../write-store.ts'
+import { type LoadTx, loadBatch, loadNeeds } from './load-batch.tx.ts'
+
+export type RecordTx = LoadTx & Pick<WriteTx, 'applyChanges' | 'countQuarantine'>
 
 export interface RecordPorts {
-  readonly store: WriteStore
+  readonly store: Transactions<RecordTx> & Pick<WriteStore, 'isStorageFailure'>
   readonly clock: { now(): number; monotonic(): number }
   readonly log: Pick<Log, 'error'>
   /** Returns the current model, by which next polls are scheduled. */
@@ -71,7 +73,7 @@ export function reportOf(recorded: readonly Recorded[], durationMs: number): Bat
 const NEEDS_MAX = 2
 
 export async function recordTogether(
-  tx: WriteTx,
+  tx: RecordTx,
   observations: readonly Incoming[],
   ports: RecordPorts,
   rules: RecordRules,

@@ -1,11 +1,13 @@
 import type { CarrierMemory } from '../../domain/polling/carrier-memory.ts'
 import type { WriteSide } from '../write-side.ts'
-import type { WriteStore } from '../write-store.ts'
+import type { Transactions, WriteTx } from '../write-store.ts'
+
+type MemoryTx = Pick<WriteTx, 'loadSetting' | 'saveSetting'>
 
 const SETTING = 'carrier-memory'
 
 /** Creates the verbs that keep facts about the carrier over a restart. Reading throws if the record is damaged. */
-export function createCarrierMemory(store: WriteStore): Pick<WriteSide, 'carrierMemory' | 'rememberCarrier'> {
+export function createCarrierMemory(store: Transactions<MemoryTx>): Pick<WriteSide, 'carrierMemory' | 'rememberCarrier'> {
   return {
     carrierMemory: () =>
       store.transaction(async (tx) => {

@@ -2,8 +2,8 @@ import { countsFromMs, type ParcelState } from '../../domain/history/parcel-stat
 import type { RecordRules } from '../../domain/history/record-rules.ts'
 import type { DuePoll } from '../../domain/polling/poll.ts'
 import type { WriteSide } from '../write-side.ts'
-import type { WriteStore, WriteTx } from '../write-store.ts'
-import { createPollPriority } from './poll-priority.tx.ts'
+import type { Transactions, WriteTx } from '../write-store.ts'
+import { createPollPriority, type RankTx } from './poll-priority.tx.ts'
 import { type SchedulePorts, schedulePolls } from './schedule-poll.tx.ts'
 
 /** Calls are scarce if the most overdue poll is later than this. The most valuable polls then come before the most overdue. */
@@ -11,6 +11,9 @@ const SCARCE_AFTER_MS = 10 * 60_000
 /** One transaction looks at this many parcels, so that pushes wait for a few milliseconds at most. */
 const LOOKED_AT_ONCE = 256
 
+type CheckTx = Pick<WriteTx, 'findParcels' | 'pollableParcels' | 'saveParcels'>
+type PickTx = RankTx & Pick<WriteTx, 'pollCandidates'>
+type ClaimTx = CheckTx & PickTx & Pick<WriteTx, 'leasePolls'>
 type ClaimRequest = Parameters<WriteSide['claimDuePolls']>[0]
 
 interface Turn {
@@ -26,13 +29,13 @@ interface Turn {
  * @param random from 0 (inclusive) to 1 (exclusive).
  */
 export function createClaimDuePolls(
-  ports: SchedulePorts & { readonly store: Pick<WriteStore, 'transaction'> },
+  ports: SchedulePorts & { readonly store: Transactions<ClaimTx> },
   options: RecordRules,
   random: () => number,
 ): WriteSide['claimDuePolls'] {
   const ranking = createPollPriority(ports, options)
 
-  async function pick(tx: WriteTx, nowMs: number, limit: number): Promise<readonly number[]> {
+  async function pick(tx: RankTx, nowMs: number, limit: number): Promise<readonly number[]> {
     const [longest] = await tx.duePolls({ nowMs, limit: 1, after: null })
     const isScarce = longest !== undefined && nowMs - longest.dueAtMs > SCARCE_AFTER_MS
     if (isScarce) return await ranking.best(tx, nowMs, limit)
@@ -41,7 +44,7 @@ export function createClaimDuePolls(
   }
 
   /** Picks at random from a random due time on, because the most overdue may all be parcels that always fail. */
-  async function pickProbe(tx: WriteTx, nowMs: number): Promise<readonly number[]> {
+  async function pickProbe(tx: PickTx, nowMs: number): Promise<readonly number[]> {
     const [longest] = await tx.duePolls({ nowMs, limit: 1, after: null })
     if (longest === undefined) return []
     const fromMs = longest.dueAtMs + random() * (nowMs - longest.dueAtMs)
@@ -54,7 +57,7 @@ export function createClaimDuePolls(
     return picked === undefined ? [] : [picked.parcelId]
   }
 
-  async function takeTurn(tx: WriteTx, { nowMs, probe = false }: ClaimRequest, limit: number, leaseUntilMs: number): Promise<Turn> {
+  async function takeTurn(tx: ClaimTx, { nowMs, probe = false }: ClaimRequest, limit: number, leaseUntilMs: number): Promise<Turn> {
     const parcelIds = await (probe ? pickProbe(tx, nowMs) : pick(tx, nowMs, Math.min(limit, LOOKED_AT_ONCE)))
     const candidates = await tx.pollCandidates({ parcelIds, nowMs })
     const pushed = candidates.filter(({ pushedSince }) => pushedSince).map(({ parcelId }) => parcelId)
@@ -71,7 +74,7 @@ export function createClaimDuePolls(
    * Returns the parcels that are still due. For the others it saves the later time, or that they are not polled again. A parcel that was
    * joined meanwhile is not due.
    */
-  async function dueAfterPushes(tx: WriteTx, parcelIds: readonly number[], nowMs: number): Promise<ReadonlySet<number>> {
+  async function dueAfterPushes(tx: CheckTx, parcelIds: readonly number[], nowMs: number): Promise<ReadonlySet<number>> {
     if (parcelIds.length === 0) return new Set()
     const parcels = await tx.findParcels(parcelIds)
     // The clock was put back and the newest entry now lies in the future, so a time computed from it would be too late.
@@ -109,7 +112,9 @@ export function createClaimDuePolls(
 }
 
 /** Claims a poll of one parcel, due or not. */
-export function createClaimPoll(store: Pick<WriteStore, 'transaction'>): WriteSide['claimPoll'] {
+export function createClaimPoll(
+  store: Transactions<Pick<WriteTx, 'findIdentifiers' | 'leasePolls' | 'pollableIdentifiers'>>,
+): WriteSide['claimPoll'] {
   return ({ identifier, nowMs, leaseMs }) =>
     store.transaction(async (tx) => {
       const [known] = await tx.findIdentifiers([identifier])

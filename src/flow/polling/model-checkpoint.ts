@@ -12,10 +12,12 @@ import {
 import type { PushChannelView, PushHealthUpdate } from '../../domain/polling/poll.ts'
 import { estimatePushLoss, newPushChannel, type PushChannel, type PushHealth, unpushedSinceLast } from '../../domain/polling/push-health.ts'
 import { emptyScanRate, type ScanRate } from '../../domain/polling/scan-rate.ts'
-import { recordOperatorEvent } from '../operator-events.tx.ts'
+import { type OperatorEventTx, recordOperatorEvent } from '../operator-events.tx.ts'
 import type { Log } from '../ports.ts'
-import type { WriteStore } from '../write-store.ts'
+import type { Transactions, WriteTx } from '../write-store.ts'
 import type { CarrierModel } from './carrier-model.ts'
+
+type SaveTx = OperatorEventTx & Pick<WriteTx, 'saveSetting'>
 
 const SCAN_RATE = 'rhythm'
 const PUSHES = 'push-channel'
@@ -25,7 +27,7 @@ const SCAN_RATE_EVERY_MS = 3_600_000
 const PUSHES_EVERY_MS = 60_000
 
 export interface ModelCheckpointPorts {
-  readonly store: WriteStore
+  readonly store: Transactions<SaveTx & Pick<WriteTx, 'loadSetting'>>
   readonly clock: { now(): number }
   readonly log: Pick<Log, 'error'>
 }
@@ -193,12 +195,12 @@ function textOf(kept: unknown): string {
   return kept instanceof Uint8Array ? new TextDecoder().decode(kept) : String(kept)
 }
 
-async function save(store: WriteStore, name: string, text: string): Promise<void> {
+async function save(store: Transactions<Pick<SaveTx, 'saveSetting'>>, name: string, text: string): Promise<void> {
   await store.transaction((tx) => tx.saveSetting(name, new TextEncoder().encode(text)), { ofRole: 'poller' })
 }
 
 /** Saves the record and the event, if any, in one transaction: a kill in between would report the change twice or never. */
-async function savePushes(store: WriteStore, record: PushRecord, news: PushNews | null, nowMs: number): Promise<void> {
+async function savePushes(store: Transactions<SaveTx>, record: PushRecord, news: PushNews | null, nowMs: number): Promise<void> {
   const { lastPushAtMs } = record.channel
   const lastPushAt = lastPushAtMs === null ? null : new Date(lastPushAtMs).toISOString()
   await store.transaction(

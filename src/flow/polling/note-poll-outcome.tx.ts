@@ -5,14 +5,16 @@ import type { RecordRules } from '../../domain/history/record-rules.ts'
 import type { KeptSighting } from '../../domain/history/sightings.ts'
 import type { LanguageAsked, PollFailure } from '../../domain/polling/poll.ts'
 import type { WriteSide } from '../write-side.ts'
-import type { WriteStore } from '../write-store.ts'
+import type { Transactions, WriteTx } from '../write-store.ts'
 import { type SchedulePorts, schedulePoll } from './schedule-poll.tx.ts'
 
+type OutcomeTx = Pick<WriteTx, 'findIdentifiers' | 'findParcel' | 'loadParcel' | 'loadSightings' | 'pollableIdentifiers' | 'saveParcel'> &
+  Pick<WriteTx, 'markLanguageAsked' | 'markNotPollable' | 'releasePoll'>
 type PollOutcomeVerbs = Pick<WriteSide, 'notePollFailure' | 'noteNotPollable' | 'noteLanguageAsked'>
 
 /** Creates the verbs that save the results of a poll that are no observation (DOMAIN 6). */
 export function createNotePollOutcome(
-  ports: SchedulePorts & { readonly store: Pick<WriteStore, 'transaction'> },
+  ports: SchedulePorts & { readonly store: Transactions<OutcomeTx> },
   options: RecordRules,
 ): PollOutcomeVerbs {
   const { store, clock } = ports

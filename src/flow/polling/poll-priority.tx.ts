@@ -5,10 +5,12 @@ import type { DueCursor } from '../../domain/polling/poll.ts'
 import type { WriteTx } from '../write-store.ts'
 import type { SchedulePorts } from './schedule-poll.tx.ts'
 
+export type RankTx = Pick<WriteTx, 'duePolls' | 'findParcels'>
+
 /** Ranks due polls by value. */
 export interface PollPriority {
   /** The ids of the most valuable due parcels, the best first, each returned once. None: nothing is due. */
-  best(tx: WriteTx, nowMs: number, limit: number): Promise<readonly number[]>
+  best(tx: RankTx, nowMs: number, limit: number): Promise<readonly number[]>
   /** Drops the ranking. To be called when calls are not scarce. */
   forget(): void
 }
@@ -35,7 +37,7 @@ export function createPollPriority(ports: Pick<SchedulePorts, 'model'>, options:
   let cursor: DueCursor | null = null
   let lookedAtMs = Number.NEGATIVE_INFINITY
 
-  async function look(tx: WriteTx, nowMs: number): Promise<void> {
+  async function look(tx: RankTx, nowMs: number): Promise<void> {
     const due = await tx.duePolls({ nowMs, limit: WEIGHED_AT_ONCE, after: cursor })
     cursor = due.length < WEIGHED_AT_ONCE ? null : (due.at(-1) ?? null)
     const model = ports.model()

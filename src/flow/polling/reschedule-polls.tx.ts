@@ -1,7 +1,9 @@
 import type { RecordRules } from '../../domain/history/record-rules.ts'
 import type { DueCursor } from '../../domain/polling/poll.ts'
-import type { WriteStore, WriteTx } from '../write-store.ts'
+import type { Transactions, WriteTx } from '../write-store.ts'
 import { type SchedulePorts, schedulePolls } from './schedule-poll.tx.ts'
+
+type RescheduleTx = Pick<WriteTx, 'duePolls' | 'findParcels' | 'pollableParcels' | 'saveParcels'>
 
 /**
  * Bounds the polls per transaction, and the transactions per pass of the poller, so that pushes wait for some milliseconds only. A million
@@ -17,14 +19,14 @@ const EVER_MS = Number.MAX_SAFE_INTEGER
  * stopped; after a restart it begins again.
  */
 export function createReschedulePolls(
-  ports: SchedulePorts & { readonly store: WriteStore },
+  ports: SchedulePorts & { readonly store: Transactions<RescheduleTx> },
   options: Pick<RecordRules, 'cadence'>,
 ): (nowMs: number) => Promise<void> {
   let wasRelied = ports.model().pushHealth !== 'unknown'
   /** Null: there is nothing to visit. */
   let cursor: DueCursor | null = null
 
-  async function rescheduleFrom(tx: WriteTx, after: DueCursor): Promise<DueCursor | null> {
+  async function rescheduleFrom(tx: RescheduleTx, after: DueCursor): Promise<DueCursor | null> {
     const due = await tx.duePolls({ nowMs: EVER_MS, limit: PLANNED_AT_ONCE, after })
     const plannedAtMs = new Map(due.map(({ parcelId, dueAtMs }) => [parcelId, dueAtMs]))
     // A parcel that was joined to another meanwhile is not found.

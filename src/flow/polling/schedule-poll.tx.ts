@@ -12,7 +12,7 @@ export interface SchedulePorts {
 
 /** Schedules the next poll of a parcel. */
 export async function schedulePoll(
-  tx: WriteTx,
+  tx: Pick<WriteTx, 'pollableIdentifiers'>,
   parcel: ParcelState,
   ports: SchedulePorts,
   { cadence }: { readonly cadence: CadencePolicy },
@@ -25,7 +25,7 @@ export async function schedulePoll(
 
 /** Schedules the next polls of several parcels, in as many round trips as for one. */
 export async function schedulePolls(
-  tx: WriteTx,
+  tx: Pick<WriteTx, 'pollableParcels'>,
   parcels: readonly ParcelState[],
   ports: SchedulePorts,
   { cadence }: { readonly cadence: CadencePolicy },

@@ -2,7 +2,11 @@ import { audienceOf } from '../../domain/history/audience.ts'
 import { deriveEntries, type Entry } from '../../domain/history/history.ts'
 import type { ExpectedPush, MissedPush } from '../../domain/polling/poll.ts'
 import type { WriteSide } from '../write-side.ts'
-import type { WriteStore, WriteTx } from '../write-store.ts'
+import type { Transactions, WriteTx } from '../write-store.ts'
+
+type DueTx = Pick<WriteTx, 'duePushes' | 'findParcels'>
+type NameTx = Pick<WriteTx, 'pollableIdentifiers'>
+type MissedTx = DueTx & NameTx & Pick<WriteTx, 'dropExpectedPushes' | 'loadSightings'>
 
 /** One transaction settles this many entries. */
 const SETTLED_AT_ONCE = 256
@@ -11,7 +15,7 @@ const SETTLED_AT_ONCE = 256
  * Decides for entries that a poll found, once their grace period is over, whether their pushes were missed (DOMAIN 6.6). It works in sets,
  * so that parcels stay locked for a few round trips only.
  */
-export function createSettleMissedPushes(store: WriteStore): WriteSide['settleMissedPushes'] {
+export function createSettleMissedPushes(store: Transactions<MissedTx>): WriteSide['settleMissedPushes'] {
   return (nowMs) =>
     store.transaction(
       async (tx) => {
@@ -31,7 +35,7 @@ export function createSettleMissedPushes(store: WriteStore): WriteSide['settleMi
  * Locks the parcels of the due entries until the transaction ends, and returns those entries. A parcel may be joined to another before it
  * is locked and would be found empty, so look the entries up again; an entry whose parcel is not locked waits for the next call.
  */
-async function lockDue(tx: WriteTx, nowMs: number): Promise<readonly ExpectedPush[]> {
+async function lockDue(tx: DueTx, nowMs: number): Promise<readonly ExpectedPush[]> {
   const seen = await tx.duePushes(nowMs, SETTLED_AT_ONCE)
   if (seen.length === 0) return []
   const locked = await tx.findParcels([...new Set(seen.map(({ parcelId }) => parcelId))])
@@ -46,7 +50,7 @@ function wasMissed(entries: readonly Entry[], sequence: number): boolean {
   return entry.members.every((kept) => kept.sighting.source === 'poll')
 }
 
-async function namedAsMissed(tx: WriteTx, { parcelId, eventAtMs, foundAtMs }: ExpectedPush, nowMs: number): Promise<MissedPush> {
+async function namedAsMissed(tx: NameTx, { parcelId, eventAtMs, foundAtMs }: ExpectedPush, nowMs: number): Promise<MissedPush> {
   const [identifier = null] = await tx.pollableIdentifiers(parcelId, nowMs)
   return { parcelId, identifier, eventAtMs, foundAtMs }
 }

@@ -3,22 +3,24 @@ import { shiftKeys } from '../../domain/delivery/endpoint-keys.ts'
 import type { RecordRules } from '../../domain/history/record-rules.ts'
 import { reactivate } from '../../domain/polling/next-poll.ts'
 import type { WatchResult } from '../../domain/polling/poll.ts'
-import { audit } from '../audit.tx.ts'
+import { type AuditTx, audit } from '../audit.tx.ts'
 import type { WriteSide } from '../write-side.ts'
-import type { WriteStore, WriteTx } from '../write-store.ts'
+import type { Transactions, WriteTx } from '../write-store.ts'
 import { type SchedulePorts, schedulePolls } from './schedule-poll.tx.ts'
 
+type AddTx = Pick<
+  WriteTx,
+  'createParcels' | 'findIdentifiers' | 'findParcels' | 'pollableAgainAtMs' | 'pollableParcels' | 'saveIdentifiers' | 'saveParcels'
+>
+type WatchTx = AddTx & AuditTx & Pick<WriteTx, 'listEndpoints' | 'loadParcel' | 'saveEndpoint' | 'saveParcel' | 'shiftSchedule'>
 type WatchVerbs = Pick<WriteSide, 'watch' | 'watchMany' | 'unwatch' | 'shiftSchedule'>
 
 /** Creates the verbs by which operators decide which parcels are polled, and when (CONTRACT, `/relay/parcels`). */
-export function createWatchParcels(
-  ports: SchedulePorts & { readonly store: Pick<WriteStore, 'transaction'> },
-  options: RecordRules,
-): WatchVerbs {
+export function createWatchParcels(ports: SchedulePorts & { readonly store: Transactions<WatchTx> }, options: RecordRules): WatchVerbs {
   const { store } = ports
 
   /** Works in sets: row by row, a long list would keep its parcels locked for thousands of round trips. */
-  async function watchAll(tx: WriteTx, identifiers: readonly string[], nowMs: number): Promise<readonly WatchResult[]> {
+  async function watchAll(tx: AddTx, identifiers: readonly string[], nowMs: number): Promise<readonly WatchResult[]> {
     const values = [...new Set(identifiers)]
     const parcelOf = new Map((await tx.findIdentifiers(values)).map(({ value, parcelId }) => [value, parcelId]))
     const unknown = values.filter((value) => !parcelOf.has(value))

@@ -11,6 +11,7 @@ import { fewFailedParcels, isProbeDue, type Probing } from '../../../domain/deli
 import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
 import type { WriteTx } from '../../write-store.ts'
 
+export type ClaimTx = Pick<WriteTx, 'findNextDeliveries' | 'findOvertaken' | 'findProbe'>
 export type ClaimOptions = Pick<DeliveryRules, 'perEndpoint' | 'claimsPerAttempt'>
 
 export interface DeliveryClaims {
@@ -24,7 +25,7 @@ export interface DeliveryClaims {
  * once (DOMAIN 7.3).
  */
 export async function claimDeliveries(
-  tx: WriteTx,
+  tx: ClaimTx,
   { states, request }: DeliveryClaims,
   options: ClaimOptions,
 ): Promise<Pick<DispatchRoundReport, 'claimed' | 'overtaken' | 'more' | 'nextAtMs'>> {
@@ -48,7 +49,7 @@ interface FoundClaims {
 }
 
 async function claimFor(
-  tx: WriteTx,
+  tx: ClaimTx,
   state: EndpointState,
   request: DispatchRound,
   options: ClaimOptions,
@@ -60,7 +61,7 @@ async function claimFor(
 }
 
 async function findClaims(
-  tx: WriteTx,
+  tx: ClaimTx,
   state: EndpointState,
   request: DispatchRound & { readonly underWay: readonly number[] },
   options: ClaimOptions,
@@ -89,7 +90,12 @@ interface ProbeLook {
 const NO_PROBE: ProbeLook = { probe: null, atMs: null }
 
 /** Finds the probe for a failing endpoint, or when the next one is due. */
-async function findProbe(tx: WriteTx, probing: Probing, { endpoint, health }: EndpointState, nowMs: number): Promise<ProbeLook> {
+async function findProbe(
+  tx: Pick<ClaimTx, 'findProbe'>,
+  probing: Probing,
+  { endpoint, health }: EndpointState,
+  nowMs: number,
+): Promise<ProbeLook> {
   const look = { endpointId: endpoint.id, exceptParcelIds: [], beforeRound: null, nowMs }
   if (isProbeDue(probing, nowMs)) return { probe: await tx.findProbe(look), atMs: null }
   // If all failures are of few parcels, a delivery of another parcel may go at once: it shows whether they or the endpoint are at fault.

@@ -16,22 +16,25 @@ import { type ConfiguredEndpoint, type EndpointNotice, type EndpointState, withD
 import { groupFailures } from '../../../domain/delivery/failure-group.ts'
 import { OPERATOR_NAME, type OperatorEvent } from '../../../domain/delivery/operator-event.ts'
 import { backfillSpan } from '../../../domain/history/audience.ts'
-import { recordOperatorEvent } from '../../operator-events.tx.ts'
+import { type OperatorEventTx, recordOperatorEvent } from '../../operator-events.tx.ts'
 import type { Clock } from '../../ports.ts'
 import type { WriteSide } from '../../write-side.ts'
-import type { WriteStore, WriteTx } from '../../write-store.ts'
-import { createEditEndpoints, type EditEndpoints } from '../edit-endpoints.tx.ts'
+import type { Transactions, WriteTx } from '../../write-store.ts'
+import { createEditEndpoints, type EditEndpoints, type EditTx } from '../edit-endpoints.tx.ts'
 import { saveOperator } from '../operator-endpoint.tx.ts'
-import { explainStart, firstUnqueuedSequence, startPosition } from '../start-position.tx.ts'
-import { disabledBefore, pauseUnnamed } from '../unnamed-endpoints.tx.ts'
-import { claimDeliveries } from './claim-deliveries.tx.ts'
+import { explainStart, firstUnqueuedSequence, type StartTx, startPosition } from '../start-position.tx.ts'
+import { disabledBefore, pauseUnnamed, type UnnamedTx } from '../unnamed-endpoints.tx.ts'
+import { type ClaimTx, claimDeliveries } from './claim-deliveries.tx.ts'
+
+type SettleTx = OperatorEventTx &
+  Pick<WriteTx, 'addTallies' | 'findSkipped' | 'noteFailures' | 'saveEndpoint' | 'saveHealth' | 'saveSettlements' | 'waitsForOthers'>
 
 /** Read again for every round. */
 export type DispatchRoundOptions = DeliveryRules
 
 /** The verbs that settle attempts and claim the next deliveries (DOMAIN 7). */
 export function createDispatchRound(
-  store: WriteStore,
+  store: Transactions<SettleTx & ClaimTx & UnnamedTx & EditTx>,
   options: DispatchRoundOptions,
   clock: Pick<Clock, 'monotonic'>,
 ): Pick<WriteSide, 'dispatchRound' | 'syncEndpoints' | 'removeUnnamedEndpoints' | keyof EditEndpoints> {
@@ -69,7 +72,7 @@ export function createDispatchRound(
 
 /** Settles ended attempts. Returns the new states of all endpoints, and the notices for operators. */
 async function settleAll(
-  tx: WriteTx,
+  tx: SettleTx,
   request: DispatchRound,
   look: FailureLook,
   options: DispatchRoundOptions,
@@ -149,7 +152,12 @@ function settleOne(state: EndpointState, attempt: SettledAttempt, nowMs: number,
 }
 
 /** The health of the endpoint after an attempt. */
-async function healthOf(tx: WriteTx, state: EndpointState, attempt: SettledAttempt, nowMs: number): Promise<EndpointHealth> {
+async function healthOf(
+  tx: Pick<SettleTx, 'waitsForOthers'>,
+  state: EndpointState,
+  attempt: SettledAttempt,
+  nowMs: number,
+): Promise<EndpointHealth> {
   const { parcelId, result: outcome, atMs } = attempt
   const health = healthAfter(state.health, { parcelId, outcome, atMs }, nowMs)
   const verdict = shouldProbe(health)
@@ -194,7 +202,7 @@ function operatorEvent(notice: EndpointNotice, nowMs: number): OperatorEvent {
 }
 
 async function saveConfigured(
-  tx: WriteTx,
+  tx: StartTx & Pick<WriteTx, 'saveEndpoint'>,
   {
     standing,
     before,
