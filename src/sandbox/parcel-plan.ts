@@ -112,19 +112,26 @@ export function trackingIdOf(seed: number, index: number, nth: number): string {
   return `37${String(Math.abs(seed) % 1000).padStart(3, '0')}${String(index * 10 + nth).padStart(13, '0')}`
 }
 
+/** The rest of the plan of a parcel to which nothing special happens. */
+export const uneventful = {
+  laterTrackingId: null,
+  distributionType: distributionTypes[0],
+  numberOnly: false,
+  spacedBodies: false,
+  scans: [],
+  amendments: [],
+  extra: [],
+}
+
 /** A parcel without hard cases, determined by seed, index and start. */
 export function plainParcel(seed: number, index: number, startMs: number): ParcelPlan {
   const random = randomFor(seed, 'parcel', index)
   const trackingNumber = trackingNumberOf(seed, index)
   return {
+    ...uneventful,
     trackingNumber,
     trackingIds: random() < 0.5 ? [trackingIdOf(seed, index, 0)] : [trackingIdOf(seed, index, 0), trackingIdOf(seed, index, 1)],
-    laterTrackingId: null,
     distributionType: pick(random, distributionTypes),
-    numberOnly: false,
-    spacedBodies: false,
     scans: plainScans(trackingNumber, startMs, random),
-    amendments: [],
-    extra: [],
   }
 }

@@ -1,5 +1,5 @@
 import { memberOf } from './answer.ts'
-import { type ParcelPlan, plainScan, type Scan } from './parcel-plan.ts'
+import { type ParcelPlan, plainScan, type Scan, uneventful } from './parcel-plan.ts'
 import { drawFor, randomFor } from './random.ts'
 import { type Word, words } from './vocabulary.ts'
 
@@ -49,8 +49,7 @@ export function orderedScan(order: ScanOrder, trackingNumber: string, nth: numbe
 }
 
 export function orderedParcel({ trackingNumber, trackingIds, numberOnly = false }: ParcelOrder): ParcelPlan {
-  const tidy = { laterTrackingId: null, spacedBodies: false, scans: [], amendments: [], extra: [] }
-  return { trackingNumber, trackingIds, numberOnly, distributionType: 'Mailbox', ...tidy }
+  return { ...uneventful, trackingNumber, trackingIds, numberOnly }
 }
 
 /** Parses a scan request. Throws a RangeError that says what to write. */

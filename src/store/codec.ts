@@ -22,10 +22,11 @@ export function decodeExtra(json: string | null): RawMembers {
   return json === null ? [] : (JSON.parse(json) as RawMembers)
 }
 
-type AnswerHead = Pick<KeptAnswer, 'trackingIds' | 'distributionType' | 'extra'>
+/** What has no column of its own, because no query looks for it. */
+type AnswerHead = Omit<KeptAnswer, 'language' | 'digest' | 'askedAtMs' | 'entryCount' | 'flawed'>
 
-export function encodeAnswerHead({ trackingIds, distributionType, extra }: AnswerHead): string {
-  return JSON.stringify({ trackingIds, distributionType, extra })
+export function encodeAnswerHead(head: AnswerHead): string {
+  return JSON.stringify(head)
 }
 
 type AnswerRow = Pick<Tables['answer'], 'language' | 'digest' | 'asked_at_ms' | 'entry_count' | 'is_flawed' | 'head'>

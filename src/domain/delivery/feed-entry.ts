@@ -1,6 +1,6 @@
 import type { Audience } from '../history/audience.ts'
 import type { Entry } from '../history/history.ts'
-import type { FeedItem } from './feed-event.ts'
+import type { FeedItem, FeedParcel } from './feed-event.ts'
 
 /** The body that endpoints are sent for an entry: the bytes of a push, or a composed event (DOMAIN 7.1). */
 export type Payload =
@@ -43,6 +43,24 @@ export interface FeedEvent {
 
 /** A reference to what endpoints are sent: a push as received, or an event composed from an entry. */
 export type PayloadRef = { readonly kind: 'push'; readonly inboxId: number } | { readonly kind: 'composed'; readonly backfill: boolean }
+
+/** What is known of the subject of an event when it is sent. */
+export interface PayloadSubject {
+  readonly entry: Entry
+  /** The parcel that holds its history now. */
+  readonly parcel: FeedParcel
+  /** Whether the bytes of the push that brought it are still kept. */
+  readonly hasBody: boolean
+}
+
+/** What endpoints are sent for an event as it stands now. If retention has deleted the bytes of its push, they get a composed event. */
+export function payloadOf(ref: PayloadRef, { entry, parcel, hasBody }: PayloadSubject): Payload {
+  const { trackingIds, identifiers, distributionType } = parcel
+  if (ref.kind === 'composed' || !hasBody)
+    return { kind: 'composed', trackingIds: trackingIds.length === 0 ? identifiers.slice(0, 1) : trackingIds, distributionType }
+  const said = entry.members.find(({ sighting }) => sighting.source === 'push')?.sighting.distributionType
+  return { kind: 'push', inboxId: ref.inboxId, distributionType: said || distributionType }
+}
 
 /** A part of the feed, as it is shown to readers. */
 export interface FeedSlice {

@@ -31,19 +31,15 @@ export interface PlannedDeliveries {
 export function planDeliveries(subscribers: readonly Subscriber[], event: DeliverableEvent): PlannedDeliveries {
   const { entry, parcelId, payload, sequence, nowMs, backfill, earlierAudience } = event
   const { status, detailedStatus, displayToConsumer } = entry
-  const offered = { status, detailedStatus, distributionType: payload.distributionType, displayToConsumer, backfill }
+  const offered = { ...payload, status, detailedStatus, displayToConsumer, backfill }
   const takers = subscribers.filter(
     ({ endpoint, backfilled }) => endpointWants(endpoint, offered) && !isInAudience(earlierAudience, backfilled),
   )
   const inboxId = payload.kind === 'push' ? payload.inboxId : null
   return {
-    composed: takers.length > 0 && payload.kind === 'composed' ? bytesOf(entry, payload) : null,
+    composed: takers.length > 0 && payload.kind === 'composed' ? encodeEvent({ entry, ...payload }) : null,
     deliveries: takers.map(({ endpoint }) => ({ endpointId: endpoint.id, parcelId, sequence, inboxId, nowMs })),
   }
-}
-
-function bytesOf(entry: Entry, { trackingIds, distributionType }: Payload & { readonly kind: 'composed' }): Uint8Array {
-  return encodeEvent({ entry, trackingIds, distributionType })
 }
 
 /** The event to deliver for an addition to the feed; null: endpoints are sent nothing for it. */

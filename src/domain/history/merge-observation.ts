@@ -202,6 +202,6 @@ function orderEntries(batch: BatchState, draft: ParcelDraft, entries: readonly E
  */
 function envelopeOf(batch: BatchState, draft: ParcelDraft, entries: readonly Entry[]): string {
   const ordered = orderEntries(batch, draft, entries)
-  const { trackingIds, distributionType, extra } = presentParcel(ordered, answersOf(batch, draft), [])
-  return JSON.stringify([ordered.map((entry) => entry.sequence), trackingIds, distributionType, extra])
+  const { entries: _entries, ...parcel } = presentParcel(ordered, answersOf(batch, draft), [])
+  return JSON.stringify([ordered.map((entry) => entry.sequence), parcel])
 }

@@ -1,5 +1,5 @@
 import { notAhead } from '../put-back.ts'
-import type { Entry } from './history.ts'
+import type { AnswerSource } from './pull-response.ts'
 import type { KeptSighting } from './sightings.ts'
 
 /** The newest entry of a parcel. Times are epoch milliseconds. */
@@ -99,16 +99,10 @@ export interface IdentifierState {
 }
 
 /** Everything that answers about a parcel are made from. */
-export interface ParcelView {
+export interface ParcelView extends AnswerSource {
   readonly parcelId: number
   /** Rises whenever an answer about the parcel changes. Always 0 where one process writes the store. */
   readonly version: number
-  /** Newest first (DOMAIN 3). */
-  readonly entries: readonly Entry[]
-  readonly trackingIds: readonly string[]
-  readonly distributionType: string
-  /** Unknown members of the last-asked answer, re-served after the known ones. */
-  readonly extra: readonly (readonly [name: string, json: string])[]
   /** When a push or poll last reported on this parcel, epoch milliseconds; null: never. */
   readonly lastSeenAtMs: number | null
   readonly watched: boolean

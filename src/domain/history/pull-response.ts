@@ -120,10 +120,11 @@ function droppedTexts(item: unknown): number {
 
 /** Everything that an answer is made from. */
 export interface AnswerSource {
-  /** Newest first. */
+  /** Newest first (DOMAIN 3). */
   readonly entries: readonly Entry[]
   readonly trackingIds: readonly string[]
   readonly distributionType: string
+  /** Unknown members of the last-asked answer, re-served after the known ones. */
   readonly extra: RawMembers
 }
 

@@ -1,7 +1,6 @@
 import type { Selectable } from 'kysely'
-import type { FeedEntry, Payload } from '../../domain/delivery/feed-entry.ts'
+import { type FeedEntry, payloadOf } from '../../domain/delivery/feed-entry.ts'
 import type { FeedParcel } from '../../domain/delivery/feed-event.ts'
-import type { Entry } from '../../domain/history/history.ts'
 import { decodeAudience, decodePayloadRef } from '../codec.ts'
 import type { Tables } from '../schema.ts'
 
@@ -24,19 +23,9 @@ export function feedEntriesOf(rows: readonly FeedRow[]): readonly FeedEntry[] {
       sequence: row.sequence,
       parcelId: parcel.parcelId,
       entry,
-      // If retention has deleted the bytes, endpoints get a composed event.
-      payload: ref.kind === 'push' && hasBody ? pushed(ref.inboxId, entry, parcel) : composed(parcel),
+      payload: payloadOf(ref, { entry, parcel, hasBody }),
       backfill: ref.kind === 'composed' && ref.backfill,
       earlierAudience: decodeAudience(row.earlier_audience),
     }
   })
-}
-
-function pushed(inboxId: number, entry: Entry, parcel: FeedParcel): Payload {
-  const said = entry.members.find(({ sighting }) => sighting.source === 'push')?.sighting.distributionType
-  return { kind: 'push', inboxId, distributionType: said || parcel.distributionType }
-}
-
-function composed({ trackingIds, identifiers, distributionType }: FeedParcel): Payload {
-  return { kind: 'composed', trackingIds: trackingIds.length === 0 ? identifiers.slice(0, 1) : trackingIds, distributionType }
 }

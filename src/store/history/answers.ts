@@ -87,16 +87,17 @@ export interface AnswerToSave {
 }
 
 export function saveAnswer(session: Session, { parcelId, answer, body, decidesOrder }: AnswerToSave): void {
+  const { language, digest, askedAtMs, entryCount, flawed, ...head } = answer
   if (decidesOrder) session.enqueueWrite(clearOrder, { parcelId })
   session.enqueueWrite(upsert, {
     parcel_id: parcelId,
-    language: answer.language,
-    digest: Buffer.from(answer.digest, 'hex'),
-    asked_at_ms: answer.askedAtMs,
-    entry_count: answer.entryCount,
-    is_flawed: answer.flawed ? 1 : 0,
+    language,
+    digest: Buffer.from(digest, 'hex'),
+    asked_at_ms: askedAtMs,
+    entry_count: entryCount,
+    is_flawed: flawed ? 1 : 0,
     decides_order: decidesOrder ? 1 : 0,
-    head: encodeAnswerHead(answer),
+    head: encodeAnswerHead(head),
     body,
   })
 }

@@ -1,0 +1,33 @@
+import { expect, test } from 'vitest'
+import { payloadOf } from '../../../src/domain/delivery/feed-entry.ts'
+import type { PollObservation, PushObservation } from '../../../src/domain/history/observation.ts'
+import { emptyParcel, observe, presentRecord } from '../../../src/domain/history/parcel-record.ts'
+import { aPoll, aPush } from '../../support/history/builders.ts'
+
+const PUSH = { kind: 'push', inboxId: 7 } as const
+
+/** What endpoints are sent for the newest entry of a parcel that these observations made. */
+function payloadAfter(observations: readonly (PushObservation | PollObservation)[], hasBody: boolean) {
+  const shown = presentRecord(observations.reduce(observe, emptyParcel))
+  const [entry] = shown.entries
+  if (entry === undefined) throw new Error('there is no entry')
+  return payloadOf(PUSH, { entry, parcel: { ...shown, parcelId: 1, identifiers: ['9001', '9002'] }, hasBody })
+}
+
+test('an event that a push brought is sent as its bytes, and filtered by what the push said', () => {
+  expect(payloadAfter([aPush({ distributionType: 'Mailbox' })], true)).toEqual({ ...PUSH, distributionType: 'Mailbox' })
+})
+
+test('a push that says no distribution type is filtered by that of its parcel', () => {
+  const push = aPush({ distributionType: '' })
+  expect(payloadAfter([push, aPoll({ distributionType: 'Doorstep', statuses: [] })], true)).toEqual({
+    ...PUSH,
+    distributionType: 'Doorstep',
+  })
+})
+
+test('an event without kept bytes is composed, under an identifier of its parcel if need be', () => {
+  const named = aPush({ trackingIds: ['1001'], distributionType: 'Mailbox' })
+  expect(payloadAfter([named], false)).toEqual({ kind: 'composed', trackingIds: ['1001'], distributionType: 'Mailbox' })
+  expect(payloadAfter([{ ...named, trackingIds: [] }], false)).toMatchObject({ trackingIds: ['9001'] })
+})
