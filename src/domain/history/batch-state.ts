@@ -1,7 +1,7 @@
 import type { ScanSample } from '../polling/scan-rate.ts'
 import { emptyWriteSet, type WriteSet } from './change-set.ts'
+import type { KeptAnswer } from './kept-answers.ts'
 import type { PollObservation } from './observation.ts'
-import type { KeptAnswer } from './parcel-record.ts'
 import { type IdentifierState, newParcel, type ParcelState } from './parcel-state.ts'
 import { type KeptSighting, sightingId, sightingsOf } from './sightings.ts'
 import { type BatchNeeds, type KeptBody, type NextNumbers, NO_PARCEL, type SecondNeed, type Snapshot, secondOf } from './snapshot.ts'

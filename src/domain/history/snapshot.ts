@@ -1,7 +1,7 @@
 import type { Endpoint } from '../delivery/endpoint.ts'
 import type { CadenceModel } from '../polling/cadence.ts'
 import type { BackfillSpan } from './audience.ts'
-import type { KeptAnswer } from './parcel-record.ts'
+import type { KeptAnswer } from './kept-answers.ts'
 import type { IdentifierState, ParcelState } from './parcel-state.ts'
 import type { KeptSighting } from './sightings.ts'
 

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
-import type { KeptAnswer } from '../../domain/history/parcel-record.ts'
-import { answerId, keepAnswers } from '../../domain/history/parcel-record.ts'
+import type { KeptAnswer } from '../../domain/history/kept-answers.ts'
+import { answerId, keepAnswers } from '../../domain/history/kept-answers.ts'
 import { decodeAnswer, encodeAnswerHead } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'

@@ -1,5 +1,5 @@
 import { deriveEntries, instantsTie, orderHistory } from '../../domain/history/history.ts'
-import { presentParcel } from '../../domain/history/parcel-record.ts'
+import { presentParcel } from '../../domain/history/kept-answers.ts'
 import type { AnswerSource } from '../../domain/history/pull-response.ts'
 import type { Session } from '../engine.ts'
 import { loadAnswers } from './answers.ts'

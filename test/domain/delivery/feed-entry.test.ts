@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { payloadOf } from '../../../src/domain/delivery/feed-entry.ts'
 import type { PollObservation, PushObservation } from '../../../src/domain/history/observation.ts'
-import { emptyParcel, observe, presentRecord } from '../../../src/domain/history/parcel-record.ts'
 import { aPoll, aPush } from '../../support/history/builders.ts'
+import { emptyParcel, observe, presentRecord } from '../../support/history/parcel-record.ts'
 
 const PUSH = { kind: 'push', inboxId: 7 } as const
 

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { deriveEntries, diffEntries } from '../../../src/domain/history/history.ts'
-import { emptyParcel, observe } from '../../../src/domain/history/parcel-record.ts'
 import { aPoll, aPush } from '../../support/history/builders.ts'
 import type { Observation } from '../../support/history/observations.ts'
+import { emptyParcel, observe } from '../../support/history/parcel-record.ts'
 
 const sightingsOf = (all: readonly Observation[]) => all.reduce(observe, emptyParcel).sightings
 const kindsOf = (before: readonly Observation[], added: Observation) =>

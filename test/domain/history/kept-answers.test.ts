@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { ANSWERS_MAX, betterOrderAnswer, type KeptAnswer, keepAnswers, presentParcel } from '../../../src/domain/history/parcel-record.ts'
+import { ANSWERS_MAX, betterOrderAnswer, type KeptAnswer, keepAnswers, presentParcel } from '../../../src/domain/history/kept-answers.ts'
 import { casesOf } from '../../support/runner/long-form.ts'
 
 /** Few wordings, asked for often: what an answer says depends on its bytes alone. */

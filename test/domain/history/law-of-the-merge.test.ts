@@ -2,7 +2,6 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { noAudience } from '../../../src/domain/history/audience.ts'
 import { deriveEntries, type Entry } from '../../../src/domain/history/history.ts'
-import type { ParcelRecord } from '../../../src/domain/history/parcel-record.ts'
 import { type KeptSighting, mergeSightings, sightingsOf } from '../../../src/domain/history/sightings.ts'
 import { groupOf, joinedKey, keyOf, keysFit } from '../../../src/domain/history/status-entry.ts'
 import { answers, type Matcher, recordAll } from '../../support/history/model.ts'
@@ -14,6 +13,7 @@ import {
   rearranged,
   type Seen,
 } from '../../support/history/observations.ts'
+import type { ParcelRecord } from '../../support/history/parcel-record.ts'
 import { casesOf, LONG } from '../../support/runner/long-form.ts'
 
 /** `npm run faults` takes its time. */

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
-import { emptyParcel, observe, presentRecord } from '../../../src/domain/history/parcel-record.ts'
 import type { ParcelView } from '../../../src/domain/history/parcel-state.ts'
 import type { IncomingPoll } from '../../../src/domain/history/recording.ts'
 import type { CarrierAnswer } from '../../../src/domain/polling/carrier-answer.ts'
 import type { PollFailure } from '../../../src/domain/polling/poll.ts'
 import { createRefresh } from '../../../src/flow/polling/refresh.ts'
 import { aPoll } from '../../support/history/builders.ts'
+import { emptyParcel, observe, presentRecord } from '../../support/history/parcel-record.ts'
 
 const DUE = { parcelId: 7, identifiers: ['AB123456789SE', '1001'] }
 

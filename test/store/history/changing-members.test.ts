@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { ANSWERS_MAX } from '../../../src/domain/history/parcel-record.ts'
+import { ANSWERS_MAX } from '../../../src/domain/history/kept-answers.ts'
 import { encodeAll } from '../../../src/domain/history/pull-response.ts'
 import type { Engine } from '../../../src/store/contract.ts'
 import { addEndpoint } from '../../support/delivery/stored-endpoint.ts'

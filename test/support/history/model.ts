@@ -1,8 +1,9 @@
 import { deriveEntries, type Entry, orderHistory } from '../../../src/domain/history/history.ts'
-import { emptyParcel, observe, type ParcelRecord, presentParcel, unite } from '../../../src/domain/history/parcel-record.ts'
+import { presentParcel } from '../../../src/domain/history/kept-answers.ts'
 import { encodeAll, encodeLatest } from '../../../src/domain/history/pull-response.ts'
 import type { KeptSighting } from '../../../src/domain/history/sightings.ts'
 import type { Seen } from './observations.ts'
+import { emptyParcel, observe, type ParcelRecord, unite } from './parcel-record.ts'
 
 export type Matcher = (sightings: readonly KeptSighting[]) => readonly Entry[]
 

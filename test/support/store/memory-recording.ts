@@ -1,7 +1,7 @@
 import { certainNeeds, firstNeeds } from '../../../src/domain/history/batch-needs.ts'
 import type { ChangeSet, WriteSet } from '../../../src/domain/history/change-set.ts'
 import { decide } from '../../../src/domain/history/decide.ts'
-import { answerId, type KeptAnswer, keepAnswers, type ParcelRecord } from '../../../src/domain/history/parcel-record.ts'
+import { answerId, type KeptAnswer, keepAnswers } from '../../../src/domain/history/kept-answers.ts'
 import type { IdentifierState, ParcelState } from '../../../src/domain/history/parcel-state.ts'
 import { parseAllAnswer } from '../../../src/domain/history/pull-response.ts'
 import { type RecordBatch, recordBatch } from '../../../src/domain/history/record-batch.ts'
@@ -22,6 +22,7 @@ import {
   startSnapshot,
 } from '../../../src/domain/history/snapshot.ts'
 import type { CadenceModel } from '../../../src/domain/polling/cadence.ts'
+import type { ParcelRecord } from '../history/parcel-record.ts'
 
 interface HeldParcel {
   readonly state: ParcelState

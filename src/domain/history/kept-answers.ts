@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto'
 import type { RawMembers } from '../json-body.ts'
 import { compareBytes, greatestText } from '../text.ts'
-import { deriveEntries, type Entry, orderHistory } from './history.ts'
-import type { PollObservation, PushObservation } from './observation.ts'
+import type { Entry } from './history.ts'
+import type { PollObservation } from './observation.ts'
 import type { AnswerSource } from './pull-response.ts'
-import { type KeptSighting, mergeSightings, sightingId, sightingsOf } from './sightings.ts'
 
 /**
  * The record of a polled answer, without its sightings. Answers in one language with equal bytes count as one, asked when the last of them
@@ -92,48 +91,4 @@ export function presentParcel(entries: readonly Entry[], answers: readonly KeptA
     distributionType: polled ?? greatestText(pushed) ?? '',
     extra: lastAsked[0]?.extra ?? [],
   }
-}
-
-/** Everything known about one parcel, as a value. The store keeps the same in rows; tests compare the two. */
-export interface ParcelRecord {
-  readonly sightings: readonly KeptSighting[]
-  readonly answers: readonly KeptAnswer[]
-  readonly order: { readonly answer: KeptAnswer; readonly sightingIds: readonly string[] } | null
-  readonly trackingIds: readonly string[]
-  /** All its identifiers. */
-  readonly identifiers: readonly string[]
-}
-
-/** The record of a parcel about which nothing is known yet. */
-export const emptyParcel: ParcelRecord = { sightings: [], answers: [], order: null, trackingIds: [], identifiers: [] }
-
-/** Adds one observation to a record. */
-export function observe(parcel: ParcelRecord, observation: PushObservation | PollObservation): ParcelRecord {
-  const listed = sightingsOf(observation)
-  const lone: ParcelRecord = {
-    sightings: mergeSightings([], listed, () => 0, null).kept,
-    answers: observation.kind === 'poll' ? [keptAnswer(observation)] : [],
-    order: observation.kind === 'poll' ? { answer: keptAnswer(observation), sightingIds: listed.map(sightingId) } : null,
-    trackingIds: observation.trackingIds,
-    identifiers: observation.kind === 'poll' ? [observation.asked, ...observation.trackingIds] : observation.trackingIds,
-  }
-  return unite(parcel, lone)
-}
-
-/** Unites the records of two parcels that proved to be one (DOMAIN 1.4). */
-export function unite(a: ParcelRecord, b: ParcelRecord): ParcelRecord {
-  const orderAnswer = betterOrderAnswer(a.order?.answer ?? null, b.order?.answer ?? null)
-  return {
-    sightings: mergeSightings(a.sightings, b.sightings, () => a.sightings.length, null).kept,
-    answers: keepAnswers([...a.answers, ...b.answers]).kept,
-    order: orderAnswer === null ? null : a.order?.answer === orderAnswer ? a.order : b.order,
-    trackingIds: [...new Set([...a.trackingIds, ...b.trackingIds])],
-    identifiers: [...new Set([...a.identifiers, ...b.identifiers])],
-  }
-}
-
-/** The record as it is answered: its history, newest first, and the values of the parcel as a whole. */
-export function presentRecord(parcel: ParcelRecord): AnswerSource {
-  const entries = orderHistory(deriveEntries(parcel.sightings), parcel.order?.sightingIds ?? [])
-  return presentParcel(entries, parcel.answers, parcel.trackingIds)
 }
