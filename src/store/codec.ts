@@ -137,8 +137,6 @@ export function decodeFeedKind(number: number): FeedKind {
 }
 
 type EndpointSettings = Omit<Endpoint, 'id' | 'name' | 'enabled'>
-/** Settings written before there was a choice hold no `refusals`. */
-type StoredSettings = Omit<EndpointSettings, 'refusals'> & Partial<Pick<EndpointSettings, 'refusals'>>
 
 export function encodeEndpointSettings(endpoint: Endpoint): string {
   const { url, signature, filters, backfill, ratePerSecond, concurrency, scheduleMs, refusals } = endpoint
@@ -147,10 +145,10 @@ export function encodeEndpointSettings(endpoint: Endpoint): string {
 
 export function decodeEndpoint(row: Selectable<Tables['endpoint']>): EndpointState {
   // The columns hold only what `saveEndpoint` wrote.
-  const settings = JSON.parse(row.settings) as StoredSettings
+  const settings = JSON.parse(row.settings) as EndpointSettings
   const disabled = row.disabled as EndpointState['disabled']
   return {
-    endpoint: { refusals: 'wait', ...settings, id: String(row.id), name: row.name, enabled: disabled === null },
+    endpoint: { ...settings, id: String(row.id), name: row.name, enabled: disabled === null },
     origin: row.origin as EndpointState['origin'],
     disabled,
     ...decodeDisabledSince(row),

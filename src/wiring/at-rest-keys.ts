@@ -21,7 +21,7 @@ export interface AtRest {
  */
 export function openAtRestKeys(config: Config, storePath: string): AtRest {
   const isFile = config.store.engine === 'sqlite'
-  const file = keyFileBeside(storePath, config.store.engine === 'sqlite' ? config.store.path : storePath)
+  const file = keyFileBeside(storePath)
   let current = config
 
   function keysOf({ secrets }: Config): AtRestKeys {

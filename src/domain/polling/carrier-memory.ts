@@ -5,7 +5,7 @@
 export interface CarrierMemory {
   /** When it was written, epoch milliseconds. */
   readonly atMs: number
-  /** The time that the last question was stamped with; absent: an earlier version wrote the record. */
+  /** The time that the last question was stamped with; absent: not known. */
   readonly askedAtMs?: number
   readonly days: readonly DayCalls[]
   /** Until when no call is made because the carrier asked for a pause, epoch milliseconds; null: it did not. */
@@ -32,9 +32,9 @@ export interface CredentialRefusal {
   readonly tries: number
   /** When they may be tried again, epoch milliseconds. */
   readonly untilMs: number
-  /** When they were refused last, epoch milliseconds; absent: an earlier version wrote the record. */
+  /** When they were refused last, epoch milliseconds; absent: not known. */
   readonly atMs?: number | null
-  /** Who refused them; absent: an earlier version wrote the record. */
+  /** Who refused them; absent: not known. */
   readonly by?: RefusedBy | null
   /**
    * A fingerprint that shows whether the password is still the refused one: a salt and a few bytes of its digest, too few to recover it.

@@ -19,7 +19,7 @@ export interface PushChannel {
   readonly missed: number
   /** Missed entries that happened after the last push arrived. A silence goes on counting them, because no push contradicts them. */
   readonly missedSincePush: number
-  /** The evidence of the silence at the time it was noticed; null: there is none, or an earlier version noticed it. */
+  /** The evidence of the silence at the time it was noticed; null: there is none. */
   readonly silence: SilenceEvidence | null
   /** Pushes since the last silence. */
   readonly pushedSinceSilence: number

@@ -18,22 +18,10 @@ export function createCarrierMemory(store: Transactions<MemoryTx>): Pick<WriteSi
   }
 }
 
-const DAY_MS = 86_400_000
-
 function parseMemory(text: string): CarrierMemory {
   const value: unknown = JSON.parse(text)
-  if (isMemory(value)) return value
-  if (!isFirstFormat(value)) throw new Error('the stored record about the carrier is damaged or of another format')
-  const { atMs, callsToday, refusal } = value
-  return { atMs, days: [{ day: Math.floor(atMs / DAY_MS), calls: callsToday }], pausedUntilMs: null, tokenPausedUntilMs: null, refusal }
-}
-
-type FirstFormat = Pick<CarrierMemory, 'atMs' | 'refusal'> & { readonly callsToday: number }
-
-/** The format before waits were stored. */
-function isFirstFormat(value: unknown): value is FirstFormat {
-  if (typeof value !== 'object' || value === null || !('atMs' in value && 'callsToday' in value && 'refusal' in value)) return false
-  return Number.isFinite(value.atMs) && Number.isFinite(value.callsToday) && (value.refusal === null || isRefusal(value.refusal))
+  if (!isMemory(value)) throw new Error('the stored record about the carrier is damaged or of another format')
+  return value
 }
 
 function isMemory(value: unknown): value is CarrierMemory {

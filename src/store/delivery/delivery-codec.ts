@@ -58,8 +58,7 @@ export function decodeAttempt(row: Selectable<Tables['attempt']>): AttemptRecord
     atMs: row.at_ms,
     durationMs: row.duration_ms,
     status: row.status,
-    // Earlier versions wrote this reason as `refused`, which reads as if the endpoint had answered.
-    reason: row.reason === 'refused' ? 'connection_refused' : row.reason,
+    reason: row.reason,
     answerStart: row.answer ?? new Uint8Array(),
   }
 }

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { closeSync, existsSync, fchmodSync, fsyncSync, openSync, writeSync } from 'node:fs'
+import { closeSync, fchmodSync, fsyncSync, openSync, writeSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { systemCode } from '../../domain/errors.ts'
 import { readRegular } from '../../regular-file.ts'
@@ -7,13 +7,9 @@ import { FILE_MODE } from './permissions.ts'
 
 const KEY_BYTES = 32
 
-/**
- * The key that encrypts the secrets in a store if the config names none. It is in a file beside the store that only its owner can read.
- * `linkPath`: the symbolic link in the config, if there is one; earlier versions kept the key beside the link.
- */
-export function keyFileBeside(storePath: string, linkPath: string = storePath) {
-  const [own, earlier] = [`${storePath}.key`, `${linkPath}.key`]
-  const path = !existsSync(own) && existsSync(earlier) ? earlier : own
+/** The key that encrypts the secrets in a store if the config names none. It is in a file beside the store that only its owner can read. */
+export function keyFileBeside(storePath: string) {
+  const path = `${storePath}.key`
 
   function read(): Uint8Array | null {
     let text: string

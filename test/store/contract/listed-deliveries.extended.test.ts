@@ -86,16 +86,6 @@ describe.each(engines)('a list of deliveries on $name', (engine) => {
     expect(waiting).toEqual([null, ...Array.from({ length: 6 }, () => probeAtMs)])
   })
 
-  test('calls a refused connection that, as earlier versions did not', async () => {
-    const { path, push, run, page, reads } = await openLists(engine, () => 503)
-    await push({})
-    await run(NOON + 100)
-    await changeStoredRows(path, "update attempt set status = null, reason = 'refused'")
-    const [one] = (await page()).deliveries
-    expect(one?.lastAttempt).toMatchObject({ status: null, reason: 'connection_refused' })
-    expect((await reads.findDelivery(one?.deliveryId ?? 0))?.attempts).toMatchObject([{ reason: 'connection_refused' }])
-  })
-
   test('that a replay would queue is counted with its parcels and its oldest', async () => {
     const { path, id, reads } = await openLists(engine)
     await writeDeliveries(path, { endpointId: id, count: 30, state: DEAD, from: 101 })

@@ -31,16 +31,6 @@ describe.each(engines)('the memory of the carrier on $name', (engine) => {
     expect(await writes.carrierMemory()).toEqual(memory)
   })
 
-  test('what an earlier version kept, a sum of calls and no waits, is read', async () => {
-    const { askedAtMs: _askedAtMs, ...kept } = memory
-    const { refusal } = kept
-    expect(await read(engine, JSON.stringify({ atMs: AT_MS, callsToday: 41, refusal }))).toEqual({
-      ...kept,
-      pausedUntilMs: null,
-      refusal,
-    })
-  })
-
   test.each(['{}', '7', '{"atMs":1,"days":[{"day":1}],"pausedUntilMs":null,"tokenPausedUntilMs":null,"refusal":null}'])(
     'a damaged memory is told of, not guessed at: %s',
     async (text) => await expect(read(engine, text)).rejects.toThrow('damaged'),
