@@ -43,7 +43,7 @@ export function createJobs(store: Transactions<JobsTx>, batches: ReprocessBatche
       const { done, report, ...worked } = await batches.run((reprocess) =>
         store.transaction(
           async (tx) => {
-            // A move and a backup run by themselves.
+            // Moves and backups are run elsewhere.
             const [job, ...others] = (await tx.listUnendedJobs(4)).filter(isInBatches)
             if (job === undefined) return { hasWorked: false, isDone: true, done: null }
             const { after, done } = isReplay(job)

@@ -24,22 +24,25 @@ export interface AdminWrites {
     /** The report of a batch of reprocessed pushes; null: the job was of another kind. */
     readonly report: BatchReport | null
   }>
-  /** Saves how much is done of a job that runs by itself: a move or a backup. `isWanted` is false when it was cancelled. */
+  /** Saves the progress of a move or a backup, whose work other parts do. `isWanted` is false if the job was cancelled. */
   noteProgress(request: { readonly jobId: number; readonly done: number; readonly nowMs: number }): Promise<{ readonly isWanted: boolean }>
   /**
-   * Copies the store to a file, as it is when this resolves, while others write to it; `sequence`: how far the feed had come when it began. Rejects if it is
-   * stopped or fails. Throws `not_backed_up` where the store is on a server.
+   * Copies the store to a file, as it is when this resolves, while others write to it; `sequence`: the last sequence of the feed when it
+   * began. Rejects if it is stopped or fails. Throws `not_backed_up` if the store is on a server.
    */
   copyStore(request: { readonly file: string }): Promise<{ readonly sequence: number }>
-  /** How many pages of the store are copied; null: no copy is being made. */
+  /** How many pages of the store were copied; null: no copy is being made. */
   copyProgress(): Promise<{ readonly done: number; readonly total: number } | null>
   /** Makes a copy that is under way reject. */
   stopCopy(): Promise<void>
-  /** What is known of the backups of the store. */
+  /** The state of the backups, as the last results left it. */
   backupState(): Promise<BackupState>
-  /** Saves what came of a backup, ends its job, and tells operators if backups fail now, or no longer. Resolves with the state and whether something was told. */
+  /**
+   * Saves the result of a backup, ends its job, and notifies operators when backups begin or cease to fail. Resolves with the state and
+   * whether operators were notified.
+   */
   endBackup(end: BackupEnd): Promise<{ readonly state: BackupState; readonly isTold: boolean }>
-  /** Ends the jobs of backups that a stop or a kill has ended. */
+  /** Ends the jobs of backups that a stop or a kill has interrupted. */
   endLeftBackups(nowMs: number): Promise<void>
   /** Cancels a job; what it has done stays done, and a job that has ended stays as it is. Null: there is no such job. */
   cancelJob(request: Audited & { readonly jobId: number; readonly nowMs: number }): Promise<Job | null>
@@ -59,14 +62,14 @@ export interface AdminWrites {
   pruneOperations(request: { readonly nowMs: number; readonly limit: number }): Promise<{ readonly isDone: boolean }>
 }
 
-/** What came of a backup. */
+/** The result of a backup. */
 export interface BackupEnd {
-  /** Null: it was not begun. */
+  /** Null: the backup was not begun. */
   readonly jobId: number | null
   readonly name: string
   readonly nowMs: number
   readonly made: MadeBackup | null
-  /** Why it was not made; null: it was, or an operator has cancelled it. */
+  /** Why the backup failed; null: it was made, or an operator has cancelled it. */
   readonly failure: string | null
 }
 

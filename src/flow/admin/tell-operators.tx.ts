@@ -89,7 +89,7 @@ async function tellOfQuarantine(tx: QuarantineTx, nowMs: number): Promise<number
   return events.length
 }
 
-/** Backups are daily work: their troubles have events of their own. */
+/** A backup's job is reported only if it was cancelled, because backups are daily work and their failures have separate events. */
 function isTold({ task, state }: Job): boolean {
   return task.kind !== 'backup' || state === 'cancelled'
 }

@@ -27,7 +27,7 @@ export interface RefusalSamples {
 }
 
 const EVERY_MS = 1000
-/** After a search follows a rest of so many times its duration, so that searches take at most a fiftieth of the thread. */
+/** After a search, the next one waits this many times its duration, so that searches take at most a fiftieth of the thread. */
 const REST_FACTOR = 50
 /** A search may hold up other work for this long at a time. */
 const SLICE_MS = 1

@@ -8,22 +8,22 @@ export interface BackupData {
   readonly order: BackupOrder
 }
 
-/** What the backup thread does. */
+/** The verbs of the backup thread. */
 export interface BackupVerbs {
   advance: BackupMaker['advance']
-  /** Leaves nothing of a backup that is not done. */
+  /** Removes a backup that is not complete. */
   giveUp(): Promise<void>
 }
 
 const YOUNG_MB = 16
-/** How long the thread may take to tidy up. A folder that does not answer must not hold up a stop. */
+/** The thread may take this long to clean up, because a folder that does not answer must not delay a stop. */
 const GIVE_UP_MS = 2000
 
-/** The folder of backups. What may take long or never end runs on a thread of its own, for one backup. */
+/** The folder of backups. Each backup gets a thread for the work that may take long or never end. */
 export const backupFolder: BackupFolder = {
   list: listBackups,
   async openMaker(order) {
-    // The extension of this file, because sources run as `.ts` in development and as `.js` from `dist`.
+    // Use the extension of this file, because sources run as `.ts` in development and as `.js` from `dist`.
     const file = new URL(`./backup-thread${import.meta.url.slice(-3)}`, import.meta.url)
     const data: BackupData = { order }
     const { verbs, end } = await hostOnThread<BackupVerbs>(file, { name: 'backup', data, youngMb: YOUNG_MB })

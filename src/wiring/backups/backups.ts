@@ -24,18 +24,18 @@ export interface Backups {
   readonly manage: ManageBackups
   /** Begins to make backups by the schedule. */
   begin(): void
-  /** Follows the settings of a reloaded config. */
+  /** Applies the settings of a reloaded config. */
   reload(next: Config): Promise<void>
 }
 
-/** Backups of the store: by order and by the schedule. */
+/** Assembles backups of the store, by order and by the schedule. */
 export async function openBackups(config: Config, ports: BackupsPorts): Promise<Backups> {
   const { storage, keyFile, wakeDispatcher, closing, log } = ports
   const { write, reads, disk, clock } = storage
   const isFile = config.store.engine === 'sqlite'
   const copy = `${storage.path}.backup`
   let settings = config
-  // What a kill has left.
+  // Remove the copy that a kill has left.
   if (isFile) removeCopy(copy)
   const manage = await openManageBackups({
     write,

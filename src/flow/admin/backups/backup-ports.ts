@@ -3,11 +3,11 @@ import type { BackupFile, BackupProgress, MadeBackup } from '../../../domain/adm
 /** Copies an open store while it is written to. */
 export interface StoreCopier {
   /**
-   * Copies the store to a file, as it is when this resolves, in stretches so short that nobody notices. Whatever is in the file's place is replaced. Rejects,
-   * with nothing left of it, if it fails, is stopped, or the store is closed.
+   * Copies the store to a file, as it is when this resolves, in stretches so short that they delay nobody. Replaces an existing file. If it
+   * fails, is stopped, or the store is closed, it rejects and removes the copy.
    */
   copy(file: string): Promise<void>
-  /** How many pages are copied, and how many there are; null: no copy is being made. */
+  /** How many pages were copied, and how many there are; null: no copy is being made. */
   progress(): { readonly done: number; readonly total: number } | null
   /** Makes a copy that is under way reject. */
   stop(): void
@@ -17,7 +17,7 @@ export interface StoreCopier {
 export interface BackupOrder {
   readonly name: string
   readonly directory: string
-  /** The file that the store was copied to. It is gone afterwards, whatever comes of it. */
+  /** The file that the store was copied to. It is gone afterwards, even if the backup fails. */
   readonly copy: string
   readonly madeAtMs: number
   /** The version of this relay. */
@@ -26,30 +26,30 @@ export interface BackupOrder {
   readonly keys: readonly string[]
   /** The file with the key that the relay makes, if it has made one. */
   readonly keyFile: string
-  /** The feed had come so far before the copy was begun. */
+  /** The last sequence of the feed before the copy began. */
   readonly sequence: number
   /** How many scheduled backups of this store are kept. */
   readonly keep: number
 }
 
-/** A backup that is in its place. */
+/** A backup that is complete in the folder. */
 export interface PlacedBackup {
   readonly made: MadeBackup
-  /** Why older ones that are no longer kept could not be removed; null: they were. */
+  /** Why old scheduled backups beyond `keep` could not be removed; null: they were removed. */
   readonly unremoved: string | null
 }
 
-/** Proves a copy of the store, and then brings it to the folder of backups. */
+/** Checks a copy of the store, and then brings it to the folder of backups. */
 export interface BackupMaker {
   /** Works for a moment. Rejects, with nothing left in the folder, if the copy is not whole or the folder fails. */
   advance(): Promise<BackupProgress | PlacedBackup>
-  /** Gives up what is not done. */
+  /** Gives up a backup that is not complete. */
   close(): Promise<void>
 }
 
 /** The folder of backups, as a disk or a network offers it: it may be slow, full, gone, or never answer. */
 export interface BackupFolder {
   openMaker(order: BackupOrder): Promise<BackupMaker>
-  /** The backups in it, the newest first. */
+  /** The backups in the folder, the newest first. */
   list(directory: string): Promise<readonly BackupFile[]>
 }

@@ -9,7 +9,7 @@ import type { StoreCopier } from './backup-ports.ts'
 
 export type Backups = Pick<WriteSide, 'copyStore' | 'copyProgress' | 'stopCopy' | 'backupState' | 'endBackup' | 'endLeftBackups'>
 
-/** Where the store keeps what is known of its backups. */
+/** The setting that keeps the state of the backups. */
 const SETTING = 'backup-state'
 /** The trouble that lasts while backups fail. */
 const SUBJECT = 'backup'
@@ -19,7 +19,7 @@ export const ON_A_SERVER =
   'The store is on PostgreSQL, which is backed up with its own tools: pg_dump, or a base backup and the WAL after it. ' +
   'After a restore or a point-in-time recovery, run "parcel-relay restore --mark" before a relay starts on it.'
 
-/** The verbs that copy the store, and that keep what came of backups. */
+/** Creates the verbs that copy the store and that save the results of backups. */
 export function createBackups(store: WriteStore, copier: StoreCopier | undefined): Backups {
   return {
     async copyStore({ file }) {
@@ -56,7 +56,7 @@ function stateAfter(before: BackupState, { made, failure, nowMs }: BackupEnd): B
   return failure === null ? before : { ...before, failing: { sinceMs: before.failing?.sinceMs ?? nowMs, reason: failure } }
 }
 
-/** One that an operator has cancelled stays so. */
+/** A job that an operator has cancelled stays cancelled. */
 async function endJob(tx: WriteTx, jobId: number, { made, failure, nowMs }: Pick<BackupEnd, 'made' | 'failure' | 'nowMs'>): Promise<void> {
   const job = (await tx.listUnendedJobs(UNENDED_MAX)).find((one) => one.jobId === jobId)
   if (job === undefined) return

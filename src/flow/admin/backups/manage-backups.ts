@@ -18,17 +18,17 @@ import type { WriteSide } from '../../write-side.ts'
 import type { BackupFolder, BackupOrder, PlacedBackup } from './backup-ports.ts'
 import { ON_A_SERVER } from './backups.tx.ts'
 
-/** What the config says of backups. */
+/** The settings of backups in the config. */
 export interface BackupSettings {
-  /** Null: none is made. */
+  /** Null: no backups are made. */
   readonly directory: string | null
-  /** When one is made by itself; null: never. */
+  /** When scheduled backups are made; null: never. */
   readonly cron: string | null
-  /** How many scheduled ones are kept. */
+  /** How many scheduled backups are kept. */
   readonly keep: number
 }
 
-/** The room that a copy of the store needs beside it, in bytes. */
+/** The room on the disk of the store, where a copy is made first; in bytes. */
 export interface CopyRoom {
   readonly freeBytes: number
   readonly freeBytesMin: number
@@ -45,19 +45,19 @@ export interface ManageBackupsPorts {
   readonly folder: BackupFolder | null
   /** The settings in effect. */
   readonly settings: () => BackupSettings
-  /** What orders have in common; `copy` is a file beside the store. */
+  /** The parts that all orders share; `copy` is a file beside the store. */
   readonly order: Pick<BackupOrder, 'copy' | 'version' | 'keyFile'> & { readonly keys: () => readonly string[] }
   readonly room: () => CopyRoom
   /** Why the store takes no writes; null: it does. */
   readonly trouble: () => unknown
   readonly clock: Pick<Clock, 'now'>
   readonly pause: (ms: number) => Promise<unknown>
-  /** Call when operators were told something. */
+  /** Called when operators were notified. */
   readonly wake: () => void
   readonly log: Pick<Log, 'info' | 'warn' | 'error'>
 }
 
-/** The backups there are. */
+/** The settings, the state and the backups in the folder. */
 export interface BackupList extends BackupState {
   readonly settings: BackupSettings
   readonly backups: readonly BackupFile[]
@@ -65,19 +65,22 @@ export interface BackupList extends BackupState {
   readonly unreadable: string | null
 }
 
-/** How operators back the store up (CONTRACT, `backup` and `/relay/backups`). All but `scheduled` throw `not_backed_up` where the store is on a server. */
+/**
+ * Lets operators back the store up (CONTRACT, `backup` and `/relay/backups`). All but `scheduled` throw `not_backed_up` where the store is
+ * on a server.
+ */
 export interface ManageBackups {
   list(): Promise<BackupList>
   /** Starts a backup. `body` names it: `{ "name": "before-upgrade" }`. Throws `bad_request`, `not_backed_up` and `too_many_jobs`. */
   start(body: unknown, by: Actor): Promise<Job>
   /** Makes the backup that is due by the schedule. Resolves when it is made or has failed. Never rejects. */
   scheduled(): Promise<void>
-  /** How far a backup is that runs now; null: it does not. */
+  /** The progress of the backup of this job; null: it does not run now. */
   progressOf(jobId: number): BackupProgress | null
   state(): BackupState
   /** How many backups have failed since the relay was started. */
   failures(): number
-  /** Gives up the backup that runs. */
+  /** Gives up the running backup. */
   stop(): Promise<void>
 }
 
@@ -95,10 +98,10 @@ interface Running {
 const LOOK_MS = 250
 /** A folder on a network may never answer. */
 const LIST_MS_MAX = 5000
-/** The name in front of jobs that nobody has ordered. */
+/** The jobs of scheduled backups are shown as ordered by this name. */
 const SCHEDULE = 'schedule'
 
-/** Opens the backups of a store; what a stop or a kill has left unfinished is ended. */
+/** Opens the backups of a store, and ends the jobs of backups that a stop or a kill has interrupted. */
 export async function openManageBackups(ports: ManageBackupsPorts): Promise<ManageBackups> {
   const { write, folder, settings, clock } = ports
   const record = await openRecord(ports)
@@ -106,7 +109,7 @@ export async function openManageBackups(ports: ManageBackupsPorts): Promise<Mana
   let running: Running | null = null
   if (folder !== null) await write.endLeftBackups(clock.now())
 
-  /** Queues the job of a backup, and runs it apart. */
+  /** Queues the job of a backup and starts it. Does not wait until it has ended. */
   async function launch(name: string, place: Place, order: Order): Promise<{ readonly job: Job; readonly ended: Promise<void> }> {
     const backup: Running = { ...NEVER_BEGUN, name }
     running = backup
@@ -154,7 +157,7 @@ export async function openManageBackups(ports: ManageBackupsPorts): Promise<Mana
       if (known.some((one) => one.name === name))
         throw new AppError('not_backed_up', `There is a backup "${name}" already. Take another name.`)
       const action = { atMs: clock.now(), by, action: 'store.backup_started', target: { kind: 'store', id: name }, detail: {} } as const
-      // Somebody else may have begun one meanwhile.
+      // Check again, because another backup may have begun meanwhile.
       return (await launch(name, placeOf(), { by: by.name, action })).job
     },
     async scheduled() {
@@ -179,9 +182,9 @@ export async function openManageBackups(ports: ManageBackupsPorts): Promise<Mana
 }
 
 interface Order {
-  /** The app that has ordered it, or the schedule. */
+  /** The app that ordered the backup, or the schedule. */
   readonly by: string
-  /** Absent: nobody has. */
+  /** Absent: nobody ordered it. */
   readonly action?: OperatorAction
 }
 
@@ -192,7 +195,7 @@ async function queueJob({ write, clock }: ManageBackupsPorts, backup: Running, o
   return job
 }
 
-/** Reads the folder, one look at a time, because one that never ends holds on to what it waits with. */
+/** Reads the folder, one read at a time, because a read that never ends keeps a thread busy. */
 function createListing({ pause }: ManageBackupsPorts): (place: Place) => Promise<readonly BackupFile[]> {
   let listing: Promise<readonly BackupFile[]> | null = null
   return async ({ folder, directory }) => {
@@ -204,7 +207,7 @@ function createListing({ pause }: ManageBackupsPorts): (place: Place) => Promise
   }
 }
 
-/** What came of backups, as it is written down. */
+/** Keeps the results of backups. */
 interface BackupRecord {
   state(): BackupState
   failures(): number
@@ -228,13 +231,13 @@ async function openRecord({ write, folder, clock, wake, log }: ManageBackupsPort
         state = ended.state
         if (ended.isTold) wake()
       } catch (err) {
-        log.error({ err, backup: name }, 'what came of a backup could not be written down')
+        log.error({ err, backup: name }, 'the result of a backup could not be written down')
       }
     },
   }
 }
 
-/** Makes a backup, whatever comes of it. Never rejects. */
+/** Makes a backup, and records its result. Never rejects. */
 async function run(ports: ManageBackupsPorts, record: BackupRecord, backup: Running, place: Place): Promise<void> {
   const { log } = ports
   try {
@@ -247,7 +250,7 @@ async function run(ports: ManageBackupsPorts, record: BackupRecord, backup: Runn
   }
 }
 
-/** A move changes the store on another connection, and a copy would begin again each time. */
+/** A move writes to the store on another connection, and each such write would make the copy start over. */
 async function refuseMoving({ reads }: ManageBackupsPorts): Promise<void> {
   if (hasUnended(await reads.listJobs({ before: null, limit: UNENDED_MAX }), 'move'))
     throw new AppError('not_backed_up', 'The store is being moved. Back it up afterwards.')
@@ -275,7 +278,7 @@ function nameIn(body: unknown): string {
   return name
 }
 
-/** Copies the store, proves the copy, and brings it to the folder. */
+/** Copies the store, checks the copy, and brings it to the folder. */
 async function make(ports: ManageBackupsPorts, backup: Running, { folder, directory }: Place): Promise<PlacedBackup> {
   refuseLittleRoom(ports.room())
   const { copy, version, keyFile, keys } = ports.order
@@ -323,7 +326,7 @@ async function copyStore(ports: ManageBackupsPorts, backup: Running): Promise<{ 
   return await copying
 }
 
-/** How many turns pass between two looks at the job. */
+/** The job is read once in this many turns, to see whether it was cancelled. */
 const TURNS_PER_LOOK = 8
 
 /** Throws if the backup is no longer wanted, or the store's disk has become too full for its copy. */
