@@ -540,7 +540,7 @@ export interface paths {
         };
         /**
          * List jobs
-         * @description Long replays, pushes that are reprocessed, backups, and moves of the store, newest first.
+         * @description Long replays, pushes that are reprocessed, backups, retention passes, and moves of the store, newest first.
          */
         get: operations["getRelayJobs"];
         put?: never;
@@ -1144,6 +1144,28 @@ export interface components {
             state: string;
             done: number;
             failure: string | null;
+        } | {
+            /** @constant */
+            event: "retention_held";
+            /** Format: date-time */
+            at: string;
+            held: {
+                [key: string]: number;
+            };
+            /**
+             * Format: date-time
+             * @description When it began.
+             */
+            since: string;
+        } | {
+            /** @constant */
+            event: "retention_gave_up";
+            /** Format: date-time */
+            at: string;
+            givenUp: {
+                [key: string]: number;
+            };
+            endpoints: string[];
         };
         "Problem.bad_request": {
             /** @constant */
@@ -1346,6 +1368,16 @@ export interface components {
             entry: components["schemas"]["FeedEntry"] | null;
             /** @description The ids that are now part of `entry`. */
             united?: number[];
+        } | {
+            /**
+             * @description The parcel was past `retention.history` and is gone. No other parcel gets its id.
+             * @constant
+             */
+            kind: "retired";
+            sequence: number;
+            parcel: {
+                id: string;
+            };
         } | {
             /** @constant */
             kind: "join";
@@ -1714,7 +1746,7 @@ export interface components {
             /** @enum {string} */
             state: "queued" | "retrying" | "held" | "delivered" | "dead" | "cancelled";
             /** @description Why it was given up or cancelled. */
-            reason: ("receiver_refused" | "unreachable" | "forbidden" | "body_gone" | "skipped" | "endpoint_removed") | null;
+            reason: ("receiver_refused" | "unreachable" | "forbidden" | "body_gone" | "skipped" | "endpoint_removed" | "held_too_long") | null;
             attemptCount: number;
             lastAttempt: components["schemas"]["DeliveryAttempt"] | null;
             /** Format: date-time */
@@ -1754,7 +1786,7 @@ export interface components {
             /** @enum {string} */
             state: "queued" | "retrying" | "held" | "delivered" | "dead" | "cancelled";
             /** @description Why it was given up or cancelled. */
-            reason: ("receiver_refused" | "unreachable" | "forbidden" | "body_gone" | "skipped" | "endpoint_removed") | null;
+            reason: ("receiver_refused" | "unreachable" | "forbidden" | "body_gone" | "skipped" | "endpoint_removed" | "held_too_long") | null;
             attemptCount: number;
             lastAttempt: components["schemas"]["DeliveryAttempt"] | null;
             /** Format: date-time */
@@ -1858,6 +1890,28 @@ export interface components {
                 state: "quarantined" | "expired";
                 reason: string | null;
             };
+        } | {
+            id: string;
+            /** @enum {string} */
+            state: "waiting" | "running" | "done" | "failed" | "cancelled";
+            /** @description The app that asked for it. */
+            by: string;
+            /** Format: date-time */
+            createdAt: string;
+            startedAt: string | null;
+            endedAt: string | null;
+            /** @description Null until it is done. */
+            result: {
+                count: number;
+            } | null;
+            /** @description Why it failed; null: it did not. */
+            failure: string | null;
+            /** @constant */
+            kind: "retention";
+            progress: {
+                done: number;
+            };
+            task: Record<string, never>;
         } | {
             id: string;
             /** @enum {string} */
@@ -2350,6 +2404,30 @@ export interface components {
             state: string;
             done: number;
             failure: string | null;
+        } | {
+            id: string;
+            /** @constant */
+            event: "retention_held";
+            /** Format: date-time */
+            at: string;
+            held: {
+                [key: string]: number;
+            };
+            /**
+             * Format: date-time
+             * @description When it began.
+             */
+            since: string;
+        } | {
+            id: string;
+            /** @constant */
+            event: "retention_gave_up";
+            /** Format: date-time */
+            at: string;
+            givenUp: {
+                [key: string]: number;
+            };
+            endpoints: string[];
         };
         Tallies: {
             tallies: {
@@ -2370,7 +2448,7 @@ export interface components {
             at: string;
             by: {
                 /** @enum {string} */
-                kind: "app" | "person" | "signal";
+                kind: "app" | "person" | "signal" | "relay";
                 name: string;
             };
             /** @description The address that it came from; null: the machine of the relay. */
@@ -4281,7 +4359,7 @@ export interface operations {
                 limit?: number;
                 cursor?: string;
                 /** @example endpoint_failing */
-                event?: "endpoint_failing" | "endpoint_recovered" | "endpoint_disabled" | "endpoint_removed" | "credentials_refused" | "credentials_accepted" | "carrier_failing" | "carrier_recovered" | "pushes_silent" | "pushes_lossy" | "pushes_trusted" | "pushes_quarantined" | "disk_low" | "disk_recovered" | "reloaded" | "reload_failed" | "certificate_expiring" | "backup_failed" | "backup_recovered" | "job_ended";
+                event?: "endpoint_failing" | "endpoint_recovered" | "endpoint_disabled" | "endpoint_removed" | "credentials_refused" | "credentials_accepted" | "carrier_failing" | "carrier_recovered" | "pushes_silent" | "pushes_lossy" | "pushes_trusted" | "pushes_quarantined" | "disk_low" | "disk_recovered" | "reloaded" | "reload_failed" | "certificate_expiring" | "backup_failed" | "backup_recovered" | "job_ended" | "retention_held" | "retention_gave_up";
                 from?: string;
                 to?: string;
             };
@@ -5090,4 +5168,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 85e8cea026954a77ec155828d28cb53b865695dab94ca62ab843252dc5784263
+// Made of docs/openapi.json with the SHA-256 4157c0ed50c8aab8fe4365ab9819fe318fee96a271ec7545887e783c4cd54528

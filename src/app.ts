@@ -69,7 +69,14 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
 
   await endpointKeys.check()
   const ownPorts: number[] = []
-  const sending = { vault: endpointKeys.vault, meter, log, ownPorts: () => ownPorts, onReprocessed: recording.reprocessed }
+  const sending = {
+    vault: endpointKeys.vault,
+    meter,
+    log,
+    ownPorts: () => ownPorts,
+    onReprocessed: recording.reprocessed,
+    onRetired: recording.retired,
+  }
   const delivery = await openDelivery(config, { ...storage, ...sending })
   closing.add(() => delivery.stop())
   dispatch.connect(delivery)

@@ -1,5 +1,6 @@
 import type { Selectable } from 'kysely'
 import type { Job, JobCursor } from '../domain/admin/job.ts'
+import type { RetentionState } from '../domain/admin/retention.ts'
 import type { Endpoint } from '../domain/delivery/endpoint.ts'
 import type { EndpointHealth } from '../domain/delivery/endpoint-health.ts'
 import type { SealedKeys } from '../domain/delivery/endpoint-keys.ts'
@@ -87,7 +88,7 @@ function decodeLatest({ latest_status: status, latest_at_ms: atMs, latest_learnt
 }
 
 /** A feed event's kind is stored as its index in this list, so only append to it. */
-const FEED_KINDS: readonly FeedKind[] = ['entry', 'update', 'united', 'split', 'join']
+const FEED_KINDS: readonly FeedKind[] = ['entry', 'update', 'united', 'split', 'join', 'retired']
 
 export function encodeFeedKind(kind: FeedKind): number {
   return FEED_KINDS.indexOf(kind)
@@ -128,6 +129,12 @@ export function decodeAudience(audience: number): Audience {
 export function decodeJoined(detail: string): readonly string[] {
   // Trusted, because only `joinParcels` writes it.
   return (JSON.parse(detail) as { identifiers: readonly string[] }).identifiers
+}
+
+/** Reads from an audit record which parcel was joined to another. */
+export function decodeJoinOrigin(detail: string): number {
+  // Trusted: only `joinParcels` writes it.
+  return (JSON.parse(detail) as { from: { parcelId: number } }).from.parcelId
 }
 
 export function decodeFeedKind(number: number): FeedKind {
@@ -237,6 +244,11 @@ export function decodeJob(row: Selectable<Tables['job']>): Job {
     startedAtMs: row.started_at_ms,
     endedAtMs: row.ended_at_ms,
   }
+}
+
+export function decodeRetentionState(stored: Uint8Array): RetentionState {
+  // Only `saveRetention` writes it.
+  return JSON.parse(Buffer.from(stored).toString()) as RetentionState
 }
 
 export function encodeJobCursor(cursor: JobCursor | null): string | null {

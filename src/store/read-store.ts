@@ -4,6 +4,8 @@ import { findJob, listJobs } from './admin/jobs.ts'
 import { listActions } from './admin/operator-actions.ts'
 import { listOperatorEvents } from './admin/operator-events.ts'
 import { inspectParcel, listParcels } from './admin/parcel-lists.ts'
+import { createAgedReads } from './admin/retention/aged-rows.ts'
+import { loadRetention } from './admin/retention/retention-state.ts'
 import { listTallies } from './admin/tallies.ts'
 import { findDelivery, listDeliveries } from './delivery/delivery-lists.ts'
 import { countReplayable } from './delivery/ended-deliveries.ts'
@@ -71,6 +73,8 @@ export function createReadStore(engine: ReadEngine): ReadSide {
     listJobs: (query) => listJobs(session, query),
     findJob: (id) => findJob(session, id),
     listOperatorEvents: (query) => listOperatorEvents(session, query),
+    retentionState: () => loadRetention(session),
+    ...createAgedReads(session),
     listTallies: (query) => listTallies(session, query),
     listActions: (query) => listActions(session, query),
     async ping() {

@@ -4,6 +4,9 @@ import type { WriteTx } from '../flow/write-store.ts'
 import { cancelJob, insertJob, listUnendedJobs, saveJob, takeEndedJobs } from './admin/jobs.ts'
 import { insertAction, pruneActions } from './admin/operator-actions.ts'
 import { insertOperatorEvent, pruneOperatorEvents } from './admin/operator-events.ts'
+import { createAgedReads } from './admin/retention/aged-rows.ts'
+import { agedRemovals } from './admin/retention/remove-aged.ts'
+import { loadRetention, saveRetention } from './admin/retention/retention-state.ts'
 import { addTallies, findCounted, noteFlush, pruneTallies } from './admin/tallies.ts'
 import {
   beginTrouble,
@@ -46,6 +49,10 @@ export interface Parcels {
   /** Null: the parcel was joined to another and no longer exists. */
   find(parcelId: number): Promise<ParcelState | null>
   save(state: ParcelState): void
+  /** Keeps others from parcels until the transaction ends, and returns those that exist. */
+  hold(parcelIds: readonly number[]): Promise<readonly ParcelState[]>
+  /** Drops parcels that are gone from the cache, with their identifiers. */
+  forgetGone(parcelIds: readonly number[], identifiers: readonly string[]): void
   /** Clears the cache. Call it after a statement has changed parcels without `save`. */
   forget(): void
 }
@@ -83,7 +90,16 @@ export interface WriteParts {
  * The methods that each engine implements itself: recording, which loads and applies in sets, and the ones that give numbers or that rely on
  * nobody else committing.
  */
-type OfEngine = 'beginBatch' | 'loadNeeds' | 'applyChanges' | 'readFeedEntries' | 'queueComposed' | 'queueFeed' | 'saveQueuedTo'
+type OfEngine =
+  | 'retireParcels'
+  | 'cancelDeliveries'
+  | 'beginBatch'
+  | 'loadNeeds'
+  | 'applyChanges'
+  | 'readFeedEntries'
+  | 'queueComposed'
+  | 'queueFeed'
+  | 'saveQueuedTo'
 
 /** All methods of a transaction except the engine's own. */
 export function createWriteVerbs(parts: WriteParts): Omit<WriteTx, OfEngine> {
@@ -95,6 +111,11 @@ export function createWriteVerbs(parts: WriteParts): Omit<WriteTx, OfEngine> {
     ...deliveryVerbs(parts),
     ...adminVerbs(parts),
     ...operationVerbs(parts),
+    ...createAgedReads(parts.session),
+    ...agedRemovals(parts.session),
+    holdParcels: parts.parcels.hold,
+    loadRetention: () => loadRetention(parts.session),
+    saveRetention: (state) => saveRetention(parts.session, state),
   }
 }
 

@@ -51,5 +51,7 @@ export function openRecording(config: Config, { queue, disk }: Pick<Storage, 'qu
   closing.add(() => recorder.drained())
   /** To be called with the report of reprocessed pushes. */
   const reprocessed = (report: BatchReport) => commitSignal.committed('pushes', commitStatsOf(report))
-  return { recorder, commitSignal, reprocessed }
+  /** Call when the feed has events that no observation brought. */
+  const retired = () => reprocessed({ outcomes: [], touchedParcels: [], durationMs: 0 })
+  return { recorder, commitSignal, reprocessed, retired }
 }

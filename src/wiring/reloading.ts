@@ -32,7 +32,7 @@ export interface ReloadPorts {
   readonly receiver: Pick<ReceiveSide, 'replaceKeys' | 'renewTls'>
   readonly publicServer: Pick<Listening, 'tlsUntilMs'>
   readonly internalServer: Pick<Listening, 'tlsUntilMs' | 'renewTls'>
-  readonly write: Pick<WriteSide, 'recordOperatorEvent' | 'adjustHistory'>
+  readonly write: Pick<WriteSide, 'recordOperatorEvent' | 'adjustRetention'>
   readonly clock: Pick<Clock, 'now'>
   /** Call when an operator event was queued. */
   readonly wakeDispatcher: () => void
@@ -62,7 +62,7 @@ export function createReload(config: Config, ports: ReloadPorts): Pick<RunningRe
       try {
         await refuseLosingKeys(next, ports)
         await delivery.reload(next)
-        await ports.write.adjustHistory({ historyRetentionMs: next.retention.historyMs })
+        await ports.write.adjustRetention(next.retention)
       } catch (error) {
         replaceApps(current)
         throw error

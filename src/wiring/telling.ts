@@ -12,8 +12,6 @@ import type { Storage } from './storage/opened-storage.ts'
 const LOOK_MS = 1000
 /** How often the relay looks for ended jobs and quarantined pushes, to notify operators of them. */
 const TELL_MS = 5000
-const PRUNE_MS = 3_600_000
-const PRUNED_AT_ONCE = 500
 
 export interface TellingPorts {
   readonly storage: Pick<Storage, 'write' | 'clock' | 'disk' | 'replicas'>
@@ -25,7 +23,7 @@ export interface TellingPorts {
   readonly log: Log
 }
 
-/** Begins to notify operators of events, and to delete old events, orders and tallies. */
+/** Begins to notify operators of events. */
 export function startTelling({ limits }: Pick<Config, 'limits'>, ports: TellingPorts): void {
   const { storage, carrier, certificates, wakeDispatcher, closing, log } = ports
   const { write, clock, disk, replicas } = storage
@@ -45,9 +43,6 @@ export function startTelling({ limits }: Pick<Config, 'limits'>, ports: TellingP
   const tell = async () => {
     if (replicas.holds('janitor') && (await write.tellOperators({ nowMs: clock.now() })) > 0) wakeDispatcher()
   }
-  const prune = async () => {
-    while (replicas.holds('janitor') && !(await write.pruneOperations({ nowMs: clock.now(), limit: PRUNED_AT_ONCE })).isDone);
-  }
   const often = (work: () => Promise<void>, everyMs: number) =>
     startRepeating(
       () =>
@@ -56,5 +51,5 @@ export function startTelling({ limits }: Pick<Config, 'limits'>, ports: TellingP
         ),
       everyMs,
     )
-  for (const repeated of [often(watch, LOOK_MS), often(tell, TELL_MS), often(prune, PRUNE_MS)]) closing.add(() => repeated.stop())
+  for (const repeated of [often(watch, LOOK_MS), often(tell, TELL_MS)]) closing.add(() => repeated.stop())
 }

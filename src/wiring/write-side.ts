@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Config } from '../config/config.ts'
 import { deliveryRules } from '../config/delivery-rules.ts'
+import { KEPT_FOREVER, type Retention } from '../domain/admin/retention.ts'
 import type { RecordRules } from '../domain/history/record-rules.ts'
 import type { BatchReport, Incoming } from '../domain/history/recording.ts'
 import { nextPoll } from '../domain/polling/cadence.ts'
@@ -8,6 +9,7 @@ import type { StoreCopier } from '../flow/admin/backups/backup-ports.ts'
 import { createBackups } from '../flow/admin/backups/backups.tx.ts'
 import { createJobs } from '../flow/admin/jobs.tx.ts'
 import { createReprocess, createReprocessBatches } from '../flow/admin/reprocess.tx.ts'
+import { createPrune } from '../flow/admin/retention.tx.ts'
 import { createTellOperators } from '../flow/admin/tell-operators.tx.ts'
 import { createTokenKeys } from '../flow/admin/token-keys.tx.ts'
 import { createDispatchRound, type DispatchRoundOptions } from '../flow/delivery/dispatching/settle.tx.ts'
@@ -40,14 +42,17 @@ export interface WriteSideOptions {
   readonly engine?: Engine
   readonly record: RecordRules
   readonly deliver: DispatchRoundOptions
+  /** By default, nothing is removed by its age. */
+  readonly retention?: Retention
 }
 
 /** The rules in the config that the write side needs. */
-export function writeRulesOf(config: Config): Pick<WriteSideOptions, 'record' | 'deliver'> {
+export function writeRulesOf(config: Config): Pick<WriteSideOptions, 'record' | 'deliver' | 'retention'> {
   const { cadence, finished, missedPushGraceMs } = config.poll
   return {
     record: { cadence: { ...cadence, ...finished }, missedPushGraceMs, historyRetentionMs: config.retention.historyMs },
     deliver: deliveryRules(config),
+    retention: config.retention,
   }
 }
 
@@ -99,7 +104,8 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
   const { store, clock, log, checkpoint, model, changed = () => undefined } = parts
   const ports = { store, clock, log, model: model.current, learn: model.learn, foundByPoll: model.foundByPoll }
   const polling = { ...ports, store: tellSaved(store, changed) }
-  const { recordRules, deliverRules, ...adjusting } = adjustableRules(options)
+  const { recordRules, deliverRules, retention, ...adjusting } = adjustableRules(options)
+  const pruning = { retention, changed }
   const notes = createNotePollOutcome(polling, recordRules)
   const record = createRecord(ports, recordRules)
   const batches = createReprocessBatches(ports, recordRules)
@@ -119,7 +125,8 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
     ...createKeepRefusal(store),
     ...createCarrierMemory(store),
     ...createReplayFeed(store),
-    ...createJobs(store, batches),
+    ...createJobs(store, batches, pruning),
+    ...createPrune(store, pruning),
     ...createBackups(store, store.copier),
     ...createRetryNow(store),
     ...createTellOperators(store),
@@ -154,8 +161,9 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
 }
 
 /** The rules as they are at each look, and the verbs that change them. */
-function adjustableRules({ record, deliver }: Pick<WriteSideOptions, 'record' | 'deliver'>) {
+function adjustableRules({ record, deliver, retention = KEPT_FOREVER }: Pick<WriteSideOptions, 'record' | 'deliver' | 'retention'>) {
   let { historyRetentionMs } = record
+  let kept = retention
   let rules = deliver
   const recordRules: RecordRules = {
     ...record,
@@ -183,8 +191,10 @@ function adjustableRules({ record, deliver }: Pick<WriteSideOptions, 'record' | 
     adjustDelivery: async (next: DispatchRoundOptions) => {
       rules = next
     },
-    adjustHistory: async (next: Pick<RecordRules, 'historyRetentionMs'>) => {
-      historyRetentionMs = next.historyRetentionMs
+    retention: () => kept,
+    adjustRetention: async (next: Retention) => {
+      kept = next
+      historyRetentionMs = next.historyMs
     },
   }
 }

@@ -26,6 +26,7 @@ const PORTS = [
   'admin/ports.ts',
   'admin/backups/backup-ports.ts',
   'admin/moving/move-ports.ts',
+  'admin/retention-ports.ts',
 ]
   .concat(['read-side.ts', 'write-side.ts', 'write-store.ts'])
   .map((name) => `flow/${name}`)

@@ -19,6 +19,14 @@ export function isDiskFull({ freeBytes, freeBytesMin }: Pick<DiskRoom, 'freeByte
   return freeBytes < freeBytesMin
 }
 
+/** Of the room below which pushes are refused, so much is left to work that makes room. */
+const WORK_NEEDS = 1 / 4
+
+/** Whether there is room for long work. It goes on while pushes are refused, because it may free what they need. */
+export function hasRoomForWork({ freeBytes, freeBytesMin }: Pick<DiskRoom, 'freeBytes' | 'freeBytesMin'>): boolean {
+  return freeBytes >= WORK_NEEDS * freeBytesMin
+}
+
 /** A disk is low, and operators are warned, when less than this many times the limit is free. */
 const LOW_AT = 2
 

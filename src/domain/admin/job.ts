@@ -1,7 +1,7 @@
 import type { ReplayCursor, ReplayTask } from '../delivery/delivery-list.ts'
 import type { HeldSelection } from '../ingest/inbox.ts'
 
-export type JobTask = ReplayJobTask | ReprocessJobTask | MoveJobTask | BackupJobTask
+export type JobTask = ReplayJobTask | ReprocessJobTask | RetentionJobTask | MoveJobTask | BackupJobTask
 
 export interface ReplayJobTask extends ReplayTask {
   readonly kind: 'replay'
@@ -12,6 +12,11 @@ export interface ReprocessJobTask {
   readonly kind: 'reprocess'
   readonly selection: HeldSelection
   readonly upTo: number
+}
+
+/** A retention pass that an operator has ordered. */
+export interface RetentionJobTask {
+  readonly kind: 'retention'
 }
 
 /** Moves the store; `to` is the new store's address, without a password. */
@@ -35,7 +40,7 @@ export interface Job {
   readonly by: string
   /**
    * How much is done: a replay counts the deliveries that it queued, a move the rows that it copied, a backup the pages of the store,
-   * any other job the pushes that it reprocessed.
+   * a retention pass what it removed, any other job the pushes that it reprocessed.
    */
   readonly done: number
   /** Why it failed; null: it has not. */
@@ -53,8 +58,11 @@ export function hasUnended(jobs: readonly Job[], kind: JobTask['kind']): boolean
   return jobs.some(({ task, endedAtMs }) => task.kind === kind && endedAtMs === null)
 }
 
-/** Where a job continues: a replay after a delivery, any other job after the inbox id of the last push that was reprocessed. */
-export type JobCursor = ReplayCursor | { readonly inboxId: number }
+/**
+ * Where a job continues: a replay after a delivery, a reprocessing after the inbox id of the last push, a retention pass in the pass that
+ * began at a time.
+ */
+export type JobCursor = ReplayCursor | { readonly inboxId: number } | { readonly passStartedAtMs: number }
 
 /** A job that has not ended. */
 export interface UnendedJob extends Job {

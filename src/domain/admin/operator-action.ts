@@ -1,8 +1,11 @@
 import type { TimeCursor } from '../delivery/operator-event.ts'
 
-/** Who gives an order: an app by its token, a person whom a proxy has logged in, or the machine by a signal. `address`: where the order came from; null: the relay's machine. */
+/**
+ * Who gives an order: an app by its token, a person whom a proxy has logged in, the machine by a signal, or the relay itself by its config. `address`:
+ * where the order came from; null: the relay's machine.
+ */
 export interface Actor {
-  readonly kind: 'app' | 'person' | 'signal'
+  readonly kind: 'app' | 'person' | 'signal' | 'relay'
   readonly name: string
   readonly address: string | null
 }
@@ -37,6 +40,8 @@ export type ActionName =
   | 'secrets.token_key_replaced'
   | 'store.backup_started'
   | 'config.reloaded'
+  | 'retention.ordered'
+  | 'retention.gave_up'
 
 /** An order that was carried out, as the audit trail keeps it: who, when, what, and details without secrets. */
 export interface OperatorAction {

@@ -139,7 +139,7 @@ export interface ListedDelivery {
    * Why it is dead or cancelled. A delivery that still waits may have `skipped`: it is claimed no more, and ends as soon as no attempt of
    * it is under way.
    */
-  readonly reason: DeadReason | 'skipped' | 'endpoint_removed' | null
+  readonly reason: DeadReason | 'skipped' | 'endpoint_removed' | 'held_too_long' | null
   readonly attempts: number
   readonly queuedAtMs: number
   /**

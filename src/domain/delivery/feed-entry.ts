@@ -1,6 +1,6 @@
 import type { Audience } from '../history/audience.ts'
 import type { Entry } from '../history/history.ts'
-import type { FeedItem, FeedParcel } from './feed-event.ts'
+import type { FeedItem, FeedKind, FeedParcel } from './feed-event.ts'
 
 /** The body that endpoints are sent for an entry: the bytes of a push, or a composed event (DOMAIN 7.1). */
 export type Payload =
@@ -30,7 +30,7 @@ export interface FeedEntry {
 /** An event of the feed, as it is stored. */
 export interface FeedEvent {
   readonly sequence: number
-  readonly kind: 'entry' | 'update' | 'united' | 'split' | 'join'
+  readonly kind: FeedKind
   readonly parcelId: number
   /**
    * The subject of the event. If endpoints are sent it, the sequence of the sighting it reports; otherwise that of any sighting of its
@@ -39,6 +39,11 @@ export interface FeedEvent {
   readonly entry: number
   /** A reference to the body that endpoints are sent, and the endpoints that were sent the entry before; null: endpoints are sent nothing. */
   readonly payloadRef: (PayloadRef & { readonly earlierAudience: Audience }) | null
+}
+
+/** The event that says that a parcel is gone; endpoints are not sent it. */
+export function retiredEvent(sequence: number, parcelId: number): FeedEvent {
+  return { sequence, kind: 'retired', parcelId, entry: sequence, payloadRef: null }
 }
 
 /** A reference to what endpoints are sent: a push as received, or an event composed from an entry. */

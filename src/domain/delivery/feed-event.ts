@@ -4,10 +4,10 @@ import type { RawMembers } from '../json-body.ts'
 import { compareBytes } from '../text.ts'
 
 /**
- * The kinds of events in the feed (CONTRACT): an entry is new, changed, united from several or split from another; or two parcels were
- * joined.
+ * The kinds of events in the feed (CONTRACT): an entry is new, changed, united from several or split from another; two parcels were joined;
+ * or a parcel is gone because it was past `retention.history`.
  */
-export type FeedKind = 'entry' | 'update' | 'united' | 'split' | 'join'
+export type FeedKind = 'entry' | 'update' | 'united' | 'split' | 'join' | 'retired'
 
 /** A parcel as it is now. `entries`: its history, newest first. */
 export interface FeedParcel extends AnswerSource {
@@ -18,9 +18,18 @@ export interface FeedParcel extends AnswerSource {
 }
 
 /** An event of the feed, described by the present state: a reader that applies all events in sequence ends with today's histories. */
-export interface FeedItem {
+export type FeedItem = ParcelEvent | GoneEvent
+
+/** A parcel is gone, and so is all that was known about it but its id, which no other parcel gets. */
+export interface GoneEvent {
   readonly sequence: number
-  readonly kind: FeedKind
+  readonly kind: 'retired'
+  readonly parcelId: number
+}
+
+export interface ParcelEvent {
+  readonly sequence: number
+  readonly kind: Exclude<FeedKind, GoneEvent['kind']>
   readonly parcel: FeedParcel
   /** The entry it is about, as it stands now; null: it is about the parcel as a whole. */
   readonly entry: Entry | null
@@ -29,7 +38,9 @@ export interface FeedItem {
 }
 
 /** Encodes an event as JSON text. Unknown members are appended as text, because their numbers must print as they were received. */
-export function encodeFeedItem({ sequence, kind, parcel, entry, joined }: FeedItem): string {
+export function encodeFeedItem(item: FeedItem): string {
+  if ('parcelId' in item) return JSON.stringify({ sequence: item.sequence, kind: item.kind, parcel: { id: String(item.parcelId) } })
+  const { sequence, kind, parcel, entry, joined } = item
   const members: [string, string][] = [
     ['sequence', String(sequence)],
     ['kind', JSON.stringify(kind)],

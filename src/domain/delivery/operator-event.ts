@@ -55,6 +55,11 @@ export type OperatorEvent =
       readonly failure: string | null
     }
 
+  /** For 30 days something has been past its time and could not be removed, because it is undelivered, in quarantine, or still needed. */
+  | { readonly event: 'retention_held'; readonly held: Readonly<Record<string, number>>; readonly since: string }
+  /** It was held back for `retention.held`, and was given up. `endpoints`: the ids of those that were never sent it. */
+  | { readonly event: 'retention_gave_up'; readonly givenUp: Readonly<Record<string, number>>; readonly endpoints: readonly string[] }
+
 export const OPERATOR_EVENTS = [
   'endpoint_failing',
   'endpoint_recovered',
@@ -76,6 +81,8 @@ export const OPERATOR_EVENTS = [
   'backup_failed',
   'backup_recovered',
   'job_ended',
+  'retention_held',
+  'retention_gave_up',
 ] as const satisfies readonly OperatorEvent['event'][]
 
 export function encodeOperatorEvent(event: OperatorEvent, nowMs: number): Uint8Array {

@@ -1,14 +1,25 @@
-import { type ReplayJobTask, type ReprocessJobTask, UNENDED_MAX, type UnendedJob } from '../../domain/admin/job.ts'
+import {
+  type BackupJobTask,
+  type JobTask,
+  type MoveJobTask,
+  type ReplayJobTask,
+  type ReprocessJobTask,
+  type RetentionJobTask,
+  UNENDED_MAX,
+  type UnendedJob,
+} from '../../domain/admin/job.ts'
 import type { ReplayedBatch, ReplayRequest } from '../../domain/delivery/delivery-list.ts'
 import { type AuditTx, audit } from '../audit.tx.ts'
 import type { WriteSide } from '../write-side.ts'
 import type { Transactions, WriteTx } from '../write-store.ts'
 import type { ReprocessBatches, ReprocessBatchTx, ReprocessedHeld, ReprocessIn } from './reprocess.tx.ts'
+import { type PassBatch, type PrunePorts, type PruneTx, pruneIn } from './retention.tx.ts'
 
 export type Jobs = Pick<WriteSide, 'replayDeliveries' | 'cancelRemoved' | 'startJob' | 'workOnJobs' | 'noteProgress' | 'cancelJob'>
 
 type ReplayTx = Pick<WriteTx, 'listEndpoints' | 'replayDeliveries'>
 type JobsTx = AuditTx &
+  PruneTx &
   ReplayTx &
   ReprocessBatchTx &
   Pick<WriteTx, 'cancelJob' | 'cancelRemoved' | 'insertJob' | 'listUnendedJobs' | 'saveJob'>
@@ -17,7 +28,7 @@ type JobsTx = AuditTx &
  * Creates the verbs of long work, which is done a batch at a time so that pushes need not wait for it. Each batch saves the job's progress
  * in its transaction, so a restart continues exactly there. Only the oldest job runs.
  */
-export function createJobs(store: Transactions<JobsTx>, batches: ReprocessBatches): Jobs {
+export function createJobs(store: Transactions<JobsTx>, batches: ReprocessBatches, { retention, changed }: PrunePorts): Jobs {
   return {
     replayDeliveries: ({ action, ...request }) =>
       store.transaction(
@@ -40,22 +51,28 @@ export function createJobs(store: Transactions<JobsTx>, batches: ReprocessBatche
         { announced: true },
       ),
     async workOnJobs({ limit, nowMs }) {
-      const { done, report, ...worked } = await batches.run((reprocess) =>
+      const { done, retired, report, ...worked } = await batches.run((reprocess) =>
         store.transaction(
           async (tx) => {
             // Moves and backups are run elsewhere.
             const [job, ...others] = (await tx.listUnendedJobs(4)).filter(isInBatches)
-            if (job === undefined) return { hasWorked: false, isDone: true, done: null }
-            const { after, done } = isReplay(job)
-              ? { after: await workOn(tx, job, limit, nowMs), done: null }
-              : await reprocessFor(job, nowMs, (batch) => reprocess(tx, { ...batch, limit, nowMs }))
+            if (job === undefined) return { hasWorked: false, isDone: true, done: null, retired: [] }
+            const { after, done, retired } = await workOnOne(job)
             await tx.saveJob(after, nowMs)
-            return { hasWorked: true, isDone: after.endedAtMs !== null && others.length === 0, done }
+            return { hasWorked: true, isDone: after.endedAtMs !== null && others.length === 0, done, retired }
+
+            async function workOnOne(one: JobInBatches): Promise<Worked> {
+              if (isReplay(one)) return { after: await workOn(tx, one, limit, nowMs), done: null, retired: [] }
+              if (isRetention(one)) return await pruneFor(one, nowMs, () => pruneIn(tx, { retention: retention(), nowMs, isOrdered: true }))
+              if (isReprocess(one)) return await reprocessFor(one, nowMs, (batch) => reprocess(tx, { ...batch, limit, nowMs }))
+              throw new Error(`nobody works on a job of the kind ${one.task.kind} here`)
+            }
           },
           { ofRole: 'janitor', announced: ({ hasWorked }) => hasWorked },
         ),
       )
-      return { ...worked, report: done === null ? null : report }
+      if (retired.length > 0) changed(retired)
+      return { ...worked, hasRetired: retired.length > 0, report: done === null ? null : report }
     },
     noteProgress: ({ jobId, done, nowMs }) =>
       store.transaction(async (tx) => {
@@ -78,30 +95,55 @@ export function createJobs(store: Transactions<JobsTx>, batches: ReprocessBatche
 
 type UnendedOf<Task> = UnendedJob & { readonly task: Task }
 
+type JobInBatches = UnendedOf<Exclude<JobTask, MoveJobTask | BackupJobTask>>
+
+interface Worked {
+  readonly after: UnendedJob
+  readonly done: ReprocessedHeld | null
+  /** Parcels that are gone. */
+  readonly retired: readonly number[]
+}
+
 function isReplay(job: UnendedJob): job is UnendedOf<ReplayJobTask> {
   return job.task.kind === 'replay'
 }
 
-function isInBatches(job: UnendedJob): job is UnendedOf<ReplayJobTask> | UnendedOf<ReprocessJobTask> {
-  return job.task.kind === 'replay' || job.task.kind === 'reprocess'
+function isReprocess(job: UnendedJob): job is UnendedOf<ReprocessJobTask> {
+  return job.task.kind === 'reprocess'
+}
+
+function isRetention(job: UnendedJob): job is UnendedOf<RetentionJobTask> {
+  return job.task.kind === 'retention'
+}
+
+function isInBatches(job: UnendedJob): job is JobInBatches {
+  return job.task.kind !== 'move' && job.task.kind !== 'backup'
+}
+
+/** Goes on with the pass under way, or begins one; the job ends with the pass that it has begun or met. */
+async function pruneFor(job: UnendedJob, nowMs: number, prune: () => Promise<PassBatch>): Promise<Worked> {
+  const { removed, retired, pass } = await prune()
+  const saved = { ...job, done: job.done + removed }
+  if (pass === null) return { after: { ...saved, state: 'done', endedAtMs: nowMs }, done: null, retired }
+  return { after: { ...saved, state: 'running', cursor: { passStartedAtMs: pass.startedAtMs } }, done: null, retired }
 }
 
 async function reprocessFor(
   job: UnendedOf<ReprocessJobTask>,
   nowMs: number,
   reprocess: (batch: Omit<Parameters<ReprocessIn>[1], 'limit' | 'nowMs'>) => Promise<ReprocessedHeld>,
-): Promise<{ readonly after: UnendedJob; readonly done: ReprocessedHeld }> {
+): Promise<Worked> {
   const { selection, upTo } = job.task
   const after = job.cursor !== null && 'inboxId' in job.cursor ? job.cursor.inboxId : 0
   const done = await reprocess({ selection, after, upTo })
   const saved = { ...job, done: job.done + done.recorded.length }
-  if (done.next === null) return { after: { ...saved, state: 'done', endedAtMs: nowMs }, done }
-  return { after: { ...saved, state: 'running', cursor: { inboxId: done.next } }, done }
+  if (done.next === null) return { after: { ...saved, state: 'done', endedAtMs: nowMs }, done, retired: [] }
+  return { after: { ...saved, state: 'running', cursor: { inboxId: done.next } }, done, retired: [] }
 }
 
 async function workOn(tx: ReplayTx, job: UnendedOf<ReplayJobTask>, limit: number, nowMs: number): Promise<UnendedJob> {
   const { selection, to, untilMs } = job.task
-  const after = job.cursor !== null && 'inboxId' in job.cursor ? null : job.cursor
+  const after = job.cursor !== null && 'at' in job.cursor ? job.cursor : null
   const batch = await replayBatch(tx, { selection, to, untilMs, after, limit, nowMs })
   if (batch === null) return { ...job, state: 'failed', failure: 'The endpoint was removed.', endedAtMs: nowMs }
   const done = job.done + batch.count

@@ -3,11 +3,13 @@ import type { Job, JobTask, UnendedJob } from '../../domain/admin/job.ts'
 import type { ActionQuery, Audited, KeptAction, OperatorAction } from '../../domain/admin/operator-action.ts'
 import type { InspectedParcel, ParcelPage, ParcelQuery, StoreCounts } from '../../domain/admin/parcel-list.ts'
 import type { Assignment, Replica, Role, RoleChange } from '../../domain/admin/replica.ts'
+import type { Retention, RetentionState } from '../../domain/admin/retention.ts'
 import type { Tally, TallyAddition, TallyFlush, TallySpan } from '../../domain/admin/tally.ts'
 import type { TokenKeyRotation, TokenKeys } from '../../domain/admin/token-keys.ts'
 import type { QuarantineCount, Trouble, TroubleBegun, TroubleEnded } from '../../domain/admin/trouble.ts'
 import type { OperatorEvent, OperatorEventQuery, ToldEvent } from '../../domain/delivery/operator-event.ts'
 import type { BatchReport } from '../../domain/history/recording.ts'
+import type { AgedReads, RetentionTx } from './retention-ports.ts'
 
 /** The verbs of admin that write; see `WriteSide`. Times are epoch milliseconds. */
 export interface AdminWrites {
@@ -21,6 +23,8 @@ export interface AdminWrites {
   workOnJobs(request: { readonly limit: number; readonly nowMs: number }): Promise<{
     readonly hasWorked: boolean
     readonly isDone: boolean
+    /** Whether parcels were retired, which the feed tells. */
+    readonly hasRetired: boolean
     /** The report of a batch of reprocessed pushes; null: the job was of another kind. */
     readonly report: BatchReport | null
   }>
@@ -58,8 +62,19 @@ export interface AdminWrites {
   recordAction(action: OperatorAction): Promise<void>
   /** Adds counts to those of their hours and days. A flush that was stored, but whose answer was lost, is not added again. */
   addTallies(flush: TallyFlush): Promise<void>
-  /** Deletes up to `limit` of the tallies, events and actions that are no longer kept; `isDone`: none is left. */
-  pruneOperations(request: { readonly nowMs: number; readonly limit: number }): Promise<{ readonly isDone: boolean }>
+  /** Does a batch of the retention pass that is under way or due; `isDone`: nothing is to be done now. */
+  prune(request: { readonly nowMs: number }): Promise<PruneResult>
+  /** Changes how long data is kept, and how old an event may be to be recorded, from the next batch on. */
+  adjustRetention(retention: Retention): Promise<void>
+}
+
+/** What a batch of a retention pass has done. */
+export interface PruneResult {
+  readonly isDone: boolean
+  /** Whether parcels were retired, which the feed tells. */
+  readonly hasRetired: boolean
+  /** Whether deliveries were cancelled, so that others may go. */
+  readonly hasReordered: boolean
 }
 
 /** The result of a backup. */
@@ -79,7 +94,7 @@ interface OfRole {
 }
 
 /** The store as admin uses it inside one transaction; see `WriteTx`. */
-export interface AdminTx {
+export interface AdminTx extends RetentionTx {
   /** Adds a waiting job. */
   insertJob(task: JobTask, by: string, nowMs: number): Promise<Job>
   /** The jobs that have not ended, the oldest first. */
@@ -124,7 +139,9 @@ export interface AdminTx {
 }
 
 /** The reads of admin; see `ReadSide`. */
-export interface AdminReads {
+export interface AdminReads extends AgedReads {
+  /** What is stored of retention. */
+  retentionState(): Promise<RetentionState>
   /** Counts for the metrics at the time `nowMs`. */
   counts(nowMs: number): Promise<StoreCounts>
   /** Counts the pushes in quarantine, which is cheaper than all of `counts`. */

@@ -1,5 +1,4 @@
 import type { Job } from '../../domain/admin/job.ts'
-import { keptFrom, SPANS_KEPT, type TallySpan } from '../../domain/admin/tally.ts'
 import { QUARANTINE_SUBJECTS, tellQuarantined } from '../../domain/admin/trouble.ts'
 import type { OperatorEvent } from '../../domain/delivery/operator-event.ts'
 import { type OperatorEventTx, recordOperatorEvent } from '../operator-events.tx.ts'
@@ -8,12 +7,11 @@ import type { Transactions, WriteTx } from '../write-store.ts'
 
 export type TellOperators = Pick<
   WriteSide,
-  'recordOperatorEvent' | 'beginTrouble' | 'endTrouble' | 'tellOperators' | 'recordAction' | 'addTallies' | 'pruneOperations'
+  'recordOperatorEvent' | 'beginTrouble' | 'endTrouble' | 'tellOperators' | 'recordAction' | 'addTallies'
 >
 
-type PruneTx = Pick<WriteTx, 'findCounted' | 'pruneOperations' | 'pruneTallies'>
 type QuarantineTx = OperatorEventTx & Pick<WriteTx, 'endTrouble' | 'listTroubles' | 'saveTrouble' | 'takeQuarantineCounts'>
-type TellTx = PruneTx & QuarantineTx & Pick<WriteTx, 'addAction' | 'addTallies' | 'beginTrouble' | 'noteFlush' | 'takeEndedJobs'>
+type TellTx = QuarantineTx & Pick<WriteTx, 'addAction' | 'addTallies' | 'beginTrouble' | 'noteFlush' | 'takeEndedJobs'>
 
 /** One transaction reads at most this many counts of quarantined pushes. */
 const TOLD_AT_ONCE = 500
@@ -66,18 +64,7 @@ export function createTellOperators(store: Transactions<TellTx>): TellOperators 
       store.transaction(async (tx) => {
         if (await tx.noteFlush(flush)) tx.addTallies(flush.additions)
       }),
-
-    pruneOperations: ({ nowMs, limit }) =>
-      store.transaction(async (tx) => ({ isDone: (await prune(tx, nowMs, limit)) < limit }), { ofRole: 'janitor' }),
   }
-}
-
-async function prune(tx: PruneTx, nowMs: number, limit: number): Promise<number> {
-  const from = async (span: TallySpan) => keptFrom(span, nowMs, await tx.findCounted(span, SPANS_KEPT[span] - 1))
-  const [hoursFromMs, daysFromMs] = [await from('hour'), await from('day')]
-  let pruned = await tx.pruneTallies('hour', hoursFromMs, limit)
-  pruned += await tx.pruneTallies('day', daysFromMs, limit - pruned)
-  return pruned + (await tx.pruneOperations(daysFromMs, limit - pruned))
 }
 
 async function tellOfQuarantine(tx: QuarantineTx, nowMs: number): Promise<number> {

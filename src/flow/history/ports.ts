@@ -1,6 +1,5 @@
 import type { ChangeSet } from '../../domain/history/change-set.ts'
 import type { IdentifierState, ParcelState, ParcelView } from '../../domain/history/parcel-state.ts'
-import type { RecordRules } from '../../domain/history/record-rules.ts'
 import type { BatchReport, Incoming, RecordOutcome } from '../../domain/history/recording.ts'
 import type { KeptSighting } from '../../domain/history/sightings.ts'
 import type { BatchStart, Loaded, Needs } from '../../domain/history/snapshot.ts'
@@ -47,8 +46,6 @@ export interface HistoryWrites {
    * quarantined alone.
    */
   record(batch: readonly Incoming[]): Promise<BatchReport>
-  /** Changes how old an event may be to be recorded, from the next batch on. */
-  adjustHistory(rules: Pick<RecordRules, 'historyRetentionMs'>): Promise<void>
 }
 
 /** The store as history uses it inside one transaction; see `WriteTx`. */

@@ -66,6 +66,12 @@ export const jobSchema = named('Job', () =>
     }),
     z.strictObject({
       ...jobMembers(),
+      kind: z.literal('retention'),
+      progress: z.strictObject({ done: wholeNumber() }),
+      task: z.strictObject({}),
+    }),
+    z.strictObject({
+      ...jobMembers(),
       kind: z.literal('move'),
       progress: z.strictObject({ done: wholeNumber(), step: moveStep().optional(), total: wholeNumber().optional() }),
       task: z.strictObject({ to: z.string() }),
@@ -87,7 +93,7 @@ export const JOBS_ROUTES = [
     method: 'get',
     path: '/relay/jobs',
     summary: 'List jobs',
-    description: 'Long replays, pushes that are reprocessed, backups, and moves of the store, newest first.',
+    description: 'Long replays, pushes that are reprocessed, backups, retention passes, and moves of the store, newest first.',
     scope: 'admin',
     params: {},
     query: query({ ...page, cursor: count.nullable().default(null) }),
@@ -157,6 +163,7 @@ export function presentJob(job: Job, running: JobProgress | null = null): object
 function presentTask(task: JobTask): object {
   if (task.kind === 'move') return { to: task.to }
   if (task.kind === 'backup') return { name: task.name }
+  if (task.kind === 'retention') return {}
   return task.kind === 'reprocess' ? task.selection : presentReplay(task)
 }
 

@@ -56,6 +56,7 @@ const deliveryMembers = () => ({
     body_gone: true,
     skipped: true,
     endpoint_removed: true,
+    held_too_long: true,
   })
     .nullable()
     .describe('Why it was given up or cancelled.'),

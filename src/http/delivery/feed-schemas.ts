@@ -45,6 +45,11 @@ export const feedEventSchema = named('FeedEvent', () =>
       united: z.array(wholeNumber()).optional().describe('The ids that are now part of `entry`.'),
     }),
     z.strictObject({
+      kind: z.literal('retired').describe('The parcel was past `retention.history` and is gone. No other parcel gets its id.'),
+      sequence: z.int().min(1),
+      parcel: z.strictObject({ id: numberedId() }),
+    }),
+    z.strictObject({
       kind: z.literal('join'),
       ...eventMembers(),
       joined: z.strictObject({ id: numberedId(), identifiers: z.array(identifier()) }).describe('The parcel that is now part of this one.'),

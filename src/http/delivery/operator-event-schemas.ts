@@ -5,6 +5,8 @@ import { instant, named, numberedId, wholeNumber } from '../server/answer-schema
 const endpointNamed = () => z.strictObject({ id: numberedId(), name: z.string() })
 const since = () => instant().describe('When it began.')
 const lastPushAt = () => instant().nullable().describe('When the last push came that reported something new.')
+/** How much of each kind of data. */
+const numbers = () => z.record(z.string(), wholeNumber())
 const texts = () => z.array(z.string())
 
 /** The members of each event, besides its name and time. An event without a line here does not compile. */
@@ -34,6 +36,8 @@ const MEMBERS: Readonly<Record<OperatorEvent['event'], () => Readonly<Record<str
     done: wholeNumber(),
     failure: z.string().nullable(),
   }),
+  retention_held: () => ({ held: numbers(), since: since() }),
+  retention_gave_up: () => ({ givenUp: numbers(), endpoints: texts() }),
 }
 
 /** An operator event as it is posted, and as it is listed with its id. */

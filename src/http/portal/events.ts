@@ -69,6 +69,17 @@ const WORDINGS: Readonly<Record<string, Wording>> = {
   },
   backup_failed: { kind: 'warn', word: 'failed', tell: (of) => html`The backup ${of('backup')} could not be made: ${of('reason')}` },
   backup_recovered: { kind: 'ok', word: 'recovered', tell: (of) => html`Backups are made again: ${of('backup')}` },
+  retention_held: {
+    kind: 'warn',
+    word: 'held back',
+    tell: (_of, at) =>
+      html`Data that is past its time has been held back since ${at('since')}: it is undelivered, in quarantine or still needed`,
+  },
+  retention_gave_up: {
+    kind: 'bad',
+    word: 'given up',
+    tell: () => 'Data was given up that had been undelivered, in quarantine or needed for as long as retention.held',
+  },
   job_ended: { kind: 'ok', word: 'ended', tell: (of) => html`The job ${of('job')} ended: ${of('state')}` },
 }
 

@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import {
   type AttemptRecord,
   EVENT_READ_MAX,
@@ -45,13 +46,13 @@ const pushedOf = statement<{ ids: readonly number[]; bytesMax: number }>()((db, 
     .where('delivery.id', 'in', oneOf(p.ids))
     .where((row) => row(row.fn<number>('length', ['inbox.body']), '<=', p.bytesMax)),
 )
-const composedOf = statement<{ ids: readonly number[]; bytesMax: number }>()((db, p, { oneOf }) =>
+const composedOf = statement<{ ids: readonly number[]; bytesMax: number }>()((db, p, { oneOf, unindexed }) =>
   db
     .selectFrom('delivery')
     .innerJoin('composed_event', 'composed_event.sequence', 'delivery.sequence')
     .select(['delivery.id', 'composed_event.body'])
     .where('delivery.id', 'in', oneOf(p.ids))
-    .where('delivery.inbox_id', 'is', null)
+    .where(unindexed(sql.ref<number | null>('delivery.inbox_id')), 'is', null)
     .where((row) => row(row.fn<number>('length', ['composed_event.body']), '<=', p.bytesMax)),
 )
 const lastAttempts = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>

@@ -5,7 +5,8 @@ import type { Session } from '../engine.ts'
 import { loadNumber } from '../settings.ts'
 import { statement } from '../statement.ts'
 
-const PRUNED_TO = 'feed-pruned-to'
+/** The setting with the sequence up to which the feed was pruned. */
+export const PRUNED_TO = 'feed-pruned-to'
 
 const insertEvent = statement<ReturnType<typeof feedRow>>()((db, p) =>
   db.insertInto('feed').values({

@@ -43,10 +43,14 @@ export async function readFeed(session: Session, contents: Contents, request: Fe
   const parcels = new Map(holders.map((parcelId, at) => [parcelId, found[at] ?? null]))
   const items: FeedItem[] = []
   for (const row of rows) {
+    const kind = decodeFeedKind(row.kind)
+    if (kind === 'retired') {
+      items.push({ sequence: row.sequence, kind, parcelId: row.parcel_id })
+      continue
+    }
     const parcel = parcels.get(row.holder) ?? null
     // The parcel was erased since, so leave its events out.
     if (parcel === null) continue
-    const kind = decodeFeedKind(row.kind)
     const entry = kind === 'join' ? undefined : parcel.entries.find(({ members }) => members.some((kept) => kept.sequence === row.entry))
     const joined = kind === 'join' ? { parcelId: row.entry, identifiers: identifiers.get(row.sequence) ?? [] } : null
     items.push({ sequence: row.sequence, kind, parcel, entry: entry ?? null, joined })

@@ -127,6 +127,25 @@ const releaseFirst = statement<{ id: number; nowMs: number }>()((db, p, { least 
     ),
 )
 
+const cancelAll = statement<{ ids: readonly number[]; nowMs: number }>()((db, p, { oneOf }) =>
+  db
+    .updateTable('delivery')
+    .set({ state: DELIVERY_STATE.cancelled, reason: 'held_too_long', settled_at_ms: p.nowMs })
+    .where('id', 'in', oneOf(p.ids))
+    .where('state', 'in', UNENDED),
+)
+
+/** Cancels deliveries that have waited past `retention.held`. The caller then releases the next of their parcels. */
+export function cancelWaiting(session: Session, ids: readonly number[], nowMs: number): void {
+  session.enqueueWrite(cancelAll, { ids, nowMs })
+}
+
+/** The same, and releases the next of their parcels, one after the other. */
+export function cancelEach(session: Session, ids: readonly number[], nowMs: number): void {
+  cancelWaiting(session, ids, nowMs)
+  for (const id of ids) session.enqueueWrite(releaseFirst, { id, nowMs })
+}
+
 /** See `DeliveryTx.saveSettlements`. Held deliveries stay in state `due`, because it is the disabled endpoint that holds them. */
 export function saveSettlements(session: Session, settled: readonly Settled[], skipped: readonly ClaimRef[], nowMs: number): void {
   for (const one of settled) {

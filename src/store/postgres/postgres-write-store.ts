@@ -1,7 +1,10 @@
 import { sql } from 'kysely'
+import { retiredEvent } from '../../domain/delivery/feed-entry.ts'
 import { StorageFailure } from '../../domain/errors.ts'
 import type { WriteStore, WriteTx } from '../../flow/write-store.ts'
 import { listUnendedJobs } from '../admin/jobs.ts'
+import { loadRetention } from '../admin/retention/retention-state.ts'
+import { removeParcels } from '../admin/retention/retire-parcels.ts'
 import { replayDeliveries } from '../delivery/replays.ts'
 import { decodeIdentifier } from '../history/parcels.ts'
 import { findDuePolls } from '../polling/due-polls.ts'
@@ -13,12 +16,12 @@ import { namesIn, proveHeld } from './admin/replica-fence.ts'
 import { metAnother } from './conflicts.ts'
 import { announceOrder, readLastSequence } from './counter.ts'
 import { createDueFronts, type DueFronts } from './delivery/due-fronts.ts'
-import { lockQueues, saveSettlementsInSets } from './delivery/queue-deliveries.ts'
+import { cancelInSets, lockQueues, saveSettlementsInSets } from './delivery/queue-deliveries.ts'
 import { queuingVerbs } from './delivery/queuing-verbs.ts'
 import { findSkippedOver } from './delivery/skips-over-replicas.ts'
 import { readSubscribers, type Subscribers } from './delivery/subscribers.ts'
 import { createTransactionEndpoints, endpointVerbs, type TransactionEndpoints } from './delivery/transaction-endpoints.ts'
-import { applyBatch } from './history/apply-batch.ts'
+import { applyBatch, enqueueFeed } from './history/apply-batch.ts'
 import { createInboxNumbers, type InboxNumbers } from './history/inbox-numbers.ts'
 import { loadNeeds, readWhole } from './history/load-needs.ts'
 import {
@@ -169,6 +172,7 @@ function openTransaction(session: PostgresSession, memory: Memory): OpenTransact
       ...queuingVerbs(parts),
       ...exclusiveVerbs(parts),
       ...recordingVerbs(parts),
+      ...retiringVerbs(parts),
     },
     end,
     committed() {
@@ -202,6 +206,25 @@ function deliveryVerbs({ session, looked, kept: { fronts } }: Parts) {
   } satisfies Partial<WriteTx>
 }
 
+/** What a retention pass does under the locks of parcels, and what it numbers. */
+function retiringVerbs({ session, end }: Parts) {
+  return {
+    cancelDeliveries: (deliveries, nowMs) =>
+      cancelInSets(
+        session,
+        deliveries.map(({ deliveryId }) => deliveryId),
+        nowMs,
+      ),
+    async retireParcels(parcelIds, limit) {
+      const { gone } = await removeParcels(session, parcelIds, limit)
+      if (gone === null) return { isDone: false }
+      const events = parcelIds.map((parcelId) => retiredEvent(end.give(), parcelId))
+      end.whenNumbered(() => enqueueFeed(session, events))
+      return { isDone: true }
+    },
+  } satisfies Partial<WriteTx>
+}
+
 const lockSettings = rawStatement()(() => sql`select name from counter where name = 'settings' for update`)
 const lockJobs = rawStatement<{ limit: number }>()(
   (p) => sql`select id from job where ended_at_ms is null order by id limit ${p.limit} for update`,
@@ -231,6 +254,10 @@ function exclusiveVerbs({ session, leases }: Parts) {
     listUnendedJobs(limit) {
       session.enqueueWrite(lockJobs, { limit })
       return listUnendedJobs(session, limit)
+    },
+    loadRetention() {
+      session.enqueueWrite(lockSettings, {})
+      return loadRetention(session)
     },
     loadSetting(name) {
       session.enqueueWrite(lockSettings, {})

@@ -28,7 +28,7 @@ export async function applyChanges(source: ApplySource, writes: readonly WriteSe
 async function applyJoin({ session, contents, known }: BatchSource, { join }: WriteSet): Promise<void> {
   if (join === null) return
   const identifiers = await joinParcels(session, contents, join)
-  known.forgetJoined(
+  known.forgetGone(
     join.others.map(({ state }) => state.parcelId),
     identifiers,
   )

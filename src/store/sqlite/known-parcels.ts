@@ -31,8 +31,6 @@ export interface KnownParcels extends Parcels {
   lastId(): Promise<number>
   /** Records a status that was the latest of a parcel. */
   noteStatus(status: string): void
-  /** Drops joined parcels and their identifiers from the cache. */
-  forgetJoined(parcelIds: readonly number[], values: readonly string[]): void
 }
 
 export function createKnownParcels(session: Session): KnownParcels {
@@ -46,6 +44,20 @@ export function createKnownParcels(session: Session): KnownParcels {
     saveParcel(session, state, parcels.get(state.parcelId))
     if (state.latest !== null) statuses.note(state.latest.status)
     parcels.set(state)
+  }
+
+  async function findMany(parcelIds: readonly number[]): Promise<readonly ParcelState[]> {
+    const found = new Map<number, ParcelState>()
+    for (const parcelId of parcelIds) {
+      const known = parcels.get(parcelId)
+      if (known !== null) found.set(parcelId, known)
+    }
+    const unknown = parcelIds.filter((parcelId) => !found.has(parcelId))
+    for (const state of unknown.length === 0 ? [] : await findParcels(session, unknown)) {
+      parcels.set(state)
+      found.set(state.parcelId, state)
+    }
+    return parcelIds.flatMap((parcelId) => found.get(parcelId) ?? [])
   }
 
   return {
@@ -71,19 +83,9 @@ export function createKnownParcels(session: Session): KnownParcels {
       if (state !== null) parcels.set(state)
       return state
     },
-    async findMany(parcelIds) {
-      const found = new Map<number, ParcelState>()
-      for (const parcelId of parcelIds) {
-        const known = parcels.get(parcelId)
-        if (known !== null) found.set(parcelId, known)
-      }
-      const unknown = parcelIds.filter((parcelId) => !found.has(parcelId))
-      for (const state of unknown.length === 0 ? [] : await findParcels(session, unknown)) {
-        parcels.set(state)
-        found.set(state.parcelId, state)
-      }
-      return parcelIds.flatMap((parcelId) => found.get(parcelId) ?? [])
-    },
+    findMany,
+    // Nobody else writes before the transaction ends.
+    hold: findMany,
     save,
     saveMany(states) {
       for (const state of states) save(state)
@@ -98,7 +100,7 @@ export function createKnownParcels(session: Session): KnownParcels {
       return last
     },
     noteStatus: statuses.note,
-    forgetJoined(parcelIds, values) {
+    forgetGone(parcelIds, values) {
       for (const parcelId of parcelIds) parcels.delete(parcelId)
       identifiers.forget(values)
     },

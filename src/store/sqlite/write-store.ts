@@ -1,7 +1,11 @@
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
+import { retiredEvent } from '../../domain/delivery/feed-entry.ts'
 import type { WriteStore, WriteTx } from '../../flow/write-store.ts'
+import { removeParcels } from '../admin/retention/retire-parcels.ts'
 import { queueDelivery, saveComposedEvent } from '../delivery/deliveries.ts'
 import { listEndpoints, saveEndpoint } from '../delivery/endpoints.ts'
+import { appendFeed } from '../delivery/feed.ts'
+import { cancelEach } from '../delivery/settlements.ts'
 import type { WriteEngine } from '../engine.ts'
 import { createContents } from '../history/contents.ts'
 import { lastInboxId } from '../ingest/inbox.ts'
@@ -31,7 +35,7 @@ export function createSqliteWriteStore(engine: WriteEngine): WriteStore {
   const { session } = engine
   const parts = openParts(engine)
   const { memory, contents, parcels } = parts
-  const tx: WriteTx = { ...createWriteVerbs(parts), ...recordingVerbs(parts), ...queuingVerbs(parts) }
+  const tx: WriteTx = { ...createWriteVerbs(parts), ...recordingVerbs(parts), ...queuingVerbs(parts), ...retiringVerbs(parts) }
 
   /** Clears all caches after a rollback or a write by another connection. */
   function forget(): void {
@@ -108,6 +112,27 @@ function queuingVerbs({ session, contents, memory, endpoints }: Parts) {
       endpoints.change()
       await saveEndpoint(session, { ...state, queuedTo: ended ? null : next })
       return ended
+    },
+  } satisfies Partial<WriteTx>
+}
+
+function retiringVerbs({ session, parcels, memory }: Parts) {
+  return {
+    cancelDeliveries: (deliveries, nowMs) =>
+      cancelEach(
+        session,
+        deliveries.map(({ deliveryId }) => deliveryId),
+        nowMs,
+      ),
+    async retireParcels(parcelIds, limit) {
+      const { gone } = await removeParcels(session, parcelIds, limit)
+      if (gone === null) return { isDone: false }
+      parcels.forgetGone(parcelIds, gone)
+      for (const parcelId of parcelIds) {
+        memory.sequence = (memory.sequence ?? 0) + 1
+        appendFeed(session, retiredEvent(memory.sequence, parcelId))
+      }
+      return { isDone: true }
     },
   } satisfies Partial<WriteTx>
 }

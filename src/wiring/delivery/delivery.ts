@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
 import type { Config } from '../../config/config.ts'
 import { deliveryRules } from '../../config/delivery-rules.ts'
+import { hasRoomForWork } from '../../domain/admin/disk-room.ts'
 import { endpointOf, type Role } from '../../domain/admin/replica.ts'
 import type { DeliverySigner } from '../../domain/delivery/delivery-request.ts'
 import type { BatchReport } from '../../domain/history/recording.ts'
@@ -15,6 +16,7 @@ import type { Vault } from '../../flow/delivery/vault.ts'
 import type { Clock, Log, Meter } from '../../flow/ports.ts'
 import type { ReadSide } from '../../flow/read-side.ts'
 import type { WriteSide } from '../../flow/write-side.ts'
+import type { DiskWatch } from '../../runtime/disk-watch.ts'
 import { createDutyCycle } from '../../runtime/duty-cycle.ts'
 import { createMemory } from '../../runtime/memory.ts'
 import { openOutbound } from '../outbound.ts'
@@ -45,6 +47,9 @@ export interface DeliveryPorts {
   readonly vault: Vault
   /** Called with the report of reprocessed pushes. */
   readonly onReprocessed: (report: BatchReport) => void
+  /** See `JanitorPorts`. */
+  readonly onRetired: () => void
+  readonly disk: Pick<DiskWatch, 'state'>
   readonly meter: Pick<Meter, 'deliveryAttempted'>
   readonly clock: Clock
   readonly log: Log
@@ -72,6 +77,7 @@ type WriteSideOfDelivery = Pick<
   | 'cancelRemoved'
   | 'startJob'
   | 'workOnJobs'
+  | 'prune'
   | 'cancelJob'
   | 'retryEndpoint'
   | 'retryDelivery'
@@ -133,7 +139,8 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
   const stopping = new AbortController()
   const restUnlessStopping = (ms: number) => pause(ms, undefined, { signal: stopping.signal }).catch(() => undefined)
   const inTurn = createDutyCycle(ports.clock.monotonic, restUnlessStopping)
-  const janitor = startJanitor({ ...ports, inTurn, onQueued: wake, onReordered: reorder })
+  const hasRoom = () => hasRoomForWork({ freeBytes: ports.disk.state().freeBytes, freeBytesMin: config.limits.freeSpaceBytesMin })
+  const janitor = startJanitor({ ...ports, hasRoom, inTurn, onQueued: wake, onReordered: reorder })
   /** Call when endpoints were changed here. */
   const review = () => {
     changed()

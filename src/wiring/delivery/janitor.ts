@@ -3,13 +3,14 @@ import type { Membership } from '../../flow/admin/replicas/membership.ts'
 import { REPLAY_BATCH_SIZE } from '../../flow/delivery/replays.ts'
 import type { Clock, Log } from '../../flow/ports.ts'
 import type { WriteSide } from '../../flow/write-side.ts'
+import { startRepeating } from '../../runtime/repeating.ts'
 import { startRetryingWorker } from '../retrying-worker.ts'
 
 /** One transaction queues this many events of the feed: few, so that pushes wait no longer than for a batch of pushes. */
 const CATCH_UP_EVENTS = 100
 
 export interface JanitorPorts {
-  readonly write: Pick<WriteSide, 'replayFeed' | 'cancelRemoved' | 'workOnJobs'>
+  readonly write: Pick<WriteSide, 'replayFeed' | 'cancelRemoved' | 'workOnJobs' | 'prune'>
   readonly replicas: Pick<Membership, 'holds'>
   readonly clock: Clock
   readonly log: Log
@@ -20,10 +21,18 @@ export interface JanitorPorts {
   readonly onReordered: () => void
   /** Called with the report of each batch of reprocessed pushes. */
   readonly onReprocessed: (report: BatchReport) => void
+  /** Call when the feed has events of parcels that were retired. */
+  readonly onRetired: () => void
+  /** Whether the disk has room for long work, which takes some before it frees any. */
+  readonly hasRoom: () => boolean
 }
 
-/** Does the long work of delivery and of the inbox, a batch at a time, while this replica is the janitor. */
-export function startJanitor({ write, replicas, clock, log, inTurn, onQueued, onReordered, onReprocessed }: JanitorPorts) {
+/** How often it is looked whether a retention pass is due. */
+const LOOK_AT_RETENTION_MS = 60_000
+
+/** Does the long work of delivery, of the inbox and of retention, a batch at a time, while this replica is the janitor. */
+export function startJanitor(ports: JanitorPorts) {
+  const { write, replicas, clock, log, inTurn, onQueued, onReordered, onReprocessed, onRetired, hasRoom } = ports
   const holds = () => replicas.holds('janitor')
   const feedReplay = startRetryingWorker(
     async () => {
@@ -36,26 +45,45 @@ export function startJanitor({ write, replicas, clock, log, inTurn, onQueued, on
   )
   const longWork = startRetryingWorker(
     async () => {
-      if (!holds()) return 'idle'
+      if (!holds() || !hasRoom()) return 'idle'
       // Cancel before working on jobs, because a job may replay deliveries that are to be cancelled.
       if (!(await inTurn(() => write.cancelRemoved({ limit: REPLAY_BATCH_SIZE }))).isDone) return 'busy'
-      const { hasWorked, isDone, report } = await inTurn(() => write.workOnJobs({ limit: REPLAY_BATCH_SIZE, nowMs: clock.now() }))
+      const { hasWorked, hasRetired, isDone, report } = await inTurn(() =>
+        write.workOnJobs({ limit: REPLAY_BATCH_SIZE, nowMs: clock.now() }),
+      )
       if (report !== null) onReprocessed(report)
+      if (hasRetired) onRetired()
       if (hasWorked) onReordered()
       return isDone ? 'idle' : 'busy'
     },
     { log, clock, holds, failure: 'part of a background job failed; the relay retries' },
   )
+  const retention = startRetryingWorker(
+    async () => {
+      if (!holds() || !hasRoom()) return 'idle'
+      const { isDone, hasRetired, hasReordered } = await inTurn(() => write.prune({ nowMs: clock.now() }))
+      if (hasRetired) onRetired()
+      if (hasReordered) onReordered()
+      return isDone ? 'idle' : 'busy'
+    },
+    { log, clock, holds, failure: 'a part of a retention pass failed; the relay retries' },
+  )
+  const looking = startRepeating(async () => {
+    retention.wake()
+    // A job may wait for room on the disk.
+    longWork.wake()
+  }, LOOK_AT_RETENTION_MS)
   const workers = [feedReplay, longWork]
   return {
     wake() {
       for (const worker of workers) worker.wake()
     },
     async rests(): Promise<void> {
-      await Promise.all(workers.map((worker) => worker.rests()))
+      await Promise.all([...workers, retention].map((worker) => worker.rests()))
     },
     async stop(): Promise<void> {
-      for (const worker of workers) await worker.stop()
+      looking.stop()
+      for (const worker of [...workers, retention]) await worker.stop()
     },
   }
 }

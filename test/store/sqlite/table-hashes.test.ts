@@ -16,6 +16,7 @@ async function seededStore(): Promise<string> {
 
 /** In each table one row changes, most by no more than the kind of a value. */
 const PLANTED: Readonly<Record<string, string>> = {
+  age_mark: 'update age_mark set sequence = sequence + 1',
   answer: 'update answer set is_flawed = 1 - is_flawed where body = (select min(body) from answer)',
   attempt: "update attempt set reason = '' where id = (select min(id) from attempt where reason is null)",
   audit: "update audit set detail = detail || ' ' where sequence = (select min(sequence) from audit)",

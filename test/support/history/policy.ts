@@ -1,3 +1,4 @@
+import type { Retention } from '../../../src/domain/admin/retention.ts'
 import { CLAIMS_PER_ATTEMPT } from '../../../src/domain/delivery/delivery.ts'
 import type { RecordRules } from '../../../src/domain/history/record-rules.ts'
 import type { CadencePolicy } from '../../../src/domain/polling/cadence.ts'
@@ -13,6 +14,15 @@ export const cadence: CadencePolicy = {
 }
 
 export const recordOptions: RecordRules = { cadence, missedPushGraceMs: 600_000, historyRetentionMs: 400 * DAY_MS }
+
+export const retention: Retention = {
+  rawMs: 90 * DAY_MS,
+  historyMs: 400 * DAY_MS,
+  deliveriesMs: 30 * DAY_MS,
+  feedMs: 90 * DAY_MS,
+  auditMs: 400 * DAY_MS,
+  heldMs: 400 * DAY_MS,
+}
 
 export const deliverOptions: DispatchRoundOptions = {
   policy: { scheduleMs: [5000, 300_000], jitter: 0 },

@@ -106,4 +106,5 @@ async function startReplay(writes: WriteSide, nowMs: number): Promise<void> {
   const task = { kind: 'replay', selection: { ...any, endpointId: '2', states: ['dead'] }, to: '2', untilMs: nowMs } as const
   await writes.startJob({ task, by: 'admin', nowMs })
   await writes.workOnJobs({ limit: 5, nowMs })
+  await writes.prune({ nowMs })
 }

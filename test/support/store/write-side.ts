@@ -7,7 +7,7 @@ import type { Engine } from '../../../src/store/contract.ts'
 import { sqlite } from '../../../src/store/sqlite/engine.ts'
 import { openWriteSide } from '../../../src/wiring/write-side.ts'
 import { aPoll, type PollFields, type PushFields, pushBody } from '../history/builders.ts'
-import { deliverOptions, recordOptions } from '../history/policy.ts'
+import { deliverOptions, recordOptions, retention } from '../history/policy.ts'
 import { newPlace } from './engines.ts'
 
 /** Opens the write side and the read side on a store, a new one unless `place` is given, with a clock that the test moves. */
@@ -17,7 +17,7 @@ export async function openStore(startMs: number, engine: Engine = sqlite, place:
   const clock = { now: () => nowMs, monotonic: () => monotonicMs }
   const errors: object[] = []
   const path = place ?? (await newPlace(engine))
-  const writes = await openWriteSide({ sqlitePath: path, engine, record: recordOptions, deliver: deliverOptions }, clock, {
+  const writes = await openWriteSide({ sqlitePath: path, engine, record: recordOptions, deliver: deliverOptions, retention }, clock, {
     error: (fields) => void errors.push(fields),
   })
   const reads = engine.openReadStore(path)

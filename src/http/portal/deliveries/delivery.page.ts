@@ -55,6 +55,7 @@ const ENDED_BECAUSE: Readonly<Record<NonNullable<ShownDelivery['reason']>, strin
   forbidden: 'The webhook’s address is one that the relay may not call: see delivery.allowNetworks.',
   body_gone: 'Its bytes are no longer kept, so there is nothing to send: see retention.raw.',
   skipped: 'Somebody skipped it.',
+  held_too_long: 'It waited longer than retention.held, and was given up.',
   endpoint_removed: 'The webhook was removed before it was sent.',
 }
 

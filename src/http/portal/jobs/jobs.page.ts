@@ -42,7 +42,7 @@ export function jobPages({ manageJobs, manageEndpoints }: JobPagesOptions): read
 
 function jobsPage(visit: Visit, jobs: readonly Job[], webhooks: readonly WebhookName[]): string {
   const { to, nowMs, person } = visit
-  const lead = `Replays, reprocessing, backups and moves of the store that take longer than a request. The newest ${SHOWN_MAX} are shown.`
+  const lead = `Replays, reprocessing, backups, retention passes and moves of the store. The newest ${SHOWN_MAX} are shown.`
   const main = html`${headline({ title: 'Jobs', lead, asOf: asOfLine(nowMs, to`/jobs`, true) })}
 ${island('jobs', jobs.length === 0 ? html`<div class="empty"><h2>There was no job yet</h2></div>` : jobTable(visit, jobs, webhooks))}`
   return renderPage(visit, { title: 'Jobs', section: null, person, main })
@@ -78,6 +78,7 @@ function jobTable({ to, nowMs }: Visit, jobs: readonly Job[], webhooks: readonly
 function workOf({ task }: Job, webhooks: readonly WebhookName[]): Part {
   if (task.kind === 'move') return html`Move of the store to <code>${task.to}</code>`
   if (task.kind === 'backup') return html`Backup <code>${task.name}</code>`
+  if (task.kind === 'retention') return 'Remove what is past its time'
   if (task.kind === 'reprocess') {
     const { state, reason } = task.selection
     return `Reprocess what is ${state === 'expired' ? 'expired' : 'in quarantine'}${reason === null ? '' : `: ${reasonInTable(reason)}`}`

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { ClaimRef, QueuedDelivery, Settled } from '../../../domain/delivery/dispatch-round.ts'
-import { hasEnded, isPlainlyAccepted, saveAttempted } from '../../delivery/settlements.ts'
+import { cancelWaiting, hasEnded, isPlainlyAccepted, saveAttempted } from '../../delivery/settlements.ts'
 import { endSkipped } from '../../delivery/skips.ts'
 import type { Session } from '../../engine.ts'
 import { real } from '../history/provisional.ts'
@@ -122,13 +122,25 @@ const acceptAll = rawStatement<{
     where delivery.id = u.id and delivery.state < 2`,
 )
 
+/** Cancels deliveries that have waited past `retention.held`, and lets the next of their parcels go. */
+export function cancelInSets(session: Session, ids: readonly number[], nowMs: number): void {
+  lockQueuesOf(session, ids)
+  cancelWaiting(session, ids, nowMs)
+  session.enqueueWrite(releaseFirsts, { ids, nowMs })
+}
+
+/** Keeps others from what waits of the parcels of these deliveries. A parcel may be joined while we wait for its lock, so look it up again. */
+function lockQueuesOf(session: Session, ids: readonly number[]): void {
+  session.enqueueWrite(lockParcelsOf, { ids })
+  session.enqueueWrite(lockStanding, { ids })
+  session.enqueueWrite(lockEndpointsOf, { ids })
+}
+
 /** See `DeliveryTx.saveSettlements`. A parcel may be joined while we wait for its lock, so look it up again; after a second join, begin again. */
 export function saveSettlementsInSets(session: Session, settled: readonly Settled[], skipped: readonly ClaimRef[], nowMs: number): void {
   if (settled.length + skipped.length === 0) return
   const ids = [...settled, ...skipped].map(({ deliveryId }) => deliveryId)
-  session.enqueueWrite(lockParcelsOf, { ids })
-  session.enqueueWrite(lockStanding, { ids })
-  session.enqueueWrite(lockEndpointsOf, { ids })
+  lockQueuesOf(session, ids)
   const accepted = settled.filter(isPlainlyAccepted)
   if (accepted.length > 0) {
     session.enqueueWrite(acceptAll, {

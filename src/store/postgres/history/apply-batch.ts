@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import type { FeedEvent } from '../../../domain/delivery/feed-entry.ts'
 import type { ChangeSet, SightingWrite, WriteSet } from '../../../domain/history/change-set.ts'
 import { feedRow } from '../../delivery/feed.ts'
 import type { Session } from '../../engine.ts'
@@ -95,7 +96,7 @@ const countDuplicates = rawStatement<{ ids: readonly number[] }>()(
 function applyNumbered({ session, contents }: ApplySource, set: WriteSet): void {
   enqueueSightings(session, contents, set.sightings)
   const { feed, composed, deliveries, expected } = set
-  enqueueRows(session, insertFeed, feed.map(feedRow))
+  enqueueFeed(session, feed)
   enqueueComposed(session, composed)
   enqueueDeliveries(session, deliveries)
   enqueueRows(session, insertExpected, expected.map(expectedRow))
@@ -128,6 +129,11 @@ const saveSightings = rawStatement<Columns<StoredSighting>>()(
       asked_at_ms = excluded.asked_at_ms, sequence = excluded.sequence, learnt_at_ms = excluded.learnt_at_ms, audience = excluded.audience,
       extra = excluded.extra`,
 )
+/** Writes events of the feed; the counter is locked. */
+export function enqueueFeed(session: Session, feed: readonly FeedEvent[]): void {
+  enqueueRows(session, insertFeed, feed.map(feedRow))
+}
+
 const insertFeed = rawStatement<Columns<ReturnType<typeof feedRow>>>()(
   (p) => sql`
     insert into feed (sequence, kind, parcel_id, entry, payload_ref, earlier_audience)

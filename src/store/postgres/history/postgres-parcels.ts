@@ -21,6 +21,10 @@ export const lockIdentifiers = statement<{ values: readonly string[] }>()((db, p
     .orderBy('value')
     .forUpdate(),
 )
+/** In the same order as those that are looked up by their values. */
+const lockIdentifiersOf = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
+  db.selectFrom('identifier').select('value').where('parcel_id', 'in', oneOf(p.ids)).orderBy('value').forUpdate(),
+)
 const lockParcels = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db.selectFrom('parcel').selectAll().where('id', 'in', oneOf(p.ids)).orderBy('id').forNoKeyUpdate(),
 )
@@ -71,6 +75,12 @@ export function createPostgresParcels(session: Session): Parcels {
     findMany: async (parcelIds) => (parcelIds.length === 0 ? [] : await findParcels(session, parcelIds)),
     saveMany: (states) => enqueueParcels(session, states),
     save: (state) => enqueueParcels(session, [state]),
+    async hold(parcelIds) {
+      if (parcelIds.length === 0) return []
+      session.enqueueWrite(lockIdentifiersOf, { ids: parcelIds })
+      return await findParcels(session, parcelIds)
+    },
+    forgetGone: () => undefined,
     forget: () => undefined,
   }
 }

@@ -33,6 +33,8 @@ create table answer (
   parcel_id integer not null, language text not null, digest blob not null, asked_at_ms integer not null, entry_count integer not null,
   is_flawed integer not null, decides_order integer not null, head text not null, body blob,
   constraint answer_key primary key (parcel_id, language, digest));
+-- This index, and others by age, tell a retention pass what to look at. They hold only what is still there to be removed.
+create index answer_by_age on answer (asked_at_ms) where body is not null;
 
 create table language_asked (
   parcel_id integer not null, language text not null, sequence integer not null,
@@ -46,6 +48,8 @@ create index inbox_quarantined on inbox (id) where state = 1;
 create index inbox_expired on inbox (id) where state = 2;
 create index inbox_dismissed on inbox (id) where state = 3;
 create index inbox_by_reason on inbox (reason, id) where state = 1;
+create index inbox_by_age on inbox (received_at_ms) where body is not null;
+create index inbox_unrecorded on inbox (parcel_id, received_at_ms) where parcel_id = 0;
 
 create table refusal (
   id integer primary key, at_ms integer not null, address text not null, verdict text not null, key_name text,
@@ -57,7 +61,11 @@ create table expected_push (
 create index expected_push_by_due on expected_push (due_at_ms);
 
 create table audit (
-  sequence integer primary key, at_ms integer not null, kind text not null, parcel_id integer not null, detail text not null)`
+  sequence integer primary key, at_ms integer not null, kind text not null, parcel_id integer not null, detail text not null);
+create index audit_by_parcel on audit (parcel_id);
+
+-- What had been given by a time, so that neither the feed nor a parcel needs a time of its own.
+create table age_mark (at_ms integer primary key, sequence integer not null, parcel_id integer not null)`
 
 const DELIVERY = `
 create table feed (
@@ -92,6 +100,8 @@ create index delivery_skipped on delivery (state, endpoint_id) where state < 2 a
 -- Replays and lists of ended deliveries read nothing else.
 create index delivery_ended on delivery (endpoint_id, state, sequence) where state >= 2;
 create index delivery_ended_by_time on delivery (endpoint_id, state, queued_at_ms) where state >= 2;
+create index delivery_by_age on delivery (settled_at_ms) where state >= 2;
+create index delivery_composed on delivery (sequence) where inbox_id is null;
 
 create table attempt (
   id integer primary key, delivery_id integer not null, at_ms integer not null, duration_ms integer not null, status integer, reason text,

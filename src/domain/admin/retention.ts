@@ -1,0 +1,353 @@
+import type { TimeCursor } from '../delivery/operator-event.ts'
+import { countsFromMs, type ParcelState } from '../history/parcel-state.ts'
+import type { InboxState } from '../ingest/inbox.ts'
+
+/** How long each kind of data is kept, in milliseconds. */
+export interface Retention {
+  /** The bytes of pushes and of polled answers. */
+  readonly rawMs: number
+  /** A parcel, after its last entry, its watch order and the last question for it. */
+  readonly historyMs: number
+  /** Deliveries that have ended, with their attempts. */
+  readonly deliveriesMs: number
+  readonly feedMs: number
+  /** The audit trail and operator events. */
+  readonly auditMs: number
+  /** What is undelivered, in quarantine, or needed by an endpoint that is behind. */
+  readonly heldMs: number
+}
+
+const CENTURY_MS = 100 * 365 * 24 * 3_600_000
+
+/** Nothing is removed by its age. */
+export const KEPT_FOREVER: Retention = {
+  rawMs: CENTURY_MS,
+  historyMs: CENTURY_MS,
+  deliveriesMs: CENTURY_MS,
+  feedMs: CENTURY_MS,
+  auditMs: CENTURY_MS,
+  heldMs: CENTURY_MS,
+}
+
+/**
+ * What a pass removes, in the order in which it looks. `overdue`: deliveries that wait past `held`, which are cancelled. `deliveries`: those that have
+ * ended. `pushBytes`, `answerBytes`: bytes, while what was read from them stays. `parcels`: whole parcels. `unrecorded`: pushes that belong to no parcel.
+ * `feed`: events of the feed. `composed`: bodies of composed events that neither the feed nor a delivery names. `audit`: the audit trail, operator events
+ * and tallies.
+ */
+export const RETENTION_STAGES = [
+  'overdue',
+  'deliveries',
+  'pushBytes',
+  'answerBytes',
+  'parcels',
+  'unrecorded',
+  'feed',
+  'composed',
+  'audit',
+] as const
+
+export type RetentionStage = (typeof RETENTION_STAGES)[number]
+export type RetentionCounts = Readonly<Partial<Record<RetentionStage, number>>>
+
+/** What is past its time and must stay. `sinceMs`: when the first of it came to its time, epoch milliseconds; null: there is none. */
+export interface HeldBack {
+  readonly count: number
+  readonly sinceMs: number | null
+}
+
+const NOTHING_HELD: HeldBack = { count: 0, sinceMs: null }
+
+/** A waiting delivery. */
+export interface WaitingDelivery {
+  readonly deliveryId: number
+  readonly endpointId: string
+  readonly parcelId: number
+  readonly queuedAtMs: number
+}
+
+/** Which deliveries are given up because they have waited past `held`. The others are held back: nothing undelivered goes before. */
+export function decideOverdue(rows: readonly WaitingDelivery[], nowMs: number, { heldMs, deliveriesMs }: Retention) {
+  const isOver = ({ queuedAtMs }: WaitingDelivery) => queuedAtMs < nowMs - heldMs
+  const cancelled = rows.filter(isOver)
+  const waiting = rows.filter((row) => !isOver(row))
+  const past = waiting.filter(({ queuedAtMs }) => queuedAtMs < nowMs - deliveriesMs)
+  return { cancelled, held: heldOf(past.map(({ queuedAtMs }) => queuedAtMs + deliveriesMs)) }
+}
+
+/** A push whose bytes are kept, past `raw`. */
+export interface AgedPush {
+  readonly inboxId: number
+  readonly receivedAtMs: number
+  readonly state: InboxState
+  /** 0: none. */
+  readonly parcelId: number
+  readonly bodyBytes: number
+}
+
+/** What others still need. */
+export interface Needs {
+  /** The parcels among those asked about of which something waits to be delivered. */
+  readonly awaited: ReadonlySet<number>
+  /** Whether an endpoint is behind: it is still being sent the feed, and so may need any event. */
+  readonly isBehind: boolean
+}
+
+/**
+ * Whose bytes go. Bytes stay while something of their parcel waits to be delivered; while the push is open in quarantine, or an endpoint is behind, they
+ * stay up to `held`. An open push whose bytes go can never be reprocessed, so it is closed with them.
+ */
+export function decidePushBytes(rows: readonly AgedPush[], { awaited, isBehind }: Needs, nowMs: number, { rawMs, heldMs }: Retention) {
+  const isKept = ({ receivedAtMs, parcelId, state }: AgedPush) =>
+    awaited.has(parcelId) || ((isOpen(state) || isBehind) && receivedAtMs >= nowMs - heldMs)
+  const cleared = rows.filter((row) => !isKept(row))
+  return {
+    cleared: cleared.map(({ inboxId }) => inboxId),
+    closed: cleared.filter(({ state }) => isOpen(state)).map(({ inboxId }) => inboxId),
+    held: heldOf(rows.filter(isKept).map(({ receivedAtMs }) => receivedAtMs + rawMs)),
+  }
+}
+
+/** A quarantined push is open until it is reprocessed or dismissed. */
+function isOpen(state: InboxState): boolean {
+  return state === 'quarantined'
+}
+
+/** A push without a parcel, past `history`. */
+export type UnrecordedPush = Pick<AgedPush, 'inboxId' | 'receivedAtMs' | 'state'>
+
+/** Which pushes without a parcel go with their digests. An open one stays up to `held`. */
+export function decideUnrecorded(rows: readonly UnrecordedPush[], nowMs: number, { historyMs, heldMs }: Retention) {
+  const isKept = ({ receivedAtMs, state }: UnrecordedPush) => isOpen(state) && receivedAtMs >= nowMs - heldMs
+  const removed = rows.filter((row) => !isKept(row))
+  return {
+    removed: removed.map(({ inboxId }) => inboxId),
+    closed: removed.filter(({ state }) => isOpen(state)).map(({ inboxId }) => inboxId),
+    held: heldOf(rows.filter(isKept).map(({ receivedAtMs }) => receivedAtMs + historyMs)),
+  }
+}
+
+/** What says how long a parcel has been left alone. */
+export type ParcelAge = Pick<
+  ParcelState,
+  'parcelId' | 'watchedAtMs' | 'activatedAtMs' | 'latest' | 'lastSeenAtMs' | 'checkedAtMs' | 'nextPollAtMs' | 'entryCount'
+>
+
+/**
+ * When anything last happened to a parcel: its last entry, when it was last reported on, its watch order, and the last question for it, whether an app
+ * asked the relay or the relay the carrier.
+ */
+function lastTouchedMs({ watchedAtMs, activatedAtMs, latest, lastSeenAtMs, checkedAtMs }: ParcelAge): number {
+  return Math.max(activatedAtMs, watchedAtMs ?? 0, latest === null ? 0 : countsFromMs(latest), lastSeenAtMs ?? 0, checkedAtMs ?? 0)
+}
+
+/** Whether a parcel is past `history`. One that is still polled never is. */
+export function isParcelPast(age: ParcelAge, nowMs: number, { historyMs }: Retention): boolean {
+  return age.nextPollAtMs === null && lastTouchedMs(age) < nowMs - historyMs
+}
+
+/**
+ * Which of some parcels go. A parcel stays while something of it waits to be delivered, up to `held` while an endpoint is behind, and while it owns the
+ * newest push, whose number must not be given again.
+ */
+export function decideParcels(
+  rows: readonly ParcelAge[],
+  needs: Needs & { readonly ownerOfNewestPush: number },
+  nowMs: number,
+  retention: Retention,
+) {
+  const { awaited, isBehind, ownerOfNewestPush } = needs
+  const past = rows.filter((row) => isParcelPast(row, nowMs, retention) && row.parcelId !== ownerOfNewestPush)
+  const isKept = (row: ParcelAge) => awaited.has(row.parcelId) || (isBehind && lastTouchedMs(row) >= nowMs - retention.heldMs)
+  return {
+    retired: past.filter((row) => !isKept(row)).map(({ parcelId }) => parcelId),
+    held: heldOf(past.filter(isKept).map((row) => lastTouchedMs(row) + retention.historyMs)),
+  }
+}
+
+/** What had been given by a time: the last sequence of the feed and the highest parcel id. */
+export interface AgeMark {
+  readonly atMs: number
+  readonly sequence: number
+  readonly parcelId: number
+}
+
+/** What was given by the last mark before a time; nothing if there is none. */
+export function givenBefore(marks: readonly AgeMark[], beforeMs: number): Omit<AgeMark, 'atMs'> {
+  const older = marks.filter(({ atMs }) => atMs < beforeMs)
+  return {
+    sequence: Math.max(0, ...older.map(({ sequence }) => sequence)),
+    parcelId: Math.max(0, ...older.map(({ parcelId }) => parcelId)),
+  }
+}
+
+/** Between two marks of a relay that runs lies an hour, or little more. */
+const GAP_MS = 36 * 3_600_000
+/** How long a clock that has jumped ahead must have gone on from there before its time counts. */
+const TRUSTED_AFTER_MS = 24 * 3_600_000
+
+/** What a pass writes down when it begins. */
+export interface MarkOfNow {
+  readonly mark: AgeMark
+  /** Marks after this time are dropped: a clock made them that was ahead by mistake; null: there are none. */
+  readonly droppedAfterMs: number | null
+  /** Whether the clock has just jumped ahead. Everything looks old then, so only an operator's order may remove anything. */
+  readonly isDoubted: boolean
+}
+
+/**
+ * The mark of now. If the clock was ahead for a while, which shows as a gap before marks that lie in the future now, those are dropped. If it is put back
+ * otherwise, the time of the last mark is given again, since nothing may come to look older than it is.
+ */
+export function markNow(marks: readonly AgeMark[], given: AgeMark): MarkOfNow {
+  const ahead = marks.findIndex(({ atMs }) => atMs > given.atMs)
+  const [before, first] = [marks[ahead - 1], marks[ahead]]
+  const isJump = before !== undefined && first !== undefined && first.atMs - before.atMs > GAP_MS
+  const kept = isJump ? marks.slice(0, ahead) : marks
+  const mark = { ...given, atMs: Math.max(given.atMs, kept.at(-1)?.atMs ?? 0) }
+  return { mark, droppedAfterMs: isJump ? before.atMs : null, isDoubted: isDoubted(kept, mark.atMs) }
+}
+
+function isDoubted(marks: readonly AgeMark[], nowMs: number): boolean {
+  const times = [...marks.map(({ atMs }) => atMs), nowMs]
+  const jumped = times.findLastIndex((atMs, at) => atMs - (times[at - 1] ?? atMs) > GAP_MS)
+  return jumped !== -1 && nowMs - (times[jumped] ?? nowMs) < TRUSTED_AFTER_MS
+}
+
+/** The time before which marks are no longer looked at: that of the newest mark that is past every period. */
+export function marksKeptFrom(marks: readonly AgeMark[], nowMs: number, { historyMs, feedMs, heldMs }: Retention): number {
+  const pastMs = nowMs - Math.max(historyMs, feedMs, heldMs)
+  return Math.max(0, ...marks.flatMap(({ atMs }) => (atMs < pastMs ? [atMs] : [])))
+}
+
+/** An endpoint that is behind: it has been sent the feed up to a sequence. */
+export interface BehindEndpoint {
+  readonly endpointId: string
+  readonly queuedTo: number
+}
+
+/**
+ * Up to where the feed goes. Nothing above `needed`, what an endpoint that is behind still needs, goes until it is past `held`; then `passed` names the
+ * endpoints that will never be sent it.
+ */
+export function decideFeed(marks: readonly AgeMark[], behind: readonly BehindEndpoint[], nowMs: number, { feedMs, heldMs }: Retention) {
+  const past = givenBefore(marks, nowMs - feedMs).sequence
+  const over = Math.min(past, givenBefore(marks, nowMs - heldMs).sequence)
+  const needed = Math.min(past, ...behind.map(({ queuedTo }) => queuedTo))
+  const upTo = Math.max(needed, over)
+  const firstHeld = marks.find(({ sequence }) => sequence > upTo)
+  return {
+    upTo,
+    needed,
+    passed: behind.filter(({ queuedTo }) => queuedTo < over).map(({ endpointId }) => endpointId),
+    held: past > upTo ? { count: past - upTo, sinceMs: (firstHeld?.atMs ?? nowMs - feedMs) + feedMs } : NOTHING_HELD,
+  }
+}
+
+/** How far a pass has come: it is stored with each batch, so that a restart goes on exactly there. */
+export interface RetentionPass {
+  readonly startedAtMs: number
+  readonly stage: RetentionStage
+  /** Where the stage goes on; null: at its beginning. */
+  readonly cursor: TimeCursor | null
+  readonly removed: RetentionCounts
+  readonly held: RetentionCounts
+  /** What was past `held` and so was given up, though it was undelivered, open or still needed. */
+  readonly givenUp: RetentionCounts
+  readonly heldSinceMs: number | null
+  /** Endpoints, by id, for which deliveries or events were given up. */
+  readonly endpoints: readonly string[]
+  /** The clock had jumped ahead, so nothing was removed. */
+  readonly isClockDoubted: boolean
+}
+
+/** What a batch of a stage has done. */
+export interface StageOutcome {
+  readonly removed: number
+  readonly held?: HeldBack
+  readonly givenUp?: number
+  readonly endpoints?: readonly string[]
+  /** Where the stage goes on; null: it is over. */
+  readonly next: TimeCursor | null
+}
+
+/** The result of a pass that has ended. */
+export interface RetentionReport extends Omit<RetentionPass, 'stage' | 'cursor'> {
+  readonly endedAtMs: number
+}
+
+/** What is stored of retention: the pass under way and the last that ended. */
+export interface RetentionState {
+  readonly pass: RetentionPass | null
+  readonly last: RetentionReport | null
+}
+
+/** How often a pass begins. */
+const RETENTION_EVERY_MS = 3_600_000
+
+/** Whether a pass is under way or has to begin. A clock that was put back must not stop them. */
+export function isPassDue({ pass, last }: RetentionState, nowMs: number): boolean {
+  return pass !== null || last === null || Math.abs(nowMs - last.startedAtMs) >= RETENTION_EVERY_MS
+}
+
+export function beginPass(nowMs: number, isClockDoubted = false): RetentionPass {
+  const nothing = { removed: {}, held: {}, givenUp: {}, heldSinceMs: null, endpoints: [], isClockDoubted }
+  return { startedAtMs: nowMs, stage: RETENTION_STAGES[0], cursor: null, ...nothing }
+}
+
+/** The most endpoints that a report names. */
+const ENDPOINTS_MAX = 100
+
+/** The pass after a batch; null: it was the last one of the last stage. */
+export function advancePass(pass: RetentionPass, outcome: StageOutcome): { readonly pass: RetentionPass; readonly isOver: boolean } {
+  const { removed, held = NOTHING_HELD, givenUp = 0, endpoints = [], next } = outcome
+  const { stage } = pass
+  const following = RETENTION_STAGES[RETENTION_STAGES.indexOf(stage) + 1]
+  const counted = {
+    ...pass,
+    removed: plus(pass.removed, stage, removed),
+    held: plus(pass.held, stage, held.count),
+    givenUp: plus(pass.givenUp, stage, givenUp),
+    heldSinceMs: earlier(pass.heldSinceMs, held.sinceMs),
+    endpoints: [...new Set([...pass.endpoints, ...endpoints])].slice(0, ENDPOINTS_MAX),
+    cursor: next,
+  }
+  if (next !== null) return { pass: counted, isOver: false }
+  return following === undefined ? { pass: counted, isOver: true } : { pass: { ...counted, stage: following }, isOver: false }
+}
+
+export function endPass({ stage: _stage, cursor: _cursor, ...counted }: RetentionPass, nowMs: number): RetentionReport {
+  return { ...counted, endedAtMs: nowMs }
+}
+
+/** How long something may be held back before operators are told. */
+const HELD_TOLD_AFTER_MS = 30 * 24 * 3_600_000
+
+/** Whether operators are to be told that something has been held back for long. */
+export function isHeldLong({ heldSinceMs, startedAtMs }: RetentionReport): boolean {
+  return heldSinceMs !== null && startedAtMs - heldSinceMs >= HELD_TOLD_AFTER_MS
+}
+
+/** The rows from the first on whose sizes together stay below a limit, but at least one. */
+export function upToSize<Row>(rows: readonly Row[], sizeOf: (row: Row) => number, sizeMax: number): readonly Row[] {
+  let size = 0
+  const end = rows.findIndex((row, at) => {
+    size += sizeOf(row)
+    return at > 0 && size > sizeMax
+  })
+  return end === -1 ? rows : rows.slice(0, end)
+}
+
+function plus(counts: RetentionCounts, stage: RetentionStage, more: number): RetentionCounts {
+  return more === 0 ? counts : { ...counts, [stage]: (counts[stage] ?? 0) + more }
+}
+
+function earlier(one: number | null, other: number | null): number | null {
+  if (one === null || other === null) return one ?? other
+  return Math.min(one, other)
+}
+
+/** @param dueMs when each came to its time */
+function heldOf(dueMs: readonly number[]): HeldBack {
+  return dueMs.length === 0 ? NOTHING_HELD : { count: dueMs.length, sinceMs: Math.min(...dueMs) }
+}

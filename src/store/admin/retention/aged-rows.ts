@@ -1,0 +1,226 @@
+import { sql } from 'kysely'
+import type { AgedPush, AgeMark, ParcelAge, UnrecordedPush, WaitingDelivery } from '../../../domain/admin/retention.ts'
+import type { InboxState } from '../../../domain/ingest/inbox.ts'
+import type { AgedAnswer, AgedReads, AgePage, EndedDelivery } from '../../../flow/admin/retention-ports.ts'
+import { DELIVERY_STATE, decodeParcel } from '../../codec.ts'
+import { prunedTo } from '../../delivery/feed.ts'
+import type { Session } from '../../engine.ts'
+import { INBOX_STATES } from '../../ingest/inbox.ts'
+import { statement } from '../../statement.ts'
+
+/** A page in the order of an index by age: after a time and, of equal times, after an id. */
+type Page = { readonly beforeMs: number; readonly atMs: number; readonly id: number; readonly limit: number }
+
+function pageOf({ beforeMs, after, limit }: AgePage): Page {
+  return { beforeMs, atMs: after?.atMs ?? Number.MIN_SAFE_INTEGER, id: after?.id ?? 0, limit }
+}
+
+/** By the time they were queued: of those that were queued so long ago, few have ended and are still there. */
+const waiting = statement<Page>()((db, p, { unindexed }) =>
+  db
+    .selectFrom('delivery')
+    .select(['id', 'endpoint_id', 'parcel_id', 'queued_at_ms'])
+    .where('queued_at_ms', '<', p.beforeMs)
+    .where('queued_at_ms', '>=', p.atMs)
+    .where(sql<boolean>`(queued_at_ms, id) > (${p.atMs}, ${p.id})`)
+    .where(unindexed(sql.ref<number>('state')), '<', DELIVERY_STATE.delivered)
+    .orderBy('queued_at_ms')
+    .orderBy('id')
+    .limit(p.limit),
+)
+/** Without the newest: on SQLite its id would be given again. */
+const ended = statement<Page>()((db, p) =>
+  db
+    .selectFrom('delivery')
+    .select(['id', 'settled_at_ms', 'attempts'])
+    .where('state', '>=', DELIVERY_STATE.delivered)
+    .where('settled_at_ms', '<', p.beforeMs)
+    .where('settled_at_ms', '>=', p.atMs)
+    .where(sql<boolean>`(settled_at_ms, id) > (${p.atMs}, ${p.id})`)
+    .where('id', '<', (of) =>
+      of
+        .selectFrom('delivery as newest')
+        .select((row) => row.fn.max<number>('newest.id').as('id'))
+        .where('newest.id', '>', sql.lit(0)),
+    )
+    .orderBy('settled_at_ms')
+    .orderBy('id')
+    .limit(p.limit),
+)
+const pushes = statement<Page>()((db, p) =>
+  db
+    .selectFrom('inbox')
+    .select(['id', 'received_at_ms', 'state', 'parcel_id', sql<number>`length(body)`.as('body_bytes')])
+    .where('body', 'is not', null)
+    .where('received_at_ms', '<', p.beforeMs)
+    .where('received_at_ms', '>=', p.atMs)
+    .where(sql<boolean>`(received_at_ms, id) > (${p.atMs}, ${p.id})`)
+    .orderBy('received_at_ms')
+    .orderBy('id')
+    .limit(p.limit),
+)
+const unrecorded = statement<Page>()((db, p) =>
+  db
+    .selectFrom('inbox')
+    .select(['id', 'received_at_ms', 'state'])
+    .where('parcel_id', '=', sql.lit(0))
+    .where('received_at_ms', '<', p.beforeMs)
+    .where('received_at_ms', '>=', p.atMs)
+    .where(sql<boolean>`(received_at_ms, id) > (${p.atMs}, ${p.id})`)
+    .where('id', '<', (of) =>
+      of
+        .selectFrom('inbox as newest')
+        .select((row) => row.fn.max<number>('newest.id').as('id'))
+        .where('newest.id', '>', sql.lit(0)),
+    )
+    .orderBy('received_at_ms')
+    .orderBy('id')
+    .limit(p.limit),
+)
+const answers = statement<{ beforeMs: number; limit: number }>()((db, p) =>
+  db
+    .selectFrom('answer')
+    .select(['parcel_id', 'language', 'digest', 'asked_at_ms', sql<number>`length(body)`.as('body_bytes')])
+    .where('body', 'is not', null)
+    .where('asked_at_ms', '<', p.beforeMs)
+    .orderBy('asked_at_ms')
+    .limit(p.limit),
+)
+const parcels = statement<{ after: number; upTo: number; limit: number }>()((db, p) =>
+  db.selectFrom('parcel').selectAll().where('id', '>', p.after).where('id', '<=', p.upTo).orderBy('id').limit(p.limit),
+)
+const newestPush = statement()((db) =>
+  db.selectFrom('inbox').select('parcel_id').where('id', '>', sql.lit(0)).orderBy('id', 'desc').limit(sql.lit(1)),
+)
+const newestParcel = statement()((db) =>
+  db.selectFrom('parcel').select('id').where('id', '>', sql.lit(0)).orderBy('id', 'desc').limit(sql.lit(1)),
+)
+
+/** Endpoints for which anything waits, removed ones too: a look into an index for each. */
+const backlogs = statement()((db) =>
+  db
+    .selectFrom('endpoint')
+    .select('id')
+    .where((of) =>
+      of.exists(
+        of
+          .selectFrom('delivery')
+          .select('delivery.id')
+          .whereRef('delivery.endpoint_id', '=', 'endpoint.id')
+          .where('delivery.state', '<', DELIVERY_STATE.delivered),
+      ),
+    ),
+)
+/** A look into an index for each: an `exists` may be planned as one read of all that waits. */
+const awaited = statement<{ endpoints: readonly number[]; parcels: readonly number[] }>()((db, p, { rowsOf }) =>
+  db
+    .selectFrom([rowsOf(p.endpoints).as('endpoint_of'), rowsOf(p.parcels).as('parcel_of')])
+    .select('parcel_of.value as parcel_id')
+    .select((of) =>
+      of
+        .selectFrom('delivery')
+        .select('delivery.id')
+        .whereRef('delivery.endpoint_id', '=', 'endpoint_of.value')
+        .whereRef('delivery.parcel_id', '=', 'parcel_of.value')
+        .where('delivery.state', '<', DELIVERY_STATE.delivered)
+        .limit(1)
+        .as('delivery_id'),
+    ),
+)
+const feed = statement<{ after: number; upTo: number; limit: number }>()((db, p) =>
+  db
+    .selectFrom('feed')
+    .select('sequence')
+    .where('sequence', '>', p.after)
+    .where('sequence', '<=', p.upTo)
+    .orderBy('sequence')
+    .limit(p.limit),
+)
+const composed = statement<{ after: number; upTo: number; limit: number }>()((db, p) =>
+  db
+    .selectFrom('composed_event')
+    .select('sequence')
+    .select((of) =>
+      of
+        .selectFrom('delivery')
+        .select('delivery.id')
+        .where('delivery.inbox_id', 'is', null)
+        .whereRef('delivery.sequence', '=', 'composed_event.sequence')
+        .limit(1)
+        .as('named_by'),
+    )
+    .where('sequence', '>', p.after)
+    .where('sequence', '<=', p.upTo)
+    .orderBy('sequence')
+    .limit(p.limit),
+)
+const marks = statement()((db) => db.selectFrom('age_mark').selectAll().orderBy('at_ms'))
+
+const STATES: ReadonlyMap<number, InboxState> = new Map([
+  [INBOX_STATES.recorded, 'recorded'],
+  [INBOX_STATES.quarantined, 'quarantined'],
+  [INBOX_STATES.expired, 'expired'],
+  [INBOX_STATES.dismissed, 'dismissed'],
+])
+
+/** What a retention pass looks at, a page at a time in the order of an index, so that the cost follows what is past its time. */
+export function createAgedReads(session: Session): AgedReads {
+  return {
+    waitingDeliveries: async (page) => (await session.all(waiting, pageOf(page))).map(decodeWaiting),
+    endedDeliveries: async (page) => (await session.all(ended, pageOf(page))).map(decodeEnded),
+    agedPushes: async (page) => (await session.all(pushes, pageOf(page))).map(decodePush),
+    unrecordedPushes: async (page) => (await session.all(unrecorded, pageOf(page))).map(decodeUnrecorded),
+    agedAnswers: async (page) => (await session.all(answers, page)).map(decodeAnswer),
+    parcelAges: async (range): Promise<readonly ParcelAge[]> => (await session.all(parcels, range)).map(decodeParcel),
+    async newest() {
+      const [push] = await session.all(newestPush, {})
+      const [parcel] = await session.all(newestParcel, {})
+      return { ownerOfPush: push?.parcel_id ?? 0, parcelId: parcel?.id ?? 0 }
+    },
+    endpointsWithBacklog: async () => (await session.all(backlogs, {})).map(({ id }) => id),
+    async awaitedParcels(endpoints, of) {
+      if (endpoints.length === 0 || of.length === 0) return new Set()
+      const rows = await session.all(awaited, { endpoints, parcels: of })
+      return new Set(rows.flatMap((row) => (row.delivery_id === null ? [] : [row.parcel_id])))
+    },
+    agedFeed: async (range) => (await session.all(feed, range)).map(({ sequence }) => sequence),
+    async composedEvents(range) {
+      const rows = await session.all(composed, range)
+      return rows.map((row) => ({ sequence: row.sequence, isNamed: row.named_by !== null }))
+    },
+    ageMarks: async () => (await session.all(marks, {})).map(decodeMark),
+    feedPrunedTo: () => prunedTo(session),
+  }
+}
+
+function decodeWaiting(row: { id: number; endpoint_id: number; parcel_id: number; queued_at_ms: number }): WaitingDelivery {
+  return { deliveryId: row.id, endpointId: String(row.endpoint_id), parcelId: row.parcel_id, queuedAtMs: row.queued_at_ms }
+}
+
+function decodeEnded(row: { id: number; settled_at_ms: number | null; attempts: number }): EndedDelivery {
+  return { deliveryId: row.id, settledAtMs: row.settled_at_ms ?? 0, attempts: row.attempts }
+}
+
+function decodeUnrecorded(row: { id: number; received_at_ms: number; state: number }): UnrecordedPush {
+  const state = STATES.get(row.state)
+  if (state === undefined) throw new Error(`the inbox has a push in the state ${row.state}`)
+  return { inboxId: row.id, receivedAtMs: row.received_at_ms, state }
+}
+
+function decodePush(row: { id: number; received_at_ms: number; state: number; parcel_id: number; body_bytes: number }): AgedPush {
+  return { ...decodeUnrecorded(row), parcelId: row.parcel_id, bodyBytes: row.body_bytes }
+}
+
+function decodeAnswer(row: {
+  parcel_id: number
+  language: string
+  digest: Uint8Array
+  asked_at_ms: number
+  body_bytes: number
+}): AgedAnswer {
+  return { parcelId: row.parcel_id, language: row.language, digest: row.digest, askedAtMs: row.asked_at_ms, bodyBytes: row.body_bytes }
+}
+
+function decodeMark(row: { at_ms: number; sequence: number; parcel_id: number }): AgeMark {
+  return { atMs: row.at_ms, sequence: row.sequence, parcelId: row.parcel_id }
+}

@@ -1,0 +1,83 @@
+import { sql } from 'kysely'
+import type { AgeMark } from '../../../domain/admin/retention.ts'
+import type { AgedAnswer, RetentionTx } from '../../../flow/admin/retention-ports.ts'
+import { DELIVERY_STATE } from '../../codec.ts'
+import { PRUNED_TO } from '../../delivery/feed.ts'
+import type { Session } from '../../engine.ts'
+import { INBOX_STATES } from '../../ingest/inbox.ts'
+import { saveSetting } from '../../settings.ts'
+import { statement } from '../../statement.ts'
+
+/** Not one that was queued again since it was found. */
+const removeEnded = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
+  db.deleteFrom('delivery').where('id', 'in', oneOf(p.ids)).where('state', '>=', DELIVERY_STATE.delivered).returning('id'),
+)
+const removeAttempts = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
+  db.deleteFrom('attempt').where('delivery_id', 'in', oneOf(p.ids)),
+)
+const clear = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
+  db.updateTable('inbox').set({ body: null }).where('id', 'in', oneOf(p.ids)),
+)
+/** Not one that was reprocessed since it was found. A condition would be the first to be looked at, in a plan for a small table. */
+const close = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
+  db
+    .updateTable('inbox')
+    .set((row) => ({
+      state: row.case().when('state', '=', INBOX_STATES.quarantined).then(INBOX_STATES.dismissed).else(row.ref('state')).end(),
+    }))
+    .where('id', 'in', oneOf(p.ids)),
+)
+const clearAnswer = statement<Pick<AgedAnswer, 'parcelId' | 'language' | 'digest' | 'askedAtMs'>>()((db, p) =>
+  db
+    .updateTable('answer')
+    .set({ body: null })
+    .where('parcel_id', '=', p.parcelId)
+    .where('language', '=', p.language)
+    .where('digest', '=', p.digest)
+    .where('asked_at_ms', '<=', p.askedAtMs),
+)
+/** Not one that was reprocessed since it was found. The condition looks like one that most rows meet, or a plan for a small table would begin with it. */
+const removePushes = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
+  db.deleteFrom('inbox').where('id', 'in', oneOf(p.ids)).where(sql<boolean>`(case when parcel_id = 0 then 1 else 0 end) <> 0`),
+)
+const removeFeed = statement<{ upTo: number }>()((db, p) => db.deleteFrom('feed').where('sequence', '<=', p.upTo))
+const removeComposed = statement<{ sequences: readonly number[] }>()((db, p, { oneOf }) =>
+  db.deleteFrom('composed_event').where('sequence', 'in', oneOf(p.sequences)),
+)
+const upsertMark = statement<{ atMs: number; sequence: number; parcelId: number }>()((db, p) =>
+  db
+    .insertInto('age_mark')
+    .values({ at_ms: p.atMs, sequence: p.sequence, parcel_id: p.parcelId })
+    .onConflict((conflict) => conflict.column('at_ms').doUpdateSet({ sequence: p.sequence, parcel_id: p.parcelId })),
+)
+const dropMarks = statement<{ beforeMs: number; afterMs: number }>()((db, p) =>
+  db.deleteFrom('age_mark').where((of) => of.or([of('at_ms', '<', p.beforeMs), of('at_ms', '>', p.afterMs)])),
+)
+
+/** The verbs by which a pass removes what is past its time, apart from whole parcels. */
+export function agedRemovals(session: Session) {
+  return {
+    keepMark: (mark: AgeMark) => session.enqueueWrite(upsertMark, { ...mark }),
+    dropMarks: (outside) => session.enqueueWrite(dropMarks, { ...outside }),
+    removeDeliveries: (deliveryIds) => removeDeliveries(session, deliveryIds),
+    clearPushes({ cleared, closed }) {
+      session.enqueueWrite(clear, { ids: cleared })
+      if (closed.length > 0) session.enqueueWrite(close, { ids: closed })
+    },
+    clearAnswers(answers) {
+      for (const { bodyBytes: _size, ...answer } of answers) session.enqueueWrite(clearAnswer, answer)
+    },
+    removePushes: (inboxIds) => session.enqueueWrite(removePushes, { ids: inboxIds }),
+    async pruneFeed(upTo) {
+      session.enqueueWrite(removeFeed, { upTo })
+      await saveSetting(session, PRUNED_TO, Buffer.from(String(upTo)))
+    },
+    removeComposed: (sequences) => session.enqueueWrite(removeComposed, { sequences }),
+  } satisfies Partial<RetentionTx>
+}
+
+/** Deletes deliveries that have ended, with their attempts. */
+export async function removeDeliveries(session: Session, deliveryIds: readonly number[]): Promise<void> {
+  const gone = await session.all(removeEnded, { ids: deliveryIds })
+  session.enqueueWrite(removeAttempts, { ids: gone.map(({ id }) => id) })
+}

@@ -1,0 +1,18 @@
+import type { RetentionState } from '../../../domain/admin/retention.ts'
+import { decodeRetentionState } from '../../codec.ts'
+import type { Session } from '../../engine.ts'
+import { loadSetting, saveSetting } from '../../settings.ts'
+
+const SETTING = 'retention'
+
+const NOTHING: RetentionState = { pass: null, last: null }
+
+/** What is stored of retention: the pass under way and the last that ended. */
+export async function loadRetention(session: Session): Promise<RetentionState> {
+  const stored = await loadSetting(session, SETTING)
+  return stored === null ? NOTHING : decodeRetentionState(stored)
+}
+
+export async function saveRetention(session: Session, state: RetentionState): Promise<void> {
+  await saveSetting(session, SETTING, Buffer.from(JSON.stringify(state)))
+}

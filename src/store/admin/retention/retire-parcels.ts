@@ -1,0 +1,81 @@
+import { sql } from 'kysely'
+import { DELIVERY_STATE, decodeJoinOrigin } from '../../codec.ts'
+import type { Session } from '../../engine.ts'
+import { deleteParcels, loadIdentifiersOf } from '../../history/parcels.ts'
+import { statement } from '../../statement.ts'
+import { removeDeliveries } from './remove-aged.ts'
+
+type OfParcels = { readonly ids: readonly number[]; readonly limit: number }
+
+/** One of each endpoint and parcel, of removed endpoints too: a look into an index for each. */
+const deliveriesOf = statement<{ ids: readonly number[] }>()((db, p, { rowsOf }) =>
+  db
+    .selectFrom(['endpoint', rowsOf(p.ids).as('parcel_of')])
+    .select((of) =>
+      of
+        .selectFrom('delivery')
+        .select('delivery.id')
+        .whereRef('delivery.endpoint_id', '=', 'endpoint.id')
+        .whereRef('delivery.parcel_id', '=', 'parcel_of.value')
+        .where('delivery.state', '>=', DELIVERY_STATE.delivered)
+        .limit(1)
+        .as('delivery_id'),
+    ),
+)
+const pushesOf = statement<OfParcels>()((db, p, { oneOf }) =>
+  db.selectFrom('inbox').select('id').where('parcel_id', 'in', oneOf(p.ids)).limit(p.limit),
+)
+const removePushes = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) => db.deleteFrom('inbox').where('id', 'in', oneOf(p.ids)))
+const removeExpected = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
+  db
+    .deleteFrom('expected_push')
+    .where('entry', 'in', (of) => of.selectFrom('sighting').select('sighting.sequence').where('parcel_id', 'in', oneOf(p.ids))),
+)
+const removeSightings = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
+  db.deleteFrom('sighting').where('parcel_id', 'in', oneOf(p.ids)),
+)
+const removeAnswers = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
+  db.deleteFrom('answer').where('parcel_id', 'in', oneOf(p.ids)),
+)
+const removeLanguages = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
+  db.deleteFrom('language_asked').where('parcel_id', 'in', oneOf(p.ids)),
+)
+const removeIdentifiers = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
+  db.deleteFrom('identifier').where('parcel_id', 'in', oneOf(p.ids)),
+)
+const removeAudits = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
+  db.deleteFrom('audit').where('parcel_id', 'in', oneOf(p.ids)).where('kind', '=', sql.lit('join')).returning('detail'),
+)
+
+/** What a part of the work has left. `gone`: the identifiers of the parcels, which are deleted; null: more is to be done first. */
+export interface Retired {
+  readonly gone: readonly string[] | null
+}
+
+/**
+ * Deletes parcels with all that belongs to them, except for the event that says so. Their deliveries and pushes may be many: those go first, at most
+ * `limit` at a time, and histories only with the last of them, so that nobody sees a part of one.
+ */
+export async function removeParcels(session: Session, ids: readonly number[], limit: number): Promise<Retired> {
+  const deliveries = (await session.all(deliveriesOf, { ids })).flatMap((row) => row.delivery_id ?? [])
+  // Those that ended long ago went before, so there are few or none.
+  if (deliveries.length > 0) {
+    await removeDeliveries(session, deliveries)
+    return { gone: null }
+  }
+  const pushes = await session.all(pushesOf, { ids, limit })
+  if (pushes.length > 0) session.enqueueWrite(removePushes, { ids: pushes.map(({ id }) => id) })
+  if (pushes.length === limit) return { gone: null }
+  const identifiers = await loadIdentifiersOf(session, ids)
+  for (const removal of [removeExpected, removeSightings, removeAnswers, removeLanguages, removeIdentifiers])
+    session.enqueueWrite(removal, { ids })
+  await removeJoins(session, ids)
+  await deleteParcels(session, ids)
+  return { gone: identifiers.map(({ value }) => value) }
+}
+
+/** Deletes what the audit trail has of joins into parcels, and into the parcels that were joined before. */
+async function removeJoins(session: Session, into: readonly number[]): Promise<void> {
+  const joined = (await session.all(removeAudits, { ids: into })).map(({ detail }) => decodeJoinOrigin(detail))
+  if (joined.length > 0) await removeJoins(session, joined)
+}

@@ -1,0 +1,204 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import {
+  type AgeMark,
+  advancePass,
+  beginPass,
+  decideFeed,
+  decideOverdue,
+  decideParcels,
+  decidePushBytes,
+  decideUnrecorded,
+  endPass,
+  isHeldLong,
+  isPassDue,
+  markNow,
+  marksKeptFrom,
+  type ParcelAge,
+  RETENTION_STAGES,
+  type Retention,
+  upToSize,
+} from '../../../src/domain/admin/retention.ts'
+import { DAY_MS, HOUR_MS, NOON } from '../../support/runner/constants.ts'
+
+const retention: Retention = {
+  rawMs: 9 * DAY_MS,
+  historyMs: 40 * DAY_MS,
+  deliveriesMs: 3 * DAY_MS,
+  feedMs: 9 * DAY_MS,
+  auditMs: 40 * DAY_MS,
+  heldMs: 60 * DAY_MS,
+}
+
+const ago = (days: number) => NOON - days * DAY_MS
+const days = fc.integer({ min: 0, max: 100 })
+
+describe('what may never go', () => {
+  test('an undelivered event within held is not cancelled, and one past it is', () => {
+    fc.assert(
+      fc.property(fc.array(days), (ages) => {
+        const rows = ages.map((age, at) => ({ deliveryId: at, endpointId: '1', parcelId: at, queuedAtMs: ago(age) }))
+        const { cancelled, held } = decideOverdue(rows, NOON, retention)
+        expect(cancelled.map(({ deliveryId }) => ages[deliveryId])).toEqual(ages.filter((age) => age > 60))
+        expect(held.count).toBe(ages.filter((age) => age > 3 && age <= 60).length)
+      }),
+    )
+  })
+
+  const push = fc.record({
+    age: fc.integer({ min: 10, max: 100 }),
+    state: fc.constantFrom('recorded' as const, 'quarantined' as const, 'expired' as const, 'dismissed' as const),
+    parcelId: fc.integer({ min: 0, max: 5 }),
+  })
+
+  test('bytes that somebody needs stay in any order of pushes, and all others go', () => {
+    fc.assert(
+      fc.property(fc.array(push), fc.array(fc.integer({ min: 1, max: 5 })), fc.boolean(), (pushes, waiting, isBehind) => {
+        const rows = pushes.map(({ age, ...rest }, at) => ({ ...rest, inboxId: at, receivedAtMs: ago(age), bodyBytes: 1 }))
+        const { cleared, closed, held } = decidePushBytes(rows, { awaited: new Set(waiting), isBehind }, NOON, retention)
+        const gone = new Set(cleared)
+        for (const [at, { age, state, parcelId }] of pushes.entries()) {
+          const isOwed = waiting.includes(parcelId)
+          const isHeld = age <= 60 && (state === 'quarantined' || isBehind)
+          expect(gone.has(at)).toBe(!isOwed && !isHeld)
+        }
+        expect(closed).toEqual(cleared.filter((at) => pushes[at]?.state === 'quarantined'))
+        expect(held.count).toBe(pushes.length - cleared.length)
+      }),
+    )
+  })
+
+  test('a parcel goes when its entry, order and last question are past, and nothing waits', () => {
+    const age = fc.record({
+      activated: days,
+      watched: fc.option(days),
+      latest: fc.option(days),
+      seen: fc.option(days),
+      checked: fc.option(days),
+    })
+    const some = fc.record({ age, isPolled: fc.boolean(), isAwaited: fc.boolean() })
+    fc.assert(
+      fc.property(fc.array(some), fc.boolean(), fc.nat(5), (parcels, isBehind, newest) => {
+        const rows = parcels.map((one, at): ParcelAge => parcelOf(at, one))
+        const awaited = new Set(parcels.flatMap(({ isAwaited }, at) => (isAwaited ? [at] : [])))
+        const { retired } = decideParcels(rows, { awaited, isBehind, ownerOfNewestPush: newest }, NOON, retention)
+        const expected = parcels.flatMap((one, at) => {
+          const { activated, watched, latest, seen, checked } = one.age
+          const youngest = Math.min(activated, ...[watched, latest, seen, checked].flatMap((days) => days ?? []))
+          const isPast = youngest > 40 && !one.isPolled && at !== newest
+          return isPast && !one.isAwaited && !(isBehind && youngest <= 60) ? [at] : []
+        })
+        expect(retired).toEqual(expected)
+      }),
+    )
+  })
+
+  function parcelOf(parcelId: number, { age, isPolled }: { age: Record<string, number | null>; isPolled: boolean }): ParcelAge {
+    const at = (days: number | null | undefined) => (days === null || days === undefined ? null : ago(days))
+    const latestMs = at(age.latest)
+    return {
+      parcelId,
+      activatedAtMs: at(age.activated) ?? 0,
+      watchedAtMs: at(age.watched),
+      latest: latestMs === null ? null : { status: 'Created', atMs: latestMs },
+      lastSeenAtMs: at(age.seen),
+      checkedAtMs: at(age.checked),
+      nextPollAtMs: isPolled ? NOON : null,
+      entryCount: 1,
+    }
+  }
+
+  test('an entry that the carrier dates in the future counts from when it was learnt of', () => {
+    const row = parcelOf(1, { age: { activated: 50, latest: 50 }, isPolled: false })
+    const dated = { ...row, latest: { status: 'Created', atMs: NOON + 999 * DAY_MS, learntAtMs: ago(50) } }
+    const needs = { awaited: new Set<number>(), isBehind: false, ownerOfNewestPush: 9 }
+    expect(decideParcels([dated], needs, NOON, retention).retired).toEqual([1])
+  })
+
+  test('an open push without a parcel stays up to held, and a closed one up to history', () => {
+    const rows = [50, 70].flatMap((age) => [
+      { inboxId: age, receivedAtMs: ago(age), state: 'quarantined' as const },
+      { inboxId: age + 1, receivedAtMs: ago(age), state: 'dismissed' as const },
+    ])
+    expect(decideUnrecorded(rows, NOON, retention)).toMatchObject({ removed: [51, 70, 71], closed: [70], held: { count: 1 } })
+  })
+
+  test('the feed never goes above what an endpoint that is behind needs, until that is past held', () => {
+    const marks = [80, 70, 61, 59, 20, 10, 9, 1].map((age, at): AgeMark => ({ atMs: ago(age), sequence: 100 * (at + 1), parcelId: 0 }))
+    const behind = (queuedTo: number) => [{ endpointId: '7', queuedTo }]
+    expect(decideFeed(marks, [], NOON, retention)).toMatchObject({ upTo: 600, passed: [], held: { count: 0 } })
+    expect(decideFeed(marks, behind(450), NOON, retention)).toMatchObject({ upTo: 450, passed: [], held: { count: 150 } })
+    expect(decideFeed(marks, behind(50), NOON, retention)).toMatchObject({ upTo: 300, needed: 50, passed: ['7'], held: { count: 300 } })
+    expect(decideFeed([], [], NOON, retention)).toMatchObject({ upTo: 0 })
+  })
+})
+
+describe('marks of age', () => {
+  const hourly = (from: number, to: number) =>
+    Array.from({ length: (from - to) * 24 }, (_, at): AgeMark => ({ atMs: ago(from) + at * HOUR_MS, sequence: at, parcelId: at }))
+
+  test('a clock that jumps ahead is doubted for a day', () => {
+    const marks = hourly(5, 4)
+    const given = (atMs: number) => ({ atMs, sequence: 1, parcelId: 1 })
+    expect(markNow(marks, given(ago(4))).isDoubted).toBe(false)
+    expect(markNow(marks, given(ago(1))).isDoubted).toBe(true)
+    const after = [...marks, given(ago(1))]
+    expect(markNow(after, given(ago(1) + 23 * HOUR_MS)).isDoubted).toBe(true)
+    expect(markNow(after, given(ago(0))).isDoubted).toBe(false)
+  })
+
+  test('marks of a clock that was ahead by mistake are dropped when it is put right', () => {
+    const marks = [...hourly(5, 4), { atMs: NOON + 300 * DAY_MS, sequence: 99, parcelId: 99 }]
+    const { mark, droppedAfterMs, isDoubted } = markNow(marks, { atMs: ago(4), sequence: 99, parcelId: 99 })
+    expect([mark.atMs, droppedAfterMs, isDoubted]).toEqual([ago(4), ago(4) - HOUR_MS, false])
+  })
+
+  test('a clock that is put back by mistake makes nothing look older', () => {
+    const marks = hourly(50, 1)
+    const { mark, droppedAfterMs } = markNow(marks, { atMs: ago(20), sequence: 9999, parcelId: 9999 })
+    expect([mark.atMs, droppedAfterMs]).toEqual([ago(1) - HOUR_MS, null])
+  })
+
+  test('the newest mark that is past every period is kept, and those before it are not', () => {
+    const marks = [70, 65, 61, 59].map((age): AgeMark => ({ atMs: ago(age), sequence: 1, parcelId: 1 }))
+    expect(marksKeptFrom(marks, NOON, retention)).toBe(ago(61))
+  })
+})
+
+describe('a pass', () => {
+  test('it goes through all stages and adds up what each batch has done', () => {
+    let pass = beginPass(NOON)
+    const seen: string[] = []
+    for (let batch = 0; ; batch++) {
+      seen.push(pass.stage)
+      const next = batch % 2 === 0 ? { atMs: 1, id: batch } : null
+      const after = advancePass(pass, { removed: 2, held: { count: 1, sinceMs: NOON - batch }, next })
+      pass = after.pass
+      if (after.isOver) break
+    }
+    expect(seen).toEqual(RETENTION_STAGES.flatMap((stage) => [stage, stage]))
+    const report = endPass(pass, NOON + 1)
+    expect(report.removed).toEqual(Object.fromEntries(RETENTION_STAGES.map((stage) => [stage, 4])))
+    expect(report.heldSinceMs).toBe(NOON - (2 * RETENTION_STAGES.length - 1))
+  })
+
+  test('it is due an hour after the last began, or while one is under way', () => {
+    const last = endPass(beginPass(NOON), NOON + 10)
+    expect(isPassDue({ pass: null, last: null }, NOON)).toBe(true)
+    expect(isPassDue({ pass: null, last }, NOON + HOUR_MS - 1)).toBe(false)
+    expect(isPassDue({ pass: null, last }, NOON + HOUR_MS)).toBe(true)
+    expect(isPassDue({ pass: null, last }, NOON - HOUR_MS)).toBe(true)
+    expect(isPassDue({ pass: beginPass(NOON), last }, NOON + 1)).toBe(true)
+  })
+
+  test('operators are told of what has been held back for 30 days', () => {
+    const report = (sinceMs: number | null) => ({ ...endPass(beginPass(NOON), NOON), heldSinceMs: sinceMs })
+    expect([report(null), report(ago(29)), report(ago(30))].map(isHeldLong)).toEqual([false, false, true])
+  })
+
+  test('a batch holds as many rows as fit, and at least one', () => {
+    expect(upToSize([5, 5, 5], (size) => size, 10)).toEqual([5, 5])
+    expect(upToSize([50, 5], (size) => size, 10)).toEqual([50])
+    expect(upToSize([], (size: number) => size, 10)).toEqual([])
+  })
+})
