@@ -1,6 +1,6 @@
 import { rotateTokenKeys, type TokenKeys } from '../../domain/admin/token-keys.ts'
-import { audit } from '../audit.tx.ts'
-import type { WriteStore, WriteTx } from '../write-store.ts'
+import { type AuditTx, audit } from '../audit.tx.ts'
+import type { Transactions, WriteTx } from '../write-store.ts'
 import type { AdminWrites } from './ports.ts'
 
 const CURRENT = 'token-key'
@@ -10,7 +10,10 @@ const TIME_BYTES = 8
 type SettingsTx = Pick<WriteTx, 'loadSetting' | 'makeSetting' | 'saveSetting'>
 
 /** Creates the verbs that keep the keys of tokens in the store. `makeKey` returns 32 random bytes. */
-export function createTokenKeys(store: WriteStore, makeKey: () => Uint8Array): Pick<AdminWrites, 'tokenKeys' | 'rotateTokenKeys'> {
+export function createTokenKeys(
+  store: Transactions<SettingsTx & AuditTx>,
+  makeKey: () => Uint8Array,
+): Pick<AdminWrites, 'tokenKeys' | 'rotateTokenKeys'> {
   const load = async (tx: SettingsTx): Promise<TokenKeys> => ({
     current: (await tx.loadSetting(CURRENT)) ?? (await tx.makeSetting(CURRENT, makeKey())),
     previous: decodePrevious(await tx.loadSetting(PREVIOUS)),

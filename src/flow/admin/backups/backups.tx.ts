@@ -1,13 +1,17 @@
 import { BACKUP_WAS_STOPPED, type BackupState, NO_BACKUPS, parseBackupState } from '../../../domain/admin/backup.ts'
 import { UNENDED_MAX } from '../../../domain/admin/job.ts'
 import { AppError } from '../../../domain/errors.ts'
-import { recordOperatorEvent } from '../../operator-events.tx.ts'
+import { type OperatorEventTx, recordOperatorEvent } from '../../operator-events.tx.ts'
 import type { WriteSide } from '../../write-side.ts'
-import type { WriteStore, WriteTx } from '../../write-store.ts'
+import type { Transactions, WriteTx } from '../../write-store.ts'
 import type { BackupEnd } from '../ports.ts'
 import type { StoreCopier } from './backup-ports.ts'
 
 export type Backups = Pick<WriteSide, 'copyStore' | 'copyProgress' | 'stopCopy' | 'backupState' | 'endBackup' | 'endLeftBackups'>
+
+type JobsTx = Pick<WriteTx, 'listUnendedJobs' | 'saveJob'>
+type TellTx = OperatorEventTx & Pick<WriteTx, 'beginTrouble' | 'endTrouble'>
+type BackupTx = JobsTx & TellTx & Pick<WriteTx, 'feedSpan' | 'loadSetting' | 'saveSetting'>
 
 /** The setting that keeps the state of the backups. */
 const SETTING = 'backup-state'
@@ -20,7 +24,7 @@ export const ON_A_SERVER =
   'After a restore or a point-in-time recovery, run "parcel-relay restore --mark" before a relay starts on it.'
 
 /** Creates the verbs that copy the store and that save the results of backups. */
-export function createBackups(store: WriteStore, copier: StoreCopier | undefined): Backups {
+export function createBackups(store: Transactions<BackupTx>, copier: StoreCopier | undefined): Backups {
   return {
     async copyStore({ file }) {
       if (copier === undefined) throw new AppError('not_backed_up', ON_A_SERVER)
@@ -46,7 +50,7 @@ export function createBackups(store: WriteStore, copier: StoreCopier | undefined
   }
 }
 
-async function loadState(tx: WriteTx): Promise<BackupState> {
+async function loadState(tx: Pick<BackupTx, 'loadSetting'>): Promise<BackupState> {
   const kept = await tx.loadSetting(SETTING)
   return kept === null ? NO_BACKUPS : parseBackupState(new TextDecoder().decode(kept))
 }
@@ -57,13 +61,13 @@ function stateAfter(before: BackupState, { made, failure, nowMs }: BackupEnd): B
 }
 
 /** A job that an operator has cancelled stays cancelled. */
-async function endJob(tx: WriteTx, jobId: number, { made, failure, nowMs }: Pick<BackupEnd, 'made' | 'failure' | 'nowMs'>): Promise<void> {
+async function endJob(tx: JobsTx, jobId: number, { made, failure, nowMs }: Pick<BackupEnd, 'made' | 'failure' | 'nowMs'>): Promise<void> {
   const job = (await tx.listUnendedJobs(UNENDED_MAX)).find((one) => one.jobId === jobId)
   if (job === undefined) return
   await tx.saveJob({ ...job, state: made === null ? 'failed' : 'done', failure, endedAtMs: nowMs }, nowMs)
 }
 
-async function tell(tx: WriteTx, { made, failure, name, nowMs }: BackupEnd): Promise<boolean> {
+async function tell(tx: TellTx, { made, failure, name, nowMs }: BackupEnd): Promise<boolean> {
   if (failure !== null) {
     const hasBegun = await tx.beginTrouble(SUBJECT, nowMs)
     if (hasBegun) await recordOperatorEvent(tx, { event: 'backup_failed', backup: name, reason: failure }, nowMs)
