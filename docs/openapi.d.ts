@@ -1116,6 +1116,19 @@ export interface components {
             replica: string;
         } | {
             /** @constant */
+            event: "store_restored";
+            /** Format: date-time */
+            at: string;
+            backup: string;
+            madeAt: string | null;
+            /** @description The last sequence of the backup. */
+            lastSequence: number;
+            /** @description The feed goes on after this. */
+            nextSequence: number;
+            /** @description How many deliveries were accepted after the backup; null: not known. */
+            delivered: number | null;
+        } | {
+            /** @constant */
             event: "backup_failed";
             /** Format: date-time */
             at: string;
@@ -2374,6 +2387,20 @@ export interface components {
         } | {
             id: string;
             /** @constant */
+            event: "store_restored";
+            /** Format: date-time */
+            at: string;
+            backup: string;
+            madeAt: string | null;
+            /** @description The last sequence of the backup. */
+            lastSequence: number;
+            /** @description The feed goes on after this. */
+            nextSequence: number;
+            /** @description How many deliveries were accepted after the backup; null: not known. */
+            delivered: number | null;
+        } | {
+            id: string;
+            /** @constant */
             event: "backup_failed";
             /** Format: date-time */
             at: string;
@@ -2448,7 +2475,7 @@ export interface components {
             at: string;
             by: {
                 /** @enum {string} */
-                kind: "app" | "person" | "signal" | "relay";
+                kind: "app" | "person" | "signal" | "relay" | "command";
                 name: string;
             };
             /** @description The address that it came from; null: the machine of the relay. */
@@ -4359,7 +4386,7 @@ export interface operations {
                 limit?: number;
                 cursor?: string;
                 /** @example endpoint_failing */
-                event?: "endpoint_failing" | "endpoint_recovered" | "endpoint_disabled" | "endpoint_removed" | "credentials_refused" | "credentials_accepted" | "carrier_failing" | "carrier_recovered" | "pushes_silent" | "pushes_lossy" | "pushes_trusted" | "pushes_quarantined" | "disk_low" | "disk_recovered" | "reloaded" | "reload_failed" | "certificate_expiring" | "backup_failed" | "backup_recovered" | "job_ended" | "retention_held" | "retention_gave_up";
+                event?: "endpoint_failing" | "endpoint_recovered" | "endpoint_disabled" | "endpoint_removed" | "credentials_refused" | "credentials_accepted" | "carrier_failing" | "carrier_recovered" | "pushes_silent" | "pushes_lossy" | "pushes_trusted" | "pushes_quarantined" | "disk_low" | "disk_recovered" | "reloaded" | "reload_failed" | "certificate_expiring" | "store_restored" | "backup_failed" | "backup_recovered" | "job_ended" | "retention_held" | "retention_gave_up";
                 from?: string;
                 to?: string;
             };
@@ -5168,4 +5195,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 4157c0ed50c8aab8fe4365ab9819fe318fee96a271ec7545887e783c4cd54528
+// Made of docs/openapi.json with the SHA-256 005757ec197f42578e4e7220670fcbc3aef95b1e374f6cfe319e75269d8d1e00

@@ -61,7 +61,8 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
   const endpointKeys = createEndpointKeys({ vault, reads, log }, atRest)
   const certificates = createCertificates({ clock, log })
   const backups = await openBackups(config, { storage, keyFile: atRest.keyFilePath, wakeDispatcher: dispatch.wake, closing, log })
-  const reported = { carrier, pushes, endpointKeys, certificates, backups: backups.manage, vault, tallies, digest, log }
+  const restores = await reads.listRestores()
+  const reported = { restores, carrier, pushes, endpointKeys, certificates, backups: backups.manage, vault, tallies, digest, log }
   const reporting = openReporting({ storage, recording, ...reported })
   const { meter } = reporting
   const history = openHistory(config, { storage, recording, carrier, meter, log })
@@ -95,7 +96,7 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
   const portal = { sessions, settings: () => settings, relayId: delivery.relayId }
   const manageSecrets = openSecrets(config, { storage, vault, atRest, keyring, closing, log })
   const parts = { carrier, manageSecrets, history, authenticate, underWay, delivery, reporting, portal, log }
-  const api = openInternalApi(config, { ...parts, storage, commitSignal, moves: moves.manage, backups: backups.manage })
+  const api = openInternalApi(config, { ...parts, storage, commitSignal, moves: moves.manage, backups: backups.manage, restores })
   const { removeAfterMs } = config.delivery
   beginDuties({
     ...moves,

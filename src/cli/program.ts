@@ -13,6 +13,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   history: async () => (await import('./history.ts')).historyCommand(),
   'move-store': async () => (await import('./move-store.ts')).moveStoreCommand(),
   verify: async () => (await import('./verify.ts')).verifyCommand(),
+  restore: async () => (await import('./restore.ts')).restoreCommand(),
   backup: async () => (await import('./backup.ts')).backupCommand(),
   config: async () => (await import('./config-print.ts')).configCommand(),
   'hash-password': async () => (await import('./hash-password.ts')).hashPasswordCommand(),

@@ -1,6 +1,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { BackupState } from '../domain/admin/backup.ts'
 import type { Replica } from '../domain/admin/replica.ts'
+import type { RestoreRecord } from '../domain/admin/restore.ts'
 import type { EndpointGauge } from '../flow/delivery/endpoint-gauges.ts'
 import type { Meter } from '../flow/ports.ts'
 
@@ -38,13 +39,18 @@ export interface MetricsPorts {
   /** Encrypted secrets in the store, by whether the first at-rest key has encrypted them. */
   readonly secrets: () => Promise<{ readonly upToDate: number; readonly outdated: number }>
   /** The replicas that share the store, and the id of this one, which is among them. */
+  /** The restores of the store. */
+  readonly restores: () => readonly RestoreRecord[]
   /** What is known of backups, and how many have failed since the relay was started. */
   readonly backups: () => { readonly state: BackupState; readonly failures: number; readonly nowMs: number }
   readonly replicas: () => Promise<{ readonly all: readonly Pick<Replica, 'id' | 'roles'>[]; readonly id: number }>
 }
 
 /** The metrics of one relay. Event loop delay and memory come from the library. */
-export function createMetrics(version: string, { gauges, endpoints, replicas, certificates, secrets, backups }: MetricsPorts): Metrics {
+export function createMetrics(
+  version: string,
+  { gauges, endpoints, replicas, certificates, secrets, backups, restores }: MetricsPorts,
+): Metrics {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
   const registers = [registry]
@@ -62,6 +68,7 @@ export function createMetrics(version: string, { gauges, endpoints, replicas, ce
   const readCertificates = createCertificateGauge(registry, certificates)
   const readSecrets = createSecretsGauge(registry, secrets)
   const readBackups = createBackupGauges(registry, backups)
+  setRestoreGauges(registry, restores())
   return {
     async render() {
       await readGauges()
@@ -256,6 +263,17 @@ function createSecretsGauge(registry: Registry, read: MetricsPorts['secrets']): 
     gauge.set({ key: 'first' }, counts.upToDate)
     gauge.set({ key: 'other' }, counts.outdated)
   }
+}
+
+/** A store is restored while no relay runs, so these never change. */
+function setRestoreGauges(registry: Registry, restores: readonly RestoreRecord[]): void {
+  const registers = [registry]
+  const gauge = (name: string, help: string) => new Gauge({ name, help, registers })
+  gauge('relay_restores', 'How often the store was restored from a backup.').set(restores.length)
+  gauge(
+    'relay_restore_deliveries_repeatable',
+    'Deliveries that were accepted after the backups that the store was restored from: what they told may come again under new ids.',
+  ).set(restores.reduce((sum, { delivered }) => sum + (delivered ?? 0), 0))
 }
 
 /** Without a backup there is no age and no size: an alarm on an age that is absent tells so. */

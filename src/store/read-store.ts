@@ -20,6 +20,7 @@ import { countQuarantined } from './ingest/inbox.ts'
 import { inspectPush, listInbox } from './ingest/inbox-lists.ts'
 import { listRefusals } from './ingest/refusals.ts'
 import type { ReadEngine } from './read-engine.ts'
+import { listRestores } from './restores.ts'
 import { statement } from './statement.ts'
 
 const parcels = statement()((db) => db.selectFrom('parcel').select((row) => row.fn.countAll<number>().as('count')))
@@ -70,6 +71,7 @@ export function createReadStore(engine: ReadEngine): ReadSide {
     countHeld: (state) => engine.snapshot((of) => countHeld(of, state)),
     findDelivery: (id) => engine.snapshot((of) => findDelivery(of, id)),
     countReplayable: ({ selection, limit, untilMs }) => engine.snapshot((of) => countReplayable(of, selection, limit, untilMs)),
+    listRestores: () => listRestores(session),
     listJobs: (query) => listJobs(session, query),
     findJob: (id) => findJob(session, id),
     listOperatorEvents: (query) => listOperatorEvents(session, query),

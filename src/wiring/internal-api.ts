@@ -3,6 +3,7 @@ import type { RemoteCarrier } from '../carrier/call/carrier-client.ts'
 import type { Config } from '../config/config.ts'
 import { redactedConfig } from '../config/redact.ts'
 import type { DiskRoom } from '../domain/admin/disk-room.ts'
+import type { RestoreRecord } from '../domain/admin/restore.ts'
 import type { Authenticate } from '../flow/admin/authenticate.ts'
 import type { ManageBackups } from '../flow/admin/backups/manage-backups.ts'
 import { createImportWatches } from '../flow/admin/import-watches.ts'
@@ -53,6 +54,8 @@ export interface InternalApiPorts {
   readonly reporting: ReturnType<typeof openReporting>
   readonly moves: ManageMoves
   readonly backups: ManageBackups
+  /** The restores of the store. */
+  readonly restores: readonly RestoreRecord[]
   readonly portal: {
     readonly sessions: Authenticate
     /** The settings in effect. */
@@ -68,7 +71,7 @@ export function openInternalApi(config: Config, ports: InternalApiPorts) {
   const { clock, reads, write } = storage
   const feedSignal = createFeedSignal()
   commitSignal.subscribe({ committed: () => feedSignal.tell(), failed: () => undefined })
-  const tail = createFeedTail({ reads, yieldToOthers: () => nextTurn() })
+  const tail = createFeedTail({ reads, gaps: ports.restores, yieldToOthers: () => nextTurn() })
   const overview = createOverview({
     reads,
     counts: reporting.counts,

@@ -1,4 +1,5 @@
 import type { RemoteCarrier } from '../carrier/call/carrier-client.ts'
+import type { RestoreRecord } from '../domain/admin/restore.ts'
 import type { ManageBackups } from '../flow/admin/backups/manage-backups.ts'
 import { createKnownCounts } from '../flow/admin/known-counts.ts'
 import { createReadiness } from '../flow/admin/readiness.ts'
@@ -29,6 +30,7 @@ export interface ReportingPorts {
   readonly certificates: Pick<Certificates, 'gauges'>
   readonly vault: Pick<Vault, 'isCurrent'>
   readonly backups: Pick<ManageBackups, 'state' | 'failures'>
+  readonly restores: readonly RestoreRecord[]
   readonly tallies: Tallies
   readonly digest: LogDigest
   readonly log: Log
@@ -44,6 +46,7 @@ export function openReporting({
   certificates,
   vault,
   backups,
+  restores,
   tallies,
   digest,
   log,
@@ -66,6 +69,7 @@ export function openReporting({
     endpoints: () => readEndpointGauges({ reads, clock }, ENDPOINT_LABELS),
     certificates: certificates.gauges,
     secrets: () => countSealed({ vault, reads }),
+    restores: () => restores,
     backups: () => ({ state: backups.state(), failures: backups.failures(), nowMs: clock.now() }),
     replicas: async () => ({ all: await replicas.list(), id: replicas.id() }),
   })

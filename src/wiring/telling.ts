@@ -40,8 +40,13 @@ export function startTelling({ limits }: Pick<Config, 'limits'>, ports: TellingP
     },
     { freeBytesMin: limits.freeSpaceBytesMin, replica: REPLICA.name },
   )
+  let hasToldRestores = false
   const tell = async () => {
-    if (replicas.holds('janitor') && (await write.tellOperators({ nowMs: clock.now() })) > 0) wakeDispatcher()
+    if (!replicas.holds('janitor')) return
+    const restores = hasToldRestores ? 0 : await write.tellRestores({ nowMs: clock.now() })
+    // No store is restored while a relay runs on it.
+    hasToldRestores = true
+    if (restores + (await write.tellOperators({ nowMs: clock.now() })) > 0) wakeDispatcher()
   }
   const often = (work: () => Promise<void>, everyMs: number) =>
     startRepeating(

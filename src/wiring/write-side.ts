@@ -7,6 +7,7 @@ import type { BatchReport, Incoming } from '../domain/history/recording.ts'
 import { nextPoll } from '../domain/polling/cadence.ts'
 import type { StoreCopier } from '../flow/admin/backups/backup-ports.ts'
 import { createBackups } from '../flow/admin/backups/backups.tx.ts'
+import { createTellRestores, lastRestoreAtMs } from '../flow/admin/backups/restores.tx.ts'
 import { createJobs } from '../flow/admin/jobs.tx.ts'
 import { createReprocess, createReprocessBatches } from '../flow/admin/reprocess.tx.ts'
 import { createPrune } from '../flow/admin/retention.tx.ts'
@@ -61,6 +62,8 @@ export interface WriteSideParts {
   readonly clock: Clock
   readonly log: Pick<Log, 'error'>
   readonly checkpoint: ModelCheckpoint
+  /** When the store was last restored from a backup, epoch milliseconds; null or absent: never. */
+  readonly restoredAtMs?: number | null
   readonly model: CarrierModelKeeper
   /** Called after a commit that changed parcels without an observation. `BatchReport` lists the parcels that observations changed. */
   readonly changed?: (parcelIds: readonly number[]) => void
@@ -83,7 +86,8 @@ interface OpenParts extends WriteSideParts {
 /** Opens the carrier model that the last run saved. */
 export async function openModel(store: OpenWriteStore, { clock, log }: Pick<WriteSideParts, 'clock' | 'log'>): Promise<OpenParts> {
   const checkpoint = await openModelCheckpoint({ store, clock, log })
-  return { store, clock, log, checkpoint, model: createCarrierModelKeeper(clock, checkpoint.from) }
+  const restoredAtMs = await lastRestoreAtMs(store)
+  return { store, clock, log, checkpoint, restoredAtMs, model: createCarrierModelKeeper(clock, checkpoint.from) }
 }
 
 /** Assembles everything that writes to an open store, which it closes. */
@@ -104,7 +108,7 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
   const { store, clock, log, checkpoint, model, changed = () => undefined } = parts
   const ports = { store, clock, log, model: model.current, learn: model.learn, foundByPoll: model.foundByPoll }
   const polling = { ...ports, store: tellSaved(store, changed) }
-  const { recordRules, deliverRules, retention, ...adjusting } = adjustableRules(options)
+  const { recordRules, deliverRules, retention, ...adjusting } = adjustableRules(options, parts.restoredAtMs ?? null)
   const pruning = { retention, changed }
   const notes = createNotePollOutcome(polling, recordRules)
   const record = createRecord(ports, recordRules)
@@ -128,6 +132,7 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
     ...createJobs(store, batches, pruning),
     ...createPrune(store, pruning),
     ...createBackups(store, store.copier),
+    ...createTellRestores(store),
     ...createRetryNow(store),
     ...createTellOperators(store),
     ...createDispatchRound(store, deliverRules, clock),
@@ -161,12 +166,16 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
 }
 
 /** The rules as they are at each look, and the verbs that change them. */
-function adjustableRules({ record, deliver, retention = KEPT_FOREVER }: Pick<WriteSideOptions, 'record' | 'deliver' | 'retention'>) {
+function adjustableRules(
+  { record, deliver, retention = KEPT_FOREVER }: Pick<WriteSideOptions, 'record' | 'deliver' | 'retention'>,
+  restoredAtMs: number | null,
+) {
   let { historyRetentionMs } = record
   let kept = retention
   let rules = deliver
   const recordRules: RecordRules = {
     ...record,
+    restoredAtMs,
     get historyRetentionMs() {
       return historyRetentionMs
     },

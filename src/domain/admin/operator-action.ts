@@ -5,7 +5,7 @@ import type { TimeCursor } from '../delivery/operator-event.ts'
  * where the order came from; null: the relay's machine.
  */
 export interface Actor {
-  readonly kind: 'app' | 'person' | 'signal' | 'relay'
+  readonly kind: 'app' | 'person' | 'signal' | 'relay' | 'command'
   readonly name: string
   readonly address: string | null
 }
@@ -39,6 +39,7 @@ export type ActionName =
   | 'secrets.resealed'
   | 'secrets.token_key_replaced'
   | 'store.backup_started'
+  | 'store.restored'
   | 'config.reloaded'
   | 'retention.ordered'
   | 'retention.gave_up'

@@ -15,6 +15,7 @@ export interface StoreNumbers {
   readonly parcel: number
   readonly inbox: number
   readonly endpoint: number
+  readonly delivery: number
   readonly job: number
   /** The calls of the day, pauses and refusals; null: there were none, or the copied settings say it. */
   readonly carrier: CarrierMemory | null

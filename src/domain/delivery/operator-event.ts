@@ -44,6 +44,18 @@ export type OperatorEvent =
     }
   | { readonly event: 'reload_failed'; readonly replica: string; readonly problems: readonly string[] }
   | { readonly event: 'certificate_expiring'; readonly listener: string; readonly expiresAt: string; readonly replica: string }
+  /**
+   * The store was restored from a backup while no relay ran. The feed goes on after `nextSequence`. `delivered`: how many deliveries were accepted after the
+   * backup; what they told may come again under new ids. Null: that is not known.
+   */
+  | {
+      readonly event: 'store_restored'
+      readonly backup: string
+      readonly madeAt: string | null
+      readonly lastSequence: number
+      readonly nextSequence: number
+      readonly delivered: number | null
+    }
   /** A backup could not be made, after one that could. */
   | { readonly event: 'backup_failed'; readonly backup: string; readonly reason: string }
   | { readonly event: 'backup_recovered'; readonly backup: string; readonly since: string }
@@ -78,6 +90,7 @@ export const OPERATOR_EVENTS = [
   'reloaded',
   'reload_failed',
   'certificate_expiring',
+  'store_restored',
   'backup_failed',
   'backup_recovered',
   'job_ended',

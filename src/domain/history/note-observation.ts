@@ -50,7 +50,7 @@ export function noteMerge(batch: BatchState, decided: Decided, rules: RecordRule
   }
   batch.scanSamples.push(...merged.scanSamples)
   if (source.kind === 'poll') {
-    expectPushes(writes, merged, nowMs, rules.missedPushGraceMs)
+    expectPushes(writes, merged, nowMs, rules)
     for (const { kind, entry } of changes) if (kind === 'entry') batch.foundByPoll.push(countsAtMs(entry, nowMs))
     writes.released.push(parcelId)
   }
@@ -91,9 +91,16 @@ function countsAtMs({ atMs }: { readonly atMs: number }, nowMs: number): number 
  * Notes that pushes of polled entries are expected. Whether such a push was missed can be said only after the grace. Backfill is never a
  * missed push (DOMAIN 6.6).
  */
-function expectPushes(writes: WriteSet, { events }: MergedObservation, nowMs: number, missedPushGraceMs: number): void {
+function expectPushes(
+  writes: WriteSet,
+  { events }: MergedObservation,
+  nowMs: number,
+  { missedPushGraceMs, restoredAtMs }: RecordRules,
+): void {
   for (const { event, entry, reported } of events) {
     if (event.kind !== 'entry' || reported?.audience.kind === 'backfill') continue
+    // Its push may have come to the store that was replaced.
+    if (restoredAtMs !== null && restoredAtMs !== undefined && entry.atMs < restoredAtMs) continue
     const found = { parcelId: event.parcelId, entry: entry.sequence, eventAtMs: countsAtMs(entry, nowMs), foundAtMs: nowMs }
     writes.expected.push({ ...found, dueAtMs: nowMs + missedPushGraceMs })
   }

@@ -5,4 +5,6 @@ export interface RecordRules {
   readonly cadence: CadencePolicy
   readonly missedPushGraceMs: number
   readonly historyRetentionMs: number
+  /** When the store was restored from a backup, epoch milliseconds: earlier pushes may have come to the store before it. Null or absent: never. */
+  readonly restoredAtMs?: number | null
 }

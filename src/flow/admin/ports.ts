@@ -3,6 +3,7 @@ import type { Job, JobTask, UnendedJob } from '../../domain/admin/job.ts'
 import type { ActionQuery, Audited, KeptAction, OperatorAction } from '../../domain/admin/operator-action.ts'
 import type { InspectedParcel, ParcelPage, ParcelQuery, StoreCounts } from '../../domain/admin/parcel-list.ts'
 import type { Assignment, Replica, Role, RoleChange } from '../../domain/admin/replica.ts'
+import type { RestoreRecord } from '../../domain/admin/restore.ts'
 import type { Retention, RetentionState } from '../../domain/admin/retention.ts'
 import type { Tally, TallyAddition, TallyFlush, TallySpan } from '../../domain/admin/tally.ts'
 import type { TokenKeyRotation, TokenKeys } from '../../domain/admin/token-keys.ts'
@@ -46,6 +47,8 @@ export interface AdminWrites {
    * whether operators were notified.
    */
   endBackup(end: BackupEnd): Promise<{ readonly state: BackupState; readonly isTold: boolean }>
+  /** Tells operators of restores that they were not told of; resolves with how many those were. */
+  tellRestores(request: { readonly nowMs: number }): Promise<number>
   /** Ends the jobs of backups that a stop or a kill has interrupted. */
   endLeftBackups(nowMs: number): Promise<void>
   /** Cancels a job; what it has done stays done, and a job that has ended stays as it is. Null: there is no such job. */
@@ -142,6 +145,8 @@ export interface AdminTx extends RetentionTx {
 export interface AdminReads extends AgedReads {
   /** What is stored of retention. */
   retentionState(): Promise<RetentionState>
+  /** The restores of the store, the oldest first. */
+  listRestores(): Promise<readonly RestoreRecord[]>
   /** Counts for the metrics at the time `nowMs`. */
   counts(nowMs: number): Promise<StoreCounts>
   /** Counts the pushes in quarantine, which is cheaper than all of `counts`. */

@@ -1,3 +1,4 @@
+import type { FeedGap } from '../../domain/admin/restore.ts'
 import type { FeedSlice } from '../../domain/delivery/feed-entry.ts'
 import { encodeFeedItem } from '../../domain/delivery/feed-event.ts'
 import { AppError } from '../../domain/errors.ts'
@@ -34,6 +35,8 @@ export interface PageRequest {
 
 export interface FeedPagePorts {
   readonly reads: Pick<ReadSide, 'readFeed'>
+  /** The sequences that restores of the store have skipped; absent: none has. */
+  readonly gaps?: readonly FeedGap[]
   /** Lets everything else that waits run first. */
   readonly yieldToOthers: () => Promise<unknown>
 }

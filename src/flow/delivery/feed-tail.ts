@@ -10,7 +10,7 @@ import {
   pageKey,
   readFeedSlice,
 } from './feed-page.ts'
-import { createStoredPages } from './stored-pages.ts'
+import { createStoredPages, refuseSkipped } from './stored-pages.ts'
 
 /** Reads pages of the feed; its end is kept in memory. */
 export interface FeedTail {
@@ -112,6 +112,7 @@ function createReads(ports: FeedPagePorts): Pick<FeedTail, 'read'> {
 
   return {
     async read(request) {
+      refuseSkipped(ports.gaps ?? [], request.after)
       const known = (await fromTail(request)) ?? stored.recall(request)
       if (known !== undefined) return known
       const another = stored.underWay(request)

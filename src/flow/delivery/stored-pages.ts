@@ -1,3 +1,4 @@
+import { type FeedGap, gapAt } from '../../domain/admin/restore.ts'
 import type { FeedSlice } from '../../domain/delivery/feed-entry.ts'
 import { AppError } from '../../domain/errors.ts'
 import {
@@ -84,6 +85,17 @@ async function readPage({ reads, yieldToOthers }: FeedPagePorts, { after, limit,
     await yieldToOthers()
   }
   return { events, next, ended: false }
+}
+
+/** Throws if a reader has read events of a store that was replaced by a backup. */
+export function refuseSkipped(gaps: readonly FeedGap[], after: number): void {
+  const gap = gapAt(gaps, after)
+  if (gap === null) return
+  throw new AppError(
+    'feed_rewound',
+    `The store was restored from a backup that ends at sequence ${gap.from}: you have read events that it does not hold. See docs/feed.md.`,
+    { facts: { lastSequence: gap.from } },
+  )
 }
 
 function stepOf(sequence: number): number {

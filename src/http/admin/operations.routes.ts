@@ -17,7 +17,10 @@ const actionSchema = named('AuditedAction', () =>
   z.strictObject({
     id: numberedId(),
     at: instantAnswer(),
-    by: z.strictObject({ kind: oneOfAll<Actor['kind']>({ app: true, person: true, signal: true, relay: true }), name: z.string() }),
+    by: z.strictObject({
+      kind: oneOfAll<Actor['kind']>({ app: true, person: true, signal: true, relay: true, command: true }),
+      name: z.string(),
+    }),
     address: z.string().nullable().describe('The address that it came from; null: the machine of the relay.'),
     action: z.string().describe('What was done, such as `endpoint.changed`.'),
     target: z

@@ -28,6 +28,13 @@ const MEMBERS: Readonly<Record<OperatorEvent['event'], () => Readonly<Record<str
   reloaded: () => ({ replica: z.string(), changed: texts(), needsRestart: texts(), problems: texts() }),
   reload_failed: () => ({ replica: z.string(), problems: texts() }),
   certificate_expiring: () => ({ listener: z.string(), expiresAt: instant(), replica: z.string() }),
+  store_restored: () => ({
+    backup: z.string(),
+    madeAt: instant().nullable(),
+    lastSequence: wholeNumber().describe('The last sequence of the backup.'),
+    nextSequence: wholeNumber().describe('The feed goes on after this.'),
+    delivered: wholeNumber().nullable().describe('How many deliveries were accepted after the backup; null: not known.'),
+  }),
   backup_failed: () => ({ backup: z.string(), reason: z.string() }),
   backup_recovered: () => ({ backup: z.string(), since: since() }),
   job_ended: () => ({

@@ -67,6 +67,12 @@ const WORDINGS: Readonly<Record<string, Wording>> = {
     word: 'expiring',
     tell: (of, at) => html`The certificate of ${of('listener')} expires at ${at('expiresAt')}`,
   },
+  store_restored: {
+    kind: 'warn',
+    word: 'restored',
+    tell: (of, at) =>
+      html`The store was restored from the backup ${of('backup')} of ${at('madeAt')}: sequences go on after ${of('nextSequence')}`,
+  },
   backup_failed: { kind: 'warn', word: 'failed', tell: (of) => html`The backup ${of('backup')} could not be made: ${of('reason')}` },
   backup_recovered: { kind: 'ok', word: 'recovered', tell: (of) => html`Backups are made again: ${of('backup')}` },
   retention_held: {

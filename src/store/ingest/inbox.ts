@@ -76,10 +76,13 @@ export function digestBytes(digest: string): Uint8Array {
 
 const newest = statement()((db) => db.selectFrom('inbox').select((row) => row.fn.max<number | null>('id').as('id')))
 
-/** Returns the highest inbox id; 0 if the inbox is empty. */
+const lastGiven = statement()((db) => db.selectFrom('sqlite_sequence').select('seq').where('name', '=', 'inbox'))
+
+/** SQLite only: returns the highest inbox id that was given; 0 if there was none. */
 export async function lastInboxId(session: Session): Promise<number> {
   const [row] = await session.all(newest, {})
-  return row?.id ?? 0
+  const [given] = await session.all(lastGiven, {})
+  return Math.max(row?.id ?? 0, given?.seq ?? 0)
 }
 
 const deleteRow = statement<{ id: number }>()((db, p) => db.deleteFrom('inbox').where('id', '=', p.id))

@@ -8,6 +8,7 @@ import type { ReadEngine } from '../read-engine.ts'
 import { loadNumber, SEQUENCE } from '../settings.ts'
 import type { Params, Statement } from '../statement.ts'
 import { createStoreCopier } from './backups/copy-store.ts'
+import { refuseHalfRestored } from './backups/swap-store.ts'
 import { createCheckpointer } from './checkpointer.ts'
 import { bind, compileForSqlite, type SqliteStatement } from './dialect.ts'
 import { leaveMarker, makeFolder, openingFailure, refuseDamage, refuseIrregularFiles, rewriteLog } from './file.ts'
@@ -61,6 +62,7 @@ export async function openOwn(given: string): Promise<OwnStore> {
   try {
     makeFolder(dirname(path))
     refuseIrregularFiles(path)
+    refuseHalfRestored(path)
     refuseSecondName(path)
     const lock = lockStore(path)
     try {

@@ -114,7 +114,8 @@ async function lastNumbers(numberIn: NumberIn): Promise<Omit<StoreNumbers, 'carr
   return {
     sequence: await numberIn("select value as n from counter where name = 'sequence'"),
     parcel: Math.max(await runOf('parcel_numbers'), await numberIn('select max(id) as n from parcel')),
-    inbox: await numberIn('select max(id) as n from inbox'),
+    inbox: Math.max(await runOf('inbox_numbers'), await numberIn('select max(id) as n from inbox')),
+    delivery: await lastOf('delivery_id_seq'),
     endpoint: await lastOf('endpoint_id_seq'),
     job: await lastOf('job_id_seq'),
   }

@@ -67,16 +67,8 @@ export async function openPostgresMoveTarget(address: string, side: MoveSide, an
         await query("update counter set value = $1, base = $1 where name = 'sequence'", [numbers.sequence])
         for (const table of ['parcel', 'inbox'] as const)
           await query('select setval($1::regclass, $2, false)', [`${table}_numbers`, (Math.floor(numbers[table] / RUN) + 1) * RUN])
-        for (const table of ['endpoint', 'job'] as const) await setIdentity(client, table, numbers[table])
-        for (const table of [
-          'content',
-          'delivery',
-          'attempt',
-          'refusal',
-          'operator_event',
-          'operator_action',
-          'quarantine_count',
-        ] as const) {
+        for (const table of ['endpoint', 'delivery', 'job'] as const) await setIdentity(client, table, numbers[table])
+        for (const table of ['content', 'attempt', 'refusal', 'operator_event', 'operator_action', 'quarantine_count'] as const) {
           const { rows } = await query<{ last: number | null }>(`select max(id) as last from ${table}`)
           await setIdentity(client, table, rows[0]?.last ?? 0)
         }

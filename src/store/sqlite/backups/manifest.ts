@@ -2,7 +2,7 @@ import type Database from 'better-sqlite3'
 import { type BackupManifest, parseManifest } from '../../../domain/admin/backup.ts'
 
 /** The table with the manifest: in backups, and in no store. */
-const MANIFEST_TABLE = 'backup_manifest'
+export const MANIFEST_TABLE = 'backup_manifest'
 
 /** What a backup says of itself; null: the file says nothing, so it is none. */
 export function readManifest(db: Database.Database): BackupManifest | null {

@@ -41,7 +41,7 @@ create table language_asked (
   constraint language_asked_key primary key (parcel_id, language));
 
 create table inbox (
-  id integer primary key, digest blob not null, received_at_ms integer not null, key_index integer not null, content_encoding text,
+  id integer primary key autoincrement, digest blob not null, received_at_ms integer not null, key_index integer not null, content_encoding text,
   state integer not null, reason text, parcel_id integer not null, duplicates integer default 0 not null, body blob);
 create unique index inbox_by_digest on inbox (parcel_id, digest);
 create index inbox_quarantined on inbox (id) where state = 1;
@@ -85,7 +85,7 @@ create table endpoint (
 create unique index endpoint_by_name on endpoint (name) where removed_at_ms is null;
 
 create table delivery (
-  id integer primary key, endpoint_id integer not null, parcel_id integer not null, sequence integer not null,
+  id integer primary key autoincrement, endpoint_id integer not null, parcel_id integer not null, sequence integer not null,
   previous_sequence integer not null, inbox_id integer, state integer not null, reason text, attempts integer not null,
   queued_at_ms integer not null, first_failed_at_ms integer, next_attempt_at_ms integer not null, settled_at_ms integer,
   accepted_at_ms integer, accepted_duration_ms integer, accepted_status integer, round integer default 0 not null,

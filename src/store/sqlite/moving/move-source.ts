@@ -104,7 +104,8 @@ function lastNumbers(numberIn: NumberIn, textIn: TextIn): StoreNumbers {
     parcel: lastOf('parcel'),
     endpoint: lastOf('endpoint'),
     job: lastOf('job'),
-    inbox: numberIn('select max(id) from inbox'),
+    inbox: Math.max(lastOf('inbox'), numberIn('select max(id) from inbox')),
+    delivery: Math.max(lastOf('delivery'), numberIn('select max(id) from delivery')),
     carrier: readCarrier(textIn(`select cast(value as text) from setting where name = '${SETTING_OF_CARRIER}'`)),
   }
 }

@@ -58,7 +58,7 @@ export async function openSqliteMoveTarget(address: string, side: MoveSide): Pro
         const save = db.prepare('insert or replace into setting (name, value) values (?, ?)')
         save.run(SETTING_OF_SEQUENCE, Buffer.from(String(numbers.sequence)))
         if (numbers.carrier !== null) save.run(SETTING_OF_CARRIER, Buffer.from(JSON.stringify(numbers.carrier)))
-        for (const name of ['parcel', 'endpoint', 'job'] as const) {
+        for (const name of ['parcel', 'inbox', 'endpoint', 'delivery', 'job'] as const) {
           db.prepare('delete from sqlite_sequence where name = ?').run(name)
           db.prepare('insert into sqlite_sequence (name, seq) values (?, ?)').run(name, numbers[name])
         }

@@ -1,0 +1,66 @@
+import { Command } from 'commander'
+import { restoreStore } from '../wiring/backups/restore.ts'
+import { readConfig } from './config-file.ts'
+import { EXIT, fail } from './exit-codes.ts'
+
+interface RestoreOptions {
+  readonly config: string
+  readonly yes?: boolean
+  readonly last?: string
+  readonly json?: boolean
+}
+
+/** `restore`: puts a backup in the place of the store of a relay that is stopped. */
+export function restoreCommand(): Command {
+  return new Command('restore')
+    .description('restore a backup as the store, with the relay stopped; the store that was there is kept under another name')
+    .argument('<file>', 'the backup: NAME.db, with NAME.key beside it if the relay made that')
+    .option('--config <file>', 'the config file that names the store', 'config/relay.yaml')
+    .option('--yes', 'replace a store that is newer than the backup')
+    .option('--last <sequence>', 'the highest sequence that anybody has seen, if the store is gone or cannot be read')
+    .option('--json', 'print JSON')
+    .action(restore)
+}
+
+async function restore(file: string, options: RestoreOptions): Promise<void> {
+  const last = options.last === undefined ? null : Number(options.last)
+  if (last !== null && !/^\d{1,15}$/.test(options.last ?? '')) {
+    process.stderr.write('restore: --last must be a whole number\n')
+    process.exitCode = EXIT.usage
+    return
+  }
+  const config = await readConfig(options.config)
+  if (config === null) return
+  const step = (text: string) => void process.stderr.write(`${text}\n`)
+  try {
+    report(await restoreStore(config, { file, last, isConfirmed: options.yes === true }, step), options)
+  } catch (error) {
+    fail(error instanceof Error ? error.message : String(error))
+  }
+}
+
+function report(restored: Awaited<ReturnType<typeof restoreStore>>, { json }: RestoreOptions): void {
+  if (json === true) {
+    process.stdout.write(`${JSON.stringify(restored)}\n`)
+    return
+  }
+  const kept = restored.aside === null ? '' : ` The store that was there is now ${restored.aside}.`
+  if (restored.kind === 'finished') {
+    process.stdout.write(`A restore that was interrupted is finished; this backup was not looked at.${kept}\n`)
+    return
+  }
+  const { backup, madeAtMs, from, to, delivered } = restored.restore
+  const madeAt = madeAtMs === null ? '' : `, made at ${new Date(madeAtMs).toISOString()}`
+  const again =
+    delivered === null
+      ? 'What was delivered after the backup may come again under new ids.'
+      : `${delivered} deliveries were accepted after the backup; what they told may come again under new ids.`
+  process.stdout.write(
+    `The store is as it was in the backup "${backup}"${madeAt}.${kept}\n` +
+      `Sequences go on after ${to} (the backup's last is ${from}). ${again}\nStart the relay: it polls for what the carrier pushed since.\n`,
+  )
+  if (restored.otherKeys.length > 0)
+    process.stdout.write(
+      `These endpoints have another key in the backup than they are sent with now, and their receivers may refuse it: ${restored.otherKeys.join(', ')}. Give them a new key.\n`,
+    )
+}

@@ -1,0 +1,38 @@
+import { parseRestores, type RestoreRecord } from '../../../domain/admin/restore.ts'
+import { recordOperatorEvent } from '../../operator-events.tx.ts'
+import type { WriteSide } from '../../write-side.ts'
+import type { WriteStore, WriteTx } from '../../write-store.ts'
+
+/** Where `restore` writes down what it has done. */
+const SETTING = 'restores'
+
+/** The verb that tells operators of restores, which happen while no relay runs. */
+export function createTellRestores(store: WriteStore): Pick<WriteSide, 'tellRestores'> {
+  return {
+    tellRestores: ({ nowMs }) =>
+      store.transaction(async (tx) => {
+        const restores = await loadRestores(tx)
+        const untold = restores.filter(({ isTold }) => !isTold)
+        if (untold.length === 0) return 0
+        await Promise.all(untold.map((restore) => tell(tx, restore, nowMs)))
+        const told = restores.map((restore) => ({ ...restore, isTold: true }))
+        await tx.saveSetting(SETTING, new TextEncoder().encode(JSON.stringify(told)))
+        return untold.length
+      }),
+  }
+}
+
+async function tell(tx: WriteTx, { backup, madeAtMs, from, to, delivered }: RestoreRecord, nowMs: number): Promise<void> {
+  const madeAt = madeAtMs === null ? null : new Date(madeAtMs).toISOString()
+  await recordOperatorEvent(tx, { event: 'store_restored', backup, madeAt, lastSequence: from, nextSequence: to, delivered }, nowMs)
+}
+
+async function loadRestores(tx: WriteTx): Promise<readonly RestoreRecord[]> {
+  const kept = await tx.loadSetting(SETTING)
+  return kept === null ? [] : parseRestores(new TextDecoder().decode(kept))
+}
+
+/** When the store was last restored, epoch milliseconds; null: never. */
+export function lastRestoreAtMs(store: WriteStore): Promise<number | null> {
+  return store.transaction(async (tx) => (await loadRestores(tx)).at(-1)?.atMs ?? null)
+}

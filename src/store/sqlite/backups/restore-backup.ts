@@ -1,0 +1,315 @@
+import { closeSync, constants, copyFileSync, existsSync, fchmodSync, fsyncSync, openSync, statSync, writeSync } from 'node:fs'
+import Database from 'better-sqlite3'
+import type { BackupManifest } from '../../../domain/admin/backup.ts'
+import type { OperatorAction } from '../../../domain/admin/operator-action.ts'
+import { addRestore, nextMultiple, parseRestores, type RestoreRecord } from '../../../domain/admin/restore.ts'
+import { systemCode } from '../../../domain/errors.ts'
+import { readRegular } from '../../../regular-file.ts'
+import { SETTING_OF_CARRIER } from '../../moving/moved-tables.ts'
+import { RESTORES } from '../../restores.ts'
+import { refuseIrregularFiles } from '../file.ts'
+import { followLinks } from '../identity.ts'
+import { lockStore } from '../lock.ts'
+import { migrate } from '../migrate.ts'
+import { dropMark, dropMoveParts, readMark } from '../moving/move-mark.ts'
+import { FILE_MODE } from '../permissions.ts'
+import { MANIFEST_TABLE, proveTable, readManifest, storedTables } from './manifest.ts'
+import { type GivenNumbers, highest, numbersIn, setNumbers } from './numbers.ts'
+import { asideEnding, finishSwap, preparedKeyOf, preparedOf, removePrepared, swapStore } from './swap-store.ts'
+
+/** A restore as an operator orders it. */
+export interface RestoreOrder {
+  /** The file of the backup. */
+  readonly file: string
+  /** Where the store is, or was. */
+  readonly store: string
+  /** The highest sequence that anybody has seen; null: the store that is replaced tells it. */
+  readonly last: number | null
+  /** Whether a store that is newer than the backup may be replaced. */
+  readonly isConfirmed: boolean
+  readonly nowMs: number
+  readonly by: OperatorAction['by']
+}
+
+export interface RestorePorts {
+  /**
+   * Proves that the secrets in the backup can be opened. `keyFile`: the key that lies beside the backup, or beside the store. Throws if they cannot; returns
+   * the names of endpoints whose key in the backup is not the one they are sent with now.
+   */
+  readonly proveKeys: (keys: {
+    readonly sealed: readonly SealedEndpoint[]
+    readonly sealedBefore: readonly SealedEndpoint[]
+    readonly keyFile: Uint8Array | null
+    readonly keyFileBefore: Uint8Array | null
+    readonly manifest: BackupManifest
+  }) => Promise<readonly string[]>
+  /** Called for each step, for a person who waits. */
+  readonly onStep: (step: string) => void
+  /**
+   * Changes what must not come back, in the transaction that marks the store as restored and before it does: what was erased after the backup was made. Throws
+   * if that cannot be done, and then nothing has changed.
+   */
+  readonly beforeMarked?: (db: Database.Database) => void
+}
+
+/** An endpoint whose key is kept in the store. */
+export interface SealedEndpoint {
+  readonly id: string
+  readonly name: string
+  /** Each of its encrypted keys, the current one first. */
+  readonly keys: readonly string[]
+}
+
+export type Restored =
+  | { readonly kind: 'finished'; readonly aside: string | null }
+  | { readonly kind: 'restored'; readonly aside: string | null; readonly restore: RestoreRecord; readonly otherKeys: readonly string[] }
+
+/**
+ * Restores a backup in the place of a store that no relay runs on. The backup is proved and copied beside the store, gets its new numbers, and takes the store's
+ * place by names; the old store is kept. A restore that was interrupted on the way is finished instead.
+ */
+export async function restoreBackup(order: RestoreOrder, ports: RestorePorts): Promise<Restored> {
+  const path = followLinks(order.store)
+  refuseIrregularFiles(path)
+  const lock = lockStore(path)
+  try {
+    const finished = finishSwap(path)
+    if (finished !== null) return { kind: 'finished', ...finished }
+    removePrepared(path)
+    return await restore(order, path, ports)
+  } catch (error) {
+    removePrepared(path)
+    throw error
+  } finally {
+    lock.release()
+  }
+}
+
+async function restore(order: RestoreOrder, path: string, ports: RestorePorts): Promise<Restored> {
+  ports.onStep('checking the backup')
+  const { manifest, sealed } = inspectBackup(order.file)
+  const before = inspectOld(path, manifest.sequence)
+  refuseUnknown(before, order)
+  if (before !== null && before.numbers.sequence > manifest.sequence && !order.isConfirmed) refuseNewer(before, manifest, path)
+  const keyFile = keyIn(order.file.replace(/\.db$/, '.key'))
+  const keyFileBefore = keyIn(`${path}.key`)
+  const keys = { sealed, sealedBefore: before?.sealed ?? [], keyFile: keyFile ?? keyFileBefore, keyFileBefore, manifest }
+  const otherKeys = await ports.proveKeys(keys)
+  ports.onStep('copying the backup beside the store')
+  copyFileSync(order.file, preparedOf(path), constants.COPYFILE_FICLONE)
+  if (keyFile !== null && !keyFileBefore?.equals(keyFile)) writeKey(preparedKeyOf(path), keyFile)
+  ports.onStep('giving the counters their next numbers')
+  const restored = await prepare(preparedOf(path), { order, before, manifest }, ports)
+  ports.onStep('putting it in its place')
+  return { kind: 'restored', aside: swapStore(path, asideEnding(order.nowMs)), restore: restored, otherKeys }
+}
+
+interface InspectedBackup {
+  readonly manifest: BackupManifest
+  readonly sealed: readonly SealedEndpoint[]
+}
+
+/** Proves that a file is a backup and whole: each table with its indexes, and its rows against the manifest. */
+function inspectBackup(file: string): InspectedBackup {
+  const found = statSync(file, { throwIfNoEntry: false })
+  if (found === undefined) throw new Error(`${file} does not exist`)
+  if (!found.isFile()) throw new Error(`${file} is not a file`)
+  return reading(file, (db) => {
+    const manifest = readManifest(db)
+    if (manifest === null) throw new Error(`${file} is no backup made by "parcel-relay backup"`)
+    for (const table of storedTables(db)) {
+      const rows = proveTable(db, table)
+      if (rows !== manifest.rows[table])
+        throw new Error(
+          `${file} is damaged: the table ${table} holds ${rows} rows, and the backup was made with ${manifest.rows[table] ?? 'none'}`,
+        )
+    }
+    return { manifest, sealed: sealedIn(db) }
+  })
+}
+
+interface OldStore {
+  readonly numbers: GivenNumbers
+  /** What the relay must remember of the carrier: the calls of the day and pauses. */
+  readonly carrier: Uint8Array | null
+  readonly sealed: readonly SealedEndpoint[]
+  /** How many deliveries with sequences above the backup's were accepted. */
+  readonly delivered: number
+}
+
+const DELIVERED = 2
+
+/** Null: there is no store, or it cannot be read. */
+function inspectOld(path: string, sequence: number): OldStore | null {
+  if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0) return null
+  try {
+    return reading(path, (db) => {
+      const mark = readMark(db)
+      if (mark?.state === 'moved')
+        throw new Error(`store: ${path} was moved to ${mark.peer}. Name that in \`store\`, or undo the move first.`)
+      return {
+        numbers: numbersIn(db),
+        carrier: db.prepare<[string], Buffer>('select value from setting where name = ?').pluck().get(SETTING_OF_CARRIER) ?? null,
+        sealed: sealedIn(db),
+        delivered: Number(db.prepare('select count(*) from delivery where sequence > ? and state = ?').pluck().get(sequence, DELIVERED)),
+      }
+    })
+  } catch (error) {
+    if (systemCode(error)?.startsWith('SQLITE_') !== true) throw error
+    return null
+  }
+}
+
+function refuseUnknown(before: OldStore | null, { last, store }: RestoreOrder): void {
+  if (before !== null || last !== null) return
+  throw new Error(
+    `${store} is gone or cannot be read, so nobody knows which numbers it has given. Name the highest sequence that any reader or endpoint has seen ` +
+      '(`relay-sequence`, `webhook-id`, or the `after` of a reader of the feed): --last N. Too high does no harm.',
+  )
+}
+
+function refuseNewer({ numbers }: OldStore, { madeAtMs, sequence }: BackupManifest, path: string): never {
+  throw new Error(
+    `${path} is newer than the backup, which was made at ${new Date(madeAtMs).toISOString()}: it holds what came since, up to sequence ${numbers.sequence} ` +
+      `(the backup: ${sequence}). Nothing was changed. To go back all the same, add --yes; the store is kept under another name.`,
+  )
+}
+
+interface Preparing {
+  readonly order: RestoreOrder
+  readonly before: OldStore | null
+  readonly manifest: BackupManifest
+}
+
+/** Turns the copy of a backup into a store that goes on after the one that it replaces. */
+async function prepare(file: string, { order, before, manifest }: Preparing, { beforeMarked }: RestorePorts): Promise<RestoreRecord> {
+  const { nowMs, last } = order
+  const db = new Database(file, { fileMustExist: true })
+  try {
+    db.pragma('synchronous = FULL')
+    db.exec(`drop table ${MANIFEST_TABLE}`)
+    await migrate(db)
+    const own = numbersIn(db)
+    const given = before === null ? own : highest(own, before.numbers)
+    const numbers = after({ ...given, sequence: Math.max(given.sequence, last ?? 0) }, before === null ? endpointsIn(db) : null)
+    const marked: RestoreRecord = {
+      atMs: nowMs,
+      backup: manifest.name,
+      madeAtMs: manifest.madeAtMs,
+      from: own.sequence,
+      to: numbers.sequence,
+      delivered: before?.delivered ?? null,
+      isTold: false,
+    }
+    db.transaction(() => {
+      endMove(db)
+      setNumbers(db, numbers)
+      if (before !== null && before.carrier !== null) saveSetting(db, SETTING_OF_CARRIER, before.carrier)
+      expectNothing(db, nowMs)
+      endBackups(db, nowMs)
+      beforeMarked?.(db)
+      mark(db, marked, order)
+    })()
+    return marked
+  } finally {
+    db.close()
+    sync(file)
+  }
+}
+
+/**
+ * How far the ids of a lost store had come is not known. Nearly everything that has one was recorded with a sequence, a delivery for each endpoint, so they are
+ * taken to be as high as that.
+ */
+function after(given: GivenNumbers, endpoints: number | null): GivenNumbers {
+  const sequence = nextMultiple(given.sequence)
+  const next = (id: number, perSequence = 1) => nextMultiple(endpoints === null ? id : Math.max(id, given.sequence * perSequence))
+  const { parcel, inbox, endpoint, delivery, job } = given
+  const queued = next(delivery, Math.max(1, endpoints ?? 0))
+  return { sequence, parcel: next(parcel), inbox: next(inbox), endpoint: next(endpoint), delivery: queued, job: next(job) }
+}
+
+/** A move that was begun before the backup has ended. */
+function endMove(db: Database.Database): void {
+  if (readMark(db) === null) return
+  dropMoveParts(db)
+  dropMark(db)
+}
+
+/** Pushes may have come to the store that is replaced, so none is missed; and what they brought is asked for at once. */
+function expectNothing(db: Database.Database, nowMs: number): void {
+  db.exec('delete from expected_push')
+  db.prepare('update parcel set next_poll_at_ms = ? where next_poll_at_ms > ?').run(nowMs, nowMs)
+}
+
+/** This very backup was being made when it was copied. */
+function endBackups(db: Database.Database, nowMs: number): void {
+  db.prepare("update job set state = 'done', ended_at_ms = ? where kind = 'backup' and ended_at_ms is null").run(nowMs)
+}
+
+function mark(db: Database.Database, restored: RestoreRecord, { nowMs, by, file }: RestoreOrder): void {
+  const kept = db.prepare<[string], Buffer>('select value from setting where name = ?').pluck().get(RESTORES)
+  const restores = addRestore(kept === undefined ? [] : parseRestores(kept.toString()), restored)
+  saveSetting(db, RESTORES, Buffer.from(JSON.stringify(restores)))
+  const detail = { file, madeAt: new Date(restored.madeAtMs ?? 0).toISOString(), lastSequence: restored.from, nextSequence: restored.to }
+  db.prepare(
+    `insert into operator_action (at_ms, by_kind, by_name, address, action, target_kind, target, detail)
+      values (?, ?, ?, null, 'store.restored', 'store', ?, ?)`,
+  ).run(nowMs, by.kind, by.name, restored.backup, JSON.stringify(detail))
+}
+
+function saveSetting(db: Database.Database, name: string, value: Uint8Array): void {
+  db.prepare('insert or replace into setting (name, value) values (?, ?)').run(name, value)
+}
+
+function sealedIn(db: Database.Database): readonly SealedEndpoint[] {
+  const rows = db
+    .prepare<[], { id: number; name: string; sealed_keys: string }>(
+      'select id, name, sealed_keys from endpoint where removed_at_ms is null and sealed_keys is not null order by id',
+    )
+    .all()
+  return rows.map(({ id, name, sealed_keys }) => {
+    // Written by the codec of endpoints.
+    const keys = JSON.parse(sealed_keys) as Record<'current', string> & Record<'next' | 'previous', { sealed: string } | null | undefined>
+    return { id: String(id), name, keys: [keys.current, keys.next?.sealed, keys.previous?.sealed].filter((key) => typeof key === 'string') }
+  })
+}
+
+function endpointsIn(db: Database.Database): number {
+  return Number(db.prepare('select count(*) from endpoint').pluck().get())
+}
+
+function reading<T>(file: string, look: (db: Database.Database) => T): T {
+  const db = new Database(file, { readonly: true, fileMustExist: true })
+  try {
+    return look(db)
+  } finally {
+    db.close()
+  }
+}
+
+/** Null: there is none. */
+function keyIn(file: string): Buffer | null {
+  return existsSync(file) ? Buffer.from(readRegular(file).toString().trim(), 'base64') : null
+}
+
+function writeKey(file: string, key: Buffer): void {
+  const handle = openSync(file, 'wx', FILE_MODE)
+  try {
+    fchmodSync(handle, FILE_MODE)
+    writeSync(handle, `${key.toString('base64')}\n`)
+    fsyncSync(handle)
+  } finally {
+    closeSync(handle)
+  }
+}
+
+function sync(file: string): void {
+  const handle = openSync(file, 'r+')
+  try {
+    fchmodSync(handle, FILE_MODE)
+    fsyncSync(handle)
+  } finally {
+    closeSync(handle)
+  }
+}

@@ -1,0 +1,71 @@
+import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { leaveMarker, syncFolder } from '../file.ts'
+import { FILE_MODE } from '../permissions.ts'
+
+/** The files that hold the data of a store. */
+const DATA = ['', '-wal', '-shm', '-journal']
+/** Shows that the files of a store are being replaced. While it is there, no relay opens the store. */
+const markOf = (path: string) => `${path}.restoring`
+/** What takes the store's place, and its key. */
+export const preparedOf = (path: string) => `${path}.restored`
+export const preparedKeyOf = (path: string) => `${path}.restored.key`
+
+/** Throws if a restore was interrupted while it replaced the files of a store. */
+export function refuseHalfRestored(path: string): void {
+  if (!existsSync(markOf(path))) return
+  throw new Error(
+    `store: a restore of ${path} was interrupted. Nothing is lost: run the same "parcel-relay restore" again, and it finishes. Then start the relay.`,
+  )
+}
+
+/**
+ * Puts what was prepared in the place of a store, which is kept beside it under another name. Whenever it is interrupted, `finishSwap` finishes it. Returns
+ * the name of what was there before; null: nothing was.
+ */
+export function swapStore(path: string, ending: string): string | null {
+  const mark = openSync(markOf(path), 'w', FILE_MODE)
+  try {
+    writeSync(mark, `${ending}\n`)
+    fsyncSync(mark)
+  } finally {
+    closeSync(mark)
+  }
+  syncFolder(dirname(path))
+  return finishSwap(path)?.aside ?? null
+}
+
+/** Finishes a restore that was interrupted while it replaced the files; null: none was. `aside` is null if there was no store before. */
+export function finishSwap(path: string): { readonly aside: string | null } | null {
+  if (!existsSync(markOf(path))) return null
+  const aside = `${path}.${readFileSync(markOf(path), 'utf8').trim()}`
+  // As long as this is there, what stands in the store's place is the old one.
+  if (existsSync(preparedOf(path))) {
+    for (const suffix of DATA) moveAside(`${path}${suffix}`, `${aside}${suffix}`)
+    if (existsSync(preparedKeyOf(path))) {
+      moveAside(`${path}.key`, `${aside}.key`)
+      renameSync(preparedKeyOf(path), `${path}.key`)
+    }
+    syncFolder(dirname(path))
+    renameSync(preparedOf(path), path)
+    syncFolder(dirname(path))
+  }
+  leaveMarker(path)
+  rmSync(markOf(path))
+  syncFolder(dirname(path))
+  return { aside: existsSync(aside) ? aside : null }
+}
+
+function moveAside(from: string, to: string): void {
+  if (existsSync(from) && !existsSync(to)) renameSync(from, to)
+}
+
+/** Removes what an earlier restore has prepared and not used. */
+export function removePrepared(path: string): void {
+  for (const left of [preparedOf(path), `${preparedOf(path)}-journal`, preparedKeyOf(path)]) rmSync(left, { force: true })
+}
+
+/** The ending of the name under which a replaced store is kept. */
+export function asideEnding(nowMs: number): string {
+  return `before-restore-${new Date(nowMs).toISOString().slice(0, 19).replaceAll(/[-:]/g, '')}Z`
+}

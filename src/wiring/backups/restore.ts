@@ -1,0 +1,73 @@
+import { userInfo } from 'node:os'
+import type { Config } from '../../config/config.ts'
+import { createVault, nameKey } from '../../ops/vault.ts'
+import {
+  type Restored,
+  type RestoreOrder,
+  type RestorePorts,
+  restoreBackup,
+  type SealedEndpoint,
+} from '../../store/sqlite/backups/restore-backup.ts'
+
+type Proof = Parameters<RestorePorts['proveKeys']>[0]
+
+/** Restores a backup as the store of a config, while no relay runs on it. */
+export async function restoreStore(
+  config: Config,
+  order: Pick<RestoreOrder, 'file' | 'last' | 'isConfirmed'>,
+  onStep: RestorePorts['onStep'],
+): Promise<Restored> {
+  if (config.store.engine !== 'sqlite')
+    throw new Error(
+      'the store is on PostgreSQL: restore it with the server’s own tools (pg_restore, or a point-in-time recovery), then run "parcel-relay restore --mark"',
+    )
+  const by = { kind: 'command', name: userInfo().username, address: null } as const
+  return await restoreBackup(
+    { ...order, store: config.store.path, nowMs: Date.now(), by },
+    { onStep, proveKeys: (proof) => proveKeys(config, proof) },
+  )
+}
+
+async function proveKeys(config: Config, { sealed, sealedBefore, keyFile, keyFileBefore, manifest }: Proof): Promise<readonly string[]> {
+  const named = config.secrets.atRestKeys.map((key) => Buffer.from(key.reveal(), 'base64'))
+  const open = opener([...named, ...(keyFile === null ? [] : [keyFile])])
+  const openBefore = opener([...named, ...(keyFileBefore === null ? [] : [keyFileBefore])])
+  const current = new Map<string, string>()
+  const lost: string[] = []
+  for (const endpoint of sealed) {
+    const keys = await Promise.all(endpoint.keys.map((key) => open(key, endpoint.id)))
+    if (keys.includes(null)) lost.push(endpoint.name)
+    else current.set(endpoint.name, keys[0] ?? '')
+  }
+  if (lost.length > 0) throw new Error(explainLost(lost, manifest.keys, named.map(nameKey)))
+  const before = new Map<string, string | null>()
+  for (const endpoint of sealedBefore) before.set(endpoint.name, await currentKey(openBefore, endpoint))
+  return [...current].filter(([name, key]) => isOther(key, [configuredKey(config, name), before.get(name)])).map(([name]) => name)
+}
+
+type Open = (sealed: string, endpointId: string) => Promise<string | null>
+
+function opener(keys: readonly Uint8Array[]): Open {
+  const [first] = keys
+  if (first === undefined) return async () => null
+  return createVault({ list: () => keys, first: () => first }).open
+}
+
+async function currentKey(open: Open, { id, keys: [current] }: SealedEndpoint): Promise<string | null> {
+  return current === undefined ? null : await open(current, id)
+}
+
+function configuredKey({ endpoints }: Config, name: string): string | undefined {
+  return endpoints.find((one) => one.name === name)?.sharedKey.reveal()
+}
+
+/** Whether an endpoint is sent something signed with another key now. A key that is not known is no other. */
+function isOther(key: string, others: readonly (string | null | undefined)[]): boolean {
+  return others.some((other) => other !== null && other !== undefined && other !== key)
+}
+
+function explainLost(endpoints: readonly string[], needed: readonly string[], given: readonly string[]): string {
+  const which = needed.length === 0 ? 'the key file that lay beside it (NAME.key)' : `a key named ${needed.join(' or ')}`
+  const have = given.length === 0 ? 'the config names no key' : `the config has ${given.join(', ')}`
+  return `the keys of these endpoints in the backup cannot be opened: ${endpoints.join(', ')}. They need ${which}; ${have}. Nothing was changed. List the key in secrets.atRestKeys, or put the file beside the backup.`
+}
