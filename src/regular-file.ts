@@ -1,6 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats, statSync } from 'node:fs'
 
-/** The error for a path that leads to no regular file. Opening that may wait for ever, as a named pipe waits for its other end. */
+/** The error for a path that leads to no regular file. Such an open may block for ever: a named pipe waits until its other end is opened. */
 class NotRegular extends Error {
   override readonly name = 'NotRegular'
   readonly code: string

@@ -20,7 +20,7 @@ import { keptText, LOOPBACK, openSender } from './sender-world.ts'
 
 afterEach(closeOpened)
 
-/** Answers every request, once its body is there, with these bytes; then does what it is told. */
+/** Answers every request, once its body is there, with these bytes, then calls `then`. */
 const openAnswering = (bytes: string, then: (socket: Socket) => void = () => undefined) =>
   openRaw((socket) => {
     socket.on('data', (data) => {
@@ -47,13 +47,13 @@ describe('O1: an answer', () => {
     expect(result.durationMs).toBeLessThan(5_000)
   })
 
-  test('that comes after a few provisional ones is the one that counts', async () => {
+  test('counts only once it is final: provisional responses before it are skipped', async () => {
     const url = await openAnswering(`${'HTTP/1.1 102 Processing\r\n\r\n'.repeat(20)}HTTP/1.1 201 Created\r\ncontent-length: 0\r\n\r\n`)
     await using world = openSender()
     expect(await world.post(url)).toMatchObject({ kind: 'accepted', status: 201 })
   })
 
-  test('that never gets past the provisional ones is none, long before the deadline', async () => {
+  test('that sends only provisional responses counts as no answer before the deadline', async () => {
     const url = await openAnswering('', (socket) => {
       const storm = (): void => {
         while (!socket.destroyed && socket.write('HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n'));
@@ -79,7 +79,7 @@ describe('O1: an answer', () => {
   })
 
   test.each(['HTTP/1.1 2', 'HTTP/1.1 200 OK\r\n', 'HTTP/1.1 200 OK\r\ncontent-length: 0\r\n'])(
-    'cut off within %j is none',
+    'that is cut off within %j counts as no answer',
     async (bytes) => {
       await using world = openSender()
       expect(await world.post(await openAnswering(bytes, (socket) => void socket.end()))).toMatchObject({ kind: 'failed', reason: 'reset' })
@@ -179,7 +179,7 @@ describe('O4: no answer', () => {
       'UND_ERR_SOCKET',
     ],
     ['endless headers', () => openAnswering(`HTTP/1.1 200 OK\r\nx: ${'x'.repeat(20_000)}`), 'bad_response', 'UND_ERR_HEADERS_OVERFLOW'],
-  ] as const)('%s is a value', async (_, open, reason, detail) => {
+  ] as const)('%s makes the result a failure with its reason, and throws nothing', async (_, open, reason, detail) => {
     await using world = openSender()
     expect(await world.post(await open())).toMatchObject({ kind: 'failed', reason, detail, answerStart: new Uint8Array() })
   })
@@ -187,7 +187,7 @@ describe('O4: no answer', () => {
   test.each([
     ['a black hole', () => openRaw((socket) => void socket.resume())],
     ['headers that drip', () => drips(`HTTP/1.1 200 OK\r\nx-slow: ${'x'.repeat(500)}\r\n\r\n`)],
-  ])('%s ends at the deadline, which is over the whole exchange', async (_, open) => {
+  ])('%s ends at the deadline, which covers the whole exchange', async (_, open) => {
     await using world = openSender({}, { timeoutMs: 400 })
     const result = await world.post(await open())
     expect(result).toMatchObject({ kind: 'failed', reason: 'timeout' })
@@ -198,7 +198,7 @@ describe('O4: no answer', () => {
   test.each([
     ['ENOTFOUND', 'dns'],
     ['EAI_AGAIN', 'dns'],
-  ])('a name that cannot be resolved (%s) is a value', async (code, reason) => {
+  ])('a name that does not resolve (%s) makes the result a failure, and throws nothing', async (code, reason) => {
     await using world = openSender({ lookup: () => Promise.reject(Object.assign(new Error('no'), { code })) })
     expect(await world.post('http://shop.internal/')).toMatchObject({ kind: 'failed', reason, detail: code })
   })
@@ -221,7 +221,7 @@ describe('O4: no answer', () => {
     expect(await result).toMatchObject({ kind: 'failed', reason: 'timeout', detail: 'DEADLINE' })
   })
 
-  test('a hundred that hang, at one address and at others, hold back no other', async () => {
+  test('a hundred hanging posts, to one address and to many, do not delay another post', async () => {
     const blackHole = await openRaw((socket) => void socket.resume())
     const healthy = await openStatus(200)
     await using world = openSender({ lookup: () => new Promise(() => undefined) }, { timeoutMs: 60_000 })
@@ -235,7 +235,7 @@ describe('O4: no answer', () => {
     )
   })
 
-  test('what is sent after closing is interrupted, and goes nowhere', async () => {
+  test('a post after the sender is closed is interrupted and sends no request', async () => {
     let requests = 0
     const url = await openHttp((_request, response) => {
       requests += 1
@@ -248,8 +248,8 @@ describe('O4: no answer', () => {
   })
 })
 
-describe('O8: what arrives', () => {
-  test('is the same bytes, and verifies independently, as a Standard Webhook too', async () => {
+describe('O8: a request that arrives', () => {
+  test('has the bytes that were sent, and independent verifiers accept its signatures', async () => {
     const key = randomBytes(32).toString('base64')
     const bodies = [
       Buffer.concat([Buffer.from('\r\n\t '), pushBody({ location: 'Örebro' }), Buffer.from('\n ')]),
@@ -314,7 +314,7 @@ describe('O12: an invalid certificate', () => {
     const before = memoryHeld()
     await deliver(byForm(50, 600))
     const after = memoryHeld()
-    // The memory in use is measured, because that of the process settles only after thousands. A kilobyte a delivery would show.
+    // Measure the reachable memory, because the memory of the process settles only after thousands of posts. A leak of 1 kB a post would show.
     if (!SHORT) expect(after.reachable - before.reachable).toBeLessThan(600_000)
     expect(after.sockets - before.sockets).toBeLessThan(10)
     expect(after.rss - before.rss).toBeLessThan(100_000_000)
@@ -323,7 +323,7 @@ describe('O12: an invalid certificate', () => {
   })
 })
 
-describe('O13: a connection that is kept', () => {
+describe('O13: a kept connection', () => {
   test('is used again', async () => {
     const ports = new Set<number | undefined>()
     const url = await openHttp((request, response) => {
@@ -332,7 +332,7 @@ describe('O13: a connection that is kept', () => {
     })
     await using world = openSender()
     for (let nth = 0; nth < 20; nth++) expect(await world.post(url)).toMatchObject({ kind: 'accepted' })
-    // It is free only a moment after its answer was read, which may be too late for the next one.
+    // A connection is free only a moment after its answer was read, so the next post may open another.
     expect(ports.size).toBeLessThanOrEqual(3)
   })
 
@@ -340,7 +340,7 @@ describe('O13: a connection that is kept', () => {
     ['a whole answer', 'HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n'],
     ['the half of one', 'HTTP/1.1 200 OK\r\n'],
     ['a few bytes', 'xxxx'],
-  ])('does not take %s that follows an answer for the next one', async (_, extra) => {
+  ])('does not mistake %s after an answer for the answer to the next post', async (_, extra) => {
     let count = 0
     const url = await openAnswering('', (socket) => {
       count += 1
@@ -355,7 +355,7 @@ describe('O13: a connection that is kept', () => {
   })
 })
 
-/** An endpoint that keeps each post for itself, or answers it; with how its connections ended. */
+/** An endpoint that answers each post or leaves it without an answer. It notes how its connections ended. */
 async function openWatched({ isTls, isAnswering }: { readonly isTls: boolean; readonly isAnswering: boolean }) {
   const ends: string[] = []
   let posts = 0
@@ -378,7 +378,7 @@ describe.each([['http', false] as const, ['https', true] as const])('a connectio
     await using world = openSender()
     const result = world.post(url, certificate)
     await until(() => posts() === 1)
-    // Who closes before it has read all that came with a handshake resets anyway.
+    // Wait until the sender has read all of the handshake, because closing a socket with unread bytes resets the connection in any case.
     await setTimeout(100)
     await world.sender.close()
     expect(await result).toMatchObject({ kind: 'failed', reason: 'interrupted', detail: 'CLOSED' })
@@ -406,7 +406,7 @@ describe.each([['http', false] as const, ['https', true] as const])('a connectio
 })
 
 describe('a connection that ends with its answer', () => {
-  test('is opened anew for the next, also when it was the last that led there', async () => {
+  test('is replaced for the next post, even if no other connection to the host is open', async () => {
     const url = await openHttp((_request, response) => void response.setHeader('connection', 'close').end())
     await using world = openSender()
     for (let nth = 0; nth < 3; nth++) {
@@ -417,7 +417,7 @@ describe('a connection that ends with its answer', () => {
 })
 
 describe('O14: a compressed answer', () => {
-  test('of 300 MB is not inflated, and dropped', async () => {
+  test('of 300 MB is neither inflated nor kept beyond its first bytes', async () => {
     // Many members in a row are one valid gzip: 300 MB from a little.
     const member = gzipSync(Buffer.alloc(1_000_000))
     const bomb = Buffer.concat(Array.from({ length: 300 }, () => member))
@@ -431,7 +431,7 @@ describe('O14: a compressed answer', () => {
   })
 })
 
-test('a post whose connection opens when posts may not leave is not sent', async () => {
+test('no post is sent on a connection that opens while posts are forbidden', async () => {
   const received: number[] = []
   const url = await openHttp((_request, response) => {
     received.push(response.statusCode)

@@ -25,7 +25,7 @@ const SEPARATORS = [',', ';', '\t'] as const
 const COLUMNS_SHOWN = 20
 const COLUMN_LENGTH_SHOWN = 40
 const NO_IDENTIFIER = 'is not an identifier: it must be 4 to 40 letters and digits'
-const NO_DIGIT = 'has no digit, so it is taken for the name of a column; name the column with `column` to skip this line'
+const NO_DIGIT = 'has no digit, so it is taken for a column header and not watched; give `column` if the list has a header line'
 
 /**
  * Creates a parser for the lines of one list, to be called in order. NDJSON: a string, or an object with `identifier`. CSV: `column` is a

@@ -43,7 +43,7 @@ export function describePoll(reason: PollReason): string {
     case 'interval':
       return `${reason.status ?? 'Nothing is known of it yet'}: about every ${length(reason.everyMs)}${rare(reason)}.`
     case 'likely_scan':
-      return `${reason.status}: when a scan is likely by what was learnt of the carrier, on average about every ${length(reason.everyMs)}${rare(reason)}.`
+      return `${reason.status}: at hours when the carrier usually scans parcels, on average about every ${length(reason.everyMs)}${rare(reason)}.`
   }
 }
 

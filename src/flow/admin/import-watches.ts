@@ -15,8 +15,8 @@ export interface WatchListRequest {
   /** The name of the column to read in a CSV list, or its number from 1; null: the column with a known name. */
   readonly column: string | null
   /**
-   * Whether one invalid line refuses the whole list. If so, and there are up to `ATOMIC_MAX` identifiers, none is watched if the store
-   * fails.
+   * True: one invalid line refuses the whole list. If the store then fails in a list of at most `ATOMIC_MAX` identifiers, none of them is
+   * watched.
    */
   readonly atomic: boolean
   readonly lines: AsyncIterable<string>
@@ -55,8 +55,9 @@ const RETRY_AFTER_MS = 5000
 
 /**
  * Creates the import of watch lists, many identifiers per transaction. By default valid lines are watched and invalid ones reported by
- * number. Throws `bad_request` (no column to read; or atomic, and a line is invalid), `body_too_large` (too many lines) and `storage_unavailable`. Its facts say
- * how many identifiers, from the start of the list, are watched already; sending the same list again does no harm.
+ * number. Throws `bad_request` (no column to read; or atomic, and a line is invalid), `body_too_large` (too many lines) and
+ * `storage_unavailable`. The fact `watched` of the error says how many identifiers, from the start of the list, are watched already; it is
+ * safe to send the same list again.
  */
 export function createImportWatches(ports: ImportWatchesPorts): (request: WatchListRequest) => Promise<WatchListReport> {
   return async ({ format, column, atomic, lines, by }) => {

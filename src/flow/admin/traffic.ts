@@ -17,7 +17,7 @@ export interface Traffic {
   readonly days: TrafficSeries
   /** Today's calls to the carrier, by spender. */
   readonly calls: Counts
-  /** The fewest free bytes of each hour on the disk of the store, as `free`. */
+  /** For each hour the lowest number of free bytes on the store's disk, as the count `free`. */
   readonly disk: readonly Tally[]
 }
 

@@ -23,7 +23,7 @@ export interface FetchOnMissPorts {
    */
   readonly notFound: Memory<number>
   readonly pauses: Memory<Pause>
-  /** Identifiers for which the carrier answered neither found nor not found, so that it is not asked about them for a while. */
+  /** Identifiers whose last answers from the carrier could not be used. The relay does not ask about them for a while. */
   readonly rests: Memory<Rest>
   /**
    * Counts an app's question about an unknown identifier against `limits.unknownPerMinute`. Null: it is admitted; else how long to wait, in
@@ -45,12 +45,14 @@ export interface FetchOnMissOptions {
 export interface Refusal {
   readonly error: AppError
   readonly freshness: Freshness
-  /** Stops asking for a while. To be called if a push has created a parcel for the identifier meanwhile. */
+  /** Delays the next question. Call it if a push has created a parcel for the identifier while the carrier was asked. */
   readonly pause: () => void
 }
 
 /**
- * Asks the carrier about an identifier without a parcel. Resolves with null once there is a parcel, and throws if the carrier is not asked.
+ * Asks the carrier about an identifier without a parcel. Resolves with null if the answer was recorded, so that there is a parcel now, and
+ * with a `Refusal` if it was not, or if `fetchUnknown` is off. Throws without asking: `not_found` while a 404 is remembered,
+ * `upstream_unavailable` while the identifier rests, `too_many_requests` if the app asks about too many unknown identifiers.
  */
 export function createFetchUnknown(ports: FetchOnMissPorts, options: FetchOnMissOptions, carrier: FetchOnce, defaultLanguage: string) {
   const { notFound, pauses, clock } = ports
@@ -110,8 +112,8 @@ export interface Wanted {
 const STORE_RETRY_MS = 30_000
 
 /**
- * Asks the carrier for what a known parcel lacks. `hit`: the carrier does not know it. Never throws: if the carrier or the store fails,
- * the stored answer is `stale`.
+ * Asks the carrier for what a known parcel lacks. The freshness of the result is `fetched` or `refreshed` if the carrier's answer was
+ * recorded, `hit` if the carrier does not know the parcel, and `stale` if the carrier or the store failed. Never throws.
  */
 export function createFetchKnown(ports: FetchOnMissPorts, options: FetchOnMissOptions, carrier: FetchOnce) {
   const { pauses, clock, log } = ports
@@ -142,7 +144,7 @@ export function createFetchKnown(ports: FetchOnMissPorts, options: FetchOnMissOp
   }
 }
 
-/** Keyed by identifier, because a database server that has lost commits gives the number of a parcel to another one. */
+/** The key holds the identifier and not the parcel's number: a database server that has lost commits may give that number to another parcel. */
 const pauseKey = (identifier: string, language: string) => `${identifier} ${language}`
 
 /** Tracks how long the carrier is not asked about identifiers whose answers cannot be used. An operator's refresh ignores it. */

@@ -32,7 +32,7 @@ test('the reason of the next poll is a sentence that names what decided its time
   expect(why({ failures: 3 })).toBe('The last 3 checks failed: it is tried again after 4 min.')
 })
 
-test('the reason of a check after the delivery tells which of them it is', () => {
+test('the reason of a check after the delivery gives its number and how many there are', () => {
   const of = cadence.tailMs.length + 1
   expect(why({ latest: delivered, checkedAtMs: NOON - HOUR_MS, activatedAtMs: NOON - DAY_MS })).toBe(
     `It is delivered: check 1 of ${of} after that.`,
@@ -43,7 +43,7 @@ test('the reason of a check after the delivery tells which of them it is', () =>
   expect(why({ ...late, activatedAtMs: NOON - 5 * DAY_MS })).toBe('It is delivered, and all checks after that are done.')
 })
 
-test('where scans were learnt, the reason is that one is likely', () => {
+test('with a learnt scan rate, the reason says that the carrier usually scans at that hour', () => {
   const wait = {
     kind: 'wait',
     status: 'DeliveryStarted',
@@ -57,7 +57,5 @@ test('where scans were learnt, the reason is that one is likely', () => {
     Array.from({ length: 500 }, () => wait),
     NOON,
   )
-  expect(why({}, { scanRate })).toBe(
-    'DeliveryStarted: when a scan is likely by what was learnt of the carrier, on average about every 15 min.',
-  )
+  expect(why({}, { scanRate })).toBe('DeliveryStarted: at hours when the carrier usually scans parcels, on average about every 15 min.')
 })

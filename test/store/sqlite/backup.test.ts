@@ -30,7 +30,7 @@ function open(path: string) {
   return db
 }
 
-test('a copy has what its own connection wrote meanwhile, and does not begin again for it', async () => {
+test('a copy includes what its own connection writes meanwhile, and does not start over', async () => {
   const { path, db, add } = largeFile()
   const copier = createStoreCopier(db)
   const seen: number[] = []
@@ -106,7 +106,7 @@ test('a backup of a store with a row or more in every table holds all of them', 
   expect(after).toEqual(before)
 })
 
-test('a damaged copy, or one that lacks what was stored before it, is no backup', async () => {
+test('a damaged copy, or one that lacks earlier commits, does not become a backup', async () => {
   const { place } = await seededPlace(sqlite)
   const directory = temporaryFolder()
   const finish = (order: BackupOrder) => {

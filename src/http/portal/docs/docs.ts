@@ -16,7 +16,7 @@ export interface DocsOptions {
   readonly version: string
 }
 
-/** Shows the manual, and the API for people, to everybody who reaches the internal listener. */
+/** Shows the pages of the manual and of the API to everybody who reaches the internal listener. */
 export function createShowDocs({ readDocs, settings, version }: DocsOptions): ShowDocs {
   let loading: Promise<Markdown> | null = null
   // Pages are made once for each public URL, because anybody may ask as often as they like.

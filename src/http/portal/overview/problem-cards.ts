@@ -21,7 +21,7 @@ interface Told {
   readonly runbook?: Problem['kind']
 }
 
-/** How many webhooks in trouble are explained; one line stands for the others. Waiting deliveries are counted for as many. */
+/** How many webhooks in trouble get a card; one line stands for the others. The overview reads backlogs for this many webhooks only. */
 const EXPLAINED = SHOWN.backlogs
 
 /** The problems, a card each, with who must do what. */
@@ -68,7 +68,7 @@ function tell(visit: Visit, situation: Situation & Past, problem: Problem): Told
       return {
         title: 'The carrier fails to answer',
         what: html`<p>The last failure: ${carrier.lastFailure === null ? 'unknown' : failureText(carrier.lastFailure.reason)}. The relay asks again in ${spanText(carrier.breaker.restMs)}.</p>`,
-        todo: html`<ol><li>Look whether the carrier says that it is down, and whether the way there is open.</li></ol>`,
+        todo: html`<ol><li>Check whether the carrier reports an outage, and whether DNS, the firewall and the proxy let the relay reach it.</li></ol>`,
       }
     case 'pushes_silent':
       if (areOnlyMisunderstood(situation)) return tellMisunderstood(visit, situation)
@@ -99,7 +99,7 @@ function tell(visit: Visit, situation: Situation & Past, problem: Problem): Told
     case 'backup_failing':
       return {
         title: html`No backup can be made <small>since ${timeInSentence(problem.sinceMs, nowMs)}</small>`,
-        what: html`<p>${problem.reason}.</p><p>The relay works; only what was backed up before could be restored.</p>${
+        what: html`<p>${problem.reason}.</p><p>The relay works. If its store were lost now, only older backups could be restored.</p>${
           person.scope === 'admin' ? html`<div class="acts">${buttonLink(to`/backups`, 'Backups')}</div>` : null
         }`,
         todo: html`<ol><li>Mend the folder of backups, or name another in <code>backup.directory</code> and send SIGHUP.</li><li>Then make one.</li></ol>`,
@@ -147,7 +147,9 @@ function tellFullDisk(disk: DiskRoom, { pushes }: Situation, nowMs: number): Tol
   return {
     title: 'The store’s disk is full: pushes are refused',
     what: html`<p>${bytesText(disk.freeBytes)} are free; the relay needs ${bytesText(disk.freeBytesMin)}. It answers pushes with 503, so the carrier sends them again, and it does not poll. Once there is room, polls find what was not sent again. Apps and webhooks are served.</p>${
-      pushes.lastPushAtMs === null ? null : html`<p>The last push with news was taken ${relativeTime(pushes.lastPushAtMs, nowMs)}.</p>`
+      pushes.lastPushAtMs === null
+        ? null
+        : html`<p>The last push with something new was accepted ${relativeTime(pushes.lastPushAtMs, nowMs)}.</p>`
     }`,
     todo: html`<ol><li>Free ${bytesText(missingBytes)} or more on that disk, or ask the people who run the machine to. ${usageOf(disk)}</li><li>The relay then goes on by itself.</li></ol>`,
   }
@@ -187,13 +189,13 @@ function tellEndpoint(
   const retry = html`<form method="post" action="${to`/webhooks/${id}/retry`.path}"><button class="btn" type="submit" aria-label="Retry now: ${name}">Retry now</button></form>`
   return {
     title: html`${name} ${isFailing ? 'fails' : state.disabled === 'gone' ? 'answered 410 Gone and is disabled' : 'failed for 120 h and is disabled'}${since}`,
-    what: html`${failure === undefined ? null : html`<p>${explainFailure(failure, url, refusesAll(state, failure))}</p>`}<p>${waiting} None is lost${isFailing ? html`: they are sent in order once it answers with 2xx. If it only fails until ${timeInSentence(disabledAtMs, nowMs)}, it is disabled, and they go on waiting` : null}.</p>${
+    what: html`${failure === undefined ? null : html`<p>${explainFailure(failure, url, refusesAll(state, failure))}</p>`}<p>${waiting} None is lost${isFailing ? html`: they are sent in order once it answers with 2xx. If every attempt fails until ${timeInSentence(disabledAtMs, nowMs)}, the relay disables the webhook, and its events keep waiting` : null}.</p>${
       person.scope === 'admin'
         ? html`<div class="acts">${isFailing ? retry : null}${buttonLink(to`/webhooks/${id}`, `Open ${name}`)}${buttonLink(withQuery(to`/deliveries`, { endpoint: id }), 'Its deliveries')}</div>`
         : null
     }`,
     todo: isFailing
       ? html`<ol><li>Give its answer to the people who run ${name}.</li><li>When it is mended, press “Retry now”.</li></ol>`
-      : html`<ol><li>Decide: enable it when it is mended, or disable or remove it for good.</li></ol>`,
+      : html`<ol><li>Ask the people who run ${name} to mend it, then enable it.</li><li>If nobody needs it any more, disable it yourself or remove it.</li></ol>`,
   }
 }

@@ -15,7 +15,7 @@ function pageOf({ beforeMs, after, limit }: AgePage): Page {
   return { beforeMs, atMs: after?.atMs ?? Number.MIN_SAFE_INTEGER, id: after?.id ?? 0, limit }
 }
 
-/** By the time they were queued: of those that were queued so long ago, few have ended and are still there. */
+/** Searches by the time of queueing. Deliveries that have ended are removed, so most deliveries that old still wait. */
 const waiting = statement<Page>()((db, p, { unindexed }) =>
   db
     .selectFrom('delivery')
@@ -28,7 +28,7 @@ const waiting = statement<Page>()((db, p, { unindexed }) =>
     .orderBy('id')
     .limit(p.limit),
 )
-/** Without the newest: on SQLite its id would be given again. */
+/** Leaves out the newest delivery, because SQLite would give its id to another one. */
 const ended = statement<Page>()((db, p) =>
   db
     .selectFrom('delivery')
@@ -96,7 +96,7 @@ const newestParcel = statement()((db) =>
   db.selectFrom('parcel').select('id').where('id', '>', sql.lit(0)).orderBy('id', 'desc').limit(sql.lit(1)),
 )
 
-/** Endpoints for which anything waits, removed ones too: a look into an index for each. */
+/** Endpoints with waiting deliveries, removed endpoints too. For each endpoint it looks into an index once. */
 const backlogs = statement()((db) =>
   db
     .selectFrom('endpoint')
@@ -111,7 +111,7 @@ const backlogs = statement()((db) =>
       ),
     ),
 )
-/** A look into an index for each: an `exists` may be planned as one read of all that waits. */
+/** Looks into an index for each pair. With `exists` instead, the planner may decide to read all waiting deliveries. */
 const awaited = statement<{ endpoints: readonly number[]; parcels: readonly number[] }>()((db, p, { rowsOf }) =>
   db
     .selectFrom([rowsOf(p.endpoints).as('endpoint_of'), rowsOf(p.parcels).as('parcel_of')])
@@ -163,7 +163,7 @@ const STATES: ReadonlyMap<number, InboxState> = new Map([
   [INBOX_STATES.dismissed, 'dismissed'],
 ])
 
-/** What a retention pass looks at, a page at a time in the order of an index, so that the cost follows what is past its time. */
+/** Reads the rows for a retention pass, a page at a time in the order of an index, so that the cost depends only on the rows that are old enough. */
 export function createAgedReads(session: Session): AgedReads {
   return {
     waitingDeliveries: async (page) => (await session.all(waiting, pageOf(page))).map(decodeWaiting),

@@ -34,9 +34,9 @@ const renewal = (id: number, ttlMs: number) =>
   where id = ${whole(id)} returning replica.seen_at_ms as now_ms, started_at_ms, before.seen_at_ms, ${STANDING},
   (select count(*) from replica as other where other.id <> ${whole(id)} and (other.until_ms <= ${NOW_MS} or other.seen_at_ms > ${NOW_MS}))::integer as lapsed`
 const LOOK = `select name, value, version, ${SERVER} as server from counter where name in ('sequence', 'roles', 'orders', 'moving')`
-/** `$1`: the server's time without its steps forward; null: it is not known. */
+/** `$1`: the server's time by `TrustedTime`, which ignores steps forward of the server's clock; null: unknown. */
 const FENCE = `delete from replica where until_ms <= least(${NOW_MS}, $1::bigint)`
-/** If the server's clock was set back, a replica may seem to have been seen in the future. Its lease then lasts as long as a new one. */
+/** If the server's clock was set back, a replica may seem to have been seen in the future. Its lease is moved to begin now. */
 const PULL_BACK = `update replica set until_ms = until_ms - seen_at_ms + clock.now_ms, seen_at_ms = clock.now_ms from (select ${NOW_MS} as now_ms) as clock
   where seen_at_ms > clock.now_ms`
 const CONFIGURE = `update replica set fingerprint = $2, endpoints = $3, keys = $4, configured_at_ms = ${NOW_MS} where id = $1 returning configured_at_ms as now_ms`
@@ -104,12 +104,12 @@ export function openReplicaTable(
   const { pool, run, close } = watched
   const trusted = createTrustedTime(monotonic)
   const timeline = () => run(() => timelineOf(pool))
-  /** The numbers that this process had, each with the time when it was registered. */
+  /** Every number under which this process has registered, with the time of that registration. */
   const own = new Map<number, number>()
 
   /**
-   * Frees the roles that were held under a lost number. If that fails, they are freed when its lease lapses. It compares the start time, because
-   * another replica may have the number now.
+   * Frees the roles of the registration `id`, which no longer counts because the server has lost commits. If that fails, they are freed when the
+   * lease lapses. The start time is compared, because another replica may have the number now.
    */
   async function removeLost(id: number): Promise<void> {
     const remove = async (client: PoolClient) => {
@@ -124,7 +124,7 @@ export function openReplicaTable(
       const askedMs = monotonic()
       const row = await withRoles(watched, async (client) => {
         let registered = await register(client, replica)
-        // A server that has lost commits may give this relay one of its earlier numbers again, under which it is refused.
+        // A server that has lost commits may give this relay one of its earlier numbers again. `lostCommits` would refuse that one.
         while (own.has(registered.id)) {
           await client.query('delete from replica where id = $1', [registered.id])
           registered = await register(client, replica)
@@ -226,7 +226,10 @@ async function withRoles<T>({ pool, run }: WatchedPool, work: (client: PoolClien
   })
 }
 
-/** Deletes replicas whose lease has lapsed, once their open transactions have ended, and assigns the roles anew. Returns this replica's roles. */
+/**
+ * Waits for the open transactions of replicas whose lease has lapsed, deletes these replicas, and assigns the roles anew. Returns this replica's
+ * roles.
+ */
 async function changeRoles(
   client: PoolClient,
   { id, trustedMs }: { readonly id: number; readonly trustedMs: number | null },

@@ -72,7 +72,7 @@ export function createTransactionContents(session: Session, known: KnownContents
         (rows) => {
           for (const { id, digest } of rows) own.set(byDigest.get(digest) ?? '', id)
         },
-        // The write before it has failed, and reports that.
+        // Ignore this: the read fails only after the insert queued above, and the insert reports the failure.
         () => undefined,
       )
     },
