@@ -2,6 +2,7 @@ import { Kysely, PostgresDialect, sql, type Transaction } from 'kysely'
 import type { Migration } from 'kysely/migration'
 import type { Pool } from 'pg'
 import { systemCode } from '../../domain/errors.ts'
+import { BACKFILL_ROWS, type Backfill } from '../backfill.ts'
 import { MADE_UNRELEASED } from '../unreleased.ts'
 import { schema } from './migrations/0001-schema.ts'
 import { IDLE_MS_MAX } from './postgres.ts'
@@ -15,6 +16,7 @@ export interface SchemaStep {
    */
   readonly servesFrom: number
   readonly up: Migration['up']
+  readonly backfill?: Backfill
 }
 
 /** From the first release on, append only: a released step never changes (decision 0004). */
@@ -24,30 +26,34 @@ export const STEPS: readonly SchemaStep[] = [{ servesFrom: 1, up: schema.up }]
 const LOOKS_MAX = 5
 
 const UNDEFINED_TABLE = '42P01'
+const UNDEFINED_COLUMN = '42703'
 const MADE_BY_ANOTHER = ['23505', '42P07']
 
 interface Versions {
-  readonly schema_version: { readonly id: number; readonly version: number; readonly serves_from: number }
+  /** `backfilling`: 1 while the backfill of the last step that was taken has not ended. */
+  readonly schema_version: { readonly id: number; readonly version: number; readonly serves_from: number; readonly backfilling: number }
 }
 
 /**
- * Brings a database up to date, all steps in one transaction, or leaves it as it was. If several replicas start together, one does it, and the
+ * Brings a database up to date. Steps are taken in one transaction, all or none, up to one with a backfill, which runs in batches, each in a transaction of
+ * its own: whoever is killed leaves the rest to the next, and older replicas go on between the batches. If several replicas start together, one does it, and the
  * others wait for the lock of the version's row. A database that is up to date is only read. Rejects if a newer version of the relay has taken a
  * step with which this one does not work. `name` names the database in messages.
  */
 export async function migratePostgres(pool: Pool, name: string, steps: readonly SchemaStep[] = STEPS): Promise<void> {
   // Kysely would end the pool when it is destroyed; the pool goes on.
   const db = new Kysely<Versions>({ dialect: new PostgresDialect({ pool }) })
-  for (let look = 1; ; look++) {
+  for (let failures = 0; ; ) {
     try {
       if (isUpToDate(await readVersion(db, name), steps.length, name)) return
-      return await db
+      await db
         .transaction()
         .setIsolationLevel('read committed')
         .setAccessMode('read write')
-        .execute((tx) => takeSteps(tx, steps, name))
+        .execute((tx) => advance(tx, steps, name))
     } catch (error) {
-      if (look < LOOKS_MAX && MADE_BY_ANOTHER.includes(systemCode(error) ?? '')) continue
+      failures += 1
+      if (failures < LOOKS_MAX && MADE_BY_ANOTHER.includes(systemCode(error) ?? '')) continue
       throw describe(error, name)
     }
   }
@@ -56,6 +62,7 @@ export async function migratePostgres(pool: Pool, name: string, steps: readonly 
 interface Version {
   readonly version: number
   readonly serves_from: number
+  readonly backfilling: number
 }
 
 /** Whether the database was made before the first release: no released version has had this column. */
@@ -67,17 +74,22 @@ const isUnreleased = sql<boolean>`exists (
 /** Null: the database has no tables of the relay yet. */
 async function readVersion(db: Kysely<Versions>, name: string): Promise<Version | null> {
   try {
-    const found = await db.selectFrom('schema_version').select(['version', 'serves_from', isUnreleased]).executeTakeFirst()
-    if (found?.unreleased === true) throw new Error(`store: ${name} cannot be used: ${MADE_UNRELEASED}`)
+    const found = await db.selectFrom('schema_version').select(['version', 'serves_from', 'backfilling', isUnreleased]).executeTakeFirst()
+    if (found?.unreleased === true) throw unreleased(name)
     return found ?? null
   } catch (error) {
     if (systemCode(error) === UNDEFINED_TABLE) return null
+    if (systemCode(error) === UNDEFINED_COLUMN) throw unreleased(name)
     throw error
   }
 }
 
+function unreleased(name: string): Error {
+  return new Error(`store: ${name} cannot be used: ${MADE_UNRELEASED}`)
+}
+
 function isUpToDate(found: Version | null, schema: number, name: string): boolean {
-  if (found === null || found.version < schema) return false
+  if (found === null || found.version < schema || (found.version === schema && found.backfilling !== 0)) return false
   if (schema >= found.serves_from) return true
   throw new Error(
     `store: ${name} has schema ${found.version}, made by a newer version of the relay, and serves versions from schema ${found.serves_from} on; ` +
@@ -85,7 +97,8 @@ function isUpToDate(found: Version | null, schema: number, name: string): boolea
   )
 }
 
-async function takeSteps(tx: Transaction<Versions>, steps: readonly SchemaStep[], name: string): Promise<void> {
+/** Does a batch of the backfill that is under way, or takes the next steps. */
+async function advance(tx: Transaction<Versions>, steps: readonly SchemaStep[], name: string): Promise<void> {
   await sql`set local statement_timeout = 0`.execute(tx)
   await sql`set local lock_timeout = 0`.execute(tx)
   await sql`set local idle_in_transaction_session_timeout = ${sql.lit(IDLE_MS_MAX)}`.execute(tx)
@@ -95,18 +108,35 @@ async function takeSteps(tx: Transaction<Versions>, steps: readonly SchemaStep[]
     .addColumn('id', 'integer', (column) => column.primaryKey())
     .addColumn('version', 'integer', (column) => column.notNull())
     .addColumn('serves_from', 'integer', (column) => column.notNull())
+    .addColumn('backfilling', 'integer', (column) => column.notNull())
     .execute()
   await tx
     .insertInto('schema_version')
-    .values({ id: 1, version: 0, serves_from: 0 })
+    .values({ id: 1, version: 0, serves_from: 0, backfilling: 0 })
     .onConflict((conflict) => conflict.doNothing())
     .execute()
   // A second replica waits here, and continues from the version that the first has left.
-  const found = await tx.selectFrom('schema_version').select(['version', 'serves_from']).forUpdate().executeTakeFirstOrThrow()
+  const found = await tx
+    .selectFrom('schema_version')
+    .select(['version', 'serves_from', 'backfilling'])
+    .forUpdate()
+    .executeTakeFirstOrThrow()
   if (isUpToDate(found, steps.length, name)) return
-  for (const step of steps.slice(found.version)) await step.up(tx)
-  const servesFrom = Math.max(found.serves_from, ...steps.slice(found.version).map((step) => step.servesFrom))
-  await tx.updateTable('schema_version').set({ version: steps.length, serves_from: servesFrom }).execute()
+  const backfill = found.backfilling === 0 ? undefined : steps[found.version - 1]?.backfill
+  if (backfill !== undefined) {
+    if ((await backfill(tx, BACKFILL_ROWS)) === 0) await tx.updateTable('schema_version').set({ backfilling: 0 }).execute()
+    return
+  }
+  const pending = steps.slice(found.version)
+  const filled = pending.findIndex((step) => step.backfill !== undefined)
+  const taken = filled < 0 ? pending : pending.slice(0, filled + 1)
+  for (const step of taken) await step.up(tx)
+  const servesFrom = Math.max(found.serves_from, ...taken.map((step) => step.servesFrom))
+  const version = found.version + taken.length
+  await tx
+    .updateTable('schema_version')
+    .set({ version, serves_from: servesFrom, backfilling: filled < 0 ? 0 : 1 })
+    .execute()
 }
 
 const INSUFFICIENT_PRIVILEGE = '42501'

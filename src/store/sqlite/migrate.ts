@@ -1,35 +1,82 @@
 import type Database from 'better-sqlite3'
 import { Kysely, SqliteDialect, sql } from 'kysely'
 import { type Migration, Migrator } from 'kysely/migration'
+import { BACKFILL_ROWS, type Backfill } from '../backfill.ts'
 import { MADE_UNRELEASED } from '../unreleased.ts'
 import { schema } from './migrations/0001-schema.ts'
 
+/** One step of the schema's history. */
+export interface SqliteStep extends Migration {
+  readonly backfill?: Backfill
+}
+
 /** From the first release on, append only: a released step never changes (decision 0004). */
-const MIGRATIONS: Readonly<Record<string, Migration>> = {
+const MIGRATIONS: Readonly<Record<string, SqliteStep>> = {
   '0001-schema': schema,
 }
 
 /** The first step of every version before the first release. */
 const UNRELEASED = '0001-initial'
 
+/** The setting that names the step whose backfill has begun and not ended. */
+const BACKFILLING = 'backfilling'
+
 /**
- * Migrates a database, or leaves it unchanged. On SQLite the migrator uses neither transactions nor locks, so all migrations run in one
- * transaction that takes the write lock first. Refuses a database of a newer version.
+ * Brings a database up to date. Steps are taken in one transaction, all or none, up to one with a backfill. A backfill runs in batches, each in a transaction
+ * of its own, so a relay that is killed goes on where the last batch ended, and the write-ahead log stays small. Refuses a database of a newer version, and
+ * leaves it unchanged.
  */
-export async function migrate(db: Database.Database, migrations = MIGRATIONS): Promise<void> {
+export async function migrate(db: Database.Database, migrations: Readonly<Record<string, SqliteStep>> = MIGRATIONS): Promise<void> {
   // This Kysely is not destroyed, because that would close the database.
   const kysely = new Kysely<unknown>({ dialect: new SqliteDialect({ database: db }) })
-  await kysely.connection().execute(async (connection) => {
-    await sql`BEGIN IMMEDIATE`.execute(connection)
-    const migrator = new Migrator({ db: connection, provider: { getMigrations: async () => ({ ...migrations }) } })
-    const { error } = await migrator.migrateToLatest()
-    if (error === undefined) {
-      await sql`COMMIT`.execute(connection)
-      return
-    }
-    await sql`ROLLBACK`.execute(connection)
+  try {
+    await kysely.connection().execute(async (connection) => {
+      for (let isDone = false; !isDone; ) {
+        isDone = await inTransaction(connection, () => advance(connection, migrations))
+        if (!isDone) db.pragma('wal_checkpoint(PASSIVE)')
+      }
+    })
+  } catch (error) {
     throw new Error(`store: ${db.name} cannot be migrated to the schema of this version: ${describe(error)}`, { cause: error })
-  })
+  }
+}
+
+/** The migrator uses neither transactions nor locks on SQLite, so this takes the write lock first. */
+async function inTransaction<T>(db: Kysely<unknown>, work: () => Promise<T>): Promise<T> {
+  await sql`BEGIN IMMEDIATE`.execute(db)
+  try {
+    const result = await work()
+    await sql`COMMIT`.execute(db)
+    return result
+  } catch (error) {
+    await sql`ROLLBACK`.execute(db)
+    throw error
+  }
+}
+
+/** Does a batch of the backfill that is under way, or takes the next steps. Returns whether nothing is left to do. */
+async function advance(db: Kysely<unknown>, migrations: Readonly<Record<string, SqliteStep>>): Promise<boolean> {
+  const migrator = new Migrator({ db, provider: { getMigrations: async () => ({ ...migrations }) } })
+  const pending = (await migrator.getMigrations()).filter(({ executedAt }) => executedAt === undefined).map(({ name }) => name)
+  const [first] = pending
+  const isNew = first !== undefined && first === Object.keys(migrations).toSorted()[0]
+  const backfill = isNew ? undefined : migrations[(await readBackfilling(db)) ?? '']?.backfill
+  if (backfill !== undefined) {
+    const filled = await backfill(db, BACKFILL_ROWS)
+    if (filled === 0) await sql`delete from setting where name = ${BACKFILLING}`.execute(db)
+    return filled === 0 && pending.length === 0
+  }
+  const target = pending.find((name) => migrations[name]?.backfill !== undefined)
+  const { error } = target === undefined ? await migrator.migrateToLatest() : await migrator.migrateTo(target)
+  if (error !== undefined) throw error instanceof Error ? error : new Error('the migrator failed', { cause: error })
+  if (target === undefined) return true
+  await sql`insert into setting (name, value) values (${BACKFILLING}, ${Buffer.from(target)})`.execute(db)
+  return false
+}
+
+async function readBackfilling(db: Kysely<unknown>): Promise<string | null> {
+  const { rows } = await sql<{ readonly value: Uint8Array }>`select value from setting where name = ${BACKFILLING}`.execute(db)
+  return rows[0] === undefined ? null : Buffer.from(rows[0].value).toString()
 }
 
 function describe(error: unknown): string {

@@ -156,6 +156,45 @@ test('S14: a migration that fails half way leaves the database as it was', async
   expect(await versionOf(pool)).toEqual([AFTER_EXPANDED])
 })
 
+/** Adds a column and fills it by a range of ids; `fail`: called before each batch. */
+function filled(fail: () => void): SchemaStep {
+  return {
+    servesFrom: CURRENT.serves_from,
+    up: (db) => db.schema.alterTable('parcel').addColumn('planted', 'bigint').execute(),
+    async backfill(db, rows) {
+      fail()
+      const found =
+        await sql`update parcel set planted = id where id in (select id from parcel where planted is null order by id limit ${rows})`.execute(
+          db,
+        )
+      return Number(found.numAffectedRows ?? 0)
+    },
+  }
+}
+
+test('S14: replicas share a backfill; if one fails, the next goes on, and later steps wait', async () => {
+  const { url } = await createDatabase()
+  const pool = openTestPool(url)
+  const count = byForm(12_000, 1_000_000)
+  await pool.query(
+    `insert into parcel (id, activated_at_ms, entry_count, failures, is_full) select n, 0, 0, 0, 0 from generate_series(1, ${count}) as s (n)`,
+  )
+  let batches = 0
+  const failing = filled(() => {
+    if (++batches === 2) throw new Error('killed')
+  })
+  await expect(migratePostgres(pool, PLACE, [...STEPS, failing])).rejects.toThrow('killed')
+  const leftOf = async () => Number((await pool.query('select count(*) as left from parcel where planted is null')).rows[0]?.left)
+  expect(await leftOf()).toBe(count - 5000)
+  // A version that knows nothing of it works meanwhile.
+  await migratePostgres(pool, PLACE)
+  const steps = [...STEPS, filled(() => {}), planted(CURRENT.serves_from)]
+  await Promise.all([1, 2, 3].map(() => migratePostgres(openTestPool(url, 1), PLACE, steps)))
+  expect(await leftOf()).toBe(0)
+  expect(await versionOf(pool)).toEqual([{ ...CURRENT, version: CURRENT.version + 2 }])
+  expect((await pool.query('select backfilling from schema_version')).rows).toEqual([{ backfilling: 0 }])
+})
+
 test('a user who may make no tables is told what to grant, once', async () => {
   const { url, name } = await createDatabase('nothing')
   const role = `${name}_user`
