@@ -736,6 +736,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/relay/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Check whether the deployment works
+         * @description Line by line, and why not: config, keys, store, disk, files, certificates, the login at the carrier (one call of the budget), the clock, a signed push to itself (counted as `check`, not kept) and a connection to each endpoint (nothing is sent). Asked again within 5 s, it gives the same result.
+         */
+        get: operations["getRelayCheck"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/healthz": {
         parameters: {
             query?: never;
@@ -2527,6 +2547,20 @@ export interface components {
             detail: string;
             /** @description The id of this very answer; the log has it too. */
             instance: string;
+        };
+        Check: {
+            /** @description Whether no line has failed. */
+            ok: boolean;
+            lines: {
+                /** @enum {string} */
+                name: "relay" | "config" | "keys" | "store" | "disk" | "files" | "open_files" | "ports" | "certificate" | "credentials" | "clock" | "push" | "endpoint" | "retention" | "backup";
+                /** @description Which one of several, such as the name of an endpoint; null: there is only one. */
+                subject: string | null;
+                /** @enum {string} */
+                state: "ok" | "warning" | "failed" | "skipped";
+                /** @description What was found and, if it is not well, what to do. */
+                message: string;
+            }[];
         };
         /** @enum {string} */
         UnavailableReason: "budget" | "resting" | "credentials" | "timeout" | "network" | "rate_limited" | "server_error" | "redirect" | "bad_response" | "token_bad_response" | "rejected";
@@ -4766,6 +4800,33 @@ export interface operations {
             503: components["responses"]["storage_unavailable"];
         };
     };
+    getRelayCheck: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The lines */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Check"];
+                };
+            };
+            400: components["responses"]["bad_request"];
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["forbidden"];
+            429: components["responses"]["too_many_requests"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["storage_unavailable"];
+        };
+    };
     getHealthz: {
         parameters: {
             query?: never;
@@ -5195,4 +5256,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 005757ec197f42578e4e7220670fcbc3aef95b1e374f6cfe319e75269d8d1e00
+// Made of docs/openapi.json with the SHA-256 f9d757bc81e0e3eb5a96e95cb4eb13f157f8187d1c14f2ceba5dd38916edf1e0

@@ -9,6 +9,7 @@ import { openAtRestKeys } from './wiring/at-rest-keys.ts'
 import { openBackups } from './wiring/backups/backups.ts'
 import { openCarrier } from './wiring/carrier.ts'
 import { createCertificates } from './wiring/certificates.ts'
+import { openRunningCheck } from './wiring/checking/running-check.ts'
 import { type Closing, createClosing } from './wiring/closing.ts'
 import { openDelivery } from './wiring/delivery/delivery.ts'
 import { createDispatchSignal } from './wiring/delivery/dispatch-signal.ts'
@@ -70,6 +71,7 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
 
   await endpointKeys.check()
   const ownPorts: number[] = []
+  let publicUrl = ''
   const sending = {
     vault: endpointKeys.vault,
     meter,
@@ -95,7 +97,9 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
   })
   const portal = { sessions, settings: () => settings, relayId: delivery.relayId }
   const manageSecrets = openSecrets(config, { storage, vault, atRest, keyring, closing, log })
-  const parts = { carrier, manageSecrets, history, authenticate, underWay, delivery, reporting, portal, log }
+  const checking = { storage, carrier, delivery, endpointKeys, settings: () => settings, publicUrl: () => publicUrl }
+  const check = openRunningCheck({ ...checking, readiness: reporting.readiness.read, backups: backups.manage })
+  const parts = { carrier, check, manageSecrets, history, authenticate, underWay, delivery, reporting, portal, log }
   const api = openInternalApi(config, { ...parts, storage, commitSignal, moves: moves.manage, backups: backups.manage, restores })
   const { removeAfterMs } = config.delivery
   beginDuties({
@@ -123,6 +127,7 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
   })
   closing.add(() => api.feedSignal.close(), 'serving')
   ownPorts.push(publicServer.port, internalServer.port)
+  publicUrl = publicServer.url
   const applied = (next: Config) => {
     settings = next
   }

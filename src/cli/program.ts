@@ -12,6 +12,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   inbox: async () => (await import('./inbox.ts')).inboxCommand(),
   history: async () => (await import('./history.ts')).historyCommand(),
   'move-store': async () => (await import('./move-store.ts')).moveStoreCommand(),
+  check: async () => (await import('./check.ts')).checkCommand(),
   verify: async () => (await import('./verify.ts')).verifyCommand(),
   restore: async () => (await import('./restore.ts')).restoreCommand(),
   backup: async () => (await import('./backup.ts')).backupCommand(),

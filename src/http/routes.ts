@@ -1,5 +1,6 @@
 import Router from '@koa/router'
 import { BACKUPS_ROUTES, type BackupsRoutePorts } from './admin/backups.routes.ts'
+import { CHECK_ROUTES, type CheckRoutePorts } from './admin/check.routes.ts'
 import { DOCUMENT_ROUTES, type DocumentRoutePorts } from './admin/document.routes.ts'
 import { HEALTH_ROUTES, type HealthRoutePorts } from './admin/health.routes.ts'
 import { INBOX_ROUTES, type InboxRoutePorts } from './admin/inbox.routes.ts'
@@ -23,6 +24,7 @@ import type { Route, RouteRow, WithAuthorize } from './server/route.ts'
 /** The ports of the routes of the internal listener. */
 export type InternalPorts = WithAuthorize &
   BackupsRoutePorts &
+  CheckRoutePorts &
   DocumentRoutePorts &
   HealthRoutePorts &
   InboxRoutePorts &
@@ -54,6 +56,7 @@ const ADMIN = [
   ...SECRETS_ROUTES,
   ...BACKUPS_ROUTES,
   ...REPLICAS_ROUTES,
+  ...CHECK_ROUTES,
   ...HEALTH_ROUTES,
   ...DOCUMENT_ROUTES,
 ]

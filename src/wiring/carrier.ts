@@ -62,6 +62,7 @@ export function renewAuthority(
   }
 }
 
-function authorityOf({ upstream: { caFile } }: Config): string | undefined {
+/** The carrier's private authority (PEM), if the config names one. Throws an error that names the setting if it cannot be used. */
+export function authorityOf({ upstream: { caFile } }: Config): string | undefined {
   return caFile === null ? undefined : readCertificates('upstream.caFile', caFile)
 }

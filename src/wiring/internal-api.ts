@@ -6,6 +6,7 @@ import type { DiskRoom } from '../domain/admin/disk-room.ts'
 import type { RestoreRecord } from '../domain/admin/restore.ts'
 import type { Authenticate } from '../flow/admin/authenticate.ts'
 import type { ManageBackups } from '../flow/admin/backups/manage-backups.ts'
+import type { Check } from '../flow/admin/check.ts'
 import { createImportWatches } from '../flow/admin/import-watches.ts'
 import { createLiveLook } from '../flow/admin/live-look.ts'
 import { createManageInbox } from '../flow/admin/manage-inbox.ts'
@@ -56,6 +57,7 @@ export interface InternalApiPorts {
   readonly backups: ManageBackups
   /** The restores of the store. */
   readonly restores: readonly RestoreRecord[]
+  readonly check: Check
   readonly portal: {
     readonly sessions: Authenticate
     /** The settings in effect. */
@@ -108,6 +110,7 @@ export function openInternalApi(config: Config, ports: InternalApiPorts) {
     }),
     manageJobs: delivery.manageJobs,
     moves: ports.moves,
+    check: ports.check,
     manageSecrets: ports.manageSecrets,
     manageBackups: ports.backups,
     operations: createOperationQueries({ reads }),

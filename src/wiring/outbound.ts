@@ -4,6 +4,7 @@ import type { DeliverySender } from '../flow/delivery/ports.ts'
 import type { Clock } from '../flow/ports.ts'
 import { createEgressGuard } from '../outbound/egress-guard.ts'
 import { createSender, type Sender } from '../outbound/sender.ts'
+import { type Destination, type NoConnection, tryConnection } from '../outbound/try-connection.ts'
 
 /** The guard on endpoints' addresses, and the connections to them. */
 export interface Outbound {
@@ -11,6 +12,8 @@ export interface Outbound {
   readonly sender: DeliverySender
   /** Why a URL is refused; null: it is allowed. */
   refuseUrl(url: string): string | null
+  /** Connects as a delivery would, and sends nothing. Null: it can. */
+  tryConnection(to: Destination): Promise<NoConnection | null>
   /** Applies another config; connections made under the previous one end after their current attempt. */
   replace(next: Config): void
   /** Interrupts the attempts under way. Later ones may start. */
@@ -43,6 +46,7 @@ export function openOutbound(config: Config, { ownPorts, clock, replicas }: Outb
       const verdict = current.guard.checkUrl(url)
       return verdict.ok ? null : verdict.reason
     },
+    tryConnection: (to) => tryConnection(to, { guard: current.guard, timeoutMs: settings.delivery.timeoutMs }),
     interrupt() {
       const interrupted = current.sender
       current = open(settings)

@@ -100,7 +100,9 @@ export const ROOMS: readonly Room[] = [
       'runtime/',
       'sandbox/',
       'store/',
-    ].concat('wiring/running-relay.ts', 'wiring/hosting/threads.ts', 'wiring/moving/undo-move.ts', 'wiring/backups/restore.ts'),
+    ]
+      .concat('wiring/running-relay.ts', 'wiring/hosting/threads.ts', 'wiring/moving/undo-move.ts', 'wiring/backups/restore.ts')
+      .concat('wiring/checking/standalone-check.ts'),
     libraries: ['@node-rs/argon2', 'commander', 'yaml'],
     // A command is given names of files to read and write.
     platform: [...EDGE, ...FILES],

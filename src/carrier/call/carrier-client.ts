@@ -1,5 +1,6 @@
 import { Agent, type Dispatcher } from 'undici'
 import type { CallSpender } from '../../domain/admin/tally.ts'
+import type { UnavailableReason } from '../../domain/polling/carrier-answer.ts'
 import type { CarrierMemory } from '../../domain/polling/carrier-memory.ts'
 import type { SharedCarrier, TokenVault } from '../../flow/polling/ports.ts'
 import type { Carrier, Clock, Log } from '../../flow/ports.ts'
@@ -15,6 +16,7 @@ import { createAskingClock } from './asking-clock.ts'
 import { createCallQueue } from './call-queue.ts'
 import { createCarrierBreaker } from './carrier-breaker.ts'
 import { createCarrierLog } from './carrier-log.ts'
+import { createCarrierTime } from './carrier-time.ts'
 import { createExchange } from './exchange.ts'
 import { askStatus, type StatusPorts } from './status-call.ts'
 
@@ -54,13 +56,22 @@ export interface CarrierOptions {
   readonly startTimer?: StartTimer
 }
 
+/** Why the carrier gave no token. */
+export interface LoginFailure {
+  readonly reason: UnavailableReason
+  /** A code, such as `ECONNREFUSED`. */
+  readonly detail: string
+}
+
 /** The carrier on the network. `close` ends what is in flight; afterwards every call is `unavailable`. */
 export interface RemoteCarrier extends Carrier {
   /**
-   * Tries the current password before the first question, with one call of the budget; `state` shows the result. Does nothing while an
-   * earlier refusal forbids another attempt.
+   * Tries the current password before the first question, with one call of the budget; `state` shows the result too. Makes no call while an
+   * earlier refusal forbids another attempt. Resolves with the reason if there is no token.
    */
-  logIn(): Promise<void>
+  logIn(): Promise<LoginFailure | null>
+  /** How far the carrier's clock is ahead of ours, by its last answer; negative: behind. Null: no answer has told its time. */
+  aheadMs(): number | null
   /** Saves the current state for the next run. */
   keep(): Promise<unknown>
   /** Trusts another private authority (PEM), or none, from the next connection on; calls under way finish. */
@@ -74,6 +85,7 @@ export function createCarrier(options: CarrierOptions): RemoteCarrier {
   const connections = createConnections(options)
   const left = (untilMs: number | null): number => (memory === null ? 0 : remainingWaitMs(untilMs, memory.atMs, clock.now()))
   const asking = createAskingClock(clock, memory)
+  const time = createCarrierTime(clock)
   const budgetOptions = { ...options, startTimer, tokens: () => tokens, remember: options.remember, asking }
   const budget = openBudget(budgetOptions, options.shared, memory, left(memory?.pausedUntilMs ?? null))
   const waiting = { pausePatienceMs: timeoutMs, waitingMax: WAITING_MAX }
@@ -85,6 +97,7 @@ export function createCarrier(options: CarrierOptions): RemoteCarrier {
     fairShareMs: timeoutMs * FAIR_SHARE,
     asking,
     onCall: options.onCall,
+    time,
   })
   const deadlines = createDeadlines(timeoutMs, startTimer)
   const tokens: TokenClient = createTokenClient({
@@ -126,11 +139,14 @@ export function createCarrier(options: CarrierOptions): RemoteCarrier {
       const deadline = deadlines.open()
       try {
         const login = await tokens.logIn(deadline.signal)
-        if (login.kind === 'none' && !deadlines.closed()) carrierLog.record({ ...login, kind: 'unavailable' })
+        if (login.kind !== 'none') return null
+        if (!deadlines.closed()) carrierLog.record({ ...login, kind: 'unavailable' })
+        return { reason: login.reason, detail: login.detail }
       } finally {
         deadline.end()
       }
     },
+    aheadMs: time.aheadMs,
     keep: budget.keep,
     replaceAuthority: connections.replace,
     state: () => ({

@@ -7,6 +7,7 @@ import { readBoundedBody } from '../../outbound/bounded-body.ts'
 import type { Deadline } from '../../outbound/deadline.ts'
 import type { AskingClock } from './asking-clock.ts'
 import type { CallQueue } from './call-queue.ts'
+import type { CarrierTime } from './carrier-time.ts'
 
 /** How much of an unneeded body is read, so that its connection can be used again. */
 const UNWANTED_BYTES_MAX = 65_536
@@ -66,6 +67,7 @@ interface ExchangePorts {
   readonly asking: Pick<AskingClock, 'stamp'>
   /** Called for each call when it is sent. */
   readonly onCall?: ((spender: CallSpender) => void) | undefined
+  readonly time: Pick<CarrierTime, 'answered'>
 }
 
 export function createExchange(ports: ExchangePorts): Exchange {
@@ -86,16 +88,28 @@ export function createExchange(ports: ExchangePorts): Exchange {
     deadline.start()
     ports.onCall?.(request.spender)
     const leftAtMs = clock.monotonic()
+    const sentAtMs = clock.now()
     const isFair = () => clock.monotonic() - leftAtMs >= fairShareMs
     try {
-      return await ask(request, ports.agent(), asking.stamp(), isFair)
+      return await ask(request, ports.agent(), asking.stamp(), { isFair, onDate: (date) => ports.time.answered(date, sentAtMs) })
     } finally {
       slot.release()
     }
   }
 }
 
-async function ask(request: CarrierRequest, agent: Dispatcher, askedAtMs: number, isFair: () => boolean): Promise<Answered | Failed> {
+interface AskOptions {
+  readonly isFair: () => boolean
+  /** Receives the `Date` of the answer; null: it has none. */
+  readonly onDate: (date: string | null) => void
+}
+
+async function ask(
+  request: CarrierRequest,
+  agent: Dispatcher,
+  askedAtMs: number,
+  { isFair, onDate }: AskOptions,
+): Promise<Answered | Failed> {
   const { method, url, headers, body, deadline, bodyBytesMax } = request
   const { signal } = deadline
   const failed = (reason: UnavailableReason, detail: string, quick = false): Failed => ({
@@ -115,6 +129,7 @@ async function ask(request: CarrierRequest, agent: Dispatcher, askedAtMs: number
     if (code === NO_HTTP || code === 'UND_ERR_HEADERS_OVERFLOW') return failed('bad_response', code)
     return failed('network', code, QUICK_CODES.has(code))
   }
+  onDate(headerOf(response, 'date'))
   const answered = (bytes: Uint8Array): Answered => ({
     kind: 'answered',
     status: response.statusCode,

@@ -1,5 +1,6 @@
 import { AppError } from '../../domain/errors.ts'
 import type { RecordOutcome } from '../../domain/history/recording.ts'
+import { isCheckPush } from '../../domain/ingest/check-push.ts'
 import type { IncomingPush } from '../../domain/ingest/inbox.ts'
 import { parsePush } from '../../domain/ingest/parse-push.ts'
 import type { RefusedPush } from '../../domain/ingest/refusal.ts'
@@ -31,7 +32,7 @@ export interface ReceivePorts {
 }
 
 /** Takes one push. Every outcome it resolves to is durable and answered with 2xx. */
-export type Receive = (request: PushRequest) => Promise<RecordOutcome>
+export type Receive = (request: PushRequest) => Promise<RecordOutcome | { readonly kind: 'check' }>
 
 /** A sender is asked to wait this long if the store does not say how long. */
 const RETRY_AFTER_MS = 5000
@@ -54,6 +55,10 @@ export function createReceive({ verifier, recorder, meter, clock, refusals }: Re
     let keyIndex: number | null = null
     try {
       keyIndex = verified(request)
+      if (isCheckPush(request.body)) {
+        meter.pushReceived('check', keyIndex)
+        return { kind: 'check' }
+      }
       const { body, contentEncoding } = request
       const outcome = await recorder.submit(parsePush({ body, contentEncoding, receivedAtMs, keyIndex }))
       meter.pushReceived(outcome.kind, keyIndex)

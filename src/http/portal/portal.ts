@@ -12,6 +12,7 @@ import type { WithParams } from '../server/present.ts'
 import { createAddresses } from './addresses.ts'
 import { type BackupPagesOptions, backupPages } from './backups/backups.page.ts'
 import { carrierPage } from './carrier/carrier.page.ts'
+import { type CheckPagesOptions, checkPages } from './check/check.page.ts'
 import { type DeliveryPagesOptions, deliveryPages } from './deliveries/delivery.pages.ts'
 import { NO_FORM, readForm } from './form.ts'
 import { type InboxPagesOptions, inboxPages } from './inbox/inbox.pages.ts'
@@ -45,7 +46,8 @@ export interface PortalOptions
     InboxPagesOptions,
     JobPagesOptions,
     BackupPagesOptions,
-    SettingsPagesOptions {
+    SettingsPagesOptions,
+    CheckPagesOptions {
   readonly manageEndpoints: ManageEndpoints
   readonly overview: Overview
   readonly live: LiveStreams
@@ -115,8 +117,8 @@ export function createPortal(options: PortalOptions): Router {
     { method: 'get', path: '/', scope: 'status', answer: async (visit) => ({ page: overviewPage(visit, await overview.read()) }) },
     { method: 'get', path: '/carrier', scope: 'admin', answer: async (visit) => ({ page: carrierPage(visit, await overview.read()) }) },
   ]
-  const pages = [parcelPages, webhookPages, deliveryPages, inboxPages, jobPages, backupPages, settingsPages].flatMap((pagesOf) =>
-    pagesOf(options),
+  const pages = [parcelPages, webhookPages, deliveryPages, inboxPages, jobPages, backupPages, settingsPages, checkPages].flatMap(
+    (pagesOf) => pagesOf(options),
   )
   for (const route of [...overviews, ...pages]) router[route.method](route.path, serve(route))
 

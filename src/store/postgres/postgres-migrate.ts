@@ -59,6 +59,13 @@ export async function migratePostgres(pool: Pool, name: string, steps: readonly 
   }
 }
 
+/** Whether a database has the tables of this version, those of an earlier one, or none. Rejects if it is of a newer one that this does not work with. */
+export async function inspectSchema(pool: Pool, place: string): Promise<'none' | 'older' | 'current'> {
+  const found = await readVersion(new Kysely<Versions>({ dialect: new PostgresDialect({ pool }) }), place)
+  if (found === null) return 'none'
+  return isUpToDate(found, STEPS.length, place) ? 'current' : 'older'
+}
+
 interface Version {
   readonly version: number
   readonly serves_from: number

@@ -1,5 +1,5 @@
 import { stat, statfs } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import { createIdentityCheck, identityOf, type LostFile } from './identity.ts'
 
 interface StoreFiles {
@@ -15,6 +15,15 @@ interface StoreFiles {
   readonly lost: LostFile | null
   /** Whether the lock file was replaced since the last check. */
   readonly isRelocked: boolean
+}
+
+/** Free space for this user on the disk of a store that may not be there yet: that of the nearest folder that is. */
+export async function freeBytesNear(path: string): Promise<number> {
+  for (let folder = dirname(resolve(path)); ; folder = dirname(folder)) {
+    const found = await statfs(folder).catch(() => null)
+    if (found !== null) return found.bavail * found.bsize
+    if (dirname(folder) === folder) return Number.POSITIVE_INFINITY
+  }
 }
 
 /** Checks the files of an open store. The first check records the files that later checks expect. */

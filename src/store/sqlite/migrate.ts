@@ -79,6 +79,15 @@ async function readBackfilling(db: Kysely<unknown>): Promise<string | null> {
   return rows[0] === undefined ? null : Buffer.from(rows[0].value).toString()
 }
 
+/** Throws if a database has taken steps that this version does not know. It is only read. */
+export function refuseOtherSchema(db: Database.Database, migrations = MIGRATIONS): void {
+  const isMigrated = db.prepare("select 1 from sqlite_schema where type = 'table' and name = 'kysely_migration'").get() !== undefined
+  const taken = isMigrated ? db.prepare('select name from kysely_migration').pluck().all().map(String) : []
+  const unknown = taken.find((name) => !Object.hasOwn(migrations, name))
+  if (unknown === UNRELEASED) throw new Error(`store: ${db.name} cannot be used: ${MADE_UNRELEASED}`)
+  if (unknown !== undefined) throw new Error(`store: ${db.name} cannot be used: it was made by a newer version (${unknown})`)
+}
+
 function describe(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error)
   if (message.includes(UNRELEASED)) return MADE_UNRELEASED

@@ -5,11 +5,13 @@ import { deliveryRules } from '../../config/delivery-rules.ts'
 import { hasRoomForWork } from '../../domain/admin/disk-room.ts'
 import { endpointOf, type Role } from '../../domain/admin/replica.ts'
 import type { DeliverySigner } from '../../domain/delivery/delivery-request.ts'
+import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import type { BatchReport } from '../../domain/history/recording.ts'
 import { createManageJobs, type ManageJobs } from '../../flow/admin/manage-jobs.ts'
 import type { Membership } from '../../flow/admin/replicas/membership.ts'
 import type { DispatcherPorts } from '../../flow/delivery/dispatching/dispatcher.ts'
 import { createEndpointSigners } from '../../flow/delivery/dispatching/endpoint-signers.ts'
+import type { RouteOf } from '../../flow/delivery/dispatching/send-delivery.ts'
 import { createManageDeliveries, type ManageDeliveries } from '../../flow/delivery/manage-deliveries.ts'
 import { createManageEndpoints, type ManageEndpoints } from '../../flow/delivery/manage-endpoints.ts'
 import type { Vault } from '../../flow/delivery/vault.ts'
@@ -19,6 +21,7 @@ import type { WriteSide } from '../../flow/write-side.ts'
 import type { DiskWatch } from '../../runtime/disk-watch.ts'
 import { createDutyCycle } from '../../runtime/duty-cycle.ts'
 import { createMemory } from '../../runtime/memory.ts'
+import type { EndpointConnections, EndpointToTry } from '../checking/endpoint-probes.ts'
 import { openOutbound } from '../outbound.ts'
 import { firstWrite } from '../storage/storage.ts'
 import { openConfiguredEndpoints } from './configured-endpoints.ts'
@@ -91,6 +94,8 @@ export interface Delivery {
   readonly manageEndpoints: ManageEndpoints
   readonly manageDeliveries: ManageDeliveries
   readonly manageJobs: ManageJobs
+  /** Lists every endpoint with the way to it, and connects as a delivery would without sending anything. */
+  readonly connections: EndpointConnections
   /** Starts sending. Nothing is sent before, because the relay's own ports may not be known yet. */
   start(): void
   /** Call when there is something new to deliver. */
@@ -161,6 +166,7 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
       refuseUrl: outbound.refuseUrl,
       review,
     }),
+    connections: { list: async () => (await ports.reads.listEndpoints()).map(listed(routeOf)), make: outbound.tryConnection },
     start() {
       dispatching.start()
       review()
@@ -197,4 +203,8 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
       await dispatching.stop(outbound.close)
     },
   }
+}
+
+function listed(routeOf: RouteOf): (state: EndpointState) => EndpointToTry {
+  return (state) => ({ ...state.endpoint, enabled: state.disabled === null, route: () => routeOf(state) })
 }

@@ -44,6 +44,7 @@ export const nothingServed = {
   },
   manageDeliveries: { list: notAsked, find: notAsked, replay: notAsked, retry: notAsked, skip: notAsked, replayMany: notAsked },
   operations: { events: notAsked, tallies: notAsked, actions: notAsked },
+  check: notAsked,
   manageJobs: { list: notAsked, find: notAsked, cancel: notAsked },
   moves: { start: notAsked, progressOf: () => null },
   manageSecrets: { count: notAsked, reseal: notAsked, rotateTokens: notAsked },

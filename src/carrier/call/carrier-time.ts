@@ -1,0 +1,25 @@
+import type { Clock } from '../../flow/ports.ts'
+
+/** Compares the carrier's clock with ours, by the `Date` of its answers. */
+export interface CarrierTime {
+  /** Call when an answer has come. `date`: its header; null: it has none. `sentAtMs`: when its request was sent, epoch milliseconds. */
+  answered(date: string | null, sentAtMs: number): void
+  /** How far the carrier's clock is ahead of ours, by its last answer; negative: behind. Null: no answer has told its time. */
+  aheadMs(): number | null
+}
+
+/** `Date` has whole seconds, so on average half a second was cut off. */
+const CUT_OFF_MS = 500
+
+export function createCarrierTime(clock: Pick<Clock, 'now'>): CarrierTime {
+  let aheadMs: number | null = null
+  return {
+    answered(date, sentAtMs) {
+      const told = date === null ? Number.NaN : Date.parse(date)
+      if (Number.isNaN(told)) return
+      // It was told at some time between the request and now.
+      aheadMs = Math.round(told + CUT_OFF_MS - (sentAtMs + clock.now()) / 2)
+    },
+    aheadMs: () => aheadMs,
+  }
+}

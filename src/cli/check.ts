@@ -1,0 +1,100 @@
+import { Command } from 'commander'
+import type { Config } from '../config/config.ts'
+import { ConfigError } from '../config/config.ts'
+import { CHECK_NAMES, type CheckLine, type CheckName, type CheckState, failed, inOrder, isRed, warning } from '../domain/admin/check.ts'
+import { checkStandalone } from '../wiring/checking/standalone-check.ts'
+import { openConfig } from './config-file.ts'
+import { EXIT } from './exit-codes.ts'
+import { addRelayOptions, type ClientOptions, describeProblem, isAlive, listOf, openRelay, textOf } from './running-relay.ts'
+
+interface CheckOptions extends ClientOptions {
+  readonly config: string
+}
+
+/** `check`: tells line by line whether a deployment works and, if not, why. It asks the relay if one runs, and looks by itself otherwise. */
+export function checkCommand(): Command {
+  const command = new Command('check')
+    .description('check whether this deployment works, and why not: config, keys, store, disk, carrier, endpoints')
+    .option('--config <file>', 'the config file', 'config/relay.yaml')
+    .action(async (options: CheckOptions, self: Command) => {
+      const isGiven = self.getOptionValueSource('url') !== 'default'
+      const lines = inOrder(await check(options, isGiven))
+      process.stdout.write(options.json === true ? `${JSON.stringify({ ok: !isRed(lines), lines })}\n` : present(lines))
+      if (isRed(lines)) process.exitCode = EXIT.failed
+    })
+  return addRelayOptions(command)
+}
+
+async function check(options: CheckOptions, isGiven: boolean): Promise<readonly CheckLine[]> {
+  const config = await readFile(options.config)
+  const client = isGiven || !('config' in config) ? options : { ...options, url: internalUrl(config.config) }
+  const running = await isAlive(client)
+  if (running && options.username !== undefined && options.password !== undefined) {
+    // The relay has read the file some time ago, so what it says now is looked at here.
+    return [...config.lines, ...(await askRelay(client)).filter(({ name }) => name !== 'config')]
+  }
+  const relay = running
+    ? warning(`A relay runs at ${client.url}. Set RELAY_USERNAME and RELAY_PASSWORD to the login of an app with the scope admin to ask it.`)
+    : { state: 'skipped' as const, message: `No relay answers at ${client.url}.` }
+  const lines: readonly CheckLine[] = [{ name: 'relay', subject: null, ...relay }]
+  if (!('config' in config)) return [...lines, ...config.lines]
+  return [...lines, ...(await checkStandalone(config.config, { isRunning: running }))]
+}
+
+/** The config with the lines about it, or only the lines if it cannot be used. */
+async function readFile(
+  path: string,
+): Promise<{ readonly config: Config; readonly lines: readonly CheckLine[] } | { readonly lines: readonly CheckLine[] }> {
+  const line = (verdict: Pick<CheckLine, 'state' | 'message'>): CheckLine => ({ name: 'config', subject: null, ...verdict })
+  try {
+    const config = await openConfig(path)
+    const found = [...config.conflicts.map(failed), ...config.warnings.map(warning)].map(line)
+    return { config, lines: found.length > 0 ? found : [line({ state: 'ok', message: `${path} has no mistakes.` })] }
+  } catch (error) {
+    if (error instanceof ConfigError) return { lines: error.problems.map((problem) => line(failed(problem))) }
+    return { lines: [line(failed(error instanceof Error ? error.message : String(error)))] }
+  }
+}
+
+async function askRelay(client: CheckOptions): Promise<readonly CheckLine[]> {
+  try {
+    const ask = await openRelay(client)
+    const answer = await ask('GET', '/relay/check')
+    if (answer.status !== 200) throw new Error(describeProblem(answer))
+    return listOf(answer.body, 'lines').flatMap((line) => readLine(line) ?? [])
+  } catch (error) {
+    return [{ name: 'relay', subject: null, ...failed(error instanceof Error ? error.message : String(error)) }]
+  }
+}
+
+/** Null: a relay of a later version checks more. */
+function readLine(line: unknown): CheckLine | null {
+  const name: CheckName | undefined = CHECK_NAMES.find((one) => one === textOf(line, 'name'))
+  const state = STATES.find((one) => one === textOf(line, 'state'))
+  if (name === undefined || state === undefined) return null
+  return { name, subject: textOf(line, 'subject'), state, message: textOf(line, 'message') ?? '' }
+}
+
+const STATES = ['ok', 'warning', 'failed', 'skipped'] as const satisfies readonly CheckState[]
+const WORDS: Readonly<Record<CheckState, string>> = { ok: 'ok', warning: 'WARN', failed: 'FAIL', skipped: '-' }
+
+/** The address at which a relay with this config is reached from this machine. */
+function internalUrl({ listen: { internal } }: Config): string {
+  const host = internal.host === '0.0.0.0' ? '127.0.0.1' : internal.host === '::' ? '::1' : internal.host
+  return `${internal.tls === null ? 'http' : 'https'}://${host.includes(':') ? `[${host}]` : host}:${internal.port}`
+}
+
+function present(lines: readonly CheckLine[]): string {
+  const names = lines.map(({ name, subject }) => `${name.replace('_', ' ')}${subject === null ? '' : ` ${subject}`}`)
+  const width = Math.max(...names.map((name) => name.length))
+  const rows = lines.map(
+    ({ state, message }, at) => `${WORDS[state].padEnd(4)}  ${(names[at] ?? '').padEnd(width)}  ${indented(message, width + 8)}`,
+  )
+  const [failures, warnings] = (['failed', 'warning'] as const).map((state) => lines.filter((line) => line.state === state).length)
+  const sum = failures === 0 ? 'Nothing that was tried fails' : `${failures} of ${lines.length} fail`
+  return `${rows.join('\n')}\n\n${sum}${warnings === 0 ? '' : `; ${warnings} ${warnings === 1 ? 'needs' : 'need'} a look`}.\n`
+}
+
+function indented(message: string, columns: number): string {
+  return message.replaceAll('\n', `\n${' '.repeat(columns)}`)
+}

@@ -1,0 +1,140 @@
+import { isDiskFull, isDiskLow } from './disk-room.ts'
+
+/** What is checked, in the order in which it is shown. */
+export const CHECK_NAMES = [
+  'relay',
+  'config',
+  'keys',
+  'store',
+  'disk',
+  'files',
+  'open_files',
+  'ports',
+  'certificate',
+  'credentials',
+  'clock',
+  'push',
+  'endpoint',
+  'retention',
+  'backup',
+] as const
+
+export type CheckName = (typeof CHECK_NAMES)[number]
+
+/** `ok`: it works. `warning`: it works, and somebody should look at it. `failed`: it does not work. `skipped`: it could not be tried, and why. */
+export type CheckState = 'ok' | 'warning' | 'failed' | 'skipped'
+
+/** One thing that was checked. */
+export interface CheckLine {
+  readonly name: CheckName
+  /** Which one of several, such as the name of an endpoint; null: there is only one. */
+  readonly subject: string | null
+  readonly state: CheckState
+  /** What was found and, if it is not well, what to do. Never a secret. */
+  readonly message: string
+}
+
+/** The result for one thing, before it has its name. */
+export type Verdict = Pick<CheckLine, 'state' | 'message'>
+
+export function isRed(lines: readonly CheckLine[]): boolean {
+  return lines.some(({ state }) => state === 'failed')
+}
+
+/** Sorts lines into the order of the names. Those of one name stay in their order. */
+export function inOrder(lines: readonly CheckLine[]): readonly CheckLine[] {
+  return lines.toSorted((a, b) => CHECK_NAMES.indexOf(a.name) - CHECK_NAMES.indexOf(b.name))
+}
+
+export const ok = (message: string): Verdict => ({ state: 'ok', message })
+export const warning = (message: string): Verdict => ({ state: 'warning', message })
+export const failed = (message: string): Verdict => ({ state: 'failed', message })
+export const skipped = (message: string): Verdict => ({ state: 'skipped', message })
+
+const SECOND_MS = 1000
+const MINUTE_MS = 60_000
+const HOUR_MS = 3_600_000
+const DAY_MS = 86_400_000
+
+/** The carrier's clock is told in whole seconds, and an answer takes a while. */
+const CLOCK_WARNING_MS = 5 * SECOND_MS
+const CLOCK_FAILED_MS = MINUTE_MS
+
+/** Judges the clock. @param aheadMs how far the carrier's clock is ahead of the relay's; null: its answer told no time */
+export function judgeClock(aheadMs: number | null): Verdict {
+  if (aheadMs === null) return skipped('The carrier told no time, so the clock was not compared.')
+  const seconds = Math.round(Math.abs(aheadMs) / SECOND_MS)
+  if (Math.abs(aheadMs) < CLOCK_WARNING_MS) return ok(`It agrees with the carrier's to within ${CLOCK_WARNING_MS / SECOND_MS} s.`)
+  const message = `It is ${seconds} s ${aheadMs > 0 ? 'behind' : 'ahead of'} the carrier's. Have the machine set its clock by NTP.`
+  return Math.abs(aheadMs) < CLOCK_FAILED_MS ? warning(message) : failed(message)
+}
+
+/** Judges the room on the disk of the store, in bytes. */
+export function judgeDisk(freeBytes: number, freeBytesMin: number): Verdict {
+  const room = { freeBytes, freeBytesMin }
+  const [free, least] = [sizeText(freeBytes), sizeText(freeBytesMin)]
+  if (isDiskFull(room)) return failed(`${free} is free, less than limits.freeSpaceMin (${least}): pushes are refused. Make room.`)
+  if (isDiskLow(room)) return warning(`${free} is free. Below ${least} (limits.freeSpaceMin) pushes are refused. Make room.`)
+  return ok(`${free} is free.`)
+}
+
+const CERTIFICATE_WARNING_DAYS = 14
+
+/** Judges the certificate of a listener. */
+export function judgeCertificate(untilMs: number, nowMs: number): Verdict {
+  const days = Math.floor((untilMs - nowMs) / DAY_MS)
+  if (untilMs <= nowMs) return failed('It has expired. Replace its files and send SIGHUP.')
+  const message = `It is valid for ${days} more ${days === 1 ? 'day' : 'days'}.`
+  return days < CERTIFICATE_WARNING_DAYS ? warning(`${message} Replace its files and send SIGHUP.`) : ok(message)
+}
+
+/** Files that a relay opens besides its connections. */
+const OTHER_FILES = 200
+
+/** Judges how many files the process may open. @param limit null: the system does not tell, or there is none */
+export function judgeOpenFiles(limit: number | null, connectionsMax: number): Verdict {
+  if (limit === null) return ok('The system sets no limit that is known.')
+  // Both listeners may be full.
+  const wanted = 2 * connectionsMax + OTHER_FILES
+  if (limit >= wanted) return ok(`The process may open ${limit} files.`)
+  const message = `The process may open ${limit} files, and two listeners with limits.connections of ${connectionsMax} need ${wanted}. Raise the limit (ulimit -n, LimitNOFILE), or lower limits.connections.`
+  return limit < connectionsMax + OTHER_FILES ? failed(message) : warning(message)
+}
+
+/** What is known of the backups of a store. */
+export interface BackupsToJudge {
+  readonly directory: string | null
+  readonly cron: string | null
+  /** When each backup in the folder was made, epoch milliseconds, the newest first. */
+  readonly madeAtMs: readonly number[]
+  readonly failing: { readonly reason: string } | null
+  /** Why the folder cannot be read; null: it was read. */
+  readonly unreadable: string | null
+}
+
+/** A backup is late when it is older than this many times the usual gap between backups. */
+const LATE_GAPS = 2
+/** The gap that is taken for usual where no two backups show it. */
+const GAP_MS = DAY_MS
+
+/** Judges the backups: whether any are made, and how old the newest is. */
+export function judgeBackups({ directory, cron, madeAtMs, failing, unreadable }: BackupsToJudge, nowMs: number): Verdict {
+  if (directory === null) return warning('No backup is made: name backup.directory and backup.cron.')
+  if (unreadable !== null) return failed(`The folder of backups cannot be read: ${unreadable}`)
+  if (failing !== null) return failed(`The last backup failed: ${failing.reason}`)
+  const [newest] = madeAtMs
+  if (newest === undefined) return warning(cron === null ? 'No backup was made, and backup.cron makes none.' : 'No backup was made yet.')
+  const ageMs = nowMs - newest
+  const message = `The newest backup is ${ageMs < DAY_MS ? `${Math.max(0, Math.floor(ageMs / HOUR_MS))} h` : `${Math.floor(ageMs / DAY_MS)} days`} old.`
+  if (cron === null) return warning(`${message} backup.cron makes none by itself.`)
+  const gaps = madeAtMs.slice(1).map((atMs, at) => (madeAtMs[at] ?? atMs) - atMs)
+  return ageMs > LATE_GAPS * Math.max(GAP_MS, ...gaps) ? failed(`${message} The schedule should have made another one since.`) : ok(message)
+}
+
+const UNITS = ['KB', 'MB', 'GB', 'TB']
+
+function sizeText(bytes: number): string {
+  const at = Math.min(UNITS.length - 1, Math.max(0, Math.floor(Math.log2(Math.max(1, bytes)) / 10) - 1))
+  const size = bytes / 1024 ** (at + 1)
+  return `${size < 10 ? size.toFixed(1) : Math.round(size)} ${UNITS[at] ?? ''}`
+}

@@ -1,0 +1,49 @@
+import { z } from 'zod'
+import { CHECK_NAMES, type CheckState, isRed } from '../../domain/admin/check.ts'
+import type { Check } from '../../flow/admin/check.ts'
+import { jsonAnswer, named, oneOfAll } from '../server/answer-schemas.ts'
+import { presentJson } from '../server/present.ts'
+import { NO_QUERY } from '../server/query.ts'
+import { apiRoute } from '../server/route.ts'
+
+export interface CheckRoutePorts {
+  readonly check: Check
+}
+
+const checkSchema = named('Check', () =>
+  z.strictObject({
+    ok: z.boolean().describe('Whether no line has failed.'),
+    lines: z.array(
+      z.strictObject({
+        name: z.enum(CHECK_NAMES),
+        subject: z.string().nullable().describe('Which one of several, such as the name of an endpoint; null: there is only one.'),
+        state: oneOfAll<CheckState>({ ok: true, warning: true, failed: true, skipped: true }),
+        message: z.string().describe('What was found and, if it is not well, what to do.'),
+      }),
+    ),
+  }),
+)
+
+/** Whether the deployment works. */
+export const CHECK_ROUTES = [
+  apiRoute({
+    method: 'get',
+    path: '/relay/check',
+    summary: 'Check whether the deployment works',
+    description:
+      'Line by line, and why not: config, keys, store, disk, files, certificates, the login at the carrier (one call of the budget), the clock, a signed push to itself (counted as `check`, not kept) and a connection to each endpoint (nothing is sent). Asked again within 5 s, it gives the same result.',
+    scope: 'admin',
+    params: {},
+    query: NO_QUERY,
+    body: null,
+    answers: () => ({ 200: jsonAnswer('The lines', checkSchema()) }),
+    problems: [],
+    example: { path: {} },
+    answer:
+      ({ check }: CheckRoutePorts) =>
+      async (ctx) => {
+        const lines = await check()
+        presentJson(ctx, 200, { ok: !isRed(lines), lines })
+      },
+  }),
+]

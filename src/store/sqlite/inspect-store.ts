@@ -1,0 +1,58 @@
+import { accessSync, constants, existsSync, statSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import Database from 'better-sqlite3'
+import { refuseMoved } from '../moving/move-mark.ts'
+import { openingFailure, refuseDamage, refuseIrregularFiles } from './file.ts'
+import { followLinks, refuseSecondName } from './identity.ts'
+import { lockStore, StoreInUse } from './lock.ts'
+import { refuseOtherSchema } from './migrate.ts'
+import { readMark } from './moving/move-mark.ts'
+import { STORE_SUFFIXES } from './permissions.ts'
+
+/** A store that nobody opened for this. `new`: there is none yet. `in_use`: a relay has it; the process is null if the system does not tell. */
+export type InspectedStore =
+  | { readonly state: 'new' | 'ready'; readonly path: string }
+  | { readonly state: 'in_use'; readonly path: string; readonly pid: number | null }
+
+/**
+ * Finds out whether a relay could open the store at `given`, without making, changing or migrating anything. The lock is held only for the moment in which it is
+ * tried, shorter than a relay that starts waits for it. Throws an error that names the reason and what to do.
+ */
+export function inspectSqlite(given: string): InspectedStore {
+  const path = followLinks(given)
+  try {
+    refuseIrregularFiles(path)
+    refuseDamage(path)
+    refuseSecondName(path)
+    if (!existsSync(path)) {
+      accessSync(nearestFolder(path), constants.W_OK | constants.X_OK)
+      return { state: 'new', path }
+    }
+    for (const suffix of STORE_SUFFIXES) if (existsSync(`${path}${suffix}`)) accessSync(`${path}${suffix}`, constants.R_OK | constants.W_OK)
+    accessSync(dirname(resolve(path)), constants.W_OK | constants.X_OK)
+    if (existsSync(`${path}.lock`)) lockStore(path).release()
+    refuseContent(path)
+    return { state: 'ready', path }
+  } catch (error) {
+    if (error instanceof StoreInUse) return { state: 'in_use', path, pid: error.pid }
+    throw openingFailure(path, error)
+  }
+}
+
+/** Throws if the store is of a newer version, or was moved. */
+function refuseContent(path: string): void {
+  const db = new Database(path, { readonly: true, fileMustExist: true })
+  try {
+    refuseOtherSchema(db)
+    refuseMoved(readMark(db), path)
+  } finally {
+    db.close()
+  }
+}
+
+/** The folder that exists already, in which the others would be made. */
+function nearestFolder(path: string): string {
+  let folder = dirname(resolve(path))
+  while (statSync(folder, { throwIfNoEntry: false }) === undefined && dirname(folder) !== folder) folder = dirname(folder)
+  return folder
+}

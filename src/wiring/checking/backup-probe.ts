@@ -1,0 +1,27 @@
+import type { Config } from '../../config/config.ts'
+import { judgeBackups, skipped } from '../../domain/admin/check.ts'
+import type { ManageBackups } from '../../flow/admin/backups/manage-backups.ts'
+import type { Probe } from '../../flow/admin/check.ts'
+import type { Clock } from '../../flow/ports.ts'
+
+type Backups = Awaited<ReturnType<ManageBackups['list']>>
+
+/** Lists backups; a relay that does not run remembers no failed one. */
+interface BackupLists {
+  readonly list: () => Promise<Pick<Backups, 'backups' | 'unreadable'> & Partial<Pick<Backups, 'failing'>>>
+}
+
+/** Looks how old the newest backup is. */
+export function backupProbe({ backup, store }: Config, backups: BackupLists, clock: Pick<Clock, 'now'>): Probe {
+  return {
+    name: 'backup',
+    subject: null,
+    async look() {
+      if (store.engine === 'postgres') return skipped('The store is on a server, which is backed up with its own tools.')
+      const { directory, cron } = backup
+      if (directory === null) return judgeBackups({ directory, cron, madeAtMs: [], failing: null, unreadable: null }, clock.now())
+      const { backups: found, unreadable, failing = null } = await backups.list()
+      return judgeBackups({ directory, cron, madeAtMs: found.map(({ madeAtMs }) => madeAtMs), failing, unreadable }, clock.now())
+    },
+  }
+}

@@ -1,0 +1,43 @@
+import type { LoginFailure, RemoteCarrier } from '../../carrier/call/carrier-client.ts'
+import { failed, judgeClock, ok, skipped, type Verdict } from '../../domain/admin/check.ts'
+import type { UnavailableReason } from '../../domain/polling/carrier-answer.ts'
+import type { Probe } from '../../flow/admin/check.ts'
+
+/** Logs in at the carrier, which is one call of the budget, and compares the clocks by the answer. `note` says what else of it there is to know. */
+export function carrierProbe(carrier: Pick<RemoteCarrier, 'logIn' | 'aheadMs'>, note = ''): Probe {
+  return {
+    name: 'credentials',
+    subject: null,
+    async look() {
+      const failure = await carrier.logIn()
+      const found = failure === null ? ok(`The carrier gives a token.${note}`) : describe(failure)
+      return [
+        { name: 'credentials', subject: null, ...found },
+        { name: 'clock', subject: null, ...judgeClock(carrier.aheadMs()) },
+      ]
+    },
+  }
+}
+
+const REASONS: Readonly<Record<UnavailableReason, string>> = {
+  budget: 'No call is left in the budget',
+  resting: 'The carrier failed so often that the relay rests',
+  credentials: 'The carrier refuses the login: correct upstream.username and upstream.password',
+  timeout: 'The carrier did not answer within upstream.timeout: is upstream.authUrl right, and is the way there open',
+  network: 'The carrier cannot be reached: is upstream.authUrl right, and is the way there open',
+  rate_limited: 'The carrier has had too many calls',
+  server_error: 'The carrier fails',
+  redirect: 'The carrier redirects: name the final address in upstream.baseUrl or authUrl',
+  bad_response: 'The answer is none of the carrier’s: is upstream.authUrl right',
+  token_bad_response: 'The answer holds no token: is upstream.authUrl right',
+  rejected: 'The carrier refuses the request',
+}
+/** Codes of a certificate that nobody vouches for. */
+const UNTRUSTED = /^(?:UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_)/
+
+function describe({ reason, detail }: LoginFailure): Verdict {
+  // Nothing is wrong with the deployment: others have used the calls, or wait for the same carrier.
+  if (reason === 'budget') return skipped(`${REASONS[reason]} (${detail}).`)
+  if (UNTRUSTED.test(detail)) return failed(`The carrier's certificate is not trusted: name its authority in upstream.caFile (${detail}).`)
+  return failed(`${REASONS[reason]} (${detail}).`)
+}

@@ -1,0 +1,80 @@
+import type { Config } from '../../config/config.ts'
+import { readCertificates, readNamedFile } from '../../config/named-file.ts'
+import { type CheckLine, failed, judgeCertificate, judgeOpenFiles, ok, type Verdict, warning } from '../../domain/admin/check.ts'
+import { formatDuration } from '../../domain/duration.ts'
+import type { Probe } from '../../flow/admin/check.ts'
+import type { Clock } from '../../flow/ports.ts'
+import { readTlsPair } from '../tls-files.ts'
+
+/** Looks at what the config says and at the files that it names: all that a start would refuse. */
+export function configProbes(config: Config, clock: Pick<Clock, 'now'>): readonly Probe[] {
+  return [
+    { name: 'config', subject: null, look: async () => settingsOf(config) },
+    { name: 'keys', subject: 'webhook.sharedKeys', look: async () => judgeSharedKeys(config) },
+    ...listenersOf(config, clock),
+    ...authoritiesOf(config),
+    { name: 'open_files', subject: null, look: async () => judgeOpenFiles(openFilesLimit(), config.limits.connections) },
+    { name: 'retention', subject: null, look: async () => keptFor(config) },
+  ]
+}
+
+function settingsOf({ conflicts, warnings }: Config): Verdict | readonly CheckLine[] {
+  const line = (verdict: Verdict): CheckLine => ({ name: 'config', subject: null, ...verdict })
+  const lines = [...conflicts.map(failed), ...warnings.map(warning)].map(line)
+  return lines.length > 0 ? lines : ok('It has no mistakes.')
+}
+
+/** A key with two purposes has to be replaced in two places at once. */
+function judgeSharedKeys({ webhook, endpoints, operator }: Config): Verdict {
+  const keys = webhook.sharedKeys.map((key) => key.reveal())
+  if (new Set(keys).size < keys.length) return warning('The same key is listed twice.')
+  const others = endpoints
+    .map(({ name, sharedKey }) => ({ name: `endpoint ${name}`, sharedKey }))
+    .concat(operator === null ? [] : [{ name: 'operator', sharedKey: operator.sharedKey }])
+  const same = others.find(({ sharedKey }) => keys.includes(sharedKey.reveal()))
+  if (same !== undefined) return warning(`The carrier and ${same.name} have the same key. Give each its own.`)
+  return ok(keys.length === 1 ? 'One key verifies pushes.' : `${keys.length} keys verify pushes.`)
+}
+
+function listenersOf({ listen }: Config, clock: Pick<Clock, 'now'>): readonly Probe[] {
+  return (['public', 'internal'] as const).flatMap((subject): readonly Probe[] => {
+    const { tls } = listen[subject]
+    if (tls === null) return []
+    return [
+      {
+        name: 'certificate',
+        subject,
+        look: async () => judgeCertificate(readTlsPair(`listen.${subject}.tls`, tls).untilMs, clock.now()),
+      },
+    ]
+  })
+}
+
+function authoritiesOf({ upstream, endpoints }: Config): readonly Probe[] {
+  const named = [{ subject: 'upstream.caFile', file: upstream.caFile }].concat(
+    endpoints.map(({ name, caFile }) => ({ subject: `caFile of endpoint ${name}`, file: caFile })),
+  )
+  return named.flatMap(({ subject, file }): readonly Probe[] => {
+    if (file === null) return []
+    const look = async () => {
+      readCertificates(subject, file)
+      return ok('It holds certificates that can be read.')
+    }
+    return [{ name: 'certificate', subject, look }]
+  })
+}
+
+/** Null: this system does not tell. Only Linux does. */
+function openFilesLimit(): number | null {
+  try {
+    const [, limit] = /^Max open files\s+(\d+)/m.exec(readNamedFile('limits', '/proc/self/limits').toString()) ?? []
+    return limit === undefined ? null : Number(limit)
+  } catch {
+    return null
+  }
+}
+
+function keptFor({ retention }: Config): Verdict {
+  const kept = Object.entries(retention).map(([name, ms]) => `${name.replace(/Ms$/, '')} ${formatDuration(ms)}`)
+  return ok(`Data is kept: ${kept.join(', ')}.`)
+}

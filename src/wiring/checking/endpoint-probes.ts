@@ -1,0 +1,62 @@
+import { type CheckLine, failed, ok, skipped, type Verdict } from '../../domain/admin/check.ts'
+import type { FailureReason } from '../../domain/delivery/delivery.ts'
+import type { Route } from '../../domain/delivery/post-request.ts'
+import type { Probe } from '../../flow/admin/check.ts'
+import type { Destination, NoConnection } from '../../outbound/try-connection.ts'
+
+/** An endpoint to connect to. */
+export interface EndpointToTry {
+  readonly name: string
+  readonly url: string
+  readonly enabled: boolean
+  /** The way there. Throws an error that names the setting if a file cannot be used. */
+  readonly route: () => Route
+}
+
+/** The endpoints of a relay, and how it connects to them. */
+export interface EndpointConnections {
+  readonly list: () => Promise<readonly EndpointToTry[]>
+  /** Null: the connection was made. */
+  readonly make: (to: Destination) => Promise<NoConnection | null>
+}
+
+/** As many are tried; more would take minutes. */
+const TRIED_MAX = 200
+
+/** Connects to each endpoint and sends it nothing. */
+export function endpointProbes(endpoints: readonly EndpointToTry[], connect: EndpointConnections['make']): readonly Probe[] {
+  const probes = endpoints.slice(0, TRIED_MAX).map(
+    (endpoint): Probe => ({
+      name: 'endpoint',
+      subject: endpoint.name,
+      async look() {
+        if (!endpoint.enabled) return skipped('It is disabled.')
+        const to = { url: endpoint.url, route: endpoint.route() }
+        return describe(to, await connect(to))
+      },
+    }),
+  )
+  if (endpoints.length <= TRIED_MAX) return probes
+  const rest: CheckLine = {
+    name: 'endpoint',
+    subject: null,
+    ...skipped(`${endpoints.length - TRIED_MAX} more were not tried.`),
+  }
+  return [...probes, { name: 'endpoint', subject: null, look: async () => [rest] }]
+}
+
+const REASONS: Partial<Record<FailureReason, string>> = {
+  forbidden: 'Nothing may be sent there: list it in delivery.allowNetworks',
+  dns: 'Its host has no address',
+  connection_refused: 'Nobody listens there',
+  reset: 'It closes the connection',
+  tls: 'Its certificate is not trusted or does not fit: name a private authority in caFile',
+  timeout: 'It does not answer',
+  proxy: 'Its proxy cannot be reached',
+}
+
+function describe({ url, route }: Destination, failure: NoConnection | null): Verdict {
+  const { host } = new URL(url)
+  if (failure === null) return ok(route.proxy === undefined ? `${host} takes connections.` : `The proxy to ${host} takes connections.`)
+  return failed(`${host}: ${REASONS[failure.reason] ?? 'It cannot be reached'} (${failure.detail}).`)
+}

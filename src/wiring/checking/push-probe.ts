@@ -1,0 +1,52 @@
+import { randomUUID } from 'node:crypto'
+import { request as plainRequest } from 'node:http'
+import { request as tlsRequest } from 'node:https'
+import { failed, ok, type Verdict } from '../../domain/admin/check.ts'
+import { checkPushBody } from '../../domain/ingest/check-push.ts'
+import { signBody } from '../../domain/ingest/signature.ts'
+import type { Probe } from '../../flow/admin/check.ts'
+
+export interface PushProbeOptions {
+  /** The public listener, as bound. */
+  readonly publicUrl: string
+  readonly path: string
+  /** The first of `webhook.sharedKeys`. */
+  readonly key: string
+}
+
+const TIMEOUT_MS = 10_000
+
+/** Sends a signed push to the relay's own public listener. Its body says that it is only a check, so it is counted and not kept. */
+export function pushProbe(options: () => PushProbeOptions): Probe {
+  return { name: 'push', subject: null, look: async () => await push(options()) }
+}
+
+async function push({ publicUrl, path, key }: PushProbeOptions): Promise<Verdict> {
+  const body = checkPushBody(randomUUID())
+  const url = new URL(path, publicUrl)
+  // An address that stands for all of this machine is none to connect to.
+  if (url.hostname === '0.0.0.0') url.hostname = '127.0.0.1'
+  if (url.hostname === '[::]') url.hostname = '[::1]'
+  const status = await post(url, body, signBody(Buffer.from(body), key)).catch((error: unknown) =>
+    failed(`The public listener does not answer this machine (${error instanceof Error ? error.message : String(error)}).`),
+  )
+  if (typeof status !== 'number') return status
+  if (status === 200) return ok('A signed push to this relay is verified and answered with 200.')
+  return failed(`A signed push to this relay is answered with ${status}.`)
+}
+
+function post(url: URL, body: string, signature: string): Promise<number> {
+  const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body), 'x-service-hmac-sha256': signature }
+  return new Promise((resolve, reject) => {
+    const options = { method: 'POST', headers, timeout: TIMEOUT_MS, agent: false } as const
+    // The certificate names the host that the carrier uses, not the address that this machine uses; nothing secret is sent.
+    const request = url.protocol === 'https:' ? tlsRequest(url, { ...options, rejectUnauthorized: false }) : plainRequest(url, options)
+    request.on('response', (response) => {
+      response.resume()
+      resolve(response.statusCode ?? 0)
+    })
+    request.on('timeout', () => request.destroy(new Error('timeout')))
+    request.on('error', reject)
+    request.end(body)
+  })
+}

@@ -1,0 +1,65 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type { RemoteCarrier } from '../../carrier/call/carrier-client.ts'
+import type { Config } from '../../config/config.ts'
+import { failed, ok } from '../../domain/admin/check.ts'
+import type { ManageBackups } from '../../flow/admin/backups/manage-backups.ts'
+import { type Check, createCheck, type Probe } from '../../flow/admin/check.ts'
+import type { Readiness } from '../../flow/admin/readiness.ts'
+import type { EndpointKeys } from '../../flow/delivery/endpoint-keys.ts'
+import type { Delivery } from '../delivery/delivery.ts'
+import { REPLICA } from '../replicas.ts'
+import type { Storage } from '../storage/opened-storage.ts'
+import { backupProbe } from './backup-probe.ts'
+import { carrierProbe } from './carrier-probe.ts'
+import { configProbes } from './config-probes.ts'
+import { endpointProbes } from './endpoint-probes.ts'
+import { pushProbe } from './push-probe.ts'
+import { diskProbe, filesProbe, judgeAtRestKeys } from './store-probes.ts'
+
+export interface RunningCheckPorts {
+  readonly storage: Storage
+  readonly carrier: RemoteCarrier
+  readonly delivery: Delivery
+  readonly endpointKeys: EndpointKeys
+  readonly readiness: () => Promise<Readiness>
+  readonly backups: Pick<ManageBackups, 'list'>
+  /** The config in effect. */
+  readonly settings: () => Config
+  /** The public listener, as bound. */
+  readonly publicUrl: () => string
+}
+
+/** The check of a relay that runs, by what it has open. */
+export function openRunningCheck(ports: RunningCheckPorts): Check {
+  const { storage, carrier, delivery, settings } = ports
+  const probes = async (): Promise<readonly Probe[]> => {
+    const config = settings()
+    return [
+      { name: 'relay', subject: null, look: async () => ok(`Version ${REPLICA.version} runs as ${REPLICA.name}.`) },
+      ...configProbes(config, storage.clock),
+      { name: 'keys', subject: 'secrets.atRestKeys', look: async () => judgeAtRestKeys(config, await ports.endpointKeys.check()) },
+      { name: 'store', subject: null, look: () => lookAtStore(ports) },
+      diskProbe(config, async () => {
+        await storage.disk.check()
+        return storage.disk.state().freeBytes
+      }),
+      filesProbe(config.store.engine === 'sqlite' ? storage.path : null),
+      carrierProbe(carrier),
+      pushProbe(() => ({ publicUrl: ports.publicUrl(), path: config.webhook.path, key: firstKey(config) })),
+      backupProbe(config, ports.backups, storage.clock),
+      ...endpointProbes(await delivery.connections.list(), delivery.connections.make),
+    ]
+  }
+  return createCheck({ probes, pause: (ms) => pause(ms, undefined, { ref: false }), monotonic: storage.clock.monotonic })
+}
+
+async function lookAtStore({ readiness, storage }: Pick<RunningCheckPorts, 'readiness' | 'storage'>) {
+  // Whether a file of the store was deleted is otherwise known only after the next look.
+  await storage.disk.check()
+  const { ready, reasons } = await readiness()
+  return ready ? ok(`${storage.path} is open, and takes pushes.`) : failed(reasons.join('; '))
+}
+
+function firstKey({ webhook }: Config): string {
+  return webhook.sharedKeys[0]?.reveal() ?? ''
+}

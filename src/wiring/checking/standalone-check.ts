@@ -1,0 +1,157 @@
+import { createServer } from 'node:net'
+import { resolve } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { createCarrier } from '../../carrier/call/carrier-client.ts'
+import type { Config } from '../../config/config.ts'
+import { readCertificates } from '../../config/named-file.ts'
+import { type CheckLine, failed, ok, skipped, type Verdict } from '../../domain/admin/check.ts'
+import type { Route } from '../../domain/delivery/post-request.ts'
+import { systemCode } from '../../domain/errors.ts'
+import { createCheck, type Probe } from '../../flow/admin/check.ts'
+import { createEndpointKeys } from '../../flow/delivery/endpoint-keys.ts'
+import type { Clock } from '../../flow/ports.ts'
+import { createVault } from '../../ops/vault.ts'
+import { createEgressGuard } from '../../outbound/egress-guard.ts'
+import { tryConnection } from '../../outbound/try-connection.ts'
+import { systemClock } from '../../runtime/system-clock.ts'
+import { inspectPostgres } from '../../store/postgres/inspect-server.ts'
+import { postgres } from '../../store/postgres/postgres-engine.ts'
+import { nameDatabase } from '../../store/postgres/postgres-pool.ts'
+import { freeBytesNear } from '../../store/sqlite/disk.ts'
+import { sqlite } from '../../store/sqlite/engine.ts'
+import { inspectSqlite } from '../../store/sqlite/inspect-store.ts'
+import { openAtRestKeys } from '../at-rest-keys.ts'
+import { backupFolder } from '../backups/backup-folder.ts'
+import { authorityOf } from '../carrier.ts'
+import { backupProbe } from './backup-probe.ts'
+import { carrierProbe } from './carrier-probe.ts'
+import { configProbes } from './config-probes.ts'
+import { type EndpointToTry, endpointProbes } from './endpoint-probes.ts'
+import { diskProbe, filesProbe, judgeAtRestKeys } from './store-probes.ts'
+
+/**
+ * Checks a deployment without a relay to ask. It opens the store only to look, and takes it from nobody. `isRunning`: a relay runs, and could not be asked, so
+ * its addresses are taken.
+ */
+export async function checkStandalone(config: Config, { isRunning }: { readonly isRunning: boolean }): Promise<readonly CheckLine[]> {
+  const guard = createEgressGuard({
+    allowNetworks: config.delivery.allowNetworks,
+    ownPorts: () => [config.listen.public.port, config.listen.internal.port],
+  })
+  const probes: readonly Probe[] = [
+    ...configProbes(config, systemClock),
+    { name: 'store', subject: null, look: () => lookAtStore(config) },
+    diskProbe(config, async () => (config.store.engine === 'sqlite' ? await freeBytesNear(config.store.path) : Number.POSITIVE_INFINITY)),
+    filesProbe(config.store.engine === 'sqlite' ? config.store.path : null),
+    ...(['public', 'internal'] as const).map(
+      (subject): Probe => ({ name: 'ports', subject, look: () => tryPort(config, subject, isRunning) }),
+    ),
+    { name: 'credentials', subject: null, look: () => askCarrier(config) },
+    { name: 'push', subject: null, look: async () => skipped('No relay was asked, so none takes a push.') },
+    backupProbe(config, { list: () => listBackups(config) }, systemClock),
+    ...endpointProbes(endpointsOf(config), (to) => tryConnection(to, { guard, timeoutMs: config.delivery.timeoutMs })),
+  ]
+  const check = createCheck({
+    probes: async () => probes,
+    pause: (ms) => pause(ms, undefined, { ref: false }),
+    monotonic: systemClock.monotonic,
+  })
+  return await check()
+}
+
+async function askCarrier(config: Config) {
+  const carrier = openCarrierAlone(config)
+  try {
+    return await carrierProbe(carrier, ' The call is not counted, as no relay runs that counts it.').look()
+  } finally {
+    await carrier.close()
+  }
+}
+
+const SILENT = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined }
+
+function openCarrierAlone(config: Config) {
+  const { proxy, ...upstream } = config.upstream
+  return createCarrier({
+    ...upstream,
+    password: () => upstream.password.reveal(),
+    clock: systemClock satisfies Clock,
+    log: SILENT,
+    ca: authorityOf(config),
+    ...(proxy === null ? {} : { proxy: proxy.reveal() }),
+  })
+}
+
+async function lookAtStore(config: Config): Promise<readonly CheckLine[]> {
+  const line = (verdict: Verdict): CheckLine => ({ name: 'store', subject: null, ...verdict })
+  const keys = async (place: string): Promise<CheckLine> => ({
+    name: 'keys',
+    subject: 'secrets.atRestKeys',
+    ...judgeAtRestKeys(config, await findLostKeys(config, place)),
+  })
+  if (config.store.engine === 'sqlite') {
+    const found = inspectSqlite(config.store.path)
+    if (found.state === 'new') return [line(ok(`${found.path} does not exist yet: the relay makes it.`))]
+    if (found.state === 'in_use') return [line(skipped(`${found.path} is in use${found.pid === null ? '' : ` by process ${found.pid}`}.`))]
+    return [line(ok(`${found.path} can be opened.`)), await keys(found.path)]
+  }
+  const url = config.store.url.reveal()
+  const { schema, replicas } = await inspectPostgres(url)
+  const use = replicas === 0 ? 'no relay uses it' : `${replicas} ${replicas === 1 ? 'relay uses' : 'relays use'} it`
+  if (schema !== 'current') return [line(ok(`${nameDatabase(url)} takes the relay's tables; ${use}.`))]
+  return [line(ok(`${nameDatabase(url)} can be used; ${use}.`)), await keys(url)]
+}
+
+async function findLostKeys(config: Config, place: string) {
+  const { engine } = config.store
+  const reads = engine === 'sqlite' ? sqlite.openReadStore(place) : postgres.openReadStore(place)
+  const atRest = openAtRestKeys(config, engine === 'sqlite' ? place : nameDatabase(place))
+  try {
+    return await createEndpointKeys({ vault: createVault(atRest.keys), reads, log: SILENT }, atRest).check()
+  } finally {
+    await reads.close()
+  }
+}
+
+async function listBackups({ backup: { directory } }: Config) {
+  if (directory === null) return { backups: [], unreadable: null }
+  try {
+    return { backups: await backupFolder.list(resolve(directory)), unreadable: null }
+  } catch (error) {
+    // The first backup makes the folder.
+    if (systemCode(error) === 'ENOENT') return { backups: [], unreadable: null }
+    return { backups: [], unreadable: error instanceof Error ? error.message : String(error) }
+  }
+}
+
+/** Listens for a moment where the relay would. */
+async function tryPort({ listen }: Config, subject: 'public' | 'internal', isRunning: boolean): Promise<Verdict> {
+  const { host, port } = listen[subject]
+  if (isRunning) return skipped('A relay runs and has it.')
+  const server = createServer()
+  try {
+    await new Promise<void>((resolve, reject) => server.once('error', reject).listen({ host, port }, resolve))
+    return ok(port === 0 ? `Any free port of ${host} is taken.` : `${host} port ${port} is free.`)
+  } catch (error) {
+    const code = systemCode(error) ?? 'unknown error'
+    const why =
+      code === 'EADDRINUSE' ? 'another program has it' : code === 'EACCES' ? 'only a privileged user may listen there' : 'it cannot be used'
+    return failed(`${host} port ${port}: ${why} (${code}). Change listen.${subject}.`)
+  } finally {
+    server.close()
+  }
+}
+
+function endpointsOf({ endpoints, operator }: Config): readonly EndpointToTry[] {
+  const routeOf = ({ proxy, caFile, name }: Config['endpoints'][number]): Route => ({
+    ...(proxy === null ? {} : { proxy: proxy.reveal() }),
+    ...(caFile === null ? {} : { ca: readCertificates(`endpoints: "${name}": caFile`, caFile) }),
+  })
+  const named = endpoints.map((endpoint) => ({
+    name: endpoint.name,
+    url: endpoint.url,
+    enabled: endpoint.enabled,
+    route: () => routeOf(endpoint),
+  }))
+  return operator === null ? named : [...named, { name: 'operator', url: operator.url, enabled: true, route: () => ({}) }]
+}

@@ -1,0 +1,43 @@
+import type { Config } from '../../config/config.ts'
+import { failed, judgeDisk, ok, skipped, type Verdict, warning } from '../../domain/admin/check.ts'
+import type { LostKeys } from '../../domain/delivery/endpoint-keys.ts'
+import type { Probe } from '../../flow/admin/check.ts'
+import { permissionWarnings } from '../../store/sqlite/permissions.ts'
+
+/** Judges the keys that encrypt secrets in the store. @param lost null: all of them open */
+export function judgeAtRestKeys({ secrets, store }: Config, lost: LostKeys | null): Verdict {
+  if (lost !== null)
+    return failed(
+      `The keys of ${lost.endpoints} ${lost.endpoints === 1 ? 'endpoint' : 'endpoints'} cannot be decrypted: restore ${lost.where}, and nothing is sent there until then.`,
+    )
+  if (secrets.atRestKeys.length > 0) return ok('What is secret in the store is encrypted with the keys of secrets.atRestKeys.')
+  return store.engine === 'sqlite'
+    ? ok('What is secret in the store is encrypted with the key file beside it. Back that up too.')
+    : failed('A store on PostgreSQL needs secrets.atRestKeys, the same on all replicas.')
+}
+
+/** Looks whether other users of the machine can read the store. @param path null: the store is on a server */
+export function filesProbe(path: string | null): Probe {
+  return {
+    name: 'files',
+    subject: null,
+    async look() {
+      if (path === null) return skipped('The store is on a server.')
+      const warnings = permissionWarnings(path)
+      return warnings.length === 0 ? ok('Only the user of the relay can read the store.') : warning(warnings.join('\n'))
+    },
+  }
+}
+
+/** Looks at the room on the disk. @param freeBytes infinite: a server looks after it */
+export function diskProbe(config: Config, freeBytes: () => Promise<number>): Probe {
+  return {
+    name: 'disk',
+    subject: null,
+    async look() {
+      const free = await freeBytes()
+      if (!Number.isFinite(free)) return skipped('The store is on a server, which looks after its disk.')
+      return judgeDisk(free, config.limits.freeSpaceBytesMin)
+    },
+  }
+}

@@ -1,0 +1,85 @@
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { createAuthority } from '../support/network/private-authority.ts'
+import { ADMIN, type Sections, startTestRelay } from '../support/relay/relay.ts'
+import { shipped } from '../support/runner/shipped.ts'
+import { temporaryFolder } from '../support/runner/temporary.ts'
+import { testWith } from '../support/runner/test-with.ts'
+import { CANARY, fileOf, withLines } from './config-cases.ts'
+
+/** Runs beside the relay of this process, which a synchronous run would hold up. */
+function check(args: readonly string[], more: NodeJS.ProcessEnv = {}) {
+  const run = shipped()
+  return new Promise<{ readonly code: unknown; readonly stdout: string; readonly stderr: string }>((resolve) => {
+    execFile(process.execPath, [...run.args, 'check', ...args], { env: { ...run.env, ...more } }, (error, stdout, stderr) =>
+      resolve({ code: error?.code ?? 0, stdout, stderr }),
+    )
+  })
+}
+
+async function startRelay(sections: Sections = {}) {
+  const folder = temporaryFolder()
+  const relay = await startTestRelay(folder, 'http://127.0.0.1:9', sections)
+  onTestFinished(() => relay.stop())
+  return { ...relay, config: join(folder, 'relay.yaml') }
+}
+
+const LOGIN = { RELAY_USERNAME: ADMIN.username, RELAY_PASSWORD: ADMIN.password }
+
+test('check lists the mistakes of a config that serve would refuse, and exits with 1', async () => {
+  const { code, stdout } = await check(['--config', fileOf(withLines('unknwon: 1'))])
+  expect(code).toBe(1)
+  expect(stdout).toMatch(/^- +relay +No relay answers at http:\/\/127\.0\.0\.1:8081\.\nFAIL +config +.*relay\.yaml:\d+:\d+ unknwon/m)
+})
+
+test('check prints JSON, and a config on PostgreSQL without keys at rest is red', async () => {
+  const config = fileOf(withLines('store: postgres://relay:secret@127.0.0.1:9/relay', 'listen: { internal: { port: 9 } }'))
+  const { code, stdout } = await check(['--config', config, '--json'])
+  expect(code).toBe(1)
+  expect(JSON.parse(stdout)).toMatchObject({
+    ok: false,
+    lines: expect.arrayContaining([
+      { name: 'config', subject: null, state: 'failed', message: expect.stringContaining('needs secrets.atRestKeys') },
+      { name: 'push', subject: null, state: 'skipped', message: expect.any(String) },
+    ]),
+  })
+  expect(stdout).not.toMatch(new RegExp(`${CANARY}|secret@`))
+})
+
+test('check asks the relay that runs, and tells what is red there', async () => {
+  const relay = await startRelay()
+  const { code, stdout } = await check(['--config', relay.config], { ...LOGIN, RELAY_URL: relay.internalUrl })
+  expect(code).toBe(1)
+  for (const line of [
+    /^ok +relay +Version /m,
+    /^ok +config +.*has no mistakes/m,
+    /^ok +push +A signed push/m,
+    /^FAIL +credentials +.*ECONNREFUSED/m,
+  ])
+    expect(stdout).toMatch(line)
+  expect(stdout).toMatch(/\n1 of \d+ fail/)
+})
+
+test('check without a login says that a relay runs, and takes nothing from it', async () => {
+  const relay = await startRelay()
+  const { stdout } = await check(['--config', relay.config, '--url', relay.internalUrl])
+  expect(stdout).toMatch(/^WARN +relay +A relay runs at .* Set RELAY_USERNAME and RELAY_PASSWORD/m)
+  expect(stdout).toMatch(/^- +store +.*is in use by process/m)
+  expect((await fetch(`${relay.internalUrl}/readyz`)).status).toBe(200)
+  const wrong = await check(['--config', relay.config], { ...LOGIN, RELAY_PASSWORD: 'wrong', RELAY_URL: relay.internalUrl })
+  expect([wrong.code, wrong.stdout]).toEqual([1, expect.stringMatching(/^FAIL +relay +the relay refuses the login/m)])
+})
+
+testWith('openssl')('check trusts a private authority of RELAY_CA, and nobody without it', async () => {
+  const folder = temporaryFolder()
+  const authority = createAuthority(folder)
+  authority.sign('localhost')
+  const tls = { certFile: join(folder, 'localhost.pem'), keyFile: join(folder, 'localhost.key') }
+  const relay = await startRelay({ listen: { internal: { host: '127.0.0.1', port: 0, tls } } })
+  const RELAY_URL = relay.internalUrl.replace('127.0.0.1', 'localhost')
+  const trusting = await check(['--config', relay.config], { ...LOGIN, RELAY_URL, RELAY_CA: authority.caFile })
+  expect(trusting.stdout).toMatch(/^WARN +certificate internal +It is valid for 1 more day/m)
+  const doubting = await check(['--config', relay.config], { ...LOGIN, RELAY_URL })
+  expect(doubting.stdout).toMatch(/^- +relay +No relay answers/m)
+})

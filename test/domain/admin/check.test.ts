@@ -1,0 +1,72 @@
+import { expect, test } from 'vitest'
+import {
+  inOrder,
+  isRed,
+  judgeBackups,
+  judgeCertificate,
+  judgeClock,
+  judgeDisk,
+  judgeOpenFiles,
+  ok,
+} from '../../../src/domain/admin/check.ts'
+
+const DAY_MS = 86_400_000
+const MB = 1024 * 1024
+
+test.each([
+  [null, 'skipped', 'told no time'],
+  [-4900, 'ok', 'to within 5 s'],
+  [20_000, 'warning', '20 s behind'],
+  [-20_000, 'warning', '20 s ahead of'],
+  [61_000, 'failed', '61 s behind'],
+  [-3_600_000, 'failed', '3600 s ahead of'],
+] as const)('a carrier whose clock is ahead by %s ms is %s', (aheadMs, state, said) => {
+  expect(judgeClock(aheadMs)).toEqual({ state, message: expect.stringContaining(said) })
+})
+
+test.each([
+  [600 * MB, 'ok', '600 MB is free.'],
+  [500 * MB, 'warning', '500 MB is free. Below 256 MB'],
+  [200 * MB, 'failed', '200 MB is free, less than limits.freeSpaceMin (256 MB)'],
+] as const)('a disk with %s bytes free is %s', (freeBytes, state, said) => {
+  expect(judgeDisk(freeBytes, 256 * MB)).toEqual({ state, message: expect.stringContaining(said) })
+})
+
+test.each([
+  [30, 'ok', '30 more days'],
+  [1, 'warning', '1 more day'],
+  [0, 'failed', 'expired'],
+  [-3, 'failed', 'expired'],
+] as const)('a certificate that is valid for %s more days is %s', (days, state, said) => {
+  expect(judgeCertificate(10 * DAY_MS + days * DAY_MS, 10 * DAY_MS)).toEqual({ state, message: expect.stringContaining(said) })
+})
+
+test.each([
+  [null, 'ok'],
+  [10_000, 'ok'],
+  [8000, 'warning'],
+  [1024, 'failed'],
+] as const)('a limit of %s open files for 4,096 connections a listener is %s', (limit, state) => {
+  expect(judgeOpenFiles(limit, 4096).state).toBe(state)
+})
+
+test.each([
+  [{ directory: null }, 'warning', 'name backup.directory'],
+  [{ unreadable: 'EACCES' }, 'failed', 'cannot be read: EACCES'],
+  [{ failing: { reason: 'the disk is full' } }, 'failed', 'the disk is full'],
+  [{ madeAtMs: [] }, 'warning', 'No backup was made yet'],
+  [{ madeAtMs: [98 * DAY_MS], cron: null }, 'warning', '2 days old. backup.cron makes none'],
+  [{ madeAtMs: [99.5 * DAY_MS, 98 * DAY_MS] }, 'ok', '12 h old'],
+  [{ madeAtMs: [97 * DAY_MS, 96 * DAY_MS] }, 'failed', '3 days old. The schedule should have made another'],
+  [{ madeAtMs: [90 * DAY_MS, 83 * DAY_MS] }, 'ok', '10 days old'],
+] as const)('backups %j are %s', (more, state, said) => {
+  const backups = { directory: '/backups', cron: '15 3 * * *', madeAtMs: [], failing: null, unreadable: null, ...more }
+  expect(judgeBackups(backups, 100 * DAY_MS)).toEqual({ state, message: expect.stringContaining(said) })
+})
+
+test('lines are in the order of their names, and only a failed one is red', () => {
+  const lines = (['endpoint', 'store', 'config', 'store'] as const).map((name, at) => ({ name, subject: String(at), ...ok('') }))
+  expect(inOrder(lines).map(({ subject }) => subject)).toEqual(['2', '1', '3', '0'])
+  expect(isRed(lines)).toBe(false)
+  expect(isRed([...lines, { name: 'disk', subject: null, state: 'failed', message: '' }])).toBe(true)
+})

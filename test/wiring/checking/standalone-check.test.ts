@@ -1,0 +1,166 @@
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { loadConfig } from '../../../src/config/config.ts'
+import type { CheckLine } from '../../../src/domain/admin/check.ts'
+import { checkStandalone } from '../../../src/wiring/checking/standalone-check.ts'
+import { diskProbe } from '../../../src/wiring/checking/store-probes.ts'
+import { listen } from '../../support/network/listen.ts'
+import { createAuthority } from '../../support/network/private-authority.ts'
+import { operatorOf } from '../../support/relay/manage.ts'
+import { type Sections, startTestRelay, writeConfig } from '../../support/relay/relay.ts'
+import { temporaryFolder } from '../../support/runner/temporary.ts'
+import { testWith } from '../../support/runner/test-with.ts'
+import { createDatabase } from '../../support/store/postgres-database.ts'
+
+/** A carrier that gives a token, at a time of its choice. */
+async function startCarrier({ aheadMs = 0, status = 200 } = {}) {
+  let calls = 0
+  const server = createServer((request, response) => {
+    calls++
+    request.resume()
+    response.writeHead(status, { 'content-type': 'application/json', date: new Date(Date.now() + aheadMs).toUTCString() })
+    response.end('{"token":"abc"}')
+  })
+  onTestFinished(() => void server.close())
+  return { url: `http://127.0.0.1:${await listen(server)}`, calls: () => calls }
+}
+
+interface World {
+  readonly sections?: Sections
+  readonly folder?: string
+  readonly carrierUrl?: string
+  readonly isRunning?: boolean
+}
+
+async function check({ sections = {}, folder = temporaryFolder(), carrierUrl = 'http://127.0.0.1:9', isRunning = false }: World = {}) {
+  const config = loadConfig(writeConfig(folder, carrierUrl, { limits: { freeSpaceMin: '1MB', connections: 100 }, ...sections }), {})
+  const lines = await checkStandalone(config, { isRunning })
+  const of = (name: CheckLine['name'], subject: string | null = null) =>
+    lines.find((line) => line.name === name && line.subject === subject)
+  return { lines, of }
+}
+
+const red = (said: string) => expect.objectContaining({ state: 'failed', message: expect.stringContaining(said) })
+
+test('a deployment that would work has no red line, and nothing is made of it', async () => {
+  const [carrier, folder] = [await startCarrier(), temporaryFolder()]
+  const { lines, of } = await check({
+    folder: join(folder),
+    carrierUrl: carrier.url,
+    sections: { store: `sqlite:${folder}/data/relay.db` },
+  })
+  expect(lines.filter(({ state }) => state === 'failed')).toEqual([])
+  expect(of('store')).toMatchObject({ state: 'ok', message: expect.stringContaining('does not exist yet') })
+  expect(of('ports', 'public')).toMatchObject({ state: 'ok' })
+  expect(carrier.calls()).toBe(1)
+  expect(() => writeFileSync(join(folder, 'data'), '')).not.toThrow()
+})
+
+test('a config on PostgreSQL without keys at rest is red, though it can be printed', async () => {
+  const { of } = await check({ sections: { store: 'postgres://relay:secret@127.0.0.1:9/relay' } })
+  expect(of('config')).toEqual(red('secrets.atRestKeys'))
+  expect(of('store')).toEqual(red('postgres://relay@127.0.0.1:9/relay'))
+})
+
+test('a missing key file and a pair that does not match are red', async () => {
+  const folder = temporaryFolder()
+  writeFileSync(join(folder, 'cert.pem'), 'no certificate')
+  const tls = { certFile: join(folder, 'cert.pem'), keyFile: join(folder, 'key.pem') }
+  const listener = { host: '127.0.0.1', port: 0, tls }
+  const { of } = await check({ folder, sections: { listen: { public: listener } } })
+  expect(of('certificate', 'public')).toEqual(red('listen.public.tls.keyFile'))
+})
+
+testWith('openssl')('a key of another certificate, and an authority that cannot be read, are red', async () => {
+  const folder = temporaryFolder()
+  const authority = createAuthority(folder)
+  authority.sign('one.test')
+  authority.sign('two.test')
+  const tls = { certFile: join(folder, 'one.test.pem'), keyFile: join(folder, 'two.test.key') }
+  const { of } = await check({
+    folder,
+    carrierUrl: 'https://127.0.0.1:9',
+    sections: {
+      listen: { internal: { host: '127.0.0.1', port: 0, tls } },
+      upstream: { baseUrl: 'https://127.0.0.1:9', username: 'a', password: 'b', caFile: join(folder, 'none.pem') },
+    },
+  })
+  expect(of('certificate', 'internal')).toEqual(red('does not fit the certificate'))
+  expect(of('certificate', 'upstream.caFile')).toEqual(red('none.pem cannot be read'))
+  expect(of('credentials')).toEqual(red('none.pem cannot be read'))
+})
+
+test('a store that is damaged, or whose folder is not writable, is red', async () => {
+  const folder = temporaryFolder()
+  writeFileSync(join(folder, 'relay.db'), 'this is no database, however long it may be')
+  expect((await check({ folder })).of('store')).toEqual(red('is not a SQLite database'))
+  const closed = join(temporaryFolder(), 'closed')
+  mkdirSync(closed, { mode: 0o500 })
+  onTestFinished(() => chmodSync(closed, 0o700))
+  // Root may write everywhere.
+  if (process.getuid?.() !== 0)
+    expect((await check({ sections: { store: `sqlite:${closed}/relay.db` } })).of('store')).toEqual(red('cannot be opened'))
+})
+
+test('a store in use is not taken from its relay, and ports are not tried beside it', async () => {
+  const folder = temporaryFolder()
+  const relay = await startTestRelay(folder, 'http://127.0.0.1:9')
+  onTestFinished(() => relay.stop())
+  const { of } = await check({ folder, isRunning: true })
+  expect(of('store')).toMatchObject({ state: 'skipped', message: expect.stringContaining('in use by process') })
+  expect(of('ports', 'internal')).toMatchObject({ state: 'skipped' })
+  expect((await fetch(`${relay.internalUrl}/readyz`)).status).toBe(200)
+})
+
+test('keys of endpoints that the keys at rest do not open are red, and open files are a warning', async () => {
+  const folder = temporaryFolder()
+  const keyed = (byte: number) => ({ secrets: { atRestKeys: [Buffer.alloc(32, byte).toString('base64')] } })
+  const relay = await startTestRelay(folder, 'http://127.0.0.1:9', keyed(1))
+  const body = { name: 'shop', url: 'http://10.0.0.1/hook' }
+  expect((await (await operatorOf(relay))('POST', '/relay/endpoints', body)).status).toBe(201)
+  await relay.stop()
+  expect((await check({ folder, sections: keyed(1) })).of('keys', 'secrets.atRestKeys')).toMatchObject({ state: 'ok' })
+  chmodSync(join(folder, 'relay.db'), 0o644)
+  const { of } = await check({ folder, sections: keyed(2) })
+  expect(of('keys', 'secrets.atRestKeys')).toEqual(red('restore secrets.atRestKeys'))
+  expect(of('files')).toMatchObject({ state: 'warning', message: expect.stringContaining('chmod 600') })
+})
+
+test('a disk without room, a port that is taken and a limit of files that is too low are red', async () => {
+  const server = createServer()
+  onTestFinished(() => void server.close())
+  const port = await listen(server)
+  const { of } = await check({
+    sections: {
+      limits: { connections: 1_000_000 },
+      listen: { public: { host: '127.0.0.1', port } },
+    },
+  })
+  const config = loadConfig(writeConfig(temporaryFolder(), 'http://127.0.0.1:9'), {})
+  expect(await diskProbe(config, async () => 1_000_000).look()).toEqual(red('limits.freeSpaceMin'))
+  expect(of('ports', 'public')).toEqual(red('another program has it'))
+  expect(of('open_files')).toEqual(red('limits.connections of 1000000'))
+})
+
+test('a carrier that refuses the login, cannot be reached, or has another time is red', async () => {
+  expect((await check({ carrierUrl: (await startCarrier({ status: 401 })).url })).of('credentials')).toEqual(red('upstream.password'))
+  expect((await check()).of('credentials')).toEqual(red('ECONNREFUSED'))
+  const late = await check({ carrierUrl: (await startCarrier({ aheadMs: 3_600_000 })).url })
+  expect(late.of('credentials')).toMatchObject({ state: 'ok' })
+  expect(late.of('clock')).toEqual(red('behind the carrier'))
+})
+
+test('a database is looked at and not changed, before a relay uses it and while one does', async () => {
+  const atRest = { secrets: { atRestKeys: [Buffer.alloc(32, 1).toString('base64')] } }
+  const { url } = await createDatabase('nothing')
+  const { of } = await check({ sections: { store: url, ...atRest } })
+  expect(of('store')).toMatchObject({ state: 'ok', message: expect.stringContaining('no relay uses it') })
+  expect(of('disk')).toMatchObject({ state: 'skipped' })
+  const relay = await startTestRelay(temporaryFolder(), 'http://127.0.0.1:9', { store: url, ...atRest })
+  onTestFinished(() => relay.stop())
+  const running = await check({ sections: { store: url, ...atRest }, isRunning: true })
+  expect(running.of('store')).toMatchObject({ state: 'ok', message: expect.stringContaining('1 relay uses it') })
+  expect(running.of('keys', 'secrets.atRestKeys')).toMatchObject({ state: 'ok' })
+})
