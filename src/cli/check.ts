@@ -1,6 +1,6 @@
 import { Command } from 'commander'
-import type { Config } from '../config/config.ts'
-import { ConfigError } from '../config/config.ts'
+import { type Config, ConfigError } from '../config/config.ts'
+import { readCertificates } from '../config/named-file.ts'
 import { CHECK_NAMES, type CheckLine, type CheckName, type CheckState, failed, inOrder, isRed, warning } from '../domain/admin/check.ts'
 import { checkStandalone } from '../wiring/checking/standalone-check.ts'
 import { openConfig } from './config-file.ts'
@@ -27,7 +27,8 @@ export function checkCommand(): Command {
 
 async function check(options: CheckOptions, isGiven: boolean): Promise<readonly CheckLine[]> {
   const config = await readFile(options.config)
-  const client = isGiven || !('config' in config) ? options : { ...options, url: internalUrl(config.config) }
+  const client =
+    isGiven || !('config' in config) ? options : { ...options, url: internalUrl(config.config), pinned: ownCertificate(config.config) }
   const running = await isAlive(client)
   if (running && options.username !== undefined && options.password !== undefined) {
     // The relay has read the file some time ago, so what it says now is looked at here.
@@ -82,6 +83,17 @@ const WORDS: Readonly<Record<CheckState, string>> = { ok: 'ok', warning: 'WARN',
 function internalUrl({ listen: { internal } }: Config): string {
   const host = internal.host === '0.0.0.0' ? '127.0.0.1' : internal.host === '::' ? '::1' : internal.host
   return `${internal.tls === null ? 'http' : 'https'}://${host.includes(':') ? `[${host}]` : host}:${internal.port}`
+}
+
+/** The certificate that the relay shows there, which need not name this machine; absent: it shows none, or none that can be read. */
+function ownCertificate({ listen: { internal } }: Config): string | undefined {
+  try {
+    const chain = internal.tls === null ? '' : readCertificates('listen.internal.tls.certFile', internal.tls.certFile)
+    // Of a chain the first one is its own. The others sign for anybody.
+    return /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/.exec(chain)?.[0]
+  } catch {
+    return undefined
+  }
 }
 
 function present(lines: readonly CheckLine[]): string {

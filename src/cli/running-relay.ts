@@ -8,6 +8,8 @@ export interface ClientOptions {
   readonly url: string
   /** A file with a private authority (PEM). */
   readonly ca?: string
+  /** The certificate (PEM) that it must show, which no name needs to fit. */
+  readonly pinned?: string | undefined
   readonly username?: string
   readonly password?: string
   readonly json?: boolean
@@ -36,24 +38,23 @@ export interface RelayAnswer {
 /** Sends a request to a running relay as an operator. Throws an error fit to show if the relay cannot be reached. */
 export type AskRelay = (method: string, path: string, body?: { readonly type: string; readonly text: string }) => Promise<RelayAnswer>
 
-export async function openRelay({ url, ca, username, password }: ClientOptions): Promise<AskRelay> {
+export async function openRelay({ url, ca, pinned, username, password }: ClientOptions): Promise<AskRelay> {
   if (username === undefined || password === undefined) {
     throw new Error('set RELAY_USERNAME and RELAY_PASSWORD to the login of an app with the scope admin')
   }
-  const authority = authorityIn(ca)
+  const trust = { ca: authorityIn(ca), pinned, timeoutMs: TIMEOUT_MS }
   const login = await request(`${url}/auth/token`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ username, password }),
-    ca: authority,
-    timeoutMs: TIMEOUT_MS,
+    ...trust,
   })
   const token = textOf(login.body, 'token')
   if (login.status !== 200 || token === null) throw new Error(`the relay refuses the login: ${describeProblem(login)}`)
   return async (method, path, body) => {
     const headers = { authorization: `Bearer ${token}`, ...(body === undefined ? {} : { 'content-type': body.type }) }
     const sent = body === undefined ? {} : { body: body.text }
-    return await request(`${url}${path}`, { method, headers, ...sent, ca: authority, timeoutMs: TIMEOUT_MS })
+    return await request(`${url}${path}`, { method, headers, ...sent, ...trust })
   }
 }
 
@@ -66,8 +67,8 @@ function authorityIn(file: string | undefined): string | undefined {
 }
 
 /** Whether a relay answers. */
-export async function isAlive({ url, ca }: Pick<ClientOptions, 'url' | 'ca'>): Promise<boolean> {
-  const request = { method: 'GET', ca: authorityIn(ca), timeoutMs: ALIVE_MS }
+export async function isAlive({ url, ca, pinned }: Pick<ClientOptions, 'url' | 'ca' | 'pinned'>): Promise<boolean> {
+  const request = { method: 'GET', ca: authorityIn(ca), pinned, timeoutMs: ALIVE_MS }
   const answer = await sendRequest(`${url}/healthz`, request).catch(() => null)
   return answer?.status === 200 && textOf(answer.body, 'status') === 'ok'
 }

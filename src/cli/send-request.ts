@@ -8,6 +8,8 @@ export interface RequestToSend {
   readonly body?: string
   /** A private authority (PEM), trusted as well as the public ones. */
   readonly ca?: string | undefined
+  /** The one certificate (PEM) that the other side must show, whatever name it has; absent: any that is trusted and names the host. */
+  readonly pinned?: string | undefined
   /** How long the other side may be silent. */
   readonly timeoutMs: number
 }
@@ -19,12 +21,11 @@ export interface Answer {
 }
 
 /** Sends a request. Not by `fetch`, which cannot be told of a private authority. Rejects if no whole answer comes, or a redirect. */
-export async function sendRequest(url: string, { method, headers = {}, body, ca, timeoutMs }: RequestToSend): Promise<Answer> {
+export async function sendRequest(url: string, { method, headers = {}, body, timeoutMs, ...trust }: RequestToSend): Promise<Answer> {
   const { status, type, text } = await new Promise<{ status: number; type: string; text: string }>((resolve, reject) => {
     const length = body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) }
-    const trust = ca === undefined ? {} : { ca: [...getCACertificates('default'), ca] }
     const options = { method, headers: { ...headers, ...length }, timeout: timeoutMs, agent: false } as const
-    const request = url.startsWith('https:') ? tlsRequest(url, { ...options, ...trust }) : plainRequest(url, options)
+    const request = url.startsWith('https:') ? tlsRequest(url, { ...options, ...tlsOptionsOf(trust) }) : plainRequest(url, options)
     request.on('response', (response) => {
       const parts: Buffer[] = []
       response.on('data', (part: Buffer) => parts.push(part))
@@ -39,4 +40,9 @@ export async function sendRequest(url: string, { method, headers = {}, body, ca,
   })
   if (status >= 300 && status < 400) throw new Error('it redirects')
   return { status, body: type.includes('json') ? JSON.parse(text) : text }
+}
+
+function tlsOptionsOf({ ca, pinned }: Pick<RequestToSend, 'ca' | 'pinned'>) {
+  if (pinned !== undefined) return { ca: [pinned], allowPartialTrustChain: true, checkServerIdentity: () => undefined }
+  return ca === undefined ? {} : { ca: [...getCACertificates('default'), ca] }
 }

@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { createAuthority } from '../support/network/private-authority.ts'
@@ -82,4 +83,14 @@ testWith('openssl')('check trusts a private authority of RELAY_CA, and nobody wi
   expect(trusting.stdout).toMatch(/^WARN +certificate internal +It is valid for 1 more day/m)
   const doubting = await check(['--config', relay.config], { ...LOGIN, RELAY_URL })
   expect(doubting.stdout).toMatch(/^- +relay +No relay answers/m)
+  // Where the config has it listen, it is known by its certificate, whatever name that has.
+  const config = readFileSync(relay.config, 'utf8').replace(
+    /(internal:\s+host: 127\.0\.0\.1\s+port: )0/,
+    `$1${new URL(relay.internalUrl).port}`,
+  )
+  writeFileSync(relay.config, config)
+  expect((await check(['--config', relay.config], LOGIN)).stdout).toMatch(/^ok +relay +Version /m)
+  authority.sign('other')
+  writeFileSync(relay.config, config.replaceAll('localhost', 'other'))
+  expect((await check(['--config', relay.config], LOGIN)).stdout).toMatch(/^- +relay +No relay answers/m)
 })

@@ -83,6 +83,8 @@ test.each(LOOKS.slice(0, byForm(1, 1, LOOKS.length)))('no page has a serious bar
     `/parcels/${id}`,
     `/parcels/${id}?view=consumer&language=en`,
     '/settings',
+    '/check',
+    '/inbox/refusals',
     '/events',
     '/jobs',
   ]) {

@@ -46,7 +46,7 @@ export async function checkStandalone(config: Config, { isRunning }: { readonly 
     ...(['public', 'internal'] as const).map(
       (subject): Probe => ({ name: 'ports', subject, look: () => tryPort(config, subject, isRunning) }),
     ),
-    { name: 'credentials', subject: null, look: () => askCarrier(config) },
+    { name: 'credentials', subject: null, look: () => askCarrier(config, isRunning) },
     { name: 'push', subject: null, look: async () => skipped('No relay was asked, so none takes a push.') },
     backupProbe(config, { list: () => listBackups(config) }, systemClock),
     ...endpointProbes(endpointsOf(config), (to) => tryConnection(to, { guard, timeoutMs: config.delivery.timeoutMs })),
@@ -59,10 +59,13 @@ export async function checkStandalone(config: Config, { isRunning }: { readonly 
   return await check()
 }
 
-async function askCarrier(config: Config) {
+async function askCarrier(config: Config, isRunning: boolean) {
   const carrier = openCarrierAlone(config)
   try {
-    return await carrierProbe(carrier, ' The call is not counted, as no relay runs that counts it.').look()
+    const note = isRunning
+      ? ' The call is not counted, as the relay was not asked.'
+      : ' The call is not counted, as no relay runs that counts it.'
+    return await carrierProbe(carrier, note).look()
   } finally {
     await carrier.close()
   }

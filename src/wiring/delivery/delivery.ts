@@ -158,14 +158,7 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
       { relayId },
     ),
     manageJobs: createManageJobs(ports),
-    manageEndpoints: createManageEndpoints({
-      ...ports,
-      sender,
-      signerOf,
-      routeOf,
-      refuseUrl: outbound.refuseUrl,
-      review,
-    }),
+    manageEndpoints: createManageEndpoints({ ...ports, sender, signerOf, routeOf, refuseUrl: outbound.refuseUrl, review }),
     connections: { list: async () => (await ports.reads.listEndpoints()).map(listed(routeOf)), make: outbound.tryConnection },
     start() {
       dispatching.start()
