@@ -7,6 +7,7 @@ import { createVisitor } from '../support/portal/portal-visitor.ts'
 import { operatorOf } from '../support/relay/manage.ts'
 import { CARRIER_LOGIN, type Sections, SHARED_KEY, startTestRelay } from '../support/relay/relay.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
+import { createDatabase } from '../support/store/postgres-database.ts'
 
 async function startRelay(carrierUrl: string, sections: Sections = {}, folder = temporaryFolder()) {
   const relay = await startTestRelay(folder, carrierUrl, sections)
@@ -99,4 +100,13 @@ test('a store whose file was taken away is red', async () => {
   const { of } = await linesOf(relay)
   renameSync(`${relay.databasePath}.away`, relay.databasePath)
   expect(of('store')).toMatchObject({ state: 'failed', message: expect.stringContaining('store_lost') })
+})
+
+test('on PostgreSQL what the server looks after is not tried, and the rest works', async () => {
+  const [sandbox, { url }] = [await startCarrier(), await createDatabase('nothing')]
+  const atRest = { secrets: { atRestKeys: [Buffer.alloc(32, 1).toString('base64')] } }
+  const { ok, of } = await linesOf(await startRelay(sandbox.url, { store: url, ...atRest, limits: { connections: 100 } }))
+  expect(ok).toBe(true)
+  for (const name of ['disk', 'files', 'backup']) expect(of(name)).toMatchObject({ state: 'skipped' })
+  for (const name of ['store', 'credentials', 'clock', 'push', 'retention']) expect(of(name)).toMatchObject({ state: 'ok' })
 })

@@ -1,4 +1,5 @@
 import { isDiskFull, isDiskLow } from './disk-room.ts'
+import { isHeldLong, type RetentionReport } from './retention.ts'
 
 /** What is checked, in the order in which it is shown. */
 export const CHECK_NAMES = [
@@ -99,6 +100,22 @@ export function judgeOpenFiles(limit: number | null, connectionsMax: number): Ve
   if (limit >= wanted) return ok(`The process may open ${limit} files.`)
   const message = `The process may open ${limit} files, and two listeners with limits.connections of ${connectionsMax} need ${wanted}. Raise the limit (ulimit -n, LimitNOFILE), or lower limits.connections.`
   return limit < connectionsMax + OTHER_FILES ? failed(message) : warning(message)
+}
+
+/** A pass begins each hour. */
+const PASS_LATE_MS = 6 * HOUR_MS
+
+/** Judges whether data goes when it is past its time. @param last null: no pass has ended yet @param kept for how long data is kept, as text */
+export function judgeRetention(last: RetentionReport | null, kept: string, nowMs: number): Verdict {
+  const message = `Data is kept: ${kept}.`
+  if (last === null) return ok(message)
+  const ageMs = nowMs - last.endedAtMs
+  if (ageMs > PASS_LATE_MS) return failed(`No pass has ended for ${Math.floor(ageMs / HOUR_MS)} h, so nothing is removed. ${message}`)
+  if (last.isClockDoubted) return warning('The clock has jumped ahead, so nothing was removed. Set it right.')
+  const held = Object.values(last.held).reduce((sum, count) => sum + count, 0)
+  if (isHeldLong(last))
+    return warning(`${held} are past their time and held back for more than 30 days, because they are undelivered or open.`)
+  return ok(message)
 }
 
 /** What is known of the backups of a store. */

@@ -14,7 +14,6 @@ export function configProbes(config: Config, clock: Pick<Clock, 'now'>): readonl
     ...listenersOf(config, clock),
     ...authoritiesOf(config),
     { name: 'open_files', subject: null, look: async () => judgeOpenFiles(openFilesLimit(), config.limits.connections) },
-    { name: 'retention', subject: null, look: async () => keptFor(config) },
   ]
 }
 
@@ -74,7 +73,8 @@ function openFilesLimit(): number | null {
   }
 }
 
-function keptFor({ retention }: Config): Verdict {
+/** For how long data is kept, as text. */
+export function keptFor({ retention }: Pick<Config, 'retention'>): string {
   const kept = Object.entries(retention).map(([name, ms]) => `${name.replace(/Ms$/, '')} ${formatDuration(ms)}`)
-  return ok(`Data is kept: ${kept.join(', ')}.`)
+  return kept.join(', ')
 }

@@ -27,7 +27,7 @@ import { backupProbe } from './backup-probe.ts'
 import { carrierProbe } from './carrier-probe.ts'
 import { configProbes } from './config-probes.ts'
 import { type EndpointToTry, endpointProbes } from './endpoint-probes.ts'
-import { diskProbe, filesProbe, judgeAtRestKeys } from './store-probes.ts'
+import { diskProbe, filesProbe, judgeAtRestKeys, retentionProbe } from './store-probes.ts'
 
 /**
  * Checks a deployment without a relay to ask. It opens the store only to look, and takes it from nobody. `isRunning`: a relay runs, and could not be asked, so
@@ -48,6 +48,7 @@ export async function checkStandalone(config: Config, { isRunning }: { readonly 
     ),
     { name: 'credentials', subject: null, look: () => askCarrier(config, isRunning) },
     { name: 'push', subject: null, look: async () => skipped('No relay was asked, so none takes a push.') },
+    retentionProbe(config, async () => null, systemClock),
     backupProbe(config, { list: () => listBackups(config) }, systemClock),
     ...endpointProbes(endpointsOf(config), (to) => tryConnection(to, { guard, timeoutMs: config.delivery.timeoutMs })),
   ]

@@ -1,8 +1,11 @@
 import type { Config } from '../../config/config.ts'
-import { failed, judgeDisk, ok, skipped, type Verdict, warning } from '../../domain/admin/check.ts'
+import { failed, judgeDisk, judgeRetention, ok, skipped, type Verdict, warning } from '../../domain/admin/check.ts'
+import type { RetentionReport } from '../../domain/admin/retention.ts'
 import type { LostKeys } from '../../domain/delivery/endpoint-keys.ts'
 import type { Probe } from '../../flow/admin/check.ts'
+import type { Clock } from '../../flow/ports.ts'
 import { permissionWarnings } from '../../store/sqlite/permissions.ts'
+import { keptFor } from './config-probes.ts'
 
 /** Judges the keys that encrypt secrets in the store. @param lost null: all of them open */
 export function judgeAtRestKeys({ secrets, store }: Config, lost: LostKeys | null): Verdict {
@@ -27,6 +30,11 @@ export function filesProbe(path: string | null): Probe {
       return warnings.length === 0 ? ok('Only the user of the relay can read the store.') : warning(warnings.join('\n'))
     },
   }
+}
+
+/** Looks whether data goes when it is past its time. @param last the last pass; null: none is known */
+export function retentionProbe(config: Config, last: () => Promise<RetentionReport | null>, clock: Pick<Clock, 'now'>): Probe {
+  return { name: 'retention', subject: null, look: async () => judgeRetention(await last(), keptFor(config), clock.now()) }
 }
 
 /** Looks at the room on the disk. @param freeBytes infinite: a server looks after it */

@@ -7,6 +7,7 @@ import {
   judgeClock,
   judgeDisk,
   judgeOpenFiles,
+  judgeRetention,
   ok,
 } from '../../../src/domain/admin/check.ts'
 
@@ -62,6 +63,19 @@ test.each([
 ] as const)('backups %j are %s', (more, state, said) => {
   const backups = { directory: '/backups', cron: '15 3 * * *', madeAtMs: [], failing: null, unreadable: null, ...more }
   expect(judgeBackups(backups, 100 * DAY_MS)).toEqual({ state, message: expect.stringContaining(said) })
+})
+
+const PASS = { startedAtMs: 0, removed: {}, held: {}, givenUp: {}, heldSinceMs: null, endpoints: [], isClockDoubted: false, endedAtMs: 0 }
+
+test.each([
+  [null, 'ok', 'raw 90d'],
+  [{}, 'ok', 'raw 90d'],
+  [{ endedAtMs: 92 * DAY_MS }, 'failed', 'No pass has ended for 192 h'],
+  [{ isClockDoubted: true }, 'warning', 'jumped ahead'],
+  [{ held: { overdue: 3, feed: 1 }, heldSinceMs: 60 * DAY_MS, startedAtMs: 100 * DAY_MS }, 'warning', '4 are past their time'],
+] as const)('a last retention pass of %j is %s', (more, state, said) => {
+  const last = more === null ? null : { ...PASS, endedAtMs: 100 * DAY_MS, ...more }
+  expect(judgeRetention(last, 'raw 90d', 100 * DAY_MS)).toEqual({ state, message: expect.stringContaining(said) })
 })
 
 test('lines are in the order of their names, and only a failed one is red', () => {
