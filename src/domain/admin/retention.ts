@@ -108,7 +108,7 @@ export function decidePushBytes(rows: readonly AgedPush[], { awaited, isBehind }
   }
 }
 
-/** A quarantined push is open until it is reprocessed or dismissed. */
+/** Whether a push is open: a quarantined push is, until it is reprocessed or dismissed. */
 function isOpen(state: InboxState): boolean {
   return state === 'quarantined'
 }
@@ -172,7 +172,7 @@ export interface AgeMark {
   readonly parcelId: number
 }
 
-/** What was given by the last mark before a time; nothing if there is none. */
+/** Returns the numbers of the last mark before a time; they are 0 if there is none. */
 export function givenBefore(marks: readonly AgeMark[], beforeMs: number): Omit<AgeMark, 'atMs'> {
   const older = marks.filter(({ atMs }) => atMs < beforeMs)
   return {

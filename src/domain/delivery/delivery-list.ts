@@ -167,5 +167,8 @@ export interface InspectedDelivery {
   readonly sent: SentEvent
 }
 
-/** Whether a delivery was made due now. `behind`: an earlier one of its parcel goes first. `disabled`: its endpoint is disabled. */
+/**
+ * The result of retrying a delivery. `done`: it is due now. `behind`: it is not first, because an earlier delivery of its parcel goes before it. `disabled`:
+ * its endpoint is disabled. `ended`: it does not wait any more. `unknown`: there is no such delivery.
+ */
 export type RetryOutcome = 'done' | 'unknown' | 'disabled' | 'behind' | 'ended'

@@ -153,7 +153,7 @@ function hasJustSucceeded({ lastSuccessAtMs }: EndpointHealth, nowMs: number): b
 }
 
 /**
- * Whether an endpoint becomes failing. `ask`: only if no delivery of another parcel waits, because only few parcels have failed, and events
+ * Whether an endpoint becomes failing: `yes`, `no`, or `ask`: only if no delivery of another parcel waits, because only few parcels have failed, and events
  * that are never accepted say nothing about others.
  */
 export function shouldProbe({ probing, failedParcels }: EndpointHealth): 'yes' | 'no' | 'ask' {

@@ -107,11 +107,14 @@ export interface EndpointChangeRequest {
  */
 export type KeyChange = { readonly kind: 'rotate' | 'replace'; readonly sealed: string } | { readonly kind: 'end' }
 
-/** The result of an edit. `read_only`: the endpoint is defined in the config file. `not_rotating`: no key is being replaced. */
+/**
+ * The result of an edit. `unknown`: there is no such endpoint. `name_taken`: another endpoint has the name. `read_only`: the endpoint is defined in the
+ * config file. `not_rotating`: no key is being replaced.
+ */
 export type EndpointEdit =
   | { readonly kind: 'done'; readonly state: EndpointState }
   | { readonly kind: 'unknown' | 'name_taken' | 'read_only' | 'not_rotating' }
-  /** It cannot start there: events before `oldest` are no longer kept, or no event has a sequence above `last`. */
+  /** The endpoint cannot start at that sequence: events before `oldest` are no longer kept, or no event has a sequence above `last`. */
   | { readonly kind: 'from_gone'; readonly oldest: number }
   | { readonly kind: 'from_ahead'; readonly last: number }
 

@@ -66,7 +66,8 @@ function hadBackfill(span: BackfillSpan | null, at: number): boolean {
 }
 
 /**
- * The span of an endpoint whose backfill setting is `wantsBackfill` from sequence `next` on. Events that were sent before stay part of it.
+ * Returns the span of an endpoint whose backfill setting is `wantsBackfill` from sequence `next` on; null: it has never received backfill. Events
+ * that were sent before stay part of the span.
  */
 export function backfillSpan(before: BackfillSpan | null, wantsBackfill: boolean, next: number): BackfillSpan | null {
   const isOpen = before !== null && before.to === null

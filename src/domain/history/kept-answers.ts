@@ -33,7 +33,10 @@ function compareLastAskedAnswer(a: KeptAnswer, b: KeptAnswer): number {
   return b.askedAtMs - a.askedAtMs || compareBytes(b.digest, a.digest) || compareBytes(b.language, a.language)
 }
 
-/** Which of two answers decides the order at equal instants: most entries, then last asked, then greatest (DOMAIN 3.1). */
+/**
+ * Returns the one of two answers that decides the order at equal instants: most entries, then last asked, then greatest (DOMAIN 3.1). Null: both are
+ * missing or flawed.
+ */
 export function betterOrderAnswer<A extends KeptAnswer>(a: A | null, b: A | null): A | null {
   const [first, second] = [a, b].filter((answer) => answer !== null && !answer.flawed)
   if (first === undefined || first === null) return null

@@ -145,7 +145,7 @@ function secondsAfter(
   return new Map(seconds).set(second, now)
 }
 
-/** The newest entry. A push touches only one second, so it can change the newest entry only if none is later. */
+/** Returns the newest entry. A push touches only one second, so it can change the newest entry only if no entry is later. */
 function latestOf(batch: BatchState, draft: ParcelDraft, entries: readonly Entry[], second: number | null): ParcelState['latest'] {
   const { latest } = draft.state
   if (second !== null && latest !== null && second < secondOf(latest.atMs)) return latest

@@ -46,7 +46,7 @@ export interface BatchReport {
 }
 
 /**
- * The outcome of reprocessing a push of the inbox. `settled`: it was recorded before. `body_gone`: its bytes are no longer kept. `unknown`:
- * there is no such push.
+ * The outcome of reprocessing a push of the inbox. `done`: it was processed; the report says whether it was recorded. `settled`: it was
+ * recorded before. `body_gone`: its bytes are no longer kept. `unknown`: there is no such push.
  */
 export type Reprocessed = { readonly kind: 'done'; readonly report: BatchReport } | { readonly kind: 'unknown' | 'settled' | 'body_gone' }

@@ -72,7 +72,10 @@ export interface BudgetLimits {
   readonly slotMs: number
 }
 
-/** Why no more slots were granted. `apps`: apps of other callers go first. */
+/**
+ * Why no more slots were granted. `spent`: the calls of the day are used up. `paused`: the carrier asked for a pause. `busy`: all slots are
+ * taken. `wait`: the rate allows no call yet. `apps`: apps of other callers go first.
+ */
 export type BudgetHold = 'spent' | 'paused' | 'busy' | 'wait' | 'apps'
 
 export interface BudgetAnswer {
@@ -97,7 +100,8 @@ export interface BudgetAnswer {
  *
  * **Rate.** `dueUs` is when the calls made so far would be due at an even pace, and a call may run ahead of it by the head start.
  *
- * **Apps first.** An app that must wait leaves a mark. Until it lapses the schedules of other callers stand back, unless the app goes sooner.
+ * **Apps first.** An app that must wait leaves a mark in the row. Until the mark lapses, or the app's call leaves, the schedules of other callers
+ * get no slot.
  */
 export function settleBudget(
   before: BudgetRow,

@@ -20,7 +20,10 @@ export interface AdminWrites {
   rotateTokenKeys(request: TokenKeyRotation & Audited): Promise<TokenKeys>
   /** Queues a job; null: too many have not ended. */
   startJob(request: Audited & { readonly task: JobTask; readonly by: string; readonly nowMs: number }): Promise<Job | null>
-  /** Does a batch of the oldest unended job; `isDone`: none is left. Progress is in the store, so a restart continues there. */
+  /**
+   * Does a batch of the oldest unended job. `hasWorked`: there was such a job. `isDone`: none is left. The store keeps the progress, so a restart continues
+   * there.
+   */
   workOnJobs(request: { readonly limit: number; readonly nowMs: number }): Promise<{
     readonly hasWorked: boolean
     readonly isDone: boolean
@@ -220,13 +223,17 @@ export interface NewReplica extends ReplicaConfig {
 
 /** The replicas that share a store, and the roles they hold. Times are epoch milliseconds of the store's clock. */
 export interface ReplicaTable {
-  /** Rejects if this replica and another live one could not decrypt each other's secrets. */
+  /**
+   * Adds a replica and its lease. Resolves with its number and the time. Rejects if it and another live replica could not decrypt each
+   * other's secrets.
+   */
   register(replica: NewReplica): Promise<{ readonly id: number; readonly nowMs: number }>
   /**
-   * Renews the lease of a replica. `lapsed`: how many others are no longer seen. Null: it was declared dead, or the server has lost its
-   * commits.
+   * Renews the lease of a replica. `nowMs`: the time of the renewal. `lapsed`: how many other replicas are no longer seen. Null: this replica
+   * was declared dead, or the server has lost commits of it.
    */
   renew(id: number, ttlMs: number): Promise<{ readonly nowMs: number; readonly lapsed: number } | null>
+  /** Reads the counters that rise with the commits of all replicas. */
   look(): Promise<Watermarks>
   /**
    * Declares replicas dead that are no longer seen, and changes the roles of a replica while nobody else changes any. Resolves with its new

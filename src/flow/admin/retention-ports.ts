@@ -42,13 +42,15 @@ export interface AgedReads {
   agedPushes(page: AgePage): Promise<readonly AgedPush[]>
   /** Pushes without a parcel, without the newest push of all. */
   unrecordedPushes(page: AgePage): Promise<readonly UnrecordedPush[]>
+  /** Answers of the carrier whose bytes are kept, by the time they were asked for. */
   agedAnswers(page: { readonly beforeMs: number; readonly limit: number }): Promise<readonly AgedAnswer[]>
+  /** Parcels by id. */
   parcelAges(page: NumberPage): Promise<readonly ParcelAge[]>
   /** The parcel of the newest push (0: it has none), and the highest parcel id. */
   newest(): Promise<{ readonly ownerOfPush: number; readonly parcelId: number }>
-  /** The ids of endpoints for which anything waits. */
+  /** The ids of endpoints with waiting deliveries. */
   endpointsWithBacklog(): Promise<readonly number[]>
-  /** The parcels among these of which something waits for one of these endpoints. */
+  /** The parcels among these with a waiting delivery for one of these endpoints. */
   awaitedParcels(endpointIds: readonly number[], parcelIds: readonly number[]): Promise<ReadonlySet<number>>
   /** Sequences of the feed. */
   agedFeed(page: NumberPage): Promise<readonly number[]>
@@ -73,7 +75,7 @@ export interface RetentionTx extends AgedReads {
   cancelDeliveries(deliveries: readonly WaitingDelivery[], nowMs: number): void
   /** Deletes deliveries with their attempts, unless they have been queued again. */
   removeDeliveries(deliveryIds: readonly number[]): Promise<void>
-  /** Deletes the bytes of pushes. `closed`: those that are open no more. */
+  /** Deletes the bytes of the `cleared` pushes. Dismisses those of the `closed` ones that are in quarantine. */
   clearPushes(pushes: { readonly cleared: readonly number[]; readonly closed: readonly number[] }): void
   /** Deletes the bytes of answers, unless the carrier has given them again since. */
   clearAnswers(answers: readonly AgedAnswer[]): void

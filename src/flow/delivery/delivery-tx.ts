@@ -68,7 +68,7 @@ export interface DeliveryTx {
    * Moves a waiting delivery before everything else that waits for its endpoint, and returns its state; null: there is no such delivery.
    */
   hastenDelivery(deliveryId: number): Promise<{ readonly endpointId: string; readonly state: 'due' | 'behind' | 'ended' } | null>
-  /** Marks a waiting delivery as skipped: it is claimed no more, see `findSkipped`. `ended`: it has ended already; null: there is no such delivery. */
+  /** Marks a waiting delivery as skipped: it is claimed no more, see `findSkipped`. `done`: it is marked; `ended`: it has ended already; null: there is no such delivery. */
   skipDelivery(deliveryId: number): Promise<'done' | 'ended' | null>
   /** Removes the mark that `skipDelivery` has set. */
   unskipDelivery(deliveryId: number): void

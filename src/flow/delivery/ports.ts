@@ -49,7 +49,7 @@ export interface DeliveryWrites {
   /** Changes how deliveries are settled and claimed from now on. */
   adjustDelivery(rules: DeliveryRules): Promise<void>
   /**
-   * Makes the endpoints of the config file, and the operator's, match the config. Endpoints that no replica's config names are paused. `isStarting` false: the
+   * Makes the stored endpoints of the config file, and the one for operator events, match the config. Pauses endpoints that no replica's config names. `isStarting` false: the
    * config has been in effect for a while.
    */
   syncEndpoints(configured: readonly ConfiguredEndpoint[], nowMs: number, operatorUrl: string | null, isStarting?: boolean): Promise<void>
@@ -59,7 +59,10 @@ export interface DeliveryWrites {
   reserveEndpoint(nowMs: number): Promise<string>
   /** Adds a managed endpoint under a reserved id. It gets the feed from sequence `from` on; null: from now on. */
   addEndpoint(added: AddedEndpoint & Audited): Promise<EndpointEdit>
-  /** Queues a part of the feed for an endpoint that is catching up, if there is one; `isDone`: no endpoint is catching up any more. */
+  /**
+   * Queues a part of the feed for one endpoint that is catching up. `hasAdvanced`: there was such an endpoint. `queued`: the number of deliveries queued
+   * for it. `isDone`: no endpoint is catching up any more.
+   */
   replayFeed(request: {
     readonly limit: number
     readonly nowMs: number
@@ -76,13 +79,17 @@ export interface DeliveryWrites {
   replayDeliveries(request: ReplayRequest & Audited): Promise<ReplayedBatch | null>
   /** Marks a batch of deliveries of removed endpoints as cancelled; `isDone`: none is left. */
   cancelRemoved(request: { readonly limit: number }): Promise<{ readonly isDone: boolean }>
-  /** Makes everything that waits for an endpoint due now. `disabled`: nothing is sent to it until it is enabled. */
+  /**
+   * Makes all waiting deliveries of an endpoint due now. `done`: they are due. `unknown`: there is no such endpoint. `disabled`: it is disabled, so nothing
+   * changed.
+   */
   retryEndpoint(request: Audited & { readonly id: string; readonly nowMs: number }): Promise<'done' | 'unknown' | 'disabled'>
-  /** Makes one delivery due now, before everything else that waits for its endpoint. */
+  /** Makes one delivery due now, before all other waiting deliveries of its endpoint. */
   retryDelivery(request: Audited & { readonly deliveryId: number; readonly nowMs: number }): Promise<RetryOutcome>
   /**
    * Marks a waiting delivery as skipped. The replica that delivers to its endpoint ends it (`dead`, reason `skipped`) in its next dispatch round, or when the
-   * attempt under way ends. Then the parcel's next delivery goes.
+   * attempt under way ends. Then the parcel's next delivery goes. `done`: it is marked. `unknown`: there is no such delivery. `ended`: it does not wait any
+   * more.
    */
   skipDelivery(request: Audited & { readonly deliveryId: number }): Promise<'done' | 'unknown' | 'ended'>
   /** The prefix of this relay's event ids, created on first use and then kept. */

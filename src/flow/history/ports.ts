@@ -21,7 +21,7 @@ export interface CachedAnswer {
 
 /** A cache of encoded answers by question. */
 export interface AnswerCache {
-  /** Undefined if there is none, or if this process has changed its parcel since. */
+  /** Returns the cached answer; undefined: there is none, or this process has changed its parcel since. */
   get(key: string): CachedAnswer | undefined
   /** The current position in the sequence of commits; to be taken before the store is read for an answer. */
   mark(): bigint
@@ -56,7 +56,7 @@ export interface HistoryTx {
   saveIdentifiers(identifiers: readonly IdentifierState[]): void
   /** Adds parcels about which nothing is known yet. */
   createParcels(count: number, nowMs: number): Promise<readonly ParcelState[]>
-  /** Null: it was joined to another. */
+  /** Returns a parcel's state; null: the parcel was joined to another. */
   findParcel(parcelId: number): Promise<ParcelState | null>
   /** The parcels among these that have not been joined to others. */
   findParcels(parcelIds: readonly number[]): Promise<readonly ParcelState[]>
@@ -93,8 +93,9 @@ export interface HistoryReads {
 /** The flights of all replicas: when several want the same answer at once, one asks the carrier for all. */
 export interface SharedFlights {
   /**
-   * Takes the flight for `leaseMs`, unless another holds it. `ended`: the flight is over, with this end. `waited`: the caller found it held
-   * before. A caller that did not wait gets an end only if that was `not_found` within the last `notFoundForMs`, some seconds at most.
+   * Takes the flight for `leaseMs`. `taken`: the caller holds it now and asks the carrier. `held`: another caller holds it; ask again later,
+   * with `waited` true. `ended`: the flight is over, with this end. A caller with `waited` false gets an end only if that was `not_found`
+   * within the last `notFoundForMs`, some seconds at most.
    */
   take(request: {
     readonly key: string
@@ -108,6 +109,7 @@ export interface SharedFlights {
   >
   /** Whether a replica holds the flight. */
   isUnderWay(key: string): Promise<boolean>
+  /** Extends the lease of a flight that the caller holds. */
   renew(request: { readonly key: string; readonly holder: string; readonly leaseMs: number }): Promise<void>
   /** Ends the flight; callers that wait get `end`. */
   end(request: { readonly key: string; readonly holder: string; readonly end: FlightEnd }): Promise<void>

@@ -21,7 +21,10 @@ export interface IngestWrites {
   reprocess(request: Audited & { readonly inboxId: number; readonly nowMs: number }): Promise<Reprocessed>
   /** Reprocesses up to `limit` pushes of a selection in this way, the oldest first, with inbox ids above `after` and up to `upTo`. */
   reprocessHeld(request: ReprocessRequest): Promise<ReprocessedBatch>
-  /** Decides that a quarantined push stays unrecorded. `settled`: it is not in quarantine. */
+  /**
+   * Dismisses a quarantined push, which then stays unrecorded. `done`: it is dismissed. `settled`: it was not in quarantine. `unknown`: there is no such
+   * push.
+   */
   dismissPush(request: Audited & { readonly inboxId: number }): Promise<'done' | 'settled' | 'unknown'>
   /** Keeps an explained refusal, and forgets the oldest beyond `REFUSALS_KEPT`. */
   keepRefusal(refusal: Refusal): Promise<void>
@@ -44,7 +47,7 @@ export interface IngestTx {
   findPush(inboxId: number): Promise<HeldPush | null>
   /** Pushes that were not recorded, the oldest first. */
   listHeld(request: HeldSelection & HeldRange): Promise<HeldPage>
-  /** Dismisses a quarantined push; false: it is not in quarantine. */
+  /** Dismisses a quarantined push. True: it is dismissed; false: it was not in quarantine. */
   dismissPush(inboxId: number): Promise<boolean>
   /** Adds a refusal, and removes the oldest beyond `REFUSALS_KEPT`. */
   addRefusal(refusal: Refusal): void

@@ -63,7 +63,7 @@ export interface PollingWrites {
   planPoll(facts: CadenceFacts): Promise<NextPoll>
   /** Saves what was learnt about the carrier, if that is due, and notifies operators when pushes fall silent or are reliable again. */
   checkpointModel(): Promise<PushHealthUpdate>
-  /** Decides for polled entries whose grace has passed whether their pushes were missed (DOMAIN 6.6). */
+  /** Decides for polled entries whose grace has passed whether their pushes were missed (DOMAIN 6.6). Returns the missed ones. */
   settleMissedPushes(nowMs: number): Promise<readonly MissedPush[]>
 }
 
@@ -87,7 +87,7 @@ export interface PollingTx {
   leasePolls(parcelIds: readonly number[], untilMs: number): void
   /** Ends the lease: the poll is over. */
   releasePoll(parcelId: number): void
-  /** See `PollingWrites`. */
+  /** Moves polls and deliveries back, see `PollingWrites`. Returns the last parcel id that it looked at; null: there are no more. */
   shiftSchedule(request: Parameters<PollingWrites['shiftSchedule']>[0]): Promise<number | null>
   /** Saves that the carrier does not know an identifier. */
   markNotPollable(identifier: string, nowMs: number): Promise<void>
@@ -103,6 +103,7 @@ export interface BudgetStore {
 
 /** The carrier's token, which all replicas share. Rejects if the store fails. */
 export interface SharedToken {
+  /** Reads the token, its version, and how the attempts to get another have ended. */
   read(): Promise<TokenRecord>
   /**
    * Takes or renews the right to replace the token of this version; false: another replica has that right, or the token was replaced
@@ -121,10 +122,10 @@ export interface SharedToken {
   refused(request: TokenState & { readonly version: number }): Promise<void>
 }
 
-/** Encrypts what is kept in the store. */
+/** Encrypts and decrypts texts that the store keeps. Each text is bound to a purpose. */
 export interface TokenVault {
   seal(text: string, purpose: string): Promise<string>
-  /** Null: it was sealed for another purpose, or the key is lost. */
+  /** Returns the text; null: it was sealed for another purpose, or the key is lost. */
   open(sealed: string, purpose: string): Promise<string | null>
 }
 
