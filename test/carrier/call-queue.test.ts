@@ -94,7 +94,7 @@ describe('the queue for calls', () => {
     expect(order).toEqual(['1', '2', '9:budget', '7', '8', '3', '4', '5', '6'])
   })
 
-  test('P5: a long pause refuses everybody, whatever the priority; a short one is waited for', async () => {
+  test('P5: calls of any priority are refused in a long pause, and wait out a short one', async () => {
     const { ask, order, pass, queue } = aQueue({ concurrency: 1 })
     const held = await ask('held', 'schedule')
     void ask('waiting', 'schedule')
@@ -122,7 +122,7 @@ describe('the queue for calls', () => {
     expect(await ask('5', 'app', 60_000)).toEqual({ kind: 'refused', reason: 'budget', retryAfterMs: 3_600_000 })
   })
 
-  test('while calls cannot be written down none leaves, and who waits is told at once', async () => {
+  test('while calls cannot be saved, none is made, and waiting callers are refused at once', async () => {
     const { ask, order, store, pass } = aQueue()
     store.isWell = false
     void ask('1', 'schedule')
@@ -134,7 +134,7 @@ describe('the queue for calls', () => {
     expect(order.at(-1)).toBe('3')
   })
 
-  test('forgets who no longer waits, and holds no timer for them', async () => {
+  test('forgets callers that no longer wait, and holds no timer for them', async () => {
     const { ask, order, pass, queue, timers } = aQueue({ ratePerSecond: 1 })
     const leaving = new AbortController()
     void ask('1', 'schedule')
@@ -145,7 +145,7 @@ describe('the queue for calls', () => {
     expect([queue.waiting(), timers()]).toEqual([0, 0])
   })
 
-  test('refuses beyond its room, the schedule without taking the room of apps', async () => {
+  test('refuses calls beyond its capacity, and the schedule cannot use the capacity of apps', async () => {
     const { ask, queue } = aQueue({ concurrency: 1, waitingMax: 2 })
     await ask('held', 'schedule')
     void ask('1', 'schedule')

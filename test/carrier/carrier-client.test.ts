@@ -83,7 +83,7 @@ describe('asking the carrier', () => {
     expect(asked.status).toBe(1)
   })
 
-  test('a question taken back, and every question after closing, is unavailable and blames nobody', async () => {
+  test('an aborted question, or one after closing, is unavailable and counts as no failure', async () => {
     const { url, asked } = await openCarrier({ status: () => null })
     const { carrier, fetchAll } = connect(url)
     const taken = new AbortController()
@@ -120,7 +120,7 @@ describe('a carrier in trouble', () => {
     expect(carrier.state()).toMatchObject({ lastFailure: { reason: 'server_error' }, budget: { callsToday: 4, inFlight: 0 } })
   })
 
-  test('P1: a 503 of the moment goes unnoticed', async () => {
+  test('P1: a 503 that a second call overcomes does not show in the result', async () => {
     const { url, asked } = await openCarrier({ status: (_, response, count) => json(response, count === 1 ? 503 : 200, goodBody) })
     expect((await connect(url).fetchAll()).kind).toBe('found')
     expect(asked.status).toBe(2)
@@ -150,7 +150,7 @@ describe('a carrier in trouble', () => {
     expect(asked.status).toBe(2)
   })
 
-  test('P1: a certificate of nobody or of another name is network trouble, and nothing is sent', async () => {
+  test('P1: an untrusted certificate, or one of another name, is network trouble; nothing is sent', async () => {
     let requests = 0
     const url = await openTls((_request, response) => {
       requests += 1
@@ -204,7 +204,7 @@ describe('a carrier in trouble', () => {
     ['an error object', '{"error":"not yet"}', {}],
     ['more than 1 MB', ' '.repeat(1_048_577), {}],
     ['an encoding that was not asked for', goodBody, { 'content-encoding': 'br' }],
-  ])('P3: a 200 with %s is a bad response, once', async (_name, body, headers) => {
+  ])('P3: a 200 with %s is a bad response and is not asked for again', async (_name, body, headers) => {
     const { url, asked } = await openCarrier({ status: (_, response) => json(response, 200, body, headers) })
     expect(await connect(url).fetchAll()).toEqual({ kind: 'unavailable', reason: 'bad_response' })
     expect(asked.status).toBe(1)
@@ -215,7 +215,7 @@ describe('a carrier in trouble', () => {
     expect((await connect(url).fetchAll()).kind).toBe('found')
   })
 
-  test('P3: an endless body is left after 1 MB', async () => {
+  test('P3: an endless body is read to 1 MB and no further', async () => {
     let written = 0
     const { url } = await openCarrier({
       status: (_request, response) => {
@@ -319,7 +319,7 @@ describe('a carrier in trouble', () => {
     expect(asked.status).toBe(1)
   })
 
-  test('trouble that lasts is one line, and its end another', async () => {
+  test('lasting trouble is logged in one line, and its end in another', async () => {
     const { url } = await openCarrier({ status: (_, response, count) => json(response, count < 4 ? 500 : 200, goodBody) })
     const { fetchAll, lines } = connect(url)
     for (let n = 0; n < 5; n++) await fetchAll()
@@ -354,7 +354,7 @@ describe('the budget of calls', () => {
     expect(carrier.state().budget).toMatchObject({ callsToday: 10, callsPerDay: 10 })
   })
 
-  test('writes each call down before it leaves, and a wait that is asked for before it is told', async () => {
+  test('saves each call before it is made, and a requested pause before the caller hears of it', async () => {
     const kept: CarrierMemory[] = []
     const { url, asked } = await openCarrier({
       status: (_, response, count) => json(response, count > 2 ? 429 : 404, '', { 'retry-after': '60' }),

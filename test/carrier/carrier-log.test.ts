@@ -18,7 +18,7 @@ function openNews() {
   }
 }
 
-test('a carrier that is down is one line with its cause as a code, and its return another', () => {
+test('an outage of the carrier is logged in one line with its cause, and its end in another', () => {
   const { fail, answer, told } = openNews()
   for (const reason of ['network', 'timeout', 'resting', 'server_error', 'network', 'budget', 'resting'] as const) fail(reason)
   answer()
@@ -29,7 +29,7 @@ test('a carrier that is down is one line with its cause as a code, and its retur
   ])
 })
 
-test('a carrier that is down and then asks for fewer calls is a line for each', () => {
+test('an outage and a later request for fewer calls are logged in one line each', () => {
   const { fail, told } = openNews()
   fail('network')
   fail('rate_limited', 'status 429')
@@ -40,7 +40,7 @@ test('a carrier that is down and then asks for fewer calls is a line for each', 
   ])
 })
 
-test('a carrier that is well and ill in turns is at most ten lines a minute, and an end', () => {
+test('a carrier that fails on and off is logged in at most ten lines a minute, and its recovery', () => {
   const { fail, answer, told, pass } = openNews()
   for (let at = 0; at < 1000; at++) {
     fail('server_error')

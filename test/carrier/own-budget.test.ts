@@ -67,7 +67,7 @@ describe('the budget of a process that calls alone', () => {
     }
   })
 
-  test('a wait it names is the soonest that lets a call leave', () => {
+  test('the wait that it returns is the shortest after which a call may leave', () => {
     const budget = aBudget({ ratePerSecond: 4 })
     budget.takeSlot(0, noon)
     budget.takeSlot(0, noon)
@@ -120,7 +120,7 @@ describe('the budget of a process that calls alone', () => {
     expect(small.writes()).toBe(10)
   })
 
-  test('what was written down is never taken back while calls may leave on it', () => {
+  test('saved calls are never taken back while calls may still leave on them', () => {
     const budget = createOwnBudget({ ratePerSecond: 1000, callsPerDay: 50_000, concurrency: 100 })
     budget.writtenDown(budget.toWriteDown(noon, true))
     for (let call = 0; call < 10; call++) budget.takeSlot(0, noon)

@@ -39,7 +39,7 @@ async function post(url: string, route: Route, timeoutMs = 5000) {
   return await world.sender.send({ url, headers: { 'x-a': '1' }, body: Buffer.from('{"status":"Created"}'), route })
 }
 
-test('an endpoint behind a proxy gets its events, and nobody here looks its name up', async () => {
+test('an endpoint behind a proxy gets its events, and the relay does not look up its name', async () => {
   const proxy = await startForwardProxy()
   const [plain, secure] = [await startEndpoint(null), await startEndpoint(hidden())]
   expect(await post(plain.url, { proxy: proxy.url })).toMatchObject({ kind: 'accepted', status: 200 })
@@ -66,7 +66,7 @@ test('a private authority is trusted without a proxy too, besides the well-known
   expect(await post(url, { ca: authority.ca })).toMatchObject({ kind: 'accepted' })
 })
 
-test('a proxy is told the password in its address, and nobody else is', async () => {
+test('the password in the address of a proxy is sent to that proxy only', async () => {
   const proxy = await startForwardProxy({ password: 'open sesame' })
   const address = proxy.url.replace('//', '//relay:open%20sesame@')
   for (const endpoint of [await startEndpoint(null), await startEndpoint(hidden())]) {
@@ -77,7 +77,7 @@ test('a proxy is told the password in its address, and nobody else is', async ()
   }
 })
 
-test('a proxy that gives no tunnel, is not there, or never answers is told of as that', async () => {
+test('a proxy that gives no tunnel or cannot be reached is the reason; a silent one times out', async () => {
   const endpoint = await startEndpoint(hidden())
   const refusing = await startForwardProxy({ refuse: true })
   expect(await post(endpoint.url, { proxy: refusing.url })).toMatchObject({ kind: 'failed', reason: 'proxy' })

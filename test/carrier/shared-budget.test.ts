@@ -63,7 +63,7 @@ test('an unused slot is given back; three answers in a row that come too late ar
   expect([await reserve(0, 1, 10), take().kind]).toEqual([true, 'taken'])
 })
 
-test('what was said is believed until its time, but an app that comes later is asked for at once', async () => {
+test('an answer holds until its time, but a new app makes the replica ask again at once', async () => {
   const { take, reserve, answer, pass } = open()
   answer({ granted: 0, hold: 'wait', retryMs: 200 })
   await reserve(0, 1)
@@ -77,7 +77,7 @@ test('what was said is believed until its time, but an app that comes later is a
   expect(take('app')).toEqual({ kind: 'spent', retryAfterMs: 60_000 })
 })
 
-test('a call that ends here is a reason to ask again where all slots were taken', async () => {
+test('when all slots were taken, the end of a call here makes the replica ask again', async () => {
   const { take, reserve, release, answer } = open()
   answer({ granted: 1, hold: 'busy', retryMs: 150 })
   await reserve(0, 2)

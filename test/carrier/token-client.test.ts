@@ -30,7 +30,7 @@ describe('refused credentials', () => {
     expect(carrier.state()).toMatchObject({ credentials: 'refused', lastFailure: { reason: 'credentials' } })
   })
 
-  test('T1: questions while it waits do not leave', async () => {
+  test('T1: no question is sent during the wait after a refusal', async () => {
     const { url } = await openCarrier({ token: (_, response) => json(response, 401, '{}') })
     const { carrier, fetchAll } = connect(url)
     await fetchAll()
@@ -155,7 +155,7 @@ describe('a refused token', () => {
     expect(asked.token).toBe(2)
   })
 
-  test('T2: with one slot in all the new token is still had', async () => {
+  test('T2: the new token is fetched even if there is only one slot in all', async () => {
     const { url } = await openCarrier({ status: (_, response, count) => json(response, count === 1 ? 401 : 200, goodBody) })
     expect((await connect(url, { concurrency: 1 }).fetchAll()).kind).toBe('found')
   })
@@ -208,7 +208,7 @@ describe('logging in before anything is asked', () => {
     expect(asked.token).toBe(1)
   })
 
-  test('the token that it brought serves the first question', async () => {
+  test('the token from the login serves the first question', async () => {
     const { url, asked } = await openCarrier()
     const { carrier, fetchAll } = connect(url)
     await carrier.logIn()
@@ -254,7 +254,7 @@ describe('getting a token', () => {
     ['1 MB', tokenAnswer('a'.repeat(1_000_000))],
     ['HTML', '<!doctype html><title>sign in</title>'],
     ['nothing', ''],
-  ])('T4: an answer with %s is no token', async (_name, body) => {
+  ])('T4: an answer with %s is refused as a token', async (_name, body) => {
     const { url, asked } = await openCarrier({ token: (_, response) => json(response, 200, body) })
     const { fetchAll, carrier } = connect(url)
     expect(await fetchAll()).toEqual({ kind: 'unavailable', reason: 'token_bad_response', retryAfterMs: 1_000 })
@@ -262,7 +262,7 @@ describe('getting a token', () => {
     expect(carrier.state()).toMatchObject({ credentials: 'unknown', budget: { inFlight: 0 } })
   })
 
-  test('T4: a token of 8192 characters is one, in any answer that says success', async () => {
+  test('T4: a token of 8192 characters is accepted, in any answer with a status of success', async () => {
     const token = '~'.repeat(8_192)
     const { url, asked } = await openCarrier({ token: (_, response) => json(response, 201, tokenAnswer(token)) })
     expect((await connect(url).fetchAll()).kind).toBe('found')
@@ -330,7 +330,7 @@ describe('the lifetime of a token', () => {
     ['an exp 10 years ahead', expiringIn(315_360_000)],
     ['an exp beyond all dates', jwt('{"exp":1e300}')],
     ['payload null', jwt('null')],
-  ])('T5: with %s it serves until it is refused', async (_name, token) => {
+  ])('T5: a token with %s serves until it is refused', async (_name, token) => {
     const { url, asked } = await openCarrier({ token: (_, response) => json(response, 200, tokenAnswer(token)) })
     const { fetchAll, move } = connect(url)
     for (let n = 0; n < 10; n++) {
@@ -340,7 +340,7 @@ describe('the lifetime of a token', () => {
     expect(asked.token).toBe(1)
   })
 
-  test('T5, 6.5: it is renewed before its exp, in the background, once', async () => {
+  test('T5, 6.5: a token is renewed before its exp, in the background, once', async () => {
     const { url, asked } = await openCarrier({ token: (_, response, count) => json(response, 200, tokenAnswer(expiringIn(600, count))) })
     const { fetchAll, move } = connect(url)
     await fetchAll()

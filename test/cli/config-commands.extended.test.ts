@@ -89,7 +89,7 @@ describe('hash-password', () => {
     expect(await verify(out.trim(), CANARY)).toBe(true)
   })
 
-  test.each(['', '\n', '  \n', 'x'.repeat(5000)])('exits with 1 on a password that is none (%#)', async (input) => {
+  test.each(['', '\n', '  \n', 'x'.repeat(5000)])('exits with 1 if the input is no usable password (%#)', async (input) => {
     const { code, out, err } = await run('hash-password', [], input)
     expect([code, out]).toEqual([1, ''])
     expect(err).toMatch(/^hash-password: the password is /)

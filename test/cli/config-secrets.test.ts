@@ -79,7 +79,7 @@ describe('values', () => {
     ['text in single quotes', "'abcdefghijklmnop'", /is in quotes/],
     ['text with a quote at one end', '"abcdefghijklmnop', null],
     ['white space at its end', 'abcdefghijklmnop ', /ends with white space/],
-  ])('I9: a shared key of %s is a warning or none, and starts', (_, key, expected) => {
+  ])('I9: a shared key of %s is accepted, with a warning where it is weak', (_, key, expected) => {
     const config = load(withKey('{ env: RELAY_KEY }'), { RELAY_KEY: key })
     expect(config.webhook.sharedKeys[0]?.reveal()).toBe(key)
     expect(config.warnings).toEqual(expected === null ? [] : [expect.stringMatching(expected)])
@@ -160,7 +160,7 @@ describe('silence', () => {
     expect(problems.join('\n')).not.toContain(CANARY)
   })
 
-  test('C1: neither does the error, however it is printed', () => {
+  test('C1: the error shows no secret either, however it is printed', () => {
     try {
       load(withLines(`pasword: ${CANARY}`))
       expect.unreachable()

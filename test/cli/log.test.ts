@@ -168,7 +168,7 @@ describe('standard output', () => {
     return { code, err }
   }
 
-  test('C4: that nobody reads any more (EPIPE) does not end the process', async () => {
+  test('C4: without a reader any more (EPIPE) does not end the process', async () => {
     expect(await exitOf('pipe')).toEqual({ code: 7, err: 'up' })
   })
 

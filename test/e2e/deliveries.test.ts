@@ -251,7 +251,7 @@ test('7.4: what a removed endpoint was owed can go to another, in each parcel’
   await vi.waitFor(async () => expect(await world.listed(`?endpoint=${heir}&state=delivered`)).toHaveLength(5))
 })
 
-test('pages of deliveries hold each once', async () => {
+test('each delivery is on exactly one page', async () => {
   const world = await start()
   const id = await world.add('shop')
   await world.operate('PATCH', `/relay/endpoints/${id}`, { enabled: false })

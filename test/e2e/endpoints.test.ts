@@ -236,7 +236,7 @@ const REFUSED = [
   [{ from: 'yesterday' }, 'from'],
 ] as const
 
-test('settings that cannot be are refused, and what is wrong is named', async () => {
+test('impossible settings are refused, and the error names what is wrong', async () => {
   const { operate } = await share()
   for (const [change, named] of REFUSED) {
     const refused = await operate('POST', '/relay/endpoints', { name: 'shop', url: 'http://127.0.0.1:9/', ...change })
@@ -245,7 +245,7 @@ test('settings that cannot be are refused, and what is wrong is named', async ()
   expect((await operate('GET', '/relay/endpoints')).body).toEqual({ endpoints: [], next: null })
 })
 
-test('endpoints are for operators only, and an id is of one or a 404', async () => {
+test('only operators may use the routes of endpoints, and an unknown id is a 404', async () => {
   const { internalUrl, operate } = await share()
   expect((await fetchDocumented(`${internalUrl}/relay/endpoints`)).status).toBe(401)
   for (const id of ['777', 'x', '%00']) expect((await operate('PATCH', `/relay/endpoints/${id}`, { enabled: true })).status).toBe(404)

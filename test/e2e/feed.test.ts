@@ -161,7 +161,7 @@ test('3.4: a scan that is told late is found by a consumer that goes on from its
   expect(consumer.all(own('1001'), ['en'])?.match(/10:\d\d/g)).toEqual(['10:40', '10:30', '10:05'])
 })
 
-test('a join names the parcel that goes on and the one that is no more', async () => {
+test('a join names the parcel that survives and the one that ends', async () => {
   const relay = await share()
   await push(relay.publicUrl, at(1, '1001'))
   await push(relay.publicUrl, at(2, '2002'))
@@ -187,7 +187,7 @@ test('a waiting request is answered at the next push, or with nothing when its t
   expect(events).toMatchObject([{ sequence: next, kind: 'entry', entry: { id: next, status: 'TerminalArrived' } }])
 })
 
-test('a stream tells the past and the future, and a reader that returns goes on where it was', async () => {
+test('a stream sends past and future events, and a returning reader goes on where it was', async () => {
   const relay = await share()
   await push(relay.publicUrl, at(1))
   const first = await openStream(relay, `/relay/events?after=${relay.end}`)
@@ -222,7 +222,7 @@ test('a relay that stops ends its streams and answers those who wait', async () 
   await stream.ended
 })
 
-test('streams in every place turn no plain page into a 503, and give way to another app’s', async () => {
+test('streams in all slots turn no plain page into a 503, and give way to those of other apps', async () => {
   const relay = await startRelay(NO_CARRIER, { limits: { feedFollowers: 8 } })
   const admin = { ...relay, token: await logIn(relay.internalUrl, ADMIN) }
   await push(relay.publicUrl, at(1))
@@ -269,12 +269,12 @@ test('a bad parameter is a 400 that names it', async () => {
   expect((await relay.get('/relay/events?after=0&limit=500&wait=0s')).status).toBe(200)
 })
 
-test('the feed is for those who may ask', async () => {
+test('the feed refuses a request without a token', async () => {
   const relay = await share()
   expect((await fetchDocumented(`${relay.internalUrl}/relay/events`)).status).toBe(401)
 })
 
-test('who asks for what is no longer kept is told the oldest sequence that is', async () => {
+test('a request for events that are gone learns the oldest sequence that is kept', async () => {
   const relay = await startRelay()
   for (const minute of [1, 2, 3]) await push(relay.publicUrl, at(minute))
   const sequences = (await pageOf(await relay.get('/relay/events'))).events.map(({ sequence }) => sequence)

@@ -163,7 +163,7 @@ test('what the lost pushes did not bring is counted as missed, once its grace is
   expect(await metricOf(relay.internalUrl, 'relay_parcels')).toBe(world.parcels.length)
 })
 
-test('the store says it too: both doors brought entries, and of what was lost only polls did', async () => {
+test('in the store pushes and polls both brought entries, and only polls brought lost ones', async () => {
   await untilPollsCaughtUp()
   const bodies = await storedBodies(join(folder, 'relay.db'))
   const accepted = world.parcels.flatMap(({ pushes }) => pushes.filter(isAccepted))
@@ -178,7 +178,7 @@ test('the store says it too: both doors brought entries, and of what was lost on
   expect(filled).toBeGreaterThan(0.4 * PARCELS)
 })
 
-test('asked to ask again, every history is the carrier’s own in both languages, byte for byte', async () => {
+test('after a refresh every history is the carrier’s own in both languages, byte for byte', async () => {
   await untilPollsCaughtUp()
   const before = await staleAnswers()
   await Promise.all(world.parcels.map((parcel) => refresh(parcel, asker)))

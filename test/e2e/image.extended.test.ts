@@ -160,7 +160,7 @@ test('the compose file followed to the letter starts, and its port is published'
   expect(await ended).toEqual([0, null])
 })
 
-test('what is compiled runs as the image runs it: ready, and gone on SIGTERM', async () => {
+test('the compiled relay runs with the command of the image: it gets ready and ends on SIGTERM', async () => {
   const { folder, env } = shipped()
   const [, ...flags] = commandOf(all('ENTRYPOINT').join())
   const config = writeConfig(temporaryFolder(), 'http://127.0.0.1:9', { log: { level: 'info' } })

@@ -84,7 +84,7 @@ test('a dismissed push is not reprocessed with the others, and can be opened aga
   expect(JSON.stringify(trail)).toMatch(/push\.dismissed.*push\.reprocessed.*inbox\.reprocessed.*inbox\.reprocessed.*push\.dismissed/)
 })
 
-test('what is recorded, or is no push, cannot be dismissed', async () => {
+test('a recorded push, or one that does not exist, cannot be dismissed', async () => {
   const operator = await operatorOf(ofFile())
   expect((await push(ofFile().publicUrl, pushBody({ trackingIds: ['70000004'] }))).status).toBe(200)
   const { body } = await operator('GET', '/relay/inbox?parcel=70000004')
@@ -107,7 +107,7 @@ test('more than a hundred pushes are reprocessed by a job', async () => {
     .toMatchObject({ state: 'done', progress: { done: 101 }, result: { count: 101 } })
 })
 
-test('who sent a push whose signature does not match is shown with how often', async () => {
+test('senders of pushes whose signature does not match are shown with their counts', async () => {
   const operator = await operatorOf(ofFile())
   for (let times = 0; times < 3; times++) {
     expect(

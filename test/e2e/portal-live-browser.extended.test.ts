@@ -120,7 +120,7 @@ test('W1: nothing that was pushed or named runs in a browser, at once or later',
   expect(ran).toEqual([])
 })
 
-test('where no place is free, the page says of when it is', async () => {
+test('where no slot for a stream is free, the page offers to load again', async () => {
   const { page } = await logIn()
   await page.route('**/live?*', (route) => route.fulfill({ status: 503 }))
   const refused = page.waitForResponse('**/live?*')

@@ -97,7 +97,7 @@ test('a bearer token is no session, and a session is no bearer token', async () 
   expect((await visitor.get('/webhooks')).headers.get('location')).toBe('/login')
 })
 
-test('a session that was logged out or planted twice is none', async () => {
+test('a cookie that is sent twice, or a session that was logged out, is not accepted', async () => {
   const visitor = await loggedIn()
   const [name = '', session = ''] = [...visitor.jar.entries()][0] ?? []
   expect((await visitor.get('/webhooks', { cookie: `${name}=${session}; ${name}=${session}` })).status).toBe(303)

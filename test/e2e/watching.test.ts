@@ -192,7 +192,7 @@ test('a list of lines watches the good ones and tells the bad ones by number', a
 test.each([
   ['a column named so', 'Order;Tracking number;Note\nA1;CSV00001;"x;y"\nA2;"csv00002";\n', ['CSV00001', 'CSV00002']],
   ['one column and no header', '\ufeffCSV00011\nCSV00012', ['CSV00011', 'CSV00012']],
-])('CSV with %s is a list too', async (_name, csv, expected) => {
+])('CSV with %s is accepted as a list', async (_name, csv, expected) => {
   const { json, listed } = shared
   expect(await json('POST', '/watch', csv, 'text/csv; charset=utf-8')).toMatchObject({ watched: 2, failed: 0 })
   expect(await listed(`query=${expected[0]?.slice(0, 7) ?? ''}`)).toEqual(expected)
@@ -222,7 +222,7 @@ test('with atomic=true one bad line watches nothing, and without a bad one all a
   expect(await json('POST', '/watch?atomic=true', 'ATOM0001\nATOM0002', 'text/csv')).toMatchObject({ watched: 2 })
 })
 
-test('of many bad lines the first thousand are told and all are counted', async () => {
+test('of many bad lines the first thousand are listed, and all are counted', async () => {
   const { json } = shared
   const report = z.object({ failed: z.number(), errors: z.array(z.unknown()) })
   const { failed, errors } = report.parse(await json('POST', '/watch', '-\n'.repeat(1500), 'text/csv'))
@@ -269,7 +269,7 @@ test('a status that no parcel ever had is a 400 that names those there are', asy
   expect(await listed('status=Teleported')).toEqual(['84000001'])
 })
 
-test('what is wrong with a list’s prefix, cursor, limit and reason is told at once', async () => {
+test('all mistakes in a list’s prefix, cursor, limit and reason are reported at once', async () => {
   const { json } = shared
   const { errors } = z
     .object({ errors: z.array(z.object({ parameter: z.string(), detail: z.string() })) })
@@ -282,7 +282,7 @@ test('what is wrong with a list’s prefix, cursor, limit and reason is told at 
   ])
 })
 
-test('what was made has its address in Location', async () => {
+test('a 201 has the address of the new resource in Location', async () => {
   const { call } = shared
   const made = await call('PUT', '/wa200000001se/watch')
   expect([made.status, made.headers.get('location')]).toEqual([201, '/relay/parcels/WA200000001SE'])

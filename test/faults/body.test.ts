@@ -325,7 +325,7 @@ describe('odd events', () => {
     expect((await world.all('ab8556se')).trackingIds).toEqual(['AB8556SE'])
   })
 
-  test('B14: words nobody knows are kept as they are, and what may be missing may be missing', async () => {
+  test('B14: unknown words are kept as they are, and optional members may be missing', async () => {
     const id = freshId()
     await recorded(
       JSON.stringify({
@@ -527,7 +527,7 @@ describe('content type and encoding', () => {
     expect(process.memoryUsage.rss() - before).toBeLessThan(40_000_000)
   })
 
-  test('B19: an encoding that is none leaves a body what it is', async () => {
+  test('B19: a body with the encoding `identity` is recorded as it is', async () => {
     const id = freshId()
     await recorded(pushBody({ trackingIds: [id] }), { 'content-encoding': 'identity' })
     expect((await world.all(id)).statuses).toHaveLength(1)

@@ -50,7 +50,7 @@ test.each([
   expect(await regressed()).toBe(before + 2)
 })
 
-test('P7: an answer without what only a push brought takes that not away either', async () => {
+test('P7: an answer without an entry that only a push brought does not remove it', async () => {
   const [number, id] = ['PS70000003SE', '70000003']
   world.carrier.says.set(number, () => answerBody({ trackingIds: [id], statuses: entries.slice(1) }))
   await world.all(number)

@@ -51,7 +51,7 @@ function violationsOf(planted: Readonly<Record<string, string>>): readonly strin
 }
 
 describe('a planted fault is seen', () => {
-  test('and without one nothing is', () => expect(violationsOf({})).toEqual([]))
+  test('and sources without a fault pass', () => expect(violationsOf({})).toEqual([]))
 
   test.each<[name: string, planted: Record<string, string>, violation: string]>([
     [
@@ -253,7 +253,7 @@ describe('a planted fault is seen', () => {
     expect(violationsOf(planted)).toEqual([violation])
   })
 
-  test('and what only looks like one is not', () => {
+  test('and code that only looks like one passes', () => {
     const innocent = {
       'domain/x.ts': "// import '../store/open.ts'\nexport const x = \"import y from 'koa'\"\nexport const y = ['a'] as const",
       'store/codec.ts':
@@ -276,7 +276,7 @@ describe('nothing to check', () => {
     ])
   })
 
-  test('is not what a folder with a fault in its depth is', () => {
+  test('does not apply to a folder with a fault deep inside', () => {
     const folder = temporaryFolder()
     const file = join(folder, 'http', 'portal', 'x.page.tsx')
     mkdirSync(dirname(file), { recursive: true })

@@ -23,7 +23,7 @@ test('the first key seals, all of them open, and without the right one nothing d
   expect(await vaultOf(keyOf(1)).open(resealed, '7')).toBeNull()
 })
 
-test.each(['', 'x', 'a.b.c.d.e'])('what was never sealed (%j) does not open', async (text) => {
+test.each(['', 'x', 'a.b.c.d.e'])('a text that was never sealed (%j) does not open', async (text) => {
   expect(await vaultOf(keyOf(1)).open(text, '7')).toBeNull()
 })
 

@@ -30,7 +30,7 @@ function open() {
   return { deadlines, begin, passTo, ended, timers }
 }
 
-test('each ends when its own time is over, with one timer for all', () => {
+test('each exchange ends when its own time is over, with one timer for all', () => {
   const { begin, passTo, ended, timers } = open()
   begin('first')
   passTo(400)
@@ -46,7 +46,7 @@ test('each ends when its own time is over, with one timer for all', () => {
   expect([ended, timers.length]).toEqual([['first', 'second'], 0])
 })
 
-test('what ended by itself is not ended again, wherever it stood, and the last leaves no timer', () => {
+test('an exchange that was removed is not ended, and removing the last one stops the timer', () => {
   const { deadlines, begin, passTo, ended, timers } = open()
   const [first, , third] = ['first', 'second', 'third', 'fourth'].map(begin)
   for (const one of [first, third]) if (one !== undefined) deadlines.remove(one)
@@ -58,7 +58,7 @@ test('what ended by itself is not ended again, wherever it stood, and the last l
   expect([deadlines.all().length, timers.length]).toEqual([0, 0])
 })
 
-test('says when none is left, at once if there is none', () => {
+test('onEmpty reports that no exchange is left, at once if there is none', () => {
   const { deadlines, begin } = open()
   let told = 0
   deadlines.onEmpty(() => void told++)

@@ -40,8 +40,8 @@ const OTHER_FORMS = [
 ]
 const ALL_FORMS = [...FORMS, ...OTHER_FORMS]
 
-describe('O10: every form of writing a forbidden place', () => {
-  test('there are 53 of them', () => {
+describe('O10: every spelling of a forbidden address', () => {
+  test('covers 53 spellings', () => {
     expect(new Set(ALL_FORMS).size).toBe(53)
   })
 
@@ -165,7 +165,7 @@ describe('where the relay may send', () => {
     expect((await guard.checkHost('203.0.113.7', 8080)).ok).toBe(true)
   })
 
-  test('those who ask for a name that is being asked for share the answer, and later ones ask anew', async () => {
+  test('simultaneous lookups of a name share one answer, and later lookups ask anew', async () => {
     let asked = 0
     const guard = guardOf({
       lookup: async () => {
@@ -188,7 +188,7 @@ describe('O11: names whose addresses change', () => {
   const openClosing = () => openHttp((_request, response) => void response.writeHead(200, { connection: 'close' }).end())
   const named = (url: string) => url.replace('127.0.0.1', 'shop.internal')
 
-  test('a name that first leads where it may and then to the metadata service is refused then', async () => {
+  test('a name that moves from an allowed address to the metadata service is refused then', async () => {
     const answers = [['127.0.0.1'], ['169.254.169.254']]
     const url = await openClosing()
     await using world = openSender({ lookup: async () => answers.shift() ?? [] })

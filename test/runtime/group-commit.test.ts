@@ -52,7 +52,7 @@ function open(limits = { recorderMax: 6, waitingMax: 7, patienceMs: 1000 }, atOn
 /** Lets everything that can go on without a commit go on. */
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
-test('what arrives while a batch is being committed forms the next, up to a bound', async () => {
+test('observations that arrive during a commit form the next batch, up to a bound', async () => {
   const { commit, batches } = open()
   const first = commit.submit(push('a'))
   await settled()

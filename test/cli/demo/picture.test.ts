@@ -32,13 +32,13 @@ test('one byte of difference is not complete', async () => {
   expect(totalsOf(await finishedPicture(0, (answer) => `${answer} `)).complete).toBe(0)
 })
 
-test('what was lost and the relay does not know is missing, and what was pushed is not', async () => {
+test('a lost entry that the relay lacks counts as missing, and a pushed one does not', async () => {
   const picture = await finishedPicture(0.3, () => null)
   expect(totalsOf(picture)).toMatchObject({ complete: 0, filled: 0 })
   for (const { lost, mark } of picture.parcels.flatMap(({ events }) => events)) expect(mark).toBe(lost ? 'missing' : 'pushed')
 })
 
-test('each thing happens once', async () => {
+test('the difference of two pictures reports each happening once', async () => {
   const missing = await finishedPicture(0.3, () => null)
   const filled = await finishedPicture(0.3, (answer) => answer)
   const kinds = (before: Picture | null, now: Picture) => new Set(happeningsBetween(before, now).map(({ kind }) => kind))

@@ -56,7 +56,7 @@ test('a replica that joins takes from the others no more than its share', () => 
   expect([...holders].filter(([role, by]) => before.get(role) !== by)).toHaveLength(3)
 })
 
-test('one that the others count as dead takes nothing', () => {
+test('a replica that the others count as dead takes no role', () => {
   expect(shareRoles({ live: [1, 2], holders: new Map(), roles: ROLES }, 3)).toEqual({ take: [], giveUp: [] })
 })
 

@@ -34,7 +34,7 @@ const ago = (days: number) => NOON - days * DAY_MS
 const days = fc.integer({ min: 0, max: 100 })
 
 describe('what may never go', () => {
-  test('an undelivered event within held is not cancelled, and one past it is', () => {
+  test('an undelivered event is cancelled once it is older than `held`, and not before', () => {
     fc.assert(
       fc.property(fc.array(days), (ages) => {
         const rows = ages.map((age, at) => ({ deliveryId: at, endpointId: '1', parcelId: at, queuedAtMs: ago(age) }))
@@ -123,7 +123,7 @@ describe('what may never go', () => {
     expect(decideUnrecorded(rows, NOON, retention)).toMatchObject({ removed: [51, 70, 71], closed: [70], held: { count: 1 } })
   })
 
-  test('the feed never goes above what an endpoint that is behind needs, until that is past held', () => {
+  test('the feed keeps what an endpoint that is behind needs, until that is older than `held`', () => {
     const marks = [80, 70, 61, 59, 20, 10, 9, 1].map((age, at): AgeMark => ({ atMs: ago(age), sequence: 100 * (at + 1), parcelId: 0 }))
     const behind = (queuedTo: number) => [{ endpointId: '7', queuedTo }]
     expect(decideFeed(marks, [], NOON, retention)).toMatchObject({ upTo: 600, passed: [], held: { count: 0 } })
@@ -166,7 +166,7 @@ describe('marks of age', () => {
 })
 
 describe('a pass', () => {
-  test('it goes through all stages and adds up what each batch has done', () => {
+  test('a pass goes through all stages and adds up what each batch has done', () => {
     let pass = beginPass(NOON)
     const seen: string[] = []
     for (let batch = 0; ; batch++) {
@@ -182,7 +182,7 @@ describe('a pass', () => {
     expect(report.heldSinceMs).toBe(NOON - (2 * RETENTION_STAGES.length - 1))
   })
 
-  test('it is due an hour after the last began, or while one is under way', () => {
+  test('a pass is due an hour after the last one began, and until it has ended', () => {
     const last = endPass(beginPass(NOON), NOON + 10)
     expect(isPassDue({ pass: null, last: null }, NOON)).toBe(true)
     expect(isPassDue({ pass: null, last }, NOON + HOUR_MS - 1)).toBe(false)

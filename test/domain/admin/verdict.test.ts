@@ -58,7 +58,7 @@ test('a relay without a parcel or a push is new', () => {
   expect(isNew({ ...fine, counts: { ...fine.counts, parcels: 0 }, pushes: { ...fine.pushes, lastPushAtMs: null } })).toBe(true)
 })
 
-test('a disk with room is no problem, and one without is the one that pushes are refused for', () => {
+test('a disk with room is no problem, and a full one is the problem that stops pushes', () => {
   const full = { disk: { ...DISK, freeBytes: 99 }, notReady: ['disk_nearly_full: less than it needs'] }
   expect([
     kinds({ ...fine, disk: DISK }),
@@ -67,7 +67,7 @@ test('a disk with room is no problem, and one without is the one that pushes are
   ]).toEqual([[], ['disk_full'], ['disk_full', 'not_ready']])
 })
 
-test('a store that is not ready for want of room says so where the room could not be measured', () => {
+test('a relay that is not ready for want of disk space shows that, even without a measurement', () => {
   expect(kinds({ ...fine, notReady: ['disk_nearly_full: less than it needs'] })).toEqual(['not_ready'])
 })
 

@@ -11,7 +11,7 @@ describe('the spacing of attempts', () => {
     expect([1, 2, 3, 4, 5].map((attempts) => nextDelayMs(attempts, policy, middle))).toEqual([5_000, 300_000, 1_800_000, null, null])
   })
 
-  test('once the schedule is used up its last wait is what remains', () => {
+  test('once the schedule is used up, its last wait is used again', () => {
     expect(lastDelayMs(policy, middle)).toBe(1_800_000)
   })
 
@@ -28,7 +28,7 @@ describe('the spacing of attempts', () => {
     )
   })
 
-  test('without jitter chance has no say', () => {
+  test('without jitter a wait does not depend on chance', () => {
     fc.assert(fc.property(chance, (random) => nextDelayMs(2, { ...policy, jitter: 0 }, random) === 300_000))
   })
 

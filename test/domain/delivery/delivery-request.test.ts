@@ -58,7 +58,7 @@ describe('the headers of a delivery', () => {
     expect(headers).not.toHaveProperty('x-service-hmac-sha256-next')
   })
 
-  test('stay the same over retries and replays, but for what tells the time', () => {
+  test('stay the same over retries and replays, except those that hold the time', () => {
     const signer = createDeliverySigner({ current: KEY }, 'standard-webhooks')
     const { 'webhook-timestamp': _, 'webhook-signature': __, ...first } = signer.headers(content, nowMs)
     const { 'webhook-timestamp': later, 'webhook-signature': ___, ...again } = signer.headers(content, nowMs + 3_600_000)
@@ -82,7 +82,7 @@ describe('signature: standard-webhooks', () => {
     ['Base64 that the receiver decodes', base64Key, () => new Webhook(base64Key)],
     ['Base64 that the receiver takes as text', base64Key, () => new Webhook(base64Key, { format: 'raw' })],
     ['a prefix before what is no Base64', 'whsec_!!', () => new Webhook('whsec_!!', { format: 'raw' })],
-  ] as const)('O8: its own library verifies what was signed with %s', (_, key, receiver) => {
+  ] as const)('O8: the library of Standard Webhooks verifies what was signed with %s', (_, key, receiver) => {
     const headers = headersFor([key])
     expect(receiver().verify(body, headers)).toEqual(readBack(body.toString().trim()))
     expect(() => receiver().verify(body.toString().replace('Göteborg', 'Malmö'), headers)).toThrow('No matching signature')
@@ -131,14 +131,14 @@ describe('an entry found by a poll, as an event', () => {
     expect(readBack(eventOf(aPoll({ statuses })).toString())).toMatchObject({ eventTime: '2026-03-01T10:00:00.250Z', location: 'Umeå' })
   })
 
-  test('what is not for consumers is told them in no language', () => {
+  test('an entry that is not for consumers has no text for them in any language', () => {
     const entry = parcelOf(aPoll({ text: 'secret' })).entries[0]
     if (entry === undefined) throw new Error('no entry')
     const bytes = encodeEvent({ entry: { ...entry, displayToConsumer: false }, trackingIds: ['1001'], distributionType: 'Mailbox' })
     expect(readBack(Buffer.from(bytes).toString())).toMatchObject({ displayToConsumer: false, consumerDescription: [] })
   })
 
-  test('a text that is none is left out, one that is empty is told', () => {
+  test('a missing text is left out of the event, and an empty one is sent', () => {
     const statuses = [{ consumerDescription: null, detailedStatusDescription: '' }]
     expect(readBack(eventOf(aPoll({ statuses })).toString())).toMatchObject({
       consumerDescription: [],

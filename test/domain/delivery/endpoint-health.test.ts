@@ -47,7 +47,7 @@ describe('an endpoint is failing', () => {
     expect(shouldProbe(failedAt(1, 2, 3, 4, 4))).toBe('ask')
   })
 
-  test('not when one of the five was accepted, and one that we interrupted is none of them', () => {
+  test('not if one of the five was accepted; an interrupted attempt does not count among them', () => {
     const healthy = healthAfter(failedAt(1, 2, 3, 4), { parcelId: 5, outcome: accepted, atMs: NOW }, NOW)
     expect(healthy.failedParcels).toEqual([])
     const four = failedAt(1, 2, 3, 4)
@@ -65,7 +65,7 @@ describe('an endpoint that is failing', () => {
     expect(probedInVain(1, later).pausesMs).toEqual([5000, 20 * 60_000])
   })
 
-  test('is not paused longer for what had begun before it was failing', () => {
+  test('is not paused longer by attempts that began before it was failing', () => {
     const { health } = probedInVain(0)
     const late = healthAfter(health, { parcelId: 9, outcome: refused, atMs: NOW - 1 }, NOW + 1000)
     expect(late).toMatchObject({ probing: health.probing, round: health.round })
@@ -120,7 +120,7 @@ describe('how long an endpoint has been failing', () => {
     expect(later.failedForMs).toBe(5000)
   })
 
-  test('grows by an hour a failure at most, and not at all by what the endpoint had no part in', () => {
+  test('grows by an hour a failure at most, and not by failures that the endpoint did not cause', () => {
     const failing = failedAt(1)
     expect(addFailingTime(failing, refused, FAILING_MAX_MS).failedForMs).toBe(HOUR_MS)
     expect(addFailingTime(failing, refused, -5).failedForMs).toBe(0)

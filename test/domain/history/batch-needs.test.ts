@@ -26,7 +26,7 @@ function needsOf(known: Readonly<Record<string, number>>, ...observations: reado
   return { needs: firstNeeds(batch, identifiers), digests: batch.digests }
 }
 
-test('names every identifier of a batch once, and none of a push that is no event', () => {
+test('a batch names each of its identifiers once, and none of a push that is no event', () => {
   const named = namesOf([
     push({ trackingIds: ['1001', '1002'] }),
     incoming(Buffer.from('{')),
@@ -36,11 +36,11 @@ test('names every identifier of a batch once, and none of a push that is no even
 })
 
 describe('the first needs of a batch', () => {
-  test('are nothing for a parcel that nobody knows', () => {
+  test('ask for nothing about an unknown parcel', () => {
     expect(needsOf({}, push()).needs).toEqual({ ...onlyNeeds({}), joins: [] })
   })
 
-  test('are, for pushes of one parcel, whether they are kept and the seconds they touch', () => {
+  test('ask, for pushes of one parcel, whether they are kept, and for the seconds they touch', () => {
     const later = { eventTime: '2026-03-01T10:00:00.900Z', location: 'Malmö' }
     const { needs, digests } = needsOf({ 1001: 7 }, push(), push(later), push({ eventTime: '2026-03-01T10:00:01Z' }))
     const [one = '', two = '', three = ''] = digests
@@ -59,7 +59,7 @@ describe('the first needs of a batch', () => {
     })
   })
 
-  test('are the whole parcel once one of its observations is a poll', () => {
+  test('ask for the whole parcel once one of its observations is a poll', () => {
     const { needs } = needsOf({ 1001: 7 }, push(), poll({ asked: '1001' }))
     expect(needs).toMatchObject({ parcels: [7], whole: [7], seconds: [], answers: [7], joins: [] })
     expect(needsOf({ 1001: 7 }, poll({ asked: '1001' }), push({ trackingIds: ['1002', '1001'] })).needs).toMatchObject({
@@ -68,19 +68,19 @@ describe('the first needs of a batch', () => {
     })
   })
 
-  test('are the parcels to be joined if observations lead from one to the other, the oldest first', () => {
+  test('ask for parcels that observations lead to one after the other, the oldest first', () => {
     const { needs } = needsOf({ 1001: 9, 1003: 7 }, push({ trackingIds: ['1001', '1002'] }), push({ trackingIds: ['1002', '1003'] }))
     expect(needs).toMatchObject({ joins: [[7, 9]], whole: [], seconds: [], answers: [] })
     expect(new Set(needs.parcels)).toEqual(new Set([7, 9]))
   })
 
-  test('are no duplicate of a push whose identifiers belong to several parcels or to none', () => {
+  test('ask for no duplicate of a push whose identifiers belong to several parcels or to none', () => {
     expect(
       needsOf({ 1001: 9, 1003: 7 }, push({ trackingIds: ['1001', '1003'] }), push({ trackingIds: ['1001', '1004'] })).needs.pushes,
     ).toEqual([])
   })
 
-  test('are whether a push that is no event is kept without a parcel', () => {
+  test('ask whether a push that is no event is kept without a parcel', () => {
     const { needs, digests } = needsOf({}, incoming(Buffer.from('{')))
     expect(needs).toEqual({ ...onlyNeeds({ pushes: [{ parcelId: NO_PARCEL, digest: digests[0] ?? '' }] }), joins: [] })
   })
@@ -102,7 +102,7 @@ describe('the certain needs', () => {
     expect(certainNeeds(beside.needs, [state], kept).seconds).toHaveLength(1)
   })
 
-  test('are answers only of a parcel that was polled', () => {
+  test('ask for answers only of a parcel that was polled', () => {
     expect(certainNeeds(needs, [state], new Map()).answers).toEqual([])
     expect(certainNeeds(needsOf({ 1001: 7 }, poll({ asked: '1001' })).needs, [state], new Map()).answers).toEqual([7])
   })

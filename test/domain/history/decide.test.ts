@@ -84,14 +84,14 @@ test('a batch is decided alike whatever is loaded before deciding asks for more'
   )
 })
 
-test('what is decided is data: it can be printed, and read again as the same', () => {
+test('a decision is plain data: it can be printed, and read back unchanged', () => {
   const memory = recording('whole')
   const decided = memory.record([push(pushBody()), push(pushBody({ trackingIds: ['2001'] })), push(Buffer.from('{'))], NOON)
   expect(structuredClone(decided)).toEqual(decided)
   expect(kindsOf(decided)).toEqual(['recorded', 'recorded', 'quarantined'])
 })
 
-test('an observation that breaks what decides is refused alone, and takes no number', () => {
+test('an observation that makes `decide` throw is refused alone, and uses up no number', () => {
   const broken = {
     ...push(pushBody({ trackingIds: ['2001'] })),
     reading: { ok: true, observation: { kind: 'push', trackingIds: ['2001'] } },

@@ -8,20 +8,20 @@ const sightingsOf = (all: readonly Observation[]) => all.reduce(observe, emptyPa
 const kindsOf = (before: readonly Observation[], added: Observation) =>
   diffEntries(deriveEntries(sightingsOf(before)), deriveEntries(sightingsOf([...before, added]))).map((change) => change.kind)
 
-test('an entry nobody told of before is new', () => {
+test('an entry that nobody reported before is new', () => {
   expect(kindsOf([], aPush())).toEqual(['entry'])
   expect(kindsOf([aPush()], aPush({ eventTime: '2026-03-01T11:00:00.000Z' }))).toEqual(['entry'])
 })
 
-test('an entry told of again in the same words has not changed', () => {
+test('an entry that is reported again in the same words has not changed', () => {
   expect(kindsOf([aPoll({ askedAtMs: 1 })], aPoll({ askedAtMs: 2 }))).toEqual([])
 })
 
-test('an entry that is served otherwise than before is updated', () => {
+test('an entry that is served differently from before is updated', () => {
   expect(kindsOf([aPush({ texts: { sv: 'Framme' } })], aPoll({ text: 'Arrived' }))).toEqual(['update'])
 })
 
-test('2.8: entries whose parts prove to be one are told as united', () => {
+test('2.8: entries that prove to be one are reported as united', () => {
   const apart = [
     aPush({ eventTime: '2026-03-01T10:00:00.100Z', location: null }),
     aPush({ eventTime: '2026-03-01T10:00:00.000Z', location: 'Lund' }),
@@ -32,7 +32,7 @@ test('2.8: entries whose parts prove to be one are told as united', () => {
   expect(kindsOf(apart, aPush({ eventTime: '2026-03-01T10:00:00.100Z', location: 'Umeå' }))).toContain('united')
 })
 
-test('an entry whose first sighting proves to be another’s is told of as set apart', () => {
+test('an entry whose first sighting proves to be of another entry is reported as set apart', () => {
   const seen = [
     aPush({ eventTime: '2026-03-01T10:00:00Z', location: null }),
     aPush({ eventTime: '2026-03-01T10:00:00.100Z', location: 'Lund' }),

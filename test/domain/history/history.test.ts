@@ -57,7 +57,7 @@ test('2.2: an empty place fits every place, and two places are two entries', () 
   expect(entriesOf(aPush({ location: 'Umeå' }), aPush({ location: 'Lund' }))).toHaveLength(2)
 })
 
-test('2.3: the most telling sighting founds, whoever came first', () => {
+test('2.3: the most detailed sighting founds an entry, whichever sighting came first', () => {
   const whole = aPush({ eventTime: '2026-03-01T10:00:00Z', location: null })
   const early = aPush({ eventTime: '2026-03-01T10:00:00.100Z', location: 'Lund' })
   const late = aPush({ eventTime: '2026-03-01T10:00:00.900Z', location: 'Lund' })
@@ -168,7 +168,7 @@ test('2.5: trackingIds are in the order of the last-asked answer, then the other
   expect(source.trackingIds).toEqual(['1005', '1001', '1009'])
 })
 
-test('2.6: what is not for consumers is served without a text for them, whatever was stored', () => {
+test('2.6: an entry that is not for consumers is served without a text for them in any case', () => {
   const source = present(aPush({ displayToConsumer: false, consumer: { en: 'Leaked' } }))
   expect(encodeAll(source, ['en']).body).not.toContain('Leaked')
   expect(readBack(encodeAll(source, ['en']).body)).toMatchObject({ statuses: [{ consumerDescription: null, displayToConsumer: false }] })
@@ -185,7 +185,7 @@ test('2.7: unknown fields of polls are served after the known ones, numbers as w
   expect(served.endsWith('"distributionType":"Mailbox","carrierNote":{"deep":[1]}}')).toBe(true)
 })
 
-test('2.8: what a later answer does not list stays', () => {
+test('2.8: an entry that a later answer does not list stays', () => {
   expect(entriesOf(aPoll({ askedAtMs: NOON }), aPoll({ askedAtMs: NOON + HOUR_MS, statuses: [] }))).toHaveLength(1)
 })
 

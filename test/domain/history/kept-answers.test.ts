@@ -39,7 +39,7 @@ test('3.2: which answers are kept does not depend on their order, nor on when ot
   expect(dropped).toBeGreaterThan(0.6 * RUNS)
 })
 
-test('2.5, 3.1: what is dropped decided nothing', () => {
+test('2.5, 3.1: a dropped answer decided nothing', () => {
   fc.assert(
     fc.property(answers, (all) => {
       const { kept, order } = keepAnswers(all)

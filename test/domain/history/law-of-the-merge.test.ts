@@ -45,7 +45,7 @@ function isAmbiguous(parcel: ParcelRecord): boolean {
   })
 }
 
-test('P8: gives the same bytes whatever the order, the duplicates and the split over doors', () => {
+test('P8: the merge gives the same bytes for any order, duplicates and split of push and poll', () => {
   let ambiguous = 0
   let joined = 0
   const report = lawHolds(deriveEntries, (parcels) => {
@@ -57,7 +57,7 @@ test('P8: gives the same bytes whatever the order, the duplicates and the split 
   expect(joined / report.numRuns).toBeGreaterThan(0.1)
 })
 
-test('catches a matcher that decides by order of arrival', () => {
+test('this test catches a matcher that decides by order of arrival', () => {
   const byArrival: Matcher = (sightings) => {
     const clusters: KeptSighting[][] = []
     for (const kept of sightings) {
@@ -77,7 +77,7 @@ test('catches a matcher that decides by order of arrival', () => {
   expect(lawHolds(byArrival).failed).toBe(true)
 })
 
-test('catches a poll that counts as asked when it arrived', () => {
+test('this test catches a poll that counts as asked when it arrived', () => {
   let arrivals = 0
   const arrivalIsAsking: Matcher = (sightings) => deriveEntries(sightings.map((kept) => ({ ...kept, askedAtMs: ++arrivals })))
   expect(lawHolds(arrivalIsAsking).failed).toBe(true)
@@ -120,7 +120,7 @@ function valuesOf(entries: readonly Entry[]): readonly string[] {
   return entries.map((entry) => JSON.stringify({ ...entry, members: [] })).sort()
 }
 
-test('keeps equal listings once without changing an entry', () => {
+test('equal listings are kept once, which changes no entry', () => {
   const report = fc.check(
     fc.property(pairs, ([, seen]) => {
       const all = neverAtOnce(seen)

@@ -5,21 +5,21 @@ import { aPoll, aPush, type PolledEntry } from '../../support/history/builders.t
 const atMs = Date.UTC(2026, 2, 1, 10)
 const push = aPush({ eventTime: '2026-03-01T10:00:00.000Z' })
 
-test('an event over five minutes ahead of our clock is remarked on', () => {
+test('an event over five minutes ahead of our clock is an anomaly', () => {
   expect(anomaliesOf(push, 1, atMs - 300_001)).toEqual(['event_clock_ahead'])
   expect([anomaliesOf(push, 1, atMs - 300_000), anomaliesOf(push, 9, atMs + 1)]).toEqual([[], []])
 })
 
-test('an answer that lists fewer entries than are known is remarked on, whenever they were', () => {
+test('an answer that lists fewer entries than are known is an anomaly', () => {
   const poll = aPoll({ statuses: [{}, { status: 'Created' }] })
   expect([anomaliesOf(poll, 3, 0), anomaliesOf(poll, 2, 0)]).toEqual([['upstream_regressed'], []])
 })
 
-test('an answer with items that could not be read is remarked on as such, however few it lists', () => {
+test('unreadable items of an answer are its anomaly, however few entries it lists', () => {
   expect(anomaliesOf(aPoll({ statuses: [{}, { eventTimestamp: 'never' }] }), 9, 0)).toEqual(['upstream_flawed'])
 })
 
-test('4.1: texts that could not be kept are remarked on, beside whatever else is odd', () => {
+test('4.1: texts that could not be kept are an anomaly beside any other', () => {
   const noTag = aPush({ texts: { 'not a tag': 'Arrived' }, eventTime: '2026-03-01T10:00:00.000Z' })
   expect(anomaliesOf(noTag, 1, atMs)).toEqual(['text_dropped'])
   expect(anomaliesOf(noTag, 1, atMs - 300_001)).toEqual(['event_clock_ahead', 'text_dropped'])

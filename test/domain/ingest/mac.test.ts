@@ -31,7 +31,7 @@ test('I1: agrees with the test cases of RFC 4231', () => {
   for (const [key, message, mac] of cases) expect(Buffer.from(createMac(key)(message), 'base64').toString('hex')).toBe(mac)
 })
 
-test('is what the platform makes, whatever the lengths of key and message', () => {
+test('the MAC equals that of the platform, whatever the lengths of key and message', () => {
   const macOf = (key: Buffer, message: Buffer) => createHmac('sha256', key).update(message).digest('base64')
   const bytes = (length: number) => Buffer.from(Array.from({ length }, (_, at) => (at * 151 + length) % 256))
   for (const keyBytes of [0, 1, 31, 32, 63, 64, 65, 200]) {
@@ -44,14 +44,14 @@ test('is what the platform makes, whatever the lengths of key and message', () =
   }
 })
 
-test('takes a message in parts, texts as their UTF-8 bytes', () => {
+test('a message may come in parts, and texts count as their UTF-8 bytes', () => {
   const mac = createMac(Buffer.from('a-key'))
   const whole = Buffer.concat([Buffer.from('Göteborg.'), MESSAGE])
   expect(mac('Göteborg', '.', MESSAGE)).toBe(mac(whole))
   expect(mac('Göteborg'.repeat(3000), MESSAGE)).toBe(mac(Buffer.concat([Buffer.from('Göteborg'.repeat(3000)), MESSAGE])))
 })
 
-test('keys do not mix', () => {
+test('MACs with different keys do not influence each other', () => {
   const [one, other] = [createMac(Buffer.from('one')), createMac(Buffer.from('other'))]
   const first = one(MESSAGE)
   other(Buffer.alloc(5000, 1))

@@ -41,7 +41,7 @@ test('1.1: identifiers of a push are folded and named once', () => {
   expect(aPush({ trackingIds: ['ab12', ' AB12 ', '1001'] }).trackingIds).toEqual(['AB12', '1001'])
 })
 
-test('5.3: all else may be missing or of another shape, and then says nothing', () => {
+test('5.3: all other members may be missing, and are ignored if they have another shape', () => {
   const bare = { status: 'A', detailedStatus: 'B', eventTime: '2026-03-01T10:00:00Z', trackingIds: ['1001'] }
   const odd = {
     ...bare,

@@ -29,7 +29,7 @@ test('P1: it stays closed until enough failures in a row, and an answer starts t
   expect(afterAnswer(opened, 'PD1')).toEqual(closedBreaker)
 })
 
-test('open, nothing of the schedule leaves until the rest is over, and then one question does', () => {
+test('while it is open the schedule asks nothing until the rest is over, and then one question', () => {
   expect(admit(opened, 'schedule', 'PD1', opened.restUntilMs - 1).kind).toBe('rest')
   expect(admit(opened, 'schedule', 'PD1', opened.restUntilMs)).toEqual({ kind: 'probe' })
   expect(admit(startProbe(opened), 'schedule', 'PD1', opened.restUntilMs + 1).kind).toBe('rest')
@@ -48,7 +48,7 @@ test('rests grow with every probe that fails, to five minutes and no longer', ()
   expect(rests.at(-1)).toBe(300_000)
 })
 
-test('what one question fails with counts once, and what none can cause each time', () => {
+test('failures of one question count once, and failures that no question can cause each time', () => {
   const one = failedFor(Array.from({ length: 20 }, () => 'PD1'))
   expect([one.state, one.failures]).toEqual(['closed', 1])
   expect(failedFor(numbers(FAILURES_TO_OPEN)).state).toBe('open')
@@ -62,7 +62,7 @@ test('questions that fail while others are answered count no more until they are
   expect(failedFor(['PD0', ...numbers(4, 4)], answered).state).toBe('open')
 })
 
-test('a carrier that is down after all opens it, whatever failed before', () => {
+test('an outage of the carrier opens it, whichever questions failed before', () => {
   const proven = afterAnswer(failedFor(numbers(30)), 'ok')
   expect(failedFor(numbers(30), proven).state).toBe('closed')
   expect(failedFor(numbers(FAILURES_TO_OPEN, 100), proven).state).toBe('open')
@@ -82,7 +82,7 @@ test('an app that repeats a failed question waits for the rest; another may prob
   expect(admit(resting, 'app', 'other', soon)).toEqual({ kind: 'probe' })
 })
 
-test('the questions that are remembered to fail are bounded', () => {
+test('it remembers a bounded number of failing questions', () => {
   const breaker = afterAnswer({ ...closedBreaker, suspects: new Set(numbers(30_000)) }, 'ok')
   expect(breaker.failing.size).toBe(5000)
 })

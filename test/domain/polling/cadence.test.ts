@@ -86,7 +86,7 @@ test('6.1: a parcel without news for long is stale, and one that never had any i
   expect(dueInHours({ latest: null, activatedAtMs: old })).toBe('unknown')
 })
 
-test('6.1: a push or a question revives what was stale', () => {
+test('6.1: a push or a question revives a stale parcel', () => {
   expect(dueInHours({ latest: { status: 'Ingested', atMs: NOON - 40 * DAY_MS }, activatedAtMs: NOON })).toBe(1)
 })
 
@@ -134,14 +134,14 @@ test('no check is ever due before the last one', () => {
   )
 })
 
-test('6.4: what has been unknown for longer is worth more, a delivered parcel least', () => {
+test('6.4: a poll is worth more the longer nothing was heard, and least once delivered', () => {
   const worth = (change: Partial<CadenceFacts>) => pollValue(facts(change), nothingLearnt(), cadence, NOON + 6 * HOUR_MS)
   expect(worth({ checkedAtMs: NOON - DAY_MS, latest: { status: 'Created', atMs: NOON - DAY_MS } })).toBeGreaterThan(worth({}))
   expect(worth({ latest: null, checkedAtMs: null })).toBeGreaterThan(worth({ latest: null }))
   expect(worth({ latest: { status: 'DeliverySucceeded', atMs: NOON - HOUR_MS } })).toBe(Number.NEGATIVE_INFINITY)
 })
 
-test('an interval of years is waited for, and is no more to work out than one of weeks', () => {
+test('an interval of years is kept, and costs no more to compute than one of weeks', () => {
   const never = 365 * DAY_MS
   const rare = { ...cadence, byStatusMs: {}, defaultMs: never, staleAfterMs: 10 * never }
   const next = nextPoll(facts(), nothingLearnt(), rare)

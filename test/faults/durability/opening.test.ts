@@ -48,7 +48,7 @@ test('S8: the log of changes of a database that is gone is not deleted', async (
   expect(readFileSync(`${path}-wal`, 'utf8')).toBe('all that is left')
 })
 
-test('S8: what is no database is named and left as it is', async () => {
+test('S8: a file that is no database is named and left as it is', async () => {
   const path = join(temporaryFolder(), 'relay.db')
   writeFileSync(path, 'a letter to somebody, longer than a header of a database would be')
   expect(await refusal(path)).toContain(`${path} is not a SQLite database`)

@@ -173,7 +173,7 @@ describe('R3: what is held by a token', () => {
   })
 })
 
-test('nothing but a token of ours is one', async () => {
+test('only a token that this relay signed is accepted', async () => {
   const { authenticate } = createWorld()
   for (const token of ['', 'x', 'a.b.c', 'eyJhbGciOiJub25lIn0.eyJzdWIiOiJzaG9wIn0.']) {
     await expect(authenticate.authorize(token, 'status')).rejects.toEqual(unauthorized)

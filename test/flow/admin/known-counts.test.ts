@@ -26,7 +26,7 @@ test('a large store’s parcels are counted once a minute, its quarantine each t
   expect(await counts()).toMatchObject({ parcels: 500_001 })
 })
 
-test('those of a small store are counted each time', async () => {
+test('the parcels of a small store are counted each time', async () => {
   const { counts } = countsOf(3)
   expect([(await counts()).parcels, (await counts()).parcels]).toEqual([3, 4])
 })

@@ -82,7 +82,7 @@ test('readers far behind read their own pages until the end, each event once and
   for (const [nth, seen] of (await Promise.all(behind)).entries()) expect(seen).toEqual(world.committed.slice(100 * nth))
 })
 
-test('streams that come back at different places soon read the same pages', async () => {
+test('streams that come back at different positions soon read the same pages', async () => {
   const world = createWorld()
   world.commit(3000)
   const slower = Array.from({ length: 50 }, async (_, nth) => {
@@ -94,7 +94,7 @@ test('streams that come back at different places soon read the same pages', asyn
   expect(world.counts.derived).toBeLessThan(3 * 3000)
 })
 
-test('who asks is told what was committed before, whatever others are just being told', async () => {
+test('a reader gets all that was committed before, whatever others are just reading', async () => {
   const world = createWorld()
   world.commit(1)
   await world.page(0)
@@ -106,7 +106,7 @@ test('who asks is told what was committed before, whatever others are just being
   }
 })
 
-test('those at the same place are given one page', async () => {
+test('readers at the same position share one page', async () => {
   const world = createWorld()
   world.commit(10)
   await world.page(0)
@@ -115,7 +115,7 @@ test('those at the same place are given one page', async () => {
   expect(one.events.map(({ sequence }) => sequence)).toEqual([6, 8, 10, 12, 14, 16, 18, 20])
 })
 
-test('what is kept of the end is bounded: what is older is read from the store', async () => {
+test('the cached end of the feed is bounded, and older events are read from the store', async () => {
   const world = createWorld({ trackingIds: Array.from({ length: 5000 }, () => 'x'.repeat(36)) })
   for (let nth = 1; nth <= 100; nth++) {
     world.commit(1)
@@ -128,7 +128,7 @@ test('what is kept of the end is bounded: what is older is read from the store',
   expect(world.counts.derived).toBe(derived + 5)
 })
 
-test('of events that fill pages few are derived for nothing', async () => {
+test('when events fill pages, few of them are derived in vain', async () => {
   const world = createWorld({ trackingIds: Array.from({ length: 500 }, () => 'x'.repeat(36)) })
   world.commit(100)
   for (let after = 0; after < 200; ) after = (await world.page(after, 100, 64 * 1024)).next
@@ -143,7 +143,7 @@ test('a page ends with the event that brings it over its size', async () => {
   expect(await world.page(0, 3)).toMatchObject({ events: [{ sequence: 2 }, { sequence: 4 }, { sequence: 6 }], next: 6 })
 })
 
-test('what is pruned is gone though it was kept encoded, and what is ahead of the end is refused', async () => {
+test('pruned events are gone from the cache too, and a position after the end is refused', async () => {
   const world = createWorld()
   world.commit(10)
   await world.page(0)

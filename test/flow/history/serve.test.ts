@@ -383,7 +383,7 @@ test('a commit makes the cache forget what it touched and keep the rest', async 
   expect(world.reads).toBe(3)
 })
 
-test('an answer is at hand once it was given, until a commit touches it or it is too old', async () => {
+test('a given answer stays cached until a commit touches it or it is too old', async () => {
   const world = createWorld({ refreshOlderThanMs: 60_000 })
   const asked = { app: 'shop', identifier: NUMBER, language: 'en', kind: 'all' } as const
   const fromCache = () => world.serve.fromCache(asked)

@@ -97,7 +97,7 @@ test('a search lets others run after each millisecond, and rests fifty times as 
   expect(isDue()).toBe(true)
 })
 
-test('while one is examined no other is taken, and its body may be reused at once', async () => {
+test('only one refusal is examined at a time, and its body may be reused at once', async () => {
   const { take, isDue, refusals, waiting, settled, pass } = openWorld({ stepMs: 1 })
   const body = Buffer.from(BODY)
   take(refusedPush({ body }))

@@ -27,7 +27,7 @@ test('the first refused push is logged at once, and what follows once a minute w
   expect(lines.slice(1)).toEqual([[{ count: 1000, seconds: 60 }, expect.stringContaining('the signature does not match')]])
 })
 
-test('after a quiet minute the next one is logged at once again', () => {
+test('the next refused push after a quiet minute is logged at once again', () => {
   const { lines, log, digest, pass } = world()
   log('quarantined', 1)
   pass(60_000)
@@ -36,7 +36,7 @@ test('after a quiet minute the next one is logged at once again', () => {
   expect(lines.map(([fields]) => fields)).toEqual([{ count: 1 }, { count: 3 }])
 })
 
-test('what has been counted is logged before the relay ends', () => {
+test('counted pushes are logged before the relay ends', () => {
   const { lines, log, digest } = world()
   log('quarantined', 1)
   log('quarantined', 4)

@@ -47,7 +47,7 @@ function openPoller(parcels: number, ends: (parcelId: number) => Promise<PollEnd
   return { pass, asked, passed, lines, inFlight: () => inFlight, most: () => most }
 }
 
-test('P2: a parcel whose answer hangs takes a place and holds up no other', async () => {
+test('P2: a parcel whose answer hangs takes one slot and holds up no other', async () => {
   const hanging = Promise.withResolvers<PollEnd>()
   const { pass, asked, most, inFlight } = openPoller(40, (parcelId) => (parcelId === 2 ? hanging.promise : 'recorded'))
   for (let passes = 0; asked.length < 40 && passes < 60; passes++) expect(await pass()).toBe('busy')

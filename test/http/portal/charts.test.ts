@@ -9,7 +9,7 @@ test('the highest bar fills the drawing, and a bar on top begins where the one b
   expect(drawn).toContain('viewBox="0 0 14 24"')
 })
 
-test('a small count is drawn all the same, and none is not', () => {
+test('a small count is drawn as a visible bar, and a count of 0 as nothing', () => {
   expect(charactersOf(bars({ values: [100_000, 1, 0], summary: '' }))).toContain('d="M0 24v-24h4V24zM5 24v-0.8h4V24z"')
 })
 

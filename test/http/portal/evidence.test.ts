@@ -51,7 +51,7 @@ test.each(['', '/relay'])('the evidence of a silence is a heading that the overv
   expect(carrierPage(visitAt(prefix), silent)).toContain('<h2 id="pushes">Pushes: the evidence</h2>')
 })
 
-test('pushes that come and are not understood are no closed way: the overview leads to the inbox', () => {
+test('if pushes come but are not understood, the overview leads to the inbox', () => {
   const held = [
     {
       reason: 'event_time',

@@ -5,7 +5,7 @@ import { WELL } from '../../support/portal/situation.ts'
 
 const fine: Glance = WELL
 
-test('nothing stands beside what works', () => {
+test('a page without trouble has no mark', () => {
   expect(marksOf(fine)).toEqual({})
 })
 
@@ -14,6 +14,6 @@ test('each trouble has a word beside its page, and all are counted beside the ov
   expect(marksOf(silent)).toEqual({ overview: ['bad', '2 problems'], inbox: ['warn', '1,204 quarantined'], carrier: ['bad', 'silent'] })
 })
 
-test('what can wait is no alarm', () => {
+test('a problem that can wait is not marked as an alarm', () => {
   expect(marksOf({ ...fine, counts: { quarantined: 1 } }).overview).toEqual(['warn', '1 problem'])
 })

@@ -247,7 +247,7 @@ test('HEAD answers as GET does, without the body', async () => {
   expect([response.status, response.headers.get('etag'), response.headers.get('content-length')]).toEqual([200, '"a-tag"', '15'])
 })
 
-test('R1: a token of another algorithm, issuer, audience, type or key is none', async () => {
+test('R1: a token of another algorithm, issuer, audience, type or key is refused', async () => {
   const { url } = await startInternal()
   const forge = (header: { alg: string; typ: string }, claims: { iss: string; aud: string }, key = signingKey) =>
     new SignJWT({ fingerprint: 'x', sub: 'shop', ...claims })
@@ -274,7 +274,7 @@ test('R4: a token without the scope is a 403', async () => {
   expect((await fetch(`${url}/v1/status/AB123456789SE/all`, { headers: { authorization: `Bearer ${token}` } })).status).toBe(403)
 })
 
-test('R2: bad tokens over an address’s limit are 429, while a valid one is good', async () => {
+test('R2: bad tokens over an address’s limit are 429, while a valid one is accepted', async () => {
   const { url, login, get } = await startInternal({ failuresPerMinute: 2 })
   expect((await login({ username: 'keeper', password: 'keys' })).status).toBe(200)
   const guess = () => fetch(`${url}/v1/status/AB123456789SE/all`, { headers: { authorization: 'Bearer guess' } })

@@ -28,14 +28,14 @@ test('a single observation is committed at once', () => {
   expect(waitsMs).toEqual([])
 })
 
-test('many are committed at once, because they are worth it', () => {
+test('many waiting observations are committed at once', () => {
   const { keep, begins, waitsMs } = openThrottle(60_000)
   begins(9)
   keep(9)
   expect(waitsMs).toEqual([])
 })
 
-test('after several the next commit of a few begins when its time has come, and not before', () => {
+test('after a batch of several, a commit of a few begins when its time has come, not before', () => {
   const { keep, begins, waitsMs, pass } = openThrottle(20)
   begins(20)
   pass(15)
@@ -45,7 +45,7 @@ test('after several the next commit of a few begins when its time has come, and 
   expect(waitsMs).toEqual([5, 20])
 })
 
-test('when its time has come nobody waits', () => {
+test('a commit whose time has come does not wait', () => {
   const { keep, begins, waitsMs, pass } = openThrottle(60_000)
   begins(20)
   pass(60_000)
@@ -53,7 +53,7 @@ test('when its time has come nobody waits', () => {
   expect(waitsMs).toEqual([])
 })
 
-test('who waits stops the thread for as long as it has to', () => {
+test('a commit that must wait blocks the thread for the remaining time', () => {
   const startMs = performance.now()
   const { keep, begins } = createCommitThrottle({ everyMs: 20, many: 9 }, () => 1000)
   begins(20)

@@ -18,7 +18,7 @@ const step = fc.oneof<fc.Arbitrary<Step>[]>(
   fc.record({ take: fc.nat(4) }),
 )
 
-test('gives what was put, unchanged and in its order, however often it goes round', () => {
+test('entries come out unchanged and in order, however often the ring wraps around', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
       const ring = createRingBuffer(4096)
@@ -46,7 +46,7 @@ test('gives what was put, unchanged and in its order, however often it goes roun
 
 const event = (location: string) => parsePush({ body: pushBody({ location }), contentEncoding: null, receivedAtMs: 1, keyIndex: 0 })
 
-test('what does not fit is not put, and fits when something was taken', () => {
+test('an entry that does not fit is refused, and fits once another was taken', () => {
   const ring = createRingBuffer(4096)
   const inlet = openProducer(ring)
   const outlet = openConsumer(ring, () => undefined)
@@ -71,7 +71,7 @@ test('entries are copies that later entries do not change', () => {
   expect(first).toEqual(event('first'))
 })
 
-test('what comes by another way is waited for, and nothing overtakes it', () => {
+test('an entry that comes as a message is waited for, and none overtakes it', () => {
   const ring = createRingBuffer(4096)
   const inlet = openProducer(ring)
   const elsewhere: string[] = []
@@ -85,7 +85,7 @@ test('what comes by another way is waited for, and nothing overtakes it', () => 
   expect(outlet.take(9)).toEqual(['poll', event('after')])
 })
 
-test('each read is counted, so that the producer knows whether what it puts will still be found', () => {
+test('each read is counted, so the producer knows whether its next entry will still be read', () => {
   const ring = createRingBuffer(1024)
   const inlet = openProducer(ring)
   const outlet = openConsumer(ring, () => undefined)
@@ -95,7 +95,7 @@ test('each read is counted, so that the producer knows whether what it puts will
   expect(inlet.reads()).toBe(2)
 })
 
-test('what was said before arrives as it was said, however much else was said since', () => {
+test('a repeated event arrives unchanged, however many others came in between', () => {
   const ring = createRingBuffer(64 * 1024)
   const inlet = openProducer(ring)
   const outlet = openConsumer(ring, () => undefined)

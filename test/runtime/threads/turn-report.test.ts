@@ -18,7 +18,7 @@ function openReport() {
   }
 }
 
-test('what happens in one turn is reported once, at its end', async () => {
+test('the events of one turn are reported once, at its end', async () => {
   const report = openReport()
   const asked = report.next()
   report.happens('a')
@@ -26,7 +26,7 @@ test('what happens in one turn is reported once, at its end', async () => {
   expect(await asked).toEqual(['a', 'b'])
 })
 
-test('what happens while no caller waits is reported in full to the next one, once', async () => {
+test('events while no caller waits are reported in full to the next caller, once', async () => {
   const report = openReport()
   report.happens('a')
   await nextTurn()
@@ -49,7 +49,7 @@ test('flush reports before the turn ends', async () => {
   expect(order).toEqual(['a', 'after'])
 })
 
-test('what nobody awaits is reported every 20 ms, or along with what is awaited', async () => {
+test('events that no caller awaits are reported every 20 ms, or along with awaited ones', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   onTestFinished(() => void vi.useRealTimers())
   const report = openReport()

@@ -63,7 +63,7 @@ describe.each(engines)('failures of an endpoint on $name', (engine) => {
     expect(await listed()).toEqual([[500, 1, laterMs, laterMs]])
   })
 
-  test('what was attempted in vain is among them, and nothing of an endpoint that was removed', async () => {
+  test('failed attempts are counted among them, and none of a removed endpoint', async () => {
     const { push, run, reads, id, writes, now } = await openDeliveryWorld(engine, NOON, { statusOf: () => 503 })
     for (const at of [1, 2, 3]) await push({ trackingIds: [`100${at}`] })
     await run(NOON + 1000)

@@ -78,7 +78,7 @@ describe.each(engines)('when an entry was learnt of, on $name', (engine) => {
     expect([await learnings('1001'), await learnings('2001')]).toEqual([learnt, learnt])
   })
 
-  test('what was there before the upgrade has no time, and gets none by a poll', async () => {
+  test('an entry from before the upgrade has no time, and gets none by a poll', async () => {
     const { push, poll, later, learnings, path } = await openLearning(engine)
     await push(PUSHED)
     await poll(POLLED)

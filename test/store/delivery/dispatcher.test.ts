@@ -239,7 +239,7 @@ describe.each(engines)('the dispatcher on $name', (engine) => {
     expect(sent).toHaveLength(before)
   })
 
-  test('once an endpoint was changed nothing that waits for it is sent until it is known how', async () => {
+  test('after a change of an endpoint its deliveries wait until the new settings are known', async () => {
     const { relay, sent, answer, change, look, pushParcels, holdTurns } = await openRelay(engine)
     await pushParcels(5)
     await look()
@@ -254,7 +254,7 @@ describe.each(engines)('the dispatcher on $name', (engine) => {
     expect(sent).toHaveLength(CONCURRENCY + 1)
   })
 
-  test('what waits is given back when the concurrency becomes less, and comes again in its turn', async () => {
+  test('waiting claims are given back when the concurrency falls, and return in their turn', async () => {
     const { sent, turns, answer, look, pushParcels, change } = await openRelay(engine, { concurrency: 4 })
     await pushParcels(8)
     await look()
@@ -271,7 +271,7 @@ describe.each(engines)('the dispatcher on $name', (engine) => {
     expect(new Set(sent).size).toBe(8)
   })
 
-  test('while nothing can be written down what waits is not sent; afterwards it is, once', async () => {
+  test('while results cannot be saved nothing more is sent; afterwards each delivery is, once', async () => {
     const { sent, answerAll, look, elapse, pushParcels, failTurns } = await openRelay(engine)
     await pushParcels(5)
     await look()
@@ -289,7 +289,7 @@ describe.each(engines)('the dispatcher on $name', (engine) => {
     expect(new Set(sent).size).toBe(5)
   })
 
-  test('what waits for an endpoint whose key is lost is told as such, all of it', async () => {
+  test('every delivery that waits for an endpoint whose key is lost fails with that reason', async () => {
     const { sent, turns, look, pushParcels, answer, loseKey } = await openRelay(engine)
     await pushParcels(6)
     await look()
@@ -311,7 +311,7 @@ describe.each(engines)('the dispatcher on $name', (engine) => {
     expect(turns.at(-1)?.settled).toHaveLength(CONCURRENCY)
   })
 
-  test('a turn is asked for when as many have ended as may run, or within 5 ms', async () => {
+  test('a round is requested when as many attempts have ended as may run, or within 5 ms', async () => {
     const { wakes, now, answer, answerAll, look, pushParcels } = await openRelay(engine, { concurrency: 3 })
     await pushParcels(11)
     await look()
@@ -325,7 +325,7 @@ describe.each(engines)('the dispatcher on $name', (engine) => {
     expect(wakes).toEqual([now() + 5])
   })
 
-  test('the next turn is asked for before what the last one handed out is sent', async () => {
+  test('the next round is requested before the claims of the last one are sent', async () => {
     const { relay, did, answer, look, pushParcels, holdTurns } = await openRelay(engine, { concurrency: 2 })
     await pushParcels(20)
     await look()
@@ -366,7 +366,7 @@ describe.each(engines)('the dispatcher on $name', (engine) => {
     expect(did).toEqual(['turn', 'post', 'post', 'post', 'post', 'breath', 'post', 'post'])
   })
 
-  test('an end is written down at once although there was no room for more', async () => {
+  test('the end of an attempt is saved at once although there was no room for more', async () => {
     const { wakes, now, answer, look, pushParcels } = await openRelay(engine)
     await pushParcels(8)
     await look()
@@ -376,7 +376,7 @@ describe.each(engines)('the dispatcher on $name', (engine) => {
     expect(wakes).toEqual([now() + 5, null])
   })
 
-  test('a pass does nothing before what ended has waited for company or something may be due', async () => {
+  test('a pass does nothing until ended attempts have waited for others or a delivery may be due', async () => {
     const { relay, turns, answer, look, elapse, pushParcels } = await openRelay(engine, { concurrency: 4 })
     await pushParcels(3)
     await look()
@@ -472,7 +472,7 @@ describe.each(engines)('the dispatcher on $name', (engine) => {
     expect(found?.attempts).toMatchObject([{ status: 200 }, { status: null }, { status: 500 }])
   })
 
-  test('what is older goes first, though it stood behind another of its parcel', async () => {
+  test('an older delivery goes first, although it stood behind another of its parcel', async () => {
     const { push, pass, turn, settle } = await openTurns(engine)
     for (const minute of [1, 2]) await push({ trackingIds: ['1001'], eventTime: `2026-03-01T10:0${minute}:00.000Z` })
     pass(1000)

@@ -67,13 +67,13 @@ describe.each(engines)('what a full parcel refuses on $name', (engine) => {
     expect(await read('select entry_count, is_full from parcel where is_full = 1')).toEqual([{ entry_count: 2000, is_full: 1 }])
   })
 
-  test('1.6: what says nothing new of a full parcel is recorded', async () => {
+  test('1.6: an observation with nothing new about a full parcel is recorded', async () => {
     const { record } = await startCounting(engine)
     expect(await record(push(['1001'], new Date(NOON).toISOString()))).toEqual({ kinds: ['recorded'], ...once })
     expect(await record(push(['1001'], new Date(NOON).toISOString()))).toEqual({ kinds: ['duplicate'], ...once })
   })
 
-  test('1.4, 1.6: nor does a push that names a full parcel too, or a poll that lists too much', async () => {
+  test('1.4, 1.6: a push that names a full parcel too, or too long a poll, undoes nothing either', async () => {
     const { record, poll, read } = await startCounting(engine)
     await record(push(['2001']))
     expect(await record(push(['1001', '2001'], '2026-02-02T00:00:00.000Z'), push(['3001']))).toEqual({

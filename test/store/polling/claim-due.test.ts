@@ -41,7 +41,7 @@ describe.each(engines)('claims of due polls on $name', (engine) => {
     expect(await writes.claimDuePolls({ nowMs: pass(2 * MINUTE_MS), limit: 4, leaseMs: MINUTE_MS })).toHaveLength(1)
   })
 
-  test('P13: what was pushed in a future that the clock was taken back from is not put off to it', async () => {
+  test('P13: a push under a clock that was ahead does not put the check off to that time', async () => {
     const { writes, push, path, pass } = await openStore(NOON, engine)
     await push({ trackingIds: ['1001'], eventTime: iso(NOON) })
     await changeStoredRows(path, 'UPDATE parcel SET next_poll_at_ms = ?', NOON - 23 * HOUR_MS)
@@ -71,7 +71,7 @@ describe.each(engines)('claims of due polls on $name', (engine) => {
     expect(await claim(pass(2 * HOUR_MS))).toHaveLength(1)
   })
 
-  test('P12: who was being asked about when the relay was killed is due at once after the start', async () => {
+  test('P12: a parcel whose poll a kill has interrupted is due at once after the start', async () => {
     const { path, push, writes, pass } = await openStore(NOON, engine)
     await push({ trackingIds: ['1001'] })
     const nowMs = pass(2 * HOUR_MS)

@@ -70,7 +70,7 @@ describe.each(engines)('languages asked for on $name', (engine) => {
     expect(await languagesAsked()).toEqual(['sv'])
   })
 
-  test('4.2: the same on schedule', async () => {
+  test('4.2: an entry pushed during a scheduled poll lacks its language until the next poll', async () => {
     const languages = ['en', 'sv', 'en', 'sv']
     let during = async (): Promise<unknown> => undefined
     const { refresh, push, languagesAsked } = await startAsking(engine, async () => {

@@ -27,7 +27,7 @@ function createWorld() {
   return { queries, versionOf: createParcelVersions(session), ids: () => queries.map(({ ids }) => ids) }
 }
 
-test('all that is asked in one turn of the event loop is asked in one query, each parcel once', async () => {
+test('the questions of one turn of the event loop go into one query, each parcel once', async () => {
   const { queries, versionOf, ids } = createWorld()
   const asked = [versionOf(1), versionOf(2), versionOf(1), versionOf(3)]
   await nextTurn()
@@ -36,7 +36,7 @@ test('all that is asked in one turn of the event loop is asked in one query, eac
   expect(await Promise.all(asked)).toEqual([10, 20, 10, null])
 })
 
-test('what is asked after a query was sent does not join it, though it is of the same parcel', async () => {
+test('a question after a query was sent does not join it, even about the same parcel', async () => {
   const { queries, versionOf, ids } = createWorld()
   const before = versionOf(1)
   await nextTurn()
@@ -67,7 +67,7 @@ test(`while ${QUERIES_AT_ONCE} queries are under way questions gather, 256 parce
   expect(new Set(await Promise.all(asked))).toEqual(new Set([null]))
 })
 
-test('a query that fails fails those who asked in it, and nobody else', async () => {
+test('a failed query fails its own questions and no others', async () => {
   const { queries, versionOf } = createWorld()
   const first = versionOf(1)
   await nextTurn()

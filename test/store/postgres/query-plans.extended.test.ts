@@ -131,7 +131,7 @@ test(`with ${PARCELS} parcels no statement reads a whole table, and none sorts w
   }
 }, 240_000)
 
-test('nor does a plan from when the tables were small, kept when they have grown', async () => {
+test('a plan made while the tables were small reads no whole table once they have grown', async () => {
   const { client, used } = await openUsed()
   await planWith(client, PLAN_SETTINGS)
   for (const first of ['vacuum', 'analyze']) {
@@ -141,7 +141,7 @@ test('nor does a plan from when the tables were small, kept when they have grown
   }
 })
 
-test('every transaction is planned so', async () => {
+test('every transaction is planned without scans of whole tables and without compilation', async () => {
   const pool = openTestPool((await createDatabase()).url)
   const shown = rawStatement()(() => sql<object>`select current_setting('enable_seqscan') as scans, current_setting('jit') as compiles`)
   const writer = createPostgresWriter(pool, { named: true })

@@ -73,7 +73,7 @@ test('tables that race for roles never give one to two, and end with an even sha
   expect(Math.max(...counts) - Math.min(...counts)).toBeLessThanOrEqual(1)
 })
 
-test('a role that another holds cannot be taken, and none is taken by one that is not there', async () => {
+test('a role that another holds cannot be taken, and a missing replica takes none', async () => {
   const { openTable, join } = await open()
   const [one, other] = [openTable(), openTable()]
   const [{ id }, { id: otherId }] = [await join(one), await join(other)]
@@ -84,7 +84,7 @@ test('a role that another holds cannot be taken, and none is taken by one that i
   expect(await one.changeRoles(id, () => ({ take: ['poller'], giveUp: JANITOR }))).toEqual(['poller'])
 })
 
-test('the roles of one that is no longer seen fall free; it finds out with its next renewal', async () => {
+test('the roles of a replica that is no longer seen become free; its next renewal tells it', async () => {
   const { openTable, join, expire } = await open()
   const [one, other] = [openTable(), openTable()]
   const [{ id }, { id: otherId }] = [await join(one), await join(other)]
@@ -102,7 +102,7 @@ test('the roles of one that is no longer seen fall free; it finds out with its n
   expect(await one.renew(id, LONG_MS)).toBeNull()
 })
 
-test('one that comes back before anybody has declared it dead keeps everything', async () => {
+test('a replica that comes back before it was declared dead keeps its roles', async () => {
   const { openTable, join, expire } = await open()
   const [one, other] = [openTable(), openTable()]
   const [{ id }, { id: otherId }] = [await join(one), await join(other)]

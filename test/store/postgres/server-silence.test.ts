@@ -76,7 +76,7 @@ test('a server that answers anybody is only busy, and no new connection is tried
   expect(asked.state).toBe('answered')
 })
 
-test('a server of which nothing is asked is not silent', async () => {
+test('a server that is asked nothing does not count as silent', async () => {
   const world = createWorld()
   await world.turns(100)
   const asked = ask(world)
@@ -121,7 +121,7 @@ test('while a server is silent new connections are tried one after the other', a
   expect(world.silence.isSilent()).toBe(false)
 })
 
-test('what fails says why, at once', async () => {
+test('an error that is no silence is passed on at once', async () => {
   const { silence } = createWorld()
   await expect(silence.run(() => Promise.reject(new Error('no such table')))).rejects.toThrow('no such table')
 })

@@ -28,7 +28,7 @@ async function openFilled() {
   return { path, look, store, write, state }
 }
 
-test('the log of changes is carried over while the writer writes on, and then begun anew', async () => {
+test('the log is checkpointed while the writer writes on, and then restarted', async () => {
   const { write, state } = await openFilled()
   for (let batch = 0; batch < 40; batch++) await write(500)
   expect(state()?.log).toBeGreaterThan(20_000)
@@ -41,7 +41,7 @@ test('the log of changes is carried over while the writer writes on, and then be
   )
 })
 
-test('what somebody who holds an old view keeps back is carried over when they are gone', async () => {
+test('pages that a reader with an old view holds back are checkpointed once it is gone', async () => {
   const { look, write, state } = await openFilled()
   await write(1)
   look.exec('BEGIN; SELECT count(*) FROM setting')

@@ -30,7 +30,7 @@ test('a list is one parameter, however long it is', () => {
   expect(bind(compiled, { ids: [3, 5, 8] })).toEqual(['[3,5,8]'])
 })
 
-test('a text with a question mark in it is no place', () => {
+test('a question mark within a text is not a parameter', () => {
   const odd = statement<{ id: number }>()((db, p) => db.selectFrom('delivery').select(['id as what?']).where('id', '=', p.id))
   expect(() => compileForSqlite(odd)).toThrow(/a question mark in the SQL is not a placeholder/)
 })

@@ -22,7 +22,7 @@ const FIELDS = {
 }
 const parcelState: fc.Arbitrary<ParcelState> = fc.record(FIELDS, { noNullPrototype: true })
 
-test('of what was put in, a parcel is given back as it was last, or not at all', () => {
+test('a parcel is given back as it was last put in, or not at all', () => {
   const max = 5
   fc.assert(
     fc.property(fc.array(parcelState, { maxLength: 60 }), (states) => {
@@ -55,7 +55,7 @@ const STATE: ParcelState = {
   full: false,
 }
 
-test('the one that was not used for longest makes room', () => {
+test('the least recently used parcel makes room', () => {
   const memory = createParcelMemory(2)
   for (const parcelId of [1, 2]) memory.set({ ...STATE, parcelId })
   memory.get(1)
@@ -63,7 +63,7 @@ test('the one that was not used for longest makes room', () => {
   expect([1, 2, 3].map((parcelId) => memory.get(parcelId)?.parcelId ?? null)).toEqual([1, null, 3])
 })
 
-test('what was deleted makes room, and nothing else is lost', () => {
+test('a deleted parcel makes room, and no other is lost', () => {
   const memory = createParcelMemory(3)
   for (const parcelId of [1, 2, 3]) memory.set({ ...STATE, parcelId, entryCount: parcelId })
   memory.delete(2)
@@ -72,7 +72,7 @@ test('what was deleted makes room, and nothing else is lost', () => {
   expect([1, 2, 3, 4].map((parcelId) => memory.get(parcelId)?.entryCount ?? null)).toEqual([1, null, 3, 4])
 })
 
-test('after it was cleared it holds nothing, and again as many as before', () => {
+test('a cleared memory holds nothing, and then takes as many parcels as before', () => {
   const memory = createParcelMemory(2)
   for (const parcelId of [1, 2]) memory.set({ ...STATE, parcelId })
   memory.clear()

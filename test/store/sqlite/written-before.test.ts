@@ -32,7 +32,7 @@ test('a store of the version before gives the answers that version gave, byte fo
   expect(await differing(copyWrittenBefore().path)).toEqual([])
 })
 
-onlyLong(test)('one place that is stored otherwise is seen in the answers', async () => {
+onlyLong(test)('one location that is stored differently shows in the answers', async () => {
   const { path } = copyWrittenBefore()
   const db = new Database(path)
   const change = "update content set json = replace(json, 'Umeå', 'Umea') where id = (select min(id) from content where json like '%Umeå%')"

@@ -50,7 +50,7 @@ test('a replica alone takes everything, and delivers to all', async () => {
   expect(replica.endpoints()?.toSorted()).toEqual(['1', '2'])
 })
 
-test('it knows how many there are, after each share', async () => {
+test('a replica knows the number of live replicas each time roles are shared', async () => {
   const { replica, turn, store } = await join([])
   await turn()
   const other = store.join(1_000_000)
@@ -81,7 +81,7 @@ test('a role that must be given up is held no more, and free when its work has e
   expect([replica.holds(first), store.holders.get(first)]).toEqual([false, other])
 })
 
-test('work that fails to end in peace has ended', async () => {
+test('work that ends with an error counts as ended, and its role is given up', async () => {
   const { store, excess, underWay, turn } = await joinAndShrink()
   for (const role of excess) underWay.get(role)?.reject(new Error('it failed'))
   await turn()
@@ -101,7 +101,7 @@ test('a role that is being given up when the other goes is given up first, and t
   expect(events).toEqual([`taken ${excess.toSorted().join(' ')}`])
 })
 
-test('nothing is held from when the lease has run out, before anybody has noticed', async () => {
+test('no role is held once the lease has run out, even before anybody notices', async () => {
   const { store, replica, turn, events } = await join(['1'])
   await turn()
   store.pass(TTL_MS)
@@ -128,7 +128,7 @@ test('roles that a lapse has ended begin again with the next renewal', async () 
   expect(events).toHaveLength(1)
 })
 
-test('one that was declared dead comes back with nothing, and takes what is free', async () => {
+test('a replica that was declared dead comes back without roles, and takes free ones', async () => {
   const { store, replica, turn, events } = await join(['1'])
   await turn()
   store.pass(TTL_MS + 1)
@@ -145,7 +145,7 @@ test('one that was declared dead comes back with nothing, and takes what is free
   expect(events).toEqual(['taken dispatcher/1 janitor poller'])
 })
 
-test('an answer about roles that comes after they were lost is of no use', async () => {
+test('an answer about roles that comes after they were lost is ignored', async () => {
   const { store, replica, turn, events } = await join(['1'])
   store.shut('changeRoles')
   const late = turn()

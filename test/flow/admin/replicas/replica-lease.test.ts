@@ -101,7 +101,7 @@ test('without an answer the lease runs out once; work after its renewal is not a
   expect([lease.id(), events]).toEqual([1, ['lapsed']])
 })
 
-test('whoever asks for the signal first after a pause is told to end', async () => {
+test('the first reader of the signal after a pause finds it aborted', async () => {
   const { store, lease, events } = await open()
   const before = lease.signal()
   store.pass(TTL_MS)
@@ -121,7 +121,7 @@ test('a lease that runs out says whether this process stood still or its renewal
   expect(cut.reasons).toEqual([{ err: expect.any(Error) }])
 })
 
-test('one that was declared dead loses what it holds before it is back, under another number', async () => {
+test('a replica that was declared dead loses its roles before it rejoins under a new number', async () => {
   const { store, lease, events, ids } = await open()
   const [before, term] = [lease.signal(), lease.term()]
   store.pass(1000)
@@ -137,7 +137,7 @@ test('one that was declared dead loses what it holds before it is back, under an
   ])
 })
 
-test('one that was declared dead and cannot join again holds nothing until it can', async () => {
+test('a replica that was declared dead and cannot rejoin holds nothing until it can', async () => {
   const { store, lease, events, lines } = await open()
   const { register } = store.table
   store.declareDead(lease.id())
@@ -165,7 +165,7 @@ test('the log says once that the lease cannot be renewed, and when it can be aga
   ])
 })
 
-test('others whose leases have run out are noticed with a renewal', async () => {
+test('a renewal notices other replicas whose leases have run out', async () => {
   const { store, lease, events } = await open()
   store.join(1500)
   store.pass(1000)
