@@ -1,11 +1,12 @@
 import { Command } from 'commander'
-import { restoreStore } from '../wiring/backups/restore.ts'
+import { markStore, restoreStore } from '../wiring/backups/restore.ts'
 import { readConfig } from './config-file.ts'
 import { EXIT, fail } from './exit-codes.ts'
 
 interface RestoreOptions {
   readonly config: string
   readonly yes?: boolean
+  readonly mark?: boolean
   readonly last?: string
   readonly json?: boolean
 }
@@ -14,7 +15,8 @@ interface RestoreOptions {
 export function restoreCommand(): Command {
   return new Command('restore')
     .description('restore a backup as the store, with the relay stopped; the store that was there is kept under another name')
-    .argument('<file>', 'the backup: NAME.db, with NAME.key beside it if the relay made that')
+    .argument('[file]', 'the backup: NAME.db, with NAME.key beside it if the relay made that')
+    .option('--mark', 'mark a PostgreSQL database as restored, after the server’s own tools have restored it; needs --last')
     .option('--config <file>', 'the config file that names the store', 'config/relay.yaml')
     .option('--yes', 'replace a store that is newer than the backup')
     .option('--last <sequence>', 'the highest sequence that anybody has seen, if the store is gone or cannot be read')
@@ -22,10 +24,11 @@ export function restoreCommand(): Command {
     .action(restore)
 }
 
-async function restore(file: string, options: RestoreOptions): Promise<void> {
+async function restore(file: string | undefined, options: RestoreOptions): Promise<void> {
   const last = options.last === undefined ? null : Number(options.last)
-  if (last !== null && !/^\d{1,15}$/.test(options.last ?? '')) {
-    process.stderr.write('restore: --last must be a whole number\n')
+  const mistake = mistakeIn(file, options)
+  if (mistake !== null) {
+    process.stderr.write(`restore: ${mistake}\n`)
     process.exitCode = EXIT.usage
     return
   }
@@ -33,10 +36,28 @@ async function restore(file: string, options: RestoreOptions): Promise<void> {
   if (config === null) return
   const step = (text: string) => void process.stderr.write(`${text}\n`)
   try {
-    report(await restoreStore(config, { file, last, isConfirmed: options.yes === true }, step), options)
+    if (file === undefined) reportMark(await markStore(config, last ?? 0), options)
+    else report(await restoreStore(config, { file, last, isConfirmed: options.yes === true }, step), options)
   } catch (error) {
     fail(error instanceof Error ? error.message : String(error))
   }
+}
+
+function mistakeIn(file: string | undefined, { mark, last }: RestoreOptions): string | null {
+  if (last !== undefined && !/^\d{1,15}$/.test(last)) return '--last must be a whole number'
+  if ((file === undefined) !== (mark === true)) return 'name the file of the backup, or use --mark with PostgreSQL'
+  return mark === true && last === undefined
+    ? '--mark needs --last N, the highest sequence that anybody has seen (`relay-sequence`, or the `after` of a reader of the feed). Too high does no harm'
+    : null
+}
+
+function reportMark(restore: Awaited<ReturnType<typeof markStore>>, { json }: RestoreOptions): void {
+  const { from, to } = restore
+  process.stdout.write(
+    json === true
+      ? `${JSON.stringify({ kind: 'marked', restore })}\n`
+      : `The database is marked as restored. Sequences go on after ${to} (it had come to ${from}). What was delivered since may come again under new ids.\nStart the relays: they poll for what the carrier pushed since.\n`,
+  )
 }
 
 function report(restored: Awaited<ReturnType<typeof restoreStore>>, { json }: RestoreOptions): void {

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { BackupFolder, BackupMaker, BackupOrder } from '../../flow/admin/backups/backup-ports.ts'
 import { hostOnThread } from '../../runtime/threads/thread.ts'
-import { listBackups } from '../../store/sqlite/backups/backup-folder.ts'
+import { discardCopy, listBackups } from '../../store/sqlite/backups/backup-folder.ts'
 
 /** Start data of the backup thread. */
 export interface BackupData {
@@ -22,6 +22,7 @@ const GIVE_UP_MS = 2000
 /** The folder of backups. Each backup gets a thread for the work that may take long or never end. */
 export const backupFolder: BackupFolder = {
   list: listBackups,
+  discard: discardCopy,
   async openMaker(order) {
     // Use the extension of this file, because sources run as `.ts` in development and as `.js` from `dist`.
     const file = new URL(`./backup-thread${import.meta.url.slice(-3)}`, import.meta.url)

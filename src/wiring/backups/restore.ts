@@ -1,6 +1,9 @@
 import { userInfo } from 'node:os'
 import type { Config } from '../../config/config.ts'
+import type { OperatorAction } from '../../domain/admin/operator-action.ts'
+import type { RestoreRecord } from '../../domain/admin/restore.ts'
 import { createVault, nameKey } from '../../ops/vault.ts'
+import { markRestored } from '../../store/postgres/backups/mark-restored.ts'
 import {
   type Restored,
   type RestoreOrder,
@@ -21,11 +24,20 @@ export async function restoreStore(
     throw new Error(
       'the store is on PostgreSQL: restore it with the server’s own tools (pg_restore, or a point-in-time recovery), then run "parcel-relay restore --mark"',
     )
-  const by = { kind: 'command', name: userInfo().username, address: null } as const
   return await restoreBackup(
-    { ...order, store: config.store.path, nowMs: Date.now(), by },
+    { ...order, store: config.store.path, nowMs: Date.now(), by: whoRuns() },
     { onStep, proveKeys: (proof) => proveKeys(config, proof) },
   )
+}
+
+/** Marks a database as restored, after the server's own tools have done that. */
+export async function markStore({ store }: Config, last: number): Promise<RestoreRecord> {
+  if (store.engine === 'sqlite') throw new Error('--mark is for a store on PostgreSQL: name the file of the backup instead')
+  return await markRestored({ address: store.url.reveal(), last, nowMs: Date.now(), by: whoRuns() })
+}
+
+function whoRuns(): OperatorAction['by'] {
+  return { kind: 'command', name: userInfo().username, address: null }
 }
 
 async function proveKeys(config: Config, { sealed, sealedBefore, keyFile, keyFileBefore, manifest }: Proof): Promise<readonly string[]> {

@@ -52,4 +52,6 @@ export interface BackupFolder {
   openMaker(order: BackupOrder): Promise<BackupMaker>
   /** The backups in the folder, the newest first. */
   list(directory: string): Promise<readonly BackupFile[]>
+  /** Removes a copy of the store that became no backup, if it is still there. */
+  discard(copy: string): Promise<void>
 }

@@ -279,8 +279,17 @@ function nameIn(body: unknown): string {
 }
 
 /** Copies the store, checks the copy, and brings it to the folder. */
-async function make(ports: ManageBackupsPorts, backup: Running, { folder, directory }: Place): Promise<PlacedBackup> {
+async function make(ports: ManageBackupsPorts, backup: Running, place: Place): Promise<PlacedBackup> {
   refuseLittleRoom(ports.room())
+  try {
+    return await makeOfCopy(ports, backup, place)
+  } finally {
+    // The copy is still there if the backup ended before it was checked.
+    await place.folder.discard(ports.order.copy).catch(() => undefined)
+  }
+}
+
+async function makeOfCopy(ports: ManageBackupsPorts, backup: Running, { folder, directory }: Place): Promise<PlacedBackup> {
   const { copy, version, keyFile, keys } = ports.order
   const { sequence } = await copyStore(ports, backup)
   const given = { name: backup.name, directory, keep: ports.settings().keep, madeAtMs: ports.clock.now(), sequence }

@@ -105,7 +105,8 @@ async function refuseOther(client: MoveClient, name: string): Promise<void> {
   }
 }
 
-async function setIdentity({ query }: MoveClient, table: string, last: number): Promise<void> {
+/** Lets the ids of a table go on after `last`. */
+export async function setIdentity({ query }: MoveClient, table: string, last: number): Promise<void> {
   await query("select setval(pg_get_serial_sequence($1, 'id'), $2, $3)", [table, Math.max(last, 1), last > 0 ? 'true' : 'false'])
 }
 

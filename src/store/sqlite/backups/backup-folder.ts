@@ -1,11 +1,12 @@
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
-import { readdir, stat } from 'node:fs/promises'
+import { readdir, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import Database from 'better-sqlite3'
 import { type BackupFile, isScheduled, outlived } from '../../../domain/admin/backup.ts'
 import { systemCode } from '../../../domain/errors.ts'
 import { syncFolder } from '../file.ts'
 import { closeFolder, FOLDER_MODE } from '../permissions.ts'
+import { copyFiles } from './copy-store.ts'
 import { readManifest } from './manifest.ts'
 
 const ENDING = '.db'
@@ -34,6 +35,11 @@ async function lookAt(directory: string, file: string, keys: ReadonlySet<string>
   if (found === null || !found.isFile()) return null
   const name = file.slice(0, -ENDING.length)
   return { name, bytes: found.size, madeAtMs: Math.round(found.mtimeMs), hasKey: keys.has(`${name}.key`) }
+}
+
+/** The same as `removeCopy`, for a thread that must not wait. */
+export async function discardCopy(file: string): Promise<void> {
+  for (const path of copyFiles(file)) await rm(path, { force: true })
 }
 
 /** Makes the folder if only it is missing. What it is in must be there: a disk that is not mounted is no place for backups. */

@@ -60,7 +60,12 @@ class CopyStopped extends Error {
 
 /** Removes a copy that was not finished, with what SQLite may have left beside it. */
 export function removeCopy(file: string): void {
-  for (const suffix of ['', '-journal', '-wal', '-shm']) rmSync(`${file}${suffix}`, { force: true })
+  for (const path of copyFiles(file)) rmSync(path, { force: true })
+}
+
+/** A copy, and what SQLite may have left beside it. */
+export function copyFiles(file: string): readonly string[] {
+  return ['', '-journal', '-wal', '-shm'].map((suffix) => `${file}${suffix}`)
 }
 
 /** How many pages the next step copies: as many as take `STEP_MS`, by how long the last ones took; 0 while it rests. */

@@ -31,12 +31,15 @@ function jobOf(jobId: number, task: Job['task']): Job {
 async function openWorld(world: World = {}) {
   const ends: BackupEnd[] = []
   const orders: BackupOrder[] = []
-  const calls = { closed: 0, stopped: 0, woken: 0, left: 0 }
+  const calls = { discarded: 0, closed: 0, stopped: 0, woken: 0, left: 0 }
   const wanted = { isWanted: true }
   let jobs = 0
   const turns = [...(world.turns ?? [STEP])]
   const folder: BackupFolder = {
     list: world.list ?? (async () => []),
+    async discard() {
+      calls.discarded++
+    },
     async openMaker(order) {
       orders.push(order)
       return {
@@ -147,6 +150,7 @@ test.each([
   await vi.waitFor(() => expect(ends).toHaveLength(1))
   expect(ends[0]).toMatchObject({ jobId: 1, made: null, failure: expect.stringContaining(reason) })
   expect([manage.failures(), calls.woken, manage.state().failing?.sinceMs]).toEqual([1, 1, NOON])
+  expect(calls.discarded).toBe(reason.includes('too little room') ? 0 : 1)
 })
 
 test('a backup whose job was cancelled stops its copy and is no failure', async () => {

@@ -1,0 +1,72 @@
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { expect, test } from 'vitest'
+import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
+import { sqlite } from '../../../src/store/sqlite/engine.ts'
+import { pushBody } from '../../support/history/builders.ts'
+import { operatorOf } from '../../support/relay/manage.ts'
+import { onPostgres } from '../../support/relay/on-postgres.ts'
+import { ADMIN, ask, logIn, push, startTestRelay, writeConfig } from '../../support/relay/relay.ts'
+import { NO_CARRIER } from '../../support/runner/constants.ts'
+import { shipped } from '../../support/runner/shipped.ts'
+import { temporaryFolder } from '../../support/runner/temporary.ts'
+import { createDatabase } from '../../support/store/postgres-database.ts'
+import { storedNumber } from '../../support/store/stored-rows.ts'
+
+const run = promisify(execFile)
+
+async function mark(folder: string, ...args: readonly string[]) {
+  const { args: relay, env } = shipped()
+  return await run(process.execPath, [...relay, 'restore', '--config', join(folder, 'relay.yaml'), ...args], { env }).then(
+    ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
+    (error: { code: number; stdout: string; stderr: string }) => error,
+  )
+}
+
+test('restore --mark lets a database go on with numbers that it has never given', async () => {
+  const { url } = await createDatabase('nothing')
+  const folder = temporaryFolder()
+  const sections = await onPostgres(url)
+  const relay = await startTestRelay(folder, NO_CARRIER, sections)
+  expect((await push(relay.publicUrl, pushBody({ trackingIds: ['1001'] }))).status).toBe(200)
+  const used = await mark(folder, '--mark', '--last', '50')
+  expect([used.code, used.stderr]).toEqual([1, expect.stringContaining('relays use')])
+  await relay.stop()
+
+  expect(await mark(folder, '--mark')).toMatchObject({ code: 2, stderr: expect.stringContaining('--mark needs --last N') })
+  expect(await mark(folder)).toMatchObject({ code: 2, stderr: expect.stringContaining('name the file of the backup') })
+  const marked = await mark(folder, '--mark', '--last', '50')
+  expect([marked.code, marked.stdout], marked.stderr).toEqual([0, expect.stringContaining('Sequences go on after 1000000000')])
+
+  const again = await startTestRelay(folder, NO_CARRIER, sections)
+  const operator = await operatorOf(again)
+  const shop = await operator('POST', '/relay/endpoints', { name: 'shop', url: 'http://10.0.0.1/', enabled: false })
+  expect(Number(shop.body.id)).toBeGreaterThan(1e9)
+  expect((await push(again.publicUrl, pushBody({ trackingIds: ['1002'] }))).status).toBe(200)
+  for (const table of ['parcel', 'inbox', 'delivery'])
+    expect([table, await storedNumber(url, `select max(id) from ${table}`)]).toEqual([
+      table,
+      expect.toSatisfy((id: number) => id >= 1e9 && id < 1.1e9),
+    ])
+  expect(await storedNumber(url, 'select max(sequence) from feed')).toBeGreaterThan(1e9)
+  const token = await logIn(again.internalUrl, ADMIN)
+  const gone = await ask(again.internalUrl, token, '/relay/events?after=40')
+  expect([gone.status, await gone.json()]).toMatchObject([410, { type: 'urn:parcel-relay:error:feed_rewound' }])
+  expect((await operator('GET', '/relay/audit')).body).toMatchObject({
+    actions: expect.arrayContaining([expect.objectContaining({ action: 'store.restored' })]),
+  })
+  await again.stop()
+  expect(await mark(folder, '--mark', '--last', '1')).toMatchObject({ code: 0, stdout: expect.stringContaining('go on after 2000000000') })
+  await (await postgres.openWriteStore(url)).close()
+})
+
+test('restore --mark is refused for a store in a file', async () => {
+  const folder = temporaryFolder()
+  writeConfig(folder, NO_CARRIER)
+  await (await sqlite.openWriteStore(join(folder, 'relay.db'))).close()
+  expect(await mark(folder, '--mark', '--last', '1')).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('--mark is for a store on PostgreSQL'),
+  })
+})
