@@ -756,6 +756,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/relay/retention": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show how long data is kept, what the last pass removed, and what would go now
+         * @description A pass runs every hour.
+         */
+        get: operations["getRelayRetention"];
+        put?: never;
+        /**
+         * Remove now what is past its time
+         * @description A job does it, in small batches. It also does so after a jump of the clock, when the hourly pass waits.
+         */
+        post: operations["postRelayRetention"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/healthz": {
         parameters: {
             query?: never;
@@ -4827,6 +4851,151 @@ export interface operations {
             503: components["responses"]["storage_unavailable"];
         };
     };
+    getRelayRetention: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Retention */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        retention: {
+                            raw: string;
+                            history: string;
+                            deliveries: string;
+                            feed: string;
+                            audit: string;
+                            held: string;
+                        };
+                        underWay: {
+                            /** Format: date-time */
+                            startedAt: string;
+                            removed: {
+                                [key: string]: number;
+                            };
+                            /** @description Past its time, and kept because it is undelivered, in quarantine or still needed. */
+                            held: {
+                                [key: string]: number;
+                            };
+                            /** @description When the first of that came to its time; null: nothing is held back. */
+                            heldSince: string | null;
+                            /** @description It was held back for `held`. */
+                            givenUp: {
+                                [key: string]: number;
+                            };
+                            /** @description The ids of endpoints that did not get what was given up. */
+                            endpoints: string[];
+                            /** @enum {string} */
+                            stage: "overdue" | "deliveries" | "pushBytes" | "answerBytes" | "parcels" | "unrecorded" | "feed" | "composed" | "audit";
+                        } | null;
+                        /** @description The last pass that ended; null: none has yet. */
+                        last: {
+                            /** Format: date-time */
+                            startedAt: string;
+                            removed: {
+                                [key: string]: number;
+                            };
+                            /** @description Past its time, and kept because it is undelivered, in quarantine or still needed. */
+                            held: {
+                                [key: string]: number;
+                            };
+                            /** @description When the first of that came to its time; null: nothing is held back. */
+                            heldSince: string | null;
+                            /** @description It was held back for `held`. */
+                            givenUp: {
+                                [key: string]: number;
+                            };
+                            /** @description The ids of endpoints that did not get what was given up. */
+                            endpoints: string[];
+                            /** Format: date-time */
+                            endedAt: string;
+                            /** @description The clock had jumped ahead, so nothing was removed. */
+                            isClockDoubted: boolean;
+                        } | null;
+                        /** @description `overdue` deliveries would be cancelled. Nothing is said of `composed` and `audit`. */
+                        wouldGo: {
+                            [key: string]: {
+                                count: number;
+                                /** @description There is more than was looked at. */
+                                isMore: boolean;
+                            };
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["bad_request"];
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["forbidden"];
+            429: components["responses"]["too_many_requests"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["storage_unavailable"];
+        };
+    };
+    postRelayRetention: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Only says what would go.
+                 * @example true
+                 */
+                dryRun?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description With `dryRun` */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        dryRun: true;
+                        /** @description `overdue` deliveries would be cancelled. Nothing is said of `composed` and `audit`. */
+                        wouldGo: {
+                            [key: string]: {
+                                count: number;
+                                /** @description There is more than was looked at. */
+                                isMore: boolean;
+                            };
+                        };
+                    };
+                };
+            };
+            /** @description The job */
+            202: {
+                headers: {
+                    /** @description The address of the new resource */
+                    Location: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Job"];
+                };
+            };
+            400: components["responses"]["bad_request"];
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["forbidden"];
+            409: components["responses"]["too_many_jobs"];
+            429: components["responses"]["too_many_requests"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["storage_unavailable"];
+        };
+    };
     getHealthz: {
         parameters: {
             query?: never;
@@ -5256,4 +5425,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 f9d757bc81e0e3eb5a96e95cb4eb13f157f8187d1c14f2ceba5dd38916edf1e0
+// Made of docs/openapi.json with the SHA-256 6aaba69fddd6ab01c0eb1bc5a72adff6eed38912d11fa3280e54908208e5cbe6

@@ -15,6 +15,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   check: async () => (await import('./check.ts')).checkCommand(),
   verify: async () => (await import('./verify.ts')).verifyCommand(),
   restore: async () => (await import('./restore.ts')).restoreCommand(),
+  prune: async () => (await import('./prune.ts')).pruneCommand(),
   backup: async () => (await import('./backup.ts')).backupCommand(),
   config: async () => (await import('./config-print.ts')).configCommand(),
   'hash-password': async () => (await import('./hash-password.ts')).hashPasswordCommand(),

@@ -10,6 +10,7 @@ import { PARCEL_LISTS_ROUTES, type ParcelListsRoutePorts } from './admin/parcel-
 import { PARCELS_ROUTES, type ParcelsRoutePorts } from './admin/parcels.routes.ts'
 import { REFUSALS_ROUTES, type RefusalsRoutePorts } from './admin/refusals.routes.ts'
 import { REPLICAS_ROUTES, type ReplicasRoutePorts } from './admin/replicas.routes.ts'
+import { RETENTION_ROUTES, type RetentionRoutePorts } from './admin/retention.routes.ts'
 import { SECRETS_ROUTES, type SecretsRoutePorts } from './admin/secrets.routes.ts'
 import { STORE_ROUTES, type StoreRoutePorts } from './admin/store.routes.ts'
 import { DELIVERIES_ROUTES, type DeliveriesRoutePorts } from './delivery/deliveries.routes.ts'
@@ -34,6 +35,7 @@ export type InternalPorts = WithAuthorize &
   ParcelsRoutePorts &
   RefusalsRoutePorts &
   ReplicasRoutePorts &
+  RetentionRoutePorts &
   SecretsRoutePorts &
   StoreRoutePorts &
   DeliveriesRoutePorts &
@@ -57,6 +59,7 @@ const ADMIN = [
   ...BACKUPS_ROUTES,
   ...REPLICAS_ROUTES,
   ...CHECK_ROUTES,
+  ...RETENTION_ROUTES,
   ...HEALTH_ROUTES,
   ...DOCUMENT_ROUTES,
 ]

@@ -2,6 +2,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import type { BackupState } from '../domain/admin/backup.ts'
 import type { Replica } from '../domain/admin/replica.ts'
 import type { RestoreRecord } from '../domain/admin/restore.ts'
+import { RETENTION_STAGES, type RetentionState } from '../domain/admin/retention.ts'
 import type { EndpointGauge } from '../flow/delivery/endpoint-gauges.ts'
 import type { Meter } from '../flow/ports.ts'
 
@@ -43,13 +44,15 @@ export interface MetricsPorts {
   readonly restores: () => readonly RestoreRecord[]
   /** What is known of backups, and how many have failed since the relay was started. */
   readonly backups: () => { readonly state: BackupState; readonly failures: number; readonly nowMs: number }
+  /** What is stored of retention. */
+  readonly retention: () => Promise<RetentionState>
   readonly replicas: () => Promise<{ readonly all: readonly Pick<Replica, 'id' | 'roles'>[]; readonly id: number }>
 }
 
 /** The metrics of one relay. Event loop delay and memory come from the library. */
 export function createMetrics(
   version: string,
-  { gauges, endpoints, replicas, certificates, secrets, backups, restores }: MetricsPorts,
+  { gauges, endpoints, replicas, certificates, secrets, backups, restores, retention }: MetricsPorts,
 ): Metrics {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
@@ -69,6 +72,7 @@ export function createMetrics(
   const readSecrets = createSecretsGauge(registry, secrets)
   const readBackups = createBackupGauges(registry, backups)
   setRestoreGauges(registry, restores())
+  const readRetention = createRetentionGauges(registry, retention)
   return {
     async render() {
       await readGauges()
@@ -77,6 +81,7 @@ export function createMetrics(
       readCertificates()
       await readSecrets()
       readBackups()
+      await readRetention()
       return { contentType: registry.contentType, body: await registry.metrics() }
     },
     meter: {
@@ -277,6 +282,27 @@ function setRestoreGauges(registry: Registry, restores: readonly RestoreRecord[]
 }
 
 /** Without a backup there is no age and no size: an alarm on an age that is absent tells so. */
+function createRetentionGauges(registry: Registry, read: MetricsPorts['retention']): () => Promise<void> {
+  const registers = [registry]
+  const byKind = (name: string, help: string) => new Gauge({ name, help, labelNames: ['kind'], registers })
+  const held = byKind(
+    'relay_retention_held',
+    'What the last pass held back: past its time, and undelivered, in quarantine or still needed.',
+  )
+  const removed = byKind('relay_retention_removed', 'What the last pass removed.')
+  const at = new Gauge({ name: 'relay_retention_pass_timestamp_seconds', help: 'When the last pass ended; absent: none has.', registers })
+  return async () => {
+    const { last } = await read()
+    at.remove()
+    if (last === null) return
+    at.set(last.endedAtMs / 1000)
+    for (const kind of RETENTION_STAGES) {
+      held.set({ kind }, last.held[kind] ?? 0)
+      removed.set({ kind }, last.removed[kind] ?? 0)
+    }
+  }
+}
+
 function createBackupGauges(registry: Registry, read: MetricsPorts['backups']): () => void {
   const registers = [registry]
   const gauge = (name: string, help: string) => new Gauge({ name, help, registers })

@@ -10,6 +10,7 @@ import type { Check } from '../flow/admin/check.ts'
 import { createImportWatches } from '../flow/admin/import-watches.ts'
 import { createLiveLook } from '../flow/admin/live-look.ts'
 import { createManageInbox } from '../flow/admin/manage-inbox.ts'
+import { createManageRetention } from '../flow/admin/manage-retention.ts'
 import type { ManageSecrets } from '../flow/admin/manage-secrets.ts'
 import type { ManageMoves } from '../flow/admin/moving/manage-moves.ts'
 import { createOperationQueries } from '../flow/admin/operation-queries.ts'
@@ -113,6 +114,7 @@ export function openInternalApi(config: Config, ports: InternalApiPorts) {
     check: ports.check,
     manageSecrets: ports.manageSecrets,
     manageBackups: ports.backups,
+    manageRetention: manageRetentionOf(ports),
     operations: createOperationQueries({ reads }),
     listReplicas: storage.replicas.list,
     manageParcels: createParcelCommands({ write, refresh: history.refresh, underWay, clock }),
@@ -143,6 +145,12 @@ export function openInternalApi(config: Config, ports: InternalApiPorts) {
     readDocs,
   })
   return { listener, feedSignal, forgetFeed: tail.forget }
+}
+
+function manageRetentionOf({ storage, delivery, portal }: InternalApiPorts) {
+  const { reads, write, clock } = storage
+  const retention = () => portal.settings().retention
+  return createManageRetention({ reads, write, clock, retention, work: delivery.reviewAll, yieldToOthers: () => nextTurn() })
 }
 
 function portalSettings({ portal, listen }: Config): PortalSettings {

@@ -37,20 +37,8 @@ export interface ReportingPorts {
 }
 
 /** Assembles what operators see: metrics, readiness, and log lines about pushes and commits. */
-export function openReporting({
-  storage,
-  recording,
-  carrier,
-  pushes,
-  endpointKeys,
-  certificates,
-  vault,
-  backups,
-  restores,
-  tallies,
-  digest,
-  log,
-}: ReportingPorts) {
+export function openReporting(ports: ReportingPorts) {
+  const { storage, recording, carrier, pushes, endpointKeys, certificates, vault, backups, restores, tallies, digest, log } = ports
   const { clock, reads, write, receiver, disk, replicas } = storage
   const { recorder, commitSignal } = recording
   const failures = createFailureLog({ log, clock })
@@ -71,6 +59,7 @@ export function openReporting({
     secrets: () => countSealed({ vault, reads }),
     restores: () => restores,
     backups: () => ({ state: backups.state(), failures: backups.failures(), nowMs: clock.now() }),
+    retention: () => reads.retentionState(),
     replicas: async () => ({ all: await replicas.list(), id: replicas.id() }),
   })
   const meter = tallies.over(metrics.meter)

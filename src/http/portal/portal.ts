@@ -27,6 +27,7 @@ import type { PageRoute } from './page-route.ts'
 import { type ParcelPagesOptions, parcelPages } from './parcels/parcel.pages.ts'
 import { present, presentAsset } from './present-page.ts'
 import { problemPage } from './problem-pages.ts'
+import { type RetentionPagesOptions, retentionPages } from './retention/retention.page.ts'
 import { refuseOtherSites } from './same-site.ts'
 import type { Person, SessionSettings, Sessions } from './session.ts'
 import { type SettingsPagesOptions, settingsPages } from './settings/settings.page.ts'
@@ -46,6 +47,7 @@ export interface PortalOptions
     InboxPagesOptions,
     JobPagesOptions,
     BackupPagesOptions,
+    RetentionPagesOptions,
     SettingsPagesOptions,
     CheckPagesOptions {
   readonly manageEndpoints: ManageEndpoints
@@ -117,9 +119,17 @@ export function createPortal(options: PortalOptions): Router {
     { method: 'get', path: '/', scope: 'status', answer: async (visit) => ({ page: overviewPage(visit, await overview.read()) }) },
     { method: 'get', path: '/carrier', scope: 'admin', answer: async (visit) => ({ page: carrierPage(visit, await overview.read()) }) },
   ]
-  const pages = [parcelPages, webhookPages, deliveryPages, inboxPages, jobPages, backupPages, settingsPages, checkPages].flatMap(
-    (pagesOf) => pagesOf(options),
-  )
+  const pages = [
+    parcelPages,
+    webhookPages,
+    deliveryPages,
+    inboxPages,
+    jobPages,
+    backupPages,
+    retentionPages,
+    settingsPages,
+    checkPages,
+  ].flatMap((pagesOf) => pagesOf(options))
   for (const route of [...overviews, ...pages]) router[route.method](route.path, serve(route))
 
   addLogin(router, options, viewOf)

@@ -49,6 +49,7 @@ export const nothingServed = {
   moves: { start: notAsked, progressOf: () => null },
   manageSecrets: { count: notAsked, reseal: notAsked, rotateTokens: notAsked },
   manageBackups: { list: notAsked, start: notAsked, progressOf: () => null },
+  manageRetention: { view: notAsked, wouldGo: notAsked, start: notAsked },
   portal,
   listReplicas: notAsked,
   readiness: notAsked,

@@ -97,7 +97,7 @@ function settingsPage(visit: Visit, { settings, sealed, audit }: Shown): string 
   const { to, nowMs, person } = visit
   const sought = visit.query('query').trim().toLowerCase()
   const shown = settings.filter(([name]) => name.toLowerCase().includes(sought))
-  const main = html`${headline({ title: 'Settings', lead: 'The config in effect, with defaults filled in and secrets masked, and who changed what.', actions: html`${buttonLink(to`/check`, 'Check this deployment')}${buttonLink(to`/backups`, 'Backups')}`, asOf: asOfLine(nowMs, to`/settings`) })}
+  const main = html`${headline({ title: 'Settings', lead: 'The config in effect, with defaults filled in and secrets masked, and who changed what.', actions: html`${buttonLink(to`/check`, 'Check this deployment')}${buttonLink(to`/retention`, 'Retention')}${buttonLink(to`/backups`, 'Backups')}`, asOf: asOfLine(nowMs, to`/settings`) })}
 <h2 id="config">Config in effect</h2>
 <form class="filters" role="search" action="${to`/settings`.path}" aria-label="Settings"><div><label for="q">Setting</label><input id="q" name="query" type="search" value="${visit.query('query').trim()}" autocomplete="off" spellcheck="false"></div><div><button class="btn" type="submit">Show</button></div></form>
 ${

@@ -1,0 +1,77 @@
+import { Command } from 'commander'
+import { compactStore } from '../store/sqlite/compact.ts'
+import { readConfig } from './config-file.ts'
+import { EXIT, fail } from './exit-codes.ts'
+import { followJob } from './follow-job.ts'
+import { addRelayOptions, type ClientOptions, describeProblem, memberOf, openRelay, textOf } from './running-relay.ts'
+
+interface PruneOptions extends ClientOptions {
+  readonly dryRun?: boolean
+  readonly compact?: boolean
+  readonly config: string
+}
+
+/** `prune`: removes what is past its time, through a running relay; `--compact`: returns free space, with the relay stopped. */
+export function pruneCommand(): Command {
+  const command = new Command('prune')
+    .description('remove now what is older than `retention` says, as the relay does every hour')
+    .option('--dry-run', 'only say what would go')
+    .option('--compact', 'return the free space of the store (SQLite) to the disk; stop the relay first')
+    .option('--config <file>', 'with --compact: the config file that names the store', 'config/relay.yaml')
+    .action(async (options: PruneOptions) => {
+      if (options.compact === true && options.dryRun === true) {
+        process.stderr.write('prune: --compact has no --dry-run\n')
+        process.exitCode = EXIT.usage
+      } else if (options.compact === true) await compact(options)
+      else if (options.dryRun === true) await dryRun(options)
+      else await prune(options)
+    })
+  return addRelayOptions(command)
+}
+
+async function dryRun(options: PruneOptions): Promise<void> {
+  const ask = await openRelay(options)
+  const answer = await ask('POST', '/relay/retention?dryRun=true')
+  if (answer.status !== 200) return fail(describeProblem(answer))
+  if (options.json === true) process.stdout.write(`${JSON.stringify(answer.body)}\n`)
+  else
+    printCounts(
+      memberOf(answer.body, 'wouldGo'),
+      (of) => `${Number(memberOf(of, 'count'))}${memberOf(of, 'isMore') === true ? ' or more' : ''}`,
+    )
+}
+
+async function prune(options: PruneOptions): Promise<void> {
+  const ask = await openRelay(options)
+  const started = await ask('POST', '/relay/retention')
+  const id = textOf(started.body, 'id')
+  if (started.status !== 202 || id === null) return fail(describeProblem(started))
+  const job = await followJob(ask, id, {})
+  const state = textOf(job, 'state')
+  if (options.json === true) process.stdout.write(`${JSON.stringify(job)}\n`)
+  if (state === 'cancelled') return fail('cancelled: the hourly pass goes on with it')
+  if (state !== 'done') return fail(textOf(job, 'failure') ?? `the job ended as ${state}`)
+  if (options.json === true) return
+  const last = memberOf((await ask('GET', '/relay/retention')).body, 'last')
+  printCounts(memberOf(last, 'removed'), String)
+}
+
+function printCounts(counts: unknown, shown: (of: unknown) => string): void {
+  const rows = Object.entries(typeof counts === 'object' && counts !== null ? counts : {})
+  if (rows.length === 0) process.stdout.write('Nothing was past its time.\n')
+  for (const [name, of] of rows) process.stdout.write(`${name}: ${shown(of)}\n`)
+}
+
+async function compact({ config, json }: PruneOptions): Promise<void> {
+  const settings = await readConfig(config)
+  if (settings === null) return
+  if (settings.store.engine !== 'sqlite')
+    return fail('the store is on PostgreSQL, which uses free space again by itself. To return it to the disk, run VACUUM FULL there')
+  const done = await compactStore(settings.store.path)
+  if (done.kind === 'no_room')
+    return fail(
+      `it needs ${done.neededBytes} bytes of free space beside ${settings.store.path}, and there are ${done.freeBytes}. Nothing was changed`,
+    )
+  if (json === true) process.stdout.write(`${JSON.stringify({ before: done.beforeBytes, after: done.afterBytes })}\n`)
+  else process.stdout.write(`${settings.store.path} had ${done.beforeBytes} bytes, and has ${done.afterBytes} now.\n`)
+}

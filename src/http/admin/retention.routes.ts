@@ -1,0 +1,123 @@
+import { z } from 'zod'
+import { RETENTION_STAGES, type RetentionCounts } from '../../domain/admin/retention.ts'
+import { formatDuration } from '../../domain/duration.ts'
+import type { ManageRetention, RetentionView, WouldGoByStage } from '../../flow/admin/manage-retention.ts'
+import { instant, jsonAnswer, location, wholeNumber } from '../server/answer-schemas.ts'
+import { presentInstant, presentJson } from '../server/present.ts'
+import { flag, NO_QUERY, query } from '../server/query.ts'
+import { apiRoute } from '../server/route.ts'
+import { jobSchema, pathOfJob, presentJob } from './jobs.routes.ts'
+
+export interface RetentionRoutePorts {
+  readonly manageRetention: ManageRetention
+}
+
+const counts = () => z.partialRecord(z.enum(RETENTION_STAGES), wholeNumber())
+
+const wouldGoSchema = () =>
+  z
+    .partialRecord(
+      z.enum(RETENTION_STAGES),
+      z.strictObject({ count: wholeNumber(), isMore: z.boolean().describe('There is more than was looked at.') }),
+    )
+    .describe('`overdue` deliveries would be cancelled. Nothing is said of `composed` and `audit`.')
+
+const passMembers = () => ({
+  startedAt: instant(),
+  removed: counts(),
+  held: counts().describe('Past its time, and kept because it is undelivered, in quarantine or still needed.'),
+  heldSince: instant().nullable().describe('When the first of that came to its time; null: nothing is held back.'),
+  givenUp: counts().describe('It was held back for `held`.'),
+  endpoints: z.array(z.string()).describe('The ids of endpoints that did not get what was given up.'),
+})
+
+const viewSchema = () =>
+  z.strictObject({
+    retention: z.strictObject({
+      raw: z.string(),
+      history: z.string(),
+      deliveries: z.string(),
+      feed: z.string(),
+      audit: z.string(),
+      held: z.string(),
+    }),
+    underWay: z.strictObject({ ...passMembers(), stage: z.enum(RETENTION_STAGES) }).nullable(),
+    last: z
+      .strictObject({
+        ...passMembers(),
+        endedAt: instant(),
+        isClockDoubted: z.boolean().describe('The clock had jumped ahead, so nothing was removed.'),
+      })
+      .nullable()
+      .describe('The last pass that ended; null: none has yet.'),
+    wouldGo: wouldGoSchema(),
+  })
+
+/** How long data is kept, and what that removes. */
+export const RETENTION_ROUTES = [
+  apiRoute({
+    method: 'get',
+    path: '/relay/retention',
+    summary: 'Show how long data is kept, what the last pass removed, and what would go now',
+    description: 'A pass runs every hour.',
+    scope: 'admin',
+    params: {},
+    query: NO_QUERY,
+    body: null,
+    answers: () => ({ 200: jsonAnswer('Retention', viewSchema()) }),
+    problems: [],
+    example: { path: {} },
+    answer:
+      ({ manageRetention }: RetentionRoutePorts) =>
+      async (ctx) =>
+        presentJson(ctx, 200, presentView(await manageRetention.view(), await manageRetention.wouldGo())),
+  }),
+  apiRoute({
+    method: 'post',
+    path: '/relay/retention',
+    summary: 'Remove now what is past its time',
+    description: 'A job does it, in small batches. It also does so after a jump of the clock, when the hourly pass waits.',
+    scope: 'admin',
+    params: {},
+    query: query({ dryRun: flag.describe('Only says what would go.') }),
+    body: null,
+    answers: () => ({
+      200: jsonAnswer('With `dryRun`', z.strictObject({ dryRun: z.literal(true), wouldGo: wouldGoSchema() })),
+      202: jsonAnswer('The job', jobSchema(), location()),
+    }),
+    problems: ['too_many_jobs'],
+    example: { path: {}, query: 'dryRun=true' },
+    answer:
+      ({ manageRetention }: RetentionRoutePorts) =>
+      async (ctx, call) => {
+        if (call.query.dryRun) return presentJson(ctx, 200, { dryRun: true, wouldGo: await manageRetention.wouldGo() })
+        const job = await manageRetention.start(call.by)
+        ctx.set('Location', pathOfJob(job))
+        presentJson(ctx, 202, presentJob(job))
+      },
+  }),
+]
+
+function presentView({ retention, pass, last }: RetentionView, wouldGo: WouldGoByStage): object {
+  const { rawMs, historyMs, deliveriesMs, feedMs, auditMs, heldMs } = retention
+  const kept = { raw: rawMs, history: historyMs, deliveries: deliveriesMs, feed: feedMs, audit: auditMs, held: heldMs }
+  return {
+    retention: Object.fromEntries(Object.entries(kept).map(([name, ms]) => [name, formatDuration(ms)])),
+    underWay: pass === null ? null : { ...presentPass(pass), stage: pass.stage },
+    last: last === null ? null : { ...presentPass(last), endedAt: presentInstant(last.endedAtMs), isClockDoubted: last.isClockDoubted },
+    wouldGo,
+  }
+}
+
+interface Counted {
+  readonly startedAtMs: number
+  readonly removed: RetentionCounts
+  readonly held: RetentionCounts
+  readonly heldSinceMs: number | null
+  readonly givenUp: RetentionCounts
+  readonly endpoints: readonly string[]
+}
+
+function presentPass({ startedAtMs, removed, held, heldSinceMs, givenUp, endpoints }: Counted): object {
+  return { startedAt: presentInstant(startedAtMs), removed, held, heldSince: presentInstant(heldSinceMs), givenUp, endpoints }
+}

@@ -1,0 +1,75 @@
+import { chmodSync, existsSync, rmSync, statSync } from 'node:fs'
+import { open, rename, statfs } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
+import Database from 'better-sqlite3'
+import { lockStore } from './lock.ts'
+
+export type Compacted =
+  | { readonly kind: 'done'; readonly beforeBytes: number; readonly afterBytes: number }
+  | { readonly kind: 'no_room'; readonly neededBytes: number; readonly freeBytes: number }
+
+/** For the parts of pages that the estimate does not see. */
+const MARGIN_BYTES = 16 * 1024 * 1024
+
+/**
+ * Returns the free pages of a store to the disk. Throws `StoreInUse` while a relay holds the store, and if there is none. The store is copied beside itself, and
+ * the copy takes its place when it is on the disk, so a crash leaves one or the other, whole.
+ */
+export async function compactStore(path: string): Promise<Compacted> {
+  if (!existsSync(path)) throw new Error(`there is no store at ${path}`)
+  const lock = lockStore(path)
+  const copy = `${path}.compact`
+  try {
+    // It may be left from one that was cut off.
+    rmSync(copy, { force: true })
+    const neededBytes = usedBytesOf(path) + MARGIN_BYTES
+    const { bavail, bsize } = await statfs(dirname(resolve(path)))
+    if (bavail * bsize < neededBytes) return { kind: 'no_room', neededBytes, freeBytes: bavail * bsize }
+    const beforeBytes = statSync(path).size
+    copyWithoutFreePages(path, copy)
+    await putInPlace(copy, path)
+    return { kind: 'done', beforeBytes, afterBytes: statSync(path).size }
+  } finally {
+    rmSync(copy, { force: true })
+    lock.release()
+  }
+}
+
+function usedBytesOf(path: string): number {
+  const db = new Database(path, { fileMustExist: true })
+  try {
+    const number = (name: string) => Number(db.pragma(name, { simple: true }))
+    return (number('page_count') - number('freelist_count')) * number('page_size')
+  } finally {
+    db.close()
+  }
+}
+
+function copyWithoutFreePages(path: string, copy: string): void {
+  const db = new Database(path, { fileMustExist: true })
+  try {
+    db.prepare('vacuum into ?').run(copy)
+    db.pragma('wal_checkpoint(TRUNCATE)')
+  } finally {
+    db.close()
+  }
+}
+
+/** The log of the old file must be gone: SQLite would apply it to the new one. It stays if another program has the store open. */
+async function putInPlace(copy: string, path: string): Promise<void> {
+  if (existsSync(`${path}-wal`) && statSync(`${path}-wal`).size > 0)
+    throw new Error(`another program has ${path} open: close it first. Nothing was changed`)
+  chmodSync(copy, statSync(path).mode)
+  await sync(copy)
+  await rename(copy, path)
+  await sync(dirname(resolve(path)))
+}
+
+async function sync(path: string): Promise<void> {
+  const handle = await open(path, 'r')
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}
