@@ -38,7 +38,7 @@ const HEADER_CHARS_MAX = 200
 
 type Keys = Pick<SuspectPush, 'keys' | 'otherKeys'>
 
-/** A usual push with two keys is searched for every single mistake within these, and for most pairs. */
+/** Enough to try, with two keys, every single mistake of the key, the header and the body, and the likelier pairs: some 90 ms for a usual push. */
 const BOUNDS = { triesMax: 3000, hashedBytesMax: 16 * 1024 * 1024 }
 
 /** Explains a refused push. It pauses as `searchMismatch` does. */

@@ -122,3 +122,19 @@ test('a large body is not examined, and a key that was taken out is recognised',
     { causes: [{ code: 'other_key', detail: 'a key that was taken out of webhook.sharedKeys' }] },
   ])
 })
+
+test('a mistake in the body is found within the bounds, however many other keys there are', async () => {
+  const { take, refusals, settled, replaceKeys } = openWorld()
+  const keysNamed = (kind: string, count: number) =>
+    Array.from({ length: count }, (_, nth) => ({ name: `${kind}[${nth}]`, key: `${kind}-key-${nth}-of-some-length` }))
+  const push = keysNamed('push', 2)
+  replaceKeys({ push, others: keysNamed('endpoint', 22) })
+  const signed = JSON.stringify({ status: 'Ingested', detailedStatus: 'På väg' }).replace(
+    /[^ -~]/g,
+    (unit) => `\\u00${unit.charCodeAt(0).toString(16)}`,
+  )
+  const arrived = JSON.stringify({ detailedStatus: 'På väg', status: 'Ingested' }, null, 2)
+  take(refusedPush({ body: Buffer.from(arrived), signatures: [signBody(Buffer.from(signed), push[1]?.key ?? '')] }))
+  await settled()
+  expect(refusals).toMatchObject([{ key: 'push[1]', causes: [{ code: 'body_reserialised' }] }])
+})

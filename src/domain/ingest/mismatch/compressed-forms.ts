@@ -21,8 +21,6 @@ export interface CompressedForm {
 const DECOMPRESSED_BYTES_MAX = 1024 * 1024
 /** Compressing more would take longer than it is worth. */
 const COMPRESSED_BYTES_MAX = 32 * 1024
-/** Brotli's best quality is slow, so it is tried on small bodies only. */
-const BEST_BROTLI_BYTES_MAX = 4 * 1024
 
 /** What a body decompresses to, if it is compressed. */
 export function* decompressions(body: Uint8Array): Generator<CompressedForm, undefined> {
@@ -67,6 +65,7 @@ export function* compressions(body: Uint8Array): Generator<CompressedForm, undef
     yield { bytes: deflateSync(body, { level }), how: 'deflate' }
     yield { bytes: deflateRawSync(body, { level }), how: 'deflate without a header' }
   }
-  for (const quality of body.length > BEST_BROTLI_BYTES_MAX ? [4, 5, 6] : [4, 5, 6, 11])
+  // The best quality takes many milliseconds even for a small body, and servers do not use it.
+  for (const quality of [4, 5, 6])
     yield { bytes: brotliCompressSync(body, { params: { [constants.BROTLI_PARAM_QUALITY]: quality } }), how: 'brotli' }
 }

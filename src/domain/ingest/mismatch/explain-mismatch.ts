@@ -110,16 +110,20 @@ interface PreparedKey extends KeyVariant {
   readonly secret: KeyObject
 }
 
+/** The likelier mistakes come first, because the bounds may end the search: those of the keys for pushes before those with keys for other purposes. */
 function* attempts(push: SuspectPush, body: Uint8Array): Generator<Attempt, undefined> {
   const keys = push.keys.map(plainKey).map(prepared)
+  const mistaken = [...push.keys.flatMap(keyVariants), EMPTY_KEY].map(prepared)
   const others = push.otherKeys.map(plainKey).map(asOther).map(prepared)
-  const mistaken = [...push.keys.flatMap(keyVariants), EMPTY_KEY, ...push.otherKeys.flatMap(keyVariants).map(asOther)].map(prepared)
+  const mistakenOthers = push.otherKeys.flatMap(keyVariants).map(asOther).map(prepared)
   const asSent: BodyVariant = { bytes: body, causes: [] }
   for (const key of [...keys, ...others, ...mistaken]) yield signed(asSent, key)
   yield* withTime(push, body, [...keys, ...mistaken])
   yield* withoutHmac(body, keys)
-  for (const variant of bodyVariants(body)) for (const key of [...keys, ...others]) yield signed(variant, key)
+  for (const variant of bodyVariants(body)) for (const key of keys) yield signed(variant, key)
+  for (const key of mistakenOthers) yield signed(asSent, key)
   for (const variant of bodyVariants(body)) for (const key of mistaken) yield signed(variant, key)
+  for (const variant of bodyVariants(body)) for (const key of others) yield signed(variant, key)
 }
 
 function signed({ bytes, causes }: BodyVariant, key: PreparedKey): Attempt {
