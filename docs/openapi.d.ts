@@ -540,7 +540,7 @@ export interface paths {
         };
         /**
          * List jobs
-         * @description Long replays, pushes that are reprocessed, backups, retention passes, and moves of the store, newest first.
+         * @description Long replays, pushes that are reprocessed, backups, retention passes, rebuilds, and moves of the store, newest first.
          */
         get: operations["getRelayJobs"];
         put?: never;
@@ -626,6 +626,26 @@ export interface paths {
         get: operations["getRelayAudit"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/relay/rebuild": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Derive histories anew from the bytes
+         * @description Compares what is stored of each parcel with what its pushes and answers say by the rules of this version, and corrects what differs. The feed tells each change of a history; endpoints are sent nothing. With `dryRun`, the report of the job says what would change.
+         */
+        post: operations["postRelayRebuild"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1969,6 +1989,71 @@ export interface components {
                 done: number;
             };
             task: Record<string, never>;
+        } | {
+            id: string;
+            /** @enum {string} */
+            state: "waiting" | "running" | "done" | "failed" | "cancelled";
+            /** @description The app that asked for it. */
+            by: string;
+            /** Format: date-time */
+            createdAt: string;
+            startedAt: string | null;
+            endedAt: string | null;
+            /** @description Null until it is done. */
+            result: {
+                count: number;
+            } | null;
+            /** @description Why it failed; null: it did not. */
+            failure: string | null;
+            /** @constant */
+            kind: "rebuild";
+            progress: {
+                done: number;
+                /** @description How many parcels there were when it was ordered. */
+                total: number;
+            };
+            task: {
+                dryRun: boolean;
+                /** @description The relay's own ids of the parcels; null: all. */
+                parcels: number[] | null;
+            };
+            /** @description What it has found so far; null: it has not begun. */
+            report: {
+                /** @description Compared. */
+                parcels: number;
+                /** @description Some of their bytes are no longer kept, so they were derived from their sightings. */
+                fromSightings: number;
+                /** @description Their bytes do not match their digests, so they were derived from their sightings. */
+                damaged: number;
+                /** @description They could not be compared and stay as they are. */
+                left: number;
+                /** @description Their bytes name an identifier that another parcel has. It stays with the other. */
+                conflicts: number;
+                /** @description Something stored differs from what was derived. */
+                differing: number;
+                /** @description The history, as it is served, differs. */
+                histories: number;
+                /** @description The changes of histories, by kind. */
+                changes: {
+                    [key: string]: number;
+                };
+                examples: {
+                    /** @enum {string} */
+                    kind: "entry" | "update" | "united" | "split" | "removed" | "parcel";
+                    /** @description The relay's own id of it. */
+                    parcel: number;
+                    /** @description An identifier of the parcel; null: it is gone. */
+                    identifier: string | null;
+                    /** @description The id of the entry; null: it has none yet, or the change is of the parcel as a whole. */
+                    entry: number | null;
+                    /** @description What differs; empty: the kind says it all. */
+                    members: string[];
+                }[];
+                /** @description A digest of all that was compared, as it was stored. */
+                stored: string;
+                /** @description The same, as it was derived. Equal digests prove that nothing differs. */
+                derived: string;
+            } | null;
         } | {
             id: string;
             /** @enum {string} */
@@ -4554,6 +4639,52 @@ export interface operations {
             503: components["responses"]["storage_unavailable"];
         };
     };
+    postRelayRebuild: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Changes nothing.
+                 * @example true
+                 */
+                dryRun?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                /** @example {} */
+                "application/json": {
+                    /** @description Only the parcels with these identifiers; absent: all parcels. */
+                    identifiers?: string[];
+                };
+            };
+        };
+        responses: {
+            /** @description The job that rebuilds */
+            202: {
+                headers: {
+                    /** @description The address of the new resource */
+                    Location: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Job"];
+                };
+            };
+            400: components["responses"]["bad_request"];
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["not_found"];
+            409: components["responses"]["too_many_jobs"];
+            413: components["responses"]["body_too_large"];
+            429: components["responses"]["too_many_requests"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["storage_unavailable"];
+        };
+    };
     postRelayStoreMove: {
         parameters: {
             query?: never;
@@ -5425,4 +5556,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 6aaba69fddd6ab01c0eb1bc5a72adff6eed38912d11fa3280e54908208e5cbe6
+// Made of docs/openapi.json with the SHA-256 b8791c1b7ea77678bb31b00b78114b66ce989330e43869c03d16419c46eaf1fa

@@ -11,6 +11,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   refresh: async () => (await import('./refresh.ts')).refreshCommand(),
   inbox: async () => (await import('./inbox.ts')).inboxCommand(),
   history: async () => (await import('./history.ts')).historyCommand(),
+  rebuild: async () => (await import('./rebuild.ts')).rebuildCommand(),
   'move-store': async () => (await import('./move-store.ts')).moveStoreCommand(),
   check: async () => (await import('./check.ts')).checkCommand(),
   verify: async () => (await import('./verify.ts')).verifyCommand(),

@@ -83,7 +83,12 @@ async function request(url: string, sent: RequestToSend): Promise<RelayAnswer> {
 
 /** Encodes an identifier, as a person typed or copied it, for a URL. The relay refuses text that is no identifier. */
 export function typedIdentifier(text: string): string {
-  return encodeURIComponent(parseTypedIdentifier(text) ?? text)
+  return encodeURIComponent(typedIdentifierText(text))
+}
+
+/** The same for a body. */
+export function typedIdentifierText(text: string): string {
+  return parseTypedIdentifier(text) ?? text
 }
 
 /** The relay's own description of the problem. */

@@ -43,6 +43,8 @@ export interface Meter {
   ): void
   /** Counts observations by result. */
   merged(result: string, count: number): void
+  /** Counts parcels that a rebuild has compared, by result. */
+  rebuilt(counts: { readonly equal: number; readonly differing: number; readonly corrected: number; readonly left: number }): void
   /** Counts an answer to an app by its source. */
   served(result: 'hit' | 'fetched' | 'stale' | 'not_found' | 'unavailable'): void
 }

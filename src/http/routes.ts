@@ -8,6 +8,7 @@ import { JOBS_ROUTES, type JobsRoutePorts } from './admin/jobs.routes.ts'
 import { OPERATIONS_ROUTES, type OperationsRoutePorts } from './admin/operations.routes.ts'
 import { PARCEL_LISTS_ROUTES, type ParcelListsRoutePorts } from './admin/parcel-lists.routes.ts'
 import { PARCELS_ROUTES, type ParcelsRoutePorts } from './admin/parcels.routes.ts'
+import { REBUILD_ROUTES, type RebuildRoutePorts } from './admin/rebuild.routes.ts'
 import { REFUSALS_ROUTES, type RefusalsRoutePorts } from './admin/refusals.routes.ts'
 import { REPLICAS_ROUTES, type ReplicasRoutePorts } from './admin/replicas.routes.ts'
 import { RETENTION_ROUTES, type RetentionRoutePorts } from './admin/retention.routes.ts'
@@ -34,6 +35,7 @@ export type InternalPorts = WithAuthorize &
   ParcelListsRoutePorts &
   ParcelsRoutePorts &
   RefusalsRoutePorts &
+  RebuildRoutePorts &
   ReplicasRoutePorts &
   RetentionRoutePorts &
   SecretsRoutePorts &
@@ -54,6 +56,7 @@ const ADMIN = [
   ...REFUSALS_ROUTES,
   ...JOBS_ROUTES,
   ...OPERATIONS_ROUTES,
+  ...REBUILD_ROUTES,
   ...STORE_ROUTES,
   ...SECRETS_ROUTES,
   ...BACKUPS_ROUTES,

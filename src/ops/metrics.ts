@@ -58,7 +58,7 @@ export function createMetrics(
   collectDefaultMetrics({ register: registry })
   const registers = [registry]
   new Gauge({ name: 'relay_build_info', help: '1; the version is a label.', labelNames: ['version'], registers }).set({ version }, 1)
-  const { received, explained, batch, commit, polls, missed, missedDelay, attempted, attemptTime, merged, served } =
+  const { received, explained, batch, commit, polls, missed, missedDelay, attempted, attemptTime, merged, rebuilt, served } =
     createCounters(registers)
   // Looking up a label costs as much as an answer from the cache, so each child is looked up once.
   const servedBy = remembered((result) => served.labels(result))
@@ -103,6 +103,9 @@ export function createMetrics(
         attemptTime.observe(durationMs / 1000)
       },
       merged: (result, count) => merged.inc({ result }, count),
+      rebuilt({ equal, differing, corrected, left }) {
+        for (const [result, count] of Object.entries({ equal, differing, corrected, left })) rebuilt.inc({ result }, count)
+      },
       served: (result) => servedBy(result).inc(),
     },
   }
@@ -163,13 +166,19 @@ function createCounters(registers: Registry[]) {
     labelNames: ['result'],
     registers,
   })
+  const rebuilt = new Counter({
+    name: 'relay_rebuilt_parcels_total',
+    help: 'Parcels that rebuilds have compared with their bytes, by result.',
+    labelNames: ['result'],
+    registers,
+  })
   const served = new Counter({
     name: 'relay_served_total',
     help: 'Answers to apps by source.',
     labelNames: ['result'],
     registers,
   })
-  return { received, explained, batch, commit, polls, missed, missedDelay, attempted, attemptTime, merged, served }
+  return { received, explained, batch, commit, polls, missed, missedDelay, attempted, attemptTime, merged, rebuilt, served }
 }
 
 function remembered<T>(make: (label: string, more: string) => T): (label: string, more?: string) => T {

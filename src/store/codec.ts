@@ -232,10 +232,12 @@ export function encodeSealedKeys(keys: EndpointState['keys']): string | null {
 export const DELIVERY_STATE = { behind: 0, due: 1, delivered: 2, dead: 3, cancelled: 4 } as const
 
 export function decodeJob(row: Selectable<Tables['job']>): Job {
+  const cursor = decodeJobCursor(row.place)
   return {
     jobId: row.id,
     // The columns hold only what `insertJob`, `saveJob` and `cancelJob` wrote.
     task: JSON.parse(row.task) as Job['task'],
+    ...(cursor !== null && 'rebuiltTo' in cursor ? { rebuilt: cursor.report } : {}),
     state: row.state as Job['state'],
     by: row.started_by,
     done: row.done,

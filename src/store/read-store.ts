@@ -15,6 +15,7 @@ import { lastFailures, listFailures } from './delivery/failures.ts'
 import { readFeed } from './delivery/read-feed.ts'
 import { findParcel } from './history/find-parcel.ts'
 import { listStatuses } from './history/parcel-statuses.ts'
+import { nameParcels } from './history/parcels.ts'
 import { countHeld } from './ingest/held-pushes.ts'
 import { countQuarantined } from './ingest/inbox.ts'
 import { inspectPush, listInbox } from './ingest/inbox-lists.ts'
@@ -58,6 +59,7 @@ export function createReadStore(engine: ReadEngine): ReadSide {
     },
     countQuarantined: () => countQuarantined(session),
     listParcels: (query) => engine.snapshot((of) => listParcels(of, query)),
+    nameParcels: (parcelIds) => nameParcels(session, parcelIds),
     listStatuses: () => listStatuses(session),
     inspectParcel: (identifier) => engine.snapshot((of) => inspectParcel(of, engine.contents(of), identifier)),
     listEndpoints: () => listEndpoints(session),

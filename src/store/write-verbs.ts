@@ -28,6 +28,7 @@ import { findSkipped, skipDelivery, unskipDelivery } from './delivery/skips.ts'
 import type { Session } from './engine.ts'
 import type { Contents } from './history/contents.ts'
 import { markRefused, pollableAgainAtMs, pollableIdentifiers, pollableParcels } from './history/parcels.ts'
+import { rebuildVerbs } from './history/rebuilding.ts'
 import { loadSightingsOf } from './history/sightings.ts'
 import { dismissPush, listHeld } from './ingest/held-pushes.ts'
 import { findPush } from './ingest/inbox-lists.ts'
@@ -119,8 +120,10 @@ export function createWriteVerbs(parts: WriteParts): Omit<WriteTx, OfEngine> {
   }
 }
 
-function historyVerbs({ session, contents, parcels }: WriteParts) {
+function historyVerbs(parts: WriteParts) {
+  const { session, contents, parcels } = parts
   return {
+    ...rebuildVerbs(parts, (parcelIds) => loadSightingsOf(session, contents, parcelIds)),
     findIdentifiers: parcels.findIdentifiers,
     saveIdentifiers: parcels.saveIdentifiers,
     createParcels: parcels.create,

@@ -10,6 +10,7 @@ import type { Check } from '../flow/admin/check.ts'
 import { createImportWatches } from '../flow/admin/import-watches.ts'
 import { createLiveLook } from '../flow/admin/live-look.ts'
 import { createManageInbox } from '../flow/admin/manage-inbox.ts'
+import { createManageRebuild } from '../flow/admin/manage-rebuild.ts'
 import { createManageRetention } from '../flow/admin/manage-retention.ts'
 import type { ManageSecrets } from '../flow/admin/manage-secrets.ts'
 import type { ManageMoves } from '../flow/admin/moving/manage-moves.ts'
@@ -112,6 +113,7 @@ export function openInternalApi(config: Config, ports: InternalApiPorts) {
     manageJobs: delivery.manageJobs,
     moves: ports.moves,
     check: ports.check,
+    manageRebuild: createManageRebuild({ write, reads, counts: reporting.counts, clock, work: delivery.reviewAll }),
     manageSecrets: ports.manageSecrets,
     manageBackups: ports.backups,
     manageRetention: manageRetentionOf(ports),

@@ -9,6 +9,7 @@ import type { StoreCopier } from '../flow/admin/backups/backup-ports.ts'
 import { createBackups } from '../flow/admin/backups/backups.tx.ts'
 import { createTellRestores, lastRestoreAtMs } from '../flow/admin/backups/restores.tx.ts'
 import { createJobs } from '../flow/admin/jobs.tx.ts'
+import { createRebuild } from '../flow/admin/rebuild.tx.ts'
 import { createReprocess, createReprocessBatches } from '../flow/admin/reprocess.tx.ts'
 import { createPrune } from '../flow/admin/retention.tx.ts'
 import { createTellOperators } from '../flow/admin/tell-operators.tx.ts'
@@ -129,7 +130,7 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
     ...createKeepRefusal(store),
     ...createCarrierMemory(store),
     ...createReplayFeed(store),
-    ...createJobs(store, batches, pruning),
+    ...createJobs(store, batches, pruning, createRebuild({ store, log, model: model.current, changed }, recordRules)),
     ...createPrune(store, pruning),
     ...createBackups(store, store.copier),
     ...createTellRestores(store),

@@ -1,7 +1,8 @@
 import type { ReplayCursor, ReplayTask } from '../delivery/delivery-list.ts'
 import type { HeldSelection } from '../ingest/inbox.ts'
+import type { RebuildProgress, RebuildReport } from './rebuild.ts'
 
-export type JobTask = ReplayJobTask | ReprocessJobTask | RetentionJobTask | MoveJobTask | BackupJobTask
+export type JobTask = ReplayJobTask | ReprocessJobTask | RebuildJobTask | RetentionJobTask | MoveJobTask | BackupJobTask
 
 export interface ReplayJobTask extends ReplayTask {
   readonly kind: 'replay'
@@ -17,6 +18,16 @@ export interface ReprocessJobTask {
 /** A retention pass that an operator has ordered. */
 export interface RetentionJobTask {
   readonly kind: 'retention'
+}
+
+/** Derives anew what the store keeps of parcels, and corrects it; `dryRun`: only compares. */
+export interface RebuildJobTask {
+  readonly kind: 'rebuild'
+  readonly dryRun: boolean
+  /** The ids of the parcels, ascending; null: all. */
+  readonly parcels: readonly number[] | null
+  /** How many parcels there were when it was ordered. */
+  readonly total: number
 }
 
 /** Moves the store; `to` is the new store's address, without a password. */
@@ -40,7 +51,7 @@ export interface Job {
   readonly by: string
   /**
    * How much is done: a replay counts the deliveries that it queued, a move the rows that it copied, a backup the pages of the store,
-   * a retention pass what it removed, any other job the pushes that it reprocessed.
+   * a retention pass what it removed, a rebuild the parcels that it compared, any other job the pushes that it reprocessed.
    */
   readonly done: number
   /** Why it failed; null: it has not. */
@@ -48,6 +59,8 @@ export interface Job {
   readonly createdAtMs: number
   readonly startedAtMs: number | null
   readonly endedAtMs: number | null
+  /** What a rebuild has found so far; absent: the job is of another kind, or has not begun. */
+  readonly rebuilt?: RebuildReport
 }
 
 /** The maximum of jobs that have not ended. */
@@ -59,10 +72,10 @@ export function hasUnended(jobs: readonly Job[], kind: JobTask['kind']): boolean
 }
 
 /**
- * Where a job continues: a replay after a delivery, a reprocessing after the inbox id of the last push, a retention pass in the pass that
- * began at a time.
+ * Where a job continues: a replay after a delivery, a reprocessing after the inbox id of the last push, a rebuild after a parcel, a
+ * retention pass in the pass that began at a time.
  */
-export type JobCursor = ReplayCursor | { readonly inboxId: number } | { readonly passStartedAtMs: number }
+export type JobCursor = ReplayCursor | RebuildProgress | { readonly inboxId: number } | { readonly passStartedAtMs: number }
 
 /** A job that has not ended. */
 export interface UnendedJob extends Job {

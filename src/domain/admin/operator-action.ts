@@ -36,6 +36,7 @@ export type ActionName =
   | 'parcels.watched'
   | 'job.cancelled'
   | 'store.move_started'
+  | 'store.rebuild_started'
   | 'secrets.resealed'
   | 'secrets.token_key_replaced'
   | 'store.backup_started'

@@ -17,7 +17,7 @@ export function recordBatch(observations: readonly Incoming[], nowMs: number): R
  * Identifies a pushed body after its bytes are deleted: the first 12 bytes of its SHA-256, as Latin-1 text. It is compared only within a
  * parcel (DOMAIN 5.4).
  */
-function pushDigest(body: Uint8Array): string {
+export function pushDigest(body: Uint8Array): string {
   // The digest is read as text because the platform takes three times as long to return a buffer.
   return hash('sha256', body, 'binary').slice(0, 12)
 }

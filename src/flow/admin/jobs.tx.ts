@@ -12,6 +12,7 @@ import type { ReplayedBatch, ReplayRequest } from '../../domain/delivery/deliver
 import { type AuditTx, audit } from '../audit.tx.ts'
 import type { WriteSide } from '../write-side.ts'
 import type { Transactions, WriteTx } from '../write-store.ts'
+import { isRebuild, type RebuildStretch } from './rebuild.tx.ts'
 import type { ReprocessBatches, ReprocessBatchTx, ReprocessedHeld, ReprocessIn } from './reprocess.tx.ts'
 import { type PassBatch, type PrunePorts, type PruneTx, pruneIn } from './retention.tx.ts'
 
@@ -24,11 +25,18 @@ type JobsTx = AuditTx &
   ReprocessBatchTx &
   Pick<WriteTx, 'cancelJob' | 'cancelRemoved' | 'insertJob' | 'listUnendedJobs' | 'saveJob'>
 
+type Rebuild = (request: { readonly limit: number; readonly nowMs: number }) => Promise<RebuildStretch>
+
 /**
  * Creates the verbs of long work, which is done a batch at a time so that pushes need not wait for it. Each batch saves the job's progress
  * in its transaction, so a restart continues exactly there. Only the oldest job runs.
  */
-export function createJobs(store: Transactions<JobsTx>, batches: ReprocessBatches, { retention, changed }: PrunePorts): Jobs {
+export function createJobs(
+  store: Transactions<JobsTx>,
+  batches: ReprocessBatches,
+  { retention, changed }: PrunePorts,
+  rebuild: Rebuild,
+): Jobs {
   return {
     replayDeliveries: ({ action, ...request }) =>
       store.transaction(
@@ -56,7 +64,7 @@ export function createJobs(store: Transactions<JobsTx>, batches: ReprocessBatche
           async (tx) => {
             // Moves and backups are run elsewhere.
             const [job, ...others] = (await tx.listUnendedJobs(4)).filter(isInBatches)
-            if (job === undefined) return { hasWorked: false, isDone: true, done: null, retired: [] }
+            if (job === undefined || isRebuild(job)) return { hasWorked: false, isDone: job === undefined, done: null, retired: [] }
             const { after, done, retired } = await workOnOne(job)
             await tx.saveJob(after, nowMs)
             return { hasWorked: true, isDone: after.endedAtMs !== null && others.length === 0, done, retired }
@@ -72,7 +80,12 @@ export function createJobs(store: Transactions<JobsTx>, batches: ReprocessBatche
         ),
       )
       if (retired.length > 0) changed(retired)
-      return { ...worked, hasRetired: retired.length > 0, report: done === null ? null : report }
+      if (!worked.hasWorked && !worked.isDone) {
+        // The oldest job is a rebuild, whose stretches are transactions of another kind.
+        const { news, isDone } = await rebuild({ limit, nowMs })
+        return { hasWorked: news !== null, isDone, hasRetired: false, report: null, rebuilt: news }
+      }
+      return { ...worked, hasRetired: retired.length > 0, report: done === null ? null : report, rebuilt: null }
     },
     noteProgress: ({ jobId, done, nowMs }) =>
       store.transaction(async (tx) => {

@@ -19,18 +19,32 @@ export interface ManageJobs {
 
 export interface ManageJobsPorts {
   readonly write: Pick<WriteSide, 'cancelJob'>
-  readonly reads: Pick<ReadSide, 'listJobs' | 'findJob'>
+  readonly reads: Pick<ReadSide, 'listJobs' | 'findJob' | 'nameParcels'>
   readonly clock: Clock
 }
 
 export function createManageJobs({ write, reads, clock }: ManageJobsPorts): ManageJobs {
+  /** Looks up the parcels that rebuilds give as examples. A job stores no identifiers, because a parcel may be erased. */
+  async function withNames(jobs: readonly Job[]): Promise<readonly Job[]> {
+    const parcelIds = jobs.flatMap(({ rebuilt }) => rebuilt?.examples.map(({ parcelId }) => parcelId) ?? [])
+    if (parcelIds.length === 0) return jobs
+    const names = await reads.nameParcels([...new Set(parcelIds)])
+    return jobs.map((job) => {
+      if (job.rebuilt === undefined) return job
+      const examples = job.rebuilt.examples.map((example) => ({ ...example, identifier: names.get(example.parcelId) ?? null }))
+      return { ...job, rebuilt: { ...job.rebuilt, examples } }
+    })
+  }
   return {
     async list({ cursor, limit }) {
       const jobs = await reads.listJobs({ before: cursor, limit })
       const last = jobs.length < limit ? undefined : jobs.at(-1)
-      return { jobs, next: last === undefined ? null : String(last.jobId) }
+      return { jobs: await withNames(jobs), next: last === undefined ? null : String(last.jobId) }
     },
-    find: async (id) => (await reads.findJob(numberOf(id))) ?? unknown(),
+    async find(id) {
+      const job = (await reads.findJob(numberOf(id))) ?? unknown()
+      return (await withNames([job]))[0] ?? unknown()
+    },
     async cancel(id, by) {
       const [jobId, nowMs] = [numberOf(id), clock.now()]
       const action = { atMs: nowMs, by, action: 'job.cancelled', target: { kind: 'job', id: String(jobId) }, detail: {} } as const

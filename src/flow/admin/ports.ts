@@ -31,6 +31,8 @@ export interface AdminWrites {
     readonly hasRetired: boolean
     /** The report of a batch of reprocessed pushes; null: the job was of another kind. */
     readonly report: BatchReport | null
+    /** What a stretch of a rebuild has found; null: the job was of another kind. */
+    readonly rebuilt: RebuildNews | null
   }>
   /** Saves the progress of a move or a backup, whose work other parts do. `isWanted` is false if the job was cancelled. */
   noteProgress(request: { readonly jobId: number; readonly done: number; readonly nowMs: number }): Promise<{ readonly isWanted: boolean }>
@@ -72,6 +74,18 @@ export interface AdminWrites {
   prune(request: { readonly nowMs: number }): Promise<PruneResult>
   /** Changes how long data is kept, and how old an event may be to be recorded, from the next batch on. */
   adjustRetention(retention: Retention): Promise<void>
+}
+
+/** How many parcels a stretch of a rebuild has compared, by result. */
+export interface RebuildNews {
+  readonly equal: number
+  /** They differ, and were left so, because nothing was to be changed. */
+  readonly differing: number
+  readonly corrected: number
+  /** They could not be compared. */
+  readonly left: number
+  /** Whether the feed tells of corrections. */
+  readonly hasChanged: boolean
 }
 
 /** What a batch of a retention pass has done. */
@@ -158,6 +172,8 @@ export interface AdminReads extends AgedReads {
   listParcels(query: ParcelQuery): Promise<ParcelPage>
   /** Everything known about one parcel, by any of its identifiers; null: there is none. */
   inspectParcel(identifier: string): Promise<InspectedParcel | null>
+  /** The first identifier of each of these parcels; one that is gone is absent. */
+  nameParcels(parcelIds: readonly number[]): Promise<ReadonlyMap<number, string>>
   /** Every status that was the latest of any parcel, up to a thousand. */
   listStatuses(): Promise<readonly string[]>
   /** Lists jobs with ids below `before`, the newest first; null: from the newest. */

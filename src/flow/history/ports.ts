@@ -1,5 +1,7 @@
 import type { ChangeSet } from '../../domain/history/change-set.ts'
 import type { IdentifierState, ParcelState, ParcelView } from '../../domain/history/parcel-state.ts'
+import type { StoredPush } from '../../domain/history/rebuild/evidence.ts'
+import type { ParcelCorrection, StoredParcel } from '../../domain/history/rebuild/rebuild-parcel.ts'
 import type { BatchReport, Incoming, RecordOutcome } from '../../domain/history/recording.ts'
 import type { KeptSighting } from '../../domain/history/sightings.ts'
 import type { BatchStart, Loaded, Needs } from '../../domain/history/snapshot.ts'
@@ -49,7 +51,7 @@ export interface HistoryWrites {
 }
 
 /** The store as history uses it inside one transaction; see `WriteTx`. */
-export interface HistoryTx {
+export interface HistoryTx extends RebuildTx {
   /** Returns the identifiers among `values` that belong to parcels. */
   findIdentifiers(values: readonly string[]): Promise<readonly IdentifierState[]>
   /** Saves identifiers, new or changed. */
@@ -77,6 +79,27 @@ export interface HistoryTx {
   loadNeeds(needs: Needs, nowMs: number): Promise<Loaded>
   /** Writes everything that a batch changes. On PostgreSQL it replaces the provisional numbers, from `Snapshot.next` on, by real ones. */
   applyChanges(changes: ChangeSet): Promise<void>
+}
+
+/** How much there is to read of a parcel. */
+export interface RebuildableParcel {
+  readonly parcelId: number
+  readonly pushes: number
+  readonly answers: number
+}
+
+/** The store as a rebuild uses it inside one transaction. */
+export interface RebuildTx {
+  /** Parcels with ids above `after`, ascending. */
+  listRebuildable(page: { readonly after: number; readonly limit: number }): Promise<readonly RebuildableParcel[]>
+  /** What is stored of the parcels that exist. Nobody else changes them until the transaction ends. */
+  loadStoredParcels(parcelIds: readonly number[]): Promise<readonly StoredParcel[]>
+  /** All recorded pushes of parcels. */
+  listStoredPushes(parcelIds: readonly number[]): Promise<readonly StoredPush[]>
+  /** A page of a parcel's recorded pushes by digest; `after` '': from the first. */
+  pagePushes(page: { readonly parcelId: number; readonly after: string; readonly limit: number }): Promise<readonly StoredPush[]>
+  /** Deletes the rows that corrections replace, and corrects answers. `applyChanges` writes the rest, in the same transaction. */
+  correctParcels(corrections: readonly ParcelCorrection[]): Promise<void>
 }
 
 /** The reads of history; see `ReadSide`. */

@@ -1,7 +1,9 @@
 import { z } from 'zod'
 import type { BackupProgress, BackupStep } from '../../domain/admin/backup.ts'
 import type { Job, JobTask, ReplayJobTask } from '../../domain/admin/job.ts'
+import type { RebuildReport } from '../../domain/admin/rebuild.ts'
 import type { MoveProgress, MoveStep } from '../../domain/admin/store-move.ts'
+import type { HistoryChangeKind } from '../../domain/history/rebuild/compare-histories.ts'
 import type { ManageBackups } from '../../flow/admin/backups/manage-backups.ts'
 import { HELD_STATES } from '../../flow/admin/manage-inbox.ts'
 import type { ManageJobs } from '../../flow/admin/manage-jobs.ts'
@@ -50,6 +52,31 @@ const replayTask = () =>
     parcel: wholeNumber().optional().describe("The relay's own id of the parcel."),
   })
 
+const rebuildReport = () =>
+  z.strictObject({
+    parcels: wholeNumber().describe('Compared.'),
+    fromSightings: wholeNumber().describe('Some of their bytes are no longer kept, so they were derived from their sightings.'),
+    damaged: wholeNumber().describe('Their bytes do not match their digests, so they were derived from their sightings.'),
+    left: wholeNumber().describe('They could not be compared and stay as they are.'),
+    conflicts: wholeNumber().describe('Their bytes name an identifier that another parcel has. It stays with the other.'),
+    differing: wholeNumber().describe('Something stored differs from what was derived.'),
+    histories: wholeNumber().describe('The history, as it is served, differs.'),
+    changes: z.partialRecord(changeKind(), wholeNumber()).describe('The changes of histories, by kind.'),
+    examples: z.array(
+      z.strictObject({
+        kind: changeKind(),
+        parcel: wholeNumber().describe("The relay's own id of it."),
+        identifier: z.string().nullable().describe('An identifier of the parcel; null: it is gone.'),
+        entry: wholeNumber().nullable().describe('The id of the entry; null: it has none yet, or the change is of the parcel as a whole.'),
+        members: z.array(z.string()).describe('What differs; empty: the kind says it all.'),
+      }),
+    ),
+    stored: z.string().describe('A digest of all that was compared, as it was stored.'),
+    derived: z.string().describe('The same, as it was derived. Equal digests prove that nothing differs.'),
+  })
+
+const changeKind = () => oneOfAll<HistoryChangeKind>({ entry: true, update: true, united: true, split: true, removed: true, parcel: true })
+
 export const jobSchema = named('Job', () =>
   z.discriminatedUnion('kind', [
     z.strictObject({
@@ -69,6 +96,16 @@ export const jobSchema = named('Job', () =>
       kind: z.literal('retention'),
       progress: z.strictObject({ done: wholeNumber() }),
       task: z.strictObject({}),
+    }),
+    z.strictObject({
+      ...jobMembers(),
+      kind: z.literal('rebuild'),
+      progress: z.strictObject({ done: wholeNumber(), total: wholeNumber().describe('How many parcels there were when it was ordered.') }),
+      task: z.strictObject({
+        dryRun: z.boolean(),
+        parcels: z.array(wholeNumber()).nullable().describe("The relay's own ids of the parcels; null: all."),
+      }),
+      report: rebuildReport().nullable().describe('What it has found so far; null: it has not begun.'),
     }),
     z.strictObject({
       ...jobMembers(),
@@ -93,7 +130,7 @@ export const JOBS_ROUTES = [
     method: 'get',
     path: '/relay/jobs',
     summary: 'List jobs',
-    description: 'Long replays, pushes that are reprocessed, backups, retention passes, and moves of the store, newest first.',
+    description: 'Long replays, pushes that are reprocessed, backups, retention passes, rebuilds, and moves of the store, newest first.',
     scope: 'admin',
     params: {},
     query: query({ ...page, cursor: count.nullable().default(null) }),
@@ -149,7 +186,7 @@ export function presentJob(job: Job, running: JobProgress | null = null): object
     id: String(jobId),
     kind: task.kind,
     state,
-    progress: running ?? { done },
+    progress: running ?? (task.kind === 'rebuild' ? { done, total: task.total } : { done }),
     by,
     createdAt: presentInstant(createdAtMs),
     startedAt: presentInstant(startedAtMs),
@@ -157,6 +194,20 @@ export function presentJob(job: Job, running: JobProgress | null = null): object
     result: state === 'done' ? { count: done } : null,
     failure,
     task: presentTask(task),
+    ...(task.kind === 'rebuild' ? { report: job.rebuilt === undefined ? null : presentReport(job.rebuilt) } : {}),
+  }
+}
+
+function presentReport({ examples, ...report }: RebuildReport): object {
+  return {
+    ...report,
+    examples: examples.map(({ kind, parcelId, identifier = null, entry, members }) => ({
+      kind,
+      parcel: parcelId,
+      identifier,
+      entry,
+      members,
+    })),
   }
 }
 
@@ -164,6 +215,7 @@ function presentTask(task: JobTask): object {
   if (task.kind === 'move') return { to: task.to }
   if (task.kind === 'backup') return { name: task.name }
   if (task.kind === 'retention') return {}
+  if (task.kind === 'rebuild') return { dryRun: task.dryRun, parcels: task.parcels }
   return task.kind === 'reprocess' ? task.selection : presentReplay(task)
 }
 

@@ -29,6 +29,8 @@ export interface Contents {
   /** The content with an id, if it is cached. */
   recallContent(id: number): StoredContent | undefined
   read(session: Session, ids: readonly number[]): Promise<ReadonlyMap<number, StoredContent>>
+  /** Drops the id of a content from the cache, so that it is read again. */
+  forgetId(json: string): void
   /** Clears the cache. Call it after a rollback, which invalidates the ids assigned in the transaction. */
   forget(): void
 }
@@ -59,6 +61,7 @@ export function createContents(session: Session): Contents {
       }
       return read
     },
+    forgetId: (json) => void ids.delete(json),
     forget() {
       ids.clear()
       known.clear()

@@ -160,6 +160,13 @@ export async function loadIdentifiersOf(session: Session, parcelIds: readonly nu
   return inOrder(await session.all(identifiersOfAll, { ids: parcelIds }))
 }
 
+/** The first identifier of each parcel that exists. */
+export async function nameParcels(session: Session, parcelIds: readonly number[]): Promise<ReadonlyMap<number, string>> {
+  if (parcelIds.length === 0) return new Map()
+  const rows = await loadIdentifiersOf(session, parcelIds)
+  return new Map(rows.toReversed().map((row) => [row.parcel_id, row.value]))
+}
+
 /** The order of SQLite's index. PostgreSQL puts nulls last, and promises no order. */
 function inOrder(rows: readonly Tables['identifier'][]): readonly Tables['identifier'][] {
   const refused = (row: Tables['identifier']) => row.refused_at_ms ?? Number.NEGATIVE_INFINITY

@@ -7,6 +7,7 @@ import { loadRetention } from '../admin/retention/retention-state.ts'
 import { removeParcels } from '../admin/retention/retire-parcels.ts'
 import { replayDeliveries } from '../delivery/replays.ts'
 import { decodeIdentifier } from '../history/parcels.ts'
+import { rebuildVerbs } from '../history/rebuilding.ts'
 import { findDuePolls } from '../polling/due-polls.ts'
 import { createLeases, createTransactionLeases, type Leases, type TransactionLeases } from '../polling/leases.ts'
 import { loadSetting } from '../settings.ts'
@@ -289,6 +290,7 @@ function recordingVerbs(parts: Parts) {
       const next = { parcelId: parcelNumbers?.first ?? 0, sequence: PROVISIONAL + 1, inboxId }
       return { next, identifiers, endpoints: subscribers.endpoints }
     },
+    ...rebuildVerbs(parts, (parcelIds) => readWhole(source, parcelIds)),
     loadSightings: (parcelIds) => readWhole(source, parcelIds),
     loadNeeds: (needs, nowMs) => loadNeeds(source, needs, nowMs),
     async applyChanges(changes) {

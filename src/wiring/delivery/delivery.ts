@@ -46,6 +46,7 @@ export interface DeliveryPorts {
     | 'findParcel'
     | 'listJobs'
     | 'findJob'
+    | 'nameParcels'
   >
   readonly vault: Vault
   /** Called with the report of reprocessed pushes. */
@@ -53,7 +54,7 @@ export interface DeliveryPorts {
   /** See `JanitorPorts`. */
   readonly onRetired: () => void
   readonly disk: Pick<DiskWatch, 'state'>
-  readonly meter: Pick<Meter, 'deliveryAttempted'>
+  readonly meter: Pick<Meter, 'deliveryAttempted' | 'rebuilt'>
   readonly clock: Clock
   readonly log: Log
   /** The membership of this relay among the relays that share the store. */
@@ -145,7 +146,7 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
   const restUnlessStopping = (ms: number) => pause(ms, undefined, { signal: stopping.signal }).catch(() => undefined)
   const inTurn = createDutyCycle(ports.clock.monotonic, restUnlessStopping)
   const hasRoom = () => hasRoomForWork({ freeBytes: ports.disk.state().freeBytes, freeBytesMin: config.limits.freeSpaceBytesMin })
-  const janitor = startJanitor({ ...ports, hasRoom, inTurn, onQueued: wake, onReordered: reorder })
+  const janitor = startJanitor({ ...ports, onRebuilt: ports.meter.rebuilt, hasRoom, inTurn, onQueued: wake, onReordered: reorder })
   /** Call when endpoints were changed here. */
   const review = () => {
     changed()

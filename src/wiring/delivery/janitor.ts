@@ -1,4 +1,5 @@
 import type { BatchReport } from '../../domain/history/recording.ts'
+import type { RebuildNews } from '../../flow/admin/ports.ts'
 import type { Membership } from '../../flow/admin/replicas/membership.ts'
 import { REPLAY_BATCH_SIZE } from '../../flow/delivery/replays.ts'
 import type { Clock, Log } from '../../flow/ports.ts'
@@ -21,7 +22,9 @@ export interface JanitorPorts {
   readonly onReordered: () => void
   /** Called with the report of each batch of reprocessed pushes. */
   readonly onReprocessed: (report: BatchReport) => void
-  /** Call when the feed has events of parcels that were retired. */
+  /** Receives what a stretch of a rebuild has found. */
+  readonly onRebuilt: (news: RebuildNews) => void
+  /** Call when the feed has events of parcels that were retired or corrected. */
   readonly onRetired: () => void
   /** Whether the disk has room for long work, which takes some before it frees any. */
   readonly hasRoom: () => boolean
@@ -32,7 +35,7 @@ const LOOK_AT_RETENTION_MS = 60_000
 
 /** Does the long work of delivery, of the inbox and of retention, a batch at a time, while this replica is the janitor. */
 export function startJanitor(ports: JanitorPorts) {
-  const { write, replicas, clock, log, inTurn, onQueued, onReordered, onReprocessed, onRetired, hasRoom } = ports
+  const { write, replicas, clock, log, inTurn, onQueued, onReordered, onReprocessed, onRebuilt, onRetired, hasRoom } = ports
   const holds = () => replicas.holds('janitor')
   const feedReplay = startRetryingWorker(
     async () => {
@@ -48,12 +51,14 @@ export function startJanitor(ports: JanitorPorts) {
       if (!holds() || !hasRoom()) return 'idle'
       // Cancel before working on jobs, because a job may replay deliveries that are to be cancelled.
       if (!(await inTurn(() => write.cancelRemoved({ limit: REPLAY_BATCH_SIZE }))).isDone) return 'busy'
-      const { hasWorked, hasRetired, isDone, report } = await inTurn(() =>
+      const { hasWorked, hasRetired, isDone, report, rebuilt } = await inTurn(() =>
         write.workOnJobs({ limit: REPLAY_BATCH_SIZE, nowMs: clock.now() }),
       )
       if (report !== null) onReprocessed(report)
-      if (hasRetired) onRetired()
-      if (hasWorked) onReordered()
+      if (hasRetired || rebuilt?.hasChanged === true) onRetired()
+      if (rebuilt !== null) onRebuilt(rebuilt)
+      // A rebuild touches no delivery.
+      else if (hasWorked) onReordered()
       return isDone ? 'idle' : 'busy'
     },
     { log, clock, holds, failure: 'part of a background job failed; the relay retries' },

@@ -34,6 +34,7 @@ function start() {
     missedPush: (...call) => told.push(call),
     deliveryAttempted: (...call) => told.push(call),
     merged: (...call) => told.push(call),
+    rebuilt: (...call) => told.push(call),
     served: (...call) => told.push(call),
   }
   return {

@@ -35,7 +35,13 @@ describe.each(engines)('administration on $name', (engine) => {
     const [one, two] = [await writes.cancelJob({ jobId, nowMs: NOON + 1 }), await writes.cancelJob({ jobId, nowMs: NOON + 2 })]
     expect([one?.state, one?.endedAtMs, two?.endedAtMs]).toEqual(['cancelled', NOON + 1, NOON + 1])
     expect(await writes.cancelJob({ jobId: 1_000_000, nowMs: NOON })).toBeNull()
-    expect(await writes.workOnJobs({ limit: 10, nowMs: NOON })).toEqual({ hasWorked: false, hasRetired: false, isDone: true, report: null })
+    expect(await writes.workOnJobs({ limit: 10, nowMs: NOON })).toEqual({
+      hasWorked: false,
+      hasRetired: false,
+      isDone: true,
+      report: null,
+      rebuilt: null,
+    })
   })
 
   test('a job that is cancelled while it is worked on stays cancelled', async () => {

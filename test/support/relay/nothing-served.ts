@@ -47,6 +47,7 @@ export const nothingServed = {
   check: notAsked,
   manageJobs: { list: notAsked, find: notAsked, cancel: notAsked },
   moves: { start: notAsked, progressOf: () => null },
+  manageRebuild: { start: notAsked },
   manageSecrets: { count: notAsked, reseal: notAsked, rotateTokens: notAsked },
   manageBackups: { list: notAsked, start: notAsked, progressOf: () => null },
   manageRetention: { view: notAsked, wouldGo: notAsked, start: notAsked },

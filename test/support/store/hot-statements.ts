@@ -60,6 +60,11 @@ async function useStore(engine: Engine, place: string): Promise<void> {
     await tx.dismissPush(3)
     tx.addRefusal(REFUSAL)
     await tx.queueFeed({ composed: [], deliveries: [{ endpointId: '2', parcelId: 7, sequence: 1_000_000, inboxId: null, nowMs: NOW }] })
+    const rebuildable = (await tx.listRebuildable({ after: 0, limit: 50 })).map(({ parcelId }) => parcelId)
+    await tx.listStoredPushes(rebuildable)
+    await tx.pagePushes({ parcelId: rebuildable[0] ?? 0, after: '', limit: 5 })
+    for (const { state, sightings, answers } of await tx.loadStoredParcels(rebuildable))
+      await tx.correctParcels([{ state, isRescheduled: false, dropped: sightings, saved: sightings, identifiers: [], answers, feed: [] }])
   })
   await store.transaction(async (tx) => {
     for (const job of await tx.takeEndedJobs()) tx.addOperatorEvent({ event: 'credentials_refused' }, job.createdAtMs)
@@ -109,6 +114,7 @@ async function useStore(engine: Engine, place: string): Promise<void> {
   const page = { before: null, limit: 5 }
   await reads.listActions(page)
   await reads.listRefusals(page)
+  await reads.nameParcels([1, 2])
   for (const state of [null, 'recorded', 'quarantined', 'expired', 'dismissed'] as const) {
     for (const reason of [null, 'schema']) {
       for (const parcel of [null, trackingIdOf(1)]) {

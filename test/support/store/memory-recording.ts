@@ -4,7 +4,9 @@ import { decide } from '../../../src/domain/history/decide.ts'
 import { answerId, type KeptAnswer, keepAnswers } from '../../../src/domain/history/kept-answers.ts'
 import type { IdentifierState, ParcelState } from '../../../src/domain/history/parcel-state.ts'
 import { parseAllAnswer } from '../../../src/domain/history/pull-response.ts'
-import { type RecordBatch, recordBatch } from '../../../src/domain/history/record-batch.ts'
+import type { StoredPush } from '../../../src/domain/history/rebuild/evidence.ts'
+import type { StoredParcel } from '../../../src/domain/history/rebuild/rebuild-parcel.ts'
+import { pushDigest, type RecordBatch, recordBatch } from '../../../src/domain/history/record-batch.ts'
 import type { RecordRules } from '../../../src/domain/history/record-rules.ts'
 import type { Incoming } from '../../../src/domain/history/recording.ts'
 import { type KeptSighting, sightingId, sightingsOf } from '../../../src/domain/history/sightings.ts'
@@ -189,6 +191,20 @@ export function createMemoryRecording({ rules, model, endpoints, loads }: Given)
       next = decided.next
       return decided
     },
+    /** The recorded parcels as a store would hold them, with their pushes. */
+    stored: (): readonly { readonly parcel: StoredParcel; readonly pushes: readonly StoredPush[] }[] =>
+      [...parcels].map(([parcelId, { state, sightings, answers, bodies }]) => {
+        const order = orderOf(answers)?.answer
+        return {
+          parcel: {
+            state,
+            identifiers: [...identifiers.values()].filter((identifier) => identifier.parcelId === parcelId),
+            sightings: [...sightings.values()],
+            answers: answers.map((answer) => ({ answer, decidesOrder: answer === order, body: answered.get(answerId(answer)) ?? null })),
+          },
+          pushes: bodies.map(({ body }) => ({ parcelId, digest: pushDigest(body), contentEncoding: null, receivedAtMs: 0, body })),
+        }
+      }),
     /** The recorded parcels, in the form of the merge model. */
     parcels: (): readonly ParcelRecord[] =>
       [...parcels].map(([parcelId, { sightings, answers }]) => {

@@ -1,31 +1,57 @@
 import type { Job } from '../../../domain/admin/job.ts'
+import { AppError, type ErrorCode } from '../../../domain/errors.ts'
 import type { ManageJobs } from '../../../flow/admin/manage-jobs.ts'
+import type { ManageRebuild } from '../../../flow/admin/manage-rebuild.ts'
 import type { ManageEndpoints } from '../../../flow/delivery/manage-endpoints.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import { reasonInTable } from '../inbox/quarantine-words.ts'
 import { renderPage } from '../layout.ts'
-import type { PageRoute, Visit } from '../page-route.ts'
+import type { PageAnswer, PageRoute, Visit } from '../page-route.ts'
 import { actionButton, asOfLine, countText, headline, island, type StateKind, stateMark, table } from '../parts.ts'
 import { timeInTable } from '../times.ts'
 import { namesOfWebhooks, type WebhookName } from '../webhooks/webhook-names.ts'
+import { parcelsIn, type RebuildSaid, rebuildForm, rebuildOf } from './rebuild-form.ts'
 
 export interface JobPagesOptions {
   readonly manageJobs: ManageJobs
+  readonly manageRebuild: ManageRebuild
   readonly manageEndpoints: Pick<ManageEndpoints, 'states'>
 }
 
 const SHOWN_MAX = 50
+/** Errors that the page shows beside the form, instead of an error page. */
+const REFUSALS: readonly ErrorCode[] = ['bad_request', 'not_found', 'too_many_jobs']
 
 /** Work that takes too long for one request: its progress, and a button that stops it. */
-export function jobPages({ manageJobs, manageEndpoints }: JobPagesOptions): readonly PageRoute[] {
+export function jobPages({ manageJobs, manageRebuild, manageEndpoints }: JobPagesOptions): readonly PageRoute[] {
+  async function list(visit: Visit, said: RebuildSaid): Promise<PageAnswer> {
+    const { jobs } = await manageJobs.list({ cursor: null, limit: SHOWN_MAX })
+    const page = jobsPage(visit, jobs, await namesOfWebhooks(manageEndpoints), said)
+    return { page, status: said === null ? 200 : 409 }
+  }
+
   return [
     {
       method: 'get',
       path: '/jobs',
       scope: 'admin',
-      answer: async (visit) => {
-        const { jobs } = await manageJobs.list({ cursor: null, limit: SHOWN_MAX })
-        return { page: jobsPage(visit, jobs, await namesOfWebhooks(manageEndpoints)) }
+      answer: (visit) => list(visit, null),
+    },
+    {
+      method: 'post',
+      path: '/jobs/rebuild',
+      scope: 'admin',
+      async answer(visit) {
+        const typed = visit.form.get('parcels')
+        const identifiers = parcelsIn(typed)
+        try {
+          const body = identifiers === null ? undefined : { identifiers }
+          await manageRebuild.start({ body, dryRun: visit.form.get('do') !== 'rebuild' }, visit.by)
+          return { goTo: visit.to`/jobs` }
+        } catch (error) {
+          if (error instanceof AppError && REFUSALS.includes(error.code)) return await list(visit, { because: error.message, typed })
+          throw error
+        }
       },
     },
     {
@@ -40,15 +66,17 @@ export function jobPages({ manageJobs, manageEndpoints }: JobPagesOptions): read
   ]
 }
 
-function jobsPage(visit: Visit, jobs: readonly Job[], webhooks: readonly WebhookName[]): string {
+function jobsPage(visit: Visit, jobs: readonly Job[], webhooks: readonly WebhookName[], said: RebuildSaid): string {
   const { to, nowMs, person } = visit
-  const lead = `Replays, reprocessing, backups, retention passes and moves of the store. The newest ${SHOWN_MAX} are shown.`
+  const lead = `Replays, reprocessing, backups, retention passes, rebuilds and moves of the store. The newest ${SHOWN_MAX} are shown.`
   const main = html`${headline({ title: 'Jobs', lead, asOf: asOfLine(nowMs, to`/jobs`, true) })}
-${island('jobs', jobs.length === 0 ? html`<div class="empty"><h2>There was no job yet</h2></div>` : jobTable(visit, jobs, webhooks))}`
+${island('jobs', jobs.length === 0 ? html`<div class="empty"><h2>There was no job yet</h2></div>` : jobTable(visit, jobs, webhooks))}
+${rebuildForm(visit, said)}`
   return renderPage(visit, { title: 'Jobs', section: null, person, main })
 }
 
-function jobTable({ to, nowMs }: Visit, jobs: readonly Job[], webhooks: readonly WebhookName[]): Markup {
+function jobTable(visit: Visit, jobs: readonly Job[], webhooks: readonly WebhookName[]): Markup {
+  const { to, nowMs } = visit
   const timeOf = (atMs: number | null): Part => (atMs === null ? null : timeInTable(atMs, nowMs))
   return table({
     label: 'Jobs, newest first',
@@ -64,9 +92,9 @@ function jobTable({ to, nowMs }: Visit, jobs: readonly Job[], webhooks: readonly
     ],
     rows: jobs.map((job) => [
       String(job.jobId),
-      workOf(job, webhooks),
+      workOf(visit, job, webhooks),
       stateOf(job),
-      countText(job.done),
+      doneOf(job),
       job.by,
       timeOf(job.startedAtMs),
       timeOf(job.endedAtMs),
@@ -75,10 +103,16 @@ function jobTable({ to, nowMs }: Visit, jobs: readonly Job[], webhooks: readonly
   })
 }
 
-function workOf({ task }: Job, webhooks: readonly WebhookName[]): Part {
+function doneOf({ done, task }: Job): string {
+  return task.kind === 'rebuild' ? `${countText(done)} of ${countText(Math.max(done, task.total))}` : countText(done)
+}
+
+function workOf({ to }: Visit, job: Job, webhooks: readonly WebhookName[]): Part {
+  const { task } = job
   if (task.kind === 'move') return html`Move of the store to <code>${task.to}</code>`
   if (task.kind === 'backup') return html`Backup <code>${task.name}</code>`
   if (task.kind === 'retention') return 'Remove what is past its time'
+  if (task.kind === 'rebuild') return rebuildOf({ to }, task, job)
   if (task.kind === 'reprocess') {
     const { state, reason } = task.selection
     return `Reprocess what is ${state === 'expired' ? 'expired' : 'in quarantine'}${reason === null ? '' : `: ${reasonInTable(reason)}`}`

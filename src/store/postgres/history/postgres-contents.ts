@@ -79,6 +79,10 @@ export function createTransactionContents(session: Session, known: KnownContents
     committed() {
       for (const [json, id] of own) known.ids.set(json, id)
     },
+    forgetId(json) {
+      known.ids.delete(json)
+      own.delete(json)
+    },
     forget: () => own.clear(),
   }
 }

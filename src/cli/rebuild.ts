@@ -1,0 +1,108 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { Command } from 'commander'
+import { fail } from './exit-codes.ts'
+import { createProgressLine } from './progress-line.ts'
+import {
+  type AskRelay,
+  addRelayOptions,
+  type ClientOptions,
+  describeProblem,
+  listOf,
+  memberOf,
+  openRelay,
+  textOf,
+  typedIdentifierText,
+} from './running-relay.ts'
+
+interface RebuildOptions extends ClientOptions {
+  readonly dryRun?: boolean
+}
+
+const LOOK_EVERY_MS = 500
+
+/** `rebuild`: derives histories anew from the bytes of pushes and answers, in a running relay. */
+export function rebuildCommand(): Command {
+  const command = new Command('rebuild')
+    .description('compare histories with the bytes of their pushes and answers, and correct what differs; nothing is sent to endpoints')
+    .argument('[identifiers...]', 'only these parcels')
+    .option('--dry-run', 'only say what would change, with an example of each kind')
+    .action(async (identifiers: readonly string[], options: RebuildOptions) => {
+      const ask = await openRelay(options)
+      const text = JSON.stringify(identifiers.length === 0 ? {} : { identifiers: identifiers.map(typedIdentifierText) })
+      const path = `/relay/rebuild${options.dryRun === true ? '?dryRun=true' : ''}`
+      const started = await ask('POST', path, { type: 'application/json', text })
+      const id = textOf(started.body, 'id')
+      if (started.status !== 202 || id === null) return fail(describeProblem(started))
+      const cancel = () => void ask('DELETE', `/relay/jobs/${id}`).catch(() => undefined)
+      process.once('SIGINT', cancel)
+      const ended = await showUntilEnded(ask, id, options.dryRun === true ? 'comparing' : 'rebuilding')
+      process.off('SIGINT', cancel)
+      report(ended, options)
+    })
+  return addRelayOptions(command)
+}
+
+/** Shows the progress of the job until it has ended, then returns the job. */
+async function showUntilEnded(ask: AskRelay, id: string, step: string): Promise<unknown> {
+  const line = createProgressLine(process.stderr)
+  for (;;) {
+    const job = await ask('GET', `/relay/jobs/${id}`)
+    if (job.status !== 200) throw new Error(describeProblem(job))
+    const progress = memberOf(job.body, 'progress')
+    line.show(step, Number(memberOf(progress, 'done')), Number(memberOf(progress, 'total')), 'parcels')
+    if (textOf(job.body, 'endedAt') !== null) {
+      line.end()
+      return job.body
+    }
+    await pause(LOOK_EVERY_MS)
+  }
+}
+
+function report(job: unknown, { json, dryRun }: RebuildOptions): void {
+  const state = textOf(job, 'state')
+  if (json === true) process.stdout.write(`${JSON.stringify(job)}\n`)
+  else process.stdout.write(describe(memberOf(job, 'report'), dryRun === true))
+  if (state === 'cancelled') fail('cancelled: what was corrected stays so')
+  else if (state !== 'done') fail(textOf(job, 'failure') ?? `the job ended as ${state}`)
+}
+
+/** How many parcels, if any, and what about them. */
+const COUNTS: readonly (readonly [name: string, words: string])[] = [
+  ['fromSightings', 'have lost bytes and were compared with their sightings'],
+  ['damaged', 'have bytes that do not match their digests'],
+  ['conflicts', 'name an identifier that another parcel has'],
+  ['left', 'could not be compared; the log says why'],
+]
+
+function describe(found: unknown, isDry: boolean): string {
+  const count = (name: string) => Number(memberOf(found, name) ?? 0)
+  const isEqual = count('differing') === 0
+  const differing = `${count('differing')} differ, ${count('histories')} of them in what is served${isDry ? '' : '; they are corrected'}`
+  const lines = [
+    `${count('parcels')} parcels compared: ${isEqual ? 'nothing differs' : differing}`,
+    ...COUNTS.filter(([name]) => count(name) > 0).map(([name, words]) => `${count(name)} ${words}`),
+    ...listOf(found, 'examples').map((example) => describeExample(example, memberOf(found, 'changes'))),
+    `stored   ${textOf(found, 'stored') ?? ''}`,
+    `derived  ${textOf(found, 'derived') ?? ''}`,
+  ]
+  return `${lines.join('\n')}\n`
+}
+
+const KINDS: Readonly<Record<string, string>> = {
+  entry: 'entries that are missing',
+  update: 'entries that differ',
+  united: 'entries that were several',
+  split: 'entries that were part of another',
+  removed: 'entries that nothing shows',
+  parcel: 'parcels that differ as a whole',
+}
+
+function describeExample(example: unknown, changes: unknown): string {
+  const kind = textOf(example, 'kind') ?? ''
+  const entry = memberOf(example, 'entry')
+  const members = listOf(example, 'members').join(', ')
+  const where = [textOf(example, 'identifier') ?? 'a parcel that is gone', ...(typeof entry === 'number' ? [`entry ${entry}`] : [])].join(
+    ', ',
+  )
+  return `${Number(memberOf(changes, kind))} ${KINDS[kind] ?? kind}, such as ${where}${members === '' ? '' : ` (${members})`}`
+}

@@ -1,0 +1,98 @@
+import { parseWebhookEvent } from '../../ingest/parse-push.ts'
+import { type KeptAnswer, keptAnswer } from '../kept-answers.ts'
+import { parseAllAnswer } from '../pull-response.ts'
+import { pushDigest } from '../record-batch.ts'
+import { type ListedSighting, mergeSightings, sightingId, sightingsOf } from '../sightings.ts'
+
+/** A recorded push as it is stored. */
+export interface StoredPush {
+  readonly parcelId: number
+  /** See `pushDigest`. */
+  readonly digest: string
+  readonly contentEncoding: string | null
+  readonly receivedAtMs: number
+  /** Null: the bytes are no longer kept. */
+  readonly body: Uint8Array | null
+}
+
+/** A polled answer as it is stored. */
+export interface StoredAnswer {
+  readonly answer: KeptAnswer
+  readonly decidesOrder: boolean
+  /** Null: the bytes are no longer kept. */
+  readonly body: Uint8Array | null
+}
+
+/** A sighting that bytes show. `learntAtMs`: when the relay got the first of these bytes that are kept. */
+export interface ShownSighting extends ListedSighting {
+  readonly learntAtMs: number
+}
+
+/** Everything that the kept bytes of a parcel say. It is filled a piece at a time, because a parcel may have any number of pushes. */
+export interface Evidence {
+  /** By `sightingId`. */
+  readonly sightings: Map<string, ShownSighting>
+  readonly trackingIds: Set<string>
+  /** Whether bytes are gone, or are not understood any more. Either way the sightings know more than the bytes. */
+  isPartial: boolean
+  /** Whether bytes do not match their digest. */
+  isDamaged: boolean
+}
+
+export function noEvidence(): Evidence {
+  return { sightings: new Map(), trackingIds: new Set(), isPartial: false, isDamaged: false }
+}
+
+/** Adds pushes. Adding one again changes nothing. */
+export function addPushes(evidence: Evidence, pushes: readonly StoredPush[]): void {
+  for (const { body, digest, contentEncoding, receivedAtMs } of pushes) {
+    if (body !== null && pushDigest(body) !== digest) {
+      evidence.isDamaged = true
+      continue
+    }
+    const reading = body === null ? null : parseWebhookEvent(body, contentEncoding)
+    if (reading === null || !reading.ok) {
+      evidence.isPartial = true
+      continue
+    }
+    for (const value of reading.observation.trackingIds) evidence.trackingIds.add(value)
+    for (const listed of sightingsOf(reading.observation)) {
+      const id = sightingId(listed)
+      const known = evidence.sightings.get(id)
+      if (known === undefined || receivedAtMs < known.learntAtMs) evidence.sightings.set(id, { ...listed, learntAtMs: receivedAtMs })
+    }
+  }
+}
+
+/** An answer as its bytes say, with the ids of its sightings in its order; the stored record, without sightings, if the bytes are gone. */
+export interface ReadAnswer {
+  readonly answer: KeptAnswer
+  readonly sightingIds: readonly string[]
+}
+
+/** Adds all answers of the parcel, and returns each as its bytes say. */
+export function addAnswers(evidence: Evidence, answers: readonly StoredAnswer[]): readonly ReadAnswer[] {
+  let kept: ReturnType<typeof mergeSightings>['kept'] = []
+  const read = answers
+    .toSorted((a, b) => a.answer.askedAtMs - b.answer.askedAtMs)
+    .map(({ answer, body }): ReadAnswer => {
+      const { language, askedAtMs } = answer
+      const reading = body === null ? null : parseAllAnswer(body, { asked: '', language, contentLanguage: null, askedAtMs })
+      if (reading === null || !reading.ok) {
+        evidence.isPartial = true
+        return { answer, sightingIds: [] }
+      }
+      const derived = keptAnswer(reading.observation)
+      if (derived.digest !== answer.digest) {
+        evidence.isDamaged = true
+        return { answer, sightingIds: [] }
+      }
+      for (const value of reading.observation.trackingIds) evidence.trackingIds.add(value)
+      const listed = sightingsOf(reading.observation)
+      kept = mergeSightings(kept, listed, () => 0, askedAtMs).kept
+      return { answer: derived, sightingIds: listed.map(sightingId) }
+    })
+  for (const { sequence: _none, audience: _nobody, learntAtMs, ...listed } of kept)
+    evidence.sightings.set(sightingId(listed), { ...listed, learntAtMs: learntAtMs ?? listed.askedAtMs })
+  return read
+}

@@ -1,0 +1,269 @@
+import type { FeedEvent } from '../../delivery/feed-entry.ts'
+import { digest } from '../../digest.ts'
+import { audienceOf, fullAudience } from '../audience.ts'
+import { encodeContent } from '../content.ts'
+import { deriveEntries, type Entry, instantsTie, orderHistory } from '../history.ts'
+import { ANSWERS_MAX, answerId, type KeptAnswer, keepAnswers, presentParcel } from '../kept-answers.ts'
+import { type IdentifierState, latestEntry, type ParcelState } from '../parcel-state.ts'
+import { type KeptSighting, sightingId } from '../sightings.ts'
+import { compareHistories, type HistoryChange, type ServedParcel } from './compare-histories.ts'
+import { addAnswers, type Evidence, type ReadAnswer, type StoredAnswer } from './evidence.ts'
+import { matchSightings } from './match-sightings.ts'
+
+/** Everything that the store keeps of a parcel, without its pushes. */
+export interface StoredParcel {
+  readonly state: ParcelState
+  readonly identifiers: readonly IdentifierState[]
+  readonly sightings: readonly KeptSighting[]
+  readonly answers: readonly StoredAnswer[]
+}
+
+/** What to write so that the store holds what was derived. */
+export interface ParcelCorrection {
+  readonly state: ParcelState
+  /** Whether the newest entry or the number of entries has changed, on which the next poll depends. */
+  readonly isRescheduled: boolean
+  /** Rows to delete, before the others are saved. */
+  readonly dropped: readonly KeptSighting[]
+  readonly saved: readonly KeptSighting[]
+  readonly identifiers: readonly IdentifierState[]
+  readonly answers: readonly { readonly answer: KeptAnswer; readonly decidesOrder: boolean }[]
+  readonly feed: readonly FeedEvent[]
+}
+
+/** The result of deriving a parcel anew. */
+export interface RebuiltParcel {
+  readonly parcelId: number
+  /** What it was derived from. */
+  readonly source: 'bytes' | 'sightings'
+  readonly isDamaged: boolean
+  /** Identifiers that its bytes name and that belong to other parcels, which keep them. */
+  readonly conflicts: readonly string[]
+  /** Digests of everything derived, as it was stored and as it should be. */
+  readonly stored: string
+  readonly derived: string
+  readonly changes: readonly HistoryChange[]
+  /** Null: nothing differs. */
+  readonly correction: ParcelCorrection | null
+}
+
+export interface RebuildContext {
+  /** What the bytes of its pushes show. Its answers are added here. */
+  readonly evidence: Evidence
+  /** Identifiers that the bytes name and that are not stored with the parcel: those that another has. */
+  readonly elsewhere: ReadonlyMap<string, IdentifierState>
+  /** The last sequence before the bytes were read. Later sightings were recorded meanwhile, perhaps from other bytes, and stand. */
+  readonly knownTo: number
+  /** Gives the numbers of new sightings and of events of the feed. */
+  readonly nextSequence: () => number
+}
+
+/**
+ * Derives a parcel anew by the rules by which observations are recorded (DOMAIN 2): from the bytes of its pushes and answers or, if some are
+ * gone, from its sightings. When something was learnt of, its sequence and who was sent it are facts and stay. Nothing is to be sent to
+ * endpoints: what is new here counts as sent.
+ */
+export function rebuildParcel(stored: StoredParcel, context: RebuildContext): RebuiltParcel {
+  const { evidence, elsewhere, nextSequence } = context
+  const { parcelId } = stored.state
+  const answers = addAnswers(evidence, stored.answers)
+  const { source, sightings } = deriveSightings(stored, context)
+  const before = viewOf(
+    stored.sightings,
+    storedOrder(stored, answers),
+    stored.answers.map(({ answer }) => answer),
+    stored.identifiers,
+  )
+  const { identifiers, conflicts } = deriveIdentifiers(stored, evidence, elsewhere, source)
+  const order = keepAnswers(answers.map(({ answer }) => answer)).order
+  const orderIds = answers.find(({ answer }) => order !== null && answerId(answer) === answerId(order))?.sightingIds ?? []
+  const isSame = sightings === stored.sightings
+  const told = isSame ? sightings : withAudience(sightings, deriveEntries(sightings))
+  const after = viewOf(
+    told,
+    orderIds,
+    answers.map(({ answer }) => answer),
+    identifiers,
+    isSame ? before.entries : null,
+  )
+  const changes = compareHistories(before, after)
+  const state = deriveState(stored.state, after.entries, told)
+  const ordered = answers.map(({ answer }) => ({ answer, decidesOrder: order !== null && answerId(answer) === answerId(order) }))
+  const derivedRows = { state, identifiers, answers: ordered, sightings: told }
+  const rows = textOf(stored.sightings)
+  const storedDigest = digestOf(stored, rows)
+  const derivedDigest = digestOf(derivedRows, isSame ? rows : textOf(told))
+  const correction =
+    storedDigest === derivedDigest ? null : { ...correctionOf(stored, derivedRows), feed: feedOf(parcelId, changes, nextSequence) }
+  return { parcelId, source, isDamaged: evidence.isDamaged, conflicts, stored: storedDigest, derived: derivedDigest, changes, correction }
+}
+
+interface Rows {
+  readonly state: ParcelState
+  readonly identifiers: readonly IdentifierState[]
+  readonly answers: readonly { readonly answer: KeptAnswer; readonly decidesOrder: boolean }[]
+  readonly sightings: readonly KeptSighting[]
+}
+
+/**
+ * The sightings as they should be. Bytes count only if they show every polled sighting that is stored: otherwise answers were dropped, which
+ * the sightings outlive. No bytes of pushes are ever dropped without leaving their row.
+ */
+function deriveSightings(
+  stored: StoredParcel,
+  { evidence, knownTo, nextSequence }: RebuildContext,
+): { readonly source: RebuiltParcel['source']; readonly sightings: readonly KeptSighting[] } {
+  const fromSightings = () => ({ source: 'sightings', sightings: encodedAnew(stored.sightings) }) as const
+  if (evidence.isPartial || evidence.isDamaged) return fromSightings()
+  const recent = stored.sightings.filter(({ sequence }) => sequence > knownTo)
+  const earlier = recent.length === 0 ? stored.sightings : stored.sightings.filter(({ sequence }) => sequence <= knownTo)
+  const { matched, unproven, missing } = matchSightings(earlier, without(evidence.sightings, recent))
+  const isAllShown = unproven.length === 0 && missing.length === 0 && matched.every(({ before, after }) => before === after)
+  if (isAllShown) return { source: 'bytes', sightings: stored.sightings }
+  if (mayLackAnswers(stored.answers) || unproven.some(({ sighting }) => sighting.source === 'poll')) return fromSightings()
+  const fresh = missing.map((one) => ({ ...one, sequence: nextSequence(), audience: fullAudience }))
+  return { source: 'bytes', sightings: [...recent, ...matched.map(({ after }) => after), ...fresh] }
+}
+
+function without(shown: Evidence['sightings'], recent: readonly KeptSighting[]): Evidence['sightings'] {
+  if (recent.length === 0) return shown
+  const gone = new Set(recent.map(sightingId))
+  return new Map([...shown].filter(([id]) => !gone.has(id)))
+}
+
+/** Whether older answers may have been dropped: only as many are kept. */
+function mayLackAnswers(answers: readonly StoredAnswer[]): boolean {
+  return [...Map.groupBy(answers, ({ answer }) => answer.language).values()].some((inLanguage) => inLanguage.length >= ANSWERS_MAX)
+}
+
+/** The same list if nothing differs. */
+function encodedAnew(sightings: readonly KeptSighting[]): readonly KeptSighting[] {
+  const anew = sightings.map((kept) => {
+    const content = encodeContent(kept.sighting)
+    return content === kept.content ? kept : { ...kept, content }
+  })
+  return anew.every((kept, at) => kept === sightings[at]) ? sightings : anew
+}
+
+/** Every entry counts as sent. Otherwise the next observation of its second would send it. */
+function withAudience(sightings: readonly KeptSighting[], entries: readonly Entry[]): readonly KeptSighting[] {
+  const unsent = new Set(entries.filter(({ members }) => audienceOf(members).kind === 'nobody').map(({ sequence }) => sequence))
+  if (unsent.size === 0) return sightings
+  return sightings.map((kept) => (unsent.has(kept.sequence) ? { ...kept, audience: fullAudience } : kept))
+}
+
+function storedOrder({ answers }: StoredParcel, read: readonly ReadAnswer[]): readonly string[] {
+  const deciding = answers.find(({ decidesOrder }) => decidesOrder)
+  return read.find(({ answer }) => deciding !== undefined && answerId(answer) === answerId(deciding.answer))?.sightingIds ?? []
+}
+
+function viewOf(
+  sightings: readonly KeptSighting[],
+  order: readonly string[],
+  answers: readonly KeptAnswer[],
+  identifiers: readonly IdentifierState[],
+  derived: readonly Entry[] | null = null,
+): ServedParcel {
+  const entries = derived ?? deriveEntries(sightings)
+  const trackingIds = identifiers.filter(({ isTrackingId }) => isTrackingId).map(({ value }) => value)
+  const served = presentParcel(orderHistory(entries, instantsTie(entries) ? order : []), answers, trackingIds)
+  return { ...served, identifiers: identifiers.map(({ value }) => value).sort() }
+}
+
+/** An identifier that no bytes name any more stays: an app may ask by it. With all bytes kept, it is no tracking id. */
+function deriveIdentifiers(
+  { state, identifiers }: StoredParcel,
+  { trackingIds }: Evidence,
+  elsewhere: RebuildContext['elsewhere'],
+  source: RebuiltParcel['source'],
+): { readonly identifiers: readonly IdentifierState[]; readonly conflicts: readonly string[] } {
+  const known = new Set(identifiers.map(({ value }) => value))
+  const lacking = [...trackingIds].filter((value) => !known.has(value))
+  const added = lacking.filter((value) => !elsewhere.has(value))
+  const kept = identifiers.map((one) => {
+    const isTrackingId = trackingIds.has(one.value) || (source === 'sightings' && one.isTrackingId)
+    return isTrackingId === one.isTrackingId ? one : { ...one, isTrackingId }
+  })
+  const { parcelId } = state
+  return {
+    identifiers: [...kept, ...added.map((value) => ({ value, parcelId, isTrackingId: true }))],
+    conflicts: lacking.filter((value) => elsewhere.has(value)),
+  }
+}
+
+/** The columns of a parcel that follow from its sightings. */
+function deriveState(state: ParcelState, entries: readonly Entry[], sightings: readonly KeptSighting[]): ParcelState {
+  const [newest] = entries
+  const pushed = sightings.filter(({ sighting }) => sighting.source === 'push').map(({ sighting }) => sighting.instant.atMs)
+  return {
+    ...state,
+    entryCount: entries.length,
+    latest: newest === undefined ? null : latestOf(newest, state),
+    firstPushedAtMs: pushed.length === 0 ? null : pushed.reduce((first, atMs) => Math.min(first, atMs)),
+  }
+}
+
+/** The entry that is the latest already keeps the time at which it was learnt of; another was learnt of with its first sighting. */
+function latestOf({ status, atMs, members }: Entry, { latest }: ParcelState): ParcelState['latest'] {
+  const learntAtMs = members.reduce((first, one) => Math.min(first, one.learntAtMs ?? Number.POSITIVE_INFINITY), Number.POSITIVE_INFINITY)
+  const isSame = latest !== null && latest.status === status && Math.floor(latest.atMs / 1000) === Math.floor(atMs / 1000)
+  return latestEntry({ status, atMs }, latest, isSame ? Number.POSITIVE_INFINITY : learntAtMs)
+}
+
+function textOf(sightings: readonly KeptSighting[]): string {
+  const inOrder = sightings.toSorted((a, b) => a.sequence - b.sequence)
+  return inOrder.map(sightingRow).join('\n')
+}
+
+function digestOf({ state, identifiers, answers }: Rows, sightings: string): string {
+  const { entryCount, latest, firstPushedAtMs } = state
+  const lines = [
+    JSON.stringify([entryCount, latest?.status, latest?.atMs, latest?.learntAtMs, firstPushedAtMs]),
+    ...identifiers.map(({ value, isTrackingId }) => `${value} ${isTrackingId}`).sort(),
+    ...answers.map(({ answer, decidesOrder }) => `${answerRow(answer)} ${decidesOrder}`).sort(),
+    sightings,
+  ]
+  return digest(lines.join('\n'))
+}
+
+function answerRow({ language, digest: bytes, askedAtMs, entryCount, flawed, trackingIds, distributionType, extra }: KeptAnswer): string {
+  return JSON.stringify([language, bytes, askedAtMs, entryCount, flawed, trackingIds, distributionType, extra])
+}
+
+function sightingRow({ sighting, content, listing, ordinal, askedAtMs, sequence, learntAtMs, audience }: KeptSighting): string {
+  const sent = 'at' in audience ? `${audience.kind} ${audience.at}` : audience.kind
+  const extra = sighting.extra.length === 0 ? '' : JSON.stringify(sighting.extra)
+  return `${sequence} ${sighting.instant.text} ${listing} ${ordinal} ${askedAtMs} ${learntAtMs} ${sent} ${extra} ${content}`
+}
+
+function correctionOf(stored: StoredParcel, derived: Rows): Omit<ParcelCorrection, 'feed'> {
+  const rows = new Set(stored.sightings.map(sightingRow))
+  const wanted = new Set(derived.sightings.map(sightingRow))
+  const dropped = stored.sightings.filter((kept) => !wanted.has(sightingRow(kept)))
+  // Rows are deleted by their sequence. If two had the same by mistake, the right one is saved again.
+  const gone = new Set(dropped.map(({ sequence }) => sequence))
+  const isStored = new Set(stored.identifiers.map(({ value, isTrackingId }) => `${value} ${isTrackingId}`))
+  const answered = new Set(stored.answers.map(({ answer, decidesOrder }) => `${answerRow(answer)} ${decidesOrder}`))
+  const [was, is] = [stored.state, derived.state]
+  return {
+    state: is,
+    isRescheduled: JSON.stringify([was.entryCount, was.latest]) !== JSON.stringify([is.entryCount, is.latest]),
+    dropped,
+    saved: derived.sightings.filter((kept) => !rows.has(sightingRow(kept)) || gone.has(kept.sequence)),
+    identifiers: derived.identifiers.filter(({ value, isTrackingId }) => !isStored.has(`${value} ${isTrackingId}`)),
+    answers: derived.answers.filter(({ answer, decidesOrder }) => !answered.has(`${answerRow(answer)} ${decidesOrder}`)),
+  }
+}
+
+/** The events that tell readers of the changes. An entry that is removed has no event of its own: each event lists the history. */
+function feedOf(parcelId: number, changes: readonly HistoryChange[], nextSequence: () => number): readonly FeedEvent[] {
+  const events: FeedEvent[] = []
+  for (const { kind, entry } of changes) {
+    if (entry === null || kind === 'removed' || kind === 'parcel') continue
+    const sequence = kind === 'entry' ? entry.sequence : nextSequence()
+    events.push({ sequence, kind, parcelId, entry: entry.sequence, payloadRef: null })
+  }
+  if (events.length > 0 || changes.length === 0) return events.sort((a, b) => a.sequence - b.sequence)
+  const sequence = nextSequence()
+  return [{ sequence, kind: 'update', parcelId, entry: sequence, payloadRef: null }]
+}

@@ -1,0 +1,43 @@
+import { rebuildOrderSchema } from '../../domain/admin/rebuild.ts'
+import type { ManageRebuild } from '../../flow/admin/manage-rebuild.ts'
+import { jsonAnswer, location } from '../server/answer-schemas.ts'
+import { presentJson } from '../server/present.ts'
+import { flag, query } from '../server/query.ts'
+import { apiRoute } from '../server/route.ts'
+import { jobSchema, pathOfJob, presentJob } from './jobs.routes.ts'
+
+export interface RebuildRoutePorts {
+  readonly manageRebuild: ManageRebuild
+}
+
+/** A hundred identifiers of 40 characters fit. */
+const BODY_BYTES_MAX = 16 * 1024
+
+/** The rebuild of what is derived. */
+export const REBUILD_ROUTES = [
+  apiRoute({
+    method: 'post',
+    path: '/relay/rebuild',
+    summary: 'Derive histories anew from the bytes',
+    description:
+      'Compares what is stored of each parcel with what its pushes and answers say by the rules of this version, and corrects what differs. The feed tells each change of a history; endpoints are sent nothing. With `dryRun`, the report of the job says what would change.',
+    scope: 'admin',
+    params: {},
+    query: query({ dryRun: flag.describe('Changes nothing.') }),
+    body: {
+      optional: true,
+      bytesMax: BODY_BYTES_MAX,
+      content: { 'application/json': { schema: () => rebuildOrderSchema, example: {} } },
+    },
+    answers: () => ({ 202: jsonAnswer('The job that rebuilds', jobSchema(), location()) }),
+    problems: ['not_found', 'too_many_jobs'],
+    example: { path: {}, query: 'dryRun=true' },
+    answer:
+      ({ manageRebuild }: RebuildRoutePorts) =>
+      async (ctx, { by, body, query: { dryRun } }) => {
+        const job = await manageRebuild.start({ body, dryRun }, by)
+        ctx.set('Location', pathOfJob(job))
+        presentJson(ctx, 202, presentJob(job))
+      },
+  }),
+]
