@@ -13,12 +13,12 @@ import { readStore } from '../../support/store/simulated-disk.ts'
 import { NotReady, spawnTraced, type TracedRelay } from '../../support/store/strace.ts'
 
 /** Every call number by `npm run faults`; here some of the start and some of the pushes. */
-/** Ten pieces, so that the long form shows how far it is. */
+/** In pieces, so that the long form shows how far it is. */
 const PIECE = 20
-const PIECES = Array.from({ length: 200 / PIECE }, (_, piece) => Array.from({ length: PIECE }, (_, at) => piece * PIECE + at + 1))
+const PIECES = Array.from({ length: 320 / PIECE }, (_, piece) => Array.from({ length: PIECE }, (_, at) => piece * PIECE + at + 1))
 const RECOVERY_MS = withinOwed(5000)
 /** A start makes fewer calls than this. */
-const START_CALLS = 120
+const START_CALLS = 200
 /** How many calls in a row fail. */
 const IN_A_ROW = 3
 
@@ -33,8 +33,8 @@ interface Fault {
 
 const FAULTS: readonly Fault[] = [
   { row: 'S3', calls: 'fsync,fdatasync', error: 'EIO', some: byForm([31], [7, 31]), pushes: (when) => when + 10 },
-  { row: 'S4', calls: 'pwrite64', error: 'EIO', some: byForm([200], [40, 200]), pushes: () => 40 },
-  { row: 'S4', calls: 'pwrite64', error: 'ENOSPC', some: byForm([150], [25, 150]), pushes: () => 40 },
+  { row: 'S4', calls: 'pwrite64', error: 'EIO', some: byForm([300], [40, 300]), pushes: () => 40 },
+  { row: 'S4', calls: 'pwrite64', error: 'ENOSPC', some: byForm([250], [25, 250]), pushes: () => 40 },
   { row: 'S13', calls: 'openat', error: 'EMFILE', some: [3], pushes: () => 20 },
 ]
 

@@ -2,7 +2,6 @@ import { describe, expect, test } from 'vitest'
 import { openDeliveryWorld } from '../../support/delivery/delivery-world.ts'
 import { HOUR_MS, NOON } from '../../support/runner/constants.ts'
 import { engines } from '../../support/store/engines.ts'
-import { changeStoredRows } from '../../support/store/stored-rows.ts'
 
 const SECOND_MS = 1000
 const FOR_GOOD = [400, 409, 413, 415, 422]
@@ -76,13 +75,5 @@ describe.each(engines)('refused events on $name', (engine) => {
     isMended = true
     await world.run(NOON + 2 * HOUR_MS)
     expect([await countOf('dead'), await countOf('delivered')]).toEqual([lost, 20 - lost])
-  })
-
-  test('settings stored before there was a choice mean that refused events wait', async () => {
-    const world = await openDeliveryWorld(engine, NOON, { statusOf: () => 200 })
-    const { endpoint } = await world.endpoint()
-    const { name: _name, id: _id, enabled: _enabled, refusals: _refusals, ...before } = endpoint
-    await changeStoredRows(world.path, 'update endpoint set settings = ? where id = ?', JSON.stringify(before), Number(world.id))
-    expect((await world.endpoint()).endpoint.refusals).toBe('wait')
   })
 })

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { type Browser, type BrowserContextOptions, type Page, chromium as playwright } from 'playwright-core'
 import { afterAll } from 'vitest'
@@ -6,6 +6,7 @@ import { afterAll } from 'vitest'
 /** The folder that the browser is unpacked to, once for all runs. */
 const CACHE = resolve('node_modules', '.cache')
 const UNPACKED = join(CACHE, 'chromium')
+const FONTS_FILE = 'fonts.conf'
 
 /** Unpacks the browser that the package holds, with the libraries that a fresh machine lacks. */
 async function unpack(): Promise<void> {
@@ -19,6 +20,11 @@ async function unpack(): Promise<void> {
   try {
     const { default: chromium } = await import('@sparticuz/chromium')
     await chromium.executablePath()
+    // The package's own file looks for its fonts in folders of AWS Lambda. Without any font the browser ends with its first page.
+    writeFileSync(
+      join(folder, FONTS_FILE),
+      `<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd"><fontconfig><dir>${join(UNPACKED, 'fonts')}</dir><cachedir>${join(UNPACKED, 'fonts-cache')}</cachedir></fontconfig>`,
+    )
     // Another worker may have unpacked it meanwhile.
     if (!existsSync(UNPACKED)) renameSync(folder, UNPACKED)
   } finally {
@@ -40,7 +46,7 @@ export async function startBrowser(): Promise<Browser> {
     executablePath: join(UNPACKED, 'chromium'),
     // Root in a container has no sandbox. The package's own arguments would run everything in one process, which ends with its first page.
     args: ['--no-sandbox'],
-    env: { ...process.env, LD_LIBRARY_PATH: join(UNPACKED, 'al2023', 'lib'), FONTCONFIG_PATH: join(UNPACKED, 'fonts') },
+    env: { ...process.env, LD_LIBRARY_PATH: join(UNPACKED, 'al2023', 'lib'), FONTCONFIG_FILE: join(UNPACKED, FONTS_FILE) },
   })
 }
 
