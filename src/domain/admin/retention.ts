@@ -147,20 +147,20 @@ export function isParcelPast(age: ParcelAge, nowMs: number, { historyMs }: Reten
 }
 
 /**
- * Which of some parcels go. A parcel stays while something of it waits to be delivered, up to `held` while an endpoint is behind, and while it owns the
- * newest push, whose number must not be given again.
+ * Which of some parcels go. A parcel stays while something of it waits to be delivered, up to `held` while an endpoint is behind, until its deliveries
+ * have gone by their own age, so that what was given up can be listed, and while it owns the newest push, whose number must not be given again.
  */
 export function decideParcels(
   rows: readonly ParcelAge[],
-  needs: Needs & { readonly ownerOfNewestPush: number },
+  needs: Needs & { readonly delivered: ReadonlySet<number>; readonly ownerOfNewestPush: number },
   nowMs: number,
   retention: Retention,
 ) {
-  const { awaited, isBehind, ownerOfNewestPush } = needs
+  const { awaited, delivered, isBehind, ownerOfNewestPush } = needs
   const past = rows.filter((row) => isParcelPast(row, nowMs, retention) && row.parcelId !== ownerOfNewestPush)
   const isKept = (row: ParcelAge) => awaited.has(row.parcelId) || (isBehind && lastTouchedMs(row) >= nowMs - retention.heldMs)
   return {
-    retired: past.filter((row) => !isKept(row)).map(({ parcelId }) => parcelId),
+    retired: past.filter((row) => !isKept(row) && !delivered.has(row.parcelId)).map(({ parcelId }) => parcelId),
     held: heldOf(past.filter(isKept).map((row) => lastTouchedMs(row) + retention.historyMs)),
   }
 }

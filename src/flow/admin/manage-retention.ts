@@ -105,7 +105,8 @@ async function lookAtAll(ports: ManageRetentionPorts, nowMs: number): Promise<Wo
       cursorOf: ({ parcelId }) => ({ atMs: 0, id: parcelId }),
       async count(rows) {
         const past = rows.filter((row) => isParcelPast(row, nowMs, retention))
-        return decideParcels(past, { ...(await needsOf(past)), ownerOfNewestPush: ownerOfPush }, nowMs, retention).retired.length
+        const delivered = await reads.deliveredParcels(past.map(({ parcelId }) => parcelId))
+        return decideParcels(past, { ...(await needsOf(past)), ownerOfNewestPush: ownerOfPush, delivered }, nowMs, retention).retired.length
       },
     }),
     unrecorded: await look(ports, (cursor) => reads.unrecordedPushes({ beforeMs: nowMs - historyMs, after: cursor, limit: PAGE }), {

@@ -52,6 +52,8 @@ export interface AgedReads {
   endpointsWithBacklog(): Promise<readonly number[]>
   /** The parcels among these with a waiting delivery for one of these endpoints. */
   awaitedParcels(endpointIds: readonly number[], parcelIds: readonly number[]): Promise<ReadonlySet<number>>
+  /** The parcels among these of which a delivery is kept, whether or not it has ended. */
+  deliveredParcels(parcelIds: readonly number[]): Promise<ReadonlySet<number>>
   /** Sequences of the feed. */
   agedFeed(page: NumberPage): Promise<readonly number[]>
   /** Composed events by sequence. `isNamed`: a delivery still names it. */
@@ -82,8 +84,8 @@ export interface RetentionTx extends AgedReads {
   /** Parcels that nothing changes until the transaction ends. */
   holdParcels(parcelIds: readonly number[]): Promise<readonly ParcelState[]>
   /**
-   * Deletes parcels that are held, with all that belongs to them, and adds `retired` to the feed for each. If they have more than `limit` deliveries or
-   * pushes, only so many of those are deleted, and `isDone` is false.
+   * Deletes parcels that are held, with all that belongs to them, and adds `retired` to the feed for each. They have no
+   * deliveries. If they have more than `limit` pushes, only so many of those are deleted, and `isDone` is false.
    */
   retireParcels(parcelIds: readonly number[], limit: number): Promise<{ readonly isDone: boolean }>
   /** Deletes pushes without a parcel. */

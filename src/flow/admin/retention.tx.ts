@@ -258,7 +258,8 @@ async function retire({ tx, pass: { startedAtMs, cursor }, retention }: Look): R
   // Something may have happened to them since they were read, until they are held.
   const standing = await tx.holdParcels(rows.map(({ parcelId }) => parcelId))
   const { ownerOfPush } = await tx.newest()
-  const needs = { ...(await needsOf(tx, backlogs, standing)), ownerOfNewestPush: ownerOfPush }
+  const delivered = await tx.deliveredParcels(standing.map(({ parcelId }) => parcelId))
+  const needs = { ...(await needsOf(tx, backlogs, standing)), ownerOfNewestPush: ownerOfPush, delivered }
   const { retired, held } = decideParcels(standing, needs, startedAtMs, retention)
   if (retired.length === 0) return { removed: 0, held, next }
   const { isDone } = await tx.retireParcels(retired, ROWS_AT_ONCE)

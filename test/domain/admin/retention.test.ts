@@ -81,7 +81,7 @@ describe('what may never go', () => {
       fc.property(fc.array(some), fc.boolean(), fc.nat(5), (parcels, isBehind, newest) => {
         const rows = parcels.map((one, at): ParcelAge => parcelOf(at, one))
         const awaited = new Set(parcels.flatMap(({ isAwaited }, at) => (isAwaited ? [at] : [])))
-        const { retired } = decideParcels(rows, { awaited, isBehind, ownerOfNewestPush: newest }, NOON, retention)
+        const { retired } = decideParcels(rows, { awaited, delivered: new Set(), isBehind, ownerOfNewestPush: newest }, NOON, retention)
         const expected = parcels.flatMap((one, at) => {
           const { activated, watched, latest, seen, checked } = one.age
           const youngest = Math.min(activated, ...[watched, latest, seen, checked].flatMap((days) => days ?? []))
@@ -111,8 +111,9 @@ describe('what may never go', () => {
   test('an entry that the carrier dates in the future counts from when it was learnt of', () => {
     const row = parcelOf(1, { age: { activated: 50, latest: 50 }, isPolled: false })
     const dated = { ...row, latest: { status: 'Created', atMs: NOON + 999 * DAY_MS, learntAtMs: ago(50) } }
-    const needs = { awaited: new Set<number>(), isBehind: false, ownerOfNewestPush: 9 }
+    const needs = { awaited: new Set<number>(), delivered: new Set<number>(), isBehind: false, ownerOfNewestPush: 9 }
     expect(decideParcels([dated], needs, NOON, retention).retired).toEqual([1])
+    expect(decideParcels([dated], { ...needs, delivered: new Set([1]) }, NOON, retention).retired).toEqual([])
   })
 
   test('an open push without a parcel stays up to held, and a closed one up to history', () => {

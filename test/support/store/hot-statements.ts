@@ -100,6 +100,7 @@ async function useStore(engine: Engine, place: string): Promise<void> {
     const [parcel] = await tx.parcelAges(numbers)
     const ids = [parcel?.parcelId ?? 1]
     await tx.awaitedParcels([...(await tx.endpointsWithBacklog()), 2], ids)
+    await tx.deliveredParcels(ids)
     await tx.holdParcels(ids)
     await tx.retireParcels(ids, 500)
     await tx.saveRetention(await tx.loadRetention())

@@ -127,6 +127,21 @@ const awaited = statement<{ endpoints: readonly number[]; parcels: readonly numb
         .as('delivery_id'),
     ),
 )
+/** The same for deliveries in any state and for all endpoints, removed ones too. */
+const delivered = statement<{ parcels: readonly number[] }>()((db, p, { rowsOf }) =>
+  db
+    .selectFrom(['endpoint', rowsOf(p.parcels).as('parcel_of')])
+    .select('parcel_of.value as parcel_id')
+    .select((of) =>
+      of
+        .selectFrom('delivery')
+        .select('delivery.id')
+        .whereRef('delivery.endpoint_id', '=', 'endpoint.id')
+        .whereRef('delivery.parcel_id', '=', 'parcel_of.value')
+        .limit(1)
+        .as('delivery_id'),
+    ),
+)
 const feed = statement<{ after: number; upTo: number; limit: number }>()((db, p) =>
   db
     .selectFrom('feed')
@@ -181,6 +196,10 @@ export function createAgedReads(session: Session): AgedReads {
     async awaitedParcels(endpoints, of) {
       if (endpoints.length === 0 || of.length === 0) return new Set()
       const rows = await session.all(awaited, { endpoints, parcels: of })
+      return new Set(rows.flatMap((row) => (row.delivery_id === null ? [] : [row.parcel_id])))
+    },
+    async deliveredParcels(of) {
+      const rows = of.length === 0 ? [] : await session.all(delivered, { parcels: of })
       return new Set(rows.flatMap((row) => (row.delivery_id === null ? [] : [row.parcel_id])))
     },
     agedFeed: async (range) => (await session.all(feed, range)).map(({ sequence }) => sequence),

@@ -77,7 +77,7 @@ export function agedRemovals(session: Session) {
 }
 
 /** Deletes deliveries that have ended, with their attempts. */
-export async function removeDeliveries(session: Session, deliveryIds: readonly number[]): Promise<void> {
+async function removeDeliveries(session: Session, deliveryIds: readonly number[]): Promise<void> {
   const gone = await session.all(removeEnded, { ids: deliveryIds })
   session.enqueueWrite(removeAttempts, { ids: gone.map(({ id }) => id) })
 }

@@ -1,27 +1,11 @@
 import { sql } from 'kysely'
-import { DELIVERY_STATE, decodeJoinOrigin } from '../../codec.ts'
+import { decodeJoinOrigin } from '../../codec.ts'
 import type { Session } from '../../engine.ts'
 import { deleteParcels, loadIdentifiersOf } from '../../history/parcels.ts'
 import { statement } from '../../statement.ts'
-import { removeDeliveries } from './remove-aged.ts'
 
 type OfParcels = { readonly ids: readonly number[]; readonly limit: number }
 
-/** One of each endpoint and parcel, of removed endpoints too: a look into an index for each. */
-const deliveriesOf = statement<{ ids: readonly number[] }>()((db, p, { rowsOf }) =>
-  db
-    .selectFrom(['endpoint', rowsOf(p.ids).as('parcel_of')])
-    .select((of) =>
-      of
-        .selectFrom('delivery')
-        .select('delivery.id')
-        .whereRef('delivery.endpoint_id', '=', 'endpoint.id')
-        .whereRef('delivery.parcel_id', '=', 'parcel_of.value')
-        .where('delivery.state', '>=', DELIVERY_STATE.delivered)
-        .limit(1)
-        .as('delivery_id'),
-    ),
-)
 const pushesOf = statement<OfParcels>()((db, p, { oneOf }) =>
   db.selectFrom('inbox').select('id').where('parcel_id', 'in', oneOf(p.ids)).limit(p.limit),
 )
@@ -53,16 +37,10 @@ export interface Retired {
 }
 
 /**
- * Deletes parcels with all that belongs to them, except for the event that says so. Their deliveries and pushes may be many: those go first, at most
- * `limit` at a time, and histories only with the last of them, so that nobody sees a part of one.
+ * Deletes parcels with all that belongs to them, except for the event that says so. Their pushes may be many: those go first, at most `limit` at a time,
+ * and histories only with the last of them, so that nobody sees a part of one. They have no deliveries.
  */
 export async function removeParcels(session: Session, ids: readonly number[], limit: number): Promise<Retired> {
-  const deliveries = (await session.all(deliveriesOf, { ids })).flatMap((row) => row.delivery_id ?? [])
-  // Those that ended long ago went before, so there are few or none.
-  if (deliveries.length > 0) {
-    await removeDeliveries(session, deliveries)
-    return { gone: null }
-  }
   const pushes = await session.all(pushesOf, { ids, limit })
   if (pushes.length > 0) session.enqueueWrite(removePushes, { ids: pushes.map(({ id }) => id) })
   if (pushes.length === limit) return { gone: null }
