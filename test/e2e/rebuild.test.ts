@@ -88,7 +88,7 @@ test('a rebuild of a parcel that nobody knows, or of what is no identifier, is r
   expect(await refused({ identifiers: ['a b'] })).toEqual([400, expect.stringContaining('Value 1 of identifiers is wrong.')])
   expect(await refused({ identifiers: [] })).toEqual([400, expect.stringContaining('identifiers must have at least 1 value')])
   expect(await refused({ parcels: ['61000001'] })).toEqual([400, expect.stringContaining('There is no member "parcels" here')])
-  expect(await refused({}, '?dry=true')).toEqual([400, expect.stringContaining('did you mean "dryRun"')])
+  expect(await refused({}, '?dryrun=true')).toEqual([400, expect.stringContaining('did you mean "dryRun"')])
 })
 
 test('the portal starts a comparison, shows what it found, and refuses an unknown parcel', async () => {

@@ -127,16 +127,18 @@ export function rebuildVerbs({ session, contents, parcels }: RebuildParts, loadS
         const { parcelId } = state
         for (const { sighting, sequence } of dropped)
           session.enqueueWrite(dropSighting, { parcelId, atMs: sighting.instant.atMs, sequence })
-        for (const { answer, decidesOrder } of answers)
+        for (const { answer, decidesOrder } of answers) {
+          const { language, digest, askedAtMs: _fact, entryCount, flawed, ...head } = answer
           session.enqueueWrite(correctAnswer, {
             parcelId,
-            language: answer.language,
-            digest: Buffer.from(answer.digest, 'hex'),
-            entryCount: answer.entryCount,
-            isFlawed: answer.flawed ? 1 : 0,
+            language,
+            digest: Buffer.from(digest, 'hex'),
+            entryCount,
+            isFlawed: flawed ? 1 : 0,
             decidesOrder: decidesOrder ? 1 : 0,
-            head: encodeAnswerHead(answer),
+            head: encodeAnswerHead(head),
           })
+        }
       }
       const jsons = new Set(corrections.flatMap(({ saved }) => saved.map(({ content }) => content)))
       await Promise.all([...jsons].map((json) => disownContent(session, json)))
