@@ -364,7 +364,11 @@ export interface paths {
         get: operations["getRelayParcelsIdentifier"];
         put?: never;
         post?: never;
-        delete?: never;
+        /**
+         * Erase a parcel for good
+         * @description Everything about it goes: pushes, answers, history, deliveries, and what other records say of it. Later pushes about it are answered 200 and not kept. Repeat it to search again.
+         */
+        delete: operations["deleteRelayParcelsIdentifier"];
         options?: never;
         head?: never;
         patch?: never;
@@ -408,6 +412,26 @@ export interface paths {
          * @description In every language. `unknown`: the carrier does not know it, or its answer could not be used.
          */
         post: operations["postRelayParcelsIdentifierRefresh"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/relay/parcels/forget": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Erase a list of parcels for good
+         * @description As `DELETE /relay/parcels/{identifier}` for each line. Bad and unknown lines are reported by number. At most 100,000 lines of at most 4,096 characters.
+         */
+        post: operations["postRelayParcelsForget"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1456,6 +1480,16 @@ export interface components {
                 id: string;
             };
         } | {
+            /**
+             * @description The parcel was erased, with its events. No other parcel gets its id.
+             * @constant
+             */
+            kind: "erased";
+            sequence: number;
+            parcel: {
+                id: string;
+            };
+        } | {
             /** @constant */
             kind: "join";
             sequence: number;
@@ -2146,11 +2180,26 @@ export interface components {
             /** @description How many of them are new. */
             created: number;
             failed: number;
+            /** @description How many of the failed ones belong to erased parcels. */
+            erased: number;
             /** @description The first 1,000 bad lines. */
             errors: {
                 line: number;
                 reason: string;
             }[];
+        };
+        "Problem.erased": {
+            /** @constant */
+            type: "urn:parcel-relay:error:erased";
+            /** @constant */
+            title: "This identifier was erased";
+            /** @constant */
+            status: 409;
+            /** @description What is wrong, for people. */
+            detail: string;
+            /** @description The id of this very answer; the log has it too. */
+            instance: string;
+            watched?: number;
         };
         Parcel: {
             identifiers: {
@@ -2208,6 +2257,88 @@ export interface components {
                 learntAt: string | null;
                 /** @description When the poll was made; null: it was a push. */
                 askedAt: string | null;
+            }[];
+        };
+        ErasureReport: {
+            dryRun: boolean;
+            /** @description How many rows of each kind. */
+            removed: {
+                parcels: number;
+                identifiers: number;
+                sightings: number;
+                /** @description Answers of the carrier's. */
+                answers: number;
+                /** @description Of the inbox, also those that were not recorded. */
+                pushes: number;
+                deliveries: number;
+                attempts: number;
+                /** @description Texts that no other parcel has. */
+                texts: number;
+                /** @description Records of orders, events and jobs that named it. */
+                mentions: number;
+            };
+            /** @description Quarantined pushes that cannot be unpacked, so that nobody knows what they name. */
+            unreadable: number;
+            /** @description Who was sent something of it. Ask them to erase it too. */
+            endpoints: {
+                id: string;
+                name: string;
+            }[];
+            /** @description Backups that may hold it. */
+            backups: string[];
+            /**
+             * @description Whether the files of the store still hold it.
+             * @enum {string}
+             */
+            storage: "clean" | "pending";
+            /** @description Why it is pending; null: it is clean. */
+            storageBecause: string | null;
+        };
+        ErasureListReport: {
+            dryRun: boolean;
+            /** @description How many rows of each kind. */
+            removed: {
+                parcels: number;
+                identifiers: number;
+                sightings: number;
+                /** @description Answers of the carrier's. */
+                answers: number;
+                /** @description Of the inbox, also those that were not recorded. */
+                pushes: number;
+                deliveries: number;
+                attempts: number;
+                /** @description Texts that no other parcel has. */
+                texts: number;
+                /** @description Records of orders, events and jobs that named it. */
+                mentions: number;
+            };
+            /** @description Quarantined pushes that cannot be unpacked, so that nobody knows what they name. */
+            unreadable: number;
+            /** @description Who was sent something of it. Ask them to erase it too. */
+            endpoints: {
+                id: string;
+                name: string;
+            }[];
+            /** @description Backups that may hold it. */
+            backups: string[];
+            /**
+             * @description Whether the files of the store still hold it.
+             * @enum {string}
+             */
+            storage: "clean" | "pending";
+            /** @description Why it is pending; null: it is clean. */
+            storageBecause: string | null;
+            lines: number;
+            erased: number;
+            erasedBefore: number;
+            /** @description Identifiers of no parcel. */
+            unknown: number;
+            /** @description Lines without an identifier. */
+            failed: number;
+            /** @description The first 1,000 bad or unknown lines. */
+            errors: {
+                line: number;
+                reason: string;
             }[];
         };
         ListedPush: {
@@ -2974,6 +3105,15 @@ export interface components {
             };
             content: {
                 "application/problem+json": components["schemas"]["Problem.too_many_jobs"];
+            };
+        };
+        /** @description `erased`: this identifier was erased */
+        erased: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem.erased"];
             };
         };
         /** @description `not_reprocessable`: this push cannot be reprocessed */
@@ -3980,6 +4120,7 @@ export interface operations {
             400: components["responses"]["bad_request"];
             401: components["responses"]["unauthorized"];
             403: components["responses"]["forbidden"];
+            409: components["responses"]["erased"];
             413: components["responses"]["body_too_large"];
             429: components["responses"]["too_many_requests"];
             431: components["responses"]["headers_too_large"];
@@ -4009,6 +4150,43 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Parcel"];
+                };
+            };
+            400: components["responses"]["bad_request.bad_tracking_number"];
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["not_found"];
+            429: components["responses"]["too_many_requests"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["storage_unavailable"];
+        };
+    };
+    deleteRelayParcelsIdentifier: {
+        parameters: {
+            query?: {
+                /** @description `true`: only says what would be erased. */
+                dryRun?: boolean;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description A tracking number or tracking id: 4 to 40 letters and digits, in upper or lower case.
+                 * @example AB123456789SE
+                 */
+                identifier: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What was erased */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErasureReport"];
                 };
             };
             400: components["responses"]["bad_request.bad_tracking_number"];
@@ -4067,6 +4245,7 @@ export interface operations {
             400: components["responses"]["bad_request.bad_tracking_number"];
             401: components["responses"]["unauthorized"];
             403: components["responses"]["forbidden"];
+            409: components["responses"]["erased"];
             429: components["responses"]["too_many_requests"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal"];
@@ -4147,6 +4326,55 @@ export interface operations {
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal"];
             503: components["responses"]["storage_unavailable.upstream_unavailable"];
+        };
+    };
+    postRelayParcelsForget: {
+        parameters: {
+            query?: {
+                /**
+                 * @description `true`: only says what would be erased.
+                 * @example true
+                 */
+                dryRun?: boolean;
+                /** @description Which column of a CSV list to read: its name, or its number from 1. */
+                column?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {"identifier":"AB123456789SE"}
+                 *     "990000000000000001"
+                 */
+                "application/x-ndjson": string;
+                /**
+                 * @example order;tracking_number
+                 *     1207;AB123456789SE
+                 */
+                "text/csv": string;
+            };
+        };
+        responses: {
+            /** @description What was erased, and which lines are bad or unknown */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErasureListReport"];
+                };
+            };
+            400: components["responses"]["bad_request"];
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["forbidden"];
+            413: components["responses"]["body_too_large"];
+            429: components["responses"]["too_many_requests"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["storage_unavailable"];
         };
     };
     getRelayInbox: {
@@ -4254,7 +4482,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {string} */
-                        outcome: "recorded" | "duplicate" | "quarantined" | "expired";
+                        outcome: "recorded" | "duplicate" | "quarantined" | "expired" | "erased";
                         reason: components["schemas"]["QuarantineReason"] | null;
                     };
                 };
@@ -5556,4 +5784,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 b8791c1b7ea77678bb31b00b78114b66ce989330e43869c03d16419c46eaf1fa
+// Made of docs/openapi.json with the SHA-256 283e80bec5fc8c20b403f8ca56f9a8c12ac8d9eee693c5221b1f47fa9e1d78cc

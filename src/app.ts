@@ -28,6 +28,7 @@ import { openStorage } from './wiring/storage/storage.ts'
 import { openTallies } from './wiring/tallies.ts'
 import { startTelling } from './wiring/telling.ts'
 import { startTimers } from './wiring/timers.ts'
+import { openTombstoneKey } from './wiring/tombstone-key.ts'
 
 /**
  * Assembles and starts the relay. Resolves when both listeners answer. A relay that fails to take over from another closes all that it has
@@ -61,9 +62,22 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
   const recording = openRecording(config, storage, closing)
   const endpointKeys = createEndpointKeys({ vault, reads, log }, atRest)
   const certificates = createCertificates({ clock, log })
+  const tombstoneKey = await openTombstoneKey(config, { storage, vault, atRest })
   const backups = await openBackups(config, { storage, keyFile: atRest.keyFilePath, wakeDispatcher: dispatch.wake, closing, log })
   const restores = await reads.listRestores()
-  const reported = { restores, carrier, pushes, endpointKeys, certificates, backups: backups.manage, vault, tallies, digest, log }
+  const reported = {
+    restores,
+    carrier,
+    pushes,
+    endpointKeys,
+    certificates,
+    backups: backups.manage,
+    vault,
+    tombstoneKey,
+    tallies,
+    digest,
+    log,
+  }
   const reporting = openReporting({ storage, recording, ...reported })
   const { meter } = reporting
   const history = openHistory(config, { storage, recording, carrier, meter, log })
@@ -96,11 +110,19 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
     closing,
   })
   const portal = { sessions, settings: () => settings, relayId: delivery.relayId }
-  const manageSecrets = openSecrets(config, { storage, vault, atRest, keyring, closing, log })
+  const manageSecrets = openSecrets(config, { storage, vault, atRest, keyring, tombstoneKey, closing, log })
   const checking = { storage, carrier, delivery, endpointKeys, settings: () => settings, publicUrl: () => publicUrl }
   const check = openRunningCheck({ ...checking, readiness: reporting.readiness.read, backups: backups.manage })
   const parts = { carrier, check, manageSecrets, history, authenticate, underWay, delivery, reporting, portal, log }
-  const api = openInternalApi(config, { ...parts, storage, commitSignal, moves: moves.manage, backups: backups.manage, restores })
+  const api = openInternalApi(config, {
+    ...parts,
+    storage,
+    commitSignal,
+    moves: moves.manage,
+    backups: backups.manage,
+    tombstoneKey,
+    restores,
+  })
   const { removeAfterMs } = config.delivery
   beginDuties({
     ...moves,

@@ -59,6 +59,7 @@ export const recordOptions = (cadence: CadencePolicy): RecordRules => ({
   cadence,
   missedPushGraceMs: GRACE_MS,
   historyRetentionMs: 400 * 24 * 60 * MINUTE_MS,
+  identifierReuseAfterMs: null,
 })
 export const GRACE_MS = 10 * MINUTE_MS
 

@@ -19,6 +19,7 @@ const POLICY = {
     cadence: { byStatusMs: {}, defaultMs: 365 * DAY_MS, whenPushIsHealthy: 1, tailMs: [], staleAfterMs: 3650 * DAY_MS },
     missedPushGraceMs: 600_000,
     historyRetentionMs: 400 * DAY_MS,
+    identifierReuseAfterMs: null,
   },
   deliver: { policy: { scheduleMs: [5000], jitter: 0 }, perEndpoint: 8, claimsPerAttempt: 3, failingAfterMs: 900_000 },
 }

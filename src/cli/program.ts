@@ -8,6 +8,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   demo: async () => (await import('./demo.ts')).demoCommand(),
   sandbox: async () => (await import('./sandbox.ts')).sandboxCommand(),
   watch: async () => (await import('./watch.ts')).watchCommand(),
+  forget: async () => (await import('./forget.ts')).forgetCommand(),
   refresh: async () => (await import('./refresh.ts')).refreshCommand(),
   inbox: async () => (await import('./inbox.ts')).inboxCommand(),
   history: async () => (await import('./history.ts')).historyCommand(),

@@ -1,10 +1,6 @@
-import { createReadStream } from 'node:fs'
-import { createInterface } from 'node:readline'
-import { Readable } from 'node:stream'
 import { Command } from 'commander'
-import { createListDecoder } from '../domain/admin/list-decoder.ts'
-import { createWatchLineReader } from '../domain/admin/watch-list.ts'
 import { EXIT, fail } from './exit-codes.ts'
+import { LINES_AT_ONCE, sendList } from './list-file.ts'
 import {
   type AskRelay,
   addRelayOptions,
@@ -21,9 +17,6 @@ interface WatchOptions extends ClientOptions {
   readonly file?: string
   readonly column?: string
 }
-
-/** Lines per request; small enough to show progress. */
-const LINES_AT_ONCE = 5000
 
 /** `watch`: makes a running relay poll parcels. */
 export function watchCommand(): Command {
@@ -55,50 +48,22 @@ async function watchNamed(ask: AskRelay, identifiers: readonly string[], { json 
 }
 
 async function watchFile(ask: AskRelay, file: string, { json, column }: WatchOptions): Promise<void> {
-  const type = file.toLowerCase().endsWith('.csv') ? 'text/csv' : 'application/x-ndjson'
-  const total = { lines: 0, watched: 0, created: 0, failed: 0 }
+  const total = { lines: 0, watched: 0, created: 0, failed: 0, erased: 0 }
   const errors: { readonly line: number; readonly reason: string }[] = []
-  const query = column === undefined ? '' : `?column=${encodeURIComponent(column)}`
-  let header = ''
-  let namesColumns = false
-  const send = async (lines: readonly string[]) => {
-    // If the first line of a CSV file names the columns, every part repeats it.
-    const repeated = namesColumns && total.lines > 0
-    const answer = await ask('POST', `/relay/parcels/watch${query}`, { type, text: (repeated ? [header, ...lines] : lines).join('\n') })
+  await sendList(file, column, async ({ type, text, query, lines, lineOf, isLast }) => {
+    const answer = await ask('POST', `/relay/parcels/watch${query.length === 0 ? '' : `?${query.join('&')}`}`, { type, text })
     if (answer.status !== 200) throw new Error(`after ${total.lines} lines: ${describeProblem(answer)}`)
-    const firstLine = total.lines - (repeated ? 1 : 0)
-    for (const name of ['watched', 'created', 'failed'] as const) total[name] += Number(memberOf(answer.body, name))
-    for (const error of listOf(answer.body, 'errors')) {
-      errors.push({ line: firstLine + Number(memberOf(error, 'line')), reason: textOf(error, 'reason') ?? '' })
-    }
-    total.lines += lines.length
-  }
-  let part: string[] = []
-  for await (const line of createInterface({ input: Readable.from(decoded(file)), crlfDelay: Infinity })) {
-    if (header === '') {
-      header = line
-      namesColumns = type === 'text/csv' && createWatchLineReader('csv', column ?? null)(line).kind === 'nothing'
-    }
-    part.push(line)
+    for (const name of ['watched', 'created', 'failed', 'erased'] as const) total[name] += Number(memberOf(answer.body, name))
+    for (const error of listOf(answer.body, 'errors'))
+      errors.push({ line: lineOf(Number(memberOf(error, 'line'))), reason: textOf(error, 'reason') ?? '' })
+    total.lines += lines
     // Show progress only between parts; the totals come after the last one.
-    if (part.length > LINES_AT_ONCE) {
-      await send(part.slice(0, LINES_AT_ONCE))
-      showProgress(total)
-      part = part.slice(LINES_AT_ONCE)
-    }
-  }
-  if (part.length > 0) await send(part)
+    if (!isLast) showProgress(total)
+  })
   if (process.stderr.isTTY && total.lines > LINES_AT_ONCE) process.stderr.write('\n')
   if (json === true) process.stdout.write(`${JSON.stringify({ ...total, errors })}\n`)
   else process.stdout.write(`${total.watched} watched (${total.created} new), ${total.failed} bad of ${total.lines} lines\n`)
   if (total.failed > 0) fail(errors.map(({ line, reason }) => `${file}:${line} ${reason}`).join('\n'))
-}
-
-/** The text of a list, which a spreadsheet may have saved as UTF-16. */
-async function* decoded(file: string): AsyncGenerator<string> {
-  const decoder = createListDecoder()
-  for await (const chunk of createReadStream(file)) if (chunk instanceof Uint8Array) yield decoder.write(chunk)
-  yield decoder.end()
 }
 
 /** Overwrites one line on a terminal; elsewhere prints a line per part. */

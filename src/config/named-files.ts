@@ -10,7 +10,7 @@ export interface NamedFile {
 const SETTINGS = new Set(['file', 'certFile', 'keyFile', 'caFile'])
 const STORE = /^sqlite:(\S.*)$/
 /** The endings of the store's files that a start opens first. */
-const STORE_SUFFIXES = ['', '-wal', '.marker', '.lock', '.key']
+const STORE_SUFFIXES = ['', '-wal', '.marker', '.lock', '.key', '.tombstones']
 
 /**
  * Lists the files that a config names, including secrets and the store, so that they can be opened on trial first. A config that cannot be

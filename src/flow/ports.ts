@@ -45,6 +45,8 @@ export interface Meter {
   merged(result: string, count: number): void
   /** Counts parcels that a rebuild has compared, by result. */
   rebuilt(counts: { readonly equal: number; readonly differing: number; readonly corrected: number; readonly left: number }): void
+  /** Counts parcels that were erased. */
+  erased(parcels: number): void
   /** Counts an answer to an app by its source. */
   served(result: 'hit' | 'fetched' | 'stale' | 'not_found' | 'unavailable'): void
 }

@@ -1,3 +1,4 @@
+import type { ErasureWrites } from './admin/erasure-ports.ts'
 import type { AdminWrites } from './admin/ports.ts'
 import type { DeliveryWrites } from './delivery/ports.ts'
 import type { HistoryWrites } from './history/ports.ts'
@@ -5,6 +6,6 @@ import type { IngestWrites } from './ingest/ports.ts'
 import type { PollingWrites } from './polling/ports.ts'
 
 /** Everything that writes to the store. Arguments and results are plain data, so that it can run in this process or on a thread. */
-export interface WriteSide extends HistoryWrites, PollingWrites, AdminWrites, DeliveryWrites, IngestWrites {
+export interface WriteSide extends HistoryWrites, PollingWrites, AdminWrites, DeliveryWrites, IngestWrites, ErasureWrites {
   close(): Promise<void>
 }

@@ -1,3 +1,5 @@
+import type { StorageState } from '../domain/admin/erasure.ts'
+import type { ErasureTx } from './admin/erasure-ports.ts'
 import type { AdminTx } from './admin/ports.ts'
 import type { DeliveryTx } from './delivery/delivery-tx.ts'
 import type { HistoryTx } from './history/ports.ts'
@@ -8,7 +10,7 @@ import type { PollingTx } from './polling/ports.ts'
  * The store inside one transaction. Each verb sees the effects of the ones before. Verbs that return nothing are not awaited: a failure
  * throws at once or fails the transaction later.
  */
-export interface WriteTx extends HistoryTx, IngestTx, PollingTx, DeliveryTx, AdminTx {}
+export interface WriteTx extends HistoryTx, IngestTx, PollingTx, DeliveryTx, AdminTx, ErasureTx {}
 
 /** Options of a transaction in a store that replicas share. A store that one process has for itself ignores them. */
 export interface TransactionKind<T = unknown> {
@@ -34,4 +36,6 @@ export interface Transactions<Tx> {
 export interface WriteStore extends Transactions<WriteTx> {
   /** Whether an error is a failure of the store (full, unreadable, locked) rather than of what was recorded. */
   isStorageFailure(error: unknown): boolean
+  /** Removes what was erased from the files of the store, as far as the engine can, and says whether it has. */
+  cleanStorage(): Promise<StorageState>
 }

@@ -2,6 +2,7 @@ import Router from '@koa/router'
 import { BACKUPS_ROUTES, type BackupsRoutePorts } from './admin/backups.routes.ts'
 import { CHECK_ROUTES, type CheckRoutePorts } from './admin/check.routes.ts'
 import { DOCUMENT_ROUTES, type DocumentRoutePorts } from './admin/document.routes.ts'
+import { ERASURES_ROUTES, type ErasuresRoutePorts } from './admin/erasures.routes.ts'
 import { HEALTH_ROUTES, type HealthRoutePorts } from './admin/health.routes.ts'
 import { INBOX_ROUTES, type InboxRoutePorts } from './admin/inbox.routes.ts'
 import { JOBS_ROUTES, type JobsRoutePorts } from './admin/jobs.routes.ts'
@@ -28,6 +29,7 @@ export type InternalPorts = WithAuthorize &
   BackupsRoutePorts &
   CheckRoutePorts &
   DocumentRoutePorts &
+  ErasuresRoutePorts &
   HealthRoutePorts &
   InboxRoutePorts &
   JobsRoutePorts &
@@ -52,6 +54,7 @@ const DELIVERY = [...EVENTS_ROUTES, ...ENDPOINTS_ROUTES, ...DELIVERIES_ROUTES]
 const ADMIN = [
   ...PARCEL_LISTS_ROUTES,
   ...PARCELS_ROUTES,
+  ...ERASURES_ROUTES,
   ...INBOX_ROUTES,
   ...REFUSALS_ROUTES,
   ...JOBS_ROUTES,

@@ -58,7 +58,7 @@ export function createMetrics(
   collectDefaultMetrics({ register: registry })
   const registers = [registry]
   new Gauge({ name: 'relay_build_info', help: '1; the version is a label.', labelNames: ['version'], registers }).set({ version }, 1)
-  const { received, explained, batch, commit, polls, missed, missedDelay, attempted, attemptTime, merged, rebuilt, served } =
+  const { received, explained, erased, batch, commit, polls, missed, missedDelay, attempted, attemptTime, merged, rebuilt, served } =
     createCounters(registers)
   // Looking up a label costs as much as an answer from the cache, so each child is looked up once.
   const servedBy = remembered((result) => served.labels(result))
@@ -106,6 +106,7 @@ export function createMetrics(
       rebuilt({ equal, differing, corrected, left }) {
         for (const [result, count] of Object.entries({ equal, differing, corrected, left })) rebuilt.inc({ result }, count)
       },
+      erased: (parcels) => erased.inc(parcels),
       served: (result) => servedBy(result).inc(),
     },
   }
@@ -118,6 +119,7 @@ function createCounters(registers: Registry[]) {
     labelNames: ['outcome', 'key'],
     registers,
   })
+  const erased = new Counter({ name: 'relay_parcels_erased_total', help: 'Parcels that operators have erased.', registers })
   const explained = new Counter({
     name: 'relay_refusals_explained_total',
     help: 'Refused pushes that were examined (at most one a second), by cause; one may have several.',
@@ -178,7 +180,7 @@ function createCounters(registers: Registry[]) {
     labelNames: ['result'],
     registers,
   })
-  return { received, explained, batch, commit, polls, missed, missedDelay, attempted, attemptTime, merged, rebuilt, served }
+  return { received, explained, erased, batch, commit, polls, missed, missedDelay, attempted, attemptTime, merged, rebuilt, served }
 }
 
 function remembered<T>(make: (label: string, more: string) => T): (label: string, more?: string) => T {

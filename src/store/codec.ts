@@ -88,7 +88,7 @@ function decodeLatest({ latest_status: status, latest_at_ms: atMs, latest_learnt
 }
 
 /** A feed event's kind is stored as its index in this list, so only append to it. */
-const FEED_KINDS: readonly FeedKind[] = ['entry', 'update', 'united', 'split', 'join', 'retired']
+const FEED_KINDS: readonly FeedKind[] = ['entry', 'update', 'united', 'split', 'join', 'retired', 'erased']
 
 export function encodeFeedKind(kind: FeedKind): number {
   return FEED_KINDS.indexOf(kind)
@@ -131,10 +131,10 @@ export function decodeJoined(detail: string): readonly string[] {
   return (JSON.parse(detail) as { identifiers: readonly string[] }).identifiers
 }
 
-/** Reads from an audit record which parcel was joined to another. */
-export function decodeJoinOrigin(detail: string): number {
-  // Trusted: only `joinParcels` writes it.
-  return (JSON.parse(detail) as { from: { parcelId: number } }).from.parcelId
+/** Reads from an audit record which parcel was joined to another; null: the record was erased. */
+export function decodeJoinOrigin(detail: string): number | null {
+  // Trusted: only `joinParcels` and an erasure write it.
+  return (JSON.parse(detail) as { from?: { parcelId: number } }).from?.parcelId ?? null
 }
 
 export function decodeFeedKind(number: number): FeedKind {

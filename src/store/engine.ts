@@ -1,3 +1,5 @@
+import type { StorageState } from '../domain/admin/erasure.ts'
+import type { MarkedTombstone } from '../domain/history/erased.ts'
 import type { Params, Statement } from './statement.ts'
 
 export interface Done {
@@ -22,5 +24,19 @@ export interface WriteEngine {
   changedElsewhere(): boolean
   /** Whether the database itself failed; false if the request was at fault. */
   isStorageFailure(error: unknown): boolean
+  /** Removes what was erased from the files, as far as possible, and says whether it has. */
+  clean(): Promise<StorageState>
+  /** The tombstones beside the database. */
+  readonly tombstones: TombstoneKeeping
   close(): Promise<void>
+}
+
+/** Keeps tombstones outside the database, so that they outlive it. What was kept is on disk when a method returns. */
+export interface TombstoneKeeping {
+  append(tombstones: readonly MarkedTombstone[]): void
+  /** Takes back what was appended since `settle`, because its transaction was rolled back. */
+  undo(): void
+  settle(): void
+  /** Keeps the sealed key in place of the one that is kept. */
+  replaceKey(sealed: string): void
 }

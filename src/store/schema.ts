@@ -39,6 +39,8 @@ export interface Tables {
   }
   /** What had been given by a time: the last sequence and the highest parcel id. */
   readonly age_mark: { readonly at_ms: number; readonly sequence: number; readonly parcel_id: number }
+  /** Erased identifiers, each as a keyed digest. */
+  readonly tombstone: { readonly mark: string; readonly parcel_id: number; readonly erased_at_ms: number }
   readonly operator_event: OperatorEventTable
   readonly operator_action: OperatorActionTable
   /** Problems that operators were told of and that are not over yet. `count`: how much has come since they were last told. */

@@ -4,6 +4,9 @@ import { statement } from './statement.ts'
 /** The setting that stores the last assigned sequence. */
 export const SEQUENCE = 'sequence'
 
+/** The setting that stores the sealed key of the tombstones. */
+export const TOMBSTONE_KEY = 'tombstone-key'
+
 const find = statement<{ name: string }>()((db, p) => db.selectFrom('setting').select('value').where('name', '=', p.name))
 const upsert = statement<{ name: string; value: Uint8Array }>()((db, p) =>
   db

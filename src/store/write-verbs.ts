@@ -1,6 +1,7 @@
 import type { EndpointState } from '../domain/delivery/endpoint-state.ts'
 import type { IdentifierState, ParcelState } from '../domain/history/parcel-state.ts'
 import type { WriteTx } from '../flow/write-store.ts'
+import { searchMentions } from './admin/erasure/mentions.ts'
 import { cancelJob, insertJob, listUnendedJobs, saveJob, takeEndedJobs } from './admin/jobs.ts'
 import { insertAction, pruneActions } from './admin/operator-actions.ts'
 import { insertOperatorEvent, pruneOperatorEvents } from './admin/operator-events.ts'
@@ -17,7 +18,7 @@ import {
   saveTrouble,
   takeQuarantineCounts,
 } from './admin/troubles.ts'
-import { cancelRemoved, findOvertaken } from './delivery/deliveries.ts'
+import { cancelRemoved, findGone, findOvertaken } from './delivery/deliveries.ts'
 import { removeEndpoint, reserveEndpoint, saveEndpoint, saveHealth } from './delivery/endpoints.ts'
 import { noteFailures } from './delivery/failures.ts'
 import { prunedTo } from './delivery/feed.ts'
@@ -30,6 +31,7 @@ import type { Contents } from './history/contents.ts'
 import { markRefused, pollableAgainAtMs, pollableIdentifiers, pollableParcels } from './history/parcels.ts'
 import { rebuildVerbs } from './history/rebuilding.ts'
 import { loadSightingsOf } from './history/sightings.ts'
+import { findTombstones, hasTombstones, saveTombstone } from './history/tombstones.ts'
 import { dismissPush, listHeld } from './ingest/held-pushes.ts'
 import { findPush } from './ingest/inbox-lists.ts'
 import { addRefusal } from './ingest/refusals.ts'
@@ -37,7 +39,7 @@ import { findAskable, findDuePolls } from './polling/due-polls.ts'
 import { dropExpectedPushes, duePushes } from './polling/expected-pushes.ts'
 import type { Leases } from './polling/leases.ts'
 import { shiftSchedule } from './polling/schedule-shift.ts'
-import { loadSetting, makeSetting, markLanguageAsked, saveSetting } from './settings.ts'
+import { loadSetting, makeSetting, markLanguageAsked, saveSetting, TOMBSTONE_KEY } from './settings.ts'
 
 /** Parcels and identifiers within a transaction. Nobody else changes them between a read and the end of the transaction. */
 export interface Parcels {
@@ -50,7 +52,7 @@ export interface Parcels {
   /** Null: the parcel was joined to another and no longer exists. */
   find(parcelId: number): Promise<ParcelState | null>
   save(state: ParcelState): void
-  /** Keeps others from parcels until the transaction ends, and returns those that exist. */
+  /** Keeps others from parcels and their identifiers until the transaction ends, and returns those that exist. */
   hold(parcelIds: readonly number[]): Promise<readonly ParcelState[]>
   /** Drops parcels that are gone from the cache, with their identifiers. */
   forgetGone(parcelIds: readonly number[], identifiers: readonly string[]): void
@@ -94,6 +96,7 @@ export interface WriteParts {
 type OfEngine =
   | 'retireParcels'
   | 'cancelDeliveries'
+  | 'eraseParcels'
   | 'beginBatch'
   | 'loadNeeds'
   | 'applyChanges'
@@ -137,6 +140,17 @@ function historyVerbs(parts: WriteParts) {
     },
     saveParcel: parcels.save,
     loadSightings: (parcelIds) => loadSightingsOf(session, contents, parcelIds),
+    findTombstones: (marks) => findTombstones(session, marks),
+    addTombstones(tombstones) {
+      for (const tombstone of tombstones) saveTombstone(session, tombstone)
+    },
+    searchMentions: (request) => searchMentions(session, request),
+    async loadTombstoneKey() {
+      const sealed = await loadSetting(session, TOMBSTONE_KEY)
+      return sealed === null ? null : Buffer.from(sealed).toString()
+    },
+    hasTombstones: () => hasTombstones(session),
+    saveTombstoneKey: (sealed) => saveSetting(session, TOMBSTONE_KEY, Buffer.from(sealed)),
   } satisfies Partial<WriteTx>
 }
 
@@ -192,6 +206,7 @@ function endpointVerbs({ session, endpoints }: WriteParts) {
 
 function deliveryVerbs({ session }: WriteParts) {
   return {
+    findGone: (deliveryIds) => findGone(session, deliveryIds),
     findOvertaken: (deliveryIds) => findOvertaken(session, deliveryIds),
     findNextDeliveries: (request) => findNextDeliveries(session, request),
     findProbe: (request) => findProbe(session, request),

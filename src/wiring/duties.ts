@@ -81,7 +81,11 @@ function beginSharing({ replicas, model, clearMoves }: DutiesOfShared, ports: Du
         tellFollowers()
         delivery.wake()
       },
-      reordered: delivery.reviewAll,
+      reordered() {
+        delivery.reviewAll()
+        // Another replica may have erased a parcel whose events are in memory.
+        ports.forgetFeed()
+      },
       replicasChanged() {
         void tidy()
         // The next dispatch round ends the skipped deliveries of endpoints that no replica delivers to any more.

@@ -49,6 +49,7 @@ export function openHistory(config: Config, { storage, recording, carrier, meter
       pauses: createMemory<Pause>({ entriesMax: REMEMBERED.pauses }),
       rests: createMemory<Rest>({ entriesMax: REMEMBERED.rests }),
       admitUnknown: createPerMinute(config.limits.unknownPerMinute),
+      isErased: (identifier) => write.isErased({ identifier, nowMs: clock.now() }),
     },
     { languages: config.upstream.languages, ...config.serve },
   )

@@ -4,11 +4,13 @@ import type { Config } from '../config/config.ts'
 import { redactedConfig } from '../config/redact.ts'
 import type { DiskRoom } from '../domain/admin/disk-room.ts'
 import type { RestoreRecord } from '../domain/admin/restore.ts'
+import { AppError } from '../domain/errors.ts'
 import type { Authenticate } from '../flow/admin/authenticate.ts'
 import type { ManageBackups } from '../flow/admin/backups/manage-backups.ts'
 import type { Check } from '../flow/admin/check.ts'
 import { createImportWatches } from '../flow/admin/import-watches.ts'
 import { createLiveLook } from '../flow/admin/live-look.ts'
+import { createManageErasures } from '../flow/admin/manage-erasures.ts'
 import { createManageInbox } from '../flow/admin/manage-inbox.ts'
 import { createManageRebuild } from '../flow/admin/manage-rebuild.ts'
 import { createManageRetention } from '../flow/admin/manage-retention.ts'
@@ -18,8 +20,9 @@ import { createOperationQueries } from '../flow/admin/operation-queries.ts'
 import { createOverview } from '../flow/admin/overview.ts'
 import { createParcelCommands } from '../flow/admin/parcel-commands.ts'
 import { createParcelQueries } from '../flow/admin/parcel-queries.ts'
+import type { TombstoneKeyKeeper } from '../flow/admin/tombstone-key.ts'
 import { createReadTraffic } from '../flow/admin/traffic.ts'
-import { createFeedTail } from '../flow/delivery/feed-tail.ts'
+import { createFeedTail, type FeedTail } from '../flow/delivery/feed-tail.ts'
 import { createFollowFeed } from '../flow/delivery/follow-feed.ts'
 import { commitStatsOf } from '../flow/history/commit-stats.ts'
 import type { PollsUnderWay } from '../flow/polling/polls-under-way.ts'
@@ -60,6 +63,7 @@ export interface InternalApiPorts {
   /** The restores of the store. */
   readonly restores: readonly RestoreRecord[]
   readonly check: Check
+  readonly tombstoneKey: TombstoneKeyKeeper
   readonly portal: {
     readonly sessions: Authenticate
     /** The settings in effect. */
@@ -119,6 +123,7 @@ export function openInternalApi(config: Config, ports: InternalApiPorts) {
     manageRetention: manageRetentionOf(ports),
     operations: createOperationQueries({ reads }),
     listReplicas: storage.replicas.list,
+    manageErasures: manageErasuresOf(ports, { tail, feedSignal }),
     manageParcels: createParcelCommands({ write, refresh: history.refresh, underWay, clock }),
     lookAtParcels: createParcelQueries({ reads, write, clock }),
     upstream: createUpstream({ carrier, write, version: VERSION, refusedSenders: storage.receiver.verbs.refusedSenders }),
@@ -153,6 +158,35 @@ function manageRetentionOf({ storage, delivery, portal }: InternalApiPorts) {
   const { reads, write, clock } = storage
   const retention = () => portal.settings().retention
   return createManageRetention({ reads, write, clock, retention, work: delivery.reviewAll, yieldToOthers: () => nextTurn() })
+}
+
+function manageErasuresOf(
+  { storage, backups, tombstoneKey, reporting, delivery }: InternalApiPorts,
+  { tail, feedSignal }: { readonly tail: FeedTail; readonly feedSignal: { tell(): void } },
+) {
+  const { write, clock } = storage
+  return createManageErasures({
+    write,
+    clock,
+    key: tombstoneKey,
+    listBackups: () => namesOfBackups(backups),
+    forget() {
+      tail.forget()
+      feedSignal.tell()
+      delivery.review()
+    },
+    meter: reporting.meter,
+  })
+}
+
+/** A store on a server has no backups here. */
+async function namesOfBackups(backups: ManageBackups): Promise<readonly string[]> {
+  try {
+    return (await backups.list()).backups.map(({ name }) => name)
+  } catch (error) {
+    if (error instanceof AppError) return []
+    throw error
+  }
 }
 
 function portalSettings({ portal, listen }: Config): PortalSettings {

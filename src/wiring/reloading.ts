@@ -5,6 +5,8 @@ import { signingKeysOf } from '../config/signing-keys.ts'
 import type { OperatorAction } from '../domain/admin/operator-action.ts'
 import { sealedTexts } from '../domain/delivery/endpoint-keys.ts'
 import type { Authenticate } from '../flow/admin/authenticate.ts'
+import { TOMBSTONE_SEAL } from '../flow/admin/tombstone-key.ts'
+import type { Vault } from '../flow/delivery/vault.ts'
 import type { Clock, Log } from '../flow/ports.ts'
 import type { ReadSide } from '../flow/read-side.ts'
 import type { WriteSide } from '../flow/write-side.ts'
@@ -32,7 +34,7 @@ export interface ReloadPorts {
   readonly receiver: Pick<ReceiveSide, 'replaceKeys' | 'renewTls'>
   readonly publicServer: Pick<Listening, 'tlsUntilMs'>
   readonly internalServer: Pick<Listening, 'tlsUntilMs' | 'renewTls'>
-  readonly write: Pick<WriteSide, 'recordOperatorEvent' | 'adjustRetention'>
+  readonly write: Pick<WriteSide, 'recordOperatorEvent' | 'adjustRetention' | 'adjustErasure' | 'tombstoneKey'>
   readonly clock: Pick<Clock, 'now'>
   /** Call when an operator event was queued. */
   readonly wakeDispatcher: () => void
@@ -63,6 +65,7 @@ export function createReload(config: Config, ports: ReloadPorts): Pick<RunningRe
         await refuseLosingKeys(next, ports)
         await delivery.reload(next)
         await ports.write.adjustRetention(next.retention)
+        await ports.write.adjustErasure({ identifierReuseAfterMs: next.identifierReuseAfterMs })
       } catch (error) {
         replaceApps(current)
         throw error
@@ -93,8 +96,14 @@ export function createReload(config: Config, ports: ReloadPorts): Pick<RunningRe
 }
 
 /** Throws if keys of endpoints that can be opened now could not be opened with the at-rest keys of this config. */
-async function refuseLosingKeys(next: Config, { atRest, reads }: ReloadPorts): Promise<void> {
+async function refuseLosingKeys(next: Config, { atRest, reads, write }: ReloadPorts): Promise<void> {
   const [before, after] = [createVault(atRest.keys), createVault(atRest.keysOf(next))]
+  const { sealed: tombstoneKey } = await write.tombstoneKey()
+  const opensTombstones = async (vault: Vault) => tombstoneKey === null || (await vault.open(tombstoneKey, TOMBSTONE_SEAL)) !== null
+  if ((await opensTombstones(before)) && !(await opensTombstones(after)))
+    throw new Error(
+      'secrets.atRestKeys: no key opens the key of erased parcels any more. Keep the key that encrypts it until "parcel-relay secrets reseal" has run',
+    )
   const lost: string[] = []
   for (const { endpoint, keys } of await reads.listEndpoints()) {
     for (const sealed of keys === null ? [] : sealedTexts(keys)) {

@@ -4,6 +4,7 @@ import type { ManageBackups } from '../flow/admin/backups/manage-backups.ts'
 import { createKnownCounts } from '../flow/admin/known-counts.ts'
 import { createReadiness } from '../flow/admin/readiness.ts'
 import type { Tallies } from '../flow/admin/tallies.ts'
+import type { TombstoneKeyKeeper } from '../flow/admin/tombstone-key.ts'
 import { readEndpointGauges } from '../flow/delivery/endpoint-gauges.ts'
 import type { EndpointKeys } from '../flow/delivery/endpoint-keys.ts'
 import { countSealed } from '../flow/delivery/reseal-endpoints.ts'
@@ -29,6 +30,7 @@ export interface ReportingPorts {
   readonly endpointKeys: Pick<EndpointKeys, 'lost'>
   readonly certificates: Pick<Certificates, 'gauges'>
   readonly vault: Pick<Vault, 'isCurrent'>
+  readonly tombstoneKey: Pick<TombstoneKeyKeeper, 'sealed'>
   readonly backups: Pick<ManageBackups, 'state' | 'failures'>
   readonly restores: readonly RestoreRecord[]
   readonly tallies: Tallies
@@ -38,7 +40,8 @@ export interface ReportingPorts {
 
 /** Assembles what operators see: metrics, readiness, and log lines about pushes and commits. */
 export function openReporting(ports: ReportingPorts) {
-  const { storage, recording, carrier, pushes, endpointKeys, certificates, vault, backups, restores, tallies, digest, log } = ports
+  const { storage, recording, carrier, pushes, endpointKeys, certificates, vault, tombstoneKey, backups, restores, tallies, digest, log } =
+    ports
   const { clock, reads, write, receiver, disk, replicas } = storage
   const { recorder, commitSignal } = recording
   const failures = createFailureLog({ log, clock })
@@ -56,7 +59,7 @@ export function openReporting(ports: ReportingPorts) {
     }),
     endpoints: () => readEndpointGauges({ reads, clock }, ENDPOINT_LABELS),
     certificates: certificates.gauges,
-    secrets: () => countSealed({ vault, reads }),
+    secrets: () => countSealed({ vault, reads, tombstoneKey: tombstoneKey.sealed }),
     restores: () => restores,
     backups: () => ({ state: backups.state(), failures: backups.failures(), nowMs: clock.now() }),
     retention: () => reads.retentionState(),

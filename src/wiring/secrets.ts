@@ -1,6 +1,7 @@
 import type { Config } from '../config/config.ts'
 import { createManageSecrets, type ManageSecrets } from '../flow/admin/manage-secrets.ts'
 import type { TokenKeyring } from '../flow/admin/token-keyring.ts'
+import type { TombstoneKeyKeeper } from '../flow/admin/tombstone-key.ts'
 import { countSealed, resealEndpoints } from '../flow/delivery/reseal-endpoints.ts'
 import type { Vault } from '../flow/delivery/vault.ts'
 import type { Log } from '../flow/ports.ts'
@@ -19,12 +20,13 @@ export interface SecretsPorts {
   readonly vault: Vault
   readonly atRest: Pick<AtRest, 'keys'>
   readonly keyring: TokenKeyring
+  readonly tombstoneKey: TombstoneKeyKeeper
   readonly closing: Closing
   readonly log: Pick<Log, 'debug'>
 }
 
 /** Assembles the part by which operators replace the relay's own keys. */
-export function openSecrets(config: Config, { storage, vault, atRest, keyring, closing, log }: SecretsPorts): ManageSecrets {
+export function openSecrets(config: Config, { storage, vault, atRest, keyring, tombstoneKey, closing, log }: SecretsPorts): ManageSecrets {
   const { reads, write, clock, replicas } = storage
   if (config.store.engine === 'postgres') {
     const looking = startRepeating(
@@ -37,8 +39,16 @@ export function openSecrets(config: Config, { storage, vault, atRest, keyring, c
     {
       write,
       clock,
-      reseal: () => resealEndpoints({ vault, reads, write }),
-      countSealed: () => countSealed({ vault, reads }),
+      async reseal() {
+        const endpoints = await resealEndpoints({ vault, reads, write })
+        const tombstones = await tombstoneKey.reseal()
+        return {
+          resealed: endpoints.resealed + (tombstones === 'resealed' ? 1 : 0),
+          upToDate: endpoints.upToDate + (tombstones === 'upToDate' ? 1 : 0),
+          unreadable: [...endpoints.unreadable, ...(tombstones === 'unreadable' ? ['the key of erased parcels'] : [])],
+        }
+      },
+      countSealed: () => countSealed({ vault, reads, tombstoneKey: tombstoneKey.sealed }),
       firstKey: () => nameKey(atRest.keys.first()),
       listReplicas: replicas.list,
       useTokenKeys: keyring.replace,

@@ -2,12 +2,14 @@ import { randomBytes } from 'node:crypto'
 import type { Config } from '../config/config.ts'
 import { deliveryRules } from '../config/delivery-rules.ts'
 import { KEPT_FOREVER, type Retention } from '../domain/admin/retention.ts'
+import type { ErasureRules } from '../domain/history/erased.ts'
 import type { RecordRules } from '../domain/history/record-rules.ts'
 import type { BatchReport, Incoming } from '../domain/history/recording.ts'
 import { nextPoll } from '../domain/polling/cadence.ts'
 import type { StoreCopier } from '../flow/admin/backups/backup-ports.ts'
 import { createBackups } from '../flow/admin/backups/backups.tx.ts'
 import { createTellRestores, lastRestoreAtMs } from '../flow/admin/backups/restores.tx.ts'
+import { createErase } from '../flow/admin/erase.tx.ts'
 import { createJobs } from '../flow/admin/jobs.tx.ts'
 import { createRebuild } from '../flow/admin/rebuild.tx.ts'
 import { createReprocess, createReprocessBatches } from '../flow/admin/reprocess.tx.ts'
@@ -52,7 +54,12 @@ export interface WriteSideOptions {
 export function writeRulesOf(config: Config): Pick<WriteSideOptions, 'record' | 'deliver' | 'retention'> {
   const { cadence, finished, missedPushGraceMs } = config.poll
   return {
-    record: { cadence: { ...cadence, ...finished }, missedPushGraceMs, historyRetentionMs: config.retention.historyMs },
+    record: {
+      cadence: { ...cadence, ...finished },
+      missedPushGraceMs,
+      historyRetentionMs: config.retention.historyMs,
+      identifierReuseAfterMs: config.identifierReuseAfterMs,
+    },
     deliver: deliveryRules(config),
     retention: config.retention,
   }
@@ -107,7 +114,16 @@ export function assembleWriteSide(parts: OpenParts, options: Omit<WriteSideOptio
 /** Everything that writes, as one value, independent of the thread that hosts it. `close` leaves the store open. */
 export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOptions, 'sqlitePath' | 'engine'>): WriteSide {
   const { store, clock, log, checkpoint, model, changed = () => undefined } = parts
-  const ports = { store, clock, log, model: model.current, learn: model.learn, foundByPoll: model.foundByPoll }
+  let tombstoneKey: Uint8Array | null = null
+  const ports = {
+    store,
+    clock,
+    log,
+    model: model.current,
+    learn: model.learn,
+    foundByPoll: model.foundByPoll,
+    tombstoneKey: () => tombstoneKey,
+  }
   const polling = { ...ports, store: tellSaved(store, changed) }
   const { recordRules, deliverRules, retention, ...adjusting } = adjustableRules(options, parts.restoredAtMs ?? null)
   const pruning = { retention, changed }
@@ -136,6 +152,10 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
     ...createTellRestores(store),
     ...createRetryNow(store),
     ...createTellOperators(store),
+    ...createErase({ store, changed, tombstoneKey: ports.tombstoneKey }, recordRules),
+    async useTombstoneKey(key) {
+      tombstoneKey = key
+    },
     ...createDispatchRound(store, deliverRules, clock),
     ...adjusting,
     async record(batch) {
@@ -171,7 +191,7 @@ function adjustableRules(
   { record, deliver, retention = KEPT_FOREVER }: Pick<WriteSideOptions, 'record' | 'deliver' | 'retention'>,
   restoredAtMs: number | null,
 ) {
-  let { historyRetentionMs } = record
+  let { historyRetentionMs, identifierReuseAfterMs } = record
   let kept = retention
   let rules = deliver
   const recordRules: RecordRules = {
@@ -179,6 +199,9 @@ function adjustableRules(
     restoredAtMs,
     get historyRetentionMs() {
       return historyRetentionMs
+    },
+    get identifierReuseAfterMs() {
+      return identifierReuseAfterMs
     },
   }
   const deliverRules: DispatchRoundOptions = {
@@ -205,6 +228,9 @@ function adjustableRules(
     adjustRetention: async (next: Retention) => {
       kept = next
       historyRetentionMs = next.historyMs
+    },
+    adjustErasure: async (next: ErasureRules) => {
+      identifierReuseAfterMs = next.identifierReuseAfterMs
     },
   }
 }

@@ -181,6 +181,7 @@ test('a list of lines watches the good ones and tells the bad ones by number', a
     watched: 3,
     created: 2,
     failed: 2,
+    erased: 0,
     errors: [
       { line: 4, reason: 'is not valid JSON' },
       { line: 5, reason: 'is not an identifier: it must be 4 to 40 letters and digits' },

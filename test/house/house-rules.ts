@@ -24,6 +24,7 @@ const PORTS = [
   'polling/ports.ts',
   'delivery/ports.ts',
   'admin/ports.ts',
+  'admin/erasure-ports.ts',
   'admin/backups/backup-ports.ts',
   'admin/moving/move-ports.ts',
   'admin/retention-ports.ts',

@@ -34,6 +34,7 @@ export type ActionName =
   | 'parcel.unwatched'
   | 'parcel.refreshed'
   | 'parcels.watched'
+  | 'parcels.erased'
   | 'job.cancelled'
   | 'store.move_started'
   | 'store.rebuild_started'

@@ -46,6 +46,11 @@ export function retiredEvent(sequence: number, parcelId: number): FeedEvent {
   return { sequence, kind: 'retired', parcelId, entry: sequence, payloadRef: null }
 }
 
+/** The event that says that a parcel was erased. Endpoints are not sent it. */
+export function erasedEvent(sequence: number, parcelId: number): FeedEvent {
+  return { sequence, kind: 'erased', parcelId, entry: sequence, payloadRef: null }
+}
+
 /** A reference to what endpoints are sent: a push as received, or an event composed from an entry. */
 export type PayloadRef = { readonly kind: 'push'; readonly inboxId: number } | { readonly kind: 'composed'; readonly backfill: boolean }
 

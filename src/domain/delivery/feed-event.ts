@@ -4,10 +4,10 @@ import type { RawMembers } from '../json-body.ts'
 import { compareBytes } from '../text.ts'
 
 /**
- * The kinds of events in the feed (CONTRACT): an entry is new, changed, united from several or split from another; two parcels were joined;
- * or a parcel is gone because it was past `retention.history`.
+ * The kinds of events in the feed (CONTRACT): an entry is new, changed, united from several or split from another; two parcels were
+ * joined; or a parcel is gone, because it was past `retention.history` or was erased.
  */
-export type FeedKind = 'entry' | 'update' | 'united' | 'split' | 'join' | 'retired'
+export type FeedKind = 'entry' | 'update' | 'united' | 'split' | 'join' | 'retired' | 'erased'
 
 /** A parcel as it is now. `entries`: its history, newest first. */
 export interface FeedParcel extends AnswerSource {
@@ -23,7 +23,7 @@ export type FeedItem = ParcelEvent | GoneEvent
 /** A parcel is gone, and so is all that was known about it but its id, which no other parcel gets. */
 export interface GoneEvent {
   readonly sequence: number
-  readonly kind: 'retired'
+  readonly kind: 'retired' | 'erased'
   readonly parcelId: number
 }
 

@@ -1,8 +1,9 @@
+import type { Tombstones } from './erased.ts'
 import { identifiersOf, type PollObservation, type PushObservation } from './observation.ts'
 import type { IdentifierState, ParcelState } from './parcel-state.ts'
 import type { RecordBatch } from './record-batch.ts'
 import type { Incoming } from './recording.ts'
-import { type BatchNeeds, type Needs, NO_PARCEL, pushKey, type SecondNeed, secondOf } from './snapshot.ts'
+import { type BatchNeeds, type Needs, NO_PARCEL, pushKey, type SecondNeed, type StoredSnapshot, secondOf } from './snapshot.ts'
 
 /** Returns every identifier that the observations name, without duplicates. */
 export function namesOf(observations: readonly Incoming[]): readonly string[] {
@@ -24,11 +25,14 @@ function observationOf(incoming: Incoming): PushObservation | PollObservation | 
  * States the data that deciding a batch is likely to need. Only its identifiers are known yet, so it may state too much: a database on the
  * network answers one long question sooner than two short ones.
  */
-export function firstNeeds({ observations, digests }: RecordBatch, identifiers: ReadonlyMap<string, IdentifierState>): BatchNeeds {
+export function firstNeeds(
+  { observations, digests }: RecordBatch,
+  { identifiers, tombstones }: Pick<StoredSnapshot, 'identifiers' | 'tombstones'>,
+): BatchNeeds {
   const pushes: BatchNeeds['pushes'][number][] = []
   for (const [at, incoming] of observations.entries()) {
     if (incoming.kind === 'poll') continue
-    const parcelId = incoming.reading.ok ? parcelNamed(incoming.reading.observation, identifiers) : NO_PARCEL
+    const parcelId = incoming.reading.ok ? parcelNamed(incoming.reading.observation, identifiers, tombstones) : NO_PARCEL
     if (parcelId !== null) pushes.push({ parcelId, digest: digests[at] ?? '' })
   }
   const parcels: number[] = []
@@ -50,9 +54,18 @@ export function firstNeeds({ observations, digests }: RecordBatch, identifiers: 
 }
 
 /** Returns the only parcel that can hold a duplicate of the push; null if its identifiers are unknown or belong to several parcels. */
-function parcelNamed({ trackingIds }: PushObservation, identifiers: ReadonlyMap<string, IdentifierState>): number | null {
-  const parcelId = identifiers.get(trackingIds[0] ?? '')?.parcelId
-  return parcelId !== undefined && trackingIds.every((value) => identifiers.get(value)?.parcelId === parcelId) ? parcelId : null
+function parcelNamed(
+  { trackingIds }: PushObservation,
+  identifiers: ReadonlyMap<string, IdentifierState>,
+  tombstones: Tombstones,
+): number | null {
+  // An erased identifier is not tied to the parcel that the others name.
+  const [parcelId, ...more] = new Set(
+    trackingIds
+      .map((value) => identifiers.get(value)?.parcelId ?? (tombstones.has(value) ? undefined : null))
+      .filter((one) => one !== undefined),
+  )
+  return more.length === 0 ? (parcelId ?? null) : null
 }
 
 function secondsOf(

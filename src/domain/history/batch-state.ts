@@ -1,5 +1,6 @@
 import type { ScanSample } from '../polling/scan-rate.ts'
 import { emptyWriteSet, type WriteSet } from './change-set.ts'
+import type { ErasedName, Tombstone } from './erased.ts'
 import type { KeptAnswer } from './kept-answers.ts'
 import type { PollObservation } from './observation.ts'
 import { type IdentifierState, newParcel, type ParcelState } from './parcel-state.ts'
@@ -65,6 +66,9 @@ export interface BatchState {
   /** The pushes that this batch stores, by digest. */
   readonly kept: Map<string, { readonly inboxId: number; readonly parcelId: number }[]>
   readonly writes: WriteSet[]
+  /** The tombstones of the snapshot, and of the identifiers that the batch found to be erased. */
+  readonly tombstones: Map<string, Tombstone>
+  readonly erased: ErasedName[]
   readonly scanSamples: ScanSample[]
   readonly foundByPoll: number[]
 }
@@ -90,6 +94,8 @@ export function startBatch(snapshot: Snapshot, nowMs: number): BatchState {
     drafts: new Map(),
     kept: new Map(),
     writes: [emptyWriteSet(null)],
+    tombstones: new Map(snapshot.tombstones),
+    erased: [],
     scanSamples: [],
     foundByPoll: [],
   }

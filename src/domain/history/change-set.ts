@@ -3,6 +3,7 @@ import type { FeedEvent } from '../delivery/feed-entry.ts'
 import type { IncomingPush } from '../ingest/inbox.ts'
 import type { ExpectedPush } from '../polling/poll.ts'
 import type { ScanSample } from '../polling/scan-rate.ts'
+import type { ErasedName } from './erased.ts'
 import type { KeptAnswer } from './kept-answers.ts'
 import type { QuarantineReason } from './observation.ts'
 import type { IdentifierState, ParcelJoin, ParcelState } from './parcel-state.ts'
@@ -30,7 +31,8 @@ export interface SightingWrite {
 export interface AnswerWrite {
   readonly parcelId: number
   readonly answer: KeptAnswer
-  readonly body: Uint8Array
+  /** Null: its bytes name what was erased, so they are not kept. */
+  readonly body: Uint8Array | null
   readonly decidesOrder: boolean
   /** The answers of the parcel to delete. */
   readonly dropped: readonly KeptAnswer[]
@@ -102,6 +104,8 @@ export interface ChangeSet {
   readonly scanSamples: readonly ScanSample[]
   /** The event times, epoch milliseconds, of entries that a poll reported first. */
   readonly foundByPoll: readonly number[]
+  /** Identifiers that proved to belong to erased parcels. */
+  readonly erased: readonly ErasedName[]
   /** The errors for which observations were refused. */
   readonly failures: readonly unknown[]
 }

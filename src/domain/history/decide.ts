@@ -14,6 +14,7 @@ import {
   survivorOf,
 } from './batch-state.ts'
 import type { ChangeSet, Recorded } from './change-set.ts'
+import { type ErasedName, withoutErasedOfPoll, withoutErasedOfPush } from './erased.ts'
 import { type DraftJoin, joinDrafts } from './join-drafts.ts'
 import { mergeObservation } from './merge-observation.ts'
 import { duplicateOf, flagFull, keepUnrecorded, noteDuplicate, noteJoin, noteMerge } from './note-observation.ts'
@@ -50,12 +51,37 @@ export function decide(
   }
   const needs = needsOf(batch)
   if (needs !== null) return { needs }
-  const { writes, next, scanSamples, foundByPoll } = batch
-  return { writes, recorded, next, scanSamples, foundByPoll, failures }
+  const { writes, next, scanSamples, foundByPoll, erased } = batch
+  return { writes, recorded, next, scanSamples, foundByPoll, erased, failures }
 }
 
 function decideOne(batch: BatchState, incoming: Incoming, digest: string, rules: RecordRules): Recorded {
-  return incoming.kind === 'push' ? decidePush(batch, incoming, digest, rules) : decidePoll(batch, incoming, rules)
+  const living = batch.tombstones.size === 0 ? incoming : withoutErased(batch, incoming, rules)
+  if (living === null) return ERASED
+  return living.kind === 'push' ? decidePush(batch, living, digest, rules) : decidePoll(batch, living, rules)
+}
+
+const ERASED: Recorded = { outcome: { kind: 'erased' }, touched: [] }
+
+/** Null: the observation is about an erased parcel. Then its other identifiers are erased too, and a push that was kept is dropped. */
+function withoutErased(batch: BatchState, incoming: Incoming, rules: RecordRules): Incoming | null {
+  const look = { tombstones: batch.tombstones, rules, isLiving: (value: string) => findIdentifier(batch, value) !== undefined }
+  if (incoming.kind === 'poll') {
+    const seen = withoutErasedOfPoll(incoming.observation, look)
+    if (seen.kind === 'living') return { ...incoming, observation: seen.observation }
+    return noteErased(batch, seen.names)
+  }
+  if (!incoming.reading.ok) return incoming
+  const seen = withoutErasedOfPush(incoming.reading.observation, look)
+  if (seen.kind === 'living') return { ...incoming, reading: { ok: true, observation: seen.observation } }
+  if (incoming.inboxId !== undefined) currentWrites(batch).dropped.push(incoming.inboxId)
+  return noteErased(batch, seen.names)
+}
+
+function noteErased(batch: BatchState, names: readonly ErasedName[]): null {
+  for (const name of names) batch.tombstones.set(name.value, name)
+  batch.erased.push(...names)
+  return null
 }
 
 function refuse(batch: BatchState, incoming: Incoming, digest: string): Recorded {

@@ -187,7 +187,7 @@ function keepAnswer(
   const dropped = known.filter((one) => !ids.has(answerId(one)))
   return {
     draft: { ...draft, answers: kept, orderFrom: decidesOrder ? poll : draft.orderFrom },
-    write: { parcelId: draft.state.parcelId, answer, body: poll.body, decidesOrder, dropped },
+    write: { parcelId: draft.state.parcelId, answer, body: poll.isPartial === true ? null : poll.body, decidesOrder, dropped },
   }
 }
 

@@ -52,6 +52,8 @@ export interface PollObservation {
   readonly skipped: number
   /** How many texts of the other entries were dropped because they are of another type. */
   readonly textsDropped: number
+  /** Parts of the answer were left out because they are about an erased parcel, so its bytes are not kept. */
+  readonly isPartial?: true
 }
 
 /** An observation and, for a push, the inbox id of its bytes. */

@@ -1,7 +1,8 @@
 import type { CadencePolicy } from '../polling/cadence.ts'
+import type { ErasureRules } from './erased.ts'
 
 /** The settings that recording obeys; durations in milliseconds. */
-export interface RecordRules {
+export interface RecordRules extends ErasureRules {
   readonly cadence: CadencePolicy
   readonly missedPushGraceMs: number
   readonly historyRetentionMs: number

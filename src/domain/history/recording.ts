@@ -32,6 +32,8 @@ export type RecordOutcome =
    * corrected (DOMAIN 5.4).
    */
   | { readonly kind: 'expired' }
+  /** It is about an erased parcel. It was counted, and nothing of it was kept. */
+  | { readonly kind: 'erased' }
 
 /** The result of recording a batch. */
 export interface BatchReport {

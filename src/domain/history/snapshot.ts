@@ -1,6 +1,7 @@
 import type { Endpoint } from '../delivery/endpoint.ts'
 import type { CadenceModel } from '../polling/cadence.ts'
 import type { BackfillSpan } from './audience.ts'
+import type { Tombstones } from './erased.ts'
 import type { KeptAnswer } from './kept-answers.ts'
 import type { IdentifierState, ParcelState } from './parcel-state.ts'
 import type { KeptSighting } from './sightings.ts'
@@ -58,6 +59,8 @@ export interface Snapshot {
   /** Sets of parcels that together exceed the limit of one, by `joinKey`. */
   readonly overfull: ReadonlySet<string>
   readonly endpoints: readonly Subscriber[]
+  /** The tombstones of the identifiers that the observations name. */
+  readonly tombstones: Tombstones
   /** The learnt model of the carrier. */
   readonly model: CadenceModel
 }
@@ -136,7 +139,7 @@ export function onlyNeeds(needs: Partial<Needs>): Needs {
 }
 
 /** A snapshot with only the start of the batch loaded. */
-export function startSnapshot(start: BatchStart): StoredSnapshot {
+export function startSnapshot(start: BatchStart & Pick<Snapshot, 'tombstones'>): StoredSnapshot {
   return { ...start, parcels: new Map(), pushes: new Map(), unrecorded: new Set(), overfull: new Set() }
 }
 

@@ -31,8 +31,10 @@ export interface WatchListReport {
   readonly watched: number
   /** How many of those belong to new parcels. */
   readonly created: number
-  /** The number of lines without a valid identifier. */
+  /** The number of lines without a valid identifier, or with one that belongs to an erased parcel. */
   readonly failed: number
+  /** How many of those belong to erased parcels. */
+  readonly erased: number
   /** The first such lines, with line numbers from 1. */
   readonly errors: readonly WatchListError[]
 }
@@ -63,8 +65,8 @@ export function createImportWatches(ports: ImportWatchesPorts): (request: WatchL
   return async ({ format, column, atomic, lines, by }) => {
     const read = createWatchLineReader(format, column)
     const errors: WatchListError[] = []
-    const tally = { lines: 0, watched: 0, created: 0, failed: 0, errors }
-    const identifiers: string[] = []
+    const tally = { lines: 0, watched: 0, created: 0, failed: 0, erased: 0, errors }
+    const identifiers: Named[] = []
 
     // The list is read to its end first: a sender that waits while we write may exceed the time limit of the request.
     for await (const text of lines) {
@@ -72,7 +74,7 @@ export function createImportWatches(ports: ImportWatchesPorts): (request: WatchL
       if (tally.lines > WATCH_LINES_MAX) throw tooLong()
       const line = read(text)
       if (line.kind === 'refused') throw new AppError('bad_request', `${line.reason} None is watched.`, { facts: { watched: 0 } })
-      if (line.kind === 'identifier') identifiers.push(line.identifier)
+      if (line.kind === 'identifier') identifiers.push({ identifier: line.identifier, line: tally.lines })
       if (line.kind === 'bad') {
         tally.failed += 1
         if (errors.length < ERRORS_SHOWN) errors.push({ line: tally.lines, reason: line.reason })
@@ -84,23 +86,48 @@ export function createImportWatches(ports: ImportWatchesPorts): (request: WatchL
     for (let at = 0; at < identifiers.length; at += size) {
       // The whole list is one order, so only its first part is audited.
       const order: Audited = at > 0 ? {} : { action: { atMs: ports.clock.now(), by, action: 'parcels.watched', target: null, detail } }
-      await watchBatch(ports, { identifiers: identifiers.slice(at, at + size), ...order }, tally)
+      await watchBatch(ports, { named: identifiers.slice(at, at + size), isAtomic: atomic, ...order }, tally)
     }
     return tally
   }
 }
 
+/** An identifier and its line in the list. */
+interface Named {
+  readonly identifier: string
+  readonly line: number
+}
+
+interface Tally {
+  watched: number
+  created: number
+  failed: number
+  erased: number
+  readonly errors: WatchListError[]
+}
+
 async function watchBatch(
   { write, clock }: ImportWatchesPorts,
-  part: Audited & { readonly identifiers: readonly string[] },
-  tally: { watched: number; created: number },
+  { named, ...part }: Audited & { readonly named: readonly Named[]; readonly isAtomic: boolean },
+  tally: Tally,
 ): Promise<void> {
-  const watched = await write.watchMany({ ...part, nowMs: clock.now() }).catch((cause: unknown) => {
+  const identifiers = named.map(({ identifier }) => identifier)
+  const results = await write.watchMany({ ...part, identifiers, nowMs: clock.now() }).catch((cause: unknown) => {
     const message = `The store takes no writes now. The first ${tally.watched} are watched; send the list again.`
     throw new AppError('storage_unavailable', message, { cause, retryAfterMs: RETRY_AFTER_MS, facts: { watched: tally.watched } })
   })
-  tally.watched += watched.length
-  tally.created += watched.filter(({ created }) => created).length
+  if (part.isAtomic && results.includes(null))
+    throw new AppError('erased', 'No more is watched: the list names a parcel that was erased.', { facts: { watched: tally.watched } })
+  for (const [at, result] of results.entries()) {
+    if (result === null) {
+      tally.failed += 1
+      tally.erased += 1
+      if (tally.errors.length < ERRORS_SHOWN) tally.errors.push({ line: named[at]?.line ?? 0, reason: 'belongs to an erased parcel' })
+      continue
+    }
+    tally.watched += 1
+    if (result.created) tally.created += 1
+  }
 }
 
 function tooLong(): AppError {

@@ -133,7 +133,7 @@ export function createManageInbox(ports: ManageInboxPorts): ManageInbox {
         ports.work()
         return { kind: 'job', job }
       }
-      const outcomes = { recorded: 0, duplicate: 0, quarantined: 0, expired: 0 }
+      const outcomes = { recorded: 0, duplicate: 0, quarantined: 0, expired: 0, erased: 0 }
       for (let after: number | null = count === 0 ? null : 0; after !== null; ) {
         const order: { readonly action?: typeof action } = after === 0 ? { action } : {}
         const batch = await write.reprocessHeld({ selection, after, upTo, limit: AT_ONCE_MAX, nowMs: clock.now(), ...order })

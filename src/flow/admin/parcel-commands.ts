@@ -41,8 +41,9 @@ export function createParcelCommands({ write, refresh, underWay, clock }: Parcel
   return {
     async watch(text, by) {
       const identifier = readIdentifier(text)
-      const { created } = await write.watch({ identifier, nowMs: clock.now(), action: orderOf(by, 'parcel.watched', identifier) })
-      return { identifier, created }
+      const watched = await write.watch({ identifier, nowMs: clock.now(), action: orderOf(by, 'parcel.watched', identifier) })
+      if (watched === null) throw new AppError('erased', 'This identifier belongs to a parcel that was erased, so it cannot be watched.')
+      return { identifier, created: watched.created }
     },
     async unwatch(text, by) {
       const identifier = readIdentifier(text)

@@ -275,7 +275,7 @@ async function rebuildAll(
   return { rebuilt: applied.rebuilt, corrected: corrections.map(({ state }) => state.parcelId) }
 }
 
-const NOTHING = { recorded: [], scanSamples: [], foundByPoll: [], failures: [] } satisfies Partial<ChangeSet>
+const NOTHING = { recorded: [], erased: [], scanSamples: [], foundByPoll: [], failures: [] } satisfies Partial<ChangeSet>
 
 /** The identifiers that rebuilt parcels would get although other parcels have them. */
 async function ownersOf(

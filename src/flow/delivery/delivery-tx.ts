@@ -52,6 +52,8 @@ export interface DeliveryTx {
    * transaction ends.
    */
   saveQueuedTo(state: CatchingUp, to: { readonly next: number; readonly ended: boolean }): Promise<boolean>
+  /** The deliveries among these that are gone, because their parcels were erased. */
+  findGone(deliveryIds: readonly number[]): Promise<readonly number[]>
   /**
    * The claims that must not start: they have ended or were skipped, are not their parcel's only claim, or a join has put another delivery
    * before them.

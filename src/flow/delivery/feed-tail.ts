@@ -131,6 +131,8 @@ function holds(kept: Kept | null, after: number): kept is Kept {
 /** The tail extended by the events that were read; null: events in it were deleted. */
 function movedOn(before: Kept, { prunedTo, last, next, items }: FeedSlice): Kept | null {
   if (prunedTo > before.to || last < before.to) return null
+  // The kept events may be about the erased parcel.
+  if (items.some(({ kind }) => kind === 'erased')) return null
   if (prunedTo <= before.from && next <= before.to) return before
   const more = items.map(encodeItem)
   return { from: Math.max(before.from, prunedTo), to: next, events: [...before.events, ...more], chars: before.chars + charsOf(more) }

@@ -20,17 +20,22 @@ export interface Resealed {
   readonly unreadable: readonly string[]
 }
 
-/** Counts the sealed keys of all endpoints, by whether the first at-rest key has sealed them. */
-export async function countSealed({
-  vault,
-  reads,
-}: Pick<ResealEndpointsPorts, 'reads'> & { readonly vault: Pick<Vault, 'isCurrent'> }): Promise<{
+export interface CountSealedPorts {
+  readonly vault: Pick<Vault, 'isCurrent'>
+  readonly reads: Pick<ReadSide, 'listEndpoints'>
+  /** The sealed key of the tombstones; null: there is none. */
+  readonly tombstoneKey: () => Promise<string | null>
+}
+
+/** Counts the sealed keys of all endpoints, and that of the tombstones, by whether the first at-rest key has sealed them. */
+export async function countSealed({ vault, reads, tombstoneKey }: CountSealedPorts): Promise<{
   readonly upToDate: number
   readonly outdated: number
 }> {
-  const sealed = (await reads.listEndpoints()).flatMap(({ keys }) => (keys === null ? [] : sealedTexts(keys)))
-  const upToDate = sealed.filter((text) => vault.isCurrent(text)).length
-  return { upToDate, outdated: sealed.length - upToDate }
+  const sealed = [...(await reads.listEndpoints()).flatMap(({ keys }) => (keys === null ? [] : sealedTexts(keys))), await tombstoneKey()]
+  const texts = sealed.filter((text) => text !== null)
+  const upToDate = texts.filter((text) => vault.isCurrent(text)).length
+  return { upToDate, outdated: texts.length - upToDate }
 }
 
 /**

@@ -30,6 +30,8 @@ export interface FetchOnMissPorts {
    * milliseconds.
    */
   readonly admitUnknown: (app: string) => Promise<number | null>
+  /** Whether an identifier belongs to an erased parcel. */
+  readonly isErased: (identifier: string) => Promise<boolean>
   readonly log: Log
   readonly clock: Clock
 }
@@ -63,6 +65,8 @@ export function createFetchUnknown(ports: FetchOnMissPorts, options: FetchOnMiss
     const retryAfterMs = await ports.admitUnknown(question.app)
     if (retryAfterMs !== null)
       throw new AppError('too_many_requests', 'Too many unknown tracking numbers. Ask again later.', { retryAfterMs })
+    // An app is not told that it was erased, because that says that it existed.
+    if (await ports.isErased(question.identifier)) throw notFoundError(options.fetchUnknown)
     const language = fetchableLanguage(question.language ?? defaultLanguage, options.languages) ?? defaultLanguage
     const asked: FetchOutcome = options.fetchUnknown
       ? await carrier.aboutUnknown({ identifier: question.identifier, language, app: question.app })

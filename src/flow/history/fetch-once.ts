@@ -74,7 +74,7 @@ export function createFetchOnce(
     }
     const { observation } = answer
     const outcome = await recorder.submit({ kind: 'poll', observation, watch: true })
-    if (outcome.kind === 'expired') return { kind: 'not_found' }
+    if (outcome.kind === 'expired' || outcome.kind === 'erased') return { kind: 'not_found' }
     if (outcome.kind === 'quarantined') return { kind: 'unusable', retryAfterMs: 0 }
     const parcelId = outcome.kind === 'recorded' ? outcome.parcelId : (known?.parcelId ?? null)
     // If the answer has another language tag than requested, the language would still be missing and the next question would fetch it

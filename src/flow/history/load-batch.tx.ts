@@ -1,15 +1,26 @@
 import { firstNeeds, namesOf } from '../../domain/history/batch-needs.ts'
+import type { Tombstone } from '../../domain/history/erased.ts'
 import { continueJoins, joinNeeds, startJoins } from '../../domain/history/join-loads.ts'
 import type { RecordBatch } from '../../domain/history/record-batch.ts'
 import { addLoaded, type BatchNeeds, type StoredSnapshot, startSnapshot } from '../../domain/history/snapshot.ts'
+import { findTombstones } from '../tombstones.tx.ts'
 import type { HistoryTx } from './ports.ts'
 
-export type LoadTx = Pick<HistoryTx, 'beginBatch' | 'loadNeeds'>
+export type LoadTx = Pick<HistoryTx, 'beginBatch' | 'loadNeeds' | 'findTombstones'>
 
-/** Loads what a batch is likely to need: first the identifiers it names, then their parcels, then the parcels to be joined. */
-export async function loadBatch(tx: LoadTx, batch: RecordBatch): Promise<StoredSnapshot> {
-  const start = await tx.beginBatch(namesOf(batch.observations), batch.observations.length)
-  return await loadNeeds(tx, startSnapshot(start), firstNeeds(batch, start.identifiers), batch.nowMs)
+/**
+ * Loads what a batch is likely to need: first the identifiers it names, then their parcels, then the parcels to be joined. `key`: the key of
+ * the tombstones; null: nothing was ever erased.
+ */
+export async function loadBatch(tx: LoadTx, batch: RecordBatch, key: Uint8Array | null): Promise<StoredSnapshot> {
+  const names = namesOf(batch.observations)
+  // The tombstones are read after the identifiers are locked, so an erasure is seen either as a parcel or as its tombstones.
+  const [start, tombstones] = await Promise.all([
+    tx.beginBatch(names, batch.observations.length),
+    key === null ? new Map<string, Tombstone>() : findTombstones(tx, key, names),
+  ])
+  const snapshot = startSnapshot({ ...start, tombstones })
+  return await loadNeeds(tx, snapshot, firstNeeds(batch, snapshot), batch.nowMs)
 }
 
 /** Adds what a batch needs to its snapshot. */

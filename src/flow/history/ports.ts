@@ -1,4 +1,5 @@
 import type { ChangeSet } from '../../domain/history/change-set.ts'
+import type { MarkedTombstone } from '../../domain/history/erased.ts'
 import type { IdentifierState, ParcelState, ParcelView } from '../../domain/history/parcel-state.ts'
 import type { StoredPush } from '../../domain/history/rebuild/evidence.ts'
 import type { ParcelCorrection, StoredParcel } from '../../domain/history/rebuild/rebuild-parcel.ts'
@@ -70,6 +71,10 @@ export interface HistoryTx extends RebuildTx {
   saveParcels(states: readonly ParcelState[]): void
   /** All sightings of parcels, by parcel; one without any may be absent. */
   loadSightings(parcelIds: readonly number[]): Promise<ReadonlyMap<number, readonly KeptSighting[]>>
+  /** The tombstones under these marks. */
+  findTombstones(marks: readonly string[]): Promise<readonly MarkedTombstone[]>
+  /** Keeps tombstones, each in place of an earlier one with its mark. */
+  addTombstones(tombstones: readonly MarkedTombstone[]): void
   /** Begins a batch of `size` observations that name these identifiers. */
   beginBatch(names: readonly string[], size: number): Promise<BatchStart>
   /**

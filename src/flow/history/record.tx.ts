@@ -8,10 +8,11 @@ import type { IncomingPush } from '../../domain/ingest/inbox.ts'
 import type { CadenceModel } from '../../domain/polling/cadence.ts'
 import type { ScanSample } from '../../domain/polling/scan-rate.ts'
 import type { Log } from '../ports.ts'
+import { addTombstones } from '../tombstones.tx.ts'
 import type { Transactions, WriteStore, WriteTx } from '../write-store.ts'
 import { type LoadTx, loadBatch, loadNeeds } from './load-batch.tx.ts'
 
-export type RecordTx = LoadTx & Pick<WriteTx, 'applyChanges' | 'countQuarantine'>
+export type RecordTx = LoadTx & Pick<WriteTx, 'addTombstones' | 'applyChanges' | 'countQuarantine'>
 
 export interface RecordPorts {
   readonly store: Transactions<RecordTx> & Pick<WriteStore, 'isStorageFailure'>
@@ -21,6 +22,8 @@ export interface RecordPorts {
   readonly model: () => CadenceModel
   /** Takes a sample of the carrier's scan rate from an observation. */
   readonly learn: (sample: ScanSample) => void
+  /** The key of the tombstones; null: nothing was ever erased. */
+  readonly tombstoneKey: () => Uint8Array | null
   /** Takes the event time, epoch milliseconds, of an entry that a poll reported first. */
   readonly foundByPoll: (eventAtMs: number) => void
 }
@@ -79,7 +82,7 @@ export async function recordTogether(
   rules: RecordRules,
 ): Promise<Done> {
   const batch = recordBatch(observations, ports.clock.now())
-  let snapshot: Snapshot = { ...(await loadBatch(tx, batch)), model: ports.model() }
+  let snapshot: Snapshot = { ...(await loadBatch(tx, batch, ports.tombstoneKey())), model: ports.model() }
   let decided = decide(snapshot, batch, rules)
   for (let needs = 0; 'needs' in decided && needs < NEEDS_MAX; needs++) {
     snapshot = { ...(await loadNeeds(tx, snapshot, decided.needs, batch.nowMs)), model: snapshot.model }
@@ -87,6 +90,7 @@ export async function recordTogether(
   }
   if ('needs' in decided) throw new Error(`a batch still needs data after loading it twice: ${JSON.stringify(decided.needs)}`)
   await tx.applyChanges(decided)
+  if (decided.erased.length > 0) addTombstones(tx, ports.tombstoneKey(), decided.erased)
   for (const [reason, count] of newlyQuarantined(decided)) tx.countQuarantine(reason, count, batch.nowMs)
   for (const err of decided.failures) ports.log.error({ err }, REFUSED)
   return decided

@@ -210,7 +210,9 @@ interface Revival {
 async function revive({ write, log, clock }: ServePorts, identifier: string): Promise<Revival | null> {
   const atMs = clock.now()
   try {
-    return { atMs, againAtMs: (await write.watch({ identifier, nowMs: atMs })).revivesAtMs }
+    const watched = await write.watch({ identifier, nowMs: atMs })
+    // The parcel was erased meanwhile.
+    return watched === null ? null : { atMs, againAtMs: watched.revivesAtMs }
   } catch (err) {
     log.warn({ err }, 'a parcel that an app asked for could not be watched')
     return null

@@ -37,10 +37,15 @@ export interface PollingWrites {
   noteNotPollable(identifier: string): Promise<void>
   /** Remembers that a language was fetched for a parcel: asked again only when a newer entry lacks it (DOMAIN 4.2). */
   noteLanguageAsked(request: LanguageAsked): Promise<void>
-  /** Watches an identifier, and creates its parcel if it is unknown. Also reactivates a stopped one. */
-  watch(request: Audited & { readonly identifier: string; readonly nowMs: number }): Promise<WatchResult>
-  /** Watches many identifiers in one transaction; one result each, in order. */
-  watchMany(request: Audited & { readonly identifiers: readonly string[]; readonly nowMs: number }): Promise<readonly WatchResult[]>
+  /** Watches an identifier, and creates its parcel if it is unknown. Also reactivates a stopped one. Null: it belongs to an erased parcel. */
+  watch(request: Audited & { readonly identifier: string; readonly nowMs: number }): Promise<WatchResult | null>
+  /**
+   * Watches many identifiers in one transaction; one result each, in order. Null: it belongs to an erased parcel. `isAtomic`: if one
+   * does, none is watched, and all results are null.
+   */
+  watchMany(
+    request: Audited & { readonly identifiers: readonly string[]; readonly nowMs: number; readonly isAtomic?: boolean },
+  ): Promise<readonly (WatchResult | null)[]>
   /** Stops polling the parcel of an identifier until a push or an app's question; null: there is none. Deletes nothing. */
   unwatch(request: Audited & { readonly identifier: string }): Promise<{ readonly parcelId: number } | null>
   /**

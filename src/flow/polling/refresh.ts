@@ -121,6 +121,8 @@ async function pollOne(ports: RefreshPorts, due: DuePoll, asking: Asking): Promi
       continue
     }
     const parcelId = await record(ports, answer.observation)
+    // The parcel was erased during the poll, so there is nothing to note about it.
+    if (parcelId === 'erased') return 'unknown'
     if (parcelId === null) return await giveUp(ports, due, NOT_RECORDED, asking)
     const view = await ports.reads.findParcel(identifier)
     if (view === null) return 'recorded'
@@ -184,8 +186,9 @@ function endOfFailure(reason: UnavailableReason, { priority }: Asking): Refreshe
 }
 
 /** The id of the parcel the answer was recorded for; null: it was not recorded. */
-async function record({ recorder }: RefreshPorts, observation: IncomingPoll['observation']): Promise<number | null> {
+async function record({ recorder }: RefreshPorts, observation: IncomingPoll['observation']): Promise<number | 'erased' | null> {
   const outcome = await recorder.submit({ kind: 'poll', observation, watch: false })
+  if (outcome.kind === 'erased') return 'erased'
   return outcome.kind === 'recorded' ? outcome.parcelId : null
 }
 

@@ -1,29 +1,52 @@
 import { clampHealthToClock } from '../../domain/delivery/endpoint-health.ts'
 import { shiftKeys } from '../../domain/delivery/endpoint-keys.ts'
+import { isOfErased } from '../../domain/history/erased.ts'
 import type { RecordRules } from '../../domain/history/record-rules.ts'
 import { reactivate } from '../../domain/polling/next-poll.ts'
 import type { WatchResult } from '../../domain/polling/poll.ts'
 import { type AuditTx, audit } from '../audit.tx.ts'
+import { findTombstones } from '../tombstones.tx.ts'
 import type { WriteSide } from '../write-side.ts'
 import type { Transactions, WriteTx } from '../write-store.ts'
 import { type SchedulePorts, schedulePolls } from './schedule-poll.tx.ts'
 
 type AddTx = Pick<
   WriteTx,
-  'createParcels' | 'findIdentifiers' | 'findParcels' | 'pollableAgainAtMs' | 'pollableParcels' | 'saveIdentifiers' | 'saveParcels'
+  | 'createParcels'
+  | 'findIdentifiers'
+  | 'findParcels'
+  | 'findTombstones'
+  | 'pollableAgainAtMs'
+  | 'pollableParcels'
+  | 'saveIdentifiers'
+  | 'saveParcels'
 >
 type WatchTx = AddTx & AuditTx & Pick<WriteTx, 'listEndpoints' | 'loadParcel' | 'saveEndpoint' | 'saveParcel' | 'shiftSchedule'>
 type WatchVerbs = Pick<WriteSide, 'watch' | 'watchMany' | 'unwatch' | 'shiftSchedule'>
 
 /** Creates the verbs by which operators decide which parcels are polled, and when (CONTRACT, `/relay/parcels`). */
-export function createWatchParcels(ports: SchedulePorts & { readonly store: Transactions<WatchTx> }, options: RecordRules): WatchVerbs {
+export function createWatchParcels(
+  ports: SchedulePorts & { readonly store: Transactions<WatchTx>; readonly tombstoneKey: () => Uint8Array | null },
+  options: RecordRules,
+): WatchVerbs {
   const { store } = ports
 
+  /** The identifiers among these that belong to erased parcels. One that was given to a new parcel does not count. */
+  async function findErased(tx: AddTx, identifiers: readonly string[], nowMs: number): Promise<ReadonlySet<string>> {
+    const key = ports.tombstoneKey()
+    if (key === null) return new Set()
+    const living = new Set((await tx.findIdentifiers(identifiers)).map(({ value }) => value))
+    const tombstones = await findTombstones(tx, key, identifiers)
+    return new Set([...tombstones].flatMap(([value, one]) => (living.has(value) || !isOfErased(one, nowMs, options) ? [] : [value])))
+  }
+
   /** Works in sets: row by row, a long list would keep its parcels locked for thousands of round trips. */
-  async function watchAll(tx: AddTx, identifiers: readonly string[], nowMs: number): Promise<readonly WatchResult[]> {
+  async function watchAll(tx: AddTx, identifiers: readonly string[], nowMs: number): Promise<readonly (WatchResult | null)[]> {
     const values = [...new Set(identifiers)]
     const parcelOf = new Map((await tx.findIdentifiers(values)).map(({ value, parcelId }) => [value, parcelId]))
-    const unknown = values.filter((value) => !parcelOf.has(value))
+    const nameless = values.filter((value) => !parcelOf.has(value))
+    const erased = await findErased(tx, nameless, nowMs)
+    const unknown = nameless.filter((value) => !erased.has(value))
     const known = await tx.findParcels([...new Set(parcelOf.values())])
     const made = await tx.createParcels(unknown.length, nowMs)
     const named = unknown.map((value, nth) => ({ value, parcelId: made[nth]?.parcelId ?? 0, isTrackingId: false }))
@@ -38,6 +61,7 @@ export function createWatchParcels(ports: SchedulePorts & { readonly store: Tran
     const revivesAtMs = new Map(revived)
     const created = new Set(unknown)
     return identifiers.map((value) => {
+      if (erased.has(value)) return null
       const parcelId = parcelOf.get(value) ?? 0
       // An identifier that is listed twice is new only the first time.
       return { parcelId, created: created.delete(value), revivesAtMs: revivesAtMs.get(parcelId) ?? null }
@@ -46,17 +70,17 @@ export function createWatchParcels(ports: SchedulePorts & { readonly store: Tran
 
   return {
     watch: async ({ identifier, nowMs, ...order }) => {
-      const [watched] = await store.transaction(async (tx) => {
-        const results = await watchAll(tx, [identifier], nowMs)
-        audit(tx, order, { created: results[0]?.created === true })
-        return results
+      return await store.transaction(async (tx) => {
+        const [watched] = await watchAll(tx, [identifier], nowMs)
+        if (watched === undefined) throw new Error('an identifier was watched without a result')
+        if (watched !== null) audit(tx, order, { created: watched.created })
+        return watched
       })
-      if (watched === undefined) throw new Error('an identifier was watched without a result')
-      return watched
     },
 
-    watchMany: ({ identifiers, nowMs, ...order }) =>
+    watchMany: ({ identifiers, nowMs, isAtomic = false, ...order }) =>
       store.transaction(async (tx) => {
+        if (isAtomic && (await findErased(tx, identifiers, nowMs)).size > 0) return identifiers.map(() => null)
         audit(tx, order)
         return await watchAll(tx, identifiers, nowMs)
       }),

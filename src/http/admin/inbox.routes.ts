@@ -120,7 +120,7 @@ export const INBOX_ROUTES = [
       200: jsonAnswer(
         'The result',
         z.strictObject({
-          outcome: oneOfAll<RecordOutcome['kind']>({ recorded: true, duplicate: true, quarantined: true, expired: true }),
+          outcome: oneOfAll<RecordOutcome['kind']>({ recorded: true, duplicate: true, quarantined: true, expired: true, erased: true }),
           reason: quarantineReason().nullable(),
         }),
       ),

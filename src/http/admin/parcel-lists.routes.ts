@@ -31,7 +31,20 @@ const LIST_QUERY = query({
   stopped: oneOf(STOPPED_REASONS),
 })
 /** Leaves room for several times the bytes of 100,000 lines. */
-const BODY_BYTES_MAX = 64 * 1024 * 1024
+const LIST_BYTES_MAX = 64 * 1024 * 1024
+
+/** The body of a request that sends a list. */
+export const LIST_BODY = {
+  bytesMax: LIST_BYTES_MAX,
+  content: {
+    'application/x-ndjson': { schema: () => z.string(), example: '{"identifier":"AB123456789SE"}\n"990000000000000001"\n' },
+    'text/csv': { schema: () => z.string(), example: 'order;tracking_number\n1207;AB123456789SE\n' },
+  },
+}
+
+export const LIST_COLUMN = text.describe('Which column of a CSV list to read: its name, or its number from 1.')
+
+export const lineErrors = () => z.array(z.strictObject({ line: z.int().min(1), reason: z.string() }))
 
 const reportSchema = named('WatchListReport', () =>
   z.strictObject({
@@ -39,7 +52,8 @@ const reportSchema = named('WatchListReport', () =>
     watched: wholeNumber(),
     created: wholeNumber().describe('How many of them are new.'),
     failed: wholeNumber(),
-    errors: z.array(z.strictObject({ line: z.int().min(1), reason: z.string() })).describe('The first 1,000 bad lines.'),
+    erased: wholeNumber().describe('How many of the failed ones belong to erased parcels.'),
+    errors: lineErrors().describe('The first 1,000 bad lines.'),
   }),
 )
 
@@ -74,22 +88,16 @@ export const PARCEL_LISTS_ROUTES = [
     params: {},
     query: query({
       atomic: flag.describe('`true`: if one line is bad, nothing is watched.'),
-      column: text.describe('Which column of a CSV list to read: its name, or its number from 1.'),
+      column: LIST_COLUMN,
     }),
-    body: {
-      bytesMax: BODY_BYTES_MAX,
-      content: {
-        'application/x-ndjson': { schema: () => z.string(), example: '{"identifier":"AB123456789SE"}\n"990000000000000001"\n' },
-        'text/csv': { schema: () => z.string(), example: 'order;tracking_number\n1207;AB123456789SE\n' },
-      },
-    },
+    body: LIST_BODY,
     answers: () => ({ 200: jsonAnswer('How many lines are watched, and which lines are bad', reportSchema()) }),
-    problems: ['body_too_large'],
+    problems: ['body_too_large', 'erased'],
     example: { path: {} },
     answer:
       ({ watchList }: ParcelListsRoutePorts) =>
       async (ctx, call) =>
-        presentJson(ctx, 200, await watchAll(ctx, watchList, { ...call.query, by: call.by })),
+        presentJson(ctx, 200, await withList(ctx, (list) => watchList({ ...list, ...call.query, by: call.by }))),
   }),
   apiRoute({
     method: 'get',
@@ -110,15 +118,15 @@ export const PARCEL_LISTS_ROUTES = [
   }),
 ]
 
-async function watchAll(
+/** Reads the list that a request sends: its format, by its media type, and its lines. */
+export async function withList<Result>(
   ctx: Context,
-  watchList: ParcelListsRoutePorts['watchList'],
-  request: Pick<WatchListRequest, 'atomic' | 'column' | 'by'>,
-): Promise<WatchListReport> {
+  take: (list: { readonly format: WatchListFormat; readonly lines: AsyncIterable<string> }) => Promise<Result>,
+): Promise<Result> {
   try {
     const format = FORMATS[(ctx.get('Content-Type').split(';')[0] ?? '').trim().toLowerCase()]
     if (format === undefined) throw new AppError('bad_request', 'Content-Type must be application/x-ndjson or text/csv.')
-    return await watchList({ ...request, format, lines: linesOf(ctx.req) })
+    return await take({ format, lines: linesOf(ctx.req) })
   } catch (error) {
     // Read and discard the rest of the list, so that its sender sees the refusal instead of a broken pipe.
     ctx.req.resume()
@@ -128,5 +136,5 @@ async function watchAll(
 }
 
 function linesOf(req: IncomingMessage): AsyncIterable<string> {
-  return readLines(req.iterator({ destroyOnReturn: false }), { bytesMax: BODY_BYTES_MAX, lineLengthMax: WATCH_LINE_LENGTH_MAX })
+  return readLines(req.iterator({ destroyOnReturn: false }), { bytesMax: LIST_BYTES_MAX, lineLengthMax: WATCH_LINE_LENGTH_MAX })
 }

@@ -31,7 +31,7 @@ export const PARCELS_ROUTES = [
       200: jsonAnswer('It is watched', watchedAs(false)),
       201: jsonAnswer('It is watched, and new', watchedAs(true), location()),
     }),
-    problems: ['bad_tracking_number'],
+    problems: ['bad_tracking_number', 'erased'],
     answer:
       ({ manageParcels }: ParcelsRoutePorts) =>
       async (ctx, { by, param }) => {

@@ -50,6 +50,11 @@ export const feedEventSchema = named('FeedEvent', () =>
       parcel: z.strictObject({ id: numberedId() }),
     }),
     z.strictObject({
+      kind: z.literal('erased').describe('The parcel was erased, with its events. No other parcel gets its id.'),
+      sequence: z.int().min(1),
+      parcel: z.strictObject({ id: numberedId() }),
+    }),
+    z.strictObject({
       kind: z.literal('join'),
       ...eventMembers(),
       joined: z.strictObject({ id: numberedId(), identifiers: z.array(identifier()) }).describe('The parcel that is now part of this one.'),

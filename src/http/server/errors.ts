@@ -34,6 +34,7 @@ export const PROBLEMS: Readonly<Record<ProblemCode, readonly [status: number, ti
   forbidden: [403, 'Not allowed'],
   not_found: [404, 'Not found'],
   method_not_allowed: [405, 'The method is not allowed here'],
+  erased: [409, 'This identifier was erased'],
   endpoint_exists: [409, 'An endpoint with this name already exists'],
   not_replayable: [409, 'This delivery cannot be replayed'],
   too_many_jobs: [409, 'Too many jobs are unfinished'],

@@ -122,7 +122,21 @@ export async function findOvertaken(session: Session, deliveryIds: readonly numb
   for (const { parcel_id: parcelId } of rows) counts.set(parcelId, (counts.get(parcelId) ?? 0) + 1)
   const isAlone = (parcelId: number) => counts.get(parcelId) === 1
   const isFirst = (row: { state: number; reason: string | null }) => row.state === DELIVERY_STATE.due && row.reason === null
-  return rows.filter((row) => !isFirst(row) || !isAlone(row.parcel_id)).map(({ id }) => id)
+  const overtaken = rows.filter((row) => !isFirst(row) || !isAlone(row.parcel_id)).map(({ id }) => id)
+  // The others are gone, because their parcels were erased.
+  const found = new Set(rows.map(({ id }) => id))
+  return [...overtaken, ...deliveryIds.filter((id) => !found.has(id))]
+}
+
+const standing = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
+  db.selectFrom('delivery').select('id').where('id', 'in', oneOf(p.ids)),
+)
+
+/** The deliveries among these that are not stored any more. */
+export async function findGone(session: Session, deliveryIds: readonly number[]): Promise<readonly number[]> {
+  if (deliveryIds.length === 0) return []
+  const found = new Set((await session.all(standing, { ids: deliveryIds })).map(({ id }) => id))
+  return deliveryIds.filter((id) => !found.has(id))
 }
 
 const unsettledRemoved = statement()((db) =>

@@ -44,7 +44,7 @@ export async function readFeed(session: Session, contents: Contents, request: Fe
   const items: FeedItem[] = []
   for (const row of rows) {
     const kind = decodeFeedKind(row.kind)
-    if (kind === 'retired') {
+    if (kind === 'retired' || kind === 'erased') {
       items.push({ sequence: row.sequence, kind, parcelId: row.parcel_id })
       continue
     }

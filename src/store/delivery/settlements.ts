@@ -21,20 +21,27 @@ const insertAttempt = statement<{
     answer: p.answer,
   }),
 )
-/** Only the newest attempts are kept, because a delivery can be retried for years. */
+/** Only the newest attempts are kept, because a delivery can be retried for years; and none if the delivery was erased during the attempt. */
 const ATTEMPTS_KEPT = 50
 const forgetAttempts = statement<{ deliveryId: number }>()((db, p) =>
   db
     .deleteFrom('attempt')
     .where('delivery_id', '=', p.deliveryId)
-    .where('id', '<=', (of) =>
-      of
-        .selectFrom('attempt as kept')
-        .select('kept.id')
-        .where('kept.delivery_id', '=', p.deliveryId)
-        .orderBy('kept.id', 'desc')
-        .limit(1)
-        .offset(ATTEMPTS_KEPT),
+    .where((of) =>
+      of.or([
+        of(
+          'id',
+          '<=',
+          of
+            .selectFrom('attempt as kept')
+            .select('kept.id')
+            .where('kept.delivery_id', '=', p.deliveryId)
+            .orderBy('kept.id', 'desc')
+            .limit(1)
+            .offset(ATTEMPTS_KEPT),
+        ),
+        of.not(of.exists(of.selectFrom('delivery').select('delivery.id').where('delivery.id', '=', p.deliveryId))),
+      ]),
     ),
 )
 /** This and the next two statements never change a delivery that has ended, because then the result came too late. */

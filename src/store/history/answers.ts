@@ -22,7 +22,7 @@ const upsert = statement<{
   is_flawed: number
   decides_order: number
   head: string
-  body: Uint8Array
+  body: Uint8Array | null
 }>()((db, p, { greatest }) =>
   db
     .insertInto('answer')
@@ -82,7 +82,7 @@ export async function loadAnswers(session: Session, parcelId: number): Promise<r
 export interface AnswerToSave {
   readonly parcelId: number
   readonly answer: KeptAnswer
-  readonly body: Uint8Array
+  readonly body: Uint8Array | null
   readonly decidesOrder: boolean
 }
 

@@ -43,7 +43,13 @@ const heldIn = (state: number) => ({
       .limit(p.limit),
   ),
 })
-const held = { quarantined: heldIn(INBOX_STATES.quarantined), expired: heldIn(INBOX_STATES.expired) }
+const held = {
+  quarantined: heldIn(INBOX_STATES.quarantined),
+  expired: heldIn(INBOX_STATES.expired),
+  dismissed: heldIn(INBOX_STATES.dismissed),
+}
+
+type Selection = Pick<HeldSelection, 'reason'> & { readonly state: keyof typeof held }
 
 const receivedAt = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db.selectFrom('inbox').select(['id', 'received_at_ms']).where('id', 'in', oneOf(p.ids)),
@@ -77,7 +83,7 @@ export async function countHeld(session: Session, state: HeldSelection['state'])
 }
 
 /** Lists pushes that were not recorded with their bytes, the oldest first. */
-export async function listHeld(session: Session, { state, reason, ...range }: HeldSelection & HeldRange): Promise<HeldPage> {
+export async function listHeld(session: Session, { state, reason, ...range }: Selection & HeldRange): Promise<HeldPage> {
   const rows = reason === null ? await session.all(held[state].any, range) : await session.all(held[state].ofReason, { ...range, reason })
   let bytes = 0
   const ids = rows

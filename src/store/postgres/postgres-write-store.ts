@@ -1,7 +1,8 @@
 import { sql } from 'kysely'
-import { retiredEvent } from '../../domain/delivery/feed-entry.ts'
+import { erasedEvent, retiredEvent } from '../../domain/delivery/feed-entry.ts'
 import { StorageFailure } from '../../domain/errors.ts'
 import type { WriteStore, WriteTx } from '../../flow/write-store.ts'
+import { eraseParcels, NO_PARCELS, removeContents } from '../admin/erasure/erase-parcels.ts'
 import { listUnendedJobs } from '../admin/jobs.ts'
 import { loadRetention } from '../admin/retention/retention-state.ts'
 import { removeParcels } from '../admin/retention/retire-parcels.ts'
@@ -123,8 +124,12 @@ export function createPostgresWriteStore(
       }
     },
     isStorageFailure,
+    cleanStorage: async () => ({ state: 'pending', because: SERVER_KEEPS }),
   }
 }
+
+const SERVER_KEEPS =
+  'PostgreSQL keeps old versions of rows in its tables, its WAL, standbys and base backups. docs/operating.md says how to remove them.'
 
 interface OpenTransaction {
   readonly tx: WriteTx
@@ -174,6 +179,7 @@ function openTransaction(session: PostgresSession, memory: Memory): OpenTransact
       ...exclusiveVerbs(parts),
       ...recordingVerbs(parts),
       ...retiringVerbs(parts),
+      ...erasingVerbs(parts),
     },
     end,
     committed() {
@@ -222,6 +228,26 @@ function retiringVerbs({ session, end }: Parts) {
       const events = parcelIds.map((parcelId) => retiredEvent(end.give(), parcelId))
       end.whenNumbered(() => enqueueFeed(session, events))
       return { isDone: true }
+    },
+  } satisfies Partial<WriteTx>
+}
+
+const forgetFlights = rawStatement<{ keys: readonly string[] }>()((p) => sql`delete from flight where key = any(${p.keys}::text[])`)
+
+function erasingVerbs({ session, end }: Parts) {
+  return {
+    async eraseParcels(parcelIds) {
+      if (parcelIds.length === 0) return NO_PARCELS
+      const { contents, ...erased } = await eraseParcels(session, parcelIds)
+      session.enqueueWrite(forgetFlights, { keys: erased.names.map(({ value }) => value) })
+      const events = parcelIds.map((parcelId) => erasedEvent(end.give(), parcelId))
+      // Other transactions decide again with the new version, and so use none of the removed contents.
+      end.changeEndpoints(null)
+      end.whenNumbered(() => {
+        enqueueFeed(session, events)
+        removeContents(session, contents)
+      })
+      return erased
     },
   } satisfies Partial<WriteTx>
 }
@@ -284,6 +310,8 @@ function recordingVerbs(parts: Parts) {
       if (isBack(subscribers.standing)) memory.kept = nothingKept()
       // The kept state comes from another server, or from commits that the server has lost.
       if (memory.kept !== kept) throw metAnother('the server has lost what this replica remembers')
+      // An erasure raises the version too, and removes contents.
+      if (kept.subscribers !== null && kept.subscribers.version !== subscribers.version) kept.contents.forget()
       kept.subscribers = subscribers
       endpointsVersion = subscribers.version
       const identifiers = new Map(found.map((row) => [row.value, decodeIdentifier(row)]))

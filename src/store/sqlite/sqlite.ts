@@ -1,8 +1,9 @@
 import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
 import type { StoreCopier } from '../../flow/admin/backups/backup-ports.ts'
-import type { Session, WriteEngine } from '../engine.ts'
+import type { Session, TombstoneKeeping, WriteEngine } from '../engine.ts'
 import { createContents } from '../history/contents.ts'
+import { storedTombstones } from '../history/tombstones.ts'
 import { refuseMoved } from '../moving/move-mark.ts'
 import type { ReadEngine } from '../read-engine.ts'
 import { loadNumber, SEQUENCE } from '../settings.ts'
@@ -10,6 +11,7 @@ import type { Params, Statement } from '../statement.ts'
 import { createStoreCopier } from './backups/copy-store.ts'
 import { refuseHalfRestored } from './backups/swap-store.ts'
 import { createCheckpointer } from './checkpointer.ts'
+import { createCleaner, overwriteDeleted } from './clean-storage.ts'
 import { bind, compileForSqlite, type SqliteStatement } from './dialect.ts'
 import { leaveMarker, makeFolder, openingFailure, refuseDamage, refuseIrregularFiles, rewriteLog } from './file.ts'
 import { followLinks, refuseSecondName } from './identity.ts'
@@ -17,6 +19,7 @@ import { lockStore, StoreInUse, type StoreLock } from './lock.ts'
 import { migrate } from './migrate.ts'
 import { readMark } from './moving/move-mark.ts'
 import { makeFile } from './permissions.ts'
+import { openTombstoneFile } from './tombstone-file.ts'
 
 /** How long to wait for another connection's lock, in milliseconds. The wait blocks the thread. */
 const BUSY_TIMEOUT_MS = 100
@@ -38,7 +41,7 @@ export async function openSqliteWriter(given: string): Promise<SqliteWriteEngine
   const { path, db, lock } = await openOwn(given)
   try {
     refuseMoved(readMark(db), path)
-    return engineOf(db, lock, path)
+    return engineOf(db, { lock, path, tombstones: openTombstoneFile(path, await storedTombstones(createSession(db))) })
   } catch (error) {
     db.close()
     lock.release()
@@ -89,6 +92,7 @@ async function openChecked(path: string): Promise<Database.Database> {
   makeFile(path)
   const db = new Database(path, { timeout: WRITER_BUSY_TIMEOUT_MS })
   try {
+    overwriteDeleted(db, db.pragma('page_count', { simple: true }) === 0)
     // In WAL mode the driver's default is NORMAL, which loses acknowledged rows when the power fails. FULL syncs each commit.
     db.pragma('journal_mode = WAL')
     db.pragma('synchronous = FULL')
@@ -106,7 +110,11 @@ async function openChecked(path: string): Promise<Database.Database> {
   }
 }
 
-function engineOf(db: Database.Database, lock: StoreLock, path: string): SqliteWriteEngine {
+interface OpenParts extends Omit<OwnStore, 'db'> {
+  readonly tombstones: TombstoneKeeping
+}
+
+function engineOf(db: Database.Database, { lock, path, tombstones }: OpenParts): SqliteWriteEngine {
   const begin = db.prepare('BEGIN IMMEDIATE')
   const commit = db.prepare('COMMIT')
   const readVersion = db.prepare('PRAGMA data_version').pluck()
@@ -127,6 +135,7 @@ function engineOf(db: Database.Database, lock: StoreLock, path: string): SqliteW
     finish: () => inTurn(async () => void db.pragma('wal_checkpoint(PASSIVE)')),
   })
   const unwatchLock = watchLock(lock)
+  const cleaner = createCleaner(db, { inTurn, patienceMs: WRITER_BUSY_TIMEOUT_MS })
   let version = readVersion.get()
 
   return {
@@ -144,7 +153,10 @@ function engineOf(db: Database.Database, lock: StoreLock, path: string): SqliteW
         return result
       }),
     isStorageFailure: (error) => error instanceof Database.SqliteError && !error.code.startsWith('SQLITE_CONSTRAINT'),
+    clean: cleaner.clean,
+    tombstones,
     async close() {
+      cleaner.close()
       await carrying.close()
       unwatchLock()
       await inTurn(async () => void db.close())

@@ -1,12 +1,15 @@
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
-import { retiredEvent } from '../../domain/delivery/feed-entry.ts'
+import { erasedEvent, retiredEvent } from '../../domain/delivery/feed-entry.ts'
+import type { MarkedTombstone } from '../../domain/history/erased.ts'
 import type { WriteStore, WriteTx } from '../../flow/write-store.ts'
+import { eraseParcels, NO_PARCELS, removeContents } from '../admin/erasure/erase-parcels.ts'
+import { searchMentions } from '../admin/erasure/mentions.ts'
 import { removeParcels } from '../admin/retention/retire-parcels.ts'
 import { queueDelivery, saveComposedEvent } from '../delivery/deliveries.ts'
 import { listEndpoints, saveEndpoint } from '../delivery/endpoints.ts'
 import { appendFeed } from '../delivery/feed.ts'
 import { cancelEach } from '../delivery/settlements.ts'
-import type { WriteEngine } from '../engine.ts'
+import type { TombstoneKeeping, WriteEngine } from '../engine.ts'
 import { createContents } from '../history/contents.ts'
 import { lastInboxId } from '../ingest/inbox.ts'
 import { createLeases } from '../polling/leases.ts'
@@ -23,6 +26,8 @@ interface Memory {
   inboxId: number | null
   /** Cached because every new entry needs them. */
   endpoints: readonly EndpointState[] | null
+  /** The tombstones of this transaction. */
+  buried: MarkedTombstone[]
 }
 
 interface Parts extends WriteParts {
@@ -35,13 +40,21 @@ export function createSqliteWriteStore(engine: WriteEngine): WriteStore {
   const { session } = engine
   const parts = openParts(engine)
   const { memory, contents, parcels } = parts
-  const tx: WriteTx = { ...createWriteVerbs(parts), ...recordingVerbs(parts), ...queuingVerbs(parts), ...retiringVerbs(parts) }
+  const verbs = createWriteVerbs(parts)
+  const tx: WriteTx = {
+    ...verbs,
+    ...recordingVerbs(parts),
+    ...queuingVerbs(parts),
+    ...retiringVerbs(parts),
+    ...erasingVerbs(parts, engine.tombstones, verbs),
+  }
 
   /** Clears all caches after a rollback or a write by another connection. */
   function forget(): void {
     memory.sequence = null
     memory.inboxId = null
     memory.endpoints = null
+    memory.buried = []
     contents.forget()
     parcels.forget()
   }
@@ -49,25 +62,32 @@ export function createSqliteWriteStore(engine: WriteEngine): WriteStore {
   return {
     async transaction(work) {
       try {
-        return await engine.transaction(async () => {
+        const done = await engine.transaction(async () => {
           if (engine.changedElsewhere()) forget()
           const before = memory.sequence ?? (await loadNumber(session, SEQUENCE))
           memory.sequence = before
           const result = await work(tx)
           if (memory.sequence !== before) await saveSetting(session, SEQUENCE, Buffer.from(String(memory.sequence)))
+          // A tombstone must be on disk before its parcel is gone.
+          engine.tombstones.append(memory.buried)
           return result
         })
+        memory.buried = []
+        engine.tombstones.settle()
+        return done
       } catch (error) {
+        engine.tombstones.undo()
         forget()
         throw error
       }
     },
     isStorageFailure: (error) => engine.isStorageFailure(error),
+    cleanStorage: () => engine.clean(),
   }
 }
 
 function openParts({ session }: WriteEngine): Parts {
-  const memory: Memory = { sequence: null, inboxId: null, endpoints: null }
+  const memory: Memory = { sequence: null, inboxId: null, endpoints: null, buried: [] }
   return {
     session,
     memory,
@@ -133,6 +153,46 @@ function retiringVerbs({ session, parcels, memory }: Parts) {
         appendFeed(session, retiredEvent(memory.sequence, parcelId))
       }
       return { isDone: true }
+    },
+  } satisfies Partial<WriteTx>
+}
+
+function erasingVerbs(
+  { session, parcels, memory, contents: known }: Parts,
+  kept: TombstoneKeeping,
+  verbs: Pick<WriteTx, 'addTombstones' | 'saveTombstoneKey'>,
+) {
+  return {
+    async eraseParcels(parcelIds) {
+      if (parcelIds.length === 0) return NO_PARCELS
+      const { contents, ...erased } = await eraseParcels(session, parcelIds)
+      removeContents(session, contents)
+      known.forget()
+      parcels.forgetGone(
+        parcelIds,
+        erased.names.map(({ value }) => value),
+      )
+      // An erased push may have had the highest id.
+      memory.inboxId = null
+      for (const parcelId of parcelIds) {
+        memory.sequence = (memory.sequence ?? 0) + 1
+        appendFeed(session, erasedEvent(memory.sequence, parcelId))
+      }
+      return erased
+    },
+    addTombstones(tombstones) {
+      verbs.addTombstones(tombstones)
+      memory.buried.push(...tombstones)
+    },
+    async saveTombstoneKey(sealed) {
+      await verbs.saveTombstoneKey(sealed)
+      // Whichever is written first, both are encryptions of one key.
+      kept.replaceKey(sealed)
+    },
+    async searchMentions(request) {
+      const searched = await searchMentions(session, request)
+      if (searched.pushes > 0) memory.inboxId = null
+      return searched
     },
   } satisfies Partial<WriteTx>
 }

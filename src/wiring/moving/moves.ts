@@ -48,10 +48,13 @@ export function openMoves(config: Config, { storage, endpointKeys, keyFile, sett
 
   /** The encrypted keys of endpoints are copied as they are, so the relay must be able to open them in the new store. */
   async function refuseLostKeys(toDatabase: boolean): Promise<void> {
-    const isSealing = (await reads.listEndpoints()).some(({ keys }) => keys !== null)
+    const hasTombstoneKey = (await write.tombstoneKey()).sealed !== null
+    const isSealing = hasTombstoneKey || (await reads.listEndpoints()).some(({ keys }) => keys !== null)
     const file = keyFile()
     if (file !== null && (toDatabase || isSealing)) {
-      const why = toDatabase ? 'PostgreSQL needs secrets.atRestKeys' : 'the keys of endpoints are encrypted with a key beside the store'
+      const why = toDatabase
+        ? 'PostgreSQL needs secrets.atRestKeys'
+        : 'the keys of endpoints or of erased parcels are encrypted with a key beside the store'
       throw new AppError(
         'not_movable',
         `${why}. First write secrets: { atRestKeys: [{ file: PATH }] } with the path of ${file}, or of a new key if there is no such file, and reload.`,

@@ -23,7 +23,7 @@ const poll = (fields: PollFields): Incoming => ({ kind: 'poll', observation: aPo
 function needsOf(known: Readonly<Record<string, number>>, ...observations: readonly Incoming[]) {
   const identifiers = new Map(Object.entries(known).map(([value, parcelId]) => [value, { value, parcelId, isTrackingId: true }]))
   const batch = recordBatch(observations, NOON)
-  return { needs: firstNeeds(batch, identifiers), digests: batch.digests }
+  return { needs: firstNeeds(batch, { identifiers, tombstones: new Map() }), digests: batch.digests }
 }
 
 test('a batch names each of its identifiers once, and none of a push that is no event', () => {
@@ -135,7 +135,7 @@ test('a load keeps all that was loaded before it', () => {
     },
     { ...nothingFound, needs: onlyNeeds({ answers: [7], pushes: [{ parcelId: NO_PARCEL, digest: 'two' }] }) },
   ]
-  let snapshot = startSnapshot(nothing)
+  let snapshot = startSnapshot({ ...nothing, tombstones: new Map() })
   for (const loaded of loads) snapshot = addLoaded(snapshot, loaded)
   expect(snapshot.parcels.get(7)).toMatchObject({ state: { parcelId: 7 }, whole: false, answers: [], order: null })
   expect([[...snapshot.pushes.keys()], [...snapshot.unrecorded]]).toEqual([['0/one'], ['one', 'two']])
@@ -163,7 +163,7 @@ describe('parcels to be joined', () => {
       parcels: needs.parcels.length === 0 ? [] : parcels,
       whole: new Map(needs.whole.map((id) => [id, held[id - 1] ?? []])),
     })
-    let snapshot = addLoaded(startSnapshot(nothing), loaded(onlyNeeds({ parcels: ids })))
+    let snapshot = addLoaded(startSnapshot({ ...nothing, tombstones: new Map() }), loaded(onlyNeeds({ parcels: ids })))
     const turns: (readonly number[])[] = []
     let joins = startJoins([ids], snapshot)
     while (joins.length > 0) {

@@ -35,6 +35,7 @@ function start() {
     deliveryAttempted: (...call) => told.push(call),
     merged: (...call) => told.push(call),
     rebuilt: (...call) => told.push(call),
+    erased: (...call) => told.push(call),
     served: (...call) => told.push(call),
   }
   return {

@@ -64,7 +64,7 @@ async function joinInto(engine: Engine, path: string, groups: (ids: readonly num
     for (const group of groups(ids)) {
       const naming = pushBody({ trackingIds: group.map((id) => names.get(id)), eventTime: '2026-03-01T10:00:00.000Z' })
       const pushed = recordBatch([incomingPush(naming, NOON)], NOON)
-      const snapshot = { ...(await loadBatch(tx, pushed)), model: createCarrierModelKeeper(clock).current() }
+      const snapshot = { ...(await loadBatch(tx, pushed, null)), model: createCarrierModelKeeper(clock).current() }
       const batch = startBatch(snapshot, NOON)
       const joined = joinDrafts(batch, group, aPush({ trackingIds: ['9001'], eventTime: '2026-03-01T10:00:00.000Z' }), NOON)
       if (joined === null) throw new Error('the parcels do not fit into one')

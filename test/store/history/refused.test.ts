@@ -31,7 +31,15 @@ async function startCounting(engine: Engine) {
   }
   const clock = { now: () => NOON, monotonic: () => 0 }
   const model = createCarrierModelKeeper(clock)
-  const ports = { store, clock, log: strictLog, model: model.current, learn: model.learn, foundByPoll: model.foundByPoll }
+  const ports = {
+    store,
+    clock,
+    log: strictLog,
+    model: model.current,
+    learn: model.learn,
+    foundByPoll: model.foundByPoll,
+    tombstoneKey: () => null,
+  }
   const record = createRecord(ports, recordOptions)
   const poll = (asked: string, statuses: readonly object[], trackingIds = [asked]): Incoming => ({
     kind: 'poll',
@@ -103,7 +111,15 @@ describe.each(engines)('what a full parcel refuses on $name', (engine) => {
     const log = { ...strictLog, error: () => undefined }
     const ignore = () => undefined
     const clock = { now: () => NOON, monotonic: () => 0 }
-    const ports = { store, clock, log, model: createCarrierModelKeeper(clock).current, learn: ignore, foundByPoll: ignore }
+    const ports = {
+      store,
+      clock,
+      log,
+      model: createCarrierModelKeeper(clock).current,
+      learn: ignore,
+      foundByPoll: ignore,
+      tombstoneKey: () => null,
+    }
     await expect(recordEach([push(['1001'])], ports, recordOptions)).rejects.toThrow('planned')
     takesBack = false
     await recordEach([push(['2001'])], ports, recordOptions)

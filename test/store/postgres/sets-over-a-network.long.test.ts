@@ -39,7 +39,7 @@ test('a list of 2,000 identifiers is watched in a handful of round trips, new an
   expect([few, asNew, asKnown].filter((trips) => trips > TRIPS_MAX)).toEqual([])
   expect(await reads.counts(NOON)).toMatchObject({ parcels: 2001, watched: 2001 })
   const again = await watch([identifiers[0] ?? '', 'EF100000001SE', 'EF100000001SE'])
-  expect(again.map(({ created }) => created)).toEqual([false, true, false])
+  expect(again.map((watched) => watched?.created)).toEqual([false, true, false])
   expect(again[1]?.parcelId).toBe(again[2]?.parcelId)
 })
 

@@ -40,6 +40,7 @@ async function recordCounted(path: string, incoming: Incoming) {
     model,
     learn: () => undefined,
     foundByPoll: () => undefined,
+    tombstoneKey: () => null,
   }
   const record = createRecord(ports, recordOptions)
   const before = process.cpuUsage()

@@ -41,6 +41,7 @@ const PLANTED: Readonly<Record<string, string>> = {
   sighting: 'update sighting set audience = audience + 1 where sequence = (select min(sequence) from sighting)',
   sqlite_sequence: "update sqlite_sequence set seq = seq + 1 where name = 'parcel'",
   tally: "insert into tally values ('hour', 'pushes', 0, '{}')",
+  tombstone: 'update tombstone set erased_at_ms = 0',
   trouble: 'update trouble set since_ms = since_ms + 1',
 }
 

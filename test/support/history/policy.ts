@@ -13,7 +13,12 @@ export const cadence: CadencePolicy = {
   staleAfterMs: 30 * DAY_MS,
 }
 
-export const recordOptions: RecordRules = { cadence, missedPushGraceMs: 600_000, historyRetentionMs: 400 * DAY_MS }
+export const recordOptions: RecordRules = {
+  cadence,
+  missedPushGraceMs: 600_000,
+  historyRetentionMs: 400 * DAY_MS,
+  identifierReuseAfterMs: 180 * DAY_MS,
+}
 
 export const retention: Retention = {
   rawMs: 90 * DAY_MS,

@@ -80,6 +80,7 @@ function serveAt({ reads, writes, clock, serving, cacheBytes = 1_000_000, served
       pauses: createMemory({ entriesMax: 1000 }),
       rests: createMemory({ entriesMax: 1000 }),
       admitUnknown: async () => null,
+      isErased: async () => false,
       log: silent,
       clock,
     },

@@ -1,8 +1,10 @@
 import { INTERNAL_ROUTES, ROUTES } from '../../../src/http/routes.ts'
 import type { RouteRow } from '../../../src/http/server/route.ts'
 
-/** These change nothing: the example of the last one is a dry run. */
-const READS_ONLY = ['POST /auth/token', 'POST /relay/endpoints/:id/test', 'POST /relay/inbox/reprocess', 'POST /relay/retention']
+/** These change nothing: the examples of the last three are dry runs. */
+const READS_ONLY = ['POST /auth/token', 'POST /relay/endpoints/:id/test', 'POST /relay/inbox/reprocess', 'POST /relay/retention'].concat(
+  'POST /relay/parcels/forget',
+)
 /** These ask the carrier about parcels that the relay does not know, and record its answer. */
 const WRITES_TOO = ['GET /v1/status/:identifier/latest', 'GET /v1/status/:identifier/all']
 

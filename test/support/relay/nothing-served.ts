@@ -27,6 +27,7 @@ export const nothingServed = {
     dismiss: notAsked,
   },
   manageParcels: { watch: notAsked, unwatch: notAsked, refresh: notAsked },
+  manageErasures: { forget: notAsked, forgetList: notAsked },
   lookAtParcels: { list: notAsked, inspect: notAsked },
   watchList: notAsked,
   upstream: { read: notAsked },

@@ -1,6 +1,7 @@
 import { certainNeeds, firstNeeds } from '../../../src/domain/history/batch-needs.ts'
 import type { ChangeSet, WriteSet } from '../../../src/domain/history/change-set.ts'
 import { decide } from '../../../src/domain/history/decide.ts'
+import type { Tombstone } from '../../../src/domain/history/erased.ts'
 import { answerId, type KeptAnswer, keepAnswers } from '../../../src/domain/history/kept-answers.ts'
 import type { IdentifierState, ParcelState } from '../../../src/domain/history/parcel-state.ts'
 import { parseAllAnswer } from '../../../src/domain/history/pull-response.ts'
@@ -61,6 +62,7 @@ export function createMemoryRecording({ rules, model, endpoints, loads }: Given)
   const answered = new Map<string, Uint8Array>()
   /** Cached by a parcel's list of answers, which is never changed in place. */
   const orders = new WeakMap<readonly KeptAnswer[], Order | null>()
+  const tombstones = new Map<string, Tombstone>()
   let next: NextNumbers = { parcelId: 1, sequence: 1, inboxId: 1 }
 
   function orderOf(answers: readonly KeptAnswer[]): Order | null {
@@ -118,9 +120,9 @@ export function createMemoryRecording({ rules, model, endpoints, loads }: Given)
   }
 
   function load(batch: RecordBatch): Snapshot {
-    const first = firstNeeds(batch, identifiers)
+    const first = firstNeeds(batch, { identifiers, tombstones })
     const { parcels: named, pushes: twins } = first
-    const start = { ...startSnapshot({ next, identifiers, endpoints }), model }
+    const start = { ...startSnapshot({ next, identifiers, endpoints, tombstones }), model }
     if (loads === 'first') return loadMore(start, first)
     if (loads === 'asked') return loadMore(start, { ...onlyNeeds({ parcels: named, pushes: twins }), joins: [] })
     if (loads === 'certain') {
@@ -176,7 +178,7 @@ export function createMemoryRecording({ rules, model, endpoints, loads }: Given)
       change(parcelId, ({ sightings }) => ({ sightings: new Map(sightings).set(sightingId(kept), kept) }))
     }
     for (const { parcelId, answer, body, dropped } of set.answers) {
-      answered.set(answerId(answer), body)
+      answered.set(answerId(answer), body ?? new Uint8Array())
       const gone = new Set(dropped.map(answerId))
       change(parcelId, ({ answers }) => ({
         answers: keepAnswers([...answers.filter((one) => !gone.has(answerId(one))), answer]).kept,
@@ -188,6 +190,7 @@ export function createMemoryRecording({ rules, model, endpoints, loads }: Given)
     record(observations: readonly Incoming[], nowMs: number): ChangeSet {
       const decided = decideWhole(recordBatch(observations, nowMs))
       for (const set of decided.writes) apply(set)
+      for (const { value, ...tombstone } of decided.erased) tombstones.set(value, tombstone)
       next = decided.next
       return decided
     },
@@ -205,6 +208,18 @@ export function createMemoryRecording({ rules, model, endpoints, loads }: Given)
           pushes: bodies.map(({ body }) => ({ parcelId, digest: pushDigest(body), contentEncoding: null, receivedAtMs: 0, body })),
         }
       }),
+    /** Erases the parcel of an identifier, if there is one. */
+    erase(identifier: string, nowMs: number): void {
+      const parcelId = identifiers.get(identifier)?.parcelId
+      if (parcelId === undefined) return
+      parcels.delete(parcelId)
+      for (const [key, push] of pushes) if (push.parcelId === parcelId) pushes.delete(key)
+      for (const [value, known] of identifiers) {
+        if (known.parcelId !== parcelId) continue
+        identifiers.delete(value)
+        tombstones.set(value, { parcelId, erasedAtMs: nowMs })
+      }
+    },
     /** The recorded parcels, in the form of the merge model. */
     parcels: (): readonly ParcelRecord[] =>
       [...parcels].map(([parcelId, { sightings, answers }]) => {

@@ -91,7 +91,13 @@ async function happen(writes: WriteSide, nth: number, nowMs: number): Promise<vo
   if (nth === 8) await writes.reprocess({ inboxId: 3, nowMs })
   if (nth === 9) await tellOperators(writes, nowMs)
   if (nth === 10) await startReplay(writes, nowMs)
+  if (nth === 7) await leaveTombstone(writes, nowMs)
   if (nth === 11) await writes.rememberCarrier({ atMs: nowMs, days: [], pausedUntilMs: nowMs, tokenPausedUntilMs: null, refusal: null })
+}
+
+async function leaveTombstone(writes: WriteSide, nowMs: number): Promise<void> {
+  await writes.useTombstoneKey(new Uint8Array(32))
+  await writes.eraseParcels({ identifiers: ['ERASED0001'], nowMs, bury: true, dryRun: false })
 }
 
 async function tellOperators(writes: WriteSide, nowMs: number): Promise<void> {

@@ -27,7 +27,10 @@ import { disabledBefore, pauseUnnamed, type UnnamedTx } from '../unnamed-endpoin
 import { type ClaimTx, claimDeliveries } from './claim-deliveries.tx.ts'
 
 type SettleTx = OperatorEventTx &
-  Pick<WriteTx, 'addTallies' | 'findSkipped' | 'noteFailures' | 'saveEndpoint' | 'saveHealth' | 'saveSettlements' | 'waitsForOthers'>
+  Pick<
+    WriteTx,
+    'addTallies' | 'findGone' | 'findSkipped' | 'noteFailures' | 'saveEndpoint' | 'saveHealth' | 'saveSettlements' | 'waitsForOthers'
+  >
 
 /** Read again for every round. */
 export type DispatchRoundOptions = DeliveryRules
@@ -98,7 +101,7 @@ async function settleAll(
   // The deliveries of a removed endpoint are cancelled, so none of them is skipped.
   const skipped = marked.filter((one) => indexes.has(one.endpointId) && !isUnderWay(one, request))
   tx.saveSettlements(settled, skipped, request.nowMs)
-  tx.noteFailures(groupFailures(settled), request.nowMs)
+  tx.noteFailures(groupFailures(await stillStanding(tx, settled)), request.nowMs)
   tx.addTallies(tallyGivenUp([...settled.filter(({ settlement }) => settlement.state === 'dead'), ...skipped], request.nowMs))
   for (const [index, state] of states.entries()) {
     const known = before[index]
@@ -110,6 +113,13 @@ async function settleAll(
   for (const notice of notices.filter((one) => !isOperator(one)))
     await recordOperatorEvent(tx, operatorEvent(notice, request.nowMs), request.nowMs)
   return { states, notices }
+}
+
+/** An answer may name its parcel, so it is not kept if the delivery was erased during the attempt. */
+async function stillStanding(tx: Pick<WriteTx, 'findGone'>, settled: readonly Settled[]): Promise<readonly Settled[]> {
+  const telling = settled.filter(({ result }) => result.kind !== 'accepted' && result.answerStart.byteLength > 0)
+  const gone = new Set(await tx.findGone(telling.map(({ deliveryId }) => deliveryId)))
+  return gone.size === 0 ? settled : settled.filter(({ deliveryId }) => !gone.has(deliveryId))
 }
 
 /** Counts deliveries that are attempted no more, by their endpoints. */

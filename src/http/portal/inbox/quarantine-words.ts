@@ -78,6 +78,7 @@ export function reasonSentence(reason: string): string {
 export function outcomeText(outcome: RecordOutcome): Markup {
   if (outcome.kind === 'recorded') return html`<strong>It is recorded</strong>, with its own time of receipt, and webhooks get it.`
   if (outcome.kind === 'duplicate') return html`<strong>It is recorded</strong>: the relay knew its event already.`
+  if (outcome.kind === 'erased') return html`<strong>It is about a parcel that was erased</strong>, so it was removed.`
   if (outcome.kind === 'expired') return html`<strong>It is still too old to record</strong> (retention.history).`
   return html`<strong>It is still not understood.</strong> ${reasonSentence(outcome.reason)}`
 }

@@ -1,22 +1,24 @@
 import type { Entry } from '../../../domain/history/history.ts'
+import type { ErasureReport } from '../../../flow/admin/manage-erasures.ts'
 import type { ExplainedParcel } from '../../../flow/admin/parcel-queries.ts'
 import { link, withQuery } from '../addresses.ts'
 import { html, type Markup, markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'
 import type { Visit } from '../page-route.ts'
-import { actionButton, asOfLine, copyable, crumbs, facts, headline, island, stateMark } from '../parts.ts'
+import { actionButton, asOfLine, copyable, countText, crumbs, facts, headline, island, stateMark } from '../parts.ts'
 import { receivedText } from '../received-text.ts'
 import { relativeTime, timeInSentence } from '../times.ts'
 import { consumerTable, consumerViews, languageName } from './consumer-view.ts'
 import { dueText, mainIdentifier, STOPPED_BECAUSE } from './parcel-list.page.ts'
 import { timeline } from './timeline.ts'
 
-/** Why the carrier did not answer with the parcel when it was asked for this page; null: it did, or it was not asked. */
-export type ParcelSaid = 'unknown' | 'unavailable' | null
+/** What the page has to report: why the carrier did not answer with the parcel, or that nothing was erased; null: nothing. */
+export type ParcelSaid = 'unknown' | 'unavailable' | 'unconfirmed' | null
 
 const SAID: Readonly<Record<NonNullable<ParcelSaid>, readonly [what: string, then: string]>> = {
   unknown: ['The carrier does not know it', ', or its answer could not be used. It is asked again at the next check.'],
   unavailable: ['The carrier cannot be asked now.', ' The next check asks it again.'],
+  unconfirmed: ['Nothing was erased.', ' Type the identifier of the parcel to confirm.'],
 }
 
 /** One parcel with its history, newest first; or what a consumer sees of it in `language`. */
@@ -55,7 +57,8 @@ ${island(
   html`${tabsOf(visit, name, languages, language)}
 ${language === null ? timeline(parcel, nowMs) : consumerTable(entries, language, nowMs)}`,
 )}
-${shareSection(visit, name)}`
+${shareSection(visit, name)}
+${isAdmin ? eraseSection(visit, name) : null}`
   return renderPage(visit, { title: `${name} · Parcels`, section: 'parcels', person, main })
 }
 
@@ -113,4 +116,29 @@ function shareSection({ to, publicOrigin }: Visit, name: string): Markup {
 <p>${copyable('share-url', `${publicOrigin ?? ''}${path}`, 'the address of this page')}</p>
 <p class="dim">Whoever opens it logs in first; a colleague with the scope <code>status</code> sees this page without its buttons.</p>
 <p>As an app gets it: <code>GET /v1/status/${name}/all?language=en</code></p></section>`
+}
+
+function eraseSection({ to }: Visit, name: string): Markup {
+  return html`<section class="danger-zone" aria-labelledby="dz"><h2 id="dz">Erase</h2>
+<details><summary>Erase this parcel and everything about it</summary><form class="form" method="post" action="${to`/parcels/${name}/erase`.path}"><p>Its pushes, its history and its deliveries go, and what other records say of it. What the carrier pushes about it later is not kept. This cannot be undone.</p>
+<div class="field"><label for="sure">Type ${name} to confirm</label><input id="sure" name="confirm" autocomplete="off" spellcheck="false"></div><p><button class="btn danger sure" type="submit">Erase ${name} for good</button></p></form></details></section>`
+}
+
+/** The answer to an erasure. It does not name what was erased. */
+export function erasedPage(visit: Visit, { removed, unreadable, endpoints, backups, storage }: ErasureReport): string {
+  const names = (list: readonly string[]) => (list.length === 0 ? 'none' : list.join(', '))
+  const rows: readonly (readonly [string, Part])[] = [
+    ['Pushes', countText(removed.pushes)],
+    ['Entries reported', countText(removed.sightings)],
+    ['Deliveries', countText(removed.deliveries)],
+    ['Other records that named it', countText(removed.mentions)],
+    ['Webhooks that were sent something of it', names(endpoints.map(({ name }) => name))],
+    ['Backups that may hold it', names(backups)],
+    ['Quarantined pushes that cannot be read', countText(unreadable)],
+    ['Files of the store', storage.state === 'clean' ? 'hold nothing of it any more' : storage.because],
+  ]
+  const main = html`${crumbs([visit.to`/parcels`, 'Parcels'])}
+${headline({ title: 'The parcel is erased', lead: 'Ask those who were sent something of it to erase it too.' })}
+${facts(rows)}`
+  return renderPage(visit, { title: 'Erased · Parcels', section: 'parcels', person: visit.person, main })
 }

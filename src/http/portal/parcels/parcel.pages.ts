@@ -1,19 +1,22 @@
 import { Readable } from 'node:stream'
 import { WATCH_LINE_LENGTH_MAX, type WatchListFormat } from '../../../domain/admin/watch-list.ts'
 import { AppError } from '../../../domain/errors.ts'
+import { parseTypedIdentifier } from '../../../domain/identifiers.ts'
 import type { WatchListReport, WatchListRequest } from '../../../flow/admin/import-watches.ts'
+import type { ManageErasures } from '../../../flow/admin/manage-erasures.ts'
 import type { ParcelCommands } from '../../../flow/admin/parcel-commands.ts'
 import { type ParcelQueries, readCursor, readPrefix, STOPPED_REASONS } from '../../../flow/admin/parcel-queries.ts'
 import { readLines } from '../../server/read-lines.ts'
 import type { FormFile } from '../form.ts'
 import type { PageAnswer, PageRoute, Visit } from '../page-route.ts'
-import { type ParcelSaid, parcelPage } from './parcel.page.ts'
+import { erasedPage, type ParcelSaid, parcelPage } from './parcel.page.ts'
 import { parcelListPage } from './parcel-list.page.ts'
 import { COLUMN_LENGTH_MAX, type WatchSaid } from './watch-form.ts'
 
 export interface ParcelPagesOptions {
   readonly lookAtParcels: ParcelQueries
   readonly manageParcels: ParcelCommands
+  readonly manageErasures: Pick<ManageErasures, 'forget'>
   readonly watchList: (request: WatchListRequest) => Promise<WatchListReport>
 }
 
@@ -43,7 +46,7 @@ async function listInFile({ name, bytes }: FormFile, column: string): Promise<Gi
 }
 
 /** The pages about parcels: their list, and one with its history. */
-export function parcelPages({ lookAtParcels, manageParcels, watchList }: ParcelPagesOptions): readonly PageRoute[] {
+export function parcelPages({ lookAtParcels, manageParcels, manageErasures, watchList }: ParcelPagesOptions): readonly PageRoute[] {
   const { watch, unwatch, refresh } = manageParcels
   return [
     { method: 'get', path: '/parcels', scope: 'status', answer: list },
@@ -52,6 +55,7 @@ export function parcelPages({ lookAtParcels, manageParcels, watchList }: ParcelP
     { method: 'post', path: '/parcels/:identifier/watch', scope: 'admin', answer: after(watch) },
     { method: 'post', path: '/parcels/:identifier/unwatch', scope: 'admin', answer: after(unwatch) },
     { method: 'post', path: '/parcels/:identifier/refresh', scope: 'admin', answer: ask },
+    { method: 'post', path: '/parcels/:identifier/erase', scope: 'admin', answer: erase },
     {
       method: 'post',
       path: '/parcels/:identifier/ask',
@@ -67,6 +71,14 @@ export function parcelPages({ lookAtParcels, manageParcels, watchList }: ParcelP
     const language = visit.query('view') === 'consumer' ? visit.query('language') : null
     const page = parcelPage(visit, await lookAtParcels.inspect(visit.param('identifier')), { language, said })
     return { page, status: said === 'unavailable' ? 503 : 200 }
+  }
+
+  /** Erases the parcel if its identifier was typed too. */
+  async function erase(visit: Visit): Promise<PageAnswer> {
+    const { identifiers } = await lookAtParcels.inspect(visit.param('identifier'))
+    const typed = parseTypedIdentifier(visit.form.get('confirm'))
+    if (!identifiers.some(({ value }) => value === typed)) return { ...(await show(visit, 'unconfirmed')), status: 400 }
+    return { page: erasedPage(visit, await manageErasures.forget(visit.param('identifier'), { dryRun: false }, visit.by)) }
   }
 
   /** Acts on the parcel, then shows it. */

@@ -54,6 +54,6 @@ export async function removeParcels(session: Session, ids: readonly number[], li
 
 /** Deletes what the audit trail has of joins into parcels, and into the parcels that were joined before. */
 async function removeJoins(session: Session, into: readonly number[]): Promise<void> {
-  const joined = (await session.all(removeAudits, { ids: into })).map(({ detail }) => decodeJoinOrigin(detail))
+  const joined = (await session.all(removeAudits, { ids: into })).flatMap(({ detail }) => decodeJoinOrigin(detail) ?? [])
   if (joined.length > 0) await removeJoins(session, joined)
 }

@@ -10,19 +10,26 @@ import { rawStatement } from '../raw-statement.ts'
 const REMEMBERED_CHARS = 8 * 1024 * 1024
 
 /**
- * The contents that this replica has cached. An id always stands for the same content, so other replicas cannot make the cache wrong. Only a
- * server that has lost commits may give an id again to another content.
+ * The contents that this replica has cached. An id always stands for the same content, so other replicas can make the cache wrong only by an
+ * erasure, which removes contents: clear it then. A server that has lost commits may also give an id again to another content.
  */
 export interface KnownContents {
   readonly byId: LRUCache<number, StoredContent>
   /** Holds committed contents only. Otherwise a sighting could be stored with the id of a content that was rolled back. */
   readonly ids: LRUCache<string, number>
+  forget(): void
 }
 
 export function createKnownContents(): KnownContents {
+  const byId = new LRUCache<number, StoredContent>({ maxSize: REMEMBERED_CHARS, sizeCalculation: ({ json }) => json.length + 1 })
+  const ids = new LRUCache<string, number>({ maxSize: REMEMBERED_CHARS, sizeCalculation: (_id, json) => json.length + 1 })
   return {
-    byId: new LRUCache({ maxSize: REMEMBERED_CHARS, sizeCalculation: ({ json }) => json.length + 1 }),
-    ids: new LRUCache({ maxSize: REMEMBERED_CHARS, sizeCalculation: (_id, json) => json.length + 1 }),
+    byId,
+    ids,
+    forget() {
+      byId.clear()
+      ids.clear()
+    },
   }
 }
 

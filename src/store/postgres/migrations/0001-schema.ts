@@ -46,6 +46,8 @@ create table sighting (
   parcel_id bigint not null, at_ms bigint not null, content_id bigint not null, listing bigint not null, asked_at_ms bigint not null,
   sequence bigint not null, audience bigint not null default 0, learnt_at_ms bigint, ordinal integer not null, time_form integer not null,
   extra TEXT, constraint sighting_key primary key (parcel_id, at_ms, time_form, content_id, listing, ordinal));
+-- An erasure removes the contents that nobody else uses.
+create index sighting_by_content on sighting (content_id);
 
 create table answer (
   parcel_id bigint not null, asked_at_ms bigint not null, entry_count integer not null, is_flawed smallint not null,
@@ -81,6 +83,7 @@ create table audit (
 create index audit_by_parcel on audit (parcel_id);
 
 create table age_mark (at_ms bigint primary key, sequence bigint not null, parcel_id bigint not null);
+create table tombstone (parcel_id bigint not null, erased_at_ms bigint not null, mark TEXT primary key);
 `
 
 const DELIVERY = `

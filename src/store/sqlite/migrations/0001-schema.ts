@@ -22,12 +22,14 @@ create table identifier (
 -- A poll reads identifiers from the index alone, in the order in which to try them.
 create index identifier_by_parcel on identifier (parcel_id, is_tracking_id, refused_at_ms);
 
-create table content (id integer primary key, digest blob not null unique, json text not null);
+create table content (id integer primary key autoincrement, digest blob not null unique, json text not null);
 
 create table sighting (
   parcel_id integer not null, at_ms integer not null, time_form integer not null, content_id integer not null, listing integer not null,
   ordinal integer not null, asked_at_ms integer not null, sequence integer not null, audience integer default 0 not null, extra text,
   learnt_at_ms integer, constraint sighting_key primary key (parcel_id, at_ms, time_form, content_id, listing, ordinal)) without rowid;
+-- An erasure removes the contents that nobody else uses.
+create index sighting_by_content on sighting (content_id);
 
 create table answer (
   parcel_id integer not null, language text not null, digest blob not null, asked_at_ms integer not null, entry_count integer not null,
@@ -65,7 +67,9 @@ create table audit (
 create index audit_by_parcel on audit (parcel_id);
 
 -- What had been given by a time, so that neither the feed nor a parcel needs a time of its own.
-create table age_mark (at_ms integer primary key, sequence integer not null, parcel_id integer not null)`
+create table age_mark (at_ms integer primary key, sequence integer not null, parcel_id integer not null);
+
+create table tombstone (mark text primary key, parcel_id integer not null, erased_at_ms integer not null) without rowid`
 
 const DELIVERY = `
 create table feed (

@@ -27,6 +27,8 @@ export function openSqliteMoveSource(path: string, side: MoveSide): MoveSource {
   const db = new Database(path, { fileMustExist: true, timeout: LOCK_TIMEOUT_MS })
   // The mark must be on disk before the other store is used.
   db.pragma('synchronous = FULL')
+  // Rows of an erased parcel may be among the changes that it keeps and deletes.
+  db.pragma('secure_delete = ON')
   // The relay's checkpoint thread does the checkpoints.
   db.pragma('wal_autocheckpoint = 0')
   const prepare = createPreparer(db)

@@ -71,6 +71,7 @@ function withFile<T>(path: string, work: (db: Database.Database) => T): T {
   const db = new Database(path, { fileMustExist: true, timeout: LOCK_TIMEOUT_MS })
   try {
     db.pragma('synchronous = FULL')
+    db.pragma('secure_delete = ON')
     return work(db)
   } finally {
     db.close()

@@ -1,0 +1,82 @@
+import { Command } from 'commander'
+import { EXIT, fail } from './exit-codes.ts'
+import { sendList } from './list-file.ts'
+import {
+  type AskRelay,
+  addRelayOptions,
+  type ClientOptions,
+  describeProblem,
+  listOf,
+  memberOf,
+  openRelay,
+  textOf,
+  typedIdentifier,
+} from './running-relay.ts'
+
+interface ForgetOptions extends ClientOptions {
+  readonly file?: string
+  readonly column?: string
+  readonly yes?: boolean
+}
+
+/** `forget`: erases parcels for good, through a running relay. */
+export function forgetCommand(): Command {
+  const command = new Command('forget')
+    .description('erase the parcels named, or those listed in a file, for good; without --yes only says what would go')
+    .argument('[identifiers...]')
+    .option('--file <file>', 'NDJSON, or CSV if its name ends in .csv (see docs/api.md); reports bad and unknown lines by number')
+    .option('--column <column>', 'the column of a CSV file to read: its name, or its number from 1')
+    .option('--yes', 'erase; without it nothing is changed')
+    .action(async (identifiers: readonly string[], options: ForgetOptions) => {
+      if ((identifiers.length === 0) === (options.file === undefined) || (options.column !== undefined && options.file === undefined)) {
+        process.stderr.write('forget: name parcels, or use --file; --column belongs to a file\n')
+        process.exitCode = EXIT.usage
+        return
+      }
+      const ask = await openRelay(options)
+      if (options.file === undefined) await forgetNamed(ask, identifiers, options)
+      else await forgetFile(ask, options.file, options)
+      if (options.yes !== true && options.json !== true) process.stdout.write('Nothing was erased. Say --yes to erase it.\n')
+    })
+  return addRelayOptions(command)
+}
+
+async function forgetNamed(ask: AskRelay, identifiers: readonly string[], { json, yes }: ForgetOptions): Promise<void> {
+  for (const identifier of identifiers) {
+    const answer = await ask('DELETE', `/relay/parcels/${typedIdentifier(identifier)}?dryRun=${yes !== true}`)
+    if (answer.status !== 200) fail(`${identifier}: ${describeProblem(answer)}`)
+    else if (json === true) process.stdout.write(`${JSON.stringify(answer.body)}\n`)
+    else process.stdout.write(`${identifier}: ${describe(answer.body, yes === true)}`)
+  }
+}
+
+async function forgetFile(ask: AskRelay, file: string, { json, column, yes }: ForgetOptions): Promise<void> {
+  const wrong: string[] = []
+  await sendList(file, column, async ({ type, text, query, lineOf }) => {
+    const path = `/relay/parcels/forget?${[`dryRun=${yes !== true}`, ...query].join('&')}`
+    const answer = await ask('POST', path, { type, text })
+    if (answer.status !== 200) throw new Error(describeProblem(answer))
+    for (const error of listOf(answer.body, 'errors'))
+      wrong.push(`${file}:${lineOf(Number(memberOf(error, 'line')))} ${textOf(error, 'reason') ?? ''}`)
+    if (json === true) process.stdout.write(`${JSON.stringify(answer.body)}\n`)
+    else process.stdout.write(`${Number(memberOf(answer.body, 'erased'))} parcels: ${describe(answer.body, yes === true)}`)
+  })
+  if (wrong.length > 0) fail(wrong.join('\n'))
+}
+
+/** What went or would go, and where it may still be. */
+function describe(report: unknown, isErased: boolean): string {
+  const removed = Object.entries(memberOf(report, 'removed') ?? {}).filter(([, count]) => Number(count) > 0)
+  const counts = removed.length === 0 ? 'nothing' : removed.map(([what, count]) => `${count} ${what}`).join(', ')
+  const named = (name: string, list: readonly string[]) => (list.length === 0 ? '' : `  ${name}: ${list.join(', ')}\n`)
+  const endpoints = listOf(report, 'endpoints').map((endpoint) => textOf(endpoint, 'name') ?? '')
+  const backups = listOf(report, 'backups').map(String)
+  const unreadable = Number(memberOf(report, 'unreadable'))
+  return [
+    `${isErased ? 'erased' : 'would erase'} ${counts}\n`,
+    named('was sent to', endpoints),
+    named('backups that may hold it', backups),
+    unreadable === 0 ? '' : `  ${unreadable} quarantined pushes cannot be read\n`,
+    isErased ? `${`  storage: ${textOf(report, 'storage') ?? ''}. ${textOf(report, 'storageBecause') ?? ''}`.trimEnd()}\n` : '',
+  ].join('')
+}

@@ -1,0 +1,17 @@
+const ESCAPED = /\\u([0-9A-Fa-f]{4})|\\[bfnrt"\\/]/g
+const WORD = /[A-Z0-9]+/g
+/** An identifier has so many characters. */
+const [LENGTH_MIN, LENGTH_MAX] = [4, 40]
+
+/**
+ * The words in a pushed body that may be identifiers, in upper case, whatever else the body holds: bytes that are no JSON, escaped
+ * characters, or UTF-16. A packed body must be unpacked before.
+ */
+export function wordsInBody(body: Uint8Array): ReadonlySet<string> {
+  const text = Buffer.from(body)
+    .toString('latin1')
+    .replaceAll('\0', '')
+    .replace(ESCAPED, (_escape, code: string | undefined) => (code === undefined ? ' ' : String.fromCharCode(Number.parseInt(code, 16))))
+    .toUpperCase()
+  return new Set((text.match(WORD) ?? []).filter(({ length }) => length >= LENGTH_MIN && length <= LENGTH_MAX))
+}

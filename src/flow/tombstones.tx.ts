@@ -1,0 +1,20 @@
+import { type ErasedName, markOf, type Tombstone } from '../domain/history/erased.ts'
+import type { WriteTx } from './write-store.ts'
+
+/** The tombstones of identifiers, by identifier. */
+export async function findTombstones(
+  { findTombstones: find }: Pick<WriteTx, 'findTombstones'>,
+  key: Uint8Array,
+  identifiers: readonly string[],
+): Promise<ReadonlyMap<string, Tombstone>> {
+  if (identifiers.length === 0) return new Map()
+  const byMark = new Map(identifiers.map((value) => [markOf(key, value), value]))
+  const found = await find([...byMark.keys()])
+  return new Map(found.map(({ mark, ...tombstone }) => [byMark.get(mark) ?? '', tombstone]))
+}
+
+/** Keeps tombstones for identifiers. Throws without a key, because then nothing can have been erased. */
+export function addTombstones(tx: Pick<WriteTx, 'addTombstones'>, key: Uint8Array | null, names: readonly ErasedName[]): void {
+  if (key === null) throw new Error('identifiers are erased without a key for their tombstones')
+  tx.addTombstones(names.map(({ value, parcelId, erasedAtMs }) => ({ mark: markOf(key, value), parcelId, erasedAtMs })))
+}

@@ -1,0 +1,99 @@
+import { z } from 'zod'
+import type { ErasureReport, ManageErasures } from '../../flow/admin/manage-erasures.ts'
+import { IDENTIFIER, jsonAnswer, named, numberedId, wholeNumber } from '../server/answer-schemas.ts'
+import { presentJson } from '../server/present.ts'
+import { flag, query } from '../server/query.ts'
+import { apiRoute } from '../server/route.ts'
+import { LIST_BODY, LIST_COLUMN, lineErrors, withList } from './parcel-lists.routes.ts'
+
+export interface ErasuresRoutePorts {
+  readonly manageErasures: ManageErasures
+}
+
+const members = () => ({
+  dryRun: z.boolean(),
+  removed: z
+    .strictObject({
+      parcels: wholeNumber(),
+      identifiers: wholeNumber(),
+      sightings: wholeNumber(),
+      answers: wholeNumber().describe("Answers of the carrier's."),
+      pushes: wholeNumber().describe('Of the inbox, also those that were not recorded.'),
+      deliveries: wholeNumber(),
+      attempts: wholeNumber(),
+      texts: wholeNumber().describe('Texts that no other parcel has.'),
+      mentions: wholeNumber().describe('Records of orders, events and jobs that named it.'),
+    })
+    .describe('How many rows of each kind.'),
+  unreadable: wholeNumber().describe('Quarantined pushes that cannot be unpacked, so that nobody knows what they name.'),
+  endpoints: z
+    .array(z.strictObject({ id: numberedId(), name: z.string() }))
+    .describe('Who was sent something of it. Ask them to erase it too.'),
+  backups: z.array(z.string()).describe('Backups that may hold it.'),
+  storage: z.enum(['clean', 'pending']).describe('Whether the files of the store still hold it.'),
+  storageBecause: z.string().nullable().describe('Why it is pending; null: it is clean.'),
+})
+
+const reportSchema = named('ErasureReport', () => z.strictObject(members()))
+
+const listReportSchema = named('ErasureListReport', () =>
+  z.strictObject({
+    ...members(),
+    lines: wholeNumber(),
+    erased: wholeNumber(),
+    erasedBefore: wholeNumber(),
+    unknown: wholeNumber().describe('Identifiers of no parcel.'),
+    failed: wholeNumber().describe('Lines without an identifier.'),
+    errors: lineErrors().describe('The first 1,000 bad or unknown lines.'),
+  }),
+)
+
+const dryRun = flag.describe('`true`: only says what would be erased.')
+
+/** Erases parcels for good. */
+export const ERASURES_ROUTES = [
+  apiRoute({
+    method: 'delete',
+    path: '/relay/parcels/:identifier',
+    summary: 'Erase a parcel for good',
+    description:
+      'Everything about it goes: pushes, answers, history, deliveries, and what other records say of it. Later pushes about it are answered 200 and not kept. Repeat it to search again.',
+    scope: 'admin',
+    params: { identifier: IDENTIFIER },
+    query: query({ dryRun }),
+    body: null,
+    answers: () => ({ 200: jsonAnswer('What was erased', reportSchema()) }),
+    problems: ['bad_tracking_number', 'not_found'],
+    example: { path: { identifier: 'AB123456789SE' } },
+    answer:
+      ({ manageErasures }: ErasuresRoutePorts) =>
+      async (ctx, call) =>
+        presentJson(ctx, 200, presentReport(await manageErasures.forget(call.param('identifier'), call.query, call.by))),
+  }),
+  apiRoute({
+    method: 'post',
+    path: '/relay/parcels/forget',
+    summary: 'Erase a list of parcels for good',
+    description:
+      'As `DELETE /relay/parcels/{identifier}` for each line. Bad and unknown lines are reported by number. At most 100,000 lines of at most 4,096 characters.',
+    scope: 'admin',
+    params: {},
+    query: query({ dryRun, column: LIST_COLUMN }),
+    body: LIST_BODY,
+    answers: () => ({ 200: jsonAnswer('What was erased, and which lines are bad or unknown', listReportSchema()) }),
+    problems: ['body_too_large'],
+    example: { path: {}, query: 'dryRun=true' },
+    answer:
+      ({ manageErasures }: ErasuresRoutePorts) =>
+      async (ctx, call) =>
+        presentJson(
+          ctx,
+          200,
+          presentReport(await withList(ctx, (list) => manageErasures.forgetList({ ...list, ...call.query, by: call.by }))),
+        ),
+  }),
+]
+
+function presentReport<Report extends ErasureReport>({ storage, ...report }: Report) {
+  return { ...report, storage: storage.state, storageBecause: storage.state === 'clean' ? null : storage.because }
+}

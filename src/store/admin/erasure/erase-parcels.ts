@@ -1,0 +1,146 @@
+import { sql } from 'kysely'
+import type { ErasedCounts, NamedEndpoint } from '../../../domain/admin/erasure.ts'
+import { DELIVERY_STATE, decodeJoinOrigin } from '../../codec.ts'
+import type { Session } from '../../engine.ts'
+import { deleteParcels, loadIdentifiersOf } from '../../history/parcels.ts'
+import { statement } from '../../statement.ts'
+
+type OfParcels = { readonly ids: readonly number[] }
+
+/** One look into an index for each endpoint and parcel. Removed endpoints have deliveries too. */
+const deliveriesOf = statement<OfParcels>()((db, p, { rowsOf }) =>
+  db
+    .selectFrom('endpoint')
+    .innerJoin(rowsOf(p.ids).as('parcel_of'), (join) => join.onTrue())
+    .innerJoin('delivery', (join) =>
+      join.onRef('delivery.endpoint_id', '=', 'endpoint.id').onRef('delivery.parcel_id', '=', 'parcel_of.value'),
+    )
+    .select([
+      'delivery.id',
+      'delivery.sequence',
+      'delivery.inbox_id',
+      'delivery.state',
+      'delivery.attempts',
+      'delivery.endpoint_id',
+      'endpoint.name',
+    ]),
+)
+const removeDeliveries = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('delivery').where('id', 'in', oneOf(p.ids)))
+const removeAttempts = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('attempt').where('delivery_id', 'in', oneOf(p.ids)))
+const removeComposed = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('composed_event').where('sequence', 'in', oneOf(p.ids)))
+/** Of each group only the last delivery is known, so a group also goes if its answer names the parcel. Each endpoint has few groups. */
+const removeFailures = statement<{ endpointIds: readonly number[]; deliveryIds: readonly number[]; names: readonly string[] }>()(
+  (db, p, { oneOf, containsAny }) =>
+    db
+      .deleteFrom('failure')
+      .where('endpoint_id', 'in', oneOf(p.endpointIds))
+      .where((of) => of.or([of('delivery_id', 'in', oneOf(p.deliveryIds)), containsAny(sql.ref<Uint8Array | null>('answer'), p.names)])),
+)
+const removePushes = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('inbox').where('parcel_id', 'in', oneOf(p.ids)))
+const removeExpected = statement<OfParcels>()((db, p, { oneOf }) =>
+  db
+    .deleteFrom('expected_push')
+    .where('entry', 'in', (of) => of.selectFrom('sighting').select('sighting.sequence').where('parcel_id', 'in', oneOf(p.ids))),
+)
+const contentsOf = statement<OfParcels>()((db, p, { oneOf }) =>
+  db.selectFrom('sighting').select('content_id').distinct().where('parcel_id', 'in', oneOf(p.ids)),
+)
+const removeSightings = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('sighting').where('parcel_id', 'in', oneOf(p.ids)))
+const unused = statement<OfParcels>()((db, p, { rowsOf }) =>
+  db
+    .selectFrom(rowsOf(p.ids).as('one'))
+    .select('one.value as id')
+    .where((of) => of.not(of.exists(of.selectFrom('sighting').select('content_id').whereRef('sighting.content_id', '=', 'one.value')))),
+)
+const removeUnused = statement<OfParcels>()((db, p, { oneOf }) =>
+  db
+    .deleteFrom('content')
+    .where('id', 'in', oneOf(p.ids))
+    .where((of) => of.not(of.exists(of.selectFrom('sighting').select('content_id').whereRef('sighting.content_id', '=', 'content.id')))),
+)
+const removeAnswers = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('answer').where('parcel_id', 'in', oneOf(p.ids)))
+const removeLanguages = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('language_asked').where('parcel_id', 'in', oneOf(p.ids)))
+const removeIdentifiers = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('identifier').where('parcel_id', 'in', oneOf(p.ids)))
+const joinsInto = statement<OfParcels>()((db, p, { oneOf }) =>
+  db.selectFrom('audit').select(['sequence', 'detail']).where('parcel_id', 'in', oneOf(p.ids)),
+)
+const scrubJoins = statement<{ sequences: readonly number[] }>()((db, p, { oneOf }) =>
+  db
+    .updateTable('audit')
+    .set({ detail: sql.lit('{"identifiers":[]}') })
+    .where('sequence', 'in', oneOf(p.sequences)),
+)
+
+/** The removed rows. */
+export interface ErasedRows {
+  readonly counts: Omit<ErasedCounts, 'mentions'>
+  /** The endpoints to which something of the parcels was sent. */
+  readonly endpoints: readonly NamedEndpoint[]
+  /** The identifiers, which are deleted. */
+  readonly names: readonly { readonly value: string; readonly parcelId: number }[]
+  /** The contents that nobody seems to use any more. The engine removes them with `removeContents`. */
+  readonly contents: readonly number[]
+}
+
+/** The result for no parcels. */
+export const NO_PARCELS: Omit<ErasedRows, 'contents'> = {
+  counts: { parcels: 0, identifiers: 0, sightings: 0, answers: 0, pushes: 0, deliveries: 0, attempts: 0, texts: 0 },
+  endpoints: [],
+  names: [],
+}
+
+/** Deletes parcels that nobody else can change meanwhile, with everything that belongs to them, except their contents. */
+export async function eraseParcels(session: Session, ids: readonly number[]): Promise<ErasedRows> {
+  const names = (await loadIdentifiersOf(session, ids)).map((row) => ({ value: row.value, parcelId: row.parcel_id }))
+  const values = names.map(({ value }) => value)
+  const deliveries = await eraseDeliveries(session, ids, values)
+  const { rows: pushes } = await session.run(removePushes, { ids })
+  session.enqueueWrite(removeExpected, { ids })
+  const used = (await session.all(contentsOf, { ids })).map((row) => row.content_id)
+  const { rows: sightings } = await session.run(removeSightings, { ids })
+  const contents = (await session.all(unused, { ids: used })).map(({ id }) => id)
+  const { rows: answers } = await session.run(removeAnswers, { ids })
+  session.enqueueWrite(removeLanguages, { ids })
+  await eraseJoins(session, ids)
+  const { rows: identifiers } = await session.run(removeIdentifiers, { ids })
+  await deleteParcels(session, ids)
+  return {
+    counts: { ...deliveries.counts, parcels: ids.length, identifiers, sightings, answers, pushes, texts: contents.length },
+    endpoints: deliveries.endpoints,
+    names,
+    contents,
+  }
+}
+
+/** Deletes those among these contents that no sighting uses. */
+export function removeContents(session: Session, ids: readonly number[]): void {
+  if (ids.length > 0) session.enqueueWrite(removeUnused, { ids })
+}
+
+async function eraseDeliveries(
+  session: Session,
+  ids: readonly number[],
+  names: readonly string[],
+): Promise<{ readonly counts: Pick<ErasedCounts, 'deliveries' | 'attempts'>; readonly endpoints: readonly NamedEndpoint[] }> {
+  const rows = await session.all(deliveriesOf, { ids })
+  if (rows.length === 0) return { counts: { deliveries: 0, attempts: 0 }, endpoints: [] }
+  const deliveryIds = rows.map(({ id }) => id)
+  const { rows: attempts } = await session.run(removeAttempts, { ids: deliveryIds })
+  const endpointIds = [...new Set(rows.map((row) => row.endpoint_id))]
+  session.enqueueWrite(removeFailures, { endpointIds, deliveryIds, names })
+  session.enqueueWrite(removeComposed, { ids: rows.filter((row) => row.inbox_id === null).map(({ sequence }) => sequence) })
+  session.enqueueWrite(removeDeliveries, { ids: deliveryIds })
+  const sent = rows.filter((row) => row.attempts > 0 || row.state === DELIVERY_STATE.delivered)
+  const endpoints = new Map(sent.map((row) => [row.endpoint_id, { id: String(row.endpoint_id), name: row.name }]))
+  const plainlyAccepted = sent.filter(({ state }) => state === DELIVERY_STATE.delivered).length
+  return { counts: { deliveries: rows.length, attempts: Math.max(attempts, plainlyAccepted) }, endpoints: [...endpoints.values()] }
+}
+
+/** Empties the records of joins into parcels, and into the parcels that were joined to them before. */
+async function eraseJoins(session: Session, into: readonly number[]): Promise<void> {
+  const joins = await session.all(joinsInto, { ids: into })
+  if (joins.length === 0) return
+  session.enqueueWrite(scrubJoins, { sequences: joins.map(({ sequence }) => sequence) })
+  const joined = joins.flatMap(({ detail }) => decodeJoinOrigin(detail) ?? [])
+  if (joined.length > 0) await eraseJoins(session, joined)
+}

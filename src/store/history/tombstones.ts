@@ -1,0 +1,45 @@
+import { sql } from 'kysely'
+import type { MarkedTombstone } from '../../domain/history/erased.ts'
+import type { Session } from '../engine.ts'
+import type { Tables } from '../schema.ts'
+import { loadSetting, TOMBSTONE_KEY } from '../settings.ts'
+import { statement } from '../statement.ts'
+
+const find = statement<{ marks: readonly string[] }>()((db, p, { oneOfTexts }) =>
+  db.selectFrom('tombstone').selectAll().where('mark', 'in', oneOfTexts(p.marks)),
+)
+const upsert = statement<{ mark: string; parcelId: number; erasedAtMs: number }>()((db, p) =>
+  db
+    .insertInto('tombstone')
+    .values({ mark: p.mark, parcel_id: p.parcelId, erased_at_ms: p.erasedAtMs })
+    .onConflict((conflict) => conflict.column('mark').doUpdateSet({ parcel_id: p.parcelId, erased_at_ms: p.erasedAtMs })),
+)
+const all = statement()((db) => db.selectFrom('tombstone').selectAll().orderBy('mark'))
+
+const first = statement()((db) => db.selectFrom('tombstone').select('mark').limit(sql.lit(1)))
+
+export async function hasTombstones(session: Session): Promise<boolean> {
+  return (await session.all(first, {})).length > 0
+}
+
+export async function findTombstones(session: Session, marks: readonly string[]): Promise<readonly MarkedTombstone[]> {
+  return marks.length === 0 ? [] : (await session.all(find, { marks })).map(decodeTombstone)
+}
+
+/** Keeps a tombstone, in place of an earlier one with its mark. */
+export function saveTombstone(session: Session, { mark, parcelId, erasedAtMs }: MarkedTombstone): void {
+  session.enqueueWrite(upsert, { mark, parcelId, erasedAtMs })
+}
+
+/** The sealed key and all tombstones of a store. */
+export async function storedTombstones(
+  session: Session,
+): Promise<{ readonly sealedKey: string | null; readonly tombstones: readonly MarkedTombstone[] }> {
+  const sealed = await loadSetting(session, TOMBSTONE_KEY)
+  const tombstones = (await session.all(all, {})).map(decodeTombstone)
+  return { sealedKey: sealed === null ? null : Buffer.from(sealed).toString(), tombstones }
+}
+
+function decodeTombstone({ mark, parcel_id: parcelId, erased_at_ms: erasedAtMs }: Tables['tombstone']): MarkedTombstone {
+  return { mark, parcelId, erasedAtMs }
+}

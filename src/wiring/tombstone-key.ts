@@ -1,0 +1,27 @@
+import { randomBytes } from 'node:crypto'
+import type { Config } from '../config/config.ts'
+import { createTombstoneKeyKeeper, type TombstoneKeyKeeper } from '../flow/admin/tombstone-key.ts'
+import type { Vault } from '../flow/delivery/vault.ts'
+import type { AtRest } from './at-rest-keys.ts'
+import type { Storage } from './storage/opened-storage.ts'
+
+const KEY_BYTES = 32
+
+export interface TombstoneKeyPorts {
+  readonly storage: Pick<Storage, 'write'>
+  readonly vault: Vault
+  readonly atRest: Pick<AtRest, 'keyFile'>
+}
+
+/**
+ * Opens the key by which erased parcels are known, before anything is recorded. On PostgreSQL it is made at the first start, because another
+ * replica may erase something at any time; a single relay makes it when it erases something.
+ */
+export async function openTombstoneKey(config: Config, { storage, vault, atRest }: TombstoneKeyPorts): Promise<TombstoneKeyKeeper> {
+  const { write } = storage
+  const where = () => atRest.keyFile() ?? 'secrets.atRestKeys'
+  const key = createTombstoneKeyKeeper({ write, vault, makeKey: () => randomBytes(KEY_BYTES), where })
+  await key.open()
+  if (config.store.engine === 'postgres') await key.ensure()
+  return key
+}

@@ -1,0 +1,35 @@
+import { readFileSync } from 'node:fs'
+import { storedRows } from './stored-rows.ts'
+
+/** The suffixes of the files of a store that hold rows. */
+const ROW_FILES = ['', '-wal']
+
+/** The tables of a store in which any of these words stands, in any column, in bytes or in text. */
+export async function tablesThatHold(place: string, words: readonly string[]): Promise<readonly string[]> {
+  const found: string[] = []
+  for (const table of await tableNames(place)) {
+    const rows = await storedRows<object>(place, `select * from "${table}"`)
+    const text = rows.map((row) => Object.values(row).map(textOf).join(' ')).join('\n')
+    for (const word of words) if (text.toUpperCase().includes(word.toUpperCase())) found.push(`${table}: ${word}`)
+  }
+  return found
+}
+
+/** The files of an SQLite store in whose raw bytes any of these words stands. */
+export function filesThatHold(place: string, words: readonly string[]): readonly string[] {
+  return ROW_FILES.flatMap((suffix) => {
+    const text = readFileSync(`${place}${suffix}`).toString('latin1').toUpperCase()
+    return words.filter((word) => text.includes(word.toUpperCase())).map((word) => `${suffix === '' ? 'database' : suffix}: ${word}`)
+  })
+}
+
+async function tableNames(place: string): Promise<readonly string[]> {
+  const query = place.startsWith('postgres://')
+    ? "select table_name as name from information_schema.tables where table_schema = 'public' and table_type = 'BASE TABLE'"
+    : "select name from sqlite_master where type = 'table'"
+  return (await storedRows<{ readonly name: string }>(place, query)).map(({ name }) => name)
+}
+
+function textOf(value: unknown): string {
+  return value instanceof Uint8Array ? Buffer.from(value).toString('latin1') : String(value)
+}
