@@ -37,7 +37,7 @@ export interface Tables {
     readonly parcel_id: number
     readonly detail: string
   }
-  /** What had been given by a time: the last sequence and the highest parcel id. */
+  /** The highest numbers that were given up to a time: the last sequence and the highest parcel id. */
   readonly age_mark: { readonly at_ms: number; readonly sequence: number; readonly parcel_id: number }
   /** Erased identifiers, each as a keyed digest. */
   readonly tombstone: { readonly mark: string; readonly parcel_id: number; readonly erased_at_ms: number }

@@ -24,10 +24,10 @@ const manifestSchema = z.object({
   rows: z.record(z.string(), z.number()),
 })
 
-/** What a backup says of itself; it is kept inside of it. */
+/** The description of a backup, stored in the backup itself. */
 export type BackupManifest = Readonly<z.infer<typeof manifestSchema>>
 
-/** Null: the text is no manifest. */
+/** Parses a manifest; null: the text is none. */
 export function parseManifest(text: string): BackupManifest | null {
   let value: unknown
   try {
@@ -48,11 +48,11 @@ export interface BackupProgress {
   readonly total: number
 }
 
-/** What is known of the backups of a store; kept in the store. Times are epoch milliseconds. */
+/** The state of the backups of a store, kept in that store. Times are epoch milliseconds. */
 export interface BackupState {
-  /** The last one that was made; null: none was. */
+  /** The last backup that was made; null: there is none. */
   readonly last: MadeBackup | null
-  /** Why the last attempt failed, and since when every one does; null: it did not fail. */
+  /** Why the last attempt failed, and when the first attempt since the last success failed; null: the last attempt did not fail. */
   readonly failing: { readonly sinceMs: number; readonly reason: string } | null
 }
 
@@ -64,7 +64,7 @@ export interface MadeBackup {
 
 export const NO_BACKUPS: BackupState = { last: null, failing: null }
 
-/** The reason why the job of a backup failed whose relay was stopped or killed. */
+/** The reason for the failure of a backup's job if the relay was stopped or killed. */
 export const BACKUP_WAS_STOPPED = 'The relay was stopped before the backup was done. Nothing of it was kept.'
 
 const SCHEDULED = 'scheduled-'
@@ -83,7 +83,7 @@ export function scheduledName(atMs: number): string {
   return `${SCHEDULED}${new Date(atMs).toISOString().slice(0, 19).replaceAll(/[-:]/g, '')}Z`
 }
 
-/** Whether a backup was made by the schedule. Only such ones are removed when newer ones have come. */
+/** Whether a backup was made by the schedule. Only scheduled backups are removed when there are newer ones. */
 export function isScheduled(name: string): boolean {
   return /^scheduled-\d{8}T\d{6}Z$/.test(name)
 }
@@ -99,7 +99,7 @@ const stateSchema = z.object({
   failing: z.object({ sinceMs: z.number(), reason: z.string() }).nullable(),
 })
 
-/** What a store holds of its backups; a text that cannot be read counts as none. */
+/** Parses the state of backups that a store holds. An unreadable text counts as the state without any backup. */
 export function parseBackupState(text: string): BackupState {
   try {
     return stateSchema.safeParse(JSON.parse(text)).data ?? NO_BACKUPS

@@ -19,7 +19,7 @@ export function isDiskFull({ freeBytes, freeBytesMin }: Pick<DiskRoom, 'freeByte
   return freeBytes < freeBytesMin
 }
 
-/** Of the room below which pushes are refused, so much is left to work that makes room. */
+/** Work that frees space goes on until less than this part of `freeBytesMin` is free. */
 const WORK_NEEDS = 1 / 4
 
 /** Whether there is room for long work. It goes on while pushes are refused, because it may free what they need. */

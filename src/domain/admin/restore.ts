@@ -13,13 +13,13 @@ const recordSchema = z.object({
   atMs: z.number(),
   /** The backup it was restored from. */
   backup: z.string(),
-  /** When that was made, epoch milliseconds; null: it is not known. */
+  /** When the backup was made, epoch milliseconds; null: unknown. */
   madeAtMs: z.number().nullable(),
   /** The last sequence of the backup. */
   from: z.number(),
-  /** The sequence from which the feed went on. Those in between were given by the store that was replaced, or by none. */
+  /** The sequence from which the feed went on. Sequences between `from` and `to` belong to the store that was replaced, or were never given. */
   to: z.number(),
-  /** How many deliveries with such sequences were accepted; null: the store that was replaced could not be read. */
+  /** How many deliveries with sequences between `from` and `to` were accepted; null: the store that was replaced could not be read. */
   delivered: z.number().nullable(),
   /** Whether operators were told. */
   isTold: z.boolean(),
@@ -28,10 +28,10 @@ const recordSchema = z.object({
 /** A restore of the store, as the store keeps it. */
 export type RestoreRecord = Readonly<z.infer<typeof recordSchema>>
 
-/** More are of no use to anybody. */
+/** The most restores that are kept, the newest ones. */
 const KEPT_MAX = 100
 
-/** A text that cannot be read counts as no restores. */
+/** Parses the restores that a store holds. An unreadable text counts as none. */
 export function parseRestores(text: string): readonly RestoreRecord[] {
   try {
     return z.array(recordSchema).safeParse(JSON.parse(text)).data ?? []
@@ -47,7 +47,7 @@ export function addRestore(known: readonly RestoreRecord[], restore: RestoreReco
 /** The sequences that a restore skipped. */
 export type FeedGap = Pick<RestoreRecord, 'from' | 'to'>
 
-/** The gap that holds a sequence; null: none does. A reader who has come to the end of the backup goes on without loss. */
+/** Returns the gap that holds a sequence; null: none does. A reader at `from`, the end of the backup, is in no gap and loses nothing. */
 export function gapAt(gaps: readonly FeedGap[], sequence: number): FeedGap | null {
   return gaps.find(({ from, to }) => from < sequence && sequence < to) ?? null
 }

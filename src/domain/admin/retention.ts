@@ -13,13 +13,13 @@ export interface Retention {
   readonly feedMs: number
   /** The audit trail and operator events. */
   readonly auditMs: number
-  /** What is undelivered, in quarantine, or needed by an endpoint that is behind. */
+  /** The longest time for which undelivered events, pushes in quarantine, and data that an endpoint still needs are held back. */
   readonly heldMs: number
 }
 
 const CENTURY_MS = 100 * 365 * 24 * 3_600_000
 
-/** Nothing is removed by its age. */
+/** The retention with which nothing is removed by its age. */
 export const KEPT_FOREVER: Retention = {
   rawMs: CENTURY_MS,
   historyMs: CENTURY_MS,
@@ -30,10 +30,10 @@ export const KEPT_FOREVER: Retention = {
 }
 
 /**
- * What a pass removes, in the order in which it looks. `overdue`: deliveries that wait past `held`, which are cancelled. `deliveries`: those that have
- * ended. `pushBytes`, `answerBytes`: bytes, while what was read from them stays. `parcels`: whole parcels. `unrecorded`: pushes that belong to no parcel.
- * `feed`: events of the feed. `composed`: bodies of composed events that neither the feed nor a delivery names. `audit`: the audit trail, operator events
- * and tallies.
+ * The stages of a pass, in order, each with the data that it removes. `overdue`: deliveries that wait past `held`, which are cancelled.
+ * `deliveries`: those that have ended. `pushBytes`, `answerBytes`: the raw bytes, while the entries read from them stay. `parcels`: whole parcels.
+ * `unrecorded`: pushes that belong to no parcel. `feed`: events of the feed. `composed`: bodies of composed events that neither the feed nor a
+ * delivery names. `audit`: the audit trail, operator events and tallies.
  */
 export const RETENTION_STAGES = [
   'overdue',
@@ -50,7 +50,7 @@ export const RETENTION_STAGES = [
 export type RetentionStage = (typeof RETENTION_STAGES)[number]
 export type RetentionCounts = Readonly<Partial<Record<RetentionStage, number>>>
 
-/** What is past its time and must stay. `sinceMs`: when the first of it came to its time, epoch milliseconds; null: there is none. */
+/** Rows that are old enough to go, and must stay. `sinceMs`: when the first of them became old enough, epoch milliseconds; null: there are none. */
 export interface HeldBack {
   readonly count: number
   readonly sinceMs: number | null
@@ -66,7 +66,7 @@ export interface WaitingDelivery {
   readonly queuedAtMs: number
 }
 
-/** Which deliveries are given up because they have waited past `held`. The others are held back: nothing undelivered goes before. */
+/** Decides which waiting deliveries are cancelled, because they are older than `held`. All others are held back. */
 export function decideOverdue(rows: readonly WaitingDelivery[], nowMs: number, { heldMs, deliveriesMs }: Retention) {
   const isOver = ({ queuedAtMs }: WaitingDelivery) => queuedAtMs < nowMs - heldMs
   const cancelled = rows.filter(isOver)
@@ -75,7 +75,7 @@ export function decideOverdue(rows: readonly WaitingDelivery[], nowMs: number, {
   return { cancelled, held: heldOf(past.map(({ queuedAtMs }) => queuedAtMs + deliveriesMs)) }
 }
 
-/** A push whose bytes are kept, past `raw`. */
+/** A push older than `raw` whose bytes are still kept. */
 export interface AgedPush {
   readonly inboxId: number
   readonly receivedAtMs: number
@@ -85,17 +85,17 @@ export interface AgedPush {
   readonly bodyBytes: number
 }
 
-/** What others still need. */
+/** The facts about deliveries and endpoints that keep data from being removed. */
 export interface Needs {
-  /** The parcels among those asked about of which something waits to be delivered. */
+  /** The parcels, among those asked about, with a waiting delivery. */
   readonly awaited: ReadonlySet<number>
   /** Whether an endpoint is behind: it is still being sent the feed, and so may need any event. */
   readonly isBehind: boolean
 }
 
 /**
- * Whose bytes go. Bytes stay while something of their parcel waits to be delivered; while the push is open in quarantine, or an endpoint is behind, they
- * stay up to `held`. An open push whose bytes go can never be reprocessed, so it is closed with them.
+ * Decides which pushes lose their bytes. Bytes stay while a delivery of their parcel waits. They stay up to `held` while the push is open in quarantine, or
+ * while an endpoint is behind. An open push cannot be reprocessed without its bytes, so it is closed when it loses them.
  */
 export function decidePushBytes(rows: readonly AgedPush[], { awaited, isBehind }: Needs, nowMs: number, { rawMs, heldMs }: Retention) {
   const isKept = ({ receivedAtMs, parcelId, state }: AgedPush) =>
@@ -113,10 +113,10 @@ function isOpen(state: InboxState): boolean {
   return state === 'quarantined'
 }
 
-/** A push without a parcel, past `history`. */
+/** A push without a parcel that is older than `history`. */
 export type UnrecordedPush = Pick<AgedPush, 'inboxId' | 'receivedAtMs' | 'state'>
 
-/** Which pushes without a parcel go with their digests. An open one stays up to `held`. */
+/** Decides which pushes without a parcel are removed with their digests. An open one stays up to `held`. */
 export function decideUnrecorded(rows: readonly UnrecordedPush[], nowMs: number, { historyMs, heldMs }: Retention) {
   const isKept = ({ receivedAtMs, state }: UnrecordedPush) => isOpen(state) && receivedAtMs >= nowMs - heldMs
   const removed = rows.filter((row) => !isKept(row))
@@ -127,7 +127,7 @@ export function decideUnrecorded(rows: readonly UnrecordedPush[], nowMs: number,
   }
 }
 
-/** What says how long a parcel has been left alone. */
+/** The facts by which the age of a parcel is judged. */
 export type ParcelAge = Pick<
   ParcelState,
   'parcelId' | 'watchedAtMs' | 'activatedAtMs' | 'latest' | 'lastSeenAtMs' | 'checkedAtMs' | 'nextPollAtMs' | 'entryCount'
@@ -141,7 +141,7 @@ function lastTouchedMs({ watchedAtMs, activatedAtMs, latest, lastSeenAtMs, check
   return Math.max(activatedAtMs, watchedAtMs ?? 0, latest === null ? 0 : countsFromMs(latest), lastSeenAtMs ?? 0, checkedAtMs ?? 0)
 }
 
-/** Whether a parcel is past `history`. One that is still polled never is. */
+/** Whether nothing has happened to a parcel for longer than `history`. A parcel that is still polled never counts as that old. */
 export function isParcelPast(age: ParcelAge, nowMs: number, { historyMs }: Retention): boolean {
   return age.nextPollAtMs === null && lastTouchedMs(age) < nowMs - historyMs
 }
@@ -165,7 +165,7 @@ export function decideParcels(
   }
 }
 
-/** What had been given by a time: the last sequence of the feed and the highest parcel id. */
+/** The highest numbers that were given up to a time: the last sequence of the feed and the highest parcel id. */
 export interface AgeMark {
   readonly atMs: number
   readonly sequence: number
@@ -181,23 +181,23 @@ export function givenBefore(marks: readonly AgeMark[], beforeMs: number): Omit<A
   }
 }
 
-/** Between two marks of a relay that runs lies an hour, or little more. */
+/** A longer gap between two marks shows that the relay stood still or its clock was changed: a running relay makes one every hour. */
 const GAP_MS = 36 * 3_600_000
-/** How long a clock that has jumped ahead must have gone on from there before its time counts. */
+/** How long after a jump ahead the clock is doubted. */
 const TRUSTED_AFTER_MS = 24 * 3_600_000
 
-/** What a pass writes down when it begins. */
+/** The result of marking the present time, which a pass stores when it begins. */
 export interface MarkOfNow {
   readonly mark: AgeMark
-  /** Marks after this time are dropped: a clock made them that was ahead by mistake; null: there are none. */
+  /** Drop the marks after this time, which were made while the clock was ahead by mistake; null: drop none. */
   readonly droppedAfterMs: number | null
-  /** Whether the clock has just jumped ahead. Everything looks old then, so only an operator's order may remove anything. */
+  /** Whether the clock has jumped ahead lately. Everything looks old then, so only an operator's order may remove data. */
   readonly isDoubted: boolean
 }
 
 /**
- * The mark of now. If the clock was ahead for a while, which shows as a gap before marks that lie in the future now, those are dropped. If it is put back
- * otherwise, the time of the last mark is given again, since nothing may come to look older than it is.
+ * Marks the present time. If the clock was ahead for a while, there is a gap before marks that now lie in the future; these marks are dropped. If the clock
+ * was put back in another way, the new mark repeats the time of the last one, because no data may look older than it is.
  */
 export function markNow(marks: readonly AgeMark[], given: AgeMark): MarkOfNow {
   const ahead = marks.findIndex(({ atMs }) => atMs > given.atMs)
@@ -214,7 +214,7 @@ function isDoubted(marks: readonly AgeMark[], nowMs: number): boolean {
   return jumped !== -1 && nowMs - (times[jumped] ?? nowMs) < TRUSTED_AFTER_MS
 }
 
-/** The time before which marks are no longer looked at: that of the newest mark that is past every period. */
+/** Returns the time of the newest mark that is older than every period. Earlier marks are not needed any more. */
 export function marksKeptFrom(marks: readonly AgeMark[], nowMs: number, { historyMs, feedMs, heldMs }: Retention): number {
   const pastMs = nowMs - Math.max(historyMs, feedMs, heldMs)
   return Math.max(0, ...marks.flatMap(({ atMs }) => (atMs < pastMs ? [atMs] : [])))
@@ -227,8 +227,8 @@ export interface BehindEndpoint {
 }
 
 /**
- * Up to where the feed goes. Nothing above `needed`, what an endpoint that is behind still needs, goes until it is past `held`; then `passed` names the
- * endpoints that will never be sent it.
+ * Decides up to which sequence the feed is removed. An endpoint that is behind still needs the events above `needed`, so these stay up to `held`. Then they
+ * are removed, and `passed` names the endpoints that will never receive them.
  */
 export function decideFeed(marks: readonly AgeMark[], behind: readonly BehindEndpoint[], nowMs: number, { feedMs, heldMs }: Retention) {
   const past = givenBefore(marks, nowMs - feedMs).sequence
@@ -252,7 +252,7 @@ export interface RetentionPass {
   readonly cursor: TimeCursor | null
   readonly removed: RetentionCounts
   readonly held: RetentionCounts
-  /** What was past `held` and so was given up, though it was undelivered, open or still needed. */
+  /** Counts of the data older than `held` that was given up although it was undelivered, open or still needed. */
   readonly givenUp: RetentionCounts
   readonly heldSinceMs: number | null
   /** Endpoints, by id, for which deliveries or events were given up. */
@@ -261,7 +261,7 @@ export interface RetentionPass {
   readonly isClockDoubted: boolean
 }
 
-/** What a batch of a stage has done. */
+/** The result of one batch of a stage. */
 export interface StageOutcome {
   readonly removed: number
   readonly held?: HeldBack
@@ -276,7 +276,7 @@ export interface RetentionReport extends Omit<RetentionPass, 'stage' | 'cursor'>
   readonly endedAtMs: number
 }
 
-/** What is stored of retention: the pass under way and the last that ended. */
+/** The stored state of retention: the pass under way and the result of the last one. */
 export interface RetentionState {
   readonly pass: RetentionPass | null
   readonly last: RetentionReport | null
@@ -298,7 +298,7 @@ export function beginPass(nowMs: number, isClockDoubted = false): RetentionPass 
 /** The most endpoints that a report names. */
 const ENDPOINTS_MAX = 100
 
-/** The pass after a batch; null: it was the last one of the last stage. */
+/** Returns the pass as the batch has left it. `isOver`: it was the last batch of the last stage. */
 export function advancePass(pass: RetentionPass, outcome: StageOutcome): { readonly pass: RetentionPass; readonly isOver: boolean } {
   const { removed, held = NOTHING_HELD, givenUp = 0, endpoints = [], next } = outcome
   const { stage } = pass

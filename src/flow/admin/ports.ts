@@ -88,7 +88,7 @@ export interface RebuildNews {
   readonly hasChanged: boolean
 }
 
-/** What a batch of a retention pass has done. */
+/** The result of one batch of a retention pass. */
 export interface PruneResult {
   readonly isDone: boolean
   /** Whether parcels were retired, which the feed tells. */
@@ -160,7 +160,7 @@ export interface AdminTx extends RetentionTx {
 
 /** The reads of admin; see `ReadSide`. */
 export interface AdminReads extends AgedReads {
-  /** What is stored of retention. */
+  /** The stored state of retention. */
   retentionState(): Promise<RetentionState>
   /** The restores of the store, the oldest first. */
   listRestores(): Promise<readonly RestoreRecord[]>

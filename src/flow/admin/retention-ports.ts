@@ -32,7 +32,7 @@ export interface AgedAnswer {
   readonly bodyBytes: number
 }
 
-/** What a retention pass reads, within its transaction or, to say what would go, beside it. */
+/** The reads of a retention pass, within its transaction. A preview of what would be removed uses them outside of one. */
 export interface AgedReads {
   /** Deliveries that have not ended, by the time they were queued. */
   waitingDeliveries(page: AgePage): Promise<readonly WaitingDelivery[]>
@@ -64,9 +64,9 @@ export interface AgedReads {
   feedPrunedTo(): Promise<number>
 }
 
-/** What a retention pass needs of the store inside one transaction; see `WriteTx`. */
+/** The store as a retention pass uses it inside one transaction; see `WriteTx`. */
 export interface RetentionTx extends AgedReads {
-  /** What is stored of retention; nobody else changes it until the transaction ends. */
+  /** Reads the stored state of retention, and locks it until the transaction ends. */
   loadRetention(): Promise<RetentionState>
   saveRetention(state: RetentionState): Promise<void>
   /** Keeps a mark, in place of one of the same time. */

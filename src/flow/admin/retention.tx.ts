@@ -29,7 +29,7 @@ import type { WriteSide } from '../write-side.ts'
 import type { Transactions, WriteTx } from '../write-store.ts'
 import type { RetentionTx } from './retention-ports.ts'
 
-/** What a pass uses of the store. */
+/** The verbs of a transaction that a pass uses. */
 export type PruneTx = AuditTx &
   OperatorEventTx &
   RetentionTx &
@@ -42,15 +42,15 @@ export type PruneTx = AuditTx &
 const ROWS_AT_ONCE = 100
 const BYTES_AT_ONCE = 1024 * 1024
 const ATTEMPTS_AT_ONCE = 300
-/** Parcels looked at, and of those retired, with their entries. */
+/** The most parcels that one batch examines; of these it retires at most `PARCELS_AT_ONCE`, with at most `ENTRIES_AT_ONCE` entries in all. */
 const PARCELS_LOOKED_AT = 500
 const PARCELS_AT_ONCE = 20
 const ENTRIES_AT_ONCE = 200
-/** Looks at what waits for an endpoint of a parcel. */
+/** The most pairs of endpoint and parcel for which one batch looks up waiting deliveries. */
 const LOOKS_AT_ONCE = 2000
 const FEED_AT_ONCE = 300
 
-/** The subject of what operators were told is held back. */
+/** The subject of the trouble that data has been held back for long. */
 const HELD_SUBJECT = 'retention'
 
 export interface PassBatch {
@@ -65,7 +65,7 @@ export interface PassBatch {
 export interface PruneRequest {
   readonly retention: Retention
   readonly nowMs: number
-  /** Whether an operator has ordered it, and so vouches for the clock. */
+  /** Whether an operator has ordered the pass, and so vouches for the clock. */
   readonly isOrdered: boolean
 }
 
@@ -104,7 +104,7 @@ export interface PrunePorts {
   readonly changed: (parcelIds: readonly number[]) => void
 }
 
-/** The hourly pass. */
+/** Creates the verb that does the hourly pass in batches. */
 export function createPrune(store: Transactions<PruneTx>, { retention, changed }: PrunePorts): Pick<WriteSide, 'prune'> {
   return {
     async prune({ nowMs }) {
@@ -135,7 +135,7 @@ async function begin(
   return beginPass(nowMs, isDoubted && !isOrdered)
 }
 
-/** Tells operators, in the transaction that ends a pass, what was given up, and once what is held back for long. */
+/** Notifies operators, in the transaction that ends a pass, of data that was given up, and once of data that has been held back for long. */
 async function tell(tx: PruneTx, report: RetentionReport, nowMs: number): Promise<void> {
   const { givenUp, endpoints, held, heldSinceMs } = report
   if (Object.keys(givenUp).length > 0) {
@@ -243,7 +243,7 @@ const STAGES: Readonly<Record<RetentionStage, Stage>> = {
   },
 }
 
-/** Retires the first parcels of a page that are past `history`. */
+/** Retires parcels older than `history` from the beginning of a page, as many as a batch may. */
 async function retire({ tx, pass: { startedAtMs, cursor }, retention }: Look): ReturnType<Stage> {
   const { parcelId: upTo } = givenBefore(await tx.ageMarks(), startedAtMs - retention.historyMs)
   const page = await tx.parcelAges({ after: cursor?.id ?? 0, upTo, limit: PARCELS_LOOKED_AT })
@@ -255,7 +255,7 @@ async function retire({ tx, pass: { startedAtMs, cursor }, retention }: Look): R
   const last = rows.length < past.length ? rows.at(-1) : page.length < PARCELS_LOOKED_AT ? undefined : page.at(-1)
   const next = last === undefined ? null : { atMs: 0, id: last.parcelId }
   if (rows.length === 0) return { removed: 0, next }
-  // Something may have happened to them since they were read, until they are held.
+  // The parcels may have changed between the read above and this lock.
   const standing = await tx.holdParcels(rows.map(({ parcelId }) => parcelId))
   const { ownerOfPush } = await tx.newest()
   const delivered = await tx.deliveredParcels(standing.map(({ parcelId }) => parcelId))
@@ -266,7 +266,7 @@ async function retire({ tx, pass: { startedAtMs, cursor }, retention }: Look): R
   return isDone ? { removed: retired.length, retired, held, next } : { removed: 0, next: cursor ?? AGAIN }
 }
 
-/** The beginning of a stage whose rows do not come again, because they are gone. */
+/** The cursor at the beginning. A stage that deletes its rows begins there again with each batch. */
 const AGAIN: TimeCursor = { atMs: 0, id: 0 }
 
 /** Whether a batch did all rows of a page, and the page was the last. */
@@ -274,7 +274,7 @@ function isLastPage(rows: readonly unknown[], page: readonly unknown[]): boolean
   return rows.length === page.length && page.length < ROWS_AT_ONCE
 }
 
-/** Of how many parcels it may be looked in one batch what waits for so many endpoints. */
+/** Returns for how many parcels one batch may look up waiting deliveries, if there are this many endpoints. */
 function looksFor(endpoints: number): number {
   return Math.max(1, Math.floor(LOOKS_AT_ONCE / Math.max(1, endpoints)))
 }

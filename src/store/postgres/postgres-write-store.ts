@@ -213,7 +213,7 @@ function deliveryVerbs({ session, looked, kept: { fronts } }: Parts) {
   } satisfies Partial<WriteTx>
 }
 
-/** What a retention pass does under the locks of parcels, and what it numbers. */
+/** The verbs of a retention pass that lock parcels or give numbers. */
 function retiringVerbs({ session, end }: Parts) {
   return {
     cancelDeliveries: (deliveries, nowMs) =>

@@ -8,7 +8,7 @@ import { INBOX_STATES } from '../../ingest/inbox.ts'
 import { saveSetting } from '../../settings.ts'
 import { statement } from '../../statement.ts'
 
-/** Not one that was queued again since it was found. */
+/** Skips a delivery that was queued again after it was found. */
 const removeEnded = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db.deleteFrom('delivery').where('id', 'in', oneOf(p.ids)).where('state', '>=', DELIVERY_STATE.delivered).returning('id'),
 )
@@ -18,7 +18,7 @@ const removeAttempts = statement<{ ids: readonly number[] }>()((db, p, { oneOf }
 const clear = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db.updateTable('inbox').set({ body: null }).where('id', 'in', oneOf(p.ids)),
 )
-/** Not one that was reprocessed since it was found. A condition would be the first to be looked at, in a plan for a small table. */
+/** Keeps the state of a push that was reprocessed after it was found. This is no condition, because a plan for a small table might evaluate it first. */
 const close = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db
     .updateTable('inbox')
@@ -36,7 +36,7 @@ const clearAnswer = statement<Pick<AgedAnswer, 'parcelId' | 'language' | 'digest
     .where('digest', '=', p.digest)
     .where('asked_at_ms', '<=', p.askedAtMs),
 )
-/** Not one that was reprocessed since it was found. The condition looks like one that most rows meet, or a plan for a small table would begin with it. */
+/** Skips a push that was reprocessed after it was found. The planner takes this form for one that most rows meet, so it does not begin with it. */
 const removePushes = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db.deleteFrom('inbox').where('id', 'in', oneOf(p.ids)).where(sql<boolean>`(case when parcel_id = 0 then 1 else 0 end) <> 0`),
 )
@@ -54,7 +54,7 @@ const dropMarks = statement<{ beforeMs: number; afterMs: number }>()((db, p) =>
   db.deleteFrom('age_mark').where((of) => of.or([of('at_ms', '<', p.beforeMs), of('at_ms', '>', p.afterMs)])),
 )
 
-/** The verbs by which a pass removes what is past its time, apart from whole parcels. */
+/** The verbs by which a pass removes old data other than whole parcels. */
 export function agedRemovals(session: Session) {
   return {
     keepMark: (mark: AgeMark) => session.enqueueWrite(upsertMark, { ...mark }),

@@ -7,7 +7,7 @@ const SETTING = 'retention'
 
 const NOTHING: RetentionState = { pass: null, last: null }
 
-/** What is stored of retention: the pass under way and the last that ended. */
+/** Reads the stored state of retention: the pass under way and the result of the last one. */
 export async function loadRetention(session: Session): Promise<RetentionState> {
   const stored = await loadSetting(session, SETTING)
   return stored === null ? NOTHING : decodeRetentionState(stored)

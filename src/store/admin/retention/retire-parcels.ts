@@ -31,7 +31,7 @@ const removeAudits = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) 
   db.deleteFrom('audit').where('parcel_id', 'in', oneOf(p.ids)).where('kind', '=', sql.lit('join')).returning('detail'),
 )
 
-/** What a part of the work has left. `gone`: the identifiers of the parcels, which are deleted; null: more is to be done first. */
+/** The result of one step. `gone`: the identifiers of the parcels, which are deleted now; null: more steps are needed first. */
 export interface Retired {
   readonly gone: readonly string[] | null
 }

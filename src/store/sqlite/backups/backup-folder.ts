@@ -10,15 +10,15 @@ import { copyFiles } from './copy-store.ts'
 import { readManifest } from './manifest.ts'
 
 const ENDING = '.db'
-/** So many are looked at in a folder; nobody needs more backups. */
+/** The most files of a folder that are read; nobody needs more backups. */
 const SHOWN_MAX = 1000
 
 export const fileOf = (directory: string, name: string) => join(directory, `${name}${ENDING}`)
 export const keyFileOf = (directory: string, name: string) => join(directory, `${name}.key`)
-/** What is not complete has another name, which no command takes for a backup. */
+/** The name of a backup that is not complete yet. No command takes it for a backup. */
 export const partOf = (file: string) => `${file}.part`
 
-/** Lists a folder; one that is not there holds nothing. Waits for a folder that does not answer, apart from all other work. */
+/** Lists the backups in a folder; none if the folder is missing. A folder that does not answer blocks only this call. */
 export async function listBackups(directory: string): Promise<readonly BackupFile[]> {
   const names = await readdir(directory).catch((error: unknown) => {
     if (systemCode(error) === 'ENOENT') return []
@@ -42,7 +42,7 @@ export async function discardCopy(file: string): Promise<void> {
   for (const path of copyFiles(file)) await rm(path, { force: true })
 }
 
-/** Makes the folder if only it is missing. What it is in must be there: a disk that is not mounted is no place for backups. */
+/** Makes the folder, but not its parent: if the parent is missing, the disk for backups may not be mounted. */
 export function openFolder(directory: string): void {
   if (existsSync(directory)) {
     if (!statSync(directory).isDirectory()) throw new Error(`${directory} is not a folder`)
@@ -53,7 +53,7 @@ export function openFolder(directory: string): void {
   syncFolder(dirname(directory))
 }
 
-/** Removes what a kill has left of backups that were never complete. */
+/** Removes the files of incomplete backups that a kill has left. */
 export function removeParts(directory: string): void {
   for (const name of readdirSync(directory)) if (/\.(?:db|key)\.part$/.test(name)) rmSync(join(directory, name), { force: true })
 }
@@ -68,7 +68,7 @@ export function removeOutlived(directory: string, { relayId, keep }: { readonly 
   }
 }
 
-/** The id of the relay that made a backup; null: it is none. */
+/** The id of the relay that made a backup; null: the file is no backup. */
 function madeBy(file: string): string | null {
   try {
     const db = new Database(file, { readonly: true, fileMustExist: true })

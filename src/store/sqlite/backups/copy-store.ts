@@ -9,13 +9,13 @@ const REST = 4
 const PAGES = { min: 16, max: 512 }
 /** How often what was copied is synced, so that little is left for the sync at the end, for which the writer waits. */
 const SYNC_EVERY_MS = 100
-/** A rest is slept in naps: the driver calls again at once, and a longer one would hold up pushes. */
+/** A rest is slept in naps of this length: the driver calls again at once, and a longer nap would hold up pushes. */
 const NAP_MS = 0.2
 const NEVER = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
 
 /**
- * Copies the store page by page on the writer's own connection, in steps of half a millisecond with longer rests between them. Only there may others go on: SQLite
- * brings what this connection writes meanwhile into the copy, and begins again if another connection writes. No step keeps the WAL from being
+ * Copies the store page by page on the writer's own connection, in steps of half a millisecond with longer rests between them. It must be that
+ * connection: SQLite adds to the copy what the copying connection writes meanwhile, but starts over if another connection writes. No step keeps the WAL from being
  * checkpointed (decision 0029).
  */
 export function createStoreCopier(db: Database.Database, monotonic: () => number = () => performance.now()): StoreCopier {

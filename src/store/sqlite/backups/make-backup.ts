@@ -26,8 +26,8 @@ import { lastSequenceIn, proveTable, relayIdIn, storedTables, writeManifest } fr
 const CHUNK_BYTES = 4 * 1024 * 1024
 
 /**
- * Proves a copy of the store a table at a time, gives it its manifest, and brings it to the folder of backups: under a name that is no backup's, synced, and
- * renamed when it is whole. Ended early, or when it throws, it leaves nothing behind.
+ * Proves a copy of the store a table at a time, adds the manifest, and moves the copy to the folder of backups: first under the name of an incomplete backup,
+ * and renamed once it is whole and synced. If it is ended early or throws, it leaves nothing behind.
  */
 export function* makeBackup(order: BackupOrder): Generator<BackupProgress, PlacedBackup> {
   try {
@@ -53,7 +53,7 @@ function failureOf(work: () => void): string | null {
 function* proveCopy({ copy, name, madeAtMs, version, keys, sequence }: BackupOrder): Generator<BackupProgress, string> {
   const db = new Database(copy, { fileMustExist: true })
   try {
-    // So that the backup is one file, whoever opens it.
+    // Leave WAL mode, so that the backup stays one file when a program opens it.
     db.pragma('journal_mode = DELETE')
     const tables = storedTables(db)
     const rows: Record<string, number> = {}
@@ -85,7 +85,7 @@ function* place({ copy, name, directory, keyFile }: BackupOrder): Generator<Back
     yield* bring(copy, partOf(file), bytes)
     const hasKey = existsSync(keyFile)
     if (hasKey) copyKey(keyFile, partOf(key))
-    // The key first: a backup that is there can be restored.
+    // Place the key first, so that every backup in the folder can be restored.
     if (hasKey) renameSync(partOf(key), key)
     refuseTaken(file)
     renameSync(partOf(file), file)
@@ -101,7 +101,7 @@ function refuseTaken(file: string): void {
   if (existsSync(file)) throw new Error(`${file} is there already`)
 }
 
-/** Moves a file: within a disk by its name, to another by a copy. Synced either way. */
+/** Moves a file and syncs it. Within a disk it renames the file, to another disk it copies it. */
 function* bring(from: string, to: string, bytes: number): Generator<BackupProgress, void> {
   try {
     renameSync(from, to)
@@ -127,7 +127,7 @@ function* bring(from: string, to: string, bytes: number): Generator<BackupProgre
   }
 }
 
-/** Sooner than when the folder is full, which others may have to share. */
+/** Refuses before the disk of the folder is full, because other programs may use it too. */
 function refuseLittleRoom(file: string, bytes: number): void {
   const { bavail, bsize } = statfsSync(dirname(file))
   if (bavail * bsize < bytes) throw new Error(`the folder has no room: the backup takes ${bytes} bytes, and ${bavail * bsize} are free`)

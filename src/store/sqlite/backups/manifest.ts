@@ -4,7 +4,7 @@ import { type BackupManifest, parseManifest } from '../../../domain/admin/backup
 /** The table with the manifest: in backups, and in no store. */
 export const MANIFEST_TABLE = 'backup_manifest'
 
-/** What a backup says of itself; null: the file says nothing, so it is none. */
+/** Reads the manifest; null: the file has none, so it is no backup. */
 export function readManifest(db: Database.Database): BackupManifest | null {
   const isThere = db.prepare<[string]>("select 1 from sqlite_schema where type = 'table' and name = ?").get(MANIFEST_TABLE) !== undefined
   const text = isThere ? db.prepare<[], string>(`select json from ${MANIFEST_TABLE}`).pluck().get() : undefined
@@ -33,7 +33,7 @@ export function proveTable(db: Database.Database, table: string): number {
   return Number(db.prepare(`select count(*) from "${table}"`).pluck().get())
 }
 
-/** The id of the relay that wrote a store; empty: it has never sent anything. */
+/** The id of the relay that wrote a store; empty: that relay has never sent an event. */
 export function relayIdIn(db: Database.Database): string {
   const value = db.prepare<[], Buffer>("select value from setting where name = 'relay-id'").pluck().get()
   return value === undefined ? '' : Buffer.from(value).toString('hex')

@@ -21,9 +21,9 @@ import { asideEnding, finishSwap, preparedKeyOf, preparedOf, removePrepared, swa
 export interface RestoreOrder {
   /** The file of the backup. */
   readonly file: string
-  /** Where the store is, or was. */
+  /** The path of the store, which may be missing. */
   readonly store: string
-  /** The highest sequence that anybody has seen; null: the store that is replaced tells it. */
+  /** The highest sequence that any reader or endpoint has seen; null: read it from the store that is replaced. */
   readonly last: number | null
   /** Whether a store that is newer than the backup may be replaced. */
   readonly isConfirmed: boolean
@@ -46,8 +46,8 @@ export interface RestorePorts {
   /** Called for each step, for a person who waits. */
   readonly onStep: (step: string) => void
   /**
-   * Changes what must not come back, in the transaction that marks the store as restored and before it does: what was erased after the backup was made. Throws
-   * if that cannot be done, and then nothing has changed.
+   * Erases again the data that was erased after the backup was made. It is called in the transaction that marks the store as restored, before the
+   * mark. If it throws, nothing has changed.
    */
   readonly beforeMarked?: (db: Database.Database) => void
 }
@@ -65,8 +65,8 @@ export type Restored =
   | { readonly kind: 'restored'; readonly aside: string | null; readonly restore: RestoreRecord; readonly otherKeys: readonly string[] }
 
 /**
- * Restores a backup in the place of a store that no relay runs on. The backup is proved and copied beside the store, gets its new numbers, and takes the store's
- * place by names; the old store is kept. A restore that was interrupted on the way is finished instead.
+ * Replaces a store that no relay runs on by a backup. The backup is proved, copied beside the store, and given new numbers; then the files are renamed, and
+ * the old store is kept. If an earlier restore was interrupted while it renamed files, this finishes that one instead.
  */
 export async function restoreBackup(order: RestoreOrder, ports: RestorePorts): Promise<Restored> {
   const path = followLinks(order.store)
@@ -130,7 +130,7 @@ function inspectBackup(file: string): InspectedBackup {
 
 interface OldStore {
   readonly numbers: GivenNumbers
-  /** What the relay must remember of the carrier: the calls of the day and pauses. */
+  /** The stored facts about the carrier that must stay: the calls of the day and pauses. */
   readonly carrier: Uint8Array | null
   readonly sealed: readonly SealedEndpoint[]
   /** How many deliveries with sequences above the backup's were accepted. */
@@ -139,7 +139,7 @@ interface OldStore {
 
 const DELIVERED = 2
 
-/** Null: there is no store, or it cannot be read. */
+/** Reads the store that is replaced; null: there is no store, or it cannot be read. */
 function inspectOld(path: string, sequence: number): OldStore | null {
   if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0) return null
   try {
@@ -218,8 +218,8 @@ async function prepare(file: string, { order, before, manifest }: Preparing, { b
 }
 
 /**
- * How far the ids of a lost store had come is not known. Nearly everything that has one was recorded with a sequence, a delivery for each endpoint, so they are
- * taken to be as high as that.
+ * The numbers from which the counters go on. The highest ids of a lost store are not known. Nearly every row with an id came with a sequence (and one
+ * delivery for each endpoint), so the ids are assumed to be at most that high.
  */
 function after(given: GivenNumbers, endpoints: number | null): GivenNumbers {
   const sequence = nextMultiple(given.sequence)
@@ -229,20 +229,20 @@ function after(given: GivenNumbers, endpoints: number | null): GivenNumbers {
   return { sequence, parcel: next(parcel), inbox: next(inbox), endpoint: next(endpoint), delivery: queued, job: next(job) }
 }
 
-/** A move that was begun before the backup has ended. */
+/** Removes the traces of a move that was under way when the backup was made. */
 function endMove(db: Database.Database): void {
   if (readMark(db) === null) return
   dropMoveParts(db)
   dropMark(db)
 }
 
-/** Pushes may have come to the store that is replaced, so none is missed; and what they brought is asked for at once. */
+/** Counts no push as missed, because the store that is replaced may have received it. Makes all polls due at once, to fetch what such pushes brought. */
 function expectNothing(db: Database.Database, nowMs: number): void {
   db.exec('delete from expected_push')
   db.prepare('update parcel set next_poll_at_ms = ? where next_poll_at_ms > ?').run(nowMs, nowMs)
 }
 
-/** This very backup was being made when it was copied. */
+/** Ends the job of this backup, which was under way when the store was copied. */
 function endBackups(db: Database.Database, nowMs: number): void {
   db.prepare("update job set state = 'done', ended_at_ms = ? where kind = 'backup' and ended_at_ms is null").run(nowMs)
 }
@@ -288,7 +288,7 @@ function reading<T>(file: string, look: (db: Database.Database) => T): T {
   }
 }
 
-/** Null: there is none. */
+/** Reads a key file; null: there is none. */
 function keyIn(file: string): Buffer | null {
   return existsSync(file) ? Buffer.from(readRegular(file).toString().trim(), 'base64') : null
 }

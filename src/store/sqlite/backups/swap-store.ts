@@ -7,7 +7,7 @@ import { FILE_MODE } from '../permissions.ts'
 const DATA = ['', '-wal', '-shm', '-journal']
 /** Shows that the files of a store are being replaced. While it is there, no relay opens the store. */
 const markOf = (path: string) => `${path}.restoring`
-/** What takes the store's place, and its key. */
+/** The names of the prepared store and of its key, which will replace those in use. */
 export const preparedOf = (path: string) => `${path}.restored`
 export const preparedKeyOf = (path: string) => `${path}.restored.key`
 
@@ -20,8 +20,8 @@ export function refuseHalfRestored(path: string): void {
 }
 
 /**
- * Puts what was prepared in the place of a store, which is kept beside it under another name. Whenever it is interrupted, `finishSwap` finishes it. Returns
- * the name of what was there before; null: nothing was.
+ * Replaces a store by the prepared one, and keeps the old store beside it under another name. If this is interrupted, `finishSwap` finishes it. Returns the
+ * name of the old store; null: there was none.
  */
 export function swapStore(path: string, ending: string): string | null {
   const mark = openSync(markOf(path), 'w', FILE_MODE)
@@ -35,11 +35,14 @@ export function swapStore(path: string, ending: string): string | null {
   return finishSwap(path)?.aside ?? null
 }
 
-/** Finishes a restore that was interrupted while it replaced the files; null: none was. `aside` is null if there was no store before. */
+/**
+ * Finishes a restore that was interrupted while it replaced the files. Returns null if there was no such restore. `aside`: the name of the old store; null:
+ * there was none.
+ */
 export function finishSwap(path: string): { readonly aside: string | null } | null {
   if (!existsSync(markOf(path))) return null
   const aside = `${path}.${readFileSync(markOf(path), 'utf8').trim()}`
-  // As long as this is there, what stands in the store's place is the old one.
+  // While the prepared file exists, the store's own name still belongs to the old store.
   if (existsSync(preparedOf(path))) {
     for (const suffix of DATA) moveAside(`${path}${suffix}`, `${aside}${suffix}`)
     if (existsSync(preparedKeyOf(path))) {
@@ -60,7 +63,7 @@ function moveAside(from: string, to: string): void {
   if (existsSync(from) && !existsSync(to)) renameSync(from, to)
 }
 
-/** Removes what an earlier restore has prepared and not used. */
+/** Removes a prepared store that an earlier restore did not use. */
 export function removePrepared(path: string): void {
   for (const left of [preparedOf(path), `${preparedOf(path)}-journal`, preparedKeyOf(path)]) rmSync(left, { force: true })
 }
