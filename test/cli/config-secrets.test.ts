@@ -123,7 +123,7 @@ describe('silence', () => {
     expect(inspect(load(minimal), { depth: 20, showHidden: true }) + JSON.stringify(load(minimal))).not.toContain(CANARY)
   })
 
-  // Each is wrong in a way that puts the secret next to, or into, what a parser would quote.
+  // Each config has a mistake that puts the secret next to, or into, the text that a parser would quote.
   const slips: readonly string[] = [
     withLines(`pasword: ${CANARY}`),
     withLines(`{ ${CANARY}: 1 }`),

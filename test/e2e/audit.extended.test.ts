@@ -88,7 +88,7 @@ describe.each(STORES)('the audit trail over HTTP on $name', ({ sections }) => {
     })
   })
 
-  test('it is read a page at a time by admins only, and nothing changes it', async () => {
+  test('only admins read the audit trail, a page at a time, and nothing changes it', async () => {
     const { operate, trail, internalUrl } = await start()
     for (const identifier of ['AB1001', 'AB1002', 'AB1003']) await operate('PUT', `/relay/parcels/${identifier}/watch`)
     const first = JSON.parse((await operate('GET', '/relay/audit?limit=2')).text)

@@ -218,7 +218,7 @@ test('O16: deliveries of a removed endpoint are cancelled, those of a disabled o
   expect(refused).toMatchObject({ status: 409, body: { detail: expect.stringContaining('"removed" was removed') } })
 })
 
-test('7.4: what a removed endpoint was owed can go to another, in each parcel’s order', async () => {
+test('7.4: undelivered events of a removed endpoint can go to another, in each parcel’s order', async () => {
   const world = await start()
   const removed = await world.add('removed')
   await world.operate('PATCH', `/relay/endpoints/${removed}`, { enabled: false })

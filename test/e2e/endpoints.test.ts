@@ -143,7 +143,7 @@ test('O16: events for a disabled endpoint wait; a removed one gets nothing more'
   await vi.waitFor(() => expect(bodiesOf(removed)).toEqual([at(3).toString()]))
 })
 
-onlyLong(test)('O16: what waits for a slow endpoint when it is removed is never sent', async () => {
+onlyLong(test)('O16: deliveries that wait for a slow endpoint when it is removed are never sent', async () => {
   await using slow = await startMoodyReceiver(GIVEN, () => ({ status: 200, afterMs: 5_000 }))
   const other = await receiverOfTest()
   const { operate, publicUrl, stop } = await start()

@@ -156,7 +156,7 @@ test('polls catch up: in the first language every history is the carrier’s own
   await untilPollsCaughtUp()
 })
 
-test('what the lost pushes did not bring is counted as missed, once its grace is over', async () => {
+test('entries of lost pushes are counted as missed, once their grace is over', async () => {
   const owed = missedPushes(world.parcels)
   expect(owed).toBeGreaterThan(PARCELS)
   await expect.poll(() => metricOf(relay.internalUrl, 'relay_missed_pushes_total')).toBeGreaterThanOrEqual(owed)

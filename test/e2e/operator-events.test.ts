@@ -20,7 +20,7 @@ async function start(carrierUrl = NO_CARRIER) {
   return { ...relay, operator, operate: await operatorOf(relay) }
 }
 
-test('O3: that an endpoint was disabled is told to the operator once, signed, and beside it', async () => {
+test('O3: operators get one signed event when an endpoint is disabled, and the API says why', async () => {
   const shop = await receiverOfTest()
   shop.answer(() => 410)
   const { operator, operate, publicUrl } = await start()
@@ -42,7 +42,7 @@ test('O3: that an endpoint was disabled is told to the operator once, signed, an
   await vi.waitFor(() => expect(operator.pushes).toHaveLength(2))
 })
 
-test('that the carrier refuses the relay’s credentials is told to the operator', async () => {
+test('operators get an event when the carrier refuses the relay’s credentials', async () => {
   const carrier = createServer((_request, response) => response.writeHead(401).end())
   const { operator, operate } = await start(`http://127.0.0.1:${await listenInTest(carrier)}`)
   for (const identifier of ['AB1001', 'AB1002']) expect((await operate('GET', `/v1/status/${identifier}/all`)).status).toBe(503)

@@ -47,7 +47,7 @@ test.each([
   ['from=2026-03-02T10:00&to=2026-03-01T10:00', 'to must be later than from.'],
   ['parcel=NOBODYKNOWS1', 'No parcel has this identifier.'],
   ['parcel=%3Cb%3E', 'identifier'],
-])('what is wrong with a filter is said beside it: %s', async (query, said) => {
+])('a mistake in a filter is explained beside it: %s', async (query, said) => {
   const answer = await (await loggedIn()).get(`/deliveries?${query}`)
   expect([answer.status, answer.text.includes(said), answer.text.includes('Show all deliveries')]).toEqual([400, true, true])
 })

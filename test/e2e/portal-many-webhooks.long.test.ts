@@ -11,7 +11,7 @@ const ofFile = relayOfFile('http://127.0.0.1:9', { delivery: { allowNetworks: ['
 /** How many of these are in a page. */
 const countOf = (page: string, text: string) => page.split(text).length - 1
 
-test('of 200 failing webhooks the overview explains the first and links to the others', async () => {
+test('the overview explains the first of 200 failing webhooks and links to the others', async () => {
   const operator = await operatorOf(ofFile())
   for (let nth = 0; nth < WEBHOOKS; nth++)
     expect((await operator('POST', '/relay/endpoints', { name: `shop ${nth}`, url: 'http://127.0.0.1:9/' })).status).toBe(201)

@@ -105,7 +105,7 @@ test('a file of parcels is watched: CSV with its column, NDJSON, and what a spre
   expect(typed.text).toContain('1 is watched, 1 of them new.')
 })
 
-test('what is wrong with a file of parcels is said, with its line', async () => {
+test('a mistake in a file of parcels is explained, with its line', async () => {
   const { text } = await watchFile('trackingNumber,name\n82000013,a\n<b>no number,b\n', '"><b>.csv')
   expect(text).toContain('1 is watched, 1 of them new.')
   expect(text).toMatch(/Line 3: .*&lt;b&gt;no number,b/)

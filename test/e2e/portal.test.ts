@@ -22,7 +22,7 @@ function idOf(list: string, name: string): string {
   return new RegExp(`/webhooks/(\\d+)"><strong>${name}<`).exec(list)?.[1] ?? expect.fail(`no webhook ${name}`)
 }
 
-test('W5: whoever is not logged in is led to the login, whatever they ask for', async () => {
+test('W5: a visitor who is not logged in is led to the login from every page', async () => {
   const visitor = createVisitor(ofFile().internalUrl)
   for (const path of ['/', '/webhooks', '/webhooks/new', '/parcels', '/parcels/1001'])
     expect([(await visitor.get(path)).status, (await visitor.get(path)).headers.get('location')]).toEqual([303, '/login'])
@@ -195,7 +195,7 @@ test('every page forbids scripts and frames of others, and is not kept', async (
   }
 })
 
-test('what is wrong in a form is said at the field, and what was typed stays, but for the key', async () => {
+test('a mistake in a form is explained at its field, and all input but the key stays', async () => {
   const visitor = await loggedIn()
   const answer = await visitor.post('/webhooks/new', { url: 'ftp://x', name: ' ', key: 'given', sharedKey: 'short-canary', rate: 'many' })
   expect(answer.status).toBe(400)

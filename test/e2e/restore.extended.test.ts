@@ -199,7 +199,7 @@ test('a restore that was interrupted between its renames is finished by the next
   await (await sqlite.openWriteStore(path)).close()
 })
 
-test('what is no backup, or a damaged one, is refused and changes nothing', async () => {
+test('a file that is no backup, or a damaged one, is refused and changes nothing', async () => {
   const { folder, backup } = await backedUp()
   const before = readFileSync(store(folder))
   const refused = async (file: string, why: string) => {

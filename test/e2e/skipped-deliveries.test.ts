@@ -99,7 +99,7 @@ test('7.4: a delivery of a disabled endpoint is skipped at once, and the others 
   await vi.waitFor(() => expect(receiver.pushes).toHaveLength(1), PATIENCE)
 })
 
-test('7.4: what an endpoint does with refusals is set and checked at adding and later', async () => {
+test('7.4: how refused events are treated is set and checked when an endpoint is added and later', async () => {
   const { operate, add } = await start()
   const added = await add({ refusals: 'skip' })
   expect(added).toMatchObject({ refusals: 'skip' })

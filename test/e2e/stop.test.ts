@@ -69,7 +69,7 @@ test('X1, X2: while it stops it takes no connection, and a second SIGINT does no
   expect(await storedBodies(join(folder, 'relay.db'))).toEqual(new Set([body]))
 })
 
-onlyLong(test)('X1: what is not finished within shutdownTimeout is cut off, and the end is still 0', async () => {
+onlyLong(test)('X1: requests that outlast shutdownTimeout are cut off, and the exit code is still 0', async () => {
   await using relay = await runRelay(configIn(temporaryFolder(), '1s'))
   const slow = await startSlowPush(relay.publicUrl, distinctPushes(1).next())
   const signalledAtMs = performance.now()

@@ -20,7 +20,7 @@ async function sumOf(url: string, kind: string): Promise<Readonly<Record<string,
   return sum
 }
 
-test('what was counted before a stop is shown after it, and calls say who spent them', async () => {
+test('counts from before a stop are shown after it, and calls say who spent them', async () => {
   onTestFinished(closeOpened)
   const carrier = await openCarrier({ status: (_request, response) => json(response, 404, '{}') })
   const folder = temporaryFolder()

@@ -48,7 +48,7 @@ async function startCarrier() {
   return { state, url: `http://127.0.0.1:${await listenInTest(carrier)}` }
 }
 
-test('that an endpoint only fails is told once after failingAfter, and so is its recovery', async () => {
+test('an endpoint that only fails is reported once after failingAfter, and so is its recovery', async () => {
   const [shop, operator] = [await receiverOfTest(), await receiverOfTest()]
   shop.answer(() => 503)
   const relay = await start({ operator: { url: operator.url, sharedKey: 'the-key-of-the-operators-hook', failingAfter: '1s' } })
@@ -72,7 +72,7 @@ test('that an endpoint only fails is told once after failingAfter, and so is its
   expect(operator.pushes.map((one) => JSON.parse(String(one.body)).event)).toEqual(['endpoint_failing', 'endpoint_recovered'])
 })
 
-test('the first quarantined push of a reason is told, though nobody is set to be told', async () => {
+test('the first push quarantined for a reason is reported even without an operator endpoint', async () => {
   const relay = await start({})
   for (const body of ['not JSON', 'nor this', '{}']) await push(relay.publicUrl, body)
   await vi.waitFor(async () => expect(await namesOf(relay)).toHaveLength(2), SOON)

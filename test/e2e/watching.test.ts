@@ -223,7 +223,7 @@ test('with atomic=true one bad line watches nothing, and without a bad one all a
   expect(await json('POST', '/watch?atomic=true', 'ATOM0001\nATOM0002', 'text/csv')).toMatchObject({ watched: 2 })
 })
 
-test('of many bad lines the first thousand are listed, and all are counted', async () => {
+test('the first thousand of many bad lines are listed, and all are counted', async () => {
   const { json } = shared
   const report = z.object({ failed: z.number(), errors: z.array(z.unknown()) })
   const { failed, errors } = report.parse(await json('POST', '/watch', '-\n'.repeat(1500), 'text/csv'))

@@ -62,7 +62,7 @@ async function expectUnknown(id: string): Promise<void> {
   await expect.poll(async () => (await world.get(`/v1/status/${id}/all`)).status).toBe(404)
 }
 
-describe('what is no event', () => {
+describe('bodies that are no event', () => {
   test.each(['[]', '[{}]', '"text"', '1', 'true', 'null', '{}', '{"hello":"world"}', '{"status":"","detailedStatus":"x"}', '{"status":1}'])(
     'B1, B16: %s is quarantined as "schema"',
     async (body) => {
@@ -188,7 +188,7 @@ describe('what is no event', () => {
 })
 
 describe('odd events', () => {
-  test('B4: of a repeated key the last wins, and the bytes are kept', async () => {
+  test('B4: the last value of a repeated key wins, and the bytes are kept', async () => {
     const id = freshId()
     await recorded(eventText(id, {}).replace('"status":', '"status":"First","status":'))
     expect(onlyEntry(await world.all(id)).status).toBe('TerminalArrived')

@@ -13,7 +13,7 @@ import { spawnTraced } from '../support/store/strace.ts'
 
 afterAll(closeOpened)
 
-/** Which the examples of the routes are about; the second push of those is in quarantine. */
+/** The parcel in the examples of the routes. The second push of the examples is in quarantine. */
 const PARCEL = 'AB123456789SE'
 const CODES = ['SQLITE_FULL', 'SQLITE_IOERR_FSYNC', 'SQLITE_BUSY', 'SQLITE_CORRUPT', 'SQLITE_READONLY']
 

@@ -125,7 +125,7 @@ const paths = [
   ...LISTS,
 ]
 
-/** All that a relay tells, by what was asked. The carrier is asked about what is lacking, which changes when it was asked last. */
+/** All answers of a relay, by path, without the times that change when the relay asks the carrier about a missing parcel. */
 async function allTold(relay: Relay): Promise<Readonly<Record<string, unknown>>> {
   const told: [string, unknown][] = []
   for (const path of paths) {

@@ -23,7 +23,7 @@ function eventOf(bytes: number, id: string): Buffer {
   return pushBody({ trackingIds: [id], distributionType: 'x'.repeat(fill) })
 }
 
-/** As one chunk after another. */
+/** Encodes a body as chunks. */
 function chunked(body: Buffer, size: number): Buffer {
   const parts: Buffer[] = []
   for (let at = 0; at < body.length; at += size) {
@@ -167,7 +167,7 @@ describe('identifiers and languages', () => {
     expect(JSON.stringify(world.lines)).not.toContain('Evil')
   })
 
-  test('H20: what does reach the carrier is one plain segment, folded', async () => {
+  test('H20: an identifier that reaches the carrier is one plain segment, in upper case', async () => {
     expect(await statusOf('/v1/status/%20ab9000077se%20/all')).toEqual([404, 'not_found'])
     expect(world.carrier.asked.urls.at(-1)).toBe('/v1/status/AB9000077SE/all?language=en')
   })

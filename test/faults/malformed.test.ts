@@ -14,7 +14,7 @@ const AT_ONCE = 128
 const WARM_UP = byForm(50, 50, 10_000)
 const MB = 1024 * 1024
 const DRIFT_MAX = 50 * MB
-/** For a request that is whole, to be answered. */
+/** The time in which a complete request is answered. */
 const ENOUGH_MS = 250
 const SEED = 20_260_301
 /** Parsers take these bytes for the end of something. */
@@ -69,7 +69,7 @@ function send(port: number, bytes: Buffer): Promise<readonly string[]> {
   })
 }
 
-test(`F5: of ${INPUTS} malformed inputs none is a 5xx or ends the relay, and memory stays`, async () => {
+test(`F5: none of ${INPUTS} malformed inputs is a 5xx or ends the relay, and memory stays`, async () => {
   await using relay = await runRelay(writeConfig(temporaryFolder(), 'http://127.0.0.1:9', { limits: { failuresPerMinute: 1_000_000 } }))
   const pid = relay.process.pid ?? 0
   const port = Number(new URL(relay.publicUrl).port)

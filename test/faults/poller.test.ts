@@ -79,7 +79,7 @@ test.each([
   expect(await world.all(number)).toEqual(known)
 })
 
-test('P9: what a push says in one language and polls in two is one entry with the texts of each', async () => {
+test('P9: a push in one language and polls in two become one entry with the texts of each', async () => {
   const [number, id] = ['PS90000001SE', '90000001']
   const push = pushBody({ trackingIds: [id], texts: { sv: 'Framme (push)', fi: 'Perillä' }, eventTime: '2026-03-01T10:00:00.000Z' })
   expect((await world.push(push)).status).toBe(200)

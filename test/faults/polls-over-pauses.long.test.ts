@@ -55,7 +55,7 @@ async function watch({ asker }: ReplicaProcess): Promise<void> {
   }
 }
 
-/** Who polls, and another one that can be asked while that one stands still. */
+/** Returns the replica that polls, and another one that answers while the first one stands still. */
 async function pollerOf(replicas: Replicas) {
   const [anyone] = replicas.values()
   const told = anyone === undefined ? [] : await untilShared(anyone, replicas.size, 0)

@@ -39,7 +39,7 @@ export async function recovery(relay: RunningProcess, asker: { readonly internal
   return performance.now() - fromMs
 }
 
-/** That what was not answered 200 was answered 503, with when to come again, and that what was answered 200 is there. */
+/** Expects that every push was answered with 200 or with 503 and a `Retry-After`, and that every push with a 200 is stored. */
 export async function expectNothingLost(
   answers: readonly Answered[],
   pushes: ReturnType<typeof distinctPushes>,

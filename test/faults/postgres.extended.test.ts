@@ -15,7 +15,7 @@ import { expectNothingLost, RECOVERY_MS, recovery, startOn, startThroughProxy } 
 
 const SWALLOWED_MS = LONG ? 30_000 : 5000
 const PARCELS = 10
-/** Each is answered within a second of an outage, and pushes again. */
+/** The number of senders. In an outage each gets its answer within a second, and pushes again. */
 const SENDERS = byForm(4, 16)
 const HIT = 'parcel-relay; hit'
 
@@ -66,7 +66,7 @@ test(`S18: while the network swallows all for ${SWALLOWED_MS / 1000} s requests 
   await expectStopped(relay, proxy)
 })
 
-/** That a relay ends within seconds though it has asked and will not be answered. */
+/** Expects that a relay ends within seconds although it waits for an answer of the server that never comes. */
 async function expectStopped(relay: RunningProcess, proxy: TcpProxy): Promise<void> {
   const load = startLoad(relay.publicUrl, 16, distinctPushes(PARCELS).next)
   await load.untilAnswered(50)

@@ -13,7 +13,7 @@ import { byForm, LONG } from '../support/runner/long-form.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 import { changeStoredRows } from '../support/store/stored-rows.ts'
 
-/** Of two hundred in pieces, so that it shows how far it is. */
+/** The kills of one test. The long form splits two hundred over several tests, so that its progress shows. */
 const CYCLES = byForm(1, 1, 25)
 const STORES = Array.from({ length: byForm(1, 1, 8) }, (_, at) => at + 1)
 const AT_ONCE = 16

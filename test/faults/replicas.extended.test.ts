@@ -62,7 +62,7 @@ async function untilHoldsAll(replica: ReplicaProcess, endpoints: number): Promis
   return Math.round(performance.now() - fromMs)
 }
 
-/** That all that was acknowledged arrives everywhere, in order, and once but for what was in flight at so many faults. */
+/** Expects that every acknowledged push arrives at every endpoint, in order, and only once unless it was in flight at one of the faults. */
 async function expectRelayed(replica: ReplicaProcess): Promise<void> {
   const acknowledged = answers.filter(({ status }) => status === 200).map(({ body }) => body)
   expect(acknowledged.length).toBeGreaterThan(0)

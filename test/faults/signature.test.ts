@@ -140,7 +140,7 @@ test('I5: a folded signature, or one with a bare newline, is refused, and no row
   expect(await world.inbox.rowsOf(body)).toEqual([])
 })
 
-/** All of them, some at a time, in the order given. */
+/** Works on `width` items at a time. Resolves with the results in the order of the items. */
 async function inParallel<Item, Result>(items: readonly Item[], width: number, work: (item: Item) => Promise<Result>): Promise<Result[]> {
   const results: Result[] = []
   const queue = [...items.entries()]

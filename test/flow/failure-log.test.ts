@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { createFailureLog } from '../../src/flow/failure-log.ts'
 import { createLogBook } from '../support/runner/log-book.ts'
 
-test('of failures that come again and again one in ten seconds is logged, of each kind', () => {
+test('repeated failures of one kind are logged once in ten seconds', () => {
   const { log, lines } = createLogBook()
   let nowMs = 0
   const failures = createFailureLog({ log, clock: { monotonic: () => nowMs } })

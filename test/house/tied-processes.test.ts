@@ -24,7 +24,7 @@ test('a test ties each process it starts to itself, so that none outlives it', (
   expect(paths.flatMap((path) => loose(`test/${path}`, readFileSync(TESTS + path, 'utf8')))).toEqual([])
 })
 
-test('one that is not tied is found, with its place', () => {
+test('a process that is not tied is found, with its file and line', () => {
   expect(
     loose(
       'a.ts',

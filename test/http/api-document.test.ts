@@ -47,7 +47,7 @@ describe('an answer is held to the document', () => {
     text: '{}',
   }
 
-  test('one that is as documented passes', () => {
+  test('an answer that is as documented passes', () => {
     expectConforms(answer)
     expectConforms({ ...answer, method: 'HEAD', text: '' })
     expectConforms(problem)

@@ -95,7 +95,7 @@ export function push(url: string, body: string | Uint8Array, headers: Record<str
 }
 
 export interface RawAnswer {
-  /** All that came back, as Latin-1. */
+  /** All received bytes, as Latin-1. */
   readonly text: string
   readonly status: number
   readonly closed: boolean

@@ -7,7 +7,7 @@ import { LOOPBACK, openSender } from './sender-world.ts'
 
 afterEach(closeOpened)
 
-/** As the settings have it when they say nothing. */
+/** The networks that are allowed by default. */
 const PRIVATE = ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7']
 const EVERYTHING = ['0.0.0.0/0', '::/0']
 
@@ -217,7 +217,7 @@ describe('O11: names whose addresses change', () => {
     [['127.0.0.1', 'fe80::1'], 'link_local'],
     [['127.0.0.1', '10.0.0.1'], 'not_listed'],
     [['127.0.0.1', 'not an address'], 'not_an_address'],
-  ])('of mixed answers %j every one must be allowed: %s', async (addresses, detail) => {
+  ])('every address of a mixed answer must be allowed: %j: %s', async (addresses, detail) => {
     let connections = 0
     const url = await openHttp((_request, response) => {
       connections += 1

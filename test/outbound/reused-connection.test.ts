@@ -13,7 +13,7 @@ afterEach(closeOpened)
 const OK = 'HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n'
 type OnRequest = (socket: Socket, ofConnection: number, connection: number) => void
 
-/** What each request does, told by its number on its connection and by the connection's; and the requests as they came. */
+/** Keeps the requests, and reacts to each by its number on the connection and by the number of the connection. */
 function counting(onRequest: OnRequest) {
   const requests: string[] = []
   let connections = 0

@@ -33,7 +33,7 @@ const openStatus = (status: number, headers: Readonly<Record<string, string>> = 
   openHttp((_request, response) => void response.writeHead(status, headers).end())
 
 describe('O1: an answer', () => {
-  test.each([200, 201, 202, 204, 299])('of %i is acceptance', async (status) => {
+  test.each([200, 201, 202, 204, 299])('with status %i counts as accepted', async (status) => {
     await using world = openSender()
     expect(await world.post(await openStatus(status))).toMatchObject({ kind: 'accepted', status })
   })
@@ -122,7 +122,7 @@ describe('O1: an answer', () => {
 })
 
 describe('O2: a redirect', () => {
-  test.each([301, 302, 303, 307, 308])('of %i is rejection, and nothing goes where it points', async (status) => {
+  test.each([301, 302, 303, 307, 308])('with status %i counts as rejected, and nothing is sent to its target', async (status) => {
     let elsewhere = 0
     const target = await openHttp((_request, response) => {
       elsewhere += 1
@@ -135,7 +135,7 @@ describe('O2: a redirect', () => {
 })
 
 describe('O3: a refusal', () => {
-  test.each([400, 404, 410, 422, 500])('of %i is rejection', async (status) => {
+  test.each([400, 404, 410, 422, 500])('with status %i counts as rejected', async (status) => {
     await using world = openSender()
     expect(await world.post(await openStatus(status))).toMatchObject({ kind: 'rejected', status, retryAfterMs: null })
   })

@@ -69,7 +69,7 @@ describe('the addresses of a host', () => {
     expect(race.ended).toEqual([[new Error('10.0.0.2'), null]])
   })
 
-  test('that still run are waited for when the last one fails', () => {
+  test('whose attempts still run are waited for when the last one fails', () => {
     const race = openRace(['10.0.0.1', '10.0.0.2'])
     race.wait()
     race.fail('10.0.0.2')

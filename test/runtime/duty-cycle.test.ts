@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { createDutyCycle } from '../../src/runtime/duty-cycle.ts'
 
-/** Work that takes the time it says, on a clock of its own. */
+/** Creates work that takes the given time on a simulated clock. */
 function openInTurn() {
   let nowMs = 0
   const did: string[] = []

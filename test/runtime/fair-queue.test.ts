@@ -36,7 +36,7 @@ function openQueue(bounds: { readonly waitingMax: number; readonly waitingPerKey
 
 const WIDE = { waitingMax: 100, waitingPerKeyMax: 100 }
 
-test('I17: work is done one at a time, and who brings one waits for one of who brought many', async () => {
+test('I17: work is done one at a time, and a single job waits for one of many by another caller', async () => {
   const { bring, end, started } = openQueue(WIDE)
   for (let nth = 0; nth < 50; nth++) bring('flood', `flood ${nth}`)
   bring('honest', 'honest')
@@ -48,7 +48,7 @@ test('I17: work is done one at a time, and who brings one waits for one of who b
   expect(started.at(-1)).toBe('flood 2')
 })
 
-test('I17: what waits is bounded per key, and over all keys the fullest one gives way', async () => {
+test('I17: waiting work is bounded per key, and over all keys the fullest one gives way', async () => {
   const { bring, end, started, outcomes } = openQueue({ waitingMax: 4, waitingPerKeyMax: 3 })
   for (let nth = 0; nth < 6; nth++) bring('flood', `flood ${nth}`)
   await nextTurn()
@@ -60,7 +60,7 @@ test('I17: what waits is bounded per key, and over all keys the fullest one give
   expect(started).toEqual(['flood 0', 'flood 1', 'first', 'second', 'third'])
 })
 
-test('what nobody wants any more is not begun, and a failure holds up nothing', async () => {
+test('work that nobody wants any more is not begun, and a failure holds up no other work', async () => {
   const { bring, end, started, outcomes } = openQueue(WIDE)
   bring('a', 'fails')
   bring('b', 'left', () => false)

@@ -11,7 +11,7 @@ import { parsed } from './sandbox-fixture.ts'
 
 const command = fileURLToPath(new URL('../../src/cli/sandbox.ts', import.meta.url))
 
-/** The command as a process of its own, as far as the line that says it listens. */
+/** Starts the command as a separate process, and waits for the line that says that it listens. */
 async function started(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
   const script = `import { sandboxCommand } from ${JSON.stringify(command)}; await sandboxCommand().parseAsync(process.argv.slice(1), { from: 'user' })`
   const child = tieToTest(

@@ -91,7 +91,7 @@ test('duplicates bring the same bytes twice', async () => {
 })
 
 test('reorder shuffles a parcel’s pushes, loses none, and counts the overtaken', async () => {
-  // Without equal entries: their bodies are equal, and an overtaken twin could not be told from here.
+  // Use a world without equal entries, because their bodies are equal, so nobody could see which of two was overtaken.
   await using run = await pushed({ reorder: 100 }, { hard: 0 })
   const { events, reordered } = run.sandbox.stats().pushes
   expect(run.receiver.pushes).toHaveLength(events)

@@ -165,7 +165,7 @@ describe.each(engines)('the write side on $name', (engine) => {
     expect(await writes.claimDuePolls({ nowMs: pass(1), limit: 1, leaseMs: 1 })).toHaveLength(1)
   })
 
-  test('6.6: what a poll finds and no push brings within the grace is a missed push', async () => {
+  test('6.6: an entry that a poll finds and no push brings within the grace is a missed push', async () => {
     const { push, poll, writes, pass, parcelIdOf } = await openStore(NOON, engine)
     await push()
     pass(HOUR_MS)
@@ -186,7 +186,7 @@ describe.each(engines)('the write side on $name', (engine) => {
     expect(await writes.settleMissedPushes(pass(GRACE_MS))).toEqual([])
   })
 
-  test('6.6: what happened before the relay knew the parcel is backfill, never a missed push', async () => {
+  test('6.6: an event from before the relay knew the parcel is backfill, never a missed push', async () => {
     const { poll, writes, pass } = await openStore(NOON, engine)
     await poll({ statuses: [{ eventTimestamp: '2026-03-01T09:00:00Z' }] })
     expect(await writes.settleMissedPushes(pass(DAY_MS))).toEqual([])

@@ -33,7 +33,7 @@ const retention: Retention = {
 const ago = (days: number) => NOON - days * DAY_MS
 const days = fc.integer({ min: 0, max: 100 })
 
-describe('what may never go', () => {
+describe('data that may not be removed', () => {
   test('an undelivered event is cancelled once it is older than `held`, and not before', () => {
     fc.assert(
       fc.property(fc.array(days), (ages) => {

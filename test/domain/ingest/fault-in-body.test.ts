@@ -97,7 +97,7 @@ test('a megabyte of brackets, quotes or escapes has its fault found without a de
   }
 })
 
-test('of a body that is not valid its status and identifiers are told if they can be read', () => {
+test('the status and identifiers of an invalid body are reported if they can be read', () => {
   expect(glimpseBody(bodyOf({ eventTime: 'soon', trackingIds: ['ab12', '?'] }))).toEqual({ status: 'A', identifiers: ['AB12'] })
   expect(glimpseBody(Buffer.from('[]'))).toEqual({ status: null, identifiers: [] })
 })

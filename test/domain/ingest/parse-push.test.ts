@@ -58,7 +58,7 @@ test('5.3: all other members may be missing, and are ignored if they have anothe
   }
 })
 
-test('4.1: of a repeated language tag the last counts, whatever its case', () => {
+test('4.1: if a language tag is repeated, in any case, the last text counts', () => {
   const reading = read(
     event({
       detailedStatusDescription: [
@@ -100,7 +100,7 @@ test.each([
   ],
   ['no list', 'text', 1],
   ['null', null, 0],
-])('4.1: of a push the texts that are dropped are counted: %s', (_name, texts, count) => {
+])('4.1: the dropped texts of a push are counted: %s', (_name, texts, count) => {
   const reading = read(event({ detailedStatusDescription: texts, consumerDescription: texts }))
   expect(reading.ok && reading.observation.textsDropped).toBe(count * 2)
 })

@@ -50,7 +50,7 @@ test('a channel is not called lossy and healthy in turns while a tenth is lost',
   expect(audience(tenth, audience('..x'.repeat(10), newPushChannel)).health).toBe('lossy')
 })
 
-test('what happened long ago is forgotten', () => {
+test('evidence from long ago is forgotten', () => {
   expect(audience('.'.repeat(2000), lossy).health).toBe('healthy')
 })
 
@@ -60,7 +60,7 @@ test('a handful of misses in a row, with no push since, is silence', () => {
   expect(audience('xxxxx', healthy, later).health).toBe('silent')
 })
 
-test('what polls find in a silence goes on being counted, and what showed it stays as it was', () => {
+test('entries that polls find in a silence are counted, and the evidence of it stays as it was', () => {
   const later = START + 2 * HOUR_MS
   const noticed = audience('xxxxx', healthy, later)
   const evidence = { sinceMs: START + 99 * MINUTE_MS, noticedAtMs: later + 11 * MINUTE_MS, found: 2 }
@@ -74,7 +74,7 @@ test('what polls find in a silence goes on being counted, and what showed it sta
   expect([over.health, over.missedSincePush, over.silence]).toEqual(['lossy', 0, null])
 })
 
-test('of a silence that is noticed before anything counts as missed, all that waited is evidence', () => {
+test('for a silence noticed before an entry counts as missed, all waiting entries are evidence', () => {
   const nowMs = START + 3 * HOUR_MS
   const noticed = afterUnpushedEntries(healthy, { found: 9, overdue: 8, settledToMs: nowMs - 15 * MINUTE_MS, nowMs })
   expect(noticed).toMatchObject({ health: 'silent', missedSincePush: 0, silence: { found: 9, noticedAtMs: nowMs } })
@@ -112,7 +112,7 @@ test('after a silence pushes are trusted again once twenty came and half an hour
   expect(audience('.'.repeat(40), silent, again).health).toBe('healthy')
 })
 
-test('what was lost in a silence does not count against the pushes after it', () => {
+test('a push lost in a silence does not count against the pushes after it', () => {
   const silent = audience('xxxxx', healthy, START + 2 * HOUR_MS)
   const found = Array.from({ length: 200 }, (_, at) => at).reduce(
     (channel) => afterMiss(channel, { eventAtMs: START + 3 * HOUR_MS, nowMs: START + 9 * HOUR_MS }),

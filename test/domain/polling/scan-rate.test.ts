@@ -105,7 +105,7 @@ test('an entry that whole histories only have later says that one is missing', (
   expect(missingBefore(scanRate, 'TerminalArrived', 3, 0.05)).toBeLessThan(0.01)
 })
 
-test('what is learnt stays small, whatever words the carrier sends', () => {
+test('the learnt rates stay small, whatever statuses the carrier sends', () => {
   const words = Array.from({ length: 2000 }, (_, word): ScanSample => ({ ...wait, status: `Status${word}` }))
   expect(JSON.stringify(learnScanRate(emptyScanRate, words, at(7, 0))).length).toBeLessThan(256 * 1024)
 })

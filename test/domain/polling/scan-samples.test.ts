@@ -53,7 +53,7 @@ test('6.1, B11: once a scan rate is learnt, an entry dated ten years ahead ends 
   expect(next({ status: 'Created', atMs: NOON + 3650 * DAY_MS, learntAtMs: NOON })).toBe(right)
 })
 
-test('P13: what happened counts as now for the cadence while our clock, put back, is behind it', () => {
+test('P13: an event counts as now for the cadence while a clock that was put back is behind it', () => {
   const laterMs = NOON + DAY_MS
   const parcel = { ...newParcel(7, laterMs), watchedAtMs: laterMs, checkedAtMs: laterMs, latest: { status: 'Created', atMs: laterMs } }
   expect(cadenceFactsOf(parcel, false, NOON)).toMatchObject({

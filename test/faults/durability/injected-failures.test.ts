@@ -57,7 +57,7 @@ for (const fault of byForm(
         for (let when = left.shift(); when !== undefined; when = left.shift()) told.push(await trial(folder, fault, when))
       }
       await Promise.all([take(), take()])
-      // Those that failed at a push, not only at the start: or nothing was shown about pushes.
+      // Some runs must fail at a push and not at the start, or the test shows nothing about pushes.
       const startIsOver = !LONG || (whens[0] ?? 0) > START_CALLS
       if (calls !== 'openat' && startIsOver) expect(told.filter((said) => said === 'answered 503').length).toBeGreaterThan(0)
       expect(told).toHaveLength(whens.length)

@@ -45,7 +45,7 @@ test('S11: a store under a second name, by a link of any kind, is not opened twi
   await expectRefused(join(other, 'relay.db'), `has 2 names (hard links), and a relay is already running on it under another, pid ${pid}`)
   expect(await statusOf(first, 'still')).toBe(200)
   await stop(first)
-  // Nobody has it open: another name alone hurts nobody.
+  // No relay has the store open now, and a second name alone does no harm.
   const again = await tracedRelayOfTest(elsewhere, { sections: { store: `sqlite:${join(elsewhere, 'relative.db')}` } })
   expect(await statusOf(again, 'by the link')).toBe(200)
 })
@@ -56,7 +56,7 @@ test('a store file that is deleted or replaced makes writes 503 until it is back
   const relay = await tracedRelayOfTest(outer, { sections: { store: `sqlite:${join(folder, 'relay.db')}` } })
   expect(await statusOf(relay, 'before')).toBe(200)
   for (const name of ['relay.db', 'relay.db-wal']) await expectLossesSeen(relay, join(folder, name))
-  // With its folder the store is gone for good.
+  // Without its folder the store cannot come back.
   rmSync(folder, { recursive: true })
   await expect.poll(() => statusOf(relay, 'without its folder'), { interval: 50, timeout: 60_000 }).toBe(503)
   expect((await readiness(relay)).text).toContain('store_lost: relay.db was deleted')

@@ -7,7 +7,7 @@ import { byForm } from '../../support/runner/long-form.ts'
 import { temporaryFolder } from '../../support/runner/temporary.ts'
 import { type TracedRelay, tracedRelayOfTest } from '../../support/store/strace.ts'
 
-/** With this the first secret of the store is made in its key file. */
+/** Adds an endpoint. The first one makes the relay create its key file. */
 async function addEndpoint(relay: TracedRelay): Promise<number> {
   const headers = { authorization: `Bearer ${await logIn(relay.internalUrl, ADMIN)}`, 'content-type': 'application/json' }
   const body = JSON.stringify({ name: 'shop', url: 'http://127.0.0.1:9/events' })

@@ -32,7 +32,7 @@ onlyLong(test)('S2: the same images show the loss of a store that does not sync 
   expect(lost.length).toBeGreaterThan(images / 10)
 })
 
-onlyLong(test)('S3: what a failed sync left in memory only is not believed after a restart', async () => {
+onlyLong(test)('S3: data that a failed sync left in memory only does not count after a restart', async () => {
   const folder = temporaryFolder()
   const bodies = distinctPushes(12, 'unsynced')
   // The relay is killed at once after the sync failed, as by an operator who restarts what answers 503; the carrier then pushes again.
@@ -46,7 +46,7 @@ onlyLong(test)('S3: what a failed sync left in memory only is not believed after
   const before = readTrace(failing.trace)
   const after = readTrace(again.trace)
   expect(lossAfter(folder, [...before, ...after], bodies)).toEqual({ damage: null, lost: 0 })
-  // That it is so because the log is written once more at the start: without those writes, by far the largest, the loss shows.
+  // Nothing is lost because the start writes the log once more: without those writes, by far the largest, the loss shows.
   const { lost } = lossAfter(folder, [...before, ...after.filter((call) => call.name !== 'pwrite64' || call.result < 8192)], bodies)
   expect(lost).toBeGreaterThan(0)
 })
@@ -107,7 +107,7 @@ function cutPower(folder: string, calls: readonly SystemCall[], bodies: readonly
   return { images, lost, damaged }
 }
 
-/** In memory where there is such a place: images are written and thrown away by the hundred. */
+/** Makes a folder in memory if possible, because hundreds of images are written and thrown away. */
 function scratch(): string {
   const folder = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'parcel-relay-image-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))

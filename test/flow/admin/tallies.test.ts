@@ -51,7 +51,7 @@ function start() {
   }
 }
 
-test('what the meter is told is counted by kind and hour, and the other meter is told it too', async () => {
+test('events reported to the meter are counted by kind and hour, and passed on to the next meter', async () => {
   const { meter, callMade, flush, stored, told, set } = start()
   meter.pushReceived('recorded', 0, 3)
   meter.pushReceived('duplicate', 0)

@@ -57,7 +57,7 @@ function openWatch(troubles = new Set<string>(), told: string[] = []) {
   }
 }
 
-test('that the carrier refuses the credentials is told once, and again after it accepted them', async () => {
+test('refused credentials are reported once, and again after the carrier accepted them', async () => {
   const { seen, told, look, wakes } = openWatch()
   await look()
   seen.carrier = { ...well, credentials: 'refused' }

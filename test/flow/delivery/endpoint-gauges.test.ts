@@ -20,7 +20,7 @@ function gaugesOf(states: readonly EndpointState[], backlogs: Readonly<Record<st
 
 const probing = { ...newHealth, probing: { atMs: NOON, failed: 0 } }
 
-test('what waits for endpoints without gauges of their own is the sum under others', async () => {
+test('the gauge `others` is the sum for endpoints without gauges of their own', async () => {
   const states = [stateOf('1'), stateOf('2', { health: probing }), stateOf('3', { health: probing }), stateOf('4', { disabled: 'gone' })]
   const gauges = await gaugesOf([...states, stateOf('5', { health: probing })], {
     1: { waiting: 1, oldestAtMs: NOON - 9000, dead: 0 },

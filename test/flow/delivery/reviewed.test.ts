@@ -45,7 +45,7 @@ function openDispatcher(held: HeldEndpoints = allEndpoints) {
 /** Until promises that wait for nothing outside have run. */
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
-test('whoever waits for a review waits for a round that began after the change', async () => {
+test('a caller that waits for a review waits for a round that began after the change', async () => {
   const { dispatcher, rounds, ask } = openDispatcher()
   const first = dispatcher.pass()
   const review = ask()
@@ -60,7 +60,7 @@ test('whoever waits for a review waits for a round that began after the change',
   expect([review.isOver(), rounds.length]).toEqual([true, 2])
 })
 
-test('whoever waits for a review waits no longer when its round has failed', async () => {
+test('a caller that waits for a review goes on when the round of it has failed', async () => {
   const { dispatcher, rounds, ask } = openDispatcher()
   const review = ask()
   const pass = dispatcher.pass()
@@ -70,7 +70,7 @@ test('whoever waits for a review waits no longer when its round has failed', asy
   expect(review.isOver()).toBe(true)
 })
 
-test('whoever waits for a review when the relay stops is answered after a last round', async () => {
+test('a caller that waits for a review when the relay stops goes on after a last round', async () => {
   const { dispatcher, rounds, ask } = openDispatcher()
   const review = ask()
   const stopped = dispatcher.stop()

@@ -6,7 +6,7 @@ const languagesAsked = (world: ReturnType<typeof createWorld>) => world.calls.ma
 test('4.2: an entry pushed while a language is fetched lacks it', async () => {
   const world = createWorld()
   world.parcels.set(NUMBER, aView({ entries: [anEntry(['en'])] }))
-  // As the store has it then: the entry came during the request and is not in its answer.
+  // Set the parcel as the store would have it: the entry came during the request and is not in the answer of the carrier.
   world.noted = () => {
     world.noted = () => {}
     const entries = [anEntry(['en'], { status: 'Pushed', sequence: 2 }), anEntry(['en', 'sv'])]

@@ -67,7 +67,7 @@ export function createWorld({ isShared = false, ...options }: Partial<ServeOptio
     /** By how much the wall clock was put back. */
     putBackMs: 0,
     reads: 0,
-    /** Of versions. */
+    /** How often versions were read. */
     looks: 0,
     carrier: async (language: string): Promise<CarrierAnswer> => found(language),
     admit: async (_app: string): Promise<number | null> => null,
@@ -106,7 +106,7 @@ export function createWorld({ isShared = false, ...options }: Partial<ServeOptio
 
   const changes = createChangeTable()
   const cache = createAnswerCache({ bytesMax: 1_000_000, changes })
-  /** As the writer tells of what it has committed. */
+  /** Reports changed parcels to the cache, as the writer does after a commit. */
   const changed = (parcelIds: readonly number[]) => tellChanged(changes, parcelIds)
   const serve = createServe(
     {

@@ -238,7 +238,7 @@ test('4.2: a language that is not configured causes no call', async () => {
   expect(world.calls.map(({ language }) => language)).toEqual(['en'])
 })
 
-test('4.2: of a tag with a region the configured primary subtag is fetched', async () => {
+test('4.2: for a tag with a region the configured primary subtag is fetched', async () => {
   const world = createWorld()
   world.parcels.set(NUMBER, aView({ entries: [anEntry(['en'])] }))
   expect((await world.ask({ language: 'sv-SE' })).contentLanguage).toBe('sv')
@@ -331,7 +331,7 @@ test('P13: a cached answer from ahead of a clock put back is not served', async 
   world.parcels.set(NUMBER, aView({ lastSeenAtMs: world.nowMs }))
   expect((await world.ask()).ageSeconds).toBe(0)
   putBack(world, 1_000_000)
-  // As the shift of the schedule leaves it.
+  // The relay shifts stored times like this when the clock is put back.
   world.parcels.set(NUMBER, aView({ lastSeenAtMs: world.nowMs }))
   world.nowMs += 59_000
   expect(await world.ask()).toMatchObject({ ageSeconds: 59, cacheStatus: 'parcel-relay; hit' })

@@ -22,7 +22,7 @@ test('1.5: a watched parcel that nothing is known of is asked for when an app as
   expect(text(await world.ask({ kind: 'latest' }))).toContain('text en')
 })
 
-test.each(['all', 'latest'] as const)('1.5: of a watched parcel the carrier has said nothing, so %s is a 503', async (kind) => {
+test.each(['all', 'latest'] as const)('1.5: while the carrier has said nothing about a watched parcel, %s is a 503', async (kind) => {
   const world = createWatched()
   world.carrier = async () => unavailable
   await expect(world.ask({ kind })).rejects.toEqual(failure('upstream_unavailable', 42_000))

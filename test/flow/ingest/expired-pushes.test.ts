@@ -15,7 +15,7 @@ function open() {
   }
 }
 
-test('5.4: that most pushes are too old is warned of, with the clock as the likely cause', () => {
+test('5.4: a warning says that most pushes are too old, with the clock as the likely cause', () => {
   const { lines, tell, pass } = open()
   tell('recorded', 3)
   tell('expired', 4)

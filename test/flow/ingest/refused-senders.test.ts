@@ -7,7 +7,7 @@ function open() {
   return { ...senders, addresses: () => senders.list().map(({ address }) => address) }
 }
 
-test('the senders of refused pushes are told with how often and when, the last one first', () => {
+test('the senders of refused pushes are listed with counts and times, the last one first', () => {
   const { add, list } = open()
   for (const address of ['a', 'b', 'a']) add(address)
   expect(list()).toEqual([
@@ -16,7 +16,7 @@ test('the senders of refused pushes are told with how often and when, the last o
   ])
 })
 
-test('of ten thousand senders the last fifty and those that go on are remembered', () => {
+test('the last fifty of ten thousand senders, and those that go on, are remembered', () => {
   const { add, list, addresses } = open()
   for (let nth = 0; nth < 10_000; nth++) {
     add(`10.0.${nth}`)

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { createBody, giveBack } from '../../../src/http/server/raw-body.ts'
 
 const KB = 1024
-/** As the platform hands a piece of a body over: memory of its own. */
+/** A piece of a body as the platform hands it over, in separate memory. */
 const piece = (bytes: number, fill: number) => Buffer.from(new ArrayBuffer(bytes)).fill(fill)
 
 test('a body in one piece is that piece, and one in several is their bytes in order', () => {

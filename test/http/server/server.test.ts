@@ -8,9 +8,9 @@ import { start } from '../harness.ts'
 
 const WAITING = 40
 
-test('X1: what has connected before the stop is answered, however many were not taken yet', async () => {
+test('X1: connections from before the stop are answered, however many were not accepted yet', async () => {
   const server = await start((_req, res) => res.end('taken'), {})
-  // With this thread busy meanwhile, the system completes the connections and nobody takes them.
+  // While this thread is busy, the system completes the connections, but the server does not accept them.
   const sockets = Array.from({ length: WAITING }, () => connect(server.port, server.host))
   const answers = sockets.map(async (socket) => {
     const chunks: Buffer[] = []
@@ -43,7 +43,7 @@ async function startHeld(requests: number) {
   return { server, socket, held, said: () => said }
 }
 
-test('R7: of many requests on a connection eight are looked at, then one per answer', async () => {
+test('R7: eight of many requests on a connection are handled, then one more per answer', async () => {
   const { socket, held, said } = await startHeld(40)
   for (let nth = 0; nth < 40; nth++) {
     await expect.poll(() => held.length).toBe(Math.min(nth + AT_ONCE, 40))
@@ -55,7 +55,7 @@ test('R7: of many requests on a connection eight are looked at, then one per ans
   socket.destroy()
 })
 
-test('R7: what waits behind them is not looked at any more when the client has left', async () => {
+test('R7: waiting requests of a client that has left are not handled any more', async () => {
   const { server, socket, held } = await startHeld(40)
   socket.resetAndDestroy()
   // The server does not read from a held connection, so it notices its end only when it writes.
@@ -68,7 +68,7 @@ test('R7: what waits behind them is not looked at any more when the client has l
   other.destroy()
 })
 
-test('R7: who takes nothing of an answer is cut off, and what waited behind it is not looked at', async () => {
+test('R7: a client that reads no answer is cut off, and its waiting requests are not handled', async () => {
   let looked = 0
   let isOver = false
   const server = await start(
@@ -77,7 +77,7 @@ test('R7: who takes nothing of an answer is cut off, and what waited behind it i
       res.on('close', () => {
         isOver = true
       })
-      // More than the system takes from us on his behalf.
+      // This is more than the buffers of the system hold for the client.
       res.end(Buffer.alloc(64 * 1024 * 1024))
     },
     { timeouts: { inactiveMs: 300 } },

@@ -61,7 +61,7 @@ test('a commit that must wait blocks the thread for the remaining time', () => {
   expect(performance.now() - startMs).toBeGreaterThan(19)
 })
 
-test('it is busy while many wait at each commit, and until a moment later', () => {
+test('the throttle is busy while many wait at each commit, and for a moment after that', () => {
   const { keep, isBusy, pass } = openThrottle(20)
   keep(8)
   expect(isBusy()).toBe(false)

@@ -24,7 +24,7 @@ const report = (endpoints: readonly EndpointState[]): DispatchRoundReport => ({
 })
 
 test('a round takes no memory along that is behind a view of an answer', () => {
-  // As the network hands it over: a few bytes of a larger piece of memory.
+  // The network hands an answer over like this: a few bytes of a larger piece of memory.
   const answerStart = Buffer.from('thanks')
   expect(answerStart.buffer.byteLength).toBeGreaterThan(answerStart.byteLength)
   const ref = { deliveryId: 1, endpointId: '10', parcelId: 7, sequence: 3, plannedAtMs: 4, attempts: 2, spared: 1, firstFailedAtMs: null }

@@ -20,7 +20,7 @@ test('each call gets its own answer', async () => {
   await verbs.close()
 })
 
-test('what a thread serves can be called, without a list of names beside it', async () => {
+test('every function that a thread serves can be called, without a list of their names', async () => {
   const { verbs } = await host()
   expect(Object.keys(verbs)).toEqual(['echo', 'fail', 'never', 'end', 'close'])
   await verbs.close()

@@ -79,7 +79,7 @@ describe.each(engines)('the audit trail on $name', (engine) => {
     ])
   })
 
-  test('what operators do with parcels and pushes is in it, with what came of it', async () => {
+  test('orders about parcels and pushes are in it, with their results', async () => {
     const { writes, record, now, inboxIds, trail } = await open(engine)
     await record(incomingPush(Buffer.from('not JSON'), now()))
     for (const inboxId of await inboxIds()) await writes.reprocess({ inboxId, nowMs: now(), action: order('push.reprocessed') })

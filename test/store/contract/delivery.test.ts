@@ -19,7 +19,7 @@ describe.each(engines)('deliveries on $name', (engine) => {
     return { ...store, endpoint, pushes }
   }
 
-  test('of each parcel only the first waiting delivery is claimed at once', async () => {
+  test('only the first waiting delivery of each parcel is claimed at once', async () => {
     const { writes, record, pushes } = await openSubscribed()
     await record(...pushes(['1001', '1002'], 3))
     const first = await writes.dispatchRound(claim)

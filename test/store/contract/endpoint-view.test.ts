@@ -46,7 +46,7 @@ describe.each(engines)('failures of an endpoint on $name', (engine) => {
     expect(await reads.listFailures({ endpointId: '2', sinceMs: 0 })).toEqual([])
   })
 
-  test(`of each endpoint the last ${FAILURE_GROUPS_MAX} kinds are kept`, async () => {
+  test(`the last ${FAILURE_GROUPS_MAX} kinds of each endpoint are kept`, async () => {
     const { note, listed } = await openFailures(engine)
     for (let at = 0; at < FAILURE_GROUPS_MAX + 5; at++)
       await note([failed({ digest: `d${at}`, status: 400 + at, firstAtMs: NOON + at, lastAtMs: NOON + at }), failed({ endpointId: '2' })])

@@ -88,7 +88,7 @@ describe.each(engines)('the inbox on $name', (engine) => {
     }
   })
 
-  test('of a parcel that has a tracking number finds the pushes that name its other identifiers', async () => {
+  test('filtered by a tracking number finds the pushes that name other ids of the parcel', async () => {
     const { listed, poll } = await openInbox(engine)
     await poll({ asked: 'AB123456789SE', trackingIds: ['10010001'] })
     expect(await listed({ parcel: 'AB123456789SE' })).toEqual([4, 2, 0])
@@ -158,7 +158,7 @@ describe.each(engines)('a dismissed push on $name', (engine) => {
 })
 
 describe.each(engines)('reprocessing by filter on $name', (engine) => {
-  /** As if the version that runs now understood what it did not before. */
+  /** Acts as if an earlier version had not understood these pushes, which this version does. */
   const hold = (path: string, ids: readonly number[]) =>
     Promise.all(
       ids.map((id) => changeStoredRows(path, "update inbox set state = 1, reason = 'event_time', parcel_id = -id where id = ?", id)),

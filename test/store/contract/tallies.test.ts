@@ -25,14 +25,14 @@ describe.each(engines)('tallies on $name', (engine) => {
     expect(await reads.listTallies({ span: 'hour', kind: 'pushes', fromMs: NOON + 1, toMs: NOON + HOUR_MS })).toEqual([])
   })
 
-  test('of free bytes the fewest stay', async () => {
+  test('the lowest count of free bytes is kept', async () => {
     const { writes, reads } = await openStore(NOON, engine)
     for (const free of [700_000_000_000, 500_000_000_001, 600_000_000_000])
       await writes.addTallies(flush([{ kind: 'disk', fromMs: NOON, counts: { free } }]))
     expect(await reads.listTallies({ span: 'day', kind: 'disk', ...ALWAYS })).toMatchObject([{ counts: { free: 500_000_000_001 } }])
   })
 
-  test('those that add at the same time lose nothing of each other', async () => {
+  test('callers that add at the same time lose nothing of each other', async () => {
     const { writes, reads } = await openStore(NOON, engine)
     const kinds = ['pushes', 'polls', 'endpoint:1', 'endpoint:2'] as const
     await Promise.all(

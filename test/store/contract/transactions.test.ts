@@ -10,7 +10,7 @@ const sequencesIn = async (place: string) =>
   (await storedRows<{ sequence: number }>(place, 'select sequence from delivery order by sequence')).map(({ sequence }) => sequence)
 
 describe.each(engines)('transactions on $name', (engine) => {
-  test('what a transaction did is there after the store was opened anew', async () => {
+  test('the changes of a transaction are there after the store was opened anew', async () => {
     const { place, store } = await openBareStore(engine)
     await store.transaction((tx) => tx.saveSetting('a', bytes('1')))
     await store.close()

@@ -488,7 +488,7 @@ describe.each(engines)('the dispatcher on $name', (engine) => {
     expect(sequences).toHaveLength(3)
   })
 
-  test('of several endpoints the one that is furthest behind is handed out first', async () => {
+  test('the endpoint that is furthest behind is handed out first', async () => {
     const { push, pass, turn, settle, writes, now } = await openTurns(engine)
     await addEndpoint(writes, now(), { name: 'slow', concurrency: 1 })
     for (let parcel = 0; parcel < 4; parcel++) {

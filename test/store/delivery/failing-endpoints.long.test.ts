@@ -36,7 +36,7 @@ describe.each(engines)('failing endpoints on $name', (engine) => {
   test('10,000 parcels behind an endpoint that refuses are a handful of attempts an hour', async () => {
     const { path, now, run, attempts, mend, pushParcels, id } = await openDown(engine)
     await pushParcels(1)
-    // As many as a push each would make, in one statement.
+    // Insert the deliveries that one push for each parcel would queue, in one statement.
     const asPushed = `insert into delivery (endpoint_id, parcel_id, sequence, previous_sequence, inbox_id, state, attempts, queued_at_ms, next_attempt_at_ms)
     with recursive nth(n) as (select 1 union all select n + 1 from nth where n < 9999)
     select ${id}, 1000000 + n, 1000000 + n, 0, (select inbox_id from delivery), 1, 0, ${NOON}, ${NOON} from nth`

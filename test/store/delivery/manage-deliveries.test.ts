@@ -8,7 +8,7 @@ import { NOON } from '../../support/runner/constants.ts'
 import { engines } from '../../support/store/engines.ts'
 import { openStore } from '../../support/store/write-side.ts'
 
-/** So many are selected, and every stretch queues a hundred. */
+/** Opens replays for which `selected` deliveries are counted, and of which every batch queues a hundred. */
 async function openReplays(engine: Engine, selected: number) {
   const store = await openStore(NOON, engine)
   const { id } = await addEndpoint(store.writes, NOON)

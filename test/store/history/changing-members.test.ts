@@ -57,7 +57,7 @@ describe.each(engines)('members that change at every poll on $name', (engine) =>
     expect(await served()).toMatchObject({ statuses: ages, ageSeconds: 100 * POLLS })
   })
 
-  test('2.4: of equal listings the last asked is kept whole, whichever came first', async () => {
+  test('2.4: the last asked of equal listings is kept whole, whichever came first', async () => {
     const { poll, served } = await start(engine)
     const listed = (...weights: readonly number[]) => weights.map((weight) => ({ eventTimestamp: times[0] ?? '', weight }))
     await poll({ askedAtMs: NOON + 2, statuses: listed(3, 4) })

@@ -75,7 +75,7 @@ async function joinInto(engine: Engine, path: string, groups: (ids: readonly num
   await store.close()
 }
 
-/** All that a join moves, in an order of its own; not the version of a parcel, which is the time of its write. */
+/** All rows that a join moves, sorted, without the version of each parcel, which depends on when it was written. */
 async function contentsOf(path: string): Promise<readonly (readonly string[])[]> {
   const tables = ['parcel', 'identifier', 'sighting', 'answer', 'inbox', 'delivery', 'expected_push']
   const rows = await Promise.all(tables.map((table) => storedRows<object>(path, `select * from ${table}`)))

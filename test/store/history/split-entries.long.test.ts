@@ -39,7 +39,7 @@ describe.each(engines)('entries that prove to be two on $name', (engine) => {
     expect(await take()).toEqual([])
   })
 
-  test('7.1: of polled entries that prove to be two, the one that was told of is not told of again', async () => {
+  test('7.1: if a polled entry proves to be two, the one that was relayed is not relayed again', async () => {
     const { poll, take } = await start(engine)
     await poll({ statuses: [{ eventTimestamp: '2026-03-01T10:00:00Z', location: '' }] })
     await poll({ statuses: [{ eventTimestamp: '2026-03-01T10:00:00.100Z', location: 'Lund' }], language: 'sv' })

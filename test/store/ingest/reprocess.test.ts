@@ -20,7 +20,7 @@ describe.each(engines)('reprocessing on $name', (engine) => {
       report: { outcomes: [{ kind: 'recorded', newEntries: 1 }], touchedParcels: [expect.any(Number)] },
     })
     const view = await reads.findParcel('1001')
-    // Not in ten years, when it is said to have come.
+    // The push counts as received now, and not in ten years, as the wrong clock had it.
     expect([view?.entries.length, view?.lastSeenAtMs]).toEqual([1, NOON])
     expect(await reads.inspectPush(inboxId)).toMatchObject({ state: 'recorded', body: pushBody() })
     const inbox = inboxIn(path)

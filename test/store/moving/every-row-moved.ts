@@ -3,7 +3,7 @@ import type { Engine } from '../../../src/store/contract.ts'
 import { MOVED_TABLES } from '../../../src/store/moving/moved-tables.ts'
 import { contentsOf, moveStore, placeOf, seededPlace } from '../../support/store/moving.ts'
 
-/** That a store of everything there is arrives whole on another engine, or another place of the same. */
+/** Expects that a store with rows in every table arrives complete on another engine, or at another address of the same engine. */
 export async function expectEveryRowMoved(from: Engine, to: Engine): Promise<void> {
   const [old, next] = [await seededPlace(from), await placeOf(to)]
   const before = await contentsOf(old)

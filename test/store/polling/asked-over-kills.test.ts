@@ -38,7 +38,7 @@ test('P13: after a kill and a clock put back a question is stamped after the las
   expect(await next.askedAtMs()).toBe(first + 1)
 })
 
-test('P13: what was asked ahead by a clock put back is not overtaken by what the next run asks', async () => {
+test('P13: an answer asked for under a clock ahead is not overtaken by those of the next run', async () => {
   const { start, setClock } = await openRuns()
   const run = await start()
   await run.askedAtMs()

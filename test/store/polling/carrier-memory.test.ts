@@ -24,7 +24,7 @@ const memory: CarrierMemory = {
 }
 
 describe.each(engines)('the memory of the carrier on $name', (engine) => {
-  test('what is kept about the carrier is read back as it was', async () => {
+  test('the facts about the carrier are read back as they were saved', async () => {
     const { writes } = await openStore(AT_MS, engine)
     expect(await writes.carrierMemory()).toBeNull()
     await writes.rememberCarrier(memory)

@@ -119,7 +119,7 @@ describe.each(engines)('claims of due polls on $name', (engine) => {
     const nowMs = pass(-12 * HOUR_MS)
     await writes.shiftSchedule({ byMs: 12 * HOUR_MS, nowMs, afterParcelId: 0, limit: 10 })
     expect(await claim()).toBe(0)
-    // It counts as heard of now, so it is due after its interval at the latest.
+    // The last report about the parcel counts as received now, so the parcel is due after its interval at the latest.
     pass(2 * HOUR_MS)
     expect(await claim()).toBe(1)
   })

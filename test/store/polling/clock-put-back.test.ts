@@ -23,7 +23,7 @@ describe.each(engines)('a store whose clock is put back by an hour, on $name', (
     return { ...store, stateOf, putBack }
   }
 
-  test('P13: what happened to a parcel is at most now, and its next check moves back too', async () => {
+  test('P13: times of a parcel move back to at most now, and so does its next check', async () => {
     const { poll, push, stateOf, putBack } = await world()
     await push({ trackingIds: ['1001'], eventTime: iso(NOON - MINUTE_MS) })
     await poll({ asked: '1001', trackingIds: ['1001'], statuses: [{ eventTimestamp: iso(NOON - MINUTE_MS) }] })

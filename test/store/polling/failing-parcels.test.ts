@@ -114,7 +114,7 @@ test('DOMAIN 6.1: a carrier that is down is probed, and what was not asked has n
   expect(failures).toBe(asked.length)
 })
 
-/** So many days, in each of which the poller wakes a few times. */
+/** Passes `count` days. The poller wakes a few times in each. */
 async function days(count: number, { second, pass }: Pick<Awaited<ReturnType<typeof openFailing>>, 'second' | 'pass'>): Promise<void> {
   for (let at = 0; at < count * 4; at++) {
     await second()

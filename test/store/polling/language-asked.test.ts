@@ -93,7 +93,7 @@ describe.each(engines)('languages asked for on $name', (engine) => {
     expect(await languagesAsked()).toEqual(['sv'])
   })
 
-  test('4.2: what is no longer listed is not asked for again and again', async () => {
+  test('4.2: an entry that is no longer listed is not asked for again and again', async () => {
     const { ask, languagesAsked } = await startAsking(engine, async () => found('sv', []))
     await ask()
     expect(await languagesAsked()).toEqual(['sv'])

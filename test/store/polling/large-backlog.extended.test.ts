@@ -12,7 +12,7 @@ const iso = (atMs: number) => new Date(atMs).toISOString()
 const named = (at: number) => `CD${String(at).padStart(6, '0')}`
 
 describe.each(engines)('claims of due polls on $name', (engine) => {
-  test('6.4: of a large backlog the worthiest come within a minute or two, then the others', async () => {
+  test('6.4: the most valuable polls of a large backlog come within two minutes, then the others', async () => {
     const { writes, path, poll, pass, now, parcelIdOf } = await openStore(NOON, engine)
     const backlog = casesOf(2600, 1300)
     await writes.watchMany({ identifiers: Array.from({ length: backlog }, (_, at) => named(at)), nowMs: NOON })

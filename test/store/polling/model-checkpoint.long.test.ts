@@ -90,7 +90,7 @@ describe.each(engines)('what is remembered of the carrier on $name', (engine) =>
     expect(after).toEqual({ ...before, missedSincePush: 0 })
   })
 
-  test('what was learnt of the rhythm goes on growing over a stop', async () => {
+  test('the learnt scan rate goes on growing over a stop', async () => {
     const runs = await openRuns(engine)
     const learn = async () => {
       const run = await runs.start()
@@ -119,7 +119,7 @@ describe.each(engines)('what is remembered of the carrier on $name', (engine) =>
     expect(Object.keys((await rhythmOf(runs))?.kinds ?? {})).not.toEqual([])
   })
 
-  test('what is damaged, or of another format, is learnt anew, and the log says so', async () => {
+  test('a model that is damaged, or of another format, is learnt anew, and the log says so', async () => {
     const runs = await openRuns(engine)
     const run = await runs.start()
     await runs.pushed(run, 30)
@@ -164,7 +164,7 @@ describe.each(engines)('what is remembered of the carrier on $name', (engine) =>
     expect(await eventsOf(runs)).toEqual(['pushes_silent', 'pushes_trusted'])
   })
 
-  test('P12: what happened while the relay was down is no evidence that pushes are silent', async () => {
+  test('P12: events while the relay was down are no evidence that pushes are silent', async () => {
     const runs = await openRuns(engine)
     const first = await runs.start()
     await runs.pushed(first, 40)

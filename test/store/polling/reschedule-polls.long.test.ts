@@ -46,7 +46,7 @@ describe.each(engines)('the plan of polls on $name', (engine) => {
     expect(Math.max(...(await waits()))).toBeLessThan(1.2)
   })
 
-  test('what is planned is left as it is while pushes can be relied on', async () => {
+  test('planned polls stay as they are while pushes are reliable', async () => {
     const { pass, waits } = await planned(engine, 3)
     const before = await waits()
     await pass()

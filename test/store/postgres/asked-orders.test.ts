@@ -94,7 +94,7 @@ async function openWorld(seed: number) {
         for (const one of asking) if (one.identifier === identifier) one.isLate = true
         const eventTime = new Date(NOON - 3_600_000 + below(1000) * 1000).toISOString()
         await replicas[replica]?.push({ trackingIds: [identifier], eventTime, texts: { en: 'Arrived' } })
-        // Those that have come meanwhile too.
+        // Questions that came meanwhile count as late too.
         for (const one of asking) if (one.identifier === identifier) one.isLate = true
         pushed.add(identifier)
         // The carrier knows it now.

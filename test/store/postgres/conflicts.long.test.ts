@@ -34,7 +34,7 @@ test('a hundred endpoints that four replicas add at once are added beside pushes
   expect(new Set(endpoints.map(({ id }) => id)).size).toBe(100)
 })
 
-/** From now on each transaction that records a push of this parcel fails with this code. Returns what ends that. */
+/** Makes each transaction that records a push of this parcel fail with this code. The returned function ends that. */
 async function failFor(url: string, parcel: string, code: string): Promise<() => Promise<void>> {
   const sql = `create function refuse() returns trigger language plpgsql as $$ begin
     if new.parcel_id = (select parcel_id from identifier where value = '${parcel}') then raise exception 'planned' using errcode = '${code}'; end if;

@@ -46,7 +46,7 @@ test('a client that stops within a transaction loses it and its locks within sec
   const stopped = store.transaction(async (tx) => {
     await tx.loadSetting('stopped')
     isHeld = true
-    // As a process that was paused: it sends nothing more until the server has given its transaction up.
+    // This stands for a paused process: it sends nothing more until the server has ended its transaction.
     await expect
       .poll(
         async () =>

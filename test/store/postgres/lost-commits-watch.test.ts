@@ -39,7 +39,7 @@ test('a renewal that knows less than a transaction is refused with it: both ask 
   expect(await lostCommits.asking(REPLICA + 1)({ ...FOUND, server: 2 }, timeline)).toBe(false)
 })
 
-test('what is asked before another has learnt more, and answered after, is no sign of a loss', async () => {
+test('an answer to a question from before another one learnt more is no sign of a loss', async () => {
   const lostCommits = createLostCommits()
   const timeline = async () => 'one'
   await lostCommits.asking(REPLICA)(FOUND, timeline)

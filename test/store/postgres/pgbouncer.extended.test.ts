@@ -70,7 +70,7 @@ testWith('pgbouncer')('a store is moved to a database behind a pooler, and from 
   expect((await contentsOf(last)).contents).toEqual((await contentsOf(first)).contents)
 })
 
-test('that an address names a pooler is kept from the driver', () => {
+test('the driver does not see the part of an address that names a pooler', () => {
   const address = 'postgres://relay:se%3Fcret@db.example/parcels'
   expect(takePoolerParameter(address)).toEqual({ url: address, named: true })
   expect(takePoolerParameter(`${address}?pgbouncer=true`)).toEqual({ url: address, named: false })

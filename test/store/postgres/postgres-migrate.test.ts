@@ -92,7 +92,7 @@ test('a status longer than an index entry is kept, once', async () => {
   expect((await pool.query('select status from parcel_status')).rows).toEqual([{ status }])
 })
 
-test('of replicas that start on a new database one makes the schema', async () => {
+test('only one of the replicas that start on a new database makes the schema', async () => {
   for (let time = 0; time < byForm(1, 3); time++) {
     const { url } = await createDatabase('nothing')
     const pools = Array.from({ length: 4 }, () => openTestPool(url, 1))

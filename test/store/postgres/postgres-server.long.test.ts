@@ -22,7 +22,7 @@ test('a test’s server ends with the process that started it, even a killed one
   await expect.poll(refusal).toContain('ECONNREFUSED')
 })
 
-test('what was committed is there after a power cut and a restart', async () => {
+test('committed rows are there after a power cut and a restart', async () => {
   await using server = await startPostgres()
   await withClient(server.url(), (client) => client.query('create table kept as select 1 as one'))
   await server.stop('immediate')

@@ -41,7 +41,7 @@ const step: z.ZodType<Step> = z.lazy(() =>
 )
 const explained = z.tuple([z.object({ 'QUERY PLAN': z.tuple([z.object({ Plan: step })]) })])
 
-/** As it is planned once for all its runs, whatever is asked. */
+/** Returns the generic plan, which the server uses for all values of the parameters. */
 async function planOf(client: pg.ClientBase, statement: string): Promise<Step> {
   const { rows } = await client.query(`explain (generic_plan, format json) ${statement}`)
   return explained.parse(rows)[0]['QUERY PLAN'][0].Plan

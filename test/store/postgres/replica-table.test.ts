@@ -10,7 +10,7 @@ import { withClient } from '../../support/store/postgres-client.ts'
 import { createDatabase } from '../../support/store/postgres-database.ts'
 
 const LONG_MS = 600_000
-/** For as long a transaction may stand still while others wait for it. */
+/** The longest time for which a transaction may stand still while others wait for it. */
 const SECONDS_OWED_MS = 5000
 const JANITOR: readonly Role[] = ['janitor']
 
@@ -191,7 +191,7 @@ async function holdTransaction(url: string, id: number) {
   return { done, letGo: letGo.resolve }
 }
 
-test('whoever declares a replica dead waits for its writes; a renewal waits for nothing', async () => {
+test('declaring a replica dead waits for its writes, and a renewal waits for nothing', async () => {
   const { url, openTable, join, expire, query } = await open()
   const [one, other] = [openTable(), openTable()]
   const [{ id }, { id: otherId }] = [await join(one), await join(other)]
@@ -323,7 +323,7 @@ onlyLong(test)('renewals that meet a lock leave no waiting connection, and go on
   const counts: number[] = []
   let isAnyMet = false
   for (let turn = 0; turn < 4; turn++) {
-    // Those who asked leave long before the lock is gone, as a relay does.
+    // The callers give up long before the lock is released, as a relay does.
     let areThere = true
     const left = Promise.allSettled([table.renew(id, LONG_MS), table.lessons.take(id, 10)]).finally(() => {
       areThere = false

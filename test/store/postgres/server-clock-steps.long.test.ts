@@ -73,7 +73,7 @@ test('a replica whose lease has run out by a right clock is replaced: the contro
 test("P13: a step of the server's clock forward costs a live replica nothing, renewed or not", async () => {
   const { one, other, pass, step } = await open()
   await step(HOUR_MS)
-  // Each as the first that asks after it.
+  // Share roles before and after the first renewal that sees the new time.
   expect(await other.share()).toBe('one')
   await other.renew()
   expect(await other.share()).toBe('one')

@@ -14,7 +14,7 @@ const vault = createVault({ list: () => [KEY], first: () => KEY })
 
 type Options = Parameters<typeof connect>[1]
 
-/** As many replicas as there are options, on one database and one carrier. */
+/** Opens a replica for each of the options, on one database and one carrier. */
 async function openReplicas(carrierUrl: string, options: readonly Options[]) {
   const { url } = await createDatabase()
   onTestFinished(closeOpened)
@@ -139,7 +139,7 @@ test('6.4: credentials that one replica was refused with are tried by no other',
   expect(asked.token).toBe(2)
 })
 
-test('6.4: of replicas that start together one logs in, and all know how that went', async () => {
+test('6.4: one of the replicas that start together logs in, and all know how that went', async () => {
   const passwords = ['mistyped']
   const { url, asked } = await openCarrier({
     token: (_request, response) => json(response, passwords.at(-1) === 'right' ? 200 : 401, '{"token":"t"}'),
@@ -163,13 +163,13 @@ test('P13: refused credentials rest as long as they were to when the server’s 
   const [first, second, third] = replicas
   const restMs = async () => (await first?.shared.token.read())?.refusedForMs ?? 0
   const change = (statement: string, ms: number) => withClient(url, (client) => client.query(statement, [ms]))
-  /** As if the server's clock showed so much more: what the rows hold is so much earlier. */
+  /** Acts as if the server's clock was put ahead by `byMs`: moves the stored times back by as much. */
   const moveClock = async (byMs: number) => {
     await change('update carrier_budget set seen_ms = seen_ms - $1', byMs)
     await change('update carrier_token set refused_until_ms = refused_until_ms - $1', byMs)
   }
   await first?.fetchAll()
-  // As after many refusals: the first rest takes a second.
+  // Prolong the rest as after many refusals, because the first rest takes only a second.
   await change('update carrier_token set refused_until_ms = refused_until_ms + $1', HOUR_MS / 4)
   const wholeMs = await restMs()
   await moveClock(-HOUR_MS)
@@ -218,7 +218,7 @@ test('6.4: refused tokens are requested no more often by many replicas than by o
   expect(replicas.map(({ carrier }) => carrier.state().credentials)).toContain('refused')
 })
 
-/** So many that want the same at once, by turns of each replica. A flight lasts until all others wait for its end. */
+/** Starts `callers` calls for the same answer at once, in turn at each replica. A flight lasts until all other callers wait for it. */
 function flyTogether(replicas: readonly ReturnType<typeof openSharedCarrier>[], callers: number) {
   const held = new Set<number>()
   const together = Array.from({ length: callers }, (_, nth) => {
@@ -252,7 +252,7 @@ function flyTogether(replicas: readonly ReturnType<typeof openSharedCarrier>[], 
   }
 }
 
-test('of replicas that want the same at once one flies, and the others learn how it ended', async () => {
+test('one of the replicas that want the same answer asks, and the others learn how it ended', async () => {
   const { url } = await createDatabase()
   const replicas = [openSharedCarrier(url), openSharedCarrier(url), openSharedCarrier(url)]
   onTestFinished(async () => void (await Promise.all(replicas.map((one) => one.close()))))

@@ -43,13 +43,13 @@ function refused({ body: _body, previousSequence: _previous, ...delivery }: Clai
   return { ...delivery, result, atMs: NOON, random: 0.5 }
 }
 
-test('what is skipped is left to the replica that delivers to its endpoint', async () => {
+test('a skipped delivery is left to the replica that delivers to its endpoint', async () => {
   const { round, state } = await openSkipped()
   await round()
   expect(await state()).toBe('queued')
 })
 
-test('what is skipped of an endpoint that no replica delivers to is ended by any', async () => {
+test('a skipped delivery to an endpoint that no replica delivers to is ended by any of them', async () => {
   const { round, state, leave } = await openSkipped()
   await leave()
   await round()
@@ -78,7 +78,7 @@ test('a delivery skipped while its round settles is ended by the next round', as
   expect(await delivery()).toMatchObject({ state: 'dead', reason: 'skipped', attempts: 1 })
 })
 
-test('what is retried after a round has found it skipped goes on, and its successor waits', async () => {
+test('a delivery retried after a round found it skipped goes on, and its successor waits', async () => {
   const { id, path, writes, push, claimed, reads } = await openSkipped()
   await push({ eventTime: '2026-03-01T11:00:00.000Z' })
   const { deliveryId } = claimed

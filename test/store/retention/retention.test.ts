@@ -85,7 +85,7 @@ describe.each(engines)('retention on $name', (engine) => {
     expect((await told()).length).toBe(1)
   })
 
-  test('what is held back for 30 days is told once', async () => {
+  test('data that is held back for 30 days is reported once', async () => {
     const long = { rawMs: 2, historyMs: 90, deliveriesMs: 2, feedMs: 2, auditMs: 90, heldMs: 90 }
     const days = Object.fromEntries(Object.entries(long).map(([name, count]) => [name, count * DAY_MS]))
     const { writes, report, passDays, told } = await openAgingStore(engine, { ...NOTHING, ...days })

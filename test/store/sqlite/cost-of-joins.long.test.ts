@@ -95,7 +95,7 @@ test('1.6: parcels that do not fit into one are not joined, nor read further', a
   expect(await storedRows(path, 'select reason from inbox')).toEqual([{ reason: 'parcel_full' }])
 })
 
-test('7.1: of entries that a join sets apart the pushes are read once, not once for each', async () => {
+test('7.1: the pushes of entries that a join sets apart are read once, not once for each', async () => {
   const path = join(temporaryFolder(), 'relay.db')
   const seconds = 30
   const writes = await open(path)

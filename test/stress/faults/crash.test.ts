@@ -1,2 +1,2 @@
-// As often as the project of this file has it.
+// In this project the test repeats more often, see `support/runner/long-form.ts`.
 import '../../faults/crash.test.ts'

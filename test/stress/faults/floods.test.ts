@@ -14,7 +14,7 @@ const KB = 1024
 /** After so many pushes a relay has compiled what it uses, and its heap and caches have nearly the size that its load wants. */
 const WARM_UP = LONG ? 10_000 : 4000
 const FLOOD_MS = LONG ? 10_000 : 1500
-/** Those who send the flood take their part of the same processors. */
+/** The ratio to the control is large, because the senders of the flood use the same processors. */
 const RATIO = 10
 
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`

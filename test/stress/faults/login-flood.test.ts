@@ -51,7 +51,7 @@ function logInElsewhere(internalUrl: string, username: string): Promise<number |
 
 test('I17: beside 200 logins with ever-new names, logins, pushes and reads go on', async () => {
   const apps = [SHOP.username, ...APPS].map((username) => ({ username, passwordHash: HASH, scopes: ['status'] }))
-  // So many that no address is ever refused for the day's wrong passwords: all of them are to be verified.
+  // The limit is so high that no address is refused for its wrong passwords, because every password must be verified here.
   const sections = { apps, limits: { failuresPerMinute: 1_000_000 }, serve: { fetchUnknown: false } }
   await using relay = await runRelay(writeConfig(temporaryFolder(), 'http://127.0.0.1:9', sections))
   const { publicUrl, internalUrl } = relay

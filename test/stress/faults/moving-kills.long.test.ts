@@ -20,7 +20,7 @@ test(`killed ${KILLS} times in a move, a relay starts on the store in use with e
   const database = (await createDatabase('nothing')).url
   const config = writeConfig(folder, NO_CARRIER, { secrets: (await onPostgres(database)).secrets })
   const random = seeded(20_261_125)
-  // As many parcels as it takes for none to be full.
+  // Use enough parcels that none becomes full.
   const pushes = distinctPushes(100)
   const acknowledged: string[] = []
   let moves = 0

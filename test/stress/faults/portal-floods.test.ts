@@ -11,7 +11,7 @@ import { temporaryFolder } from '../../support/runner/temporary.ts'
 
 const MB = 1024 * 1024
 const CALLS = 60
-/** Those who send the flood take their part of the same processors. */
+/** The ratio to the control is large, because the senders of the flood use the same processors. */
 const RATIO = 5
 
 const get = (path: string, cookie: string) => `GET ${path} HTTP/1.1\r\nHost: relay\r\nCookie: ${cookie}\r\nConnection: close\r\n\r\n`

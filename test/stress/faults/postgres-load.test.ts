@@ -10,9 +10,9 @@ import { createDatabase, startOwnServer } from '../../support/store/postgres-dat
 
 const KILLS = LONG ? 200 : 5
 const PARCELS = 10
-/** Of a flood. */
+/** The number of senders of the flood. */
 const SENDERS = LONG ? 256 : 64
-/** Of each of 64 readers. */
+/** The number of requests by each of 64 readers. */
 const READS = LONG ? 200 : 20
 
 const endBackend = `select pg_terminate_backend(pid) from pg_stat_activity where datname = $1 and application_name = 'parcel-relay' order by random() limit 1`

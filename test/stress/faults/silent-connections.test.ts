@@ -11,7 +11,7 @@ import { runRelay } from '../../support/relay/relay-process.ts'
 import { LONG } from '../../support/runner/long-form.ts'
 import { temporaryFolder } from '../../support/runner/temporary.ts'
 
-/** As many places as a relay has by default, and half as many connections again, by `npm run faults`. */
+/** The slots for connections, and half as many connections again. `npm run faults` uses the default number of slots. */
 const PLACES = LONG ? 4096 : 1000
 const CONNECTIONS = LONG ? 6000 : 1500
 const PUSHES = LONG ? 1000 : 60

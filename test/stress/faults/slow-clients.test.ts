@@ -13,11 +13,11 @@ const RSS_GROWTH_MAX = 64 * 1024 * 1024
 /** The relay gives a header and a whole request this long. */
 const HEADERS_MS = 5000
 const REQUEST_MS = 10_000
-/** So many pushes with nothing beside them. */
+/** The number of pushes without any load beside them. */
 const ALONE = 1000
 
 const WARM_UP = byForm(4000, 4000, 8000)
-/** So many connections at a time. */
+/** A push is sent each time this many connections were opened. */
 const LOT = 200
 
 const HEAD = 'POST /webhooks/status HTTP/1.1\r\nHost: relay\r\n'

@@ -60,7 +60,7 @@ async function startWithTemplate(initial: string): Promise<PostgresServer> {
 const IN_MEMORY = '/dev/shm'
 const ROOM_BYTES = 2 ** 31
 
-/** In memory if there is room, where making a database takes a quarter of the time. Tests of power cuts and disks start their own servers. */
+/** Makes the folder in memory if there is room, because that makes databases in a quarter of the time. Tests of power cuts and disks start their own servers. */
 function folderWithRoom(): string {
   try {
     const { bavail, bsize } = statfsSync(IN_MEMORY)

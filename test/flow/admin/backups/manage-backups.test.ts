@@ -101,7 +101,7 @@ test('a backup is copied, proved and placed, and its end is written down', async
   expect([calls.closed, manage.failures()]).toEqual([1, 0])
 })
 
-test('what a kill has left is ended at the start', async () => {
+test('a backup that a kill has interrupted is ended at the start', async () => {
   expect((await openWorld()).calls.left).toBe(1)
 })
 

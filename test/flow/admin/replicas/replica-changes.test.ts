@@ -55,7 +55,7 @@ test.each([
   expect(await callsAfter(seen)).toEqual(ALL)
 })
 
-test('what changes while the store fails is seen by the next look that succeeds', async () => {
+test('a change while the store fails is seen by the next look that succeeds', async () => {
   const { look, calls } = looks([BEFORE, new Error('gone'), { ...BEFORE, sequence: 12 }])
   for (let time = 0; time < 3; time++) await look()
   expect(calls).toEqual(['committed'])

@@ -14,7 +14,7 @@ import { spawnTraced } from '../../../support/store/strace.ts'
 /** One after the other is committed, so that few are enough to see what a queue does. */
 const LIMITS = { batch: 1, bodyBytesInFlight: '8MB' }
 const WAITING_MAX = 64
-/** More than may wait, but in the short form. */
+/** The number of pushes at once. In the long form it is more than may wait. */
 const AT_ONCE = 200
 const READS = 10
 /** How long one may wait for its turn. */

@@ -64,7 +64,7 @@ describe.each(engines)('races of deliveries on $name', (engine) => {
     }
   })
 
-  test('of several replays of one delivery at once one queues it, for each endpoint', async () => {
+  test('only one of several simultaneous replays of a delivery queues it, for each endpoint', async () => {
     const { push, replay, courier, waiting, writes, reads, id } = await openRaced(engine)
     const { id: otherId } = await addEndpoint(writes, NOON, { name: 'other', enabled: false })
     await push('1001')
@@ -102,7 +102,7 @@ describe.each(engines)('races of deliveries on $name', (engine) => {
     }
   })
 
-  test('7.3: what is under way while its parcel is joined to another is not claimed again', async () => {
+  test('7.3: a delivery under way while its parcel is joined to another is not claimed again', async () => {
     const { push, join, courier, waiting } = await openRaced(engine)
     for (let race = 0; race < RACES; race++) {
       const [one, other] = [`3${1000 + race}`, `4${1000 + race}`]
@@ -117,7 +117,7 @@ describe.each(engines)('races of deliveries on $name', (engine) => {
     }
   })
 
-  test('7.3: what is replayed while its parcel is joined to another goes on in the order of that', async () => {
+  test('7.3: a delivery replayed while its parcel is joined to another keeps the order of that', async () => {
     const { push, join, replay, courier, waiting, parcelIdOf } = await openRaced(engine)
     for (let race = 0; race < RACES / 4; race++) {
       const [one, other] = [`1${1000 + race}`, `2${1000 + race}`]

@@ -108,7 +108,7 @@ function createVerbs(random: () => number) {
   return { next: () => verbs[below(verbs.length)] ?? record, path }
 }
 
-test('what one replica writes, the other answers from its cache as from the store', async () => {
+test('after writes of one replica, the other answers from its cache as from the store', async () => {
   const { one, other, here, there, afresh } = await openReplicas()
   const random = seeded(20_260_301)
   const { next, path } = createVerbs(random)
@@ -141,7 +141,7 @@ async function beside(read: () => Promise<unknown>, work: () => Promise<unknown>
   await Promise.all(reading)
 }
 
-test(`what one replica has recorded is in the other’s next answer, ${RACES} times`, async () => {
+test(`an event that one replica has recorded is in the other’s next answer, ${RACES} times`, async () => {
   const { one, here, there } = await openReplicas()
   const random = seeded(7)
   await one.record(pushOf(['1001'], 0))
