@@ -89,7 +89,7 @@ function internalUrl({ listen: { internal } }: Config): string {
 function ownCertificate({ listen: { internal } }: Config): string | undefined {
   try {
     const chain = internal.tls === null ? '' : readCertificates('listen.internal.tls.certFile', internal.tls.certFile)
-    // Of a chain the first one is its own. The others sign for anybody.
+    // The first certificate of a chain is the relay's. Trusting the others too would trust everything that they sign.
     return /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/.exec(chain)?.[0]
   } catch {
     return undefined

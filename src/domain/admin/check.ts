@@ -28,7 +28,7 @@ export type CheckState = 'ok' | 'warning' | 'failed' | 'skipped'
 /** One thing that was checked. */
 export interface CheckLine {
   readonly name: CheckName
-  /** Which one of several, such as the name of an endpoint; null: there is only one. */
+  /** The name of the checked thing if there are several, such as an endpoint; null: there is only one. */
   readonly subject: string | null
   readonly state: CheckState
   /** What was found and, if it is not well, what to do. Never a secret. */

@@ -9,7 +9,7 @@ import type { FeedAddition } from './plan-events.ts'
 
 /** An event of the feed together with what endpoints are sent for it. */
 export interface DeliverableEvent {
-  /** Its sequence in the feed, which also orders its parcel's deliveries. */
+  /** The sequence of the event in the feed. It also orders the deliveries of the parcel. */
   readonly sequence: number
   readonly entry: Entry
   readonly parcelId: number

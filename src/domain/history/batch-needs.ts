@@ -107,7 +107,7 @@ export function certainNeeds(needs: Needs, parcels: readonly ParcelState[], push
 
 /** Observations of a batch that are, or may turn out to be, about one parcel. */
 interface Component {
-  /** The ids of stored parcels that have one of the identifiers named by them. */
+  /** The ids of the stored parcels that own an identifier named in one of these observations. */
   readonly parcels: Set<number>
   /** Indexes into the batch. */
   readonly members: number[]

@@ -38,7 +38,7 @@ export function joinDrafts(
   const held = drafts.map((draft) => ({ state: draft.state, sightings: allSightings(batch, draft) }))
   const { kept, shared } = uniteSightings(held.map(({ sightings }) => sightings))
   const entries = deriveEntries(mergeSightings(kept, sightingsOf(observation), () => 0, nowMs).kept).length
-  // A parcel that exceeded the limit before there was one may keep what it has.
+  // A stored parcel may exceed the limit because it is older than the limit. It keeps its entries.
   const entriesMax = states.reduce((most, { entryCount }) => Math.max(most, entryCount), ENTRIES_MAX)
   if (entries > entriesMax || (entries > ENTRIES_MAX && entries > deriveEntries(kept).length)) return null
 
@@ -92,7 +92,7 @@ function joinStates(survivor: ParcelState, other: ParcelState): ParcelState {
   }
 }
 
-/** The later entry. Of two equal ones, the one that the relay learnt of first. */
+/** Returns the later entry; if both have the same time, the one that the relay learnt of first. Null: there is no entry. */
 function later(a: LatestEntry | null, b: LatestEntry | null): LatestEntry | null {
   if (a === null || b === null) return a ?? b
   return a.atMs > b.atMs || (a.atMs === b.atMs && countsFromMs(a) <= countsFromMs(b)) ? a : b

@@ -6,8 +6,8 @@ import type { PollObservation } from './observation.ts'
 import type { AnswerSource } from './pull-response.ts'
 
 /**
- * The record of a polled answer, without its sightings. Answers in one language with equal bytes count as one, asked when the last of them
- * was.
+ * The record of a polled answer, without its sightings. Answers in one language with equal bytes count as one, with the latest
+ * `askedAtMs`.
  */
 export interface KeptAnswer {
   readonly language: string

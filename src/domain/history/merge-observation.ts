@@ -28,7 +28,7 @@ import { type KeptBody, secondOf } from './snapshot.ts'
 export interface Subject {
   /** The parcel as the observation leaves it, apart from its history. */
   readonly draft: ParcelDraft
-  /** When its next poll was due before, epoch milliseconds; null: no poll was planned. */
+  /** When the parcel's next poll was due before the observation, epoch milliseconds; null: no poll was planned. */
   readonly plannedMs: number | null
   /** Whether this observation joined it from several parcels, which together respect the limit of one. */
   readonly isJoined: boolean
@@ -197,8 +197,8 @@ function orderEntries(batch: BatchState, draft: ParcelDraft, entries: readonly E
 }
 
 /**
- * The part of an answer that is not its entries: their order, and the values of the parcel as a whole. Given the entries of only one
- * second, it returns a part of that, which changes exactly when the whole does.
+ * The part of an answer apart from its entries: their order, and the values of the parcel as a whole. Given the entries of only one second,
+ * the result covers only these, but it still changes exactly when the result for all entries would.
  */
 function envelopeOf(batch: BatchState, draft: ParcelDraft, entries: readonly Entry[]): string {
   const ordered = orderEntries(batch, draft, entries)

@@ -99,7 +99,7 @@ function expectPushes(
 ): void {
   for (const { event, entry, reported } of events) {
     if (event.kind !== 'entry' || reported?.audience.kind === 'backfill') continue
-    // Its push may have come to the store that was replaced.
+    // Expect no push for an entry from before a restore: the store that was replaced may have received it.
     if (restoredAtMs !== null && restoredAtMs !== undefined && entry.atMs < restoredAtMs) continue
     const found = { parcelId: event.parcelId, entry: entry.sequence, eventAtMs: countsAtMs(entry, nowMs), foundAtMs: nowMs }
     writes.expected.push({ ...found, dueAtMs: nowMs + missedPushGraceMs })

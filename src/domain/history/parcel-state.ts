@@ -85,7 +85,7 @@ export interface ParcelJoin {
   readonly others: readonly (JoinedParcel & { readonly sequence: number })[]
   /** The surviving parcel after the join. */
   readonly parcel: ParcelState
-  /** The sightings that more than one of them had, as they are kept after the join. */
+  /** The sightings that several of the joined parcels had, as they are kept after the join. */
   readonly shared: readonly KeptSighting[]
   readonly nowMs: number
 }

@@ -156,7 +156,7 @@ export function afterMiss(channel: PushChannel, { eventAtMs, nowMs }: { readonly
 /** Entries after the last push that polls found and no push has reported. */
 export interface UnpushedEntries {
   readonly found: number
-  /** How many of them happened before `settledToMs`. */
+  /** How many of these entries happened before `settledToMs`. */
   readonly overdue: number
   /** Events up to this time should have been pushed by now: one grace ago. */
   readonly settledToMs: number

@@ -27,8 +27,8 @@ export interface PageRequest {
   /** The page ends with the event that exceeds this number of characters. */
   readonly charsMax: number
   /**
-   * Whether the page may end early, where pages of other readers end, so that readers who started at different sequences come to share
-   * pages.
+   * Whether the page may end early, at a sequence where other readers' pages end too, so that readers who started at different sequences soon
+   * share pages.
    */
   readonly inStep: boolean
 }

@@ -49,8 +49,8 @@ export function createPollPriority(ports: Pick<SchedulePorts, 'model'>, options:
       return [{ parcelId, worth: pollValue(cadenceFactsOf(parcel, false, nowMs), model, options.cadence, nowMs) }]
     })
     const reranked = new Set(due.map(({ parcelId }) => parcelId))
-    // Equal values stay in the order of their due times. They are compared first because a worth may be minus infinity, whose difference to
-    // itself is NaN.
+    // Polls of equal worth stay in the order of their due times. Equality is tested first, because a worth may be minus infinity, and the
+    // difference of two such values is NaN.
     ranked = [...ranked.filter(({ parcelId }) => !reranked.has(parcelId)), ...weighed]
       .sort((a, b) => (a.worth === b.worth ? 0 : b.worth - a.worth))
       .slice(0, RANKED_MAX)

@@ -30,8 +30,8 @@ import { type EndpointToTry, endpointProbes } from './endpoint-probes.ts'
 import { diskProbe, filesProbe, judgeAtRestKeys, retentionProbe } from './store-probes.ts'
 
 /**
- * Checks a deployment without a relay to ask. It opens the store only to look, and takes it from nobody. `isRunning`: a relay runs, and could not be asked, so
- * its addresses are taken.
+ * Checks a deployment when no relay can be asked. It opens the store for reading only, without its lock. `isRunning`: a relay runs but could not be asked, so
+ * the addresses to listen on are in use.
  */
 export async function checkStandalone(config: Config, { isRunning }: { readonly isRunning: boolean }): Promise<readonly CheckLine[]> {
   const guard = createEgressGuard({

@@ -20,7 +20,7 @@ export async function encodeMoveAddress(config: Config, to: StoreAddress): Promi
   return (await vaultOf(config)?.seal(writeAddress(to), PURPOSE)) ?? null
 }
 
-/** Decodes such an address. Null: no key in the config opens it. */
+/** Decodes an address that `encodeMoveAddress` has encoded; null: no key in the config opens it. */
 export async function decodeMoveAddress(config: Config, address: string): Promise<StoreAddress | null> {
   const text = address.startsWith('sqlite:') ? address : await vaultOf(config)?.open(address, PURPOSE)
   return typeof text === 'string' ? readAddress(text) : null

@@ -41,9 +41,9 @@ export interface DispatchRounds {
   hasEnded(): boolean
   /** To be called when the order of waiting deliveries, or the endpoints too, may have changed. */
   review(what: 'order' | 'endpoints'): void
-  /** Whether a round has reported since the last such change. */
+  /** Whether a round has reported since the last call of `review`. */
   isReviewed(): boolean
-  /** Resolves when a round that began after the last such change has ended, even if it failed. */
+  /** Resolves when a round that began after the last call of `review` has ended, even if it failed. */
   whenReviewed(): Promise<void>
   /** Whether a caller of `whenReviewed` still waits. */
   isAwaited(): boolean

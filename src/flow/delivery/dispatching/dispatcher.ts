@@ -41,11 +41,11 @@ export interface Dispatcher {
   look(): void
   /** To be called when the order of waiting deliveries may have changed: none of them is sent until a round has reported. */
   review(): void
-  /** Does the same, and resolves when that round has ended. */
+  /** Does the same as `review`, and resolves when that round has ended. */
   reviewed(): Promise<void>
   /**
-   * To be called when the endpoints have changed. Does the same; meanwhile attempts that wait for a connection send nothing either (DOMAIN
-   * 7.4).
+   * To be called when the endpoints have changed. Does the same as `review`; until the round has reported, attempts that wait for a connection
+   * send nothing either (DOMAIN 7.4).
    */
   reviewEndpoints(): void
   /** Settles ended attempts, claims due deliveries and starts attempts without awaiting them: each requests the next pass when it ends. */

@@ -74,7 +74,7 @@ export function deliveryPages({ manageDeliveries, manageEndpoints }: DeliveryPag
     }
   }
 
-  /** Counts the deliveries that a form selects, or replays them. If the form is sent again, all of them are queued already. */
+  /** Counts the deliveries that a form selects, or replays them. If the form is sent again, they are all queued already, so none is queued twice. */
   async function replayMany(visit: Visit): Promise<PageAnswer> {
     const { form } = visit
     const fields = { of: form.get('of'), state: form.get('state'), since: form.get('since'), to: form.get('to') }

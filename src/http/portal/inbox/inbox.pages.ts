@@ -22,7 +22,7 @@ export function inboxPages({ manageInbox }: InboxPagesOptions): readonly PageRou
   return [
     { method: 'get', path: '/inbox', scope: 'admin', answer: (visit) => list(visit, null) },
     { method: 'post', path: '/inbox', scope: 'admin', answer: reprocessAll },
-    // Before the pushes, whose ids would take its name.
+    // Keep this before `/inbox/:id`, which would match it too.
     { method: 'get', path: '/inbox/refusals', scope: 'admin', answer: listRefusals },
     { method: 'get', path: '/inbox/:id', scope: 'admin', answer: (visit) => show(visit, null) },
     { method: 'get', path: '/inbox/:id/body', scope: 'admin', answer: download },

@@ -54,8 +54,8 @@ const lockParcelsOf = rawStatement<{ ids: readonly number[] }>()(
     select id from parcel where id in (select parcel_id from delivery where id = any(${p.ids}::bigint[])) order by id for no key update`,
 )
 /**
- * Locks the same parcels again, as a join may have changed them. If one is joined to another while we wait for its lock, the other is not locked,
- * so the transaction fails and is begun again. Erased parcels are left out.
+ * Looks the parcels up again and locks them, because a join may have replaced some. If a parcel is joined while we wait for its lock, the surviving
+ * parcel is not locked, so the transaction fails and is begun again. Erased parcels are left out.
  */
 const lockStanding = rawStatement<{ ids: readonly number[] }>()(
   (p) => sql`
@@ -129,7 +129,7 @@ export function cancelInSets(session: Session, ids: readonly number[], nowMs: nu
   session.enqueueWrite(releaseFirsts, { ids, nowMs })
 }
 
-/** Keeps others from what waits of the parcels of these deliveries. A parcel may be joined while we wait for its lock, so look it up again. */
+/** Locks the waiting deliveries of the parcels of these deliveries. A parcel may be joined while we wait for its lock, so look it up again. */
 function lockQueuesOf(session: Session, ids: readonly number[]): void {
   session.enqueueWrite(lockParcelsOf, { ids })
   session.enqueueWrite(lockStanding, { ids })

@@ -19,7 +19,10 @@ export interface TransactionEndpoints extends Endpoints {
   stay(): void
 }
 
-/** If others change endpoints after the transaction has read them, it is begun again, because it computed its changes from them. */
+/**
+ * The endpoints within one transaction. If others change them after the transaction has read them, the transaction is begun again, because its
+ * changes were computed from the old state.
+ */
 export function createTransactionEndpoints(session: PostgresSession, end: TransactionEnd): TransactionEndpoints {
   let listed: Promise<readonly EndpointState[]> | null = null
   const read = new Map<string, EndpointState>()

@@ -36,7 +36,7 @@ export async function readSharedCarrier({ query }: MoveClient): Promise<CarrierM
   return days.length === 0 && pausedUntilMs === null && tokenPausedUntilMs === null && refusal === null ? null : memory
 }
 
-/** Writes what a single relay keeps about the carrier, for replicas to share. A wait whose end is past is over. */
+/** Writes the facts that a single relay keeps about the carrier into the tables that replicas share. */
 export async function writeSharedCarrier({ query }: MoveClient, memory: CarrierMemory): Promise<void> {
   const { days, pausedUntilMs, tokenPausedUntilMs, refusal } = memory
   const calls = Object.fromEntries(days.map((one) => [one.day, one.calls]))
@@ -44,7 +44,7 @@ export async function writeSharedCarrier({ query }: MoveClient, memory: CarrierM
     JSON.stringify(calls),
     pausedUntilMs ?? 0,
   ])
-  // The only wait for a token that a single relay keeps is one that the token endpoint asked for.
+  // A single relay keeps a pause for tokens only if the token endpoint asked for it.
   const trouble: UnavailableReason | null = tokenPausedUntilMs === null ? null : 'rate_limited'
   await query('update carrier_token set paused_until_ms = $1, trouble = $2, tries = $3, refused_until_ms = $4, mark = $5 where id = 1', [
     tokenPausedUntilMs ?? 0,
