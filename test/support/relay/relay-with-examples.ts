@@ -11,7 +11,6 @@ import { relayOfTest } from './relay-of-test.ts'
 /** The statuses of routes that this relay must refuse: it has no job and no folder of backups, and cannot move its store. */
 export const REFUSED: Readonly<Record<string, number>> = {
   'GET /relay/jobs/:id': 404,
-  'DELETE /relay/jobs/:id': 404,
   'POST /relay/store/move': 409,
   'POST /relay/backups': 409,
 }

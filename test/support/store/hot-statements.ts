@@ -63,8 +63,11 @@ async function useStore(engine: Engine, place: string): Promise<void> {
     const rebuildable = (await tx.listRebuildable({ after: 0, limit: 50 })).map(({ parcelId }) => parcelId)
     await tx.listStoredPushes(rebuildable)
     await tx.pagePushes({ parcelId: rebuildable[0] ?? 0, after: '', limit: 5 })
-    for (const { state, sightings, answers } of await tx.loadStoredParcels(rebuildable))
-      await tx.correctParcels([{ state, isRescheduled: false, dropped: sightings, saved: sightings, identifiers: [], answers, feed: [] }])
+    for (const { state, sightings, answers } of await tx.loadStoredParcels(rebuildable)) {
+      // No row has this sequence, so the table stays as large as it is.
+      const dropped = sightings.slice(0, 1).map((kept) => ({ ...kept, sequence: -1 }))
+      await tx.correctParcels([{ state, isRescheduled: false, dropped, saved: sightings, identifiers: [], answers, feed: [] }])
+    }
   })
   await store.transaction(async (tx) => {
     for (const job of await tx.takeEndedJobs()) tx.addOperatorEvent({ event: 'credentials_refused' }, job.createdAtMs)
