@@ -64,9 +64,10 @@ async function useStore(engine: Engine, place: string): Promise<void> {
     await tx.listStoredPushes(rebuildable)
     await tx.pagePushes({ parcelId: rebuildable[0] ?? 0, after: '', limit: 5 })
     for (const { state, sightings, answers } of await tx.loadStoredParcels(rebuildable)) {
-      // No row has this sequence, so the table stays as large as it is.
+      // No rows have this sequence and this language, so the tables stay as they are.
       const dropped = sightings.slice(0, 1).map((kept) => ({ ...kept, sequence: -1 }))
-      await tx.correctParcels([{ state, isRescheduled: false, dropped, saved: sightings, identifiers: [], answers, feed: [] }])
+      const corrected = answers.slice(0, 1).map((one) => ({ ...one, answer: { ...one.answer, language: 'none' } }))
+      await tx.correctParcels([{ state, isRescheduled: false, dropped, saved: sightings, identifiers: [], answers: corrected, feed: [] }])
     }
   })
   await store.transaction(async (tx) => {
