@@ -104,7 +104,8 @@ async function expectNoConnections(server: Server, relay: RunningProcess, asker:
 }
 
 /** These probes must neither read nor write the store, and backups are refused on PostgreSQL. */
-const NEED_NO_STORE = /^(?:HEAD|POST \/auth\/token|(?:GET|POST) \/relay\/backups|GET \/(?:healthz|metrics|openapi\.json|docs|docs\/:page|relay\/upstream))\b/
+const NEED_NO_STORE =
+  /^(?:HEAD|POST \/auth\/token|(?:GET|POST) \/relay\/backups|GET \/(?:healthz|metrics|openapi\.json|docs|docs\/:page|relay\/upstream))\b/
 
 async function expectDown(server: Server, relay: RunningProcess, asker: Asker): Promise<void> {
   expect((await push(relay.publicUrl, pushBody({ trackingIds: ['1001'] }))).status).toBe(200)
