@@ -4578,6 +4578,8 @@ export interface operations {
                             duplicate: number;
                             quarantined: number;
                             expired: number;
+                            /** @description They named only erased parcels and were not kept. */
+                            erased: number;
                         };
                     };
                 };
@@ -5784,4 +5786,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 283e80bec5fc8c20b403f8ca56f9a8c12ac8d9eee693c5221b1f47fa9e1d78cc
+// Made of docs/openapi.json with the SHA-256 f697bcc1d2fb05c36b70a53957b8ba893f70fe7a53263aa9078b35603ddf3168

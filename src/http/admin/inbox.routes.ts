@@ -183,6 +183,7 @@ export const INBOX_ROUTES = [
               duplicate: wholeNumber(),
               quarantined: wholeNumber(),
               expired: wholeNumber(),
+              erased: wholeNumber().describe('They named only erased parcels and were not kept.'),
             }),
           }),
         ]),
