@@ -8,6 +8,8 @@ interface RestoreOptions {
   readonly yes?: boolean
   readonly mark?: boolean
   readonly last?: string
+  readonly tombstones?: string
+  readonly forgetErasures?: boolean
   readonly json?: boolean
 }
 
@@ -20,6 +22,8 @@ export function restoreCommand(): Command {
     .option('--config <file>', 'the config file that names the store', 'config/relay.yaml')
     .option('--yes', 'replace a store that is newer than the backup')
     .option('--last <sequence>', 'the highest sequence that anybody has seen, if the store is gone or cannot be read')
+    .option('--tombstones <file>', 'a copy of NAME.db.tombstones, which says what was erased, if it is not beside the store')
+    .option('--forget-erasures', 'restore although nobody knows what was erased since the backup')
     .option('--json', 'print JSON')
     .action(restore)
 }
@@ -37,10 +41,18 @@ async function restore(file: string | undefined, options: RestoreOptions): Promi
   const step = (text: string) => void process.stderr.write(`${text}\n`)
   try {
     if (file === undefined) reportMark(await markStore(config, last ?? 0), options)
-    else report(await restoreStore(config, { file, last, isConfirmed: options.yes === true }, step), options)
+    else report(await restoreStore(config, orderOf(file, last, options), step), options)
   } catch (error) {
     fail(error instanceof Error ? error.message : String(error))
   }
+}
+
+function orderOf(
+  file: string,
+  last: number | null,
+  { yes, tombstones, forgetErasures }: RestoreOptions,
+): Parameters<typeof restoreStore>[1] {
+  return { file, last, isConfirmed: yes === true, tombstones: tombstones ?? null, forgetsErasures: forgetErasures === true }
 }
 
 function mistakeIn(file: string | undefined, { mark, last }: RestoreOptions): string | null {

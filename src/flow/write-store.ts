@@ -1,4 +1,5 @@
 import type { StorageState } from '../domain/admin/erasure.ts'
+import type { KeptTombstones } from '../domain/history/erased.ts'
 import type { ErasureTx } from './admin/erasure-ports.ts'
 import type { AdminTx } from './admin/ports.ts'
 import type { DeliveryTx } from './delivery/delivery-tx.ts'
@@ -38,4 +39,6 @@ export interface WriteStore extends Transactions<WriteTx> {
   isStorageFailure(error: unknown): boolean
   /** Removes what was erased from the files of the store, as far as the engine can, and says whether it has. */
   cleanStorage(): Promise<StorageState>
+  /** The tombstones of erasures that the store does not know of, because it was restored from before them. */
+  missedTombstones(): Promise<KeptTombstones>
 }

@@ -1,5 +1,5 @@
 import type { StorageState } from '../domain/admin/erasure.ts'
-import type { MarkedTombstone } from '../domain/history/erased.ts'
+import type { KeptTombstones, MarkedTombstone } from '../domain/history/erased.ts'
 import type { Params, Statement } from './statement.ts'
 
 export interface Done {
@@ -39,4 +39,6 @@ export interface TombstoneKeeping {
   settle(): void
   /** Keeps the sealed key in place of the one that is kept. */
   replaceKey(sealed: string): void
+  /** What was kept and the database lacks, because it is older, as after a restore; with the sealed key that is kept. */
+  readonly missed: KeptTombstones
 }

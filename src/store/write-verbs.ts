@@ -31,7 +31,7 @@ import type { Contents } from './history/contents.ts'
 import { markRefused, pollableAgainAtMs, pollableIdentifiers, pollableParcels } from './history/parcels.ts'
 import { rebuildVerbs } from './history/rebuilding.ts'
 import { loadSightingsOf } from './history/sightings.ts'
-import { findTombstones, hasTombstones, saveTombstone } from './history/tombstones.ts'
+import { findTombstones, hasTombstones, listIdentifiers, saveTombstone } from './history/tombstones.ts'
 import { dismissPush, listHeld } from './ingest/held-pushes.ts'
 import { findPush } from './ingest/inbox-lists.ts'
 import { addRefusal } from './ingest/refusals.ts'
@@ -150,6 +150,7 @@ function historyVerbs(parts: WriteParts) {
       return sealed === null ? null : Buffer.from(sealed).toString()
     },
     hasTombstones: () => hasTombstones(session),
+    listIdentifiers: (page) => listIdentifiers(session, page),
     saveTombstoneKey: (sealed) => saveSetting(session, TOMBSTONE_KEY, Buffer.from(sealed)),
   } satisfies Partial<WriteTx>
 }

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { Config } from '../config/config.ts'
 import { createTombstoneKeyKeeper, type TombstoneKeyKeeper } from '../flow/admin/tombstone-key.ts'
 import type { Vault } from '../flow/delivery/vault.ts'
+import type { Log } from '../flow/ports.ts'
 import type { AtRest } from './at-rest-keys.ts'
 import type { Storage } from './storage/opened-storage.ts'
 
@@ -11,17 +12,19 @@ export interface TombstoneKeyPorts {
   readonly storage: Pick<Storage, 'write'>
   readonly vault: Vault
   readonly atRest: Pick<AtRest, 'keyFile'>
+  readonly log: Pick<Log, 'info'>
 }
 
 /**
  * Opens the key by which erased parcels are known, before anything is recorded. On PostgreSQL it is made at the first start, because another
  * replica may erase something at any time; a single relay makes it when it erases something.
  */
-export async function openTombstoneKey(config: Config, { storage, vault, atRest }: TombstoneKeyPorts): Promise<TombstoneKeyKeeper> {
+export async function openTombstoneKey(config: Config, { storage, vault, atRest, log }: TombstoneKeyPorts): Promise<TombstoneKeyKeeper> {
   const { write } = storage
   const where = () => atRest.keyFile() ?? 'secrets.atRestKeys'
   const key = createTombstoneKeyKeeper({ write, vault, makeKey: () => randomBytes(KEY_BYTES), where })
-  await key.open()
+  const erased = await key.open()
+  if (erased > 0) log.info({ identifiers: erased }, 'the store was restored: what had been erased since its backup was erased again')
   if (config.store.engine === 'postgres') await key.ensure()
   return key
 }

@@ -146,7 +146,7 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
     ...createKeepRefusal(store),
     ...createCarrierMemory(store),
     ...createReplayFeed(store),
-    ...createJobs(store, batches, pruning, createRebuild({ store, log, model: model.current, changed }, recordRules)),
+    ...createJobs(store, batches, pruning, createRebuild({ ...ports, changed }, recordRules)),
     ...createPrune(store, pruning),
     ...createBackups(store, store.copier),
     ...createTellRestores(store),

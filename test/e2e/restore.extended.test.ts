@@ -15,6 +15,7 @@ import { inSeconds } from '../support/relay/relay-process.ts'
 import { NO_CARRIER } from '../support/runner/constants.ts'
 import { shipped } from '../support/runner/shipped.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
+import { tablesThatHold } from '../support/store/all-rows.ts'
 import { contentsOf } from '../support/store/moving.ts'
 import { changeStoredRows, storedNumber, storedRows } from '../support/store/stored-rows.ts'
 
@@ -169,11 +170,56 @@ test('a store that is gone needs --last, and numbers go on past it', async () =>
   const unknown = await restore(folder, backup)
   expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringContaining('--last N')])
   expect(await restore(folder, backup, '--last', 'many')).toMatchObject({ code: 2 })
-  const done = await restore(folder, backup, '--last', '3000000007')
+  const erasures = await restore(folder, backup, '--last', '3000000007')
+  expect([erasures.code, erasures.stderr]).toEqual([1, expect.stringContaining('--forget-erasures')])
+  const done = await restore(folder, backup, '--last', '3000000007', '--forget-erasures')
   expect([done.code, done.stdout], done.stderr).toEqual([0, expect.stringContaining('Sequences go on after 4000000000')])
   expect(await storedNumber(store(folder), "select cast(cast(value as text) as integer) from setting where name = 'sequence'")).toBe(4e9)
   const relay = await start(folder)
   expect((await push(relay.publicUrl, pushBody({ trackingIds: ['1003'] }))).status).toBe(200)
+})
+
+/** Says where the tombstones are when the backup is restored. */
+const TOMBSTONES: readonly (readonly [where: string, move: (folder: string) => readonly string[]])[] = [
+  ['beside the store', () => []],
+  [
+    'only in the store that is replaced',
+    (folder) => {
+      rmSync(`${store(folder)}.tombstones`)
+      return []
+    },
+  ],
+  [
+    'in another place, because the store is gone',
+    (folder) => {
+      renameSync(`${store(folder)}.tombstones`, join(folder, 'kept'))
+      for (const suffix of ['', '-wal', '-shm']) rmSync(`${store(folder)}${suffix}`, { force: true })
+      return ['--last', '100', '--tombstones', join(folder, 'kept')]
+    },
+  ],
+]
+
+test.each(TOMBSTONES)('a restored backup holds nothing that was erased after it: tombstones %s', async (_where, move) => {
+  const folder = temporaryFolder()
+  const relay = await start(folder)
+  for (const id of ['GONE0001', 'KEPT0001']) await push(relay.publicUrl, pushBody({ trackingIds: [id], texts: { en: `of ${id}` } }))
+  await push(relay.publicUrl, '{"trackingIds":["GONE0001"]}')
+  await relay.makeBackup('first')
+  expect((await relay.operator('DELETE', '/relay/parcels/GONE0001')).body).toMatchObject({ backups: ['first'], storage: 'clean' })
+  await relay.stop()
+  const done = await restore(folder, join(folder, 'backups', 'first.db'), '--yes', ...move(folder))
+  expect([done.code, done.stdout], done.stderr).toEqual([0, expect.any(String)])
+  expect(await tablesThatHold(store(folder), ['GONE0001'])).not.toEqual([])
+
+  const again = await start(folder)
+  expect(await tablesThatHold(store(folder), ['GONE0001'])).toEqual([])
+  expect(await tablesThatHold(store(folder), ['KEPT0001'])).not.toEqual([])
+  expect((await push(again.publicUrl, pushBody({ trackingIds: ['GONE0001'] }))).status).toBe(200)
+  expect(await tablesThatHold(store(folder), ['GONE0001'])).toEqual([])
+  await again.stop()
+  // Nothing is left to be repeated.
+  const third = await start(folder)
+  expect((await third.operator('GET', '/relay/parcels/KEPT0001')).status).toBe(200)
 })
 
 test('a restore that was interrupted between its renames is finished by the next', async () => {

@@ -13,6 +13,20 @@ export interface MarkedTombstone extends Tombstone {
   readonly mark: string
 }
 
+/** Tombstones, and the key of their marks as an at-rest key has sealed it; null: there is no key. */
+export interface KeptTombstones {
+  readonly sealedKey: string | null
+  readonly tombstones: readonly MarkedTombstone[]
+}
+
+/** The tombstones that are kept elsewhere and are missing in a store, or are older there. */
+export function missedTombstones(kept: readonly MarkedTombstone[], stored: readonly MarkedTombstone[]): readonly MarkedTombstone[] {
+  const erasedAtMs = new Map(stored.map((one) => [one.mark, one.erasedAtMs]))
+  const newest = new Map<string, MarkedTombstone>()
+  for (const one of kept) if (one.erasedAtMs >= (newest.get(one.mark)?.erasedAtMs ?? 0)) newest.set(one.mark, one)
+  return [...newest.values()].filter((one) => one.erasedAtMs > (erasedAtMs.get(one.mark) ?? Number.NEGATIVE_INFINITY))
+}
+
 /** An identifier that belonged to an erased parcel, although nobody knew it when the parcel was erased. */
 export interface ErasedName extends Tombstone {
   readonly value: string

@@ -1,5 +1,5 @@
 import type { ErasedIdentifier } from '../../domain/admin/erasure.ts'
-import { type ErasureRules, isOfErased } from '../../domain/history/erased.ts'
+import { type ErasureRules, isOfErased, type MarkedTombstone, markOf } from '../../domain/history/erased.ts'
 import { audit } from '../audit.tx.ts'
 import { addTombstones, findTombstones } from '../tombstones.tx.ts'
 import type { WriteStore, WriteTx } from '../write-store.ts'
@@ -15,7 +15,14 @@ export interface ErasePorts {
 
 type EraseTx = Pick<
   WriteTx,
-  'findIdentifiers' | 'holdParcels' | 'eraseParcels' | 'findTombstones' | 'addTombstones' | 'searchMentions' | 'addAction'
+  | 'findIdentifiers'
+  | 'listIdentifiers'
+  | 'holdParcels'
+  | 'eraseParcels'
+  | 'findTombstones'
+  | 'addTombstones'
+  | 'searchMentions'
+  | 'addAction'
 >
 
 /** Thrown to roll back a transaction that was only to show what it would do. */
@@ -31,6 +38,9 @@ export function createErase(
     if (known === null) throw new Error('an erasure needs a key for its tombstones')
     return known
   }
+
+  /** The tombstones of erasures that are to be repeated, by mark; null: not read yet. */
+  let missed: ReadonlyMap<string, MarkedTombstone> | null = null
 
   /** Other replicas review their deliveries and their pages of the feed when the transaction is announced. */
   async function run<Result>(isDryRun: boolean, work: (tx: EraseTx) => Promise<Result>): Promise<Result> {
@@ -64,6 +74,16 @@ export function createErase(
     },
     searchMentions: ({ dryRun, ...request }) => run(dryRun, (tx) => tx.searchMentions(request)),
     cleanStorage: () => store.cleanStorage(),
+    async missedErasures() {
+      const { sealedKey, tombstones } = await store.missedTombstones()
+      return { sealedKey, count: tombstones.length }
+    },
+    async repeatErasures({ after }) {
+      const { tombstones } = await store.missedTombstones()
+      missed ??= new Map(tombstones.map((one) => [one.mark, one]))
+      const missing = missed
+      return await store.transaction((tx) => repeat(tx, key(), { missing, after }))
+    },
     async isErased({ identifier, nowMs }) {
       const known = tombstoneKey()
       if (known === null) return false
@@ -103,3 +123,35 @@ async function erase(
 
 /** The parcel of an identifier that never had one. */
 const NO_PARCEL = 0
+
+/** How many identifiers one transaction compares. */
+const COMPARED = 500
+
+interface Repeating {
+  readonly missing: ReadonlyMap<string, MarkedTombstone>
+  readonly after: string
+}
+
+async function repeat(
+  tx: EraseTx,
+  key: Uint8Array,
+  { missing, after }: Repeating,
+): Promise<{ readonly next: string | null; readonly names: readonly string[] }> {
+  const page = await tx.listIdentifiers({ after, limit: COMPARED })
+  const erasedAtMs = new Map<number, number>()
+  for (const { value, parcelId } of page) {
+    const tombstone = missing.get(markOf(key, value))
+    if (tombstone !== undefined) erasedAtMs.set(parcelId, Math.max(erasedAtMs.get(parcelId) ?? 0, tombstone.erasedAtMs))
+  }
+  const held = await tx.holdParcels([...erasedAtMs.keys()].sort((a, b) => a - b))
+  const { names } = await tx.eraseParcels(held.map(({ parcelId }) => parcelId))
+  addTombstones(
+    tx,
+    key,
+    names.map((name) => ({ ...name, erasedAtMs: erasedAtMs.get(name.parcelId) ?? 0 })),
+  )
+  const isLast = page.length < COMPARED
+  // Only now, because from then on nothing is missed any more.
+  if (isLast) tx.addTombstones([...missing.values()])
+  return { next: isLast ? null : (page.at(-1)?.value ?? null), names: names.map(({ value }) => value) }
+}

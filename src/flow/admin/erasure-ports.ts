@@ -60,6 +60,13 @@ export interface ErasureWrites {
   searchMentions(request: SearchRequest & { readonly dryRun: boolean }): Promise<SearchedMentions>
   /** Removes what was erased from the files of the store, as far as the engine can. */
   cleanStorage(): Promise<StorageState>
+  /** How many identifiers were erased after the store was backed up, if it was restored, and the sealed key of their tombstones. */
+  missedErasures(): Promise<{ readonly sealedKey: string | null; readonly count: number }>
+  /**
+   * Erases again what was erased after the store was backed up: the parcels among a page of identifiers above `after`. `next` null: it was the
+   * last page, and the tombstones are kept. `names`: the identifiers of the erased parcels.
+   */
+  repeatErasures(page: { readonly after: string }): Promise<{ readonly next: string | null; readonly names: readonly string[] }>
   /** Whether an identifier belongs to an erased parcel, so that the carrier is not asked about it. */
   isErased(request: { readonly identifier: string; readonly nowMs: number }): Promise<boolean>
 }
@@ -73,4 +80,9 @@ export interface ErasureTx {
   loadTombstoneKey(): Promise<string | null>
   saveTombstoneKey(sealed: string): Promise<void>
   hasTombstones(): Promise<boolean>
+  /** Identifiers above `after`, in the order of their bytes. */
+  listIdentifiers(page: {
+    readonly after: string
+    readonly limit: number
+  }): Promise<readonly { readonly value: string; readonly parcelId: number }[]>
 }

@@ -8,6 +8,7 @@ import type { RecordRules } from '../../domain/history/record-rules.ts'
 import type { CadenceModel } from '../../domain/polling/cadence.ts'
 import { scheduleNextPoll } from '../../domain/polling/next-poll.ts'
 import type { Log } from '../ports.ts'
+import { findTombstones } from '../tombstones.tx.ts'
 import type { Transactions, WriteTx } from '../write-store.ts'
 import type { RebuildNews } from './ports.ts'
 
@@ -16,6 +17,8 @@ export interface RebuildPorts {
   readonly log: Pick<Log, 'error'>
   /** Returns the current model, by which next polls are scheduled. */
   readonly model: () => CadenceModel
+  /** The key of the tombstones; null: nothing was ever erased. */
+  readonly tombstoneKey: () => Uint8Array | null
   /** Called with the parcels that were corrected, after the commit. */
   readonly changed: (parcelIds: readonly number[]) => void
 }
@@ -28,6 +31,7 @@ type RebuildTx = Pick<
   | 'pagePushes'
   | 'correctParcels'
   | 'findIdentifiers'
+  | 'findTombstones'
   | 'feedSpan'
   | 'beginBatch'
   | 'pollableParcels'
@@ -90,7 +94,7 @@ interface Step {
  * store fails on a parcel, which would be a bug, that parcel is left as it is, and the log names it.
  */
 export function createRebuild(
-  { store, log, model, changed }: RebuildPorts,
+  { store, log, model, tombstoneKey, changed }: RebuildPorts,
   rules: RebuildRules,
 ): (request: { readonly limit: number; readonly nowMs: number }) => Promise<RebuildStretch> {
   let remembered: Remembered | null = null
@@ -100,7 +104,7 @@ export function createRebuild(
         const [job, next] = (await tx.listUnendedJobs(4)).filter(({ task }) => task.kind !== 'move' && task.kind !== 'backup')
         if (job === undefined || !isRebuild(job)) return null
         const from = resume(job, remembered)
-        const step = await take(tx, { job, from, extent, limit, nowMs, model: model(), rules })
+        const step = await take(tx, { job, from, extent, limit, nowMs, model: model(), key: tombstoneKey(), rules })
         const isSaved = job.cursor === null || step.isDone || step.corrected.length > 0 || from.unsaved + 1 >= SAVE_EVERY
         if (isSaved) await tx.saveJob(jobAfter(job, step, nowMs), nowMs)
         const { progress, pieces } = step
@@ -165,6 +169,7 @@ interface Work {
   readonly limit: number
   readonly nowMs: number
   readonly model: CadenceModel
+  readonly key: Uint8Array | null
   readonly rules: RebuildRules
 }
 
@@ -250,8 +255,9 @@ interface ReadParcel {
 async function rebuildAll(
   tx: RebuildTx,
   work: Work,
-  read: readonly ReadParcel[],
+  shown: readonly ReadParcel[],
 ): Promise<{ readonly rebuilt: readonly RebuiltParcel[]; readonly corrected: readonly number[] }> {
+  const read = await withoutErased(tx, work.key, shown)
   const rebuild = (sequence: number, elsewhere: ReadonlyMap<string, IdentifierState>) => {
     let next = sequence
     const nextSequence = () => next++
@@ -273,6 +279,23 @@ async function rebuildAll(
   await tx.correctParcels(corrections)
   await tx.applyChanges({ ...NOTHING, writes: [writesOf(corrections)], next: { ...next, sequence: applied.next } })
   return { rebuilt: applied.rebuilt, corrected: corrections.map(({ state }) => state.parcelId) }
+}
+
+/** Bytes of a living parcel may name an erased identifier too, which is never tied to it. */
+async function withoutErased(
+  tx: Pick<WriteTx, 'findTombstones'>,
+  key: Uint8Array | null,
+  read: readonly ReadParcel[],
+): Promise<readonly ReadParcel[]> {
+  if (key === null) return read
+  const known = new Set(read.flatMap(({ parcel }) => parcel.identifiers.map(({ value }) => value)))
+  const lacking = new Set(read.flatMap(({ evidence }) => [...evidence.trackingIds].filter((value) => !known.has(value))))
+  const erased = await findTombstones(tx, key, [...lacking])
+  if (erased.size === 0) return read
+  return read.map(({ evidence, ...one }) => {
+    const trackingIds = new Set([...evidence.trackingIds].filter((value) => !erased.has(value)))
+    return { ...one, evidence: { ...evidence, trackingIds } }
+  })
 }
 
 const NOTHING = { recorded: [], erased: [], scanSamples: [], foundByPoll: [], failures: [] } satisfies Partial<ChangeSet>

@@ -1,3 +1,4 @@
+import { FIRST_MENTION, type MentionPlace } from '../../domain/admin/erasure.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { ErasureWrites } from './erasure-ports.ts'
 
@@ -11,7 +12,10 @@ interface Sealing {
 }
 
 export interface TombstoneKeyPorts {
-  readonly write: Pick<ErasureWrites, 'tombstoneKey' | 'keepTombstoneKey' | 'useTombstoneKey'>
+  readonly write: Pick<
+    ErasureWrites,
+    'tombstoneKey' | 'keepTombstoneKey' | 'useTombstoneKey' | 'missedErasures' | 'repeatErasures' | 'searchMentions'
+  >
   readonly vault: Sealing
   /** 32 random bytes. */
   readonly makeKey: () => Uint8Array
@@ -24,8 +28,11 @@ export type KeyResealed = 'none' | 'resealed' | 'upToDate' | 'unreadable'
 
 /** Keeps the key of tombstones. It is stored only as the at-rest keys seal it. */
 export interface TombstoneKeyKeeper {
-  /** Opens the key, if there is one. Throws if no at-rest key opens it although something was erased. */
-  open(): Promise<void>
+  /**
+   * Opens the key, if there is one, and erases again what was erased after a restored store was backed up. Throws if no at-rest key opens it although
+   * something was erased. Resolves with how many identifiers were erased again.
+   */
+  open(): Promise<number>
   /** Whether this process knows a key, without which nothing can have been erased. */
   isKnown(): boolean
   /** Makes the key if there is none. Throws `storage_unavailable` if the at-rest key cannot be used. */
@@ -49,6 +56,21 @@ export function createTombstoneKeyKeeper({ write, vault, makeKey, where }: Tombs
     isKnown = true
   }
 
+  /** Takes the key of the tombstones that the store lacks, because their marks were made with it. */
+  async function adopt(): Promise<void> {
+    const { sealedKey } = await write.missedErasures()
+    const text = sealedKey === null ? null : await vault.open(sealedKey, TOMBSTONE_SEAL)
+    if (sealedKey === null || text === null) throw lost(where())
+    const { sealed, isUsed } = await write.tombstoneKey()
+    const isOther = sealed !== null && (await vault.open(sealed, TOMBSTONE_SEAL)) !== text
+    if (isOther && isUsed)
+      throw new Error(
+        'store: the tombstones beside the store belong to another store. Take the file away, or restore the backup of that store.',
+      )
+    await write.keepTombstoneKey({ before: sealed, sealed: sealedKey })
+    await use(text)
+  }
+
   async function make(before: string | null): Promise<void> {
     const sealed = await vault.seal(Buffer.from(makeKey()).toString('base64'), TOMBSTONE_SEAL)
     const kept = await write.keepTombstoneKey({ before, sealed })
@@ -59,13 +81,17 @@ export function createTombstoneKeyKeeper({ write, vault, makeKey, where }: Tombs
 
   return {
     async open() {
+      if ((await write.missedErasures()).count > 0) {
+        await adopt()
+        return await repeatAll(write)
+      }
       const { sealed, isUsed } = await write.tombstoneKey()
-      if (sealed === null) return
+      if (sealed === null) return 0
       const text = await vault.open(sealed, TOMBSTONE_SEAL)
-      if (text !== null) return await use(text)
-      if (isUsed) throw lost(where())
-      // Nothing depends on the lost key, so another may take its place.
-      await make(sealed)
+      if (text === null && isUsed) throw lost(where())
+      // If nothing depends on a lost key, another may take its place.
+      await (text === null ? make(sealed) : use(text))
+      return 0
     },
     isKnown: () => isKnown,
     async ensure() {
@@ -97,4 +123,19 @@ function lost(where: string): Error {
   return new Error(
     `store: no at-rest key opens the key by which erased parcels are known, so pushes could bring them back. Restore ${where} as it was.`,
   )
+}
+
+/** How many records one transaction searches. */
+const SEARCHED = 200
+
+async function repeatAll({ repeatErasures, searchMentions }: TombstoneKeyPorts['write']): Promise<number> {
+  const names: string[] = []
+  for (let after: string | null = ''; after !== null; ) {
+    const repeated: { readonly next: string | null; readonly names: readonly string[] } = await repeatErasures({ after })
+    names.push(...repeated.names)
+    after = repeated.next
+  }
+  for (let place: MentionPlace | null = names.length === 0 ? null : FIRST_MENTION; place !== null; )
+    place = (await searchMentions({ identifiers: names, place, limit: SEARCHED, dryRun: false })).next
+  return names.length
 }

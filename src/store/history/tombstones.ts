@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { MarkedTombstone } from '../../domain/history/erased.ts'
+import type { KeptTombstones, MarkedTombstone } from '../../domain/history/erased.ts'
 import type { Session } from '../engine.ts'
 import type { Tables } from '../schema.ts'
 import { loadSetting, TOMBSTONE_KEY } from '../settings.ts'
@@ -32,9 +32,7 @@ export function saveTombstone(session: Session, { mark, parcelId, erasedAtMs }: 
 }
 
 /** The sealed key and all tombstones of a store. */
-export async function storedTombstones(
-  session: Session,
-): Promise<{ readonly sealedKey: string | null; readonly tombstones: readonly MarkedTombstone[] }> {
+export async function storedTombstones(session: Session): Promise<KeptTombstones> {
   const sealed = await loadSetting(session, TOMBSTONE_KEY)
   const tombstones = (await session.all(all, {})).map(decodeTombstone)
   return { sealedKey: sealed === null ? null : Buffer.from(sealed).toString(), tombstones }
@@ -42,4 +40,16 @@ export async function storedTombstones(
 
 function decodeTombstone({ mark, parcel_id: parcelId, erased_at_ms: erasedAtMs }: Tables['tombstone']): MarkedTombstone {
   return { mark, parcelId, erasedAtMs }
+}
+
+const identifiersAfter = statement<{ after: string; limit: number }>()((db, p) =>
+  db.selectFrom('identifier').select(['value', 'parcel_id as parcelId']).where('value', '>', p.after).orderBy('value').limit(p.limit),
+)
+
+/** Lists all identifiers, a page at a time. */
+export async function listIdentifiers(
+  session: Session,
+  page: { readonly after: string; readonly limit: number },
+): Promise<readonly { readonly value: string; readonly parcelId: number }[]> {
+  return await session.all(identifiersAfter, page)
 }

@@ -124,6 +124,8 @@ export function createPostgresWriteStore(
       }
     },
     isStorageFailure,
+    // Nothing outside the database keeps any.
+    missedTombstones: async () => ({ sealedKey: null, tombstones: [] }),
     cleanStorage: async () => ({ state: 'pending', because: SERVER_KEEPS }),
   }
 }

@@ -1,4 +1,4 @@
-import type Database from 'better-sqlite3'
+import Database from 'better-sqlite3'
 import type { StorageState } from '../../domain/admin/erasure.ts'
 
 /** The `user_version` of a file whose freed pages were overwritten from the first one on. */
@@ -11,6 +11,16 @@ const RETRY_MS = 1000
 export function overwriteDeleted(db: Database.Database, isNew: boolean): void {
   db.pragma('secure_delete = ON')
   if (isNew) db.pragma(`user_version = ${ALWAYS_OVERWRITTEN}`)
+}
+
+/** Notes of a new copy of a store that it holds nothing which was deleted. */
+export function noteOverwritten(path: string): void {
+  const db = new Database(path, { fileMustExist: true })
+  try {
+    db.pragma(`user_version = ${ALWAYS_OVERWRITTEN}`)
+  } finally {
+    db.close()
+  }
 }
 
 export interface Cleaner {
@@ -67,4 +77,4 @@ export function createCleaner(
 
 const HELD = 'A reader holds the WAL of the store, in which deleted rows still are. The relay truncates it as soon as the reader ends.'
 const OLD =
-  'This store was made by a version that did not overwrite what it deleted. Its free pages may hold old rows until the file is compacted (VACUUM).'
+  'This store was made by a version that did not overwrite what it deleted. Its free pages may hold old rows until "parcel-relay prune --compact".'

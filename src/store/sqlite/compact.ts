@@ -2,6 +2,7 @@ import { chmodSync, existsSync, rmSync, statSync } from 'node:fs'
 import { open, rename, statfs } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import Database from 'better-sqlite3'
+import { noteOverwritten } from './clean-storage.ts'
 import { lockStore } from './lock.ts'
 
 export type Compacted =
@@ -50,6 +51,7 @@ function copyWithoutFreePages(path: string, copy: string): void {
   try {
     db.prepare('vacuum into ?').run(copy)
     db.pragma('wal_checkpoint(TRUNCATE)')
+    noteOverwritten(copy)
   } finally {
     db.close()
   }

@@ -1,6 +1,6 @@
 import { closeSync, existsSync, fsyncSync, ftruncateSync, openSync, readFileSync, renameSync, statSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
-import type { MarkedTombstone } from '../../domain/history/erased.ts'
+import { type KeptTombstones, type MarkedTombstone, missedTombstones } from '../../domain/history/erased.ts'
 import { isObject, member } from '../../domain/json-body.ts'
 import type { TombstoneKeeping } from '../engine.ts'
 
@@ -8,26 +8,22 @@ import type { TombstoneKeeping } from '../engine.ts'
 const FILE_MODE = 0o600
 
 /** The name of the file beside a store that keeps its tombstones. A backup of the store may be older than an erasure; this file is not. */
-function tombstoneFileOf(storePath: string): string {
+export function tombstoneFileOf(storePath: string): string {
   return `${storePath}.tombstones`
-}
-
-/** The content of a tombstone file. `sealedKey`: the key of the marks, encrypted with an at-rest key; null: the file has none. */
-export interface KeptTombstones {
-  readonly sealedKey: string | null
-  readonly tombstones: readonly MarkedTombstone[]
 }
 
 /**
  * Opens the file that keeps tombstones beside the store: a JSON object a line, first the sealed key and then the tombstones. `stored`: what the
- * store holds, from which a missing file is made.
+ * store holds, from which a missing file is made. After a restore the file has more than that (`missed`).
  */
 export function openTombstoneFile(storePath: string, stored: KeptTombstones): TombstoneKeeping {
   const path = tombstoneFileOf(storePath)
   let settledBytes: number | null = null
-  if (stored.tombstones.length > 0 && !existsSync(path)) replaceFile(path, stored)
+  if (stored.tombstones.length > 0 && !existsSync(path)) writeTombstoneFile(path, stored)
+  const kept = readTombstoneFile(path) ?? stored
 
   return {
+    missed: { sealedKey: kept.sealedKey, tombstones: missedTombstones(kept.tombstones, stored.tombstones) },
     append(tombstones) {
       if (tombstones.length === 0) return
       const isNew = !existsSync(path)
@@ -55,13 +51,13 @@ export function openTombstoneFile(storePath: string, stored: KeptTombstones): To
       settledBytes = null
     },
     replaceKey(sealedKey) {
-      replaceFile(path, { tombstones: [], ...readTombstoneFile(path), sealedKey })
+      writeTombstoneFile(path, { tombstones: [], ...readTombstoneFile(path), sealedKey })
     },
   }
 }
 
 /** Writes the whole file anew. It is replaced at once, so a crash leaves the old one or the new one. */
-function replaceFile(path: string, { sealedKey, tombstones }: KeptTombstones): void {
+export function writeTombstoneFile(path: string, { sealedKey, tombstones }: KeptTombstones): void {
   const next = `${path}.new`
   const file = openSync(next, 'w', FILE_MODE)
   try {
@@ -79,7 +75,7 @@ function write(file: number, text: string): void {
 }
 
 /** Reads a tombstone file; null: there is none. A line that a crash cut off counts for nothing, because its transaction was not committed. */
-function readTombstoneFile(path: string): KeptTombstones | null {
+export function readTombstoneFile(path: string): KeptTombstones | null {
   if (!existsSync(path)) return null
   const lines = readFileSync(path, 'utf8').split('\n')
   const values = lines.map(parseLine).filter((value) => value !== null)

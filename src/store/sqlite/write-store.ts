@@ -83,6 +83,7 @@ export function createSqliteWriteStore(engine: WriteEngine): WriteStore {
     },
     isStorageFailure: (error) => engine.isStorageFailure(error),
     cleanStorage: () => engine.clean(),
+    missedTombstones: async () => engine.tombstones.missed,
   }
 }
 

@@ -17,7 +17,7 @@ type Proof = Parameters<RestorePorts['proveKeys']>[0]
 /** Restores a backup as the store of a config, while no relay runs on it. */
 export async function restoreStore(
   config: Config,
-  order: Pick<RestoreOrder, 'file' | 'last' | 'isConfirmed'>,
+  order: Pick<RestoreOrder, 'file' | 'last' | 'isConfirmed' | 'tombstones' | 'forgetsErasures'>,
   onStep: RestorePorts['onStep'],
 ): Promise<Restored> {
   if (config.store.engine !== 'sqlite')

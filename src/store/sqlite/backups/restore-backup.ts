@@ -4,15 +4,18 @@ import type { BackupManifest } from '../../../domain/admin/backup.ts'
 import type { OperatorAction } from '../../../domain/admin/operator-action.ts'
 import { addRestore, nextMultiple, parseRestores, type RestoreRecord } from '../../../domain/admin/restore.ts'
 import { systemCode } from '../../../domain/errors.ts'
+import type { KeptTombstones, MarkedTombstone } from '../../../domain/history/erased.ts'
 import { readRegular } from '../../../regular-file.ts'
 import { SETTING_OF_CARRIER } from '../../moving/moved-tables.ts'
 import { RESTORES } from '../../restores.ts'
+import { TOMBSTONE_KEY } from '../../settings.ts'
 import { refuseIrregularFiles } from '../file.ts'
 import { followLinks } from '../identity.ts'
 import { lockStore } from '../lock.ts'
 import { migrate } from '../migrate.ts'
 import { dropMark, dropMoveParts, readMark } from '../moving/move-mark.ts'
 import { FILE_MODE } from '../permissions.ts'
+import { readTombstoneFile, tombstoneFileOf, writeTombstoneFile } from '../tombstone-file.ts'
 import { MANIFEST_TABLE, proveTable, readManifest, storedTables } from './manifest.ts'
 import { type GivenNumbers, highest, numbersIn, setNumbers } from './numbers.ts'
 import { asideEnding, finishSwap, preparedKeyOf, preparedOf, removePrepared, swapStore } from './swap-store.ts'
@@ -25,6 +28,10 @@ export interface RestoreOrder {
   readonly store: string
   /** The highest sequence that any reader or endpoint has seen; null: read it from the store that is replaced. */
   readonly last: number | null
+  /** The file with the tombstones of what was erased, if it is not beside the store; null: it is there, or nothing was erased. */
+  readonly tombstones: string | null
+  /** Whether nothing was erased since the backup, or may come back. Asked for only if nobody knows. */
+  readonly forgetsErasures: boolean
   /** Whether a store that is newer than the backup may be replaced. */
   readonly isConfirmed: boolean
   readonly nowMs: number
@@ -95,11 +102,13 @@ async function restore(order: RestoreOrder, path: string, ports: RestorePorts): 
   const keyFileBefore = keyIn(`${path}.key`)
   const keys = { sealed, sealedBefore: before?.sealed ?? [], keyFile: keyFile ?? keyFileBefore, keyFileBefore, manifest }
   const otherKeys = await ports.proveKeys(keys)
+  const keepTombstones = findTombstones(path, order, before)
   ports.onStep('copying the backup beside the store')
   copyFileSync(order.file, preparedOf(path), constants.COPYFILE_FICLONE)
   if (keyFile !== null && !keyFileBefore?.equals(keyFile)) writeKey(preparedKeyOf(path), keyFile)
   ports.onStep('giving the counters their next numbers')
   const restored = await prepare(preparedOf(path), { order, before, manifest }, ports)
+  keepTombstones()
   ports.onStep('putting it in its place')
   return { kind: 'restored', aside: swapStore(path, asideEnding(order.nowMs)), restore: restored, otherKeys }
 }
@@ -135,6 +144,7 @@ interface OldStore {
   readonly sealed: readonly SealedEndpoint[]
   /** How many deliveries with sequences above the backup's were accepted. */
   readonly delivered: number
+  readonly tombstones: KeptTombstones
 }
 
 const DELIVERED = 2
@@ -151,6 +161,7 @@ function inspectOld(path: string, sequence: number): OldStore | null {
         numbers: numbersIn(db),
         carrier: db.prepare<[string], Buffer>('select value from setting where name = ?').pluck().get(SETTING_OF_CARRIER) ?? null,
         sealed: sealedIn(db),
+        tombstones: tombstonesIn(db),
         delivered: Number(db.prepare('select count(*) from delivery where sequence > ? and state = ?').pluck().get(sequence, DELIVERED)),
       }
     })
@@ -158,6 +169,39 @@ function inspectOld(path: string, sequence: number): OldStore | null {
     if (systemCode(error)?.startsWith('SQLITE_') !== true) throw error
     return null
   }
+}
+
+/** A store of an early version has none. */
+function tombstonesIn(db: Database.Database): KeptTombstones {
+  if (!storedTables(db).includes('tombstone')) return { sealedKey: null, tombstones: [] }
+  const sealed = db.prepare<[string], Buffer>('select value from setting where name = ?').pluck().get(TOMBSTONE_KEY)
+  const columns = 'mark, parcel_id as parcelId, erased_at_ms as erasedAtMs'
+  return {
+    sealedKey: sealed?.toString() ?? null,
+    tombstones: db.prepare<[], MarkedTombstone>(`select ${columns} from tombstone`).all(),
+  }
+}
+
+/**
+ * Finds the tombstones of what was erased since the backup. The relay erases it again when it starts, before it serves. Returns what puts them beside the
+ * store. Throws if nobody knows whether anything was erased.
+ */
+function findTombstones(path: string, { tombstones, forgetsErasures }: RestoreOrder, before: OldStore | null): () => void {
+  const place = tombstoneFileOf(path)
+  const isThere = existsSync(place)
+  if (tombstones !== null) {
+    if (isThere) throw new Error(`${place} is there already, so --tombstones is not needed. If it belongs to another store, move it away.`)
+    const given = readTombstoneFile(tombstones)
+    if (given === null || given.sealedKey === null)
+      throw new Error(`${tombstones} is no file of tombstones: relay.db.tombstones lies beside the store.`)
+    return () => writeTombstoneFile(place, given)
+  }
+  if (isThere || forgetsErasures) return () => undefined
+  if (before !== null) return () => (before.tombstones.tombstones.length > 0 ? writeTombstoneFile(place, before.tombstones) : undefined)
+  throw new Error(
+    `${place} is gone with the store, so nobody knows what was erased since the backup, and it would come back. Name a copy of it: --tombstones FILE. ` +
+      'If nothing was erased, or it may come back: --forget-erasures. Nothing was changed.',
+  )
 }
 
 function refuseUnknown(before: OldStore | null, { last, store }: RestoreOrder): void {
