@@ -151,6 +151,17 @@ describe.each(engines)('erasures on $name', (engine) => {
     expect(await storedNumber(path, 'select count(*) from attempt')).toBe(0)
   })
 
+  test('a delivery that was claimed before its parcel was erased is not sent', async () => {
+    const { writes, push, forget } = await open(engine)
+    const { id } = await addEndpoint(writes, NOON)
+    await push({ trackingIds: ['GONE0001'], eventTime: at(1) })
+    const [delivery] = (await writes.dispatchRound(claim)).claimed
+    if (delivery === undefined) throw new Error('nothing was claimed')
+    await forget('GONE0001')
+    const { overtaken } = await writes.dispatchRound({ ...claim, inFlight: { [id]: [delivery.deliveryId] } })
+    expect(overtaken).toEqual([{ endpointId: id, deliveryId: delivery.deliveryId }])
+  })
+
   test('an event after the time of reuse is about a new parcel', async () => {
     const { push, forget, parcelIdOf, pass } = await open(engine)
     await push({ trackingIds: ['GONE0001'], eventTime: at(1) })

@@ -1,0 +1,44 @@
+import { expect, test } from 'vitest'
+import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
+import { NOON } from '../../support/runner/constants.ts'
+import { openStore } from '../../support/store/write-side.ts'
+
+const KEY = Buffer.alloc(32, 1)
+const at = (seconds: number) => new Date(NOON + seconds * 1000).toISOString()
+
+async function openReplicas() {
+  const one = await openStore(NOON, postgres)
+  const other = await openStore(NOON, postgres, one.path)
+  for (const { writes } of [one, other]) await writes.useTombstoneKey(KEY)
+  return { one, other }
+}
+
+test('a replica that has a text in memory stores it again after another has erased it', async () => {
+  const { one, other } = await openReplicas()
+  const texts = { en: 'Only here' }
+  await one.push({ trackingIds: ['GONE0001'], texts, eventTime: at(1) })
+  await one.push({ trackingIds: ['GONE0001'], texts, eventTime: at(2) })
+  await other.writes.eraseParcels({ identifiers: ['GONE0001'], nowMs: NOON, bury: false, dryRun: false })
+  await one.push({ trackingIds: ['KEPT0001'], texts, eventTime: at(1) })
+  expect(JSON.stringify((await other.reads.findParcel('KEPT0001'))?.entries)).toContain('Only here')
+})
+
+test('a push about a parcel that another replica has erased is not kept', async () => {
+  const { one, other } = await openReplicas()
+  await one.push({ trackingIds: ['GONE0001'], eventTime: at(1) })
+  await other.writes.eraseParcels({ identifiers: ['GONE0001'], nowMs: NOON, bury: false, dryRun: false })
+  expect((await one.push({ trackingIds: ['GONE0001'], eventTime: at(2) })).outcomes).toEqual([{ kind: 'erased' }])
+})
+
+test('pushes and an erasure of the same parcel at once leave nothing of it', async () => {
+  const { one, other } = await openReplicas()
+  for (let round = 0; round < 5; round++) {
+    const id = `GONE100${round}`
+    await one.push({ trackingIds: [id], eventTime: at(1) })
+    await Promise.all([
+      other.writes.eraseParcels({ identifiers: [id], nowMs: NOON, bury: false, dryRun: false }),
+      ...[2, 3, 4].map((seconds) => one.push({ trackingIds: [id], eventTime: at(seconds) })),
+    ])
+    expect(await other.reads.findParcel(id)).toBeNull()
+  }
+})
