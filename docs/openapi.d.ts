@@ -2286,6 +2286,8 @@ export interface components {
             }[];
             /** @description Backups that may hold it. */
             backups: string[];
+            /** @description Stores that a restore has left beside this one, and that may hold it. Delete them. */
+            stores: string[];
             /**
              * @description Whether the files of the store still hold it.
              * @enum {string}
@@ -2321,6 +2323,8 @@ export interface components {
             }[];
             /** @description Backups that may hold it. */
             backups: string[];
+            /** @description Stores that a restore has left beside this one, and that may hold it. Delete them. */
+            stores: string[];
             /**
              * @description Whether the files of the store still hold it.
              * @enum {string}
@@ -5786,4 +5790,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 f697bcc1d2fb05c36b70a53957b8ba893f70fe7a53263aa9078b35603ddf3168
+// Made of docs/openapi.json with the SHA-256 41ca8159fa4ab4cf5d55a922f6a625a146c68c0dae20a916978f1406568828d0

@@ -76,6 +76,7 @@ function describe(report: unknown, isErased: boolean): string {
     `${isErased ? 'erased' : 'would erase'} ${counts}\n`,
     named('was sent to', endpoints),
     named('backups that may hold it', backups),
+    named('replaced stores that may hold it: delete them', listOf(report, 'stores').map(String)),
     unreadable === 0 ? '' : `  ${unreadable} quarantined pushes cannot be read\n`,
     isErased ? `${`  storage: ${textOf(report, 'storage') ?? ''}. ${textOf(report, 'storageBecause') ?? ''}`.trimEnd()}\n` : '',
   ].join('')

@@ -39,6 +39,7 @@ import { readApiDocument, readDocs, readPortalAsset, VERSION } from '../package-
 import { createFeedSignal } from '../runtime/feed-signal.ts'
 import { startRepeating } from '../runtime/repeating.ts'
 import { createTickLimit } from '../runtime/tick-limit.ts'
+import { storesLeftBeside } from '../store/sqlite/left-stores.ts'
 import type { Delivery } from './delivery/delivery.ts'
 import type { History } from './history.ts'
 import type { CommitSignal } from './recording.ts'
@@ -170,6 +171,7 @@ function manageErasuresOf(
     clock,
     key: tombstoneKey,
     listBackups: () => namesOfBackups(backups),
+    listLeftStores: () => (storage.shared === null ? storesLeftBeside(storage.path) : []),
     forget() {
       tail.forget()
       feedSignal.tell()

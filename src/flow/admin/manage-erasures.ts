@@ -21,6 +21,8 @@ export interface ManageErasuresPorts {
   readonly key: Pick<TombstoneKeyKeeper, 'ensure'>
   /** The names of the backups that may hold what was erased. */
   readonly listBackups: () => Promise<readonly string[]>
+  /** The stores that restores have left beside this one. */
+  readonly listLeftStores: () => readonly string[]
   /** Drops what this process has in memory of parcels: claimed deliveries and pages of the feed. */
   readonly forget: () => void
   readonly meter: Pick<Meter, 'erased'>
@@ -37,6 +39,8 @@ export interface ErasureReport {
   readonly endpoints: readonly NamedEndpoint[]
   /** The backups that may hold it. */
   readonly backups: readonly string[]
+  /** The replaced stores beside this one, which may hold it. */
+  readonly stores: readonly string[]
   /** Whether the files of the store still hold it. */
   readonly storage: StorageState
 }
@@ -113,7 +117,7 @@ export function createManageErasures(ports: ManageErasuresPorts): ManageErasures
     if (!dryRun) ports.forget()
     if (!dryRun) meter.erased(counts.parcels)
     const storage: StorageState = dryRun ? { state: 'pending', because: 'Nothing is erased yet.' } : await write.cleanStorage()
-    return { dryRun, removed: counts, unreadable, endpoints, backups: await listBackups(), storage }
+    return { dryRun, removed: counts, unreadable, endpoints, backups: await listBackups(), stores: ports.listLeftStores(), storage }
   }
 
   return {

@@ -30,6 +30,7 @@ async function open(engine: (typeof engines)[number]) {
       },
     },
     listBackups: async () => ['nightly'],
+    listLeftStores: () => [],
     forget: () => undefined,
     meter: { erased: (parcels) => void erased.push(parcels) },
     clock: { now: store.now },

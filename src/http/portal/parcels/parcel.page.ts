@@ -125,7 +125,7 @@ function eraseSection({ to }: Visit, name: string): Markup {
 }
 
 /** The answer to an erasure. It does not name what was erased. */
-export function erasedPage(visit: Visit, { removed, unreadable, endpoints, backups, storage }: ErasureReport): string {
+export function erasedPage(visit: Visit, { removed, unreadable, endpoints, backups, stores, storage }: ErasureReport): string {
   const names = (list: readonly string[]) => (list.length === 0 ? 'none' : list.join(', '))
   const rows: readonly (readonly [string, Part])[] = [
     ['Pushes', countText(removed.pushes)],
@@ -134,6 +134,7 @@ export function erasedPage(visit: Visit, { removed, unreadable, endpoints, backu
     ['Other records that named it', countText(removed.mentions)],
     ['Webhooks that were sent something of it', names(endpoints.map(({ name }) => name))],
     ['Backups that may hold it', names(backups)],
+    ...(stores.length === 0 ? [] : [['Replaced stores that may hold it', names(stores)] as const]),
     ['Quarantined pushes that cannot be read', countText(unreadable)],
     ['Files of the store', storage.state === 'clean' ? 'hold nothing of it any more' : storage.because],
   ]
