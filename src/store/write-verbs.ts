@@ -31,7 +31,7 @@ import type { Contents } from './history/contents.ts'
 import { markRefused, pollableAgainAtMs, pollableIdentifiers, pollableParcels } from './history/parcels.ts'
 import { rebuildVerbs } from './history/rebuilding.ts'
 import { loadSightingsOf } from './history/sightings.ts'
-import { findTombstones, hasTombstones, listIdentifiers, saveTombstone } from './history/tombstones.ts'
+import { findTombstones, hasTombstones, listIdentifiers, loadTombstoneKey, saveTombstone } from './history/tombstones.ts'
 import { dismissPush, listHeld } from './ingest/held-pushes.ts'
 import { findPush } from './ingest/inbox-lists.ts'
 import { addRefusal } from './ingest/refusals.ts'
@@ -145,10 +145,7 @@ function historyVerbs(parts: WriteParts) {
       for (const tombstone of tombstones) saveTombstone(session, tombstone)
     },
     searchMentions: (request) => searchMentions(session, request),
-    async loadTombstoneKey() {
-      const sealed = await loadSetting(session, TOMBSTONE_KEY)
-      return sealed === null ? null : Buffer.from(sealed).toString()
-    },
+    loadTombstoneKey: () => loadTombstoneKey(session),
     hasTombstones: () => hasTombstones(session),
     listIdentifiers: (page) => listIdentifiers(session, page),
     saveTombstoneKey: (sealed) => saveSetting(session, TOMBSTONE_KEY, Buffer.from(sealed)),

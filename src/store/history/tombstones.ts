@@ -31,11 +31,17 @@ export function saveTombstone(session: Session, { mark, parcelId, erasedAtMs }: 
   session.enqueueWrite(upsert, { mark, parcelId, erasedAtMs })
 }
 
+/** The sealed key of the tombstones; null: none was made. */
+export async function loadTombstoneKey(session: Session): Promise<string | null> {
+  const sealed = await loadSetting(session, TOMBSTONE_KEY)
+  return sealed === null ? null : Buffer.from(sealed).toString()
+}
+
 /** The sealed key and all tombstones of a store. */
 export async function storedTombstones(session: Session): Promise<KeptTombstones> {
-  const sealed = await loadSetting(session, TOMBSTONE_KEY)
+  const sealedKey = await loadTombstoneKey(session)
   const tombstones = (await session.all(all, {})).map(decodeTombstone)
-  return { sealedKey: sealed === null ? null : Buffer.from(sealed).toString(), tombstones }
+  return { sealedKey, tombstones }
 }
 
 function decodeTombstone({ mark, parcel_id: parcelId, erased_at_ms: erasedAtMs }: Tables['tombstone']): MarkedTombstone {

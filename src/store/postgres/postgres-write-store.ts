@@ -9,6 +9,7 @@ import { removeParcels } from '../admin/retention/retire-parcels.ts'
 import { replayDeliveries } from '../delivery/replays.ts'
 import { decodeIdentifier } from '../history/parcels.ts'
 import { rebuildVerbs } from '../history/rebuilding.ts'
+import { loadTombstoneKey } from '../history/tombstones.ts'
 import { findDuePolls } from '../polling/due-polls.ts'
 import { createLeases, createTransactionLeases, type Leases, type TransactionLeases } from '../polling/leases.ts'
 import { loadSetting } from '../settings.ts'
@@ -287,6 +288,10 @@ function exclusiveVerbs({ session, leases }: Parts) {
     loadRetention() {
       session.enqueueWrite(lockSettings, {})
       return loadRetention(session)
+    },
+    loadTombstoneKey() {
+      session.enqueueWrite(lockSettings, {})
+      return loadTombstoneKey(session)
     },
     loadSetting(name) {
       session.enqueueWrite(lockSettings, {})

@@ -23,6 +23,14 @@ test('a replica that has a text in memory stores it again after another has eras
   expect(JSON.stringify((await other.reads.findParcel('KEPT0001'))?.entries)).toContain('Only here')
 })
 
+test('replicas that make the key of tombstones at the same time keep one key', async () => {
+  const { one, other } = await openReplicas()
+  const keep = ({ writes }: typeof one, sealed: string) => writes.keepTombstoneKey({ before: null, sealed })
+  const kept = await Promise.all([keep(one, 'first'), keep(other, 'second'), keep(one, 'third'), keep(other, 'fourth')])
+  expect(new Set(kept).size).toBe(1)
+  expect((await one.writes.tombstoneKey()).sealed).toBe(kept[0])
+})
+
 test('a push about a parcel that another replica has erased is not kept', async () => {
   const { one, other } = await openReplicas()
   await one.push({ trackingIds: ['GONE0001'], eventTime: at(1) })
