@@ -75,7 +75,12 @@ export async function openAuthentication(config: Config, { clock, path, write }:
     refuse: () =>
       new AppError('too_many_requests', 'Too many logins wait to be checked. Try again later.', { retryAfterMs: LOGINS_RETRY_AFTER_MS }),
   })
-  const keyring = createTokenKeyring(await firstWrite(path, write.tokenKeys()), { write, clock, pause })
+  const keyring = createTokenKeyring(await firstWrite(path, write.tokenKeys()), {
+    write,
+    clock,
+    pause,
+    isShared: config.store.engine === 'postgres',
+  })
   const ports: Omit<AuthenticatePorts, 'tokens' | 'verified'> = {
     verifyPassword: (phc, password, { network, isThere }) => logins.run(network, () => verify(phc, password), isThere),
     digestPassword: (phc, password) => createHmac('sha256', passwordKey).update(`${phc} ${password}`).digest('base64'),

@@ -27,11 +27,13 @@ export interface TokenKeyringPorts {
   readonly write: Pick<AdminWrites, 'tokenKeys'>
   readonly clock: Clock
   readonly pause: (ms: number) => Promise<void>
+  /** Whether other replicas may replace the keys; absent: they may. */
+  readonly isShared?: boolean
 }
 
 const SEEK_EVERY_MS = 1000
 
-export function createTokenKeyring(keys: TokenKeys, { write, clock, pause }: TokenKeyringPorts): TokenKeyring {
+export function createTokenKeyring(keys: TokenKeys, { write, clock, pause, isShared = true }: TokenKeyringPorts): TokenKeyring {
   let known = keys
   let current = named(keys.current)
   let sought = Number.NEGATIVE_INFINITY
@@ -74,7 +76,7 @@ export function createTokenKeyring(keys: TokenKeys, { write, clock, pause }: Tok
     find,
     async seek(name) {
       const found = find(name)
-      if (found !== null) return found
+      if (found !== null || !isShared) return found
       await refreshInTurn()
       return find(name)
     },

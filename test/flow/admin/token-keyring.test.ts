@@ -46,6 +46,12 @@ test('a token signed with the new key of another replica is known at once', asyn
   expect(current().key).toEqual(keyOf(2))
 })
 
+test('without other replicas a name of no key is refused at once', async () => {
+  const tokenKeys = () => Promise.reject(new Error('not asked'))
+  const ports = { write: { tokenKeys }, clock: { now: () => 0, monotonic: () => 0 }, pause: tokenKeys, isShared: false }
+  expect(await createTokenKeyring(keysOf(1), ports).seek('made up')).toBeNull()
+})
+
 test('names of no key cost one look at the store a second, and refuse nobody', async () => {
   const { seek, world } = startWorld(keysOf(1))
   expect(await seek('made up')).toBeNull()
