@@ -18,21 +18,27 @@ export function checkCommand(): Command {
     .option('--config <file>', 'the config file', 'config/relay.yaml')
     .action(async (options: CheckOptions, self: Command) => {
       const isGiven = self.getOptionValueSource('url') !== 'default'
-      const lines = inOrder(await check(options, isGiven))
+      // Who names another relay, and no file, asks about that relay's config.
+      const hasFile = !isGiven || self.getOptionValueSource('config') !== 'default'
+      const lines = inOrder(await check(options, { isGiven, hasFile }))
       process.stdout.write(options.json === true ? `${JSON.stringify({ ok: !isRed(lines), lines })}\n` : present(lines))
       if (isRed(lines)) process.exitCode = EXIT.failed
     })
   return addRelayOptions(command)
 }
 
-async function check(options: CheckOptions, isGiven: boolean): Promise<readonly CheckLine[]> {
+async function check(
+  options: CheckOptions,
+  { isGiven, hasFile }: { readonly isGiven: boolean; readonly hasFile: boolean },
+): Promise<readonly CheckLine[]> {
   const config = await readFile(options.config)
   const client =
     isGiven || !('config' in config) ? options : { ...options, url: internalUrl(config.config), pinned: ownCertificate(config.config) }
   const running = await isAlive(client)
   if (running && options.username !== undefined && options.password !== undefined) {
     // The relay has read the file some time ago, so what it says now is looked at here.
-    return [...config.lines, ...(await askRelay(client)).filter(({ name }) => name !== 'config')]
+    const asked = await askRelay(client)
+    return hasFile ? [...config.lines, ...asked.filter(({ name }) => name !== 'config')] : asked
   }
   const relay = running
     ? warning(`A relay runs at ${client.url}. Set RELAY_USERNAME and RELAY_PASSWORD to the login of an app with the scope admin to ask it.`)

@@ -62,6 +62,13 @@ test('check asks the relay that runs, and tells what is red there', async () => 
   expect(stdout).toMatch(/\n1 of \d+ fail/)
 })
 
+test('check of a relay at an address shows what that relay says of its config', async () => {
+  const relay = await startRelay()
+  const { stdout } = await check([], { ...LOGIN, RELAY_URL: relay.internalUrl })
+  expect(stdout).not.toMatch(/cannot be read/)
+  expect(stdout).toMatch(/\n1 of \d+ fail/)
+})
+
 test('check without a login says that a relay runs, and takes nothing from it', async () => {
   const relay = await startRelay()
   const { stdout } = await check(['--config', relay.config, '--url', relay.internalUrl])
