@@ -18,12 +18,27 @@ function summaryOf(...runs: readonly (readonly [report: string, exitCode: number
   return [stdout, status]
 }
 
-const file = (status: string, ...tests: readonly string[]) => ({ status, assertionResults: tests.map((result) => ({ status: result })) })
+const file = (status: string, ...tests: readonly string[]) => ({
+  name: 'a.test.ts',
+  status,
+  assertionResults: tests.map((result) => ({ status: result, fullName: 'pushes are kept' })),
+})
 
+// The line before the last names the test or the file that failed.
 test.each([
   ['all passed', { numPassedTests: 3, numFailedTests: 0, testResults: [file('passed', 'passed')] }, 0, '3 passed, 0 failed\n'],
-  ['one failed', { numPassedTests: 2, numFailedTests: 1, testResults: [file('failed', 'failed')] }, 1, '2 passed, 1 failed\n'],
-  ['a file did not load', { numPassedTests: 2, numFailedTests: 0, testResults: [file('failed')] }, 1, '2 passed, 1 failed\n'],
+  [
+    'one failed',
+    { numPassedTests: 2, numFailedTests: 1, testResults: [file('failed', 'failed')] },
+    1,
+    'failed: a.test.ts > pushes are kept\n2 passed, 1 failed\n',
+  ],
+  [
+    'a file did not load',
+    { numPassedTests: 2, numFailedTests: 0, testResults: [file('failed')] },
+    1,
+    'failed: a.test.ts\n2 passed, 1 failed\n',
+  ],
   ['an error came outside of all tests', { numPassedTests: 2, numFailedTests: 0, testResults: [] }, 1, '2 passed, 1 failed\n'],
 ])('the last line of the gate is honest when %s', (_name, report, exitCode, line) => {
   expect(summaryOf([JSON.stringify(report), exitCode])).toEqual([line, exitCode])
@@ -32,7 +47,7 @@ test.each([
 test('the last line of the gate adds up its runs, and one of them that failed fails it', () => {
   const tests = JSON.stringify({ numPassedTests: 30, numFailedTests: 0, testResults: [file('passed', 'passed')] })
   const stress = JSON.stringify({ numPassedTests: 3, numFailedTests: 1, testResults: [file('failed', 'failed')] })
-  expect(summaryOf([tests, 0], [stress, 1])).toEqual(['33 passed, 1 failed\n', 1])
+  expect(summaryOf([tests, 0], [stress, 1])).toEqual(['failed: a.test.ts > pushes are kept\n33 passed, 1 failed\n', 1])
   expect(summaryOf([tests, 0], [tests, 0])).toEqual(['60 passed, 0 failed\n', 0])
   expect(summaryOf([tests, 0], ['', 0])).toEqual(['30 passed, 1 failed\n', 1])
 })
