@@ -15,7 +15,7 @@ testWith(
   'curl',
   'openssl',
 )('each curl line of /docs works in a shell', async () => {
-  const { publicUrl, internalUrl } = await startWithExamples()
+  const { publicUrl, internalUrl, untilReadyFor } = await startWithExamples()
   const page = await (await fetch(`${internalUrl}/docs`)).text()
   const [prelude = '', ...lines] = [...page.matchAll(/<pre>([^<]*)<\/pre>/g)].map(([, text = '']) => textOf(text))
   expect(lines).toHaveLength(ROUTES.length)
@@ -28,6 +28,7 @@ testWith(
   const { stdout } = await promisify(execFile)('bash', ['-ec', `${own}\necho $TOKEN`])
   const answers: unknown[] = []
   for (const row of inOrder) {
+    await untilReadyFor(row)
     const script = `RELAY=${internalUrl} PUBLIC=${publicUrl} SHARED_KEY='${SHARED_KEY}' TOKEN=${stdout.trim()}\n${lineOf.get(row)} -o /dev/null -w '%{http_code}'`
     const status = Number((await promisify(execFile)('bash', ['-ec', script])).stdout)
     answers.push([nameOf(row), (status >= 200 && status < 300) || status])

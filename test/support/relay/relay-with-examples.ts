@@ -5,6 +5,7 @@ import { openCarrier } from '../../carrier/carrier-double.ts'
 import { pushBody } from '../history/builders.ts'
 import { listenInTest } from '../network/listen.ts'
 import { fetchDocumented } from '../portal/api-document.ts'
+import { nameOf } from '../portal/internal-routes.ts'
 import { ADMIN, logIn, push } from './relay.ts'
 import { relayOfTest } from './relay-of-test.ts'
 
@@ -32,8 +33,18 @@ export async function startWithExamples() {
   expect((await ask('POST', '/relay/endpoints', JSON.stringify(shop), 'application/json')).status).toBe(201)
   await push(relay.publicUrl, pushBody({ trackingIds: ['AB123456789SE'] }))
   await push(relay.publicUrl, 'no event')
-  await expect.poll(async () => await (await ask('GET', '/relay/deliveries/1', null, '')).text()).toContain('"state":"retrying"')
-  return { ...relay, ask }
+  const untilDelivery = (state: string) =>
+    expect.poll(async () => await (await ask('GET', '/relay/deliveries/1', null, '')).text()).toContain(`"state":"${state}"`)
+  await untilDelivery('retrying')
+  return {
+    ...relay,
+    ask,
+    /** Waits until the example of this row can be sent. */
+    async untilReadyFor(row: (typeof ROUTES)[number]) {
+      // The retry's attempt may be under way when its delivery is skipped; the skip ends the delivery, and only an ended one can be replayed.
+      if (nameOf(row) === 'POST /relay/deliveries/:id/replay') await untilDelivery('dead')
+    },
+  }
 }
 
 const removals = ROUTES.filter(({ method }) => method === 'delete')
