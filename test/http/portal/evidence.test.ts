@@ -65,7 +65,7 @@ test('if pushes come but are not understood, the overview leads to the inbox', (
   expect(page).toContain('No push is understood')
   expect(page).toContain('eventTime is not a UTC time: 14, the last one')
   expect(page).not.toMatch(/DNS|No push for/)
-  expect(page).toMatch(/If nothing more comes.*the pushes have stopped as well.*#pushes-are-silent/s)
+  expect(page).toMatch(/If nothing more comes.*the pushes have stopped as well.*#pushes_silent/s)
   expect(carrierPage(visitAt(''), situation)).toContain('but the relay understands none of its pushes')
 })
 
@@ -77,7 +77,7 @@ test('a disk that fills says how much room there is, who takes it, and when push
   expect(page).toContain(
     'On the disk of <code>/data/relay.db</code> 38.8 GB of 39.1 GB are used, 1.17 GB by the store: something else fills it.',
   )
-  expect(page).toContain('/docs/operating#when-the-disk-is-full')
+  expect(page).toContain('/docs/runbooks#disk_low')
 })
 
 test('a full disk says that pushes are refused and polls stopped, and nothing is green', () => {
@@ -92,7 +92,7 @@ test('a full disk says that pushes are refused and polls stopped, and nothing is
   expect(page).toContain('The store’s disk is full: pushes are refused')
   expect(page).toMatch(/150 MB are free; the relay needs 200 MB\..*it does not poll/s)
   expect(page).toMatch(/Free 50 MB or more on that disk.*On the disk of <code>\/data\/relay\.db<\/code>.*38\.1 GB by the store\./s)
-  expect(page).toContain('/docs/operating#when-the-disk-is-full')
+  expect(page).toContain('/docs/runbooks#the-disk-is-full')
   expect(page).not.toMatch(/>arriving<|freeSpaceMin|something else/)
   for (const mark of ['refused', 'not polled', 'full']) expect(page).toContain(mark)
   const carrier = carrierPage(visitAt(''), situation)

@@ -5,17 +5,17 @@ import type { ManualPage } from './manual.ts'
 
 /** The part of the manual about each problem: its page, the heading's id, and the text of the link. */
 export const RUNBOOKS: Readonly<Record<Problem['kind'], readonly [page: ManualPage, heading: string, name: string]>> = {
-  not_ready: ['operating', 'troubleshooting', 'the relay is not ready'],
-  credentials_refused: ['operating', 'troubleshooting', 'refused credentials'],
-  carrier_failing: ['operating', 'troubleshooting', 'the carrier fails'],
-  pushes_silent: ['operating', 'pushes-are-silent', 'pushes are silent'],
-  endpoint_failing: ['operating', 'an-endpoint-is-failing', 'a webhook fails'],
-  endpoint_disabled: ['endpoints', 'when-an-endpoint-fails', 'a webhook is disabled'],
-  disk_full: ['operating', 'when-the-disk-is-full', 'the disk is full'],
-  disk_low: ['operating', 'when-the-disk-is-full', 'the disk fills'],
-  backup_failing: ['operating', 'when-a-backup-fails', 'a backup fails'],
-  quarantined: ['operating', 'pushes-in-quarantine', 'pushes in quarantine'],
-  settings_differ: ['scaling', 'running-replicas', 'running replicas'],
+  not_ready: ['runbooks', 'the-relay-is-not-ready', 'the relay is not ready'],
+  credentials_refused: ['runbooks', 'credentials_refused', 'refused credentials'],
+  carrier_failing: ['runbooks', 'carrier_failing', 'the carrier fails'],
+  pushes_silent: ['runbooks', 'pushes_silent', 'pushes are silent'],
+  endpoint_failing: ['runbooks', 'endpoint_failing', 'a webhook fails'],
+  endpoint_disabled: ['runbooks', 'endpoint_disabled', 'a webhook is disabled'],
+  disk_full: ['runbooks', 'the-disk-is-full', 'the disk is full'],
+  disk_low: ['runbooks', 'disk_low', 'the disk fills'],
+  backup_failing: ['runbooks', 'backup_failed', 'a backup fails'],
+  quarantined: ['runbooks', 'pushes_quarantined', 'pushes in quarantine'],
+  settings_differ: ['runbooks', 'settings-differ', 'settings differ'],
 }
 
 /** The link to the part of the manual about a problem. */

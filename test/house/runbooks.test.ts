@@ -1,0 +1,19 @@
+import { readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { OPERATOR_EVENTS } from '../../src/domain/delivery/operator-event.ts'
+
+const [, ...sections] = readFileSync('docs/runbooks.md', 'utf8').split(/^### /m)
+const runbooks = sections.map((section) => {
+  const [title = '', ...lines] = section.split('\n')
+  return { title, parts: [...lines.join('\n').matchAll(/^\*\*(.+?):\*\*/gm)].map(([, part]) => part) }
+})
+
+test('every operator event has one runbook under its name, and no other name has one', () => {
+  const names = runbooks.flatMap(({ title }) => /^`(\w+)`$/.exec(title)?.[1] ?? [])
+  expect(names.toSorted()).toEqual([...OPERATOR_EVENTS].toSorted())
+})
+
+test('every runbook says what it means, where to look, what to do, and when it is over', () => {
+  expect(runbooks.length).toBeGreaterThan(OPERATOR_EVENTS.length)
+  expect(runbooks.filter(({ parts }) => parts.join() !== 'Means,Look at,Do,Over')).toEqual([])
+})
