@@ -1,5 +1,7 @@
+# Every stage names one version of Node, that of package.json. To take in fixes of the system below it, build with --pull.
+
 # The build stage. It runs no install scripts, because the compiler and the type packages need none.
-FROM node:24-slim AS build
+FROM node:24.21.0-trixie-slim AS build
 WORKDIR /build
 COPY package.json package-lock.json ./
 RUN npm ci --ignore-scripts
@@ -7,21 +9,26 @@ COPY tsconfig.json rolldown.config.ts ./
 COPY src ./src
 RUN npm run build
 
-FROM node:24-slim AS dependencies
+FROM node:24.21.0-trixie-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json ./
 RUN npm ci --omit=dev --ignore-scripts
 
-FROM node:24-slim
+FROM node:24.21.0-trixie-slim
+LABEL org.opencontainers.image.title="parcel-relay" \
+  org.opencontainers.image.description="Receives, polls, merges, serves and relays a carrier's parcel status" \
+  org.opencontainers.image.licenses="MIT"
 WORKDIR /app
 COPY --from=dependencies /app/node_modules ./node_modules
 COPY --from=build /build/dist ./dist
-COPY package.json ./
+COPY package.json LICENSE ./
 COPY config ./config
 COPY docs ./docs
 # The volume holds the default store, data/relay.db, and its key file. The relay writes nowhere else.
-RUN mkdir /data && chown node:node /data && ln -s /data data
-USER node
+# The link on the PATH is for `docker exec`.
+RUN mkdir /data && chown node:node /data && ln -s /data data && ln -s /app/dist/main.js /usr/local/bin/parcel-relay
+# The user `node`, by number, so that a cluster can see that it is not root.
+USER 1000:1000
 VOLUME /data
 
 ENV NODE_ENV=production

@@ -1,5 +1,5 @@
-import { globSync, readFileSync } from 'node:fs'
-import { relative } from 'node:path'
+import { chmodSync, globSync, readFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
 import type { BuildOptions, Plugin } from 'rolldown'
 
 /** Files that the program reads and does not import keep their places below `src`. */
@@ -8,6 +8,14 @@ const filesToRead: Plugin = {
   generateBundle() {
     for (const path of globSync('src/http/portal/assets/*'))
       this.emitFile({ type: 'asset', fileName: relative('src', path), source: readFileSync(path) })
+  },
+}
+
+/** A link to the program, as on the PATH of the image, can be run only if the program can. */
+const executable: Plugin = {
+  name: 'executable',
+  writeBundle({ dir = '' }) {
+    chmodSync(join(dir, 'main.js'), 0o755)
   },
 }
 
@@ -22,7 +30,7 @@ export default {
     'checkpoint-thread': 'src/store/sqlite/checkpoint-thread.ts',
   },
   platform: 'node',
-  plugins: [filesToRead],
+  plugins: [filesToRead, executable],
   // The first two are programs of the machine's own; `pino` looks for files of its own beside itself.
   external: ['better-sqlite3', '@node-rs/argon2', 'pino'],
   // All side by side: a thread's file is found from whoever starts it.

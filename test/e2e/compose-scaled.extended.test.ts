@@ -13,7 +13,7 @@ import { createDatabase } from '../support/store/postgres-database.ts'
 
 const replica = z.object({
   image: z.string(),
-  restart: z.literal('unless-stopped'),
+  restart: z.literal('always'),
   read_only: z.literal(true),
   mem_limit: z.string().regex(/^\d+[mg]$/),
   stop_grace_period: z.string().regex(/^\d+s$/),
@@ -28,6 +28,7 @@ const { services, networks, volumes, secrets } = z
       'relay-1': replica,
       'relay-2': replica,
       database: z.object({
+        restart: z.literal('always'),
         image: z.string(),
         command: z.array(z.string()),
         environment: z.record(z.string(), z.string()),
@@ -36,7 +37,13 @@ const { services, networks, volumes, secrets } = z
         mem_limit: z.string(),
         healthcheck: z.object({ test: z.array(z.string()) }),
       }),
-      proxy: z.object({ ports: z.array(z.string()), volumes: z.array(z.string()), depends_on: z.array(z.string()), mem_limit: z.string() }),
+      proxy: z.object({
+        restart: z.literal('always'),
+        ports: z.array(z.string()),
+        volumes: z.array(z.string()),
+        depends_on: z.array(z.string()),
+        mem_limit: z.string(),
+      }),
     }),
     networks: z.object({ default: z.object({ ipam: z.object({ config: z.tuple([z.object({ subnet: z.string() })]) }) }) }),
     volumes: z.record(z.string(), z.unknown()),

@@ -1,8 +1,8 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
@@ -55,7 +55,7 @@ test('every path that the Dockerfile copies exists and comes from a stage that e
 
 test('the Dockerfile builds, installs and starts by what package.json says', () => {
   expect(all('FROM').map((from) => from.split(' ', 1)[0])).toEqual(
-    all('FROM').map(() => `node:${manifest.devDependencies.node?.split('.')[0]}-slim`),
+    all('FROM').map(() => `node:${manifest.devDependencies.node}-trixie-slim`),
   )
   const scripts = all('RUN').flatMap((command) => [...command.matchAll(/npm run (\S+)/g)].map(([, name = '']) => name))
   expect(scripts).toEqual(['build'])
@@ -71,11 +71,30 @@ test('the image and `npm start` give Node what the relay is measured with', () =
 })
 
 test('the container runs as a user without rights, and keeps the default store in its volume', () => {
-  expect([all('USER'), all('VOLUME'), all('STOPSIGNAL')]).toEqual([['node'], ['/data'], ['SIGTERM']])
+  expect([all('USER'), all('VOLUME'), all('STOPSIGNAL')]).toEqual([['1000:1000'], ['/data'], ['SIGTERM']])
   const last = instructions.slice(instructions.findLastIndex(({ word }) => word === 'FROM'))
-  expect(last.some(({ rest }) => rest.endsWith('ln -s /data data'))).toBe(true)
+  expect(last.some(({ rest }) => rest.includes('&& ln -s /data data'))).toBe(true)
   const { store } = loadConfig(writeConfig(temporaryFolder(), 'http://127.0.0.1:9', { store: 'sqlite:data/relay.db' }))
   expect(store).toEqual({ engine: 'sqlite', path: 'data/relay.db' })
+})
+
+test('the image has the program on its PATH, so that `docker exec` runs any command', () => {
+  const [, target = '', link = ''] = all('RUN').flatMap((command) => /ln -s (\/app\/\S+) (\S+)$/.exec(command) ?? [])
+  expect([target, link]).toEqual([`/app/${manifest.bin['parcel-relay']}`, '/usr/local/bin/parcel-relay'])
+  const bin = temporaryFolder()
+  symlinkSync(shipped().program, join(bin, basename(link)))
+  const env = { PATH: `${bin}:${dirname(process.execPath)}:/usr/bin:/bin` }
+  expect(execFileSync(join(bin, basename(link)), ['generate-key'], { cwd: bin, env, encoding: 'utf8' })).toMatch(/^[\w+/]{43}=\n$/)
+})
+
+test('the image holds no secret and no config of an operator’s own', () => {
+  const letIn = readFileSync('.dockerignore', 'utf8')
+    .split('\n')
+    .filter((line) => line.startsWith('!'))
+  expect(letIn.filter((line) => /secrets|\.env|data|node_modules|\.git/.test(line))).toEqual([])
+  expect(readFileSync('.dockerignore', 'utf8')).toMatch(/^config\/relay\.yaml$/m)
+  expect(all('ENV').filter((set) => /PASSWORD|KEY|SECRET|TOKEN/i.test(set))).toEqual([])
+  expect([all('ARG'), all('ADD')]).toEqual([[], []])
 })
 
 test('the health check passes on a 200 only, and fails when nothing answers', async () => {
@@ -100,6 +119,7 @@ const compose = z
   .object({
     services: z.object({
       relay: z.object({
+        restart: z.literal('always'),
         init: z.literal(true),
         read_only: z.literal(true),
         stop_grace_period: z.string().regex(/^\d+s$/),
@@ -122,6 +142,19 @@ test('the compose file waits longer than the relay’s stop, and names only secr
   expect(relay.volumes.filter((volume) => !volume.startsWith('.')).map((volume) => volume.split(':')[0])).toEqual(
     Object.keys(compose.volumes),
   )
+})
+
+test('the compose files reload without a signal, which Docker would take for a stop by hand', () => {
+  for (const [path, file, names] of [
+    ['compose.yaml', '', ['relay']],
+    ['compose.scaled.yaml', '-f compose.scaled.yaml ', ['relay-1', 'relay-2']],
+  ] as const) {
+    const steps = [...readFileSync(path, 'utf8').matchAll(/^# {3}(.*)$/gm)].map(([, step = '']) => step)
+    expect(steps.filter((step) => step.endsWith(' reload'))).toEqual(
+      names.map((name) => `docker compose ${file}exec -e RELAY_USERNAME -e RELAY_PASSWORD ${name} parcel-relay reload`),
+    )
+    expect(steps.filter((step) => step.includes(' kill '))).toEqual([])
+  }
 })
 
 test('the compose file mounts the config’s folder, so that a reload sees a replaced file', () => {
