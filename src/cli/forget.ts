@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 import { EXIT, fail } from './exit-codes.ts'
-import { sendList } from './list-file.ts'
+import { sendList } from './asking/list-file.ts'
 import {
   type AskRelay,
   addRelayOptions,
@@ -11,7 +11,7 @@ import {
   openRelay,
   textOf,
   typedIdentifier,
-} from './running-relay.ts'
+} from './asking/ask-relay.ts'
 
 interface ForgetOptions extends ClientOptions {
   readonly file?: string

@@ -9,7 +9,7 @@ import {
   openRelay,
   textOf,
   typedIdentifier,
-} from './running-relay.ts'
+} from './asking/ask-relay.ts'
 
 /** `history`: shows a parcel's history in a running relay. */
 export function historyCommand(): Command {

@@ -9,7 +9,7 @@ import {
   memberOf,
   openRelay,
   textOf,
-} from './running-relay.ts'
+} from './asking/ask-relay.ts'
 
 interface InboxOptions extends ClientOptions {
   readonly state?: string

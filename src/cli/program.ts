@@ -19,7 +19,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   restore: async () => (await import('./restore.ts')).restoreCommand(),
   prune: async () => (await import('./prune.ts')).pruneCommand(),
   backup: async () => (await import('./backup.ts')).backupCommand(),
-  config: async () => (await import('./config-print.ts')).configCommand(),
+  config: async () => (await import('./config.ts')).configCommand(),
   'hash-password': async () => (await import('./hash-password.ts')).hashPasswordCommand(),
   secrets: async () => (await import('./secrets.ts')).secretsCommand(),
   'generate-key': async () => (await import('./generate-key.ts')).generateKeyCommand(),

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { Command } from 'commander'
 import { fail } from './exit-codes.ts'
-import { createProgressLine } from './progress-line.ts'
+import { createProgressLine } from './asking/progress-line.ts'
 import {
   type AskRelay,
   addRelayOptions,
@@ -12,7 +12,7 @@ import {
   openRelay,
   textOf,
   typedIdentifierText,
-} from './running-relay.ts'
+} from './asking/ask-relay.ts'
 
 interface RebuildOptions extends ClientOptions {
   readonly dryRun?: boolean

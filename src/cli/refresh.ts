@@ -9,7 +9,7 @@ import {
   openRelay,
   textOf,
   typedIdentifier,
-} from './running-relay.ts'
+} from './asking/ask-relay.ts'
 
 /** `refresh`: makes a running relay ask the carrier about parcels now. */
 export function refreshCommand(): Command {

@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 import { markStore, restoreStore } from '../wiring/backups/restore.ts'
-import { readConfig } from './config-file.ts'
+import { readConfig } from './config/config-file.ts'
 import { EXIT, fail } from './exit-codes.ts'
 
 interface RestoreOptions {

@@ -8,7 +8,7 @@ import { endProcess } from '../runtime/end-process.ts'
 import { setHeapFlags } from '../runtime/heap-flags.ts'
 import { startThreads } from '../wiring/hosting/threads.ts'
 import type { RunningRelay } from '../wiring/running-relay.ts'
-import { openConfig, readConfig } from './config-file.ts'
+import { openConfig, readConfig } from './config/config-file.ts'
 import { EXIT, fail } from './exit-codes.ts'
 import { untilSignalled } from './signals.ts'
 

@@ -3,7 +3,7 @@ import { Command } from 'commander'
 import { type SigningKeys, signingKeysIn, signingKeysOf } from '../config/signing-keys.ts'
 import { type Explanation, explainMismatch } from '../domain/ingest/mismatch/explain-mismatch.ts'
 import { describeCause } from '../domain/ingest/mismatch/mismatch-causes.ts'
-import { readConfig } from './config-file.ts'
+import { readConfig } from './config/config-file.ts'
 import { withExitCodes } from './exit-codes.ts'
 
 interface VerifyOptions {

@@ -1,4 +1,4 @@
-import type { ErasureWrites } from './admin/erasure-ports.ts'
+import type { ErasureWrites } from './admin/erasure/erasure-ports.ts'
 import type { AdminWrites } from './admin/ports.ts'
 import type { DeliveryWrites } from './delivery/ports.ts'
 import type { HistoryWrites } from './history/ports.ts'

@@ -1,6 +1,6 @@
 import type { StorageState } from '../domain/admin/erasure.ts'
 import type { KeptTombstones } from '../domain/history/erased.ts'
-import type { ErasureTx } from './admin/erasure-ports.ts'
+import type { ErasureTx } from './admin/erasure/erasure-ports.ts'
 import type { AdminTx } from './admin/ports.ts'
 import type { DeliveryTx } from './delivery/delivery-tx.ts'
 import type { HistoryTx } from './history/ports.ts'

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { createTallies, type Tallies } from '../flow/admin/tallies.ts'
+import { createTallies, type Tallies } from '../flow/admin/overview/tallies.ts'
 import type { Log } from '../flow/ports.ts'
 import { startRepeating } from '../runtime/repeating.ts'
 import type { Closing } from './closing.ts'

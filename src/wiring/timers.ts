@@ -1,5 +1,5 @@
 import type { Config } from '../config/config.ts'
-import type { Authenticate } from '../flow/admin/authenticate.ts'
+import type { Authenticate } from '../flow/admin/tokens/authenticate.ts'
 import type { LogDigest } from '../flow/log-digest.ts'
 import type { Clock } from '../flow/ports.ts'
 import type { DiskWatch } from '../runtime/disk-watch.ts'

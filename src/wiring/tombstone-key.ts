@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { Config } from '../config/config.ts'
-import { createTombstoneKeyKeeper, type TombstoneKeyKeeper } from '../flow/admin/tombstone-key.ts'
+import { createTombstoneKeyKeeper, type TombstoneKeyKeeper } from '../flow/admin/erasure/tombstone-key.ts'
 import type { Vault } from '../flow/delivery/vault.ts'
 import type { Log } from '../flow/ports.ts'
 import type { AtRest } from './at-rest-keys.ts'

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { verify } from '@node-rs/argon2'
 import { describe, expect, test } from 'vitest'
-import { presentSchema } from '../../src/cli/config-schema.ts'
+import { presentSchema } from '../../src/cli/config/config-schema.ts'
 import { configJsonSchema, loadConfig } from '../../src/config/config.ts'
 import { redactedConfig } from '../../src/config/redact.ts'
 import { CANARY, HASH, headlinesOf, load, minimal, withLines } from './config-cases.ts'

@@ -3,7 +3,7 @@ import { copyFileSync, existsSync, readdirSync, readFileSync, renameSync, rmSync
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, expect, onTestFinished, test } from 'vitest'
-import { listOf, memberOf } from '../../src/cli/running-relay.ts'
+import { listOf, memberOf } from '../../src/cli/asking/ask-relay.ts'
 import { sqlite } from '../../src/store/sqlite/engine.ts'
 import { closeOpened, json, openCarrier } from '../carrier/carrier-double.ts'
 import { answerBody, pushBody } from '../support/history/builders.ts'

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { presentReference } from '../../src/cli/config-reference.ts'
+import { presentReference } from '../../src/cli/config/config-reference.ts'
 import { presentApiDocument } from '../../src/http/openapi.ts'
 import { VERSION } from '../../src/package-files.ts'
 import { stampOfTypes } from '../http/api-types.ts'

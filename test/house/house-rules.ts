@@ -24,10 +24,10 @@ const PORTS = [
   'polling/ports.ts',
   'delivery/ports.ts',
   'admin/ports.ts',
-  'admin/erasure-ports.ts',
+  'admin/erasure/erasure-ports.ts',
   'admin/backups/backup-ports.ts',
   'admin/moving/move-ports.ts',
-  'admin/retention-ports.ts',
+  'admin/retention/retention-ports.ts',
 ]
   .concat(['read-side.ts', 'write-side.ts', 'write-store.ts'])
   .map((name) => `flow/${name}`)

@@ -10,7 +10,7 @@ const CAPABILITIES = ['ingest', 'history', 'polling', 'delivery', 'admin']
 /** The imports between the flows of two capabilities, each with its reason. */
 const CROSSINGS = [
   // A push from the inbox is recorded as any push is.
-  'admin/reprocess.tx.ts -> history/record.tx.ts',
+  'admin/inbox/reprocess.tx.ts -> history/record.tx.ts',
 ]
 
 test('flows of one capability import those of another only where it is named', () => {

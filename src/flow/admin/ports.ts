@@ -10,7 +10,7 @@ import type { TokenKeyRotation, TokenKeys } from '../../domain/admin/token-keys.
 import type { QuarantineCount, Trouble, TroubleBegun, TroubleEnded } from '../../domain/admin/trouble.ts'
 import type { OperatorEvent, OperatorEventQuery, ToldEvent } from '../../domain/delivery/operator-event.ts'
 import type { BatchReport } from '../../domain/history/recording.ts'
-import type { AgedReads, RetentionTx } from './retention-ports.ts'
+import type { AgedReads, RetentionTx } from './retention/retention-ports.ts'
 
 /** The verbs of admin that write; see `WriteSide`. Times are epoch milliseconds. */
 export interface AdminWrites {

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { ErasureReport, ManageErasures } from '../../flow/admin/manage-erasures.ts'
+import type { ErasureReport, ManageErasures } from '../../flow/admin/erasure/manage-erasures.ts'
 import { IDENTIFIER, jsonAnswer, named, numberedId, wholeNumber } from '../server/answer-schemas.ts'
 import { presentJson } from '../server/present.ts'
 import { flag, query } from '../server/query.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Readiness } from '../../flow/admin/readiness.ts'
+import type { Readiness } from '../../flow/admin/overview/readiness.ts'
 import { createSingleFlight } from '../../flow/single-flight.ts'
 import { breakerState, credentialsState, pushHealth, unavailableReason } from '../polling/upstream.routes.ts'
 import { instant, jsonAnswer, oneOfAll, wholeNumber } from '../server/answer-schemas.ts'

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { QUARANTINE_REASONS } from '../../domain/history/observation.ts'
 import type { RecordOutcome } from '../../domain/history/recording.ts'
 import type { InboxPush, InspectedPush } from '../../domain/ingest/inbox.ts'
-import { HELD_STATES, INBOX_STATES, type ManageInbox } from '../../flow/admin/manage-inbox.ts'
+import { HELD_STATES, INBOX_STATES, type ManageInbox } from '../../flow/admin/inbox/manage-inbox.ts'
 import {
   idOf,
   instant as instantOf,

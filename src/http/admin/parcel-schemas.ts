@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Source } from '../../domain/history/learning.ts'
-import { STOPPED_REASONS } from '../../flow/admin/parcel-queries.ts'
+import { STOPPED_REASONS } from '../../flow/admin/parcels/parcel-queries.ts'
 import { identifier, instant, named, oneOfAll, wholeNumber } from '../server/answer-schemas.ts'
 
 /** The members of a parcel, in a list or alone. */

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { ParcelCommands } from '../../flow/admin/parcel-commands.ts'
+import type { ParcelCommands } from '../../flow/admin/parcels/parcel-commands.ts'
 import { IDENTIFIER, identifier, jsonAnswer, location } from '../server/answer-schemas.ts'
 import { presentCreated, presentJson } from '../server/present.ts'
 import { NO_QUERY } from '../server/query.ts'

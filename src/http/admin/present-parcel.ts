@@ -2,7 +2,7 @@ import type { InspectedIdentifier, ListedParcel } from '../../domain/admin/parce
 import type { Entry } from '../../domain/history/history.ts'
 import { learningOf } from '../../domain/history/learning.ts'
 import type { ParcelState } from '../../domain/history/parcel-state.ts'
-import type { ExplainedParcel } from '../../flow/admin/parcel-queries.ts'
+import type { ExplainedParcel } from '../../flow/admin/parcels/parcel-queries.ts'
 import { presentInstant } from '../server/present.ts'
 
 /** A parcel in a list. */

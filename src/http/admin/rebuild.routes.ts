@@ -1,5 +1,5 @@
 import { rebuildOrderSchema } from '../../domain/admin/rebuild.ts'
-import type { ManageRebuild } from '../../flow/admin/manage-rebuild.ts'
+import type { ManageRebuild } from '../../flow/admin/jobs/manage-rebuild.ts'
 import { jsonAnswer, location } from '../server/answer-schemas.ts'
 import { presentJson } from '../server/present.ts'
 import { flag, query } from '../server/query.ts'

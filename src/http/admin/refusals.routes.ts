@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { describeCause, MISMATCH_CODES } from '../../domain/ingest/mismatch/mismatch-causes.ts'
 import { type KeptRefusal, REFUSALS_KEPT } from '../../domain/ingest/refusal.ts'
-import type { ManageInbox } from '../../flow/admin/manage-inbox.ts'
+import type { ManageInbox } from '../../flow/admin/inbox/manage-inbox.ts'
 import { instant, named, numberedId, pageAnswer, wholeNumber } from '../server/answer-schemas.ts'
 import { presentInstant, presentJson } from '../server/present.ts'
 import { count, page, query } from '../server/query.ts'

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { RETENTION_STAGES, type RetentionCounts } from '../../domain/admin/retention.ts'
 import { formatDuration } from '../../domain/duration.ts'
-import type { ManageRetention, RetentionView, WouldGoByStage } from '../../flow/admin/manage-retention.ts'
+import type { ManageRetention, RetentionView, WouldGoByStage } from '../../flow/admin/retention/manage-retention.ts'
 import { instant, jsonAnswer, location, wholeNumber } from '../server/answer-schemas.ts'
 import { presentInstant, presentJson } from '../server/present.ts'
 import { flag, NO_QUERY, query } from '../server/query.ts'

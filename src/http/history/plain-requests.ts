@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Context, Middleware } from 'koa'
-import type { Authenticate } from '../../flow/admin/authenticate.ts'
+import type { Authenticate } from '../../flow/admin/tokens/authenticate.ts'
 import type { Question, Served } from '../../flow/history/answer.ts'
 import type { Serve } from '../../flow/history/serve.ts'
 import { proveConnection } from '../server/connection-slots.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { AppError } from '../../domain/errors.ts'
-import type { Authenticate } from '../../flow/admin/authenticate.ts'
+import type { Authenticate } from '../../flow/admin/tokens/authenticate.ts'
 import { jsonAnswer } from '../server/answer-schemas.ts'
 import { proveConnection } from '../server/connection-slots.ts'
 import type { CountFailure, VisitorOf } from '../server/failures.ts'

@@ -1,6 +1,6 @@
 import type { Context } from 'koa'
 import type { Actor } from '../../domain/admin/operator-action.ts'
-import type { Scope } from '../../flow/admin/authenticate.ts'
+import type { Scope } from '../../flow/admin/tokens/authenticate.ts'
 import type { Address } from './addresses.ts'
 import type { Form } from './form.ts'
 import type { View } from './layout.ts'

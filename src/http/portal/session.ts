@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Context } from 'koa'
 import { AppError } from '../../domain/errors.ts'
-import type { Authenticate, Credentials, Scope, Visitor } from '../../flow/admin/authenticate.ts'
+import type { Authenticate, Credentials, Scope, Visitor } from '../../flow/admin/tokens/authenticate.ts'
 import { headerValues } from '../server/header-values.ts'
 
 /** A user of the portal. */

@@ -1,6 +1,6 @@
 import type { Context } from 'koa'
 import { AppError } from '../../domain/errors.ts'
-import type { App, Authenticate, Scope } from '../../flow/admin/authenticate.ts'
+import type { App, Authenticate, Scope } from '../../flow/admin/tokens/authenticate.ts'
 import { proveConnection } from './connection-slots.ts'
 import type { CountFailure } from './failures.ts'
 import { headerValues } from './header-values.ts'

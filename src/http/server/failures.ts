@@ -1,7 +1,7 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { AppError } from '../../domain/errors.ts'
-import type { Visitor } from '../../flow/admin/authenticate.ts'
+import type { Visitor } from '../../flow/admin/tokens/authenticate.ts'
 import { type AddressOf, networkOf } from './client-address.ts'
 import { createTries, type PerMinute } from './per-minute.ts'
 

@@ -1,6 +1,6 @@
 import type { RequestListener } from 'node:http'
 import type { Middleware } from 'koa'
-import type { Authenticate } from '../../flow/admin/authenticate.ts'
+import type { Authenticate } from '../../flow/admin/tokens/authenticate.ts'
 import type { Serve } from '../../flow/history/serve.ts'
 import { plainRequests } from '../history/plain-requests.ts'
 import { createShowDocs, type DocsOptions } from '../portal/docs/docs.ts'

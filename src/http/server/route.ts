@@ -1,7 +1,7 @@
 import type { Context } from 'koa'
 import type { z } from 'zod'
 import type { Actor } from '../../domain/admin/operator-action.ts'
-import type { App, Scope } from '../../flow/admin/authenticate.ts'
+import type { App, Scope } from '../../flow/admin/tokens/authenticate.ts'
 import type { Authorize } from './authorize.ts'
 import type { AddressOf } from './client-address.ts'
 import type { ProblemCode } from './errors.ts'

@@ -1,6 +1,6 @@
 import { decodeProtectedHeader, jwtVerify, SignJWT } from 'jose'
-import type { Tokens } from '../../flow/admin/authenticate.ts'
-import type { TokenKeyring } from '../../flow/admin/token-keyring.ts'
+import type { Tokens } from '../../flow/admin/tokens/authenticate.ts'
+import type { TokenKeyring } from '../../flow/admin/tokens/token-keyring.ts'
 import type { Clock } from '../../flow/ports.ts'
 
 const ALGORITHM = 'HS256'

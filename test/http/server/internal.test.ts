@@ -1,7 +1,7 @@
 import { SignJWT } from 'jose'
 import { expect, test } from 'vitest'
 import { AppError } from '../../../src/domain/errors.ts'
-import { type App, createAuthenticate, type VerifiedToken } from '../../../src/flow/admin/authenticate.ts'
+import { type App, createAuthenticate, type VerifiedToken } from '../../../src/flow/admin/tokens/authenticate.ts'
 import { parseQuestion, type Question, type Served } from '../../../src/flow/history/answer.ts'
 import { INTERNAL_ROUTES } from '../../../src/http/routes.ts'
 import { createAddressOf } from '../../../src/http/server/client-address.ts'

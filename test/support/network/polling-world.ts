@@ -1,6 +1,6 @@
 import type { CarrierAnswer } from '../../../src/domain/polling/carrier-answer.ts'
 import type { DuePoll } from '../../../src/domain/polling/poll.ts'
-import { createParcelCommands } from '../../../src/flow/admin/parcel-commands.ts'
+import { createParcelCommands } from '../../../src/flow/admin/parcels/parcel-commands.ts'
 import { createClockRollback } from '../../../src/flow/polling/clock-rollback.ts'
 import { createPoller } from '../../../src/flow/polling/poller.ts'
 import { createPollsUnderWay } from '../../../src/flow/polling/polls-under-way.ts'

@@ -1,4 +1,4 @@
-import { createTokenKeyring } from '../../../src/flow/admin/token-keyring.ts'
+import { createTokenKeyring } from '../../../src/flow/admin/tokens/token-keyring.ts'
 
 /** A keyring with one key, which nobody replaces. */
 export function keyringOf(key: Uint8Array) {

@@ -1,5 +1,5 @@
 import { type Counts, LATENESS_CLASSES, sumOf, totalOf } from '../../../domain/admin/tally.ts'
-import type { Traffic } from '../../../flow/admin/traffic.ts'
+import type { Traffic } from '../../../flow/admin/overview/traffic.ts'
 import { axis, bars, budgetBar, swatch } from '../charts.ts'
 import { html, type Markup } from '../html.ts'
 import { AUTHENTIC } from '../overview/traffic.ts'

@@ -1,5 +1,5 @@
 import type { HeldGroup, InboxPush } from '../../../domain/ingest/inbox.ts'
-import type { INBOX_STATES, ManageInbox } from '../../../flow/admin/manage-inbox.ts'
+import type { INBOX_STATES, ManageInbox } from '../../../flow/admin/inbox/manage-inbox.ts'
 import { link, withQuery } from '../addresses.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'

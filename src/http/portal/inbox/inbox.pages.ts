@@ -1,5 +1,5 @@
 import { AppError, type ErrorCode } from '../../../domain/errors.ts'
-import { INBOX_STATES, type ManageInbox } from '../../../flow/admin/manage-inbox.ts'
+import { INBOX_STATES, type ManageInbox } from '../../../flow/admin/inbox/manage-inbox.ts'
 import type { PageAnswer, PageRoute, Visit } from '../page-route.ts'
 import { readTimes } from '../time-filter.ts'
 import { type InboxFilters, inboxPage, type ReprocessSaid } from './inbox-list.page.ts'

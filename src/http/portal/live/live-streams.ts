@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import type { LiveLook, Shown } from '../../../flow/admin/live-look.ts'
+import type { LiveLook, Shown } from '../../../flow/admin/overview/live-look.ts'
 import type { Log } from '../../../flow/ports.ts'
 
 export interface LiveStreamsPorts {

@@ -1,4 +1,4 @@
-import type { Shown } from '../../../flow/admin/live-look.ts'
+import type { Shown } from '../../../flow/admin/overview/live-look.ts'
 import type { Person } from '../session.ts'
 
 /** The data that the page at a path keeps up to date. */

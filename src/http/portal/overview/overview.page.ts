@@ -1,6 +1,6 @@
 import { isDiskFull, isDiskLow } from '../../../domain/admin/disk-room.ts'
 import { doPollsFindAll, isNew, type Problem, problemsOf, type Situation } from '../../../domain/admin/verdict.ts'
-import type { Past } from '../../../flow/admin/overview.ts'
+import type { Past } from '../../../flow/admin/overview/overview.ts'
 import { link } from '../addresses.ts'
 import { answerMark, leftText, pushMark } from '../carrier/carrier.page.ts'
 import { eventTable } from '../events.ts'

@@ -1,7 +1,7 @@
 import { type DiskRoom, refusesFromMs } from '../../../domain/admin/disk-room.ts'
 import { areOnlyMisunderstood, isWarning, type Problem, type Situation } from '../../../domain/admin/verdict.ts'
 import { FAILING_MAX_MS } from '../../../domain/delivery/delivery.ts'
-import { type Past, SHOWN } from '../../../flow/admin/overview.ts'
+import { type Past, SHOWN } from '../../../flow/admin/overview/overview.ts'
 import { buttonLink, link, withQuery } from '../addresses.ts'
 import { leftText } from '../carrier/carrier.page.ts'
 import { failureText, refusalEvidence } from '../carrier/carrier-words.ts'

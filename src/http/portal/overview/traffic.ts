@@ -1,5 +1,5 @@
 import { type Counts, totalOf } from '../../../domain/admin/tally.ts'
-import type { Traffic, TrafficSeries } from '../../../flow/admin/traffic.ts'
+import type { Traffic, TrafficSeries } from '../../../flow/admin/overview/traffic.ts'
 import { axis, bars } from '../charts.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import { countText, table } from '../parts.ts'

@@ -1,6 +1,6 @@
 import type { Entry } from '../../../domain/history/history.ts'
-import type { ErasureReport } from '../../../flow/admin/manage-erasures.ts'
-import type { ExplainedParcel } from '../../../flow/admin/parcel-queries.ts'
+import type { ErasureReport } from '../../../flow/admin/erasure/manage-erasures.ts'
+import type { ExplainedParcel } from '../../../flow/admin/parcels/parcel-queries.ts'
 import { link, withQuery } from '../addresses.ts'
 import { html, type Markup, markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'

@@ -1,5 +1,5 @@
 import { WATCH_LINES_MAX } from '../../../domain/admin/watch-list.ts'
-import type { WatchListReport } from '../../../flow/admin/import-watches.ts'
+import type { WatchListReport } from '../../../flow/admin/parcels/import-watches.ts'
 import { FILE_BYTES_MAX } from '../form.ts'
 import { html, type Markup, markup } from '../html.ts'
 import type { Visit } from '../page-route.ts'

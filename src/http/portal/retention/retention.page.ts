@@ -1,6 +1,6 @@
 import { RETENTION_STAGES, type RetentionCounts, type RetentionStage } from '../../../domain/admin/retention.ts'
 import { formatDuration } from '../../../domain/duration.ts'
-import type { ManageRetention, RetentionView, WouldGoByStage } from '../../../flow/admin/manage-retention.ts'
+import type { ManageRetention, RetentionView, WouldGoByStage } from '../../../flow/admin/retention/manage-retention.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'
 import type { PageRoute, Visit } from '../page-route.ts'

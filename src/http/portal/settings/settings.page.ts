@@ -1,7 +1,7 @@
 import type { KeptAction } from '../../../domain/admin/operator-action.ts'
 import { AppError } from '../../../domain/errors.ts'
 import type { ManageSecrets, SealedCounts } from '../../../flow/admin/manage-secrets.ts'
-import { type OperationQueries, readTimeCursor } from '../../../flow/admin/operation-queries.ts'
+import { type OperationQueries, readTimeCursor } from '../../../flow/admin/overview/operation-queries.ts'
 import { type Address, buttonLink, link, withQuery } from '../addresses.ts'
 import { eventTable } from '../events.ts'
 import { html, type Markup, type Part } from '../html.ts'

@@ -1,7 +1,7 @@
 import { seriesOf, spanStart } from '../../../domain/admin/tally.ts'
 import type { EndpointCondition } from '../../../domain/delivery/endpoint-state.ts'
 import { AppError } from '../../../domain/errors.ts'
-import type { OperationQueries } from '../../../flow/admin/operation-queries.ts'
+import type { OperationQueries } from '../../../flow/admin/overview/operation-queries.ts'
 import type { ManageEndpoints } from '../../../flow/delivery/manage-endpoints.ts'
 import type { PageAnswer, PageRoute, Visit } from '../page-route.ts'
 import { type WebhookSaid, webhookPage } from './webhook.page.ts'

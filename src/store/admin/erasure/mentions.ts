@@ -1,6 +1,6 @@
 import { type MentionSource, placeAfter, scrubText } from '../../../domain/admin/erasure.ts'
 import { wordsInBody } from '../../../domain/ingest/search-body.ts'
-import type { SearchedMentions, SearchRequest } from '../../../flow/admin/erasure-ports.ts'
+import type { SearchedMentions, SearchRequest } from '../../../flow/admin/erasure/erasure-ports.ts'
 import type { Session } from '../../engine.ts'
 import { listHeld } from '../../ingest/held-pushes.ts'
 import { unpackBody } from '../../ingest/unpack-body.ts'

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { AgedPush, AgeMark, ParcelAge, UnrecordedPush, WaitingDelivery } from '../../../domain/admin/retention.ts'
 import type { InboxState } from '../../../domain/ingest/inbox.ts'
-import type { AgedAnswer, AgedReads, AgePage, EndedDelivery } from '../../../flow/admin/retention-ports.ts'
+import type { AgedAnswer, AgedReads, AgePage, EndedDelivery } from '../../../flow/admin/retention/retention-ports.ts'
 import { DELIVERY_STATE, decodeParcel } from '../../codec.ts'
 import { prunedTo } from '../../delivery/feed.ts'
 import type { Session } from '../../engine.ts'

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { AgeMark } from '../../../domain/admin/retention.ts'
-import type { AgedAnswer, RetentionTx } from '../../../flow/admin/retention-ports.ts'
+import type { AgedAnswer, RetentionTx } from '../../../flow/admin/retention/retention-ports.ts'
 import { DELIVERY_STATE } from '../../codec.ts'
 import { PRUNED_TO } from '../../delivery/feed.ts'
 import type { Session } from '../../engine.ts'

@@ -1,0 +1,21 @@
+import { type Config, ConfigError, loadConfig } from '../../config/config.ts'
+import { filesNamedIn } from '../../config/named-files.ts'
+import { OPENING_MS, tryOpening } from '../../runtime/opening/try-opening.ts'
+import { fail } from '../exit-codes.ts'
+
+/** Loads a config file. Null: the file has problems, which are reported, and the command will exit with 1. */
+export async function readConfig(path: string): Promise<Config | null> {
+  try {
+    return await openConfig(path)
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    fail(`${error.problems.join('\n')}\n${error.message}`)
+    return null
+  }
+}
+
+/** Loads a config file. First opens it and every file it names on trial, because a file that never opens would block this process for ever. */
+export async function openConfig(path: string): Promise<Config> {
+  await tryOpening([() => [{ what: 'the config file', path }], () => filesNamedIn(path)], { deadlineMs: OPENING_MS })
+  return loadConfig(path)
+}

@@ -1,0 +1,157 @@
+import type { ErasedIdentifier } from '../../../domain/admin/erasure.ts'
+import { type ErasureRules, isOfErased, type MarkedTombstone, markOf } from '../../../domain/history/erased.ts'
+import { audit } from '../../audit.tx.ts'
+import { addTombstones, findTombstones } from '../../tombstones.tx.ts'
+import type { WriteStore, WriteTx } from '../../write-store.ts'
+import type { ErasedParcels, ErasureWrites } from './erasure-ports.ts'
+
+export interface ErasePorts {
+  readonly store: WriteStore
+  /** The key of the tombstones; null: it is not known. */
+  readonly tombstoneKey: () => Uint8Array | null
+  /** Call with the ids of parcels that are gone, because cached answers about them are stale. */
+  readonly changed: (parcelIds: readonly number[]) => void
+}
+
+type EraseTx = Pick<
+  WriteTx,
+  | 'findIdentifiers'
+  | 'listIdentifiers'
+  | 'holdParcels'
+  | 'eraseParcels'
+  | 'findTombstones'
+  | 'addTombstones'
+  | 'searchMentions'
+  | 'addAction'
+>
+
+/** Thrown to roll back a transaction that was only to show what it would do. */
+class DryRun extends Error {}
+
+/** Creates the verbs that erase parcels, each in one transaction. */
+export function createErase(
+  { store, tombstoneKey, changed }: ErasePorts,
+  rules: ErasureRules,
+): Omit<ErasureWrites, 'useTombstoneKey' | 'adjustErasure'> {
+  const key = (): Uint8Array => {
+    const known = tombstoneKey()
+    if (known === null) throw new Error('an erasure needs a key for its tombstones')
+    return known
+  }
+
+  /** The tombstones of erasures that are to be repeated, by mark; null: not read yet. */
+  let missed: ReadonlyMap<string, MarkedTombstone> | null = null
+
+  /** Other replicas review their deliveries and their pages of the feed when the transaction is announced. */
+  async function run<Result>(isDryRun: boolean, work: (tx: EraseTx) => Promise<Result>): Promise<Result> {
+    if (!isDryRun) return await store.transaction(work, { announced: true })
+    const shown: Result[] = []
+    try {
+      return await store.transaction(async (tx) => {
+        shown.push(await work(tx))
+        throw new DryRun('a dry run is rolled back')
+      })
+    } catch (error) {
+      const result = shown.at(-1)
+      if (result === undefined || !(error instanceof DryRun)) throw error
+      return result
+    }
+  }
+
+  return {
+    tombstoneKey: () => store.transaction(async (tx) => ({ sealed: await tx.loadTombstoneKey(), isUsed: await tx.hasTombstones() })),
+    keepTombstoneKey: ({ before, sealed }) =>
+      store.transaction(async (tx) => {
+        const stored = await tx.loadTombstoneKey()
+        if (stored !== before) return stored ?? sealed
+        await tx.saveTombstoneKey(sealed)
+        return sealed
+      }),
+    async eraseParcels({ dryRun, ...request }) {
+      const erased = await run(dryRun, (tx) => erase(tx, key(), request))
+      if (!dryRun) changed(erased.results.flatMap(({ parcelId }) => parcelId ?? []))
+      return erased
+    },
+    searchMentions: ({ dryRun, ...request }) => run(dryRun, (tx) => tx.searchMentions(request)),
+    cleanStorage: () => store.cleanStorage(),
+    async missedErasures() {
+      const { sealedKey, tombstones } = await store.missedTombstones()
+      return { sealedKey, count: tombstones.length }
+    },
+    async repeatErasures({ after }) {
+      const { tombstones } = await store.missedTombstones()
+      missed ??= new Map(tombstones.map((one) => [one.mark, one]))
+      const missing = missed
+      return await store.transaction((tx) => repeat(tx, key(), { missing, after }))
+    },
+    async isErased({ identifier, nowMs }) {
+      const known = tombstoneKey()
+      if (known === null) return false
+      const tombstone = await store.transaction(async (tx) => (await findTombstones(tx, known, [identifier])).get(identifier))
+      return tombstone !== undefined && isOfErased(tombstone, nowMs, rules)
+    },
+  }
+}
+
+async function erase(
+  tx: EraseTx,
+  key: Uint8Array,
+  { identifiers, nowMs, bury, ...order }: Omit<Parameters<ErasureWrites['eraseParcels']>[0], 'dryRun'>,
+): Promise<ErasedParcels> {
+  const values = [...new Set(identifiers)]
+  const parcelOf = new Map((await tx.findIdentifiers(values)).map(({ value, parcelId }) => [value, parcelId]))
+  const held = (await tx.holdParcels([...new Set(parcelOf.values())].sort((a, b) => a - b))).map(({ parcelId }) => parcelId)
+  const erased = await tx.eraseParcels(held)
+  const buried = await findTombstones(tx, key, values)
+  const alone = bury ? values.filter((value) => !parcelOf.has(value) && !buried.has(value)) : []
+  addTombstones(
+    tx,
+    key,
+    [...erased.names, ...alone.map((value) => ({ value, parcelId: NO_PARCEL }))].map((name) => ({ ...name, erasedAtMs: nowMs })),
+  )
+  audit(tx, order, { parcels: held.length })
+  return {
+    ...erased,
+    results: identifiers.map((identifier): ErasedIdentifier => {
+      const parcelId = parcelOf.get(identifier) ?? null
+      const wasErased = buried.get(identifier)
+      if (parcelId !== null) return { identifier, outcome: 'erased', parcelId }
+      return { identifier, outcome: wasErased === undefined ? 'unknown' : 'erased_before', parcelId: wasErased?.parcelId ?? null }
+    }),
+  }
+}
+
+/** The parcel of an identifier that never had one. */
+const NO_PARCEL = 0
+
+/** How many identifiers one transaction compares. */
+const COMPARED = 500
+
+interface Repeating {
+  readonly missing: ReadonlyMap<string, MarkedTombstone>
+  readonly after: string
+}
+
+async function repeat(
+  tx: EraseTx,
+  key: Uint8Array,
+  { missing, after }: Repeating,
+): Promise<{ readonly next: string | null; readonly names: readonly string[] }> {
+  const page = await tx.listIdentifiers({ after, limit: COMPARED })
+  const erasedAtMs = new Map<number, number>()
+  for (const { value, parcelId } of page) {
+    const tombstone = missing.get(markOf(key, value))
+    if (tombstone !== undefined) erasedAtMs.set(parcelId, Math.max(erasedAtMs.get(parcelId) ?? 0, tombstone.erasedAtMs))
+  }
+  const held = await tx.holdParcels([...erasedAtMs.keys()].sort((a, b) => a - b))
+  const { names } = await tx.eraseParcels(held.map(({ parcelId }) => parcelId))
+  addTombstones(
+    tx,
+    key,
+    names.map((name) => ({ ...name, erasedAtMs: erasedAtMs.get(name.parcelId) ?? 0 })),
+  )
+  const isLast = page.length < COMPARED
+  // Only now, because from then on nothing is missed any more.
+  if (isLast) tx.addTombstones([...missing.values()])
+  return { next: isLast ? null : (page.at(-1)?.value ?? null), names: names.map(({ value }) => value) }
+}

@@ -1,0 +1,216 @@
+import {
+  addErased,
+  type ErasedCounts,
+  type ErasedIdentifier,
+  FIRST_MENTION,
+  type NamedEndpoint,
+  NOTHING_ERASED,
+  type StorageState,
+} from '../../../domain/admin/erasure.ts'
+import type { Actor, OperatorAction } from '../../../domain/admin/operator-action.ts'
+import { createWatchLineReader, WATCH_LINES_MAX, type WatchListFormat } from '../../../domain/admin/watch-list.ts'
+import { AppError } from '../../../domain/errors.ts'
+import type { Clock, Meter } from '../../ports.ts'
+import { readIdentifier } from '../../read-identifier.ts'
+import type { ErasureWrites } from './erasure-ports.ts'
+import type { WatchListError } from '../parcels/import-watches.ts'
+import type { TombstoneKeyKeeper } from './tombstone-key.ts'
+
+export interface ManageErasuresPorts {
+  readonly write: Pick<ErasureWrites, 'eraseParcels' | 'searchMentions' | 'cleanStorage'>
+  readonly key: Pick<TombstoneKeyKeeper, 'ensure'>
+  /** The names of the backups that may hold what was erased. */
+  readonly listBackups: () => Promise<readonly string[]>
+  /** The stores that restores have left beside this one. */
+  readonly listLeftStores: () => readonly string[]
+  /** Drops what this process has in memory of parcels: claimed deliveries and pages of the feed. */
+  readonly forget: () => void
+  readonly meter: Pick<Meter, 'erased'>
+  readonly clock: Pick<Clock, 'now'>
+}
+
+/** What an erasure has removed, or would remove. */
+export interface ErasureReport {
+  readonly dryRun: boolean
+  readonly removed: ErasedCounts
+  /** How many pushes without a parcel could not be unpacked, so that nobody knows what they name. */
+  readonly unreadable: number
+  /** The endpoints that were sent something of the parcels. */
+  readonly endpoints: readonly NamedEndpoint[]
+  /** The backups that may hold it. */
+  readonly backups: readonly string[]
+  /** The replaced stores beside this one, which may hold it. */
+  readonly stores: readonly string[]
+  /** Whether the files of the store still hold it. */
+  readonly storage: StorageState
+}
+
+/** An erasure of a list. */
+export interface ErasureListReport extends ErasureReport {
+  readonly lines: number
+  /** How many identifiers belonged to parcels that are erased now, to parcels that were erased before, and to none. */
+  readonly erased: number
+  readonly erasedBefore: number
+  readonly unknown: number
+  readonly failed: number
+  /** The first lines without an identifier, and the first with an unknown one, with line numbers from 1. */
+  readonly errors: readonly WatchListError[]
+}
+
+export interface ErasureList {
+  readonly format: WatchListFormat
+  readonly column: string | null
+  readonly dryRun: boolean
+  readonly lines: AsyncIterable<string>
+  readonly by: Actor
+}
+
+/** Lets operators erase parcels (CONTRACT, `DELETE /relay/parcels/{identifier}`). */
+export interface ManageErasures {
+  /**
+   * Erases the parcel of an identifier, and what other records say about it. Erasing it again does no harm. Throws `bad_tracking_number`,
+   * `not_found` and `storage_unavailable`.
+   */
+  forget(identifier: string, order: { readonly dryRun: boolean }, by: Actor): Promise<ErasureReport>
+  /** Erases a list. A bad or unknown line is reported and keeps no other from being erased. Throws `bad_request` and `body_too_large`. */
+  forgetList(list: ErasureList): Promise<ErasureListReport>
+}
+
+/** One transaction erases this many identifiers. */
+const BATCH = 20
+/** One transaction searches this many records. */
+const SEARCHED = 200
+const ERRORS_SHOWN = 1000
+
+interface Found {
+  readonly results: readonly ErasedIdentifier[]
+  readonly counts: ErasedCounts
+  readonly endpoints: readonly NamedEndpoint[]
+  readonly unreadable: number
+}
+
+export function createManageErasures(ports: ManageErasuresPorts): ManageErasures {
+  const { write, key, listBackups, meter, clock } = ports
+
+  async function erase(identifiers: readonly string[], dryRun: boolean, by: Actor): Promise<Found> {
+    await key.ensure()
+    const action: OperatorAction = {
+      atMs: clock.now(),
+      by,
+      action: 'parcels.erased',
+      target: null,
+      detail: { identifiers: identifiers.length },
+    }
+    const erased = await eraseAll(ports, identifiers, { dryRun, bury: false, action: dryRun ? null : action })
+    const searched = await searchAll(ports, [...new Set([...identifiers, ...erased.names])], dryRun)
+    const isUnknown = new Set(erased.results.filter(({ outcome }) => outcome === 'unknown').map(({ identifier }) => identifier))
+    const named = [...searched.found].filter((value) => isUnknown.has(value))
+    // Only pushes without a parcel named these. Whatever names them later is not kept either.
+    if (named.length > 0 && !dryRun) await eraseAll(ports, named, { dryRun, bury: true, action: null })
+    const results = erased.results.map((result) =>
+      named.includes(result.identifier) ? ({ ...result, outcome: 'erased' } as const) : result,
+    )
+    return { ...erased, results, counts: addErased(erased.counts, searched.counts), unreadable: searched.unreadable }
+  }
+
+  async function reportOf({ counts, endpoints, unreadable }: Found, dryRun: boolean): Promise<ErasureReport> {
+    if (!dryRun) ports.forget()
+    if (!dryRun) meter.erased(counts.parcels)
+    const storage: StorageState = dryRun ? { state: 'pending', because: 'Nothing is erased yet.' } : await write.cleanStorage()
+    return { dryRun, removed: counts, unreadable, endpoints, backups: await listBackups(), stores: ports.listLeftStores(), storage }
+  }
+
+  return {
+    async forget(text, { dryRun }, by) {
+      const found = await erase([readIdentifier(text)], dryRun, by)
+      if (found.results.every(({ outcome }) => outcome === 'unknown')) throw new AppError('not_found', 'No parcel has this identifier.')
+      return await reportOf(found, dryRun)
+    },
+    async forgetList({ format, column, dryRun, lines, by }) {
+      const list = await readList(format, column, lines)
+      const found = await erase(
+        list.identifiers.map(({ identifier }) => identifier),
+        dryRun,
+        by,
+      )
+      const count = (wanted: ErasedIdentifier['outcome']) => found.results.filter(({ outcome }) => outcome === wanted).length
+      const unknown = found.results.flatMap(({ outcome }, at) => {
+        const line = list.identifiers[at]?.line
+        return outcome === 'unknown' && line !== undefined ? [{ line, reason: 'is the identifier of no parcel' }] : []
+      })
+      return {
+        ...(await reportOf(found, dryRun)),
+        lines: list.lines,
+        erased: count('erased'),
+        erasedBefore: count('erased_before'),
+        unknown: unknown.length,
+        failed: list.bad.length,
+        errors: [...list.bad, ...unknown].sort((a, b) => a.line - b.line).slice(0, ERRORS_SHOWN),
+      }
+    },
+  }
+}
+
+/** Erases parcels in bounded transactions. `action`: the order, for the first of them. */
+async function eraseAll(
+  { write, clock }: Pick<ManageErasuresPorts, 'write' | 'clock'>,
+  identifiers: readonly string[],
+  { dryRun, bury, action }: { readonly dryRun: boolean; readonly bury: boolean; readonly action: OperatorAction | null },
+): Promise<Found & { readonly names: readonly string[] }> {
+  let counts = NOTHING_ERASED
+  const endpoints = new Map<string, NamedEndpoint>()
+  const results: ErasedIdentifier[] = []
+  const names: string[] = []
+  for (let at = 0; at < identifiers.length; at += BATCH) {
+    const part = identifiers.slice(at, at + BATCH)
+    const order = at > 0 || action === null ? {} : { action }
+    const erased = await write.eraseParcels({ identifiers: part, nowMs: clock.now(), bury, dryRun, ...order })
+    counts = addErased(counts, erased.counts)
+    for (const endpoint of erased.endpoints) endpoints.set(endpoint.id, endpoint)
+    results.push(...erased.results)
+    names.push(...erased.names.map(({ value }) => value))
+  }
+  return { results, counts, endpoints: [...endpoints.values()], unreadable: 0, names }
+}
+
+/** Searches the records besides parcels in bounded transactions. */
+async function searchAll(
+  { write }: Pick<ManageErasuresPorts, 'write'>,
+  identifiers: readonly string[],
+  dryRun: boolean,
+): Promise<{ readonly counts: Partial<ErasedCounts>; readonly unreadable: number; readonly found: ReadonlySet<string> }> {
+  let [pushes, mentions, unreadable] = [0, 0, 0]
+  const found = new Set<string>()
+  for (let place = identifiers.length === 0 ? null : { ...FIRST_MENTION }; place !== null; ) {
+    const searched = await write.searchMentions({ identifiers, place, limit: SEARCHED, dryRun })
+    pushes += searched.pushes
+    mentions += searched.mentions
+    unreadable += searched.unreadable
+    for (const value of searched.found) found.add(value)
+    place = searched.next
+  }
+  return { counts: { pushes, mentions }, unreadable, found }
+}
+
+interface ReadList {
+  readonly lines: number
+  readonly identifiers: readonly { readonly identifier: string; readonly line: number }[]
+  readonly bad: readonly WatchListError[]
+}
+
+async function readList(format: WatchListFormat, column: string | null, lines: AsyncIterable<string>): Promise<ReadList> {
+  const read = createWatchLineReader(format, column)
+  const identifiers: { readonly identifier: string; readonly line: number }[] = []
+  const bad: WatchListError[] = []
+  let count = 0
+  for await (const text of lines) {
+    count += 1
+    if (count > WATCH_LINES_MAX)
+      throw new AppError('body_too_large', `A list may have at most ${WATCH_LINES_MAX} lines. Nothing is erased.`)
+    const line = read(text)
+    if (line.kind === 'refused') throw new AppError('bad_request', `${line.reason} Nothing is erased.`)
+    if (line.kind === 'identifier') identifiers.push({ identifier: line.identifier, line: count })
+    if (line.kind === 'bad') bad.push({ line: count, reason: line.reason })
+  }
+  return { lines: count, identifiers, bad }
+}

@@ -1,0 +1,141 @@
+import { FIRST_MENTION, type MentionPlace } from '../../../domain/admin/erasure.ts'
+import { AppError } from '../../../domain/errors.ts'
+import type { ErasureWrites } from './erasure-ports.ts'
+
+/** Encrypts a text for a name with the first at-rest key. */
+interface Sealing {
+  seal(text: string, name: string): Promise<string>
+  /** Null: it was sealed for another name, or its at-rest key is lost. */
+  open(sealed: string, name: string): Promise<string | null>
+  /** Whether the first at-rest key has sealed it. */
+  isCurrent(sealed: string): boolean
+}
+
+export interface TombstoneKeyPorts {
+  readonly write: Pick<
+    ErasureWrites,
+    'tombstoneKey' | 'keepTombstoneKey' | 'useTombstoneKey' | 'missedErasures' | 'repeatErasures' | 'searchMentions'
+  >
+  readonly vault: Sealing
+  /** 32 random bytes. */
+  readonly makeKey: () => Uint8Array
+  /** Where the at-rest key is, for messages. */
+  readonly where: () => string
+}
+
+/** What became of the sealed key. `upToDate`: the first at-rest key had sealed it. `none`: there is no key. */
+export type KeyResealed = 'none' | 'resealed' | 'upToDate' | 'unreadable'
+
+/** Keeps the key of tombstones. It is stored only as the at-rest keys seal it. */
+export interface TombstoneKeyKeeper {
+  /**
+   * Opens the key, if there is one, and erases again what was erased after a restored store was backed up. Throws if no at-rest key opens it although
+   * something was erased. Resolves with how many identifiers were erased again.
+   */
+  open(): Promise<number>
+  /** Whether this process knows a key, without which nothing can have been erased. */
+  isKnown(): boolean
+  /** Makes the key if there is none. Throws `storage_unavailable` if the at-rest key cannot be used. */
+  ensure(): Promise<void>
+  /** Seals the key with the first at-rest key. */
+  reseal(): Promise<KeyResealed>
+  /** The key as it is sealed; null: there is none. */
+  sealed(): Promise<string | null>
+}
+
+/** The vault binds a sealed text to a name, as the key of an endpoint to the endpoint. */
+export const TOMBSTONE_SEAL = 'tombstones'
+
+const RETRY_AFTER_MS = 60_000
+
+export function createTombstoneKeyKeeper({ write, vault, makeKey, where }: TombstoneKeyPorts): TombstoneKeyKeeper {
+  let isKnown = false
+
+  async function use(text: string): Promise<void> {
+    await write.useTombstoneKey(Buffer.from(text, 'base64'))
+    isKnown = true
+  }
+
+  /** Takes the key of the tombstones that the store lacks, because their marks were made with it. */
+  async function adopt(): Promise<void> {
+    const { sealedKey } = await write.missedErasures()
+    const text = sealedKey === null ? null : await vault.open(sealedKey, TOMBSTONE_SEAL)
+    if (sealedKey === null || text === null) throw lost(where())
+    const { sealed, isUsed } = await write.tombstoneKey()
+    const isOther = sealed !== null && (await vault.open(sealed, TOMBSTONE_SEAL)) !== text
+    if (isOther && isUsed)
+      throw new Error(
+        'store: the tombstones beside the store belong to another store. Take the file away, or restore the backup of that store.',
+      )
+    await write.keepTombstoneKey({ before: sealed, sealed: sealedKey })
+    await use(text)
+  }
+
+  async function make(before: string | null): Promise<void> {
+    const sealed = await vault.seal(Buffer.from(makeKey()).toString('base64'), TOMBSTONE_SEAL)
+    const kept = await write.keepTombstoneKey({ before, sealed })
+    const text = await vault.open(kept, TOMBSTONE_SEAL)
+    if (text === null) throw lost(where())
+    await use(text)
+  }
+
+  return {
+    async open() {
+      if ((await write.missedErasures()).count > 0) {
+        await adopt()
+        return await repeatAll(write)
+      }
+      const { sealed, isUsed } = await write.tombstoneKey()
+      if (sealed === null) return 0
+      const text = await vault.open(sealed, TOMBSTONE_SEAL)
+      if (text === null && isUsed) throw lost(where())
+      // If nothing depends on a lost key, another may take its place.
+      await (text === null ? make(sealed) : use(text))
+      return 0
+    },
+    isKnown: () => isKnown,
+    async ensure() {
+      if (isKnown) return
+      try {
+        await make(null)
+      } catch (cause) {
+        if (cause instanceof AppError) throw cause
+        throw new AppError('storage_unavailable', `The key in ${where()}, which encrypts the key of tombstones, cannot be used now.`, {
+          cause,
+          retryAfterMs: RETRY_AFTER_MS,
+        })
+      }
+    },
+    async reseal() {
+      const { sealed } = await write.tombstoneKey()
+      if (sealed === null) return 'none'
+      if (vault.isCurrent(sealed)) return 'upToDate'
+      const text = await vault.open(sealed, TOMBSTONE_SEAL)
+      if (text === null) return 'unreadable'
+      await write.keepTombstoneKey({ before: sealed, sealed: await vault.seal(text, TOMBSTONE_SEAL) })
+      return 'resealed'
+    },
+    sealed: async () => (await write.tombstoneKey()).sealed,
+  }
+}
+
+function lost(where: string): Error {
+  return new Error(
+    `store: no at-rest key opens the key by which erased parcels are known, so pushes could bring them back. Restore ${where} as it was.`,
+  )
+}
+
+/** How many records one transaction searches. */
+const SEARCHED = 200
+
+async function repeatAll({ repeatErasures, searchMentions }: TombstoneKeyPorts['write']): Promise<number> {
+  const names: string[] = []
+  for (let after: string | null = ''; after !== null; ) {
+    const repeated: { readonly next: string | null; readonly names: readonly string[] } = await repeatErasures({ after })
+    names.push(...repeated.names)
+    after = repeated.next
+  }
+  for (let place: MentionPlace | null = names.length === 0 ? null : FIRST_MENTION; place !== null; )
+    place = (await searchMentions({ identifiers: names, place, limit: SEARCHED, dryRun: false })).next
+  return names.length
+}

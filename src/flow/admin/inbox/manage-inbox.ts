@@ -1,0 +1,166 @@
+import type { Job } from '../../../domain/admin/job.ts'
+import type { Actor } from '../../../domain/admin/operator-action.ts'
+import { AppError } from '../../../domain/errors.ts'
+import type { BatchReport, RecordOutcome, Reprocessed } from '../../../domain/history/recording.ts'
+import type { HeldGroup, HeldSelection, InboxPush, InboxState, InspectedPush } from '../../../domain/ingest/inbox.ts'
+import type { KeptRefusal } from '../../../domain/ingest/refusal.ts'
+import type { Clock } from '../../ports.ts'
+import { readIdentifier } from '../../read-identifier.ts'
+import type { ReadSide } from '../../read-side.ts'
+import type { WriteSide } from '../../write-side.ts'
+
+export const INBOX_STATES = ['recorded', 'quarantined', 'expired', 'dismissed'] as const satisfies readonly InboxState[]
+/** The states in which pushes can be reprocessed together. */
+export const HELD_STATES = ['quarantined', 'expired'] as const satisfies readonly HeldSelection['state'][]
+
+/** Up to this many are reprocessed while the asker waits; more become a job. */
+const AT_ONCE_MAX = 100
+
+export interface ManageInboxPorts {
+  readonly write: Pick<WriteSide, 'reprocess' | 'reprocessHeld' | 'dismissPush' | 'startJob'>
+  readonly reads: Pick<ReadSide, 'listInbox' | 'inspectPush' | 'countHeld' | 'listRefusals'>
+  readonly clock: Clock
+  /** Called with the report of each commit, as after any other commit. */
+  readonly onCommitted: (report: BatchReport) => void
+  readonly refusedSenders: ManageInbox['refusedSenders']
+  /** Called when a job was queued. */
+  readonly work: () => void
+}
+
+/**
+ * Lets operators view, reprocess and dismiss received pushes (CONTRACT, `/relay/inbox`). Ids are raw path text and throw `not_found` if
+ * there is no such push.
+ */
+export interface ManageInbox {
+  /** Lists pushes, the newest first. Null means no restriction, and of `cursor` the first page. Throws `bad_tracking_number`. */
+  list(query: {
+    readonly state: InboxState | null
+    readonly reason: string | null
+    /** Raw text: an identifier. */
+    readonly parcel: string | null
+    /** Received at this time or later, epoch milliseconds. */
+    readonly from: number | null
+    /** Received before this time, epoch milliseconds. */
+    readonly to: number | null
+    readonly cursor: number | null
+    readonly limit: number
+  }): Promise<{ readonly pushes: readonly InboxPush[]; readonly next: string | null }>
+  find(id: string): Promise<InspectedPush>
+  /** Counts the pushes in quarantine by reason; the reason with the newest push comes first. */
+  quarantined(): Promise<readonly HeldGroup[]>
+  /** The senders of pushes whose signature did not match, the latest first: a sample in memory since the start of this replica. */
+  refusedSenders(): Promise<
+    readonly { readonly address: string; readonly count: number; readonly firstAtMs: number; readonly lastAtMs: number }[]
+  >
+  /** Lists pushes that were refused and examined, the newest first. */
+  refusals(query: {
+    readonly cursor: number | null
+    readonly limit: number
+  }): Promise<{ readonly refusals: readonly KeptRefusal[]; readonly next: string | null }>
+  /** Reprocesses a push that was not recorded. Throws `not_reprocessable`. */
+  reprocess(id: string, by: Actor): Promise<RecordOutcome>
+  /**
+   * Reprocesses all pushes of a state and a reason that have come until now, the oldest first; reason null: any. With `dryRun` it only
+   * counts them. More than a hundred become a job. Throws `too_many_jobs`.
+   */
+  reprocessAll(order: HeldSelection & { readonly dryRun: boolean }, by: Actor): Promise<ReprocessAnswer>
+  /** Decides that a quarantined push stays unrecorded: it is not reprocessed with others any more. Throws `not_dismissable`. */
+  dismiss(id: string, by: Actor): Promise<InspectedPush>
+}
+
+/** The result of reprocessing many: counted only, done, or queued as a job. */
+export type ReprocessAnswer =
+  | { readonly kind: 'counted'; readonly count: number; readonly groups: readonly HeldGroup[] }
+  | { readonly kind: 'reprocessed'; readonly count: number; readonly outcomes: Readonly<Record<RecordOutcome['kind'], number>> }
+  | { readonly kind: 'job'; readonly job: Job }
+
+const REPROCESS_REFUSALS: Readonly<Record<Exclude<Reprocessed['kind'], 'done' | 'unknown'>, string>> = {
+  settled: 'This push is recorded already.',
+  body_gone: 'The bytes of this push are no longer kept (retention.raw).',
+}
+
+export function createManageInbox(ports: ManageInboxPorts): ManageInbox {
+  const { write, reads, clock, onCommitted } = ports
+
+  async function find(text: string): Promise<InspectedPush> {
+    const id = readId(text)
+    return (id === null ? null : await reads.inspectPush(id)) ?? unknown()
+  }
+
+  return {
+    async list({ state, reason, parcel, from, to, cursor, limit }) {
+      const identifier = parcel === null ? null : readIdentifier(parcel)
+      const { pushes, next } = await reads.listInbox({ state, reason, parcel: identifier, fromMs: from, toMs: to, before: cursor, limit })
+      return { pushes, next: next === null ? null : String(next) }
+    },
+    find,
+    quarantined: () => reads.countHeld('quarantined'),
+    refusedSenders: ports.refusedSenders,
+    async refusals({ cursor, limit }) {
+      const refusals = await reads.listRefusals({ before: cursor, limit })
+      const last = refusals.length < limit ? undefined : refusals.at(-1)
+      return { refusals, next: last === undefined ? null : String(last.refusalId) }
+    },
+    async reprocess(text, by) {
+      const inboxId = readId(text) ?? unknown()
+      const nowMs = clock.now()
+      const action = { atMs: nowMs, by, action: 'push.reprocessed', target: { kind: 'push', id: String(inboxId) }, detail: {} } as const
+      const done = await write.reprocess({ inboxId, nowMs, action })
+      if (done.kind === 'unknown') return unknown()
+      if (done.kind !== 'done') throw new AppError('not_reprocessable', REPROCESS_REFUSALS[done.kind])
+      onCommitted(done.report)
+      const [outcome] = done.report.outcomes
+      if (outcome === undefined) throw new Error('reprocessing a push returned no outcome')
+      return outcome
+    },
+    async reprocessAll({ state, reason, dryRun }, by) {
+      const groups = (await reads.countHeld(state)).filter((group) => reason === null || group.reason === reason)
+      const count = groups.reduce((sum, group) => sum + group.count, 0)
+      if (dryRun) return { kind: 'counted', count, groups }
+      const selection = { state, reason }
+      const upTo = Math.max(0, ...groups.map(({ last }) => last.inboxId))
+      const nowMs = clock.now()
+      const action = {
+        atMs: nowMs,
+        by,
+        action: 'inbox.reprocessed',
+        target: { kind: 'inbox', id: state },
+        detail: { reason, count },
+      } as const
+      if (count > AT_ONCE_MAX) {
+        const job = await write.startJob({ task: { kind: 'reprocess', selection, upTo }, by: by.name, nowMs, action })
+        if (job === null) throw new AppError('too_many_jobs', 'A hundred jobs have not ended yet. Cancel one, or ask again later.')
+        ports.work()
+        return { kind: 'job', job }
+      }
+      const outcomes = { recorded: 0, duplicate: 0, quarantined: 0, expired: 0, erased: 0 }
+      for (let after: number | null = count === 0 ? null : 0; after !== null; ) {
+        const order: { readonly action?: typeof action } = after === 0 ? { action } : {}
+        const batch = await write.reprocessHeld({ selection, after, upTo, limit: AT_ONCE_MAX, nowMs: clock.now(), ...order })
+        onCommitted(batch.report)
+        for (const outcome of batch.report.outcomes) outcomes[outcome.kind] += 1
+        after = batch.next
+      }
+      return { kind: 'reprocessed', count: Object.values(outcomes).reduce((sum, each) => sum + each, 0), outcomes }
+    },
+    async dismiss(text, by) {
+      const { inboxId, state } = await find(text)
+      const target = { kind: 'push', id: String(inboxId) } as const
+      const action = { atMs: clock.now(), by, action: 'push.dismissed', target, detail: {} } as const
+      const done = await write.dismissPush({ inboxId, action })
+      if (done === 'unknown') return unknown()
+      if (done === 'settled' && state !== 'dismissed') {
+        throw new AppError('not_dismissable', 'Only a push in quarantine can be dismissed; this one is not, or not any more.')
+      }
+      return await find(text)
+    },
+  }
+}
+
+function readId(text: string): number | null {
+  return /^\d{1,15}$/.test(text) ? Number(text) : null
+}
+
+function unknown(): never {
+  throw new AppError('not_found', 'There is no push with this id in the inbox.')
+}

@@ -1,0 +1,136 @@
+import type { ChangeSet } from '../../../domain/history/change-set.ts'
+import type { RecordRules } from '../../../domain/history/record-rules.ts'
+import type { BatchReport } from '../../../domain/history/recording.ts'
+import type { HeldPush, HeldRange, HeldSelection, IncomingPush } from '../../../domain/ingest/inbox.ts'
+import { parsePush } from '../../../domain/ingest/parse-push.ts'
+import { notAhead } from '../../../domain/put-back.ts'
+import { type AuditTx, audit } from '../../audit.tx.ts'
+import { failedPush, learn, orQuarantined, type RecordPorts, type RecordTx, recordTogether, reportOf } from '../../history/record.tx.ts'
+import type { WriteSide } from '../../write-side.ts'
+import type { Transactions, WriteStore, WriteTx } from '../../write-store.ts'
+
+type Reprocess = Parameters<WriteSide['reprocess']>[0]
+export type ReprocessBatchTx = RecordTx & Pick<WriteTx, 'listHeld'>
+type ReprocessTx = ReprocessBatchTx & AuditTx & Pick<WriteTx, 'dismissPush' | 'findPush'>
+type Prepare = (push: IncomingPush) => IncomingPush
+
+interface ReprocessPorts extends RecordPorts {
+  readonly store: Transactions<ReprocessTx> & Pick<WriteStore, 'isStorageFailure'>
+}
+
+/**
+ * Reprocesses pushes of the inbox that were not recorded: a later version may understand them, their parcels may have room, or the clock may have
+ * been corrected.
+ */
+export function createReprocess(
+  ports: ReprocessPorts,
+  rules: RecordRules,
+  batches: ReprocessBatches,
+): Pick<WriteSide, 'reprocess' | 'reprocessHeld' | 'dismissPush'> {
+  const { store, clock } = ports
+  const record = ({ inboxId, nowMs, ...order }: Reprocess, prepared: Prepare) =>
+    store.transaction(async (tx) => {
+      const held = await tx.findPush(inboxId)
+      if (held === null) return 'unknown'
+      if (held.state === 'recorded') return 'settled'
+      const push = incomingOf(held, inboxId, nowMs)
+      if (push === null) return 'body_gone'
+      const done = await recordTogether(tx, [prepared(push)], ports, rules)
+      audit(tx, order, { outcome: done.recorded[0]?.outcome.kind ?? null })
+      return done
+    })
+  return {
+    async reprocess(request) {
+      const startedAt = clock.monotonic()
+      const done = await orQuarantined(
+        ports,
+        () => record(request, (push) => push),
+        () => record(request, failedPush),
+      )
+      if (typeof done === 'string') return { kind: done }
+      learn(done, ports)
+      return { kind: 'done', report: reportOf(done.recorded, clock.monotonic() - startedAt) }
+    },
+    async reprocessHeld({ action, ...request }) {
+      const { report, done } = await batches.run((reprocess) =>
+        store.transaction(async (tx) => {
+          const done = await reprocess(tx, request)
+          if (action !== undefined) audit(tx, { action })
+          return { done }
+        }),
+      )
+      return { report, next: done.next }
+    },
+    dismissPush: ({ inboxId, ...order }) =>
+      store.transaction(async (tx) => {
+        if (await tx.dismissPush(inboxId)) {
+          audit(tx, order)
+          return 'done'
+        }
+        return (await tx.findPush(inboxId)) === null ? 'unknown' : 'settled'
+      }),
+  }
+}
+
+interface HeldBatch extends HeldRange {
+  readonly selection: HeldSelection
+  readonly nowMs: number
+}
+
+/** The result of a batch of reprocessed pushes. */
+export interface ReprocessedHeld extends Pick<ChangeSet, 'recorded' | 'scanSamples' | 'foundByPoll'> {
+  /** The inbox id of the last push; null: there are no more. */
+  readonly next: number | null
+}
+
+/** Reprocesses a batch of pushes within a transaction. */
+export type ReprocessIn = (tx: ReprocessBatchTx, batch: HeldBatch) => Promise<ReprocessedHeld>
+
+/** Runs transactions that reprocess many pushes. */
+export interface ReprocessBatches {
+  /**
+   * Runs a transaction that may reprocess a batch (`done`; null: it did not), and learns from it when it is durable. If a working store
+   * fails to apply the batch, which would be a bug, `work` runs again with its first push alone, and that push is quarantined if it fails
+   * too.
+   */
+  run<Result extends { readonly done: ReprocessedHeld | null }>(
+    work: (reprocess: ReprocessIn) => Promise<Result>,
+  ): Promise<Result & { readonly report: BatchReport }>
+}
+
+export function createReprocessBatches(ports: RecordPorts, rules: RecordRules): ReprocessBatches {
+  const { clock } = ports
+  const upTo =
+    (most: number, prepared: Prepare): ReprocessIn =>
+    async (tx, { selection, nowMs, ...range }) => {
+      const { pushes, next } = await tx.listHeld({ ...selection, ...range, limit: Math.min(range.limit, most) })
+      const incoming = pushes.flatMap((push) => incomingOf(push, push.inboxId, nowMs) ?? []).map(prepared)
+      if (incoming.length === 0) return { recorded: [], scanSamples: [], foundByPoll: [], next }
+      return { ...(await recordTogether(tx, incoming, ports, rules)), next }
+    }
+  return {
+    async run(work) {
+      const startedAt = clock.monotonic()
+      const asTheyAre: Prepare = (push) => push
+      const result = await orQuarantined(
+        ports,
+        () => work(upTo(Number.MAX_SAFE_INTEGER, asTheyAre)),
+        () =>
+          orQuarantined(
+            ports,
+            () => work(upTo(1, asTheyAre)),
+            () => work(upTo(1, failedPush)),
+          ),
+      )
+      if (result.done !== null) learn(result.done, ports)
+      return { ...result, report: reportOf(result.done?.recorded ?? [], clock.monotonic() - startedAt) }
+    },
+  }
+}
+
+/** Null: the bytes of the push are no longer kept. */
+function incomingOf(held: HeldPush, inboxId: number, nowMs: number): IncomingPush | null {
+  const { body, contentEncoding, keyIndex, receivedAtMs } = held
+  if (body === null) return null
+  return { ...parsePush({ body, contentEncoding, keyIndex, receivedAtMs: notAhead(receivedAtMs, nowMs) }), inboxId }
+}

@@ -1,0 +1,171 @@
+import {
+  type BackupJobTask,
+  type JobTask,
+  type MoveJobTask,
+  type ReplayJobTask,
+  type ReprocessJobTask,
+  type RetentionJobTask,
+  UNENDED_MAX,
+  type UnendedJob,
+} from '../../../domain/admin/job.ts'
+import type { ReplayedBatch, ReplayRequest } from '../../../domain/delivery/delivery-list.ts'
+import { type AuditTx, audit } from '../../audit.tx.ts'
+import type { WriteSide } from '../../write-side.ts'
+import type { Transactions, WriteTx } from '../../write-store.ts'
+import { isRebuild, type RebuildStretch } from './rebuild.tx.ts'
+import type { ReprocessBatches, ReprocessBatchTx, ReprocessedHeld, ReprocessIn } from '../inbox/reprocess.tx.ts'
+import { type PassBatch, type PrunePorts, type PruneTx, pruneIn } from '../retention/retention.tx.ts'
+
+export type Jobs = Pick<WriteSide, 'replayDeliveries' | 'cancelRemoved' | 'startJob' | 'workOnJobs' | 'noteProgress' | 'cancelJob'>
+
+type ReplayTx = Pick<WriteTx, 'listEndpoints' | 'replayDeliveries'>
+type JobsTx = AuditTx &
+  PruneTx &
+  ReplayTx &
+  ReprocessBatchTx &
+  Pick<WriteTx, 'cancelJob' | 'cancelRemoved' | 'insertJob' | 'listUnendedJobs' | 'saveJob'>
+
+type Rebuild = (request: { readonly limit: number; readonly nowMs: number }) => Promise<RebuildStretch>
+
+/**
+ * Creates the verbs of long work, which is done a batch at a time so that pushes need not wait for it. Each batch saves the job's progress
+ * in its transaction, so a restart continues exactly there. Only the oldest job runs.
+ */
+export function createJobs(
+  store: Transactions<JobsTx>,
+  batches: ReprocessBatches,
+  { retention, changed }: PrunePorts,
+  rebuild: Rebuild,
+): Jobs {
+  return {
+    replayDeliveries: ({ action, ...request }) =>
+      store.transaction(
+        async (tx) => {
+          const batch = await replayBatch(tx, request)
+          if (action !== undefined && batch !== null && batch.count > 0) audit(tx, { action })
+          return batch
+        },
+        { announced: true },
+      ),
+    cancelRemoved: ({ limit }) => store.transaction((tx) => tx.cancelRemoved(limit), { ofRole: 'janitor' }),
+    startJob: ({ task, by, nowMs, ...order }) =>
+      store.transaction(
+        async (tx) => {
+          if ((await tx.listUnendedJobs(UNENDED_MAX)).length === UNENDED_MAX) return null
+          const job = await tx.insertJob(task, by, nowMs)
+          audit(tx, order, { job: String(job.jobId) })
+          return job
+        },
+        { announced: true },
+      ),
+    async workOnJobs({ limit, nowMs }) {
+      const { done, retired, report, ...worked } = await batches.run((reprocess) =>
+        store.transaction(
+          async (tx) => {
+            // Moves and backups are run elsewhere.
+            const [job, ...others] = (await tx.listUnendedJobs(4)).filter(isInBatches)
+            if (job === undefined || isRebuild(job)) return { hasWorked: false, isDone: job === undefined, done: null, retired: [] }
+            const { after, done, retired } = await workOnOne(job)
+            await tx.saveJob(after, nowMs)
+            return { hasWorked: true, isDone: after.endedAtMs !== null && others.length === 0, done, retired }
+
+            async function workOnOne(one: JobInBatches): Promise<Worked> {
+              if (isReplay(one)) return { after: await workOn(tx, one, limit, nowMs), done: null, retired: [] }
+              if (isRetention(one)) return await pruneFor(one, nowMs, () => pruneIn(tx, { retention: retention(), nowMs, isOrdered: true }))
+              if (isReprocess(one)) return await reprocessFor(one, nowMs, (batch) => reprocess(tx, { ...batch, limit, nowMs }))
+              throw new Error(`nobody works on a job of the kind ${one.task.kind} here`)
+            }
+          },
+          { ofRole: 'janitor', announced: ({ hasWorked }) => hasWorked },
+        ),
+      )
+      if (retired.length > 0) changed(retired)
+      if (!worked.hasWorked && !worked.isDone) {
+        // The oldest job is a rebuild, whose stretches are transactions of another kind.
+        const { news, isDone } = await rebuild({ limit, nowMs })
+        return { hasWorked: news !== null, isDone, hasRetired: false, report: null, rebuilt: news }
+      }
+      return { ...worked, hasRetired: retired.length > 0, report: done === null ? null : report, rebuilt: null }
+    },
+    noteProgress: ({ jobId, done, nowMs }) =>
+      store.transaction(async (tx) => {
+        const job = (await tx.listUnendedJobs(UNENDED_MAX)).find((one) => one.jobId === jobId)
+        if (job !== undefined) await tx.saveJob({ ...job, state: 'running', done }, nowMs)
+        return { isWanted: job !== undefined }
+      }),
+    cancelJob: ({ jobId, nowMs, ...order }) =>
+      store.transaction(
+        async (tx) => {
+          const job = await tx.cancelJob(jobId, nowMs)
+          // A job that had ended before is not cancelled.
+          if (job?.state === 'cancelled' && job.endedAtMs === nowMs) audit(tx, order, { kind: job.task.kind })
+          return job
+        },
+        { announced: true },
+      ),
+  }
+}
+
+type UnendedOf<Task> = UnendedJob & { readonly task: Task }
+
+type JobInBatches = UnendedOf<Exclude<JobTask, MoveJobTask | BackupJobTask>>
+
+interface Worked {
+  readonly after: UnendedJob
+  readonly done: ReprocessedHeld | null
+  /** Parcels that are gone. */
+  readonly retired: readonly number[]
+}
+
+function isReplay(job: UnendedJob): job is UnendedOf<ReplayJobTask> {
+  return job.task.kind === 'replay'
+}
+
+function isReprocess(job: UnendedJob): job is UnendedOf<ReprocessJobTask> {
+  return job.task.kind === 'reprocess'
+}
+
+function isRetention(job: UnendedJob): job is UnendedOf<RetentionJobTask> {
+  return job.task.kind === 'retention'
+}
+
+function isInBatches(job: UnendedJob): job is JobInBatches {
+  return job.task.kind !== 'move' && job.task.kind !== 'backup'
+}
+
+/** Goes on with the pass under way, or begins one; the job ends with the pass that it has begun or met. */
+async function pruneFor(job: UnendedJob, nowMs: number, prune: () => Promise<PassBatch>): Promise<Worked> {
+  const { removed, retired, pass } = await prune()
+  const saved = { ...job, done: job.done + removed }
+  if (pass === null) return { after: { ...saved, state: 'done', endedAtMs: nowMs }, done: null, retired }
+  return { after: { ...saved, state: 'running', cursor: { passStartedAtMs: pass.startedAtMs } }, done: null, retired }
+}
+
+async function reprocessFor(
+  job: UnendedOf<ReprocessJobTask>,
+  nowMs: number,
+  reprocess: (batch: Omit<Parameters<ReprocessIn>[1], 'limit' | 'nowMs'>) => Promise<ReprocessedHeld>,
+): Promise<Worked> {
+  const { selection, upTo } = job.task
+  const after = job.cursor !== null && 'inboxId' in job.cursor ? job.cursor.inboxId : 0
+  const done = await reprocess({ selection, after, upTo })
+  const saved = { ...job, done: job.done + done.recorded.length }
+  if (done.next === null) return { after: { ...saved, state: 'done', endedAtMs: nowMs }, done, retired: [] }
+  return { after: { ...saved, state: 'running', cursor: { inboxId: done.next } }, done, retired: [] }
+}
+
+async function workOn(tx: ReplayTx, job: UnendedOf<ReplayJobTask>, limit: number, nowMs: number): Promise<UnendedJob> {
+  const { selection, to, untilMs } = job.task
+  const after = job.cursor !== null && 'at' in job.cursor ? job.cursor : null
+  const batch = await replayBatch(tx, { selection, to, untilMs, after, limit, nowMs })
+  if (batch === null) return { ...job, state: 'failed', failure: 'The endpoint was removed.', endedAtMs: nowMs }
+  const done = job.done + batch.count
+  if (batch.next === null) return { ...job, state: 'done', done, endedAtMs: nowMs }
+  return { ...job, state: 'running', done, cursor: batch.next }
+}
+
+async function replayBatch(tx: ReplayTx, request: ReplayRequest): Promise<ReplayedBatch | null> {
+  const to = (await tx.listEndpoints()).find(({ endpoint }) => endpoint.id === request.to)
+  // The endpoint was removed meanwhile, or catches up and gets the same events from the feed.
+  return to === undefined || to.queuedTo !== null ? null : await tx.replayDeliveries(request)
+}

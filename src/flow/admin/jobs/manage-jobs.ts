@@ -1,0 +1,62 @@
+import type { Job } from '../../../domain/admin/job.ts'
+import type { Actor } from '../../../domain/admin/operator-action.ts'
+import { AppError } from '../../../domain/errors.ts'
+import type { Clock } from '../../ports.ts'
+import type { ReadSide } from '../../read-side.ts'
+import type { WriteSide } from '../../write-side.ts'
+
+/** Lets operators view and cancel jobs (CONTRACT, `/relay/jobs`). Ids are raw path text and throw `not_found` if there is no such job. */
+export interface ManageJobs {
+  /** Lists jobs, the newest first. `cursor` null: the first page. */
+  list(query: {
+    readonly cursor: number | null
+    readonly limit: number
+  }): Promise<{ readonly jobs: readonly Job[]; readonly next: string | null }>
+  find(id: string): Promise<Job>
+  /** Cancels a job; what it has done stays done. A job that has ended stays as it is. */
+  cancel(id: string, by: Actor): Promise<Job>
+}
+
+export interface ManageJobsPorts {
+  readonly write: Pick<WriteSide, 'cancelJob'>
+  readonly reads: Pick<ReadSide, 'listJobs' | 'findJob' | 'nameParcels'>
+  readonly clock: Clock
+}
+
+export function createManageJobs({ write, reads, clock }: ManageJobsPorts): ManageJobs {
+  /** Looks up the parcels that rebuilds give as examples. A job stores no identifiers, because a parcel may be erased. */
+  async function withNames(jobs: readonly Job[]): Promise<readonly Job[]> {
+    const parcelIds = jobs.flatMap(({ rebuilt }) => rebuilt?.examples.map(({ parcelId }) => parcelId) ?? [])
+    if (parcelIds.length === 0) return jobs
+    const names = await reads.nameParcels([...new Set(parcelIds)])
+    return jobs.map((job) => {
+      if (job.rebuilt === undefined) return job
+      const examples = job.rebuilt.examples.map((example) => ({ ...example, identifier: names.get(example.parcelId) ?? null }))
+      return { ...job, rebuilt: { ...job.rebuilt, examples } }
+    })
+  }
+  return {
+    async list({ cursor, limit }) {
+      const jobs = await reads.listJobs({ before: cursor, limit })
+      const last = jobs.length < limit ? undefined : jobs.at(-1)
+      return { jobs: await withNames(jobs), next: last === undefined ? null : String(last.jobId) }
+    },
+    async find(id) {
+      const job = (await reads.findJob(numberOf(id))) ?? unknown()
+      return (await withNames([job]))[0] ?? unknown()
+    },
+    async cancel(id, by) {
+      const [jobId, nowMs] = [numberOf(id), clock.now()]
+      const action = { atMs: nowMs, by, action: 'job.cancelled', target: { kind: 'job', id: String(jobId) }, detail: {} } as const
+      return (await write.cancelJob({ jobId, nowMs, action })) ?? unknown()
+    },
+  }
+}
+
+function numberOf(id: string): number {
+  return /^\d{1,15}$/.test(id) ? Number(id) : unknown()
+}
+
+function unknown(): never {
+  throw new AppError('not_found', 'There is no such job.')
+}

@@ -1,0 +1,57 @@
+import type { Job } from '../../../domain/admin/job.ts'
+import type { Actor, OperatorAction } from '../../../domain/admin/operator-action.ts'
+import { rebuildOrderSchema } from '../../../domain/admin/rebuild.ts'
+import { AppError } from '../../../domain/errors.ts'
+import { describeBadIdentifier, parseIdentifier } from '../../../domain/identifiers.ts'
+import { readInput, wrongInput } from '../../../domain/read-input.ts'
+import type { Clock } from '../../ports.ts'
+import type { ReadSide } from '../../read-side.ts'
+import type { WriteSide } from '../../write-side.ts'
+
+/** Lets operators derive anew what the store keeps of parcels (CONTRACT, `rebuild`). */
+export interface ManageRebuild {
+  /**
+   * Queues a rebuild. `body` may name parcels: `{ "identifiers": [...] }`. With `dryRun` it only compares. Throws `bad_request`,
+   * `not_found` and `too_many_jobs`.
+   */
+  start(order: { readonly body: unknown; readonly dryRun: boolean }, by: Actor): Promise<Job>
+}
+
+export interface ManageRebuildPorts {
+  readonly write: Pick<WriteSide, 'startJob'>
+  readonly reads: Pick<ReadSide, 'findParcel'>
+  /** Counts what the store holds. */
+  readonly counts: () => Promise<{ readonly parcels: number }>
+  readonly clock: Clock
+  /** Called when a job was queued. */
+  readonly work: () => void
+}
+
+export function createManageRebuild({ write, reads, counts, clock, work }: ManageRebuildPorts): ManageRebuild {
+  async function idOf(text: string, at: number): Promise<number> {
+    const identifier = parseIdentifier(text)
+    if (identifier === null)
+      throw wrongInput('body', 'identifiers', `Value ${at + 1} of identifiers is wrong. ${describeBadIdentifier(text)}`)
+    const parcel = await reads.findParcel(identifier)
+    if (parcel === null) throw new AppError('not_found', `The relay knows no parcel with the identifier ${identifier}.`)
+    return parcel.parcelId
+  }
+
+  return {
+    async start({ body, dryRun }, by) {
+      const isEmpty = body === undefined || body === null || body === ''
+      const { identifiers } = isEmpty ? {} : readInput('body', rebuildOrderSchema, body)
+      const found = identifiers === undefined ? null : await Promise.all(identifiers.map(idOf))
+      // A job names parcels by the relay's own ids, because an identifier may be erased.
+      const parcels = found === null ? null : [...new Set(found)].sort((a, b) => a - b)
+      const total = parcels?.length ?? (await counts()).parcels
+      const nowMs = clock.now()
+      const detail = { dryRun, parcels: parcels?.length ?? 'all' }
+      const action: OperatorAction = { atMs: nowMs, by, action: 'store.rebuild_started', target: null, detail }
+      const job = await write.startJob({ task: { kind: 'rebuild', dryRun, parcels, total }, by: by.name, nowMs, action })
+      if (job === null) throw new AppError('too_many_jobs', 'A hundred jobs have not ended yet. Cancel one, or ask again later.')
+      work()
+      return job
+    },
+  }
+}

@@ -1,0 +1,344 @@
+import type { RebuildJobTask, UnendedJob } from '../../../domain/admin/job.ts'
+import { addLeft, addRebuilt, REBUILD_START, type RebuildProgress } from '../../../domain/admin/rebuild.ts'
+import { type ChangeSet, emptyWriteSet } from '../../../domain/history/change-set.ts'
+import type { IdentifierState } from '../../../domain/history/parcel-state.ts'
+import { addPushes, type Evidence, noEvidence } from '../../../domain/history/rebuild/evidence.ts'
+import { type ParcelCorrection, type RebuiltParcel, rebuildParcel, type StoredParcel } from '../../../domain/history/rebuild/rebuild-parcel.ts'
+import type { RecordRules } from '../../../domain/history/record-rules.ts'
+import type { CadenceModel } from '../../../domain/polling/cadence.ts'
+import { scheduleNextPoll } from '../../../domain/polling/next-poll.ts'
+import type { Log } from '../../ports.ts'
+import { findTombstones } from '../../tombstones.tx.ts'
+import type { Transactions, WriteTx } from '../../write-store.ts'
+import type { RebuildNews } from '../ports.ts'
+
+export interface RebuildPorts {
+  readonly store: Transactions<RebuildJobTx> & { isStorageFailure(error: unknown): boolean }
+  readonly log: Pick<Log, 'error'>
+  /** Returns the current model, by which next polls are scheduled. */
+  readonly model: () => CadenceModel
+  /** The key of the tombstones; null: nothing was ever erased. */
+  readonly tombstoneKey: () => Uint8Array | null
+  /** Called with the parcels that were corrected, after the commit. */
+  readonly changed: (parcelIds: readonly number[]) => void
+}
+
+type RebuildTx = Pick<
+  WriteTx,
+  | 'listRebuildable'
+  | 'loadStoredParcels'
+  | 'listStoredPushes'
+  | 'pagePushes'
+  | 'correctParcels'
+  | 'findIdentifiers'
+  | 'findTombstones'
+  | 'feedSpan'
+  | 'beginBatch'
+  | 'pollableParcels'
+  | 'applyChanges'
+>
+type RebuildJobTx = RebuildTx & Pick<WriteTx, 'listUnendedJobs' | 'saveJob'>
+type RebuildableParcel = Awaited<ReturnType<WriteTx['listRebuildable']>>[number]
+type RebuildRules = Pick<RecordRules, 'cadence'>
+type RebuildJob = UnendedJob & { readonly task: RebuildJobTask }
+
+/** The result of a stretch of a rebuild; `news` null: the oldest job was none. */
+export interface RebuildStretch {
+  readonly isDone: boolean
+  readonly news: RebuildNews | null
+}
+
+/** Parcels that are listed at a time. */
+const PARCELS_MAX = 100
+/** An answer takes about as long to read as this many pushes. */
+const PUSHES_PER_ANSWER = 4
+/** A stretch that finds nothing writes nothing: its progress is saved with that of a later one, which spares a sync to disk. */
+const SAVE_EVERY = 10
+/** How often a parcel is begun anew because others changed it while it was read in pieces. */
+const TRIES_MAX = 3
+/** Sequences of what a comparison only imagines. */
+const IMAGINED = 2 ** 52
+
+/** A parcel with so many pushes that it is read in pieces, as far as it is read. */
+interface Pieces {
+  readonly parcelId: number
+  readonly evidence: Evidence
+  /** The last sequence before its first push was read. */
+  readonly knownTo: number
+  /** The digest of the last push that was read. */
+  readonly after: string
+  readonly read: number
+  readonly tries: number
+}
+
+/** What this process knows of the job beyond what is saved. A restart reads the last few parcels again. */
+interface Remembered {
+  readonly jobId: number
+  readonly progress: RebuildProgress
+  readonly unsaved: number
+  readonly pieces: Pieces | null
+}
+
+/** How much a stretch does: the parcels that fit, only one of them, or none, because the next parcel cannot be compared. */
+type Extent = 'several' | 'one' | 'none'
+
+interface Step {
+  readonly progress: RebuildProgress
+  readonly pieces: Pieces | null
+  readonly isDone: boolean
+  readonly corrected: readonly number[]
+}
+
+/**
+ * Rebuilds the store a stretch at a time (`flow/admin/jobs/jobs.tx`): few parcels in a short transaction, so that pushes hardly wait. If a working
+ * store fails on a parcel, which would be a bug, that parcel is left as it is, and the log names it.
+ */
+export function createRebuild(
+  { store, log, model, tombstoneKey, changed }: RebuildPorts,
+  rules: RebuildRules,
+): (request: { readonly limit: number; readonly nowMs: number }) => Promise<RebuildStretch> {
+  let remembered: Remembered | null = null
+  const attempt = (extent: Extent, { limit, nowMs }: { readonly limit: number; readonly nowMs: number }) =>
+    store.transaction(
+      async (tx) => {
+        const [job, next] = (await tx.listUnendedJobs(4)).filter(({ task }) => task.kind !== 'move' && task.kind !== 'backup')
+        if (job === undefined || !isRebuild(job)) return null
+        const from = resume(job, remembered)
+        const step = await take(tx, { job, from, extent, limit, nowMs, model: model(), key: tombstoneKey(), rules })
+        const isSaved = job.cursor === null || step.isDone || step.corrected.length > 0 || from.unsaved + 1 >= SAVE_EVERY
+        if (isSaved) await tx.saveJob(jobAfter(job, step, nowMs), nowMs)
+        const { progress, pieces } = step
+        const after: Remembered = { jobId: job.jobId, progress, pieces, unsaved: isSaved ? 0 : from.unsaved + 1 }
+        return { after, step, news: newsOf(job, from.progress, step), isDone: step.isDone && next === undefined }
+      },
+      { ofRole: 'janitor' },
+    )
+  const otherwise =
+    <Result>(again: () => Promise<Result>) =>
+    (err: unknown): Promise<Result> => {
+      if (store.isStorageFailure(err)) throw err
+      log.error(
+        { err, after: remembered?.progress.rebuiltTo ?? null },
+        'part of a rebuild failed; a parcel that fails alone is left as it is',
+      )
+      return again()
+    }
+  return async (request) => {
+    const done = await attempt('several', request)
+      .catch(otherwise(() => attempt('one', request)))
+      .catch(otherwise(() => attempt('none', request)))
+    if (done === null) return { isDone: false, news: null }
+    remembered = done.after
+    if (done.step.corrected.length > 0) changed(done.step.corrected)
+    return { isDone: done.isDone, news: done.news }
+  }
+}
+
+export function isRebuild(job: UnendedJob): job is RebuildJob {
+  return job.task.kind === 'rebuild'
+}
+
+/** Another process may have gone on with the job meanwhile; then what is saved is ahead. */
+function resume({ jobId, cursor }: RebuildJob, remembered: Remembered | null): Remembered {
+  const saved = cursor !== null && 'rebuiltTo' in cursor ? cursor : REBUILD_START
+  const isAhead = remembered?.jobId === jobId && remembered.progress.rebuiltTo >= saved.rebuiltTo
+  return isAhead ? remembered : { jobId, progress: saved, unsaved: 0, pieces: null }
+}
+
+function jobAfter(job: RebuildJob, { progress, isDone }: Step, nowMs: number): UnendedJob {
+  const saved = { ...job, done: progress.report.parcels, cursor: progress }
+  return isDone ? { ...saved, state: 'done', endedAtMs: nowMs } : { ...saved, state: 'running' }
+}
+
+function newsOf({ task }: RebuildJob, { report: before }: RebuildProgress, { progress: { report }, corrected }: Step): RebuildNews {
+  const differing = report.differing - before.differing
+  const left = report.left - before.left
+  const equal = report.parcels - before.parcels - differing - left
+  return {
+    equal,
+    left,
+    ...(task.dryRun ? { differing, corrected: 0 } : { differing: 0, corrected: differing }),
+    hasChanged: corrected.length > 0,
+  }
+}
+
+interface Work {
+  readonly job: RebuildJob
+  readonly from: Remembered
+  readonly extent: Extent
+  readonly limit: number
+  readonly nowMs: number
+  readonly model: CadenceModel
+  readonly key: Uint8Array | null
+  readonly rules: RebuildRules
+}
+
+async function take(tx: RebuildTx, work: Work): Promise<Step> {
+  const { job, from, extent, limit } = work
+  const { parcels, upTo } = await nextParcels(tx, job.task, from.progress.rebuiltTo)
+  const [first] = parcels
+  const step: Step = { progress: from.progress, pieces: null, isDone: false, corrected: [] }
+  if (first === undefined) return upTo === null ? { ...step, isDone: true } : { ...step, progress: { ...from.progress, rebuiltTo: upTo } }
+  if (extent === 'none') return { ...step, progress: addLeft(from.progress, first.parcelId) }
+  if (first.pushes > limit) return await takePiece(tx, work, first)
+  const ids = (extent === 'one' ? [first] : fitting(parcels, limit)).map(({ parcelId }) => parcelId)
+  const stored = await tx.loadStoredParcels(ids)
+  const pushes = Map.groupBy(await tx.listStoredPushes(ids), ({ parcelId }) => parcelId)
+  const read = stored.map((parcel) => {
+    const evidence = noEvidence()
+    addPushes(evidence, pushes.get(parcel.state.parcelId) ?? [])
+    return { parcel, evidence, knownTo: Number.POSITIVE_INFINITY }
+  })
+  const { rebuilt, corrected } = await rebuildAll(tx, work, read)
+  const progress = rebuilt.reduce(addRebuilt, from.progress)
+  return { ...step, progress: { ...progress, rebuiltTo: ids.at(-1) ?? progress.rebuiltTo }, corrected }
+}
+
+/** The next parcels of the task. `upTo`: the last one that was looked for, of which none may exist any more; null: there are no more. */
+async function nextParcels(
+  tx: Pick<WriteTx, 'listRebuildable'>,
+  task: RebuildJobTask,
+  after: number,
+): Promise<{ readonly parcels: readonly RebuildableParcel[]; readonly upTo: number | null }> {
+  if (task.parcels === null) return { parcels: await tx.listRebuildable({ after, limit: PARCELS_MAX }), upTo: null }
+  const wanted = task.parcels.filter((parcelId) => parcelId > after).slice(0, PARCELS_MAX)
+  const found = await Promise.all(wanted.map((parcelId) => tx.listRebuildable({ after: parcelId - 1, limit: 1 })))
+  return { parcels: found.flat().filter(({ parcelId }, at) => parcelId === wanted[at]), upTo: wanted.at(-1) ?? null }
+}
+
+/** The first parcels that together are quickly read; at least one. */
+function fitting(parcels: readonly RebuildableParcel[], limit: number): readonly RebuildableParcel[] {
+  let weight = 0
+  const end = parcels.findIndex(({ pushes, answers }, at) => {
+    weight += 1 + pushes + answers * PUSHES_PER_ANSWER
+    return at > 0 && weight > limit
+  })
+  return end === -1 ? parcels : parcels.slice(0, end)
+}
+
+/** Reads some more pushes of a parcel and, after the last of them, rebuilds it. */
+async function takePiece(tx: RebuildTx, work: Work, { parcelId }: RebuildableParcel): Promise<Step> {
+  const { from, limit } = work
+  const under = from.pieces?.parcelId === parcelId ? from.pieces : null
+  const begin = async (tries: number): Promise<Pieces> => {
+    const { last } = await tx.feedSpan()
+    return { parcelId, evidence: noEvidence(), knownTo: last, after: '', read: 0, tries }
+  }
+  const pieces = under ?? (await begin(0))
+  const page = await tx.pagePushes({ parcelId, after: pieces.after, limit })
+  addPushes(pieces.evidence, page)
+  const read = pieces.read + page.length
+  const step: Step = { progress: from.progress, pieces: null, isDone: false, corrected: [] }
+  if (page.length === limit) return { ...step, pieces: { ...pieces, after: page.at(-1)?.digest ?? '', read } }
+  const stored = await tx.loadStoredParcels([parcelId])
+  const [now] = await tx.listRebuildable({ after: parcelId - 1, limit: 1 })
+  const isAllRead = now?.parcelId === parcelId && now.pushes === read
+  const parcels = stored.map((parcel) => ({ parcel, evidence: pieces.evidence, knownTo: pieces.knownTo }))
+  const { rebuilt, corrected } = await rebuildAll(tx, isAllRead ? work : { ...work, job: onlyCompared(work.job) }, parcels)
+  // A push that came meanwhile may have been overlooked. That cannot hide that everything stored is shown by some bytes.
+  if (isAllRead || rebuilt.every(({ correction }) => correction === null))
+    return { ...step, progress: { ...rebuilt.reduce(addRebuilt, from.progress), rebuiltTo: parcelId }, corrected }
+  if (pieces.tries + 1 >= TRIES_MAX) return { ...step, progress: addLeft(from.progress, parcelId) }
+  return { ...step, pieces: await begin(pieces.tries + 1) }
+}
+
+function onlyCompared(job: RebuildJob): RebuildJob {
+  return { ...job, task: { ...job.task, dryRun: true } }
+}
+
+interface ReadParcel {
+  readonly parcel: StoredParcel
+  readonly evidence: Evidence
+  readonly knownTo: number
+}
+
+async function rebuildAll(
+  tx: RebuildTx,
+  work: Work,
+  shown: readonly ReadParcel[],
+): Promise<{ readonly rebuilt: readonly RebuiltParcel[]; readonly corrected: readonly number[] }> {
+  const read = await withoutErased(tx, work.key, shown)
+  const rebuild = (sequence: number, elsewhere: ReadonlyMap<string, IdentifierState>) => {
+    let next = sequence
+    const nextSequence = () => next++
+    const rebuilt = read.map(({ parcel, ...bytes }) => rebuildParcel(parcel, { ...bytes, elsewhere, nextSequence }))
+    return { rebuilt, next }
+  }
+  const first = rebuild(IMAGINED, new Map())
+  const elsewhere = await ownersOf(tx, read, first.rebuilt)
+  const compared = elsewhere.size === 0 ? first : rebuild(IMAGINED, elsewhere)
+  const differs = compared.rebuilt.some(({ correction }) => correction !== null)
+  if (!differs || work.job.task.dryRun) return { rebuilt: compared.rebuilt, corrected: [] }
+  const { next } = await tx.beginBatch([], 0)
+  const applied = rebuild(next.sequence, elsewhere)
+  const corrections = await scheduled(
+    tx,
+    applied.rebuilt.flatMap(({ correction }) => correction ?? []),
+    work,
+  )
+  await tx.correctParcels(corrections)
+  await tx.applyChanges({ ...NOTHING, writes: [writesOf(corrections)], next: { ...next, sequence: applied.next } })
+  return { rebuilt: applied.rebuilt, corrected: corrections.map(({ state }) => state.parcelId) }
+}
+
+/** Bytes of a living parcel may name an erased identifier too, which is never tied to it. */
+async function withoutErased(
+  tx: Pick<WriteTx, 'findTombstones'>,
+  key: Uint8Array | null,
+  read: readonly ReadParcel[],
+): Promise<readonly ReadParcel[]> {
+  if (key === null) return read
+  const known = new Set(read.flatMap(({ parcel }) => parcel.identifiers.map(({ value }) => value)))
+  const lacking = new Set(read.flatMap(({ evidence }) => [...evidence.trackingIds].filter((value) => !known.has(value))))
+  const erased = await findTombstones(tx, key, [...lacking])
+  if (erased.size === 0) return read
+  return read.map(({ evidence, ...one }) => {
+    const trackingIds = new Set([...evidence.trackingIds].filter((value) => !erased.has(value)))
+    return { ...one, evidence: { ...evidence, trackingIds } }
+  })
+}
+
+const NOTHING = { recorded: [], erased: [], scanSamples: [], foundByPoll: [], failures: [] } satisfies Partial<ChangeSet>
+
+/** The identifiers that rebuilt parcels would get although other parcels have them. */
+async function ownersOf(
+  tx: Pick<WriteTx, 'findIdentifiers'>,
+  read: readonly ReadParcel[],
+  rebuilt: readonly RebuiltParcel[],
+): Promise<ReadonlyMap<string, IdentifierState>> {
+  const added = rebuilt.flatMap(({ correction }, at) => {
+    const known = new Set(read[at]?.parcel.identifiers.map(({ value }) => value))
+    return correction?.identifiers.map(({ value }) => value).filter((value) => !known.has(value)) ?? []
+  })
+  const found = added.length === 0 ? [] : await tx.findIdentifiers([...new Set(added)])
+  return new Map(found.map((identifier) => [identifier.value, identifier]))
+}
+
+/** Plans the next poll of each parcel whose newest entry or number of entries was wrong. */
+async function scheduled(
+  tx: Pick<WriteTx, 'pollableParcels'>,
+  corrections: readonly ParcelCorrection[],
+  { model, rules, nowMs }: Work,
+): Promise<readonly ParcelCorrection[]> {
+  const ids = corrections.filter(({ isRescheduled }) => isRescheduled).map(({ state }) => state.parcelId)
+  if (ids.length === 0) return corrections
+  const pollable = await tx.pollableParcels(ids, nowMs)
+  return corrections.map((correction) => {
+    const { state, isRescheduled } = correction
+    if (!isRescheduled) return correction
+    return { ...correction, state: scheduleNextPoll(state, () => pollable.has(state.parcelId), model, rules.cadence, nowMs) }
+  })
+}
+
+function writesOf(corrections: readonly ParcelCorrection[]): ChangeSet['writes'][number] {
+  const writes = emptyWriteSet(null)
+  for (const { state, saved, identifiers, feed } of corrections) {
+    writes.parcels.set(state.parcelId, state)
+    writes.sightings.push(...saved.map((kept) => ({ parcelId: state.parcelId, kept })))
+    const isGiven = ({ value }: IdentifierState) => writes.identifiers.some((other) => other.value === value)
+    writes.identifiers.push(...identifiers.filter((one) => !isGiven(one)))
+    writes.feed.push(...feed)
+    if (state.latest !== null) writes.statuses.add(state.latest.status)
+  }
+  return writes
+}

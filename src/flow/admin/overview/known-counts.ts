@@ -1,0 +1,25 @@
+import type { StoreCounts } from '../../../domain/admin/parcel-list.ts'
+import type { Clock } from '../../ports.ts'
+import type { ReadSide } from '../../read-side.ts'
+
+/** Counting this many parcels takes a good part of a second, so the count is kept for a minute. */
+const LARGE = 500_000
+const KEPT_MS = 60_000
+
+export interface KnownCountsPorts {
+  readonly reads: Pick<ReadSide, 'counts' | 'countQuarantined'>
+  readonly clock: Clock
+}
+
+/** Counts what the store holds. In a large store only quarantined pushes are counted anew more often than once a minute. */
+export function createKnownCounts({ reads, clock }: KnownCountsPorts): () => Promise<StoreCounts> {
+  let known: { readonly counts: Promise<StoreCounts>; readonly atMs: number } | null = null
+  return async () => {
+    if (known !== null && clock.monotonic() - known.atMs < KEPT_MS)
+      return { ...(await known.counts), quarantined: await reads.countQuarantined() }
+    const asked = { counts: reads.counts(clock.now()), atMs: clock.monotonic() }
+    const counts = await asked.counts
+    if (counts.parcels >= LARGE) known = asked
+    return counts
+  }
+}

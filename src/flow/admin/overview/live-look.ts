@@ -1,0 +1,134 @@
+import { type Glance, problemsOf } from '../../../domain/admin/verdict.ts'
+import { conditionOf } from '../../../domain/delivery/endpoint-state.ts'
+import { isObject, member, readJson } from '../../../domain/json-body.ts'
+import type { Clock } from '../../ports.ts'
+import type { ReadSide } from '../../read-side.ts'
+import type { Overview } from './overview.ts'
+
+/** The parts of an open page that are kept up to date. `other`: only the problems in the side bar, which every page shows. */
+export type Shown =
+  | { readonly kind: 'overview' | 'jobs' | 'other' }
+  | { readonly kind: 'endpoint'; readonly id: string }
+  | { readonly kind: 'parcel'; readonly identifier: string }
+
+export interface LiveLookPorts {
+  readonly overview: Pick<Overview, 'glance'>
+  /** The end of the feed, as its followers read it. */
+  readonly tail: { read(request: typeof PAGE & { readonly after: number }): Promise<TailPage> }
+  readonly reads: Pick<ReadSide, 'readFeed' | 'listJobs'>
+  readonly clock: Pick<Clock, 'now'>
+}
+
+interface TailPage {
+  readonly events: readonly { readonly json: string }[]
+  readonly next: number
+  readonly ended: boolean
+}
+
+/** Looks for what has changed, once for all pages that are open. */
+export interface LiveLook {
+  /**
+   * Returns a text for each page that changes whenever the page would show something else. It reads the store, so it notices changes by
+   * other replicas too. Throws if the store cannot be read.
+   */
+  stamps(shown: readonly Shown[]): Promise<readonly string[]>
+}
+
+/** One look reads at most this many pages of the feed; if more has happened, any parcel may have changed. */
+const PAGES_MAX = 20
+const PAGE = { limit: 500, charsMax: 256 * 1024, inStep: true }
+/** The jobs that may be running; older ones have ended. */
+const JOBS_MAX = 20
+/** Times such as `lastPushAtMs` change all the time, so a stamp rounds them, and a page may show them some seconds late. */
+const COARSE_MS = 30_000
+
+/** Creates a look. It costs some small reads, however many pages are open, and for parcels a read of the events since the last look. */
+export function createLiveLook({ overview, tail, reads, clock }: LiveLookPorts): LiveLook {
+  /** The sequence up to which the feed was read; null: no parcel is shown. */
+  let readTo: number | null = null
+  /** How often each parcel that is shown has changed since it was first shown. */
+  const changes = new Map<string, number>()
+
+  async function countChanges(identifiers: ReadonlySet<string>): Promise<void> {
+    for (const identifier of changes.keys()) if (!identifiers.has(identifier)) changes.delete(identifier)
+    for (const identifier of identifiers) if (!changes.has(identifier)) changes.set(identifier, 0)
+    if (identifiers.size === 0) {
+      readTo = null
+      return
+    }
+    const changed = readTo === null ? new Set<string>() : await changedSince(readTo)
+    if (readTo === null || changed === null) readTo = await endOfFeed()
+    for (const identifier of identifiers)
+      if (changed === null || changed.has(identifier)) changes.set(identifier, (changes.get(identifier) ?? 0) + 1)
+  }
+
+  /** The identifiers in the events after a sequence; null: too many events for one look. */
+  async function changedSince(sequence: number): Promise<ReadonlySet<string> | null> {
+    const named = new Set<string>()
+    let after = sequence
+    for (let page = 0; page < PAGES_MAX; page++) {
+      const { events, next, ended } = await tail.read({ ...PAGE, after })
+      for (const { json } of events) for (const identifier of identifiersIn(json)) named.add(identifier)
+      after = next
+      if (!ended) continue
+      readTo = after
+      return named
+    }
+    return null
+  }
+
+  async function endOfFeed(): Promise<number> {
+    return (await reads.readFeed({ after: Number.MAX_SAFE_INTEGER, limit: 1 })).last
+  }
+
+  return {
+    async stamps(shown) {
+      const glance = await overview.glance()
+      await countChanges(new Set(shown.flatMap((one) => (one.kind === 'parcel' ? [one.identifier] : []))))
+      const general = generalStamp(glance)
+      const jobs = shown.some(({ kind }) => kind === 'jobs') ? await jobsStamp() : ''
+      return shown.map((one) => `${general} ${one.kind === 'jobs' ? jobs : ownStamp(one, glance)}`)
+    },
+  }
+
+  async function jobsStamp(): Promise<string> {
+    const jobs = await reads.listJobs({ before: null, limit: JOBS_MAX })
+    return JSON.stringify(jobs.map(({ jobId, state, done }) => [jobId, state, done]))
+  }
+
+  function ownStamp(shown: Shown, { pushes, endpoints }: Glance): string {
+    if (shown.kind === 'overview') return JSON.stringify([coarse(pushes.lastPushAtMs), pushes.missedSincePush, coarse(clock.now())])
+    if (shown.kind === 'parcel') return String(changes.get(shown.identifier) ?? 0)
+    if (shown.kind !== 'endpoint') return ''
+    const state = endpoints.find(({ endpoint }) => endpoint.id === shown.id)
+    if (state === undefined) return 'removed'
+    const { keys, health, ...rest } = state
+    return JSON.stringify([rest, { ...health, lastSuccessAtMs: coarse(health.lastSuccessAtMs) }, keys?.next?.fromMs, keys?.currentSinceMs])
+  }
+}
+
+function coarse(atMs: number | null): number | null {
+  return atMs === null ? null : Math.floor(atMs / COARSE_MS)
+}
+
+/** The stamp of the side bar, which every page shows. */
+function generalStamp(glance: Glance): string {
+  const { counts, carrier, pushes, endpoints } = glance
+  const problems = problemsOf(glance).map((problem) => [problem.kind, 'state' in problem ? problem.state.endpoint.id : null])
+  return JSON.stringify([
+    problems,
+    counts.quarantined,
+    [carrier.credentials, carrier.breaker.state, pushes.health],
+    endpoints.map((state) => [state.endpoint.id, state.endpoint.name, conditionOf(state)]),
+  ])
+}
+
+function identifiersIn(json: string): readonly string[] {
+  const reading = readJson(Buffer.from(json))
+  const event = reading.ok ? reading.value : null
+  return ['parcel', 'joined'].flatMap((name) => {
+    const part = isObject(event) ? member(event, name) : null
+    const identifiers = isObject(part) ? member(part, 'identifiers') : null
+    return Array.isArray(identifiers) ? identifiers.filter((one) => typeof one === 'string') : []
+  })
+}

@@ -1,0 +1,76 @@
+import type { BackupState } from '../../../domain/admin/backup.ts'
+import type { DiskRoom } from '../../../domain/admin/disk-room.ts'
+import type { StoreCounts } from '../../../domain/admin/parcel-list.ts'
+import type { Replica } from '../../../domain/admin/replica.ts'
+import { type Glance, isInTrouble, type Situation } from '../../../domain/admin/verdict.ts'
+import type { EndpointBacklog } from '../../../domain/delivery/endpoint-state.ts'
+import type { ToldEvent } from '../../../domain/delivery/operator-event.ts'
+import type { Carrier } from '../../ports.ts'
+import type { ReadSide } from '../../read-side.ts'
+import type { WriteSide } from '../../write-side.ts'
+import type { Readiness } from './readiness.ts'
+import type { Traffic } from './traffic.ts'
+
+export interface OverviewPorts {
+  readonly reads: Pick<
+    ReadSide,
+    'countQuarantined' | 'countHeld' | 'listEndpoints' | 'countBacklog' | 'lastFailures' | 'listOperatorEvents'
+  >
+  readonly counts: () => Promise<StoreCounts>
+  readonly write: Pick<WriteSide, 'pushChannel'>
+  readonly carrier: Pick<Carrier, 'state'>
+  readonly readiness: () => Promise<Readiness>
+  readonly disk: () => DiskRoom | null
+  readonly readTraffic: () => Promise<Traffic>
+  readonly listReplicas: () => Promise<readonly Replica[]>
+  readonly backups: () => BackupState
+}
+
+/** Recent operator events, and counts of traffic. */
+export interface Past {
+  readonly happened: readonly ToldEvent[]
+  readonly traffic: Traffic
+}
+
+/** Collects what operators see of the relay at a glance. */
+export interface Overview {
+  /** Reads only the facts that show whether something is wrong. */
+  glance(): Promise<Glance>
+  read(): Promise<Situation & Past>
+}
+
+/** How many endpoints in trouble have their backlogs counted, and how many events are shown. */
+export const SHOWN = { backlogs: 20, events: 10 }
+
+export function createOverview({ reads, write, carrier, readiness, disk, readTraffic, listReplicas, ...ports }: OverviewPorts): Overview {
+  /** Reads everything that is cheap to read, which is all but the counts. */
+  const look = async (): Promise<Omit<Glance, 'counts'>> => ({
+    endpoints: (await reads.listEndpoints()).filter(({ origin }) => origin !== 'operator'),
+    notReady: (await readiness()).reasons,
+    disk: disk(),
+    carrier: carrier.state(),
+    pushes: await write.pushChannel(),
+    replicas: await listReplicas(),
+    backupFailing: ports.backups().failing,
+  })
+
+  return {
+    glance: async () => ({ ...(await look()), counts: { quarantined: await reads.countQuarantined() } }),
+    async read() {
+      const seen = await look()
+      const troubled = seen.endpoints.filter(isInTrouble).slice(0, SHOWN.backlogs)
+      const backlogs = new Map<string, EndpointBacklog>()
+      for (const { endpoint } of troubled) backlogs.set(endpoint.id, await reads.countBacklog(endpoint.id))
+      const counts = await ports.counts()
+      return {
+        ...seen,
+        counts,
+        held: counts.quarantined === 0 ? [] : await reads.countHeld('quarantined'),
+        backlogs,
+        failures: await reads.lastFailures(troubled.map(({ endpoint }) => endpoint.id)),
+        traffic: await readTraffic(),
+        happened: await reads.listOperatorEvents({ event: null, fromMs: null, toMs: null, before: null, limit: SHOWN.events }),
+      }
+    },
+  }
+}

@@ -1,0 +1,102 @@
+import { DISK_FULL } from '../../../domain/admin/disk-room.ts'
+import type { LostKeys } from '../../../domain/delivery/endpoint-keys.ts'
+import { systemCode } from '../../../domain/errors.ts'
+import type { UnavailableReason } from '../../../domain/polling/carrier-answer.ts'
+import { type CarrierStanding, carrierStanding } from '../../../domain/polling/carrier-standing.ts'
+import type { PushHealth } from '../../../domain/polling/push-health.ts'
+import type { Carrier } from '../../ports.ts'
+import type { ReadSide } from '../../read-side.ts'
+
+/** The answer of `/readyz`: whether the relay can take pushes and answer reads, why not, and other facts for operators. */
+export interface Readiness {
+  readonly ready: boolean
+  /** Why not; empty when ready. */
+  readonly reasons: readonly string[]
+  /** Trouble that does not stop the relay, such as the carrier's. */
+  readonly notes?: Readonly<Record<string, unknown>>
+}
+
+/**
+ * Kinds of commits. A failure counts until a commit of the same kind succeeds, because a store that is damaged in part may still accept
+ * other writes. Failed commits are retried by `createGroupCommit`.
+ */
+type CommitKind = 'pushes' | 'polls'
+
+interface LostFile {
+  readonly name: string
+  readonly fate: 'gone' | 'replaced'
+}
+
+export interface ReadinessPorts {
+  readonly reads: Pick<ReadSide, 'ping'>
+  readonly carrier: Pick<Carrier, 'state'>
+  readonly disk: {
+    readonly trouble: () => 'short' | 'lost' | 'moving' | null
+    readonly state: () => { readonly lost: LostFile | null }
+  }
+  readonly pushHealth: () => PushHealth
+  /** Null: the keys of all endpoints can be opened. */
+  readonly lostKeys: () => Promise<LostKeys | null>
+  /** Resolves when the outcomes of all pushes so far have been reported to this process. */
+  readonly caughtUp: () => Promise<unknown>
+}
+
+/**
+ * Creates the readiness check. The carrier's trouble is reported but does not count: a relay whose carrier is down still serves (CONTRACT,
+ * `/readyz`).
+ */
+export function createReadiness({ reads, carrier, disk, pushHealth, lostKeys, caughtUp }: ReadinessPorts) {
+  const failures = new Map<CommitKind, string>()
+  return {
+    storeWorks(kind: CommitKind) {
+      failures.delete(kind)
+    },
+    storeFails(kind: CommitKind, error: unknown) {
+      failures.set(kind, describe(error))
+    },
+    async read(): Promise<Readiness> {
+      const reasons: string[] = []
+      await caughtUp()
+      if (disk.trouble() === 'short') reasons.push(`${DISK_FULL}: less than limits.freeSpaceMin is free where the store is`)
+      if (disk.trouble() === 'moving') reasons.push('store_moving: another store is about to take the place of this one')
+      if (disk.trouble() === 'lost') reasons.push(describeLost(disk.state().lost))
+      for (const [kind, failure] of failures) reasons.push(`storage_unavailable: ${kind} cannot be stored (${failure})`)
+      await reads.ping().catch((error: unknown) => reasons.push(`storage_unavailable: answers cannot be read (${describe(error)})`))
+      const { credentials, breaker, lastAnswerAtMs, lastFailure } = carrier.state()
+      const lost = await lostKeys().catch(() => null)
+      const notes = {
+        ...(lost === null ? {} : { endpointKeys: { state: 'lost', ...lost } }),
+        upstream: {
+          state: describeCarrier(carrierStanding(carrier.state())),
+          credentials,
+          breaker: breaker.state,
+          lastAnswerAt: lastAnswerAtMs === null ? null : new Date(lastAnswerAtMs).toISOString(),
+          lastFailure: lastFailure?.reason ?? null,
+          lastFailureAt: lastFailure === null ? null : new Date(lastFailure.atMs).toISOString(),
+          pushes: pushHealth(),
+        },
+      }
+      return { ready: reasons.length === 0, reasons, notes }
+    },
+  }
+}
+
+function describeCarrier(standing: CarrierStanding): 'ok' | 'upstream_auth' | UnavailableReason {
+  if (standing.kind === 'refused') return 'upstream_auth'
+  return standing.kind === 'failing' || standing.kind === 'troubled' ? (standing.reason ?? 'resting') : 'ok'
+}
+
+function describeLost(lost: LostFile | null): string {
+  const what = lost === null ? 'a file of the store was removed' : `${lost.name} was ${lost.fate === 'gone' ? 'deleted' : 'replaced'}`
+  return `store_lost: ${what} while the relay runs; put it back, or restore a backup`
+}
+
+/** Returns only the code of a store's error, because messages name paths and addresses. */
+function describe(error: unknown): string {
+  return codeOf(error) ?? 'unknown cause'
+}
+
+function codeOf(error: unknown): string | null {
+  if (!(error instanceof Error)) return null
+  return systemCode(error) ?? /SQLITE_[A-Z_]+/.exec(error.message)?.[0] ?? codeOf(error.cause)
+}

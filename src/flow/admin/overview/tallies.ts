@@ -1,0 +1,117 @@
+import {
+  type CallSpender,
+  latenessClass,
+  spanStart,
+  type TallyAddition,
+  type TallyFlush,
+  type TallyKind,
+} from '../../../domain/admin/tally.ts'
+import type { Clock, Meter } from '../../ports.ts'
+import type { WriteSide } from '../../write-side.ts'
+
+/** Counts by the hour what the meter counts since the start of the process, so that there is a history of it. */
+export interface Tallies {
+  /** Wraps a meter: counts each report and passes it on. */
+  over(meter: Meter): Meter
+  /** Counts a call to the carrier. */
+  callMade(spender: CallSpender): void
+  /** Adds the counts since the last call to the store. If the store fails it rejects, and keeps the counts for the next call. */
+  flush(): Promise<void>
+}
+
+export interface TalliesPorts {
+  readonly write: Pick<WriteSide, 'addTallies'>
+  /** The name of this process, which no other process has or had. */
+  readonly process: string
+  /** Free bytes on the disk of the store; infinite: the store is on a server, which looks after its own disk. */
+  readonly freeBytes: () => number
+  readonly clock: Pick<Clock, 'now'>
+}
+
+/** The most names of one kind; further ones are counted together. */
+const NAMES_MAX = 100
+const OTHERS = 'others'
+/** At most this many hours are kept while the store cannot be written; then the oldest is dropped. */
+const HOURS_MAX = 48
+
+/** Creates the tallies of a relay. Counting costs two look-ups in memory; nothing is written before `flush`. */
+export function createTallies({ write, process, freeBytes, clock }: TalliesPorts): Tallies {
+  /** Counts by the hour's beginning, then by kind and name. */
+  let pending = new Map<number, Map<TallyKind, Map<string, number>>>()
+  /** The last flush sent to the store. It stays unchanged until the store has answered, because the store may have it already. */
+  let flushed: TallyFlush = { by: process, number: 0, additions: [] }
+  let before: Promise<void> = Promise.resolve()
+
+  function namesOf(fromMs: number, kind: TallyKind): Map<string, number> {
+    const kinds = pending.get(fromMs) ?? new Map<TallyKind, Map<string, number>>()
+    pending.set(fromMs, kinds)
+    const names = kinds.get(kind) ?? new Map<string, number>()
+    kinds.set(kind, names)
+    return names
+  }
+
+  function add(kind: TallyKind, given: string, count: number, fromMs = spanStart('hour', clock.now())): void {
+    const names = namesOf(fromMs, kind)
+    const name = names.has(given) || names.size < NAMES_MAX ? given : OTHERS
+    names.set(name, (names.get(name) ?? 0) + count)
+  }
+
+  function noteFreeBytes(): void {
+    const free = freeBytes()
+    if (!Number.isFinite(free)) return
+    const names = namesOf(spanStart('hour', clock.now()), 'disk')
+    names.set('free', Math.min(free, names.get('free') ?? free))
+  }
+
+  function takePending(): readonly TallyAddition[] {
+    const additions = [...pending].flatMap(([fromMs, kinds]) =>
+      [...kinds].map(([kind, names]): TallyAddition => ({ fromMs, kind, counts: Object.fromEntries(names) })),
+    )
+    pending = new Map()
+    return additions
+  }
+
+  async function send(): Promise<void> {
+    if (flushed.additions.length === 0) return
+    await write.addTallies(flushed)
+    flushed = { ...flushed, additions: [] }
+  }
+
+  async function flushNow(): Promise<void> {
+    noteFreeBytes()
+    for (const fromMs of [...pending.keys()].toSorted((a, b) => b - a).slice(HOURS_MAX)) pending.delete(fromMs)
+    await send()
+    flushed = { by: process, number: flushed.number + 1, additions: takePending() }
+    await send()
+  }
+
+  return {
+    over: (meter) => ({
+      ...meter,
+      pushReceived(outcome, keyIndex, count = 1) {
+        add('pushes', outcome, count)
+        meter.pushReceived(outcome, keyIndex, count)
+      },
+      pollEnded(outcome) {
+        add('polls', outcome, 1)
+        meter.pollEnded(outcome)
+      },
+      missedPush(latencyMs) {
+        add('missed', latenessClass(latencyMs), 1)
+        meter.missedPush(latencyMs)
+      },
+      deliveryAttempted(endpoint, outcome, durationMs) {
+        const ended = outcome === 'accepted' ? 'accepted' : 'failed'
+        add('attempts', ended, 1)
+        add(`endpoint:${endpoint.id}`, ended, 1)
+        meter.deliveryAttempted(endpoint, outcome, durationMs)
+      },
+    }),
+    callMade: (spender) => add('calls', spender, 1),
+    flush() {
+      const turn = before.catch(() => undefined).then(flushNow)
+      before = turn
+      return turn
+    },
+  }
+}

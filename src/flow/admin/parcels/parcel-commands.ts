@@ -1,0 +1,67 @@
+import type { ActionName, Actor, OperatorAction } from '../../../domain/admin/operator-action.ts'
+import { AppError } from '../../../domain/errors.ts'
+import type { DuePoll } from '../../../domain/polling/poll.ts'
+import type { Clock } from '../../ports.ts'
+import { readIdentifier } from '../../read-identifier.ts'
+import type { WriteSide } from '../../write-side.ts'
+
+export interface ParcelCommandsPorts {
+  readonly write: Pick<WriteSide, 'watch' | 'unwatch' | 'claimPoll' | 'recordAction'>
+  readonly refresh: { refreshNow(due: DuePoll): Promise<'recorded' | 'unknown' | 'unusable' | 'unavailable'> }
+  /** Marks a parcel as being polled while `work` lasts. */
+  readonly underWay: { during<Value>(parcelId: number, work: () => Promise<Value>): Promise<Value> }
+  readonly clock: Clock
+}
+
+/**
+ * The orders that operators give about parcels (CONTRACT, `/relay/parcels`). Identifiers are raw path text; a malformed one throws
+ * `bad_tracking_number`.
+ */
+export interface ParcelCommands {
+  /** Watches an identifier from now on; `created`: its parcel is new. */
+  watch(identifier: string, by: Actor): Promise<{ readonly identifier: string; readonly created: boolean }>
+  /** Stops polling until a push or an app's question. Deletes nothing. Throws `not_found`. */
+  unwatch(identifier: string, by: Actor): Promise<{ readonly identifier: string; readonly stopped: 'unwatched' }>
+  /** Polls now, in every configured language. Throws `not_found` for an identifier without a parcel, and `upstream_unavailable`. */
+  refresh(identifier: string, by: Actor): Promise<{ readonly identifier: string; readonly outcome: 'recorded' | 'unknown' }>
+}
+
+/** Scheduled polls keep away from the parcel for this long, and for as long as `underWay` lists it. */
+const LEASE_MS = 60_000
+const RETRY_AFTER_MS = 30_000
+
+export function createParcelCommands({ write, refresh, underWay, clock }: ParcelCommandsPorts): ParcelCommands {
+  const orderOf = (by: Actor, action: ActionName, identifier: string): OperatorAction => ({
+    atMs: clock.now(),
+    by,
+    action,
+    target: { kind: 'parcel', id: identifier },
+    detail: {},
+  })
+  return {
+    async watch(text, by) {
+      const identifier = readIdentifier(text)
+      const watched = await write.watch({ identifier, nowMs: clock.now(), action: orderOf(by, 'parcel.watched', identifier) })
+      if (watched === null) throw new AppError('erased', 'This identifier belongs to a parcel that was erased, so it cannot be watched.')
+      return { identifier, created: watched.created }
+    },
+    async unwatch(text, by) {
+      const identifier = readIdentifier(text)
+      const unwatched = await write.unwatch({ identifier, action: orderOf(by, 'parcel.unwatched', identifier) })
+      if (unwatched === null) throw new AppError('not_found', 'No parcel has this identifier.')
+      return { identifier, stopped: 'unwatched' }
+    },
+    async refresh(text, by) {
+      const identifier = readIdentifier(text)
+      const due = await write.claimPoll({ identifier, nowMs: clock.now(), leaseMs: LEASE_MS })
+      if (due === null) throw new AppError('not_found', 'No parcel has this identifier. Watch it first.')
+      const outcome = await underWay.during(due.parcelId, () => refresh.refreshNow(due))
+      await write.recordAction({ ...orderOf(by, 'parcel.refreshed', identifier), detail: { outcome } })
+      if (outcome === 'unavailable') {
+        throw new AppError('upstream_unavailable', 'The carrier cannot be asked now.', { retryAfterMs: RETRY_AFTER_MS })
+      }
+      // The API has one word for an unknown parcel and for an answer that cannot be used.
+      return { identifier, outcome: outcome === 'recorded' ? 'recorded' : 'unknown' }
+    },
+  }
+}

@@ -1,0 +1,111 @@
+import type { InspectedParcel, ListedParcel, ParcelCursor } from '../../../domain/admin/parcel-list.ts'
+import { AppError, isStorageFailure } from '../../../domain/errors.ts'
+import type { ParcelState } from '../../../domain/history/parcel-state.ts'
+import { DOCUMENTED_STATUSES } from '../../../domain/history/status-entry.ts'
+import { suggestName } from '../../../domain/near-name.ts'
+import { cadenceFactsOf } from '../../../domain/polling/next-poll.ts'
+import { describePoll, describeStop } from '../../../domain/polling/poll-reason.ts'
+import { wrongInput } from '../../../domain/read-input.ts'
+import type { Clock } from '../../ports.ts'
+import { readIdentifier } from '../../read-identifier.ts'
+import type { ReadSide } from '../../read-side.ts'
+import type { WriteSide } from '../../write-side.ts'
+
+export const STOPPED_REASONS = ['delivered', 'stale', 'unknown', 'unwatched'] as const satisfies readonly ParcelState['stopped'][]
+
+/** Selects a page of parcels. Null means no restriction, and of `cursor` the first page. */
+export interface ListQuestion {
+  /** As returned by `readPrefix`. */
+  readonly query: string | null
+  readonly status: string | null
+  readonly stopped: (typeof STOPPED_REASONS)[number] | null
+  readonly cursor: ParcelCursor | null
+  readonly limit: number
+}
+
+/** Lets operators view parcels (CONTRACT, `/relay/parcels`). Throws `bad_request`, `bad_tracking_number` and `not_found`. */
+export interface ParcelQueries {
+  list(question: ListQuestion): Promise<{ readonly parcels: readonly ListedParcel[]; readonly next: string | null }>
+  inspect(identifier: string): Promise<ExplainedParcel>
+}
+
+/**
+ * A parcel, with a sentence that says why it is polled next when it is, or why it is not polled; null: nobody ever watched it, or the
+ * reason cannot be found out now.
+ */
+export interface ExplainedParcel extends InspectedParcel {
+  readonly nextPollBecause: string | null
+}
+
+/** If there are more statuses, the error does not list them, because so long a list would not help. */
+const STATUSES_SHOWN_MAX = 100
+const PREFIX = /^[A-Z0-9]{1,40}$/
+
+export function createParcelQueries({
+  reads,
+  write,
+  clock,
+}: {
+  readonly reads: Pick<ReadSide, 'listParcels' | 'listStatuses' | 'inspectParcel'>
+  readonly write: Pick<WriteSide, 'planPoll'>
+  readonly clock: Pick<Clock, 'now'>
+}): ParcelQueries {
+  async function explain(state: ParcelState): Promise<string | null> {
+    if (state.nextPollAtMs === null) return state.stopped === null ? null : describeStop(state.stopped)
+    // Show the parcel even if the writer cannot say when it polls it.
+    const planned = await write.planPoll(cadenceFactsOf(state, false, clock.now())).catch(nullForStorage)
+    if (planned === null) return null
+    return planned.kind === 'at' ? describePoll(planned.why) : describeStop(planned.reason)
+  }
+
+  /** Refuses a status that never occurred. The carrier may use any, but this is probably a typing error, which an empty list would hide. */
+  async function refuseUnknown(status: string): Promise<void> {
+    const known = [...new Set([...DOCUMENTED_STATUSES, ...(await reads.listStatuses())])]
+    if (known.includes(status) || known.length > STATUSES_SHOWN_MAX) return
+    const near = suggestName(status, known)
+    const hint = near === null ? '' : `; did you mean ${near}?`
+    throw wrongInput('query', 'status', `status must be one that parcels had: ${known.join(', ')}${hint === '' ? '.' : hint}`)
+  }
+
+  return {
+    async list({ query, status, stopped, cursor, limit }) {
+      if (status !== null) await refuseUnknown(status)
+      const { parcels, next } = await reads.listParcels({ prefix: query, status, stopped, after: cursor, limit })
+      return { parcels, next: next === null ? null : encodeCursor(next) }
+    },
+    async inspect(text) {
+      const parcel = await reads.inspectParcel(readIdentifier(text))
+      if (parcel === null) throw new AppError('not_found', 'No parcel has this identifier.')
+      return { ...parcel, nextPollBecause: await explain(parcel.state) }
+    },
+  }
+}
+
+function nullForStorage(error: unknown): null {
+  if (isStorageFailure(error) || (error instanceof AppError && error.code === 'storage_unavailable')) return null
+  throw error
+}
+
+/** Normalizes the beginning of an identifier; null: no identifier can start like this. */
+export function readPrefix(text: string): string | null {
+  const prefix = text.trim().toUpperCase()
+  return PREFIX.test(prefix) ? prefix : null
+}
+
+function encodeCursor(cursor: ParcelCursor): string {
+  return Object.values(cursor).join('.')
+}
+
+/** Parses a cursor that a page returned as `next`; null: the text is no cursor. */
+export function readCursor(text: string): ParcelCursor | null {
+  const [by, first = '', second = ''] = text.split('.')
+  const reason = STOPPED_REASONS.find((one) => one === first)
+  if (by === 'identifier' && PREFIX.test(first)) return { by, value: first }
+  if (by === 'next' && isCount(first) && isCount(second)) return { by, atMs: Number(first), parcelId: Number(second) }
+  if (by === 'stopped' && reason !== undefined && isCount(second)) return { by, reason, parcelId: Number(second) }
+  return null
+}
+
+function isCount(text: string): boolean {
+  return /^\d{1,15}$/.test(text)
+}

@@ -1,0 +1,152 @@
+import type { Job } from '../../../domain/admin/job.ts'
+import type { Actor } from '../../../domain/admin/operator-action.ts'
+import {
+  decideFeed,
+  decideOverdue,
+  decideParcels,
+  decidePushBytes,
+  decideUnrecorded,
+  givenBefore,
+  isParcelPast,
+  type Needs,
+  type Retention,
+  type RetentionStage,
+  type RetentionState,
+} from '../../../domain/admin/retention.ts'
+import type { TimeCursor } from '../../../domain/delivery/operator-event.ts'
+import { AppError } from '../../../domain/errors.ts'
+import type { Clock } from '../../ports.ts'
+import type { ReadSide } from '../../read-side.ts'
+import type { WriteSide } from '../../write-side.ts'
+import type { AgedReads } from './retention-ports.ts'
+
+/** How much of a kind would go now. `isMore`: there is more than was looked at. */
+export interface WouldGo {
+  readonly count: number
+  readonly isMore: boolean
+}
+
+/** What a pass would remove, as far as it can be told without removing anything: of composed events and the audit trail nothing is said. */
+export type WouldGoByStage = Readonly<Record<Exclude<RetentionStage, 'composed' | 'audit'>, WouldGo>>
+
+export interface RetentionView extends RetentionState {
+  readonly retention: Retention
+}
+
+/** What operators see of retention, and order. */
+export interface ManageRetention {
+  view(): Promise<RetentionView>
+  /** Looks at what is past its time, up to a bound, and changes nothing. */
+  wouldGo(): Promise<WouldGoByStage>
+  /** Starts a pass as a job, or goes on with the one under way. Throws `too_many_jobs`. */
+  start(by: Actor): Promise<Job>
+}
+
+export interface ManageRetentionPorts {
+  readonly reads: Pick<ReadSide, 'retentionState' | 'listEndpoints' | keyof AgedReads>
+  readonly write: Pick<WriteSide, 'startJob'>
+  readonly clock: Pick<Clock, 'now'>
+  /** How long data is kept, as it is configured now. */
+  readonly retention: () => Retention
+  /** Call when there is a job. */
+  readonly work: () => void
+  /** Lets everything else that waits run first. */
+  readonly yieldToOthers: () => Promise<unknown>
+}
+
+/** Rows of a kind that are looked at, and of those at once. */
+const LOOKED_AT_MAX = 5000
+const PAGE = 250
+
+export function createManageRetention(ports: ManageRetentionPorts): ManageRetention {
+  const { reads, write, clock, retention, work } = ports
+  return {
+    view: async () => ({ retention: retention(), ...(await reads.retentionState()) }),
+    wouldGo: () => lookAtAll(ports, clock.now()),
+    async start(by) {
+      const nowMs = clock.now()
+      const action = { atMs: nowMs, by, action: 'retention.ordered', target: null, detail: {} } as const
+      const job = await write.startJob({ task: { kind: 'retention' }, by: by.name, nowMs, action })
+      if (job === null) throw new AppError('too_many_jobs', 'Too many jobs have not ended. Wait for them, or cancel some.')
+      work()
+      return job
+    },
+  }
+}
+
+async function lookAtAll(ports: ManageRetentionPorts, nowMs: number): Promise<WouldGoByStage> {
+  const { reads } = ports
+  const retention = ports.retention()
+  const { rawMs, historyMs, deliveriesMs, heldMs } = retention
+  const [endpoints, backlogs, marks] = [await reads.listEndpoints(), await reads.endpointsWithBacklog(), await reads.ageMarks()]
+  const behind = endpoints.flatMap(({ endpoint, queuedTo }) => (queuedTo === null ? [] : [{ endpointId: endpoint.id, queuedTo }]))
+  const needsOf = async (rows: readonly { readonly parcelId: number }[]): Promise<Needs> => ({
+    awaited: await reads.awaitedParcels(backlogs, [...new Set(rows.map(({ parcelId }) => parcelId))]),
+    isBehind: behind.length > 0,
+  })
+  const { ownerOfPush } = await reads.newest()
+  const given = givenBefore(marks, nowMs - historyMs)
+  const after = (cursor: TimeCursor | null) => cursor?.id ?? 0
+  return {
+    overdue: await look(ports, (cursor) => reads.waitingDeliveries({ beforeMs: nowMs - heldMs, after: cursor, limit: PAGE }), {
+      cursorOf: ({ queuedAtMs, deliveryId }) => ({ atMs: queuedAtMs, id: deliveryId }),
+      count: (rows) => decideOverdue(rows, nowMs, retention).cancelled.length,
+    }),
+    deliveries: await look(ports, (cursor) => reads.endedDeliveries({ beforeMs: nowMs - deliveriesMs, after: cursor, limit: PAGE }), {
+      cursorOf: ({ settledAtMs, deliveryId }) => ({ atMs: settledAtMs, id: deliveryId }),
+      count: (rows) => rows.length,
+    }),
+    pushBytes: await look(ports, (cursor) => reads.agedPushes({ beforeMs: nowMs - rawMs, after: cursor, limit: PAGE }), {
+      cursorOf: ({ receivedAtMs, inboxId }) => ({ atMs: receivedAtMs, id: inboxId }),
+      count: async (rows) => decidePushBytes(rows, await needsOf(rows), nowMs, retention).cleared.length,
+    }),
+    answerBytes: await countAnswers(reads, nowMs - rawMs),
+    parcels: await look(ports, (cursor) => reads.parcelAges({ after: after(cursor), upTo: given.parcelId, limit: PAGE }), {
+      cursorOf: ({ parcelId }) => ({ atMs: 0, id: parcelId }),
+      async count(rows) {
+        const past = rows.filter((row) => isParcelPast(row, nowMs, retention))
+        const delivered = await reads.deliveredParcels(past.map(({ parcelId }) => parcelId))
+        return decideParcels(past, { ...(await needsOf(past)), ownerOfNewestPush: ownerOfPush, delivered }, nowMs, retention).retired.length
+      },
+    }),
+    unrecorded: await look(ports, (cursor) => reads.unrecordedPushes({ beforeMs: nowMs - historyMs, after: cursor, limit: PAGE }), {
+      cursorOf: ({ receivedAtMs, inboxId }) => ({ atMs: receivedAtMs, id: inboxId }),
+      count: (rows) => decideUnrecorded(rows, nowMs, retention).removed.length,
+    }),
+    feed: await countFeed(reads, decideFeed(marks, behind, nowMs, retention).upTo),
+  }
+}
+
+interface Looking<Row> {
+  readonly cursorOf: (row: Row) => TimeCursor
+  readonly count: (rows: readonly Row[]) => number | Promise<number>
+}
+
+/** Goes through pages of rows, up to the bound, and adds up how many of them would go. */
+async function look<Row>(
+  { yieldToOthers }: Pick<ManageRetentionPorts, 'yieldToOthers'>,
+  read: (cursor: TimeCursor | null) => Promise<readonly Row[]>,
+  { cursorOf, count }: Looking<Row>,
+): Promise<WouldGo> {
+  let cursor: TimeCursor | null = null
+  let found = 0
+  for (let looked = 0; looked < LOOKED_AT_MAX; looked += PAGE) {
+    const rows = await read(cursor)
+    found += await count(rows)
+    const last = rows.at(-1)
+    if (rows.length < PAGE || last === undefined) return { count: found, isMore: false }
+    cursor = cursorOf(last)
+    await yieldToOthers()
+  }
+  return { count: found, isMore: true }
+}
+
+async function countAnswers(reads: Pick<AgedReads, 'agedAnswers'>, beforeMs: number): Promise<WouldGo> {
+  const { length } = await reads.agedAnswers({ beforeMs, limit: LOOKED_AT_MAX + 1 })
+  return { count: Math.min(length, LOOKED_AT_MAX), isMore: length > LOOKED_AT_MAX }
+}
+
+async function countFeed(reads: Pick<AgedReads, 'agedFeed' | 'feedPrunedTo'>, upTo: number): Promise<WouldGo> {
+  const { length } = await reads.agedFeed({ after: await reads.feedPrunedTo(), upTo, limit: LOOKED_AT_MAX + 1 })
+  return { count: Math.min(length, LOOKED_AT_MAX), isMore: length > LOOKED_AT_MAX }
+}

@@ -1,0 +1,285 @@
+import {
+  advancePass,
+  beginPass,
+  decideFeed,
+  decideOverdue,
+  decideParcels,
+  decidePushBytes,
+  decideUnrecorded,
+  endPass,
+  givenBefore,
+  isHeldLong,
+  isParcelPast,
+  isPassDue,
+  markNow,
+  marksKeptFrom,
+  type Needs,
+  type Retention,
+  type RetentionPass,
+  type RetentionReport,
+  type RetentionStage,
+  type StageOutcome,
+  upToSize,
+} from '../../../domain/admin/retention.ts'
+import { keptFrom, SPANS_KEPT, type TallySpan } from '../../../domain/admin/tally.ts'
+import type { TimeCursor } from '../../../domain/delivery/operator-event.ts'
+import { type AuditTx, audit } from '../../audit.tx.ts'
+import { type OperatorEventTx, recordOperatorEvent } from '../../operator-events.tx.ts'
+import type { WriteSide } from '../../write-side.ts'
+import type { Transactions, WriteTx } from '../../write-store.ts'
+import type { RetentionTx } from './retention-ports.ts'
+
+/** The verbs of a transaction that a pass uses. */
+export type PruneTx = AuditTx &
+  OperatorEventTx &
+  RetentionTx &
+  Pick<WriteTx, 'beginTrouble' | 'endTrouble' | 'feedSpan' | 'findCounted' | 'pruneOperations' | 'pruneTallies'>
+
+/*
+ * A batch is what one transaction does, so that a push waits no longer than for a few milliseconds. The numbers are small enough for that at any size of the
+ * store; the janitor rests between batches for as long as they take.
+ */
+const ROWS_AT_ONCE = 100
+const BYTES_AT_ONCE = 1024 * 1024
+const ATTEMPTS_AT_ONCE = 300
+/** The most parcels that one batch examines; of these it retires at most `PARCELS_AT_ONCE`, with at most `ENTRIES_AT_ONCE` entries in all. */
+const PARCELS_LOOKED_AT = 500
+const PARCELS_AT_ONCE = 20
+const ENTRIES_AT_ONCE = 200
+/** The most pairs of endpoint and parcel for which one batch looks up waiting deliveries. */
+const LOOKS_AT_ONCE = 2000
+const FEED_AT_ONCE = 300
+
+/** The subject of the trouble that data has been held back for long. */
+const HELD_SUBJECT = 'retention'
+
+export interface PassBatch {
+  /** How much this batch has removed or given up. */
+  readonly removed: number
+  readonly retired: readonly number[]
+  readonly hasReordered: boolean
+  /** The pass that goes on; null: it has ended. */
+  readonly pass: RetentionPass | null
+}
+
+export interface PruneRequest {
+  readonly retention: Retention
+  readonly nowMs: number
+  /** Whether an operator has ordered the pass, and so vouches for the clock. */
+  readonly isOrdered: boolean
+}
+
+/** Does a batch of the pass under way, or begins one, within a transaction. */
+export async function pruneIn(tx: PruneTx, { retention, nowMs, isOrdered }: PruneRequest): Promise<PassBatch> {
+  const { pass: underWay, last } = await tx.loadRetention()
+  const pass = underWay ?? (await begin(tx, retention, { nowMs, isOrdered }))
+  if (pass.isClockDoubted) {
+    await tx.saveRetention({ pass: null, last: endPass(pass, nowMs) })
+    return { removed: 0, retired: [], hasReordered: false, pass: null }
+  }
+  const { after, outcome } = await workOn({ tx, pass, retention, nowMs })
+  const { removed, retired = [], hasReordered = false } = outcome
+  if (after.isOver) {
+    const report = endPass(after.pass, nowMs)
+    await tell(tx, report, nowMs)
+    await tx.saveRetention({ pass: null, last: report })
+  } else await tx.saveRetention({ pass: after.pass, last })
+  return { removed, retired, hasReordered, pass: after.isOver ? null : after.pass }
+}
+
+/** Does a batch of the first stage in which there is something to do. */
+async function workOn(
+  look: Look,
+): Promise<{ readonly after: ReturnType<typeof advancePass>; readonly outcome: Awaited<ReturnType<Stage>> }> {
+  const outcome = await STAGES[look.pass.stage](look)
+  const after = advancePass(look.pass, outcome)
+  const isIdle = outcome.removed === 0 && (outcome.givenUp ?? 0) === 0 && outcome.next === null
+  return isIdle && !after.isOver ? await workOn({ ...look, pass: after.pass }) : { after, outcome }
+}
+
+export interface PrunePorts {
+  /** How long data is kept, as it is configured now. */
+  readonly retention: () => Retention
+  /** Called after the commit with parcels that are gone. */
+  readonly changed: (parcelIds: readonly number[]) => void
+}
+
+/** Creates the verb that does the hourly pass in batches. */
+export function createPrune(store: Transactions<PruneTx>, { retention, changed }: PrunePorts): Pick<WriteSide, 'prune'> {
+  return {
+    async prune({ nowMs }) {
+      const { retired, ...done } = await store.transaction(
+        async (tx) => {
+          if (!isPassDue(await tx.loadRetention(), nowMs)) return { isDone: true, retired: [], hasReordered: false }
+          const { pass, retired, hasReordered } = await pruneIn(tx, { retention: retention(), nowMs, isOrdered: false })
+          return { isDone: pass === null, retired, hasReordered }
+        },
+        { ofRole: 'janitor', announced: ({ hasReordered }) => hasReordered },
+      )
+      if (retired.length > 0) changed(retired)
+      return { ...done, hasRetired: retired.length > 0 }
+    },
+  }
+}
+
+async function begin(
+  tx: PruneTx,
+  retention: Retention,
+  { nowMs, isOrdered }: Pick<PruneRequest, 'nowMs' | 'isOrdered'>,
+): Promise<RetentionPass> {
+  const marks = await tx.ageMarks()
+  const [{ last: sequence }, { parcelId }] = [await tx.feedSpan(), await tx.newest()]
+  const { mark, droppedAfterMs, isDoubted } = markNow(marks, { atMs: nowMs, sequence, parcelId })
+  tx.dropMarks({ beforeMs: marksKeptFrom(marks, nowMs, retention), afterMs: droppedAfterMs ?? Number.MAX_SAFE_INTEGER })
+  tx.keepMark(mark)
+  return beginPass(nowMs, isDoubted && !isOrdered)
+}
+
+/** Notifies operators, in the transaction that ends a pass, of data that was given up, and once of data that has been held back for long. */
+async function tell(tx: PruneTx, report: RetentionReport, nowMs: number): Promise<void> {
+  const { givenUp, endpoints, held, heldSinceMs } = report
+  if (Object.keys(givenUp).length > 0) {
+    const by = { kind: 'relay', name: 'retention', address: null } as const
+    audit(tx, { action: { atMs: nowMs, by, action: 'retention.gave_up', target: null, detail: { givenUp, endpoints } } })
+    await recordOperatorEvent(tx, { event: 'retention_gave_up', givenUp, endpoints }, nowMs)
+  }
+  if (!isHeldLong(report)) await tx.endTrouble(HELD_SUBJECT)
+  else if (await tx.beginTrouble(HELD_SUBJECT, nowMs))
+    await recordOperatorEvent(tx, { event: 'retention_held', held, since: new Date(heldSinceMs ?? nowMs).toISOString() }, nowMs)
+}
+
+interface Look {
+  readonly tx: PruneTx
+  readonly pass: RetentionPass
+  readonly retention: Retention
+  readonly nowMs: number
+}
+
+type Stage = (look: Look) => Promise<StageOutcome & { readonly retired?: readonly number[]; readonly hasReordered?: boolean }>
+
+const STAGES: Readonly<Record<RetentionStage, Stage>> = {
+  async overdue({ tx, pass: { startedAtMs, cursor }, retention, nowMs }) {
+    const beforeMs = startedAtMs - Math.min(retention.heldMs, retention.deliveriesMs)
+    const rows = await tx.waitingDeliveries({ beforeMs, after: cursor, limit: ROWS_AT_ONCE })
+    const { cancelled, held } = decideOverdue(rows, startedAtMs, retention)
+    if (cancelled.length > 0) tx.cancelDeliveries(cancelled, nowMs)
+    const last = rows.length < ROWS_AT_ONCE ? undefined : rows.at(-1)
+    return {
+      removed: 0,
+      givenUp: cancelled.length,
+      endpoints: cancelled.map(({ endpointId }) => endpointId),
+      held,
+      next: last === undefined ? null : { atMs: last.queuedAtMs, id: last.deliveryId },
+      hasReordered: cancelled.length > 0,
+    }
+  },
+
+  async deliveries({ tx, pass: { startedAtMs, cursor }, retention }) {
+    const found = await tx.endedDeliveries({ beforeMs: startedAtMs - retention.deliveriesMs, after: cursor, limit: ROWS_AT_ONCE })
+    const rows = upToSize(found, ({ attempts }) => attempts, ATTEMPTS_AT_ONCE)
+    if (rows.length > 0) await tx.removeDeliveries(rows.map(({ deliveryId }) => deliveryId))
+    const last = isLastPage(rows, found) ? undefined : rows.at(-1)
+    return { removed: rows.length, next: last === undefined ? null : { atMs: last.settledAtMs, id: last.deliveryId } }
+  },
+
+  async pushBytes({ tx, pass: { startedAtMs, cursor }, retention }) {
+    const found = await tx.agedPushes({ beforeMs: startedAtMs - retention.rawMs, after: cursor, limit: ROWS_AT_ONCE })
+    const sized = upToSize(found, ({ bodyBytes }) => bodyBytes, BYTES_AT_ONCE)
+    const backlogs = await tx.endpointsWithBacklog()
+    const rows = sized.slice(0, looksFor(backlogs.length))
+    const { cleared, closed, held } = decidePushBytes(rows, await needsOf(tx, backlogs, rows), startedAtMs, retention)
+    if (cleared.length > 0) tx.clearPushes({ cleared, closed })
+    const last = isLastPage(rows, found) ? undefined : rows.at(-1)
+    const next = last === undefined ? null : { atMs: last.receivedAtMs, id: last.inboxId }
+    return { removed: cleared.length, givenUp: closed.length, held, next }
+  },
+
+  async answerBytes({ tx, pass: { startedAtMs }, retention }) {
+    const found = await tx.agedAnswers({ beforeMs: startedAtMs - retention.rawMs, limit: ROWS_AT_ONCE })
+    const rows = upToSize(found, ({ bodyBytes }) => bodyBytes, BYTES_AT_ONCE)
+    if (rows.length > 0) tx.clearAnswers(rows)
+    return { removed: rows.length, next: isLastPage(rows, found) ? null : AGAIN }
+  },
+
+  parcels: retire,
+
+  async unrecorded({ tx, pass: { startedAtMs, cursor }, retention }) {
+    const rows = await tx.unrecordedPushes({ beforeMs: startedAtMs - retention.historyMs, after: cursor, limit: ROWS_AT_ONCE })
+    const { removed, closed, held } = decideUnrecorded(rows, startedAtMs, retention)
+    if (removed.length > 0) tx.removePushes(removed)
+    const last = rows.length < ROWS_AT_ONCE ? undefined : rows.at(-1)
+    const next = last === undefined ? null : { atMs: last.receivedAtMs, id: last.inboxId }
+    return { removed: removed.length, givenUp: closed.length, held, next }
+  },
+
+  async feed({ tx, pass: { startedAtMs }, retention }) {
+    const behind = (await tx.listEndpoints()).flatMap(({ endpoint, queuedTo }) =>
+      queuedTo === null ? [] : [{ endpointId: endpoint.id, queuedTo }],
+    )
+    const { upTo, needed, passed, held } = decideFeed(await tx.ageMarks(), behind, startedAtMs, retention)
+    const sequences = await tx.agedFeed({ after: await tx.feedPrunedTo(), upTo, limit: FEED_AT_ONCE })
+    const last = sequences.at(-1)
+    if (last !== undefined) await tx.pruneFeed(last)
+    const givenUp = sequences.filter((sequence) => sequence > needed).length
+    const done = { removed: sequences.length, givenUp, endpoints: givenUp > 0 ? passed : [] }
+    return sequences.length < FEED_AT_ONCE ? { ...done, held, next: null } : { ...done, next: AGAIN }
+  },
+
+  async composed({ tx, pass: { cursor } }) {
+    const rows = await tx.composedEvents({ after: cursor?.id ?? 0, upTo: await tx.feedPrunedTo(), limit: ROWS_AT_ONCE })
+    const unnamed = rows.flatMap(({ sequence, isNamed }) => (isNamed ? [] : [sequence]))
+    if (unnamed.length > 0) tx.removeComposed(unnamed)
+    const last = rows.length < ROWS_AT_ONCE ? undefined : rows.at(-1)
+    return { removed: unnamed.length, next: last === undefined ? null : { atMs: 0, id: last.sequence } }
+  },
+
+  async audit({ tx, pass: { startedAtMs }, retention: { auditMs } }) {
+    const from = async (span: TallySpan) => keptFrom(span, startedAtMs, await tx.findCounted(span, SPANS_KEPT[span] - 1))
+    const [hoursFromMs, daysFromMs] = [await from('hour'), await from('day')]
+    let removed = await tx.pruneTallies('hour', hoursFromMs, ROWS_AT_ONCE)
+    removed += await tx.pruneTallies('day', daysFromMs, ROWS_AT_ONCE - removed)
+    removed += await tx.pruneOperations(startedAtMs - auditMs, ROWS_AT_ONCE - removed)
+    return { removed, next: removed < ROWS_AT_ONCE ? null : AGAIN }
+  },
+}
+
+/** Retires parcels older than `history` from the beginning of a page, as many as a batch may. */
+async function retire({ tx, pass: { startedAtMs, cursor }, retention }: Look): ReturnType<Stage> {
+  const { parcelId: upTo } = givenBefore(await tx.ageMarks(), startedAtMs - retention.historyMs)
+  const page = await tx.parcelAges({ after: cursor?.id ?? 0, upTo, limit: PARCELS_LOOKED_AT })
+  const past = page.filter((row) => isParcelPast(row, startedAtMs, retention))
+  const backlogs = await tx.endpointsWithBacklog()
+  const endpoints = Math.max(backlogs.length, (await tx.listEndpoints()).length)
+  const sized = upToSize(past.slice(0, PARCELS_AT_ONCE), ({ entryCount }) => entryCount, ENTRIES_AT_ONCE)
+  const rows = sized.slice(0, looksFor(endpoints))
+  const last = rows.length < past.length ? rows.at(-1) : page.length < PARCELS_LOOKED_AT ? undefined : page.at(-1)
+  const next = last === undefined ? null : { atMs: 0, id: last.parcelId }
+  if (rows.length === 0) return { removed: 0, next }
+  // The parcels may have changed between the read above and this lock.
+  const standing = await tx.holdParcels(rows.map(({ parcelId }) => parcelId))
+  const { ownerOfPush } = await tx.newest()
+  const delivered = await tx.deliveredParcels(standing.map(({ parcelId }) => parcelId))
+  const needs = { ...(await needsOf(tx, backlogs, standing)), ownerOfNewestPush: ownerOfPush, delivered }
+  const { retired, held } = decideParcels(standing, needs, startedAtMs, retention)
+  if (retired.length === 0) return { removed: 0, held, next }
+  const { isDone } = await tx.retireParcels(retired, ROWS_AT_ONCE)
+  return isDone ? { removed: retired.length, retired, held, next } : { removed: 0, next: cursor ?? AGAIN }
+}
+
+/** The cursor at the beginning. A stage that deletes its rows begins there again with each batch. */
+const AGAIN: TimeCursor = { atMs: 0, id: 0 }
+
+/** Whether a batch did all rows of a page, and the page was the last. */
+function isLastPage(rows: readonly unknown[], page: readonly unknown[]): boolean {
+  return rows.length === page.length && page.length < ROWS_AT_ONCE
+}
+
+/** Returns for how many parcels one batch may look up waiting deliveries, if there are this many endpoints. */
+function looksFor(endpoints: number): number {
+  return Math.max(1, Math.floor(LOOKS_AT_ONCE / Math.max(1, endpoints)))
+}
+
+async function needsOf(tx: PruneTx, backlogs: readonly number[], rows: readonly { readonly parcelId: number }[]): Promise<Needs> {
+  const awaited = await tx.awaitedParcels(backlogs, [...new Set(rows.map(({ parcelId }) => parcelId))])
+  return { awaited, isBehind: (await tx.listEndpoints()).some(({ queuedTo }) => queuedTo !== null) }
+}

@@ -1,0 +1,256 @@
+import { digest } from '../../../domain/digest.ts'
+import { AppError } from '../../../domain/errors.ts'
+import type { Clock, Memory } from '../../ports.ts'
+
+/** A permission of an app. `status`: ask for parcels and read the feed. `admin`: operate the relay. */
+export type Scope = 'status' | 'admin'
+
+/** An internal app or an operator, as configured. */
+export interface App {
+  readonly username: string
+  /** Argon2 hashes as PHC strings: one, or two while the password is replaced. */
+  readonly passwordHashes: readonly string[]
+  readonly scopes: readonly Scope[]
+}
+
+/** The content of a token: the app and the password it was issued for. The app's scopes are looked up at each request. */
+interface TokenClaims {
+  readonly username: string
+  /** A digest of the app's password hash, so that a token is valid no longer than its app and password. */
+  readonly fingerprint: string
+  /** When the person of this session logged in, epoch milliseconds; null: the token is no session. */
+  readonly loggedInAtMs: number | null
+}
+
+/** A valid token of this relay. */
+export interface VerifiedToken extends TokenClaims {
+  readonly issuedAtMs: number
+  readonly expiresAtMs: number
+  /** The name of the key that signed it. */
+  readonly keyName: string
+}
+
+/** Signs and verifies tokens. */
+export interface Tokens {
+  sign(claims: TokenClaims, lifetimeMs: number): Promise<string>
+  /** Null: it is no valid token of this relay. Never throws because of what a token contains. */
+  verify(token: string): Promise<VerifiedToken | null>
+  /** Whether the key that signed a token still verifies tokens. */
+  trusts(token: VerifiedToken): boolean
+}
+
+export interface AuthenticatePorts {
+  readonly tokens: Tokens
+  /** Whether a password matches an argon2 hash. Because this is expensive, a call waits its turn among the visitors, and may be refused. */
+  readonly verifyPassword: (hash: string, password: string, visitor: Visitor) => Promise<boolean>
+  /** A keyed digest of a hash and a password, to recognize a password that was right before. */
+  readonly digestPassword: (hash: string, password: string) => string
+  /** The digests of passwords that were right, by user name, and by address and user name. */
+  readonly rightPasswords: Memory<string>
+  /** A cache of verified tokens. */
+  readonly verified: Memory<VerifiedToken>
+  readonly clock: Clock
+}
+
+export interface AuthenticateOptions {
+  readonly apps: readonly App[]
+  readonly tokenLifetimeMs: number
+  /** A session may be renewed until this long after its login; null: the tokens issued here are no sessions. */
+  readonly sessionMaxMs: number | null
+  /** A hash that matches no password: verifying against it takes as long for an unknown user as a wrong password does. */
+  readonly dummyHash: string
+}
+
+export interface Credentials {
+  readonly username: string
+  readonly password: string
+}
+
+/** Who asks for a token. */
+export interface Visitor {
+  /** The address, or its network where one client has many. */
+  readonly network: string
+  /**
+   * Counts a try. Throws `too_many_requests` after too many wrong passwords; else resolves with a function to call if the password is
+   * right.
+   */
+  readonly admit: () => Promise<() => Promise<void>>
+  /** Whether the visitor still waits for the answer. */
+  readonly isThere: () => boolean
+}
+
+/** A person's session. */
+export interface Session {
+  readonly app: App
+  /** The token that replaces the one that was sent; null: that one is new enough. */
+  readonly renewed: string | null
+}
+
+/** Authenticates apps and operators. */
+export interface Authenticate {
+  /**
+   * Issues a bearer token (spec, "POST /auth/token"). Throws `unauthorized`, with the same message for an unknown user and a wrong
+   * password, and `too_many_requests`. A password that was right before, from the same network, is neither counted, refused nor kept waiting;
+   * from another network it is counted, so that nobody can try passwords at the speed of a digest.
+   */
+  issueToken(credentials: Credentials, visitor: Visitor): Promise<string>
+  /** The app of a token. Throws `unauthorized` for an invalid token and `forbidden` for a missing scope. */
+  authorize(token: string, scope: Scope): Promise<App>
+  /** The session of a token. Using it renews it, until it is as old as sessions may be; null: it is over, or the token is no session. */
+  continueSession(token: string): Promise<Session | null>
+  /** Does the same as `authorize`, at once, if the token was verified before; null: call `authorize`. */
+  recognize(token: string, scope: Scope): App | null
+  /**
+   * For work that continues after its request was authorized, such as a stream: calls `end` once, as soon as the token no longer gives the
+   * scope. Resolves with a function to call when the work is over.
+   */
+  hold(token: string, scope: Scope, end: () => void): Promise<() => void>
+  /** Ends the work whose tokens have expired. To be called regularly. */
+  endExpired(): void
+  /**
+   * Replaces the configured apps. Tokens of removed apps and of old passwords are invalid at once, even cached ones, and the work they
+   * allowed ends.
+   */
+  replaceApps(apps: readonly App[]): void
+}
+
+/** Work that a token allows, until one of them ends. */
+interface Holding {
+  readonly claims: VerifiedToken
+  readonly scope: Scope
+  readonly end: () => void
+}
+
+/** Clocks of replicas may differ by this much, and smaller corrections of a clock do not count as putting it back. */
+const AHEAD_MAX_MS = 30_000
+
+/** A session in use is renewed after this part of its lifetime. */
+const RENEWED_AFTER = 0.1
+
+/** A token from the future is invalid: its clock was put back since, so it would be valid for too long. */
+function isValidAt({ issuedAtMs, expiresAtMs }: VerifiedToken, nowMs: number): boolean {
+  return nowMs < expiresAtMs && issuedAtMs <= nowMs + AHEAD_MAX_MS
+}
+
+// oxlint-disable-next-line max-lines-per-function -- its verbs share what is remembered of passwords and tokens
+export function createAuthenticate(
+  { tokens, verifyPassword, digestPassword, rightPasswords, verified, clock }: AuthenticatePorts,
+  options: AuthenticateOptions,
+): Authenticate {
+  let known = enroll(options.apps)
+  const held = new Set<Holding>()
+
+  const isValid = (claims: VerifiedToken) => isValidAt(claims, clock.now()) && tokens.trusts(claims)
+  const remembered = (token: string): VerifiedToken | null => {
+    const claims = verified.get(token)
+    return claims !== undefined && isValid(claims) ? claims : null
+  }
+  const verifyToken = async (token: string): Promise<VerifiedToken | null> => {
+    const before = remembered(token)
+    if (before !== null) return before
+    const claims = await tokens.verify(token)
+    if (claims === null || !isValid(claims)) return null
+    verified.set(token, claims)
+    return claims
+  }
+  const appOf = (claims: VerifiedToken | null): App | null => {
+    const app = claims === null ? undefined : known.apps.get(claims.username)
+    return app !== undefined && claims !== null && known.fingerprintsOf(app).includes(claims.fingerprint) ? app : null
+  }
+
+  const endUnless = (isAllowed: (holding: Holding) => boolean): void => {
+    for (const holding of held) {
+      if (isAllowed(holding)) continue
+      held.delete(holding)
+      holding.end()
+    }
+  }
+
+  /** Every refusal costs as many verifications, so that it does not show which users there are, nor whose password is being replaced. */
+  const verifyAny = async (hashes: readonly string[], password: string, visitor: Visitor): Promise<string | null> => {
+    const decoys = Array.from({ length: Math.max(1, known.hashesMax) - hashes.length }, () => options.dummyHash)
+    for (const hash of [...hashes, ...decoys]) if ((await verifyPassword(hash, password, visitor)) && hashes.includes(hash)) return hash
+    return null
+  }
+
+  const checkPassword = async ({ username, password }: Credentials, visitor: Visitor): Promise<Login> => {
+    const app = known.apps.get(username)
+    const hashes = app?.passwordHashes ?? []
+    const here = `${visitor.network} ${username}`
+    const rightBefore = (key: string) => hashes.find((hash) => rightPasswords.get(key) === digestPassword(hash, password)) ?? null
+    const knownHere = rightBefore(here)
+    if (app !== undefined && knownHere !== null) return { app, hash: knownHere }
+    const forgive = await visitor.admit()
+    const hash = rightBefore(username) ?? (await verifyAny(hashes, password, visitor))
+    if (app === undefined || hash === null) throw new AppError('unauthorized', 'The username or the password is wrong.')
+    for (const key of [here, username]) rightPasswords.set(key, digestPassword(hash, password))
+    await forgive()
+    return { app, hash }
+  }
+
+  return {
+    async issueToken(credentials, visitor) {
+      const { app, hash } = await checkPassword(credentials, visitor)
+      const fingerprint = digest(hash)
+      const loggedInAtMs = options.sessionMaxMs === null ? null : clock.now()
+      return tokens.sign({ username: app.username, fingerprint, loggedInAtMs }, options.tokenLifetimeMs)
+    },
+    async continueSession(token) {
+      const claims = await verifyToken(token)
+      const app = appOf(claims)
+      if (claims === null || app === null || claims.loggedInAtMs === null || options.sessionMaxMs === null) return null
+      const leftMs = claims.loggedInAtMs + options.sessionMaxMs - clock.now()
+      const isNew = clock.now() - claims.issuedAtMs < options.tokenLifetimeMs * RENEWED_AFTER
+      if (isNew || leftMs <= 0) return { app, renewed: null }
+      const { username, fingerprint, loggedInAtMs } = claims
+      return { app, renewed: await tokens.sign({ username, fingerprint, loggedInAtMs }, Math.min(options.tokenLifetimeMs, leftMs)) }
+    },
+    async authorize(token, scope) {
+      const app = appOf(await verifyToken(token))
+      if (app === null) throw new AppError('unauthorized', 'The token is not valid, or no longer. Ask for a new one.')
+      if (!app.scopes.includes(scope)) throw new AppError('forbidden', `This needs the scope "${scope}".`)
+      return app
+    },
+    recognize(token, scope) {
+      const app = appOf(remembered(token))
+      return app?.scopes.includes(scope) ? app : null
+    },
+    async hold(token, scope, end) {
+      const claims = await verifyToken(token)
+      if (claims === null || !appOf(claims)?.scopes.includes(scope)) {
+        end()
+        return () => undefined
+      }
+      const holding = { claims, scope, end }
+      held.add(holding)
+      return () => void held.delete(holding)
+    },
+    endExpired: () => endUnless(({ claims }) => isValid(claims)),
+    replaceApps(apps) {
+      known = enroll(apps)
+      endUnless(({ claims, scope }) => appOf(claims)?.scopes.includes(scope) === true)
+    },
+  }
+}
+
+interface Login {
+  readonly app: App
+  /** The one of its hashes that the password matches. */
+  readonly hash: string
+}
+
+interface EnrolledApps {
+  readonly apps: ReadonlyMap<string, App>
+  /** The most hashes that one app has. */
+  readonly hashesMax: number
+  readonly fingerprintsOf: (app: App) => readonly string[]
+}
+
+function enroll(apps: readonly App[]): EnrolledApps {
+  const fingerprints = new Map(apps.map((app) => [app, app.passwordHashes.map(digest)]))
+  return {
+    apps: new Map(apps.map((app) => [app.username, app])),
+    hashesMax: Math.max(0, ...apps.map(({ passwordHashes }) => passwordHashes.length)),
+    fingerprintsOf: (app) => fingerprints.get(app) ?? [],
+  }
+}

@@ -1,0 +1,91 @@
+import { type TokenKeys, verifyingKeys } from '../../../domain/admin/token-keys.ts'
+import { digest } from '../../../domain/digest.ts'
+import type { Clock } from '../../ports.ts'
+import type { AdminWrites } from '../ports.ts'
+
+/** A key that signs or verifies tokens. A token gives the name of the key that signed it. */
+export interface TokenKey {
+  readonly name: string
+  readonly key: Uint8Array
+}
+
+/** The keys that sign tokens, as this process knows them. Another replica may replace them. */
+export interface TokenKeyring {
+  /** The key that signs new tokens. */
+  readonly current: () => TokenKey
+  /** The key of this name, if it verifies tokens now; null: this process knows no such key. */
+  readonly find: (name: string) => TokenKey | null
+  /** Does the same, but reads the store if the name is not known. Reads at most once a second, however many callers there are. */
+  readonly seek: (name: string) => Promise<TokenKey | null>
+  /** Reads the keys from the store again. Rejects if the store does not answer. */
+  readonly refresh: () => Promise<void>
+  /** Uses these keys from now on. */
+  readonly replace: (keys: TokenKeys) => void
+}
+
+export interface TokenKeyringPorts {
+  readonly write: Pick<AdminWrites, 'tokenKeys'>
+  readonly clock: Clock
+  readonly pause: (ms: number) => Promise<void>
+  /** Whether other replicas may replace the keys; absent: they may. */
+  readonly isShared?: boolean
+}
+
+const SEEK_EVERY_MS = 1000
+
+export function createTokenKeyring(keys: TokenKeys, { write, clock, pause, isShared = true }: TokenKeyringPorts): TokenKeyring {
+  let known = keys
+  let current = named(keys.current)
+  let sought = Number.NEGATIVE_INFINITY
+  let seeking: Promise<void> | null = null
+
+  function replace(next: TokenKeys): void {
+    known = next
+    current = named(next.current)
+  }
+
+  async function refresh(): Promise<void> {
+    replace(await write.tokenKeys())
+  }
+
+  function find(name: string): TokenKey | null {
+    if (name === current.name) return current
+    return (
+      verifyingKeys(known, clock.now())
+        .map(named)
+        .find((key) => key.name === name) ?? null
+    )
+  }
+
+  /** Anybody may send tokens with made-up names, so all callers share one read of the store a second at most. */
+  function refreshInTurn(): Promise<void> {
+    const restMs = sought + SEEK_EVERY_MS - clock.monotonic()
+    seeking ??= (restMs > 0 ? pause(restMs) : Promise.resolve())
+      .then(() => {
+        sought = clock.monotonic()
+        return refresh()
+      })
+      .finally(() => {
+        seeking = null
+      })
+    return seeking
+  }
+
+  return {
+    current: () => current,
+    find,
+    async seek(name) {
+      const found = find(name)
+      if (found !== null || !isShared) return found
+      await refreshInTurn()
+      return find(name)
+    },
+    refresh,
+    replace,
+  }
+}
+
+/** A hash in the name reveals nothing of the key, because keys are random. */
+function named(key: Uint8Array): TokenKey {
+  return { key, name: digest(key).slice(0, 11) }
+}

@@ -1,0 +1,97 @@
+import { expect, test } from 'vitest'
+import { createTombstoneKeyKeeper } from '../../../../src/flow/admin/erasure/tombstone-key.ts'
+
+/** A vault whose sealed texts show their at-rest key, and a store that keeps a sealed key. */
+function open({ sealed = null, isUsed = false, missed = null, atRest = ['one'] }: Partial<Given> = {}) {
+  let stored = sealed
+  let keys = atRest
+  const used: string[] = []
+  const repeated: string[] = []
+  const keeper = createTombstoneKeyKeeper({
+    where: () => 'relay.db.key',
+    makeKey: () => Buffer.from('made'),
+    vault: {
+      seal: async (text, name) => `${keys[0]}/${name}/${text}`,
+      async open(text, name) {
+        const [key = '', of, value = ''] = text.split('/')
+        return keys.includes(key) && of === name ? value : null
+      },
+      isCurrent: (text) => text.startsWith(`${keys[0]}/`),
+    },
+    write: {
+      tombstoneKey: async () => ({ sealed: stored, isUsed }),
+      async keepTombstoneKey({ before, sealed: next }) {
+        if (stored !== before) return stored ?? next
+        stored = next
+        return next
+      },
+      useTombstoneKey: async (key) => void used.push(Buffer.from(key).toString()),
+      missedErasures: async () => ({ sealedKey: missed, count: missed === null ? 0 : 2 }),
+      async repeatErasures({ after }) {
+        repeated.push(after)
+        return after === '' ? { next: 'M', names: ['GONE0001'] } : { next: null, names: [] }
+      },
+      searchMentions: async () => ({ pushes: 0, mentions: 0, unreadable: 0, found: [], next: null }),
+    },
+  })
+  const rotate = (next: readonly string[]) => {
+    keys = [...next]
+  }
+  return { keeper, used, repeated, rotate, stored: () => stored }
+}
+
+interface Given {
+  readonly sealed: string | null
+  readonly isUsed: boolean
+  /** The sealed key of tombstones that the store lacks. */
+  readonly missed: string | null
+  readonly atRest: string[]
+}
+
+const sealedBy = (key: string, text = 'made') => `${key}/tombstones/${Buffer.from(text).toString('base64')}`
+
+test('a key is made when something is erased, and not before', async () => {
+  const { keeper, used, stored } = open()
+  await keeper.open()
+  expect([keeper.isKnown(), stored()]).toEqual([false, null])
+  await keeper.ensure()
+  await keeper.ensure()
+  expect([keeper.isKnown(), used, stored()]).toEqual([true, ['made'], sealedBy('one')])
+})
+
+test('the key that another replica has made first is used', async () => {
+  const { keeper, used } = open({ sealed: sealedBy('one', 'theirs') })
+  await keeper.open()
+  expect(used).toEqual(['theirs'])
+})
+
+test('a lost at-rest key keeps the relay from starting only if something was erased', async () => {
+  await expect(open({ sealed: sealedBy('gone'), isUsed: true }).keeper.open()).rejects.toThrow('Restore relay.db.key as it was')
+  const unused = open({ sealed: sealedBy('gone') })
+  await unused.keeper.open()
+  expect([unused.used, unused.stored()]).toEqual([['made'], sealedBy('one')])
+})
+
+test('a reseal keeps the key, under the first at-rest key', async () => {
+  const { keeper, rotate, stored } = open()
+  expect(await keeper.reseal()).toBe('none')
+  await keeper.ensure()
+  expect(await keeper.reseal()).toBe('upToDate')
+  rotate(['two', 'one'])
+  expect(await keeper.reseal()).toBe('resealed')
+  expect(stored()).toBe(sealedBy('two'))
+  rotate(['three'])
+  expect(await keeper.reseal()).toBe('unreadable')
+})
+
+test('erasures that a restored store does not know are repeated page by page, with their key', async () => {
+  const { keeper, used, repeated, stored } = open({ missed: sealedBy('one', 'theirs') })
+  expect(await keeper.open()).toBe(1)
+  expect([used, repeated, stored()]).toEqual([['theirs'], ['', 'M'], sealedBy('one', 'theirs')])
+})
+
+test('tombstones of another store are refused, and so are those whose key is lost', async () => {
+  const others = open({ sealed: sealedBy('one', 'mine'), isUsed: true, missed: sealedBy('one', 'theirs') })
+  await expect(others.keeper.open()).rejects.toThrow('belong to another store')
+  await expect(open({ missed: sealedBy('gone') }).keeper.open()).rejects.toThrow('no at-rest key opens')
+})

@@ -1,0 +1,42 @@
+import { expect, test } from 'vitest'
+import { StorageFailure } from '../../../../src/domain/errors.ts'
+import { createReadiness, type ReadinessPorts } from '../../../../src/flow/admin/overview/readiness.ts'
+import { CARRIER } from '../../../support/network/carrier-state.ts'
+
+function readinessOf(ping: () => Promise<undefined>, carrier = CARRIER) {
+  return createReadiness({
+    reads: { ping },
+    carrier: { state: () => carrier },
+    disk: { trouble: () => null, state: () => ({ lost: null }) },
+    pushHealth: () => ({}) as ReturnType<ReadinessPorts['pushHealth']>,
+    lostKeys: async () => null,
+    caughtUp: async () => undefined,
+  })
+}
+
+const refused = Object.assign(new Error('connect ECONNREFUSED 10.1.2.3:5432'), { code: 'ECONNREFUSED' })
+
+test.each([
+  ['the network', refused, 'ECONNREFUSED'],
+  ['PostgreSQL', Object.assign(new Error('the database system is shutting down'), { code: '57P03' }), '57P03'],
+  ['an engine that wraps it', new StorageFailure('the database at 10.1.2.3 does not answer', refused), 'ECONNREFUSED'],
+  ['SQLite, in a message from another thread', new Error('SQLITE_FULL: /var/lib/relay.db'), 'SQLITE_FULL'],
+  ['nobody', new Error('something at 10.1.2.3'), 'unknown cause'],
+])('a store that fails is reported with the code of %s, and with nothing else of its message', async (_whose, error, code) => {
+  const readiness = readinessOf(() => Promise.reject(error))
+  readiness.storeFails('pushes', error)
+  expect(await readiness.read()).toMatchObject({
+    ready: false,
+    reasons: [`storage_unavailable: pushes cannot be stored (${code})`, `storage_unavailable: answers cannot be read (${code})`],
+  })
+  readiness.storeWorks('pushes')
+  expect((await readiness.read()).reasons).toHaveLength(1)
+})
+
+test('after a password was corrected, a carrier that asks for fewer calls is told as that', async () => {
+  const lastFailure = { reason: 'rate_limited', atMs: 2000 } as const
+  const readiness = readinessOf(async () => undefined, { ...CARRIER, credentials: 'obtained', lastAnswerAtMs: null, lastFailure })
+  expect((await readiness.read()).notes).toMatchObject({ upstream: { state: 'rate_limited', credentials: 'obtained' } })
+  const refused = readinessOf(async () => undefined, { ...CARRIER, credentials: 'refused', lastFailure })
+  expect((await refused.read()).notes).toMatchObject({ upstream: { state: 'upstream_auth', lastFailure: 'rate_limited' } })
+})
