@@ -4,40 +4,41 @@ const HOUR_MS = 3_600_000
 const HOURS_OF_WEEK = 168
 
 export interface PollTimeInput {
-  /** When it was last certain that no scan followed the latest known one, epoch milliseconds. */
+  /** The last time, epoch milliseconds, at which the relay knew all scans of the parcel. */
   readonly fromMs: number
   readonly hourlyRates: HourlyRates
-  /** The price of one call, expressed as the hours for which one entry stays unknown. */
+  /** What one call costs: it is worth as much as knowing one entry earlier by this many hours. */
   readonly priceHours: number
-  /** The share of scans that only a poll can reveal: 1 without pushes, else the share of lost pushes. */
+  /** The share of scans that only a poll can reveal: 1 without pushes, otherwise the share of pushes that are lost. */
   readonly hidden: number
-  /** How many entries before `fromMs` are likely to be missing. */
+  /** The estimated number of entries before `fromMs` that the relay does not know. */
   readonly doubt: number
-  /** The latest time, counted from `fromMs`. */
+  /** How long after `fromMs` the poll may be at most. */
   readonly horizonMs: number
-  /** The finest step of the sum. */
+  /** The smallest step between two times that are tried. */
   readonly stepMs: number
 }
 
-/** Two weeks cover a weekly rhythm twice. Summing further adds nothing, and this runs for every push. */
+/** This runs for every push, so it looks no further. Two weeks hold every hour of the week twice. */
 const SUMMED_MS = 14 * 24 * HOUR_MS
 
 /**
- * The time of the next poll at which waiting longer would cost more than it saves, epoch milliseconds. This is the inspection problem: a
- * poll costs `priceHours`, and an entry costs the hours for which it stays unknown. At the time t after the last certainty (`fromMs`):
+ * Finds the best time of the next poll, epoch milliseconds: later, waiting costs more than it saves. This is the inspection problem. A poll
+ * costs `priceHours`, and an entry costs the hours for which it stays unknown. At a time t after `fromMs`:
  *
  *   h   the rate of scans
  *   S   `unscanned`: the chance that the parcel was not scanned yet
  *   L   `lost`: the chance that it was scanned, that the push was lost, and that no push of a later scan has revealed it
  *
- * - Waiting costs, per hour, L for the scan that is unknown, and doubt * (S + L) for entries that were lost before, while no push comes.
- * - Waiting saves, per hour, S * sqrt(2 * price * hidden * h): the lowest cost of polling a parcel that was not scanned yet (polls at a
- *   density of sqrt(hidden * h / (2 * price)), Keller's solution).
+ * - Waiting costs, per hour, L for the unknown scan, and doubt * (S + L) for entries that were lost before, as long as no push comes.
+ * - Waiting saves, per hour, S * sqrt(2 * price * hidden * h). This is the lowest cost of polling a parcel that was not scanned yet, at
+ *   sqrt(hidden * h / (2 * price)) polls an hour (Keller's solution).
  *
- * The best time is where the balance, costs minus savings summed from the last certainty, is lowest. For example, without pushes
- * (hidden = 1), without doubt, at a constant 0.5 scans per hour and a price of 1 h: L = 1 - S, and waiting saves S per hour, so it pays until
- * S = 1/2, which is after ln 2 / 0.5 = 1.4 h. If scans cluster in an hour, the best time is after most of them. If an expected push does not
- * arrive, the best time is right then, because with S small the silence itself suggests a lost push.
+ * The balance adds up costs minus savings since `fromMs`. The best time is where it is lowest.
+ *
+ * An example without pushes (hidden = 1) and without doubt, with 0.5 scans per hour and a price of 1 h: L = 1 - S, and waiting saves S per
+ * hour. So waiting pays until S = 1/2, which is after ln 2 / 0.5 = 1.4 h. If scans cluster in an hour, the best time is after most of them. If
+ * an expected push does not arrive, the best time is at once: S is small, so a lost push is likely.
  */
 export function bestPollTimeMs({ fromMs, hourlyRates, priceHours, hidden, doubt, horizonMs, stepMs }: PollTimeInput): number {
   const endMs = fromMs + Math.min(horizonMs, SUMMED_MS)
@@ -77,9 +78,9 @@ export function bestPollTimeMs({ fromMs, hourlyRates, priceHours, hidden, doubt,
   return bestMs === endMs ? fromMs + horizonMs : bestMs
 }
 
-/** Factors that every sum needs for each hour of the week. They are computed once because they would take most of the time. */
+/** Values for each hour of the week that every calculation needs. They are cached because they would take most of its time. */
 interface Factors {
-  /** The chance that no scan happens in that hour. */
+  /** The chance that an hour passes without a scan. */
   readonly unscannedAfter: Float64Array
   readonly rootOfRate: Float64Array
 }
@@ -94,12 +95,12 @@ function factorsOf(hourlyRates: HourlyRates): Factors {
   return made
 }
 
-/** After such a long wait the chances hardly change any more. */
+/** The estimate hardly changes after such a long wait. */
 const EXPECTED_OVER_MS = 5 * 24 * HOUR_MS
 
 /**
- * How many entries are likely to exist and be unknown at `toMs`, if no push came since the last certainty: the next scan, if it
- * happened and its push was lost, and the scans after it.
+ * Estimates how many entries exist and are unknown at `toMs`, if no push came since `fromMs`. These are the next scan, if it happened and
+ * its push was lost, and the scans after it.
  */
 export function expectedUnknownEntries(
   { fromMs, hourlyRates, hidden, doubt }: Pick<PollTimeInput, 'fromMs' | 'hourlyRates' | 'hidden' | 'doubt'>,

@@ -3,37 +3,37 @@ import type { CallPriority } from './carrier-answer.ts'
 /**
  * A circuit breaker for calls to the carrier.
  *
- * A failure that the question may have caused (a 500, a time-out) counts once for each question. If other questions are answered meanwhile,
- * the failing one was at fault: it counts no more until it is answered, so questions that always fail open no breaker. A failure that no
- * question can cause, such as a refused connection, always counts.
+ * `closed`: calls are made. Several failures in a row open the breaker. `open`: the schedule makes no calls. After a rest one call is made
+ * as a probe. Somebody waits for an app's question, so it may probe sooner. `probing`: the probe is under way, and all other calls are
+ * refused. An answer closes the breaker, a failure makes the next rest longer.
  *
- * `closed`: calls are made. A number of failures in a row, caused by the carrier or the network, opens it. `open`: the schedule makes no
- * calls. After a rest, one call is made as a probe; an app's question, for which somebody waits, may probe sooner. `probing`: the probe is
- * under way and all other calls are refused. An answer closes the breaker, a failure makes the next rest longer.
+ * Some failures may be caused by the question: a 500, a time-out. They count once for each question. If the carrier answers other questions
+ * meanwhile, the failing question was at fault, and no longer counts until it is answered. So questions that always fail cannot open the
+ * breaker. Other failures, such as a refused connection, always count.
  *
- * The breaker is a value with pure functions: the caller passes the time, and gets the length of the rest when a call is refused.
+ * The breaker is a value with pure functions: the caller passes the time, and learns the length of the rest when a call is refused.
  */
 export interface Breaker {
   readonly state: 'closed' | 'open' | 'probing'
   /** The number of failures since the last answer; failures of the same question count once. */
   readonly failures: number
-  /** The questions that failed since the last answer. */
+  /** The questions that have failed since the last answer. */
   readonly suspects: ReadonlySet<string>
-  /** The questions that failed while others were answered, and that have not been answered since. */
+  /** The questions that were at fault: they failed while others were answered, and were not answered since. */
   readonly failing: ReadonlySet<string>
-  /** The number of rests since the last answer. */
+  /** The number of rests since the last answer, which decides the length of the next one. */
   readonly rests: number
   /** When the schedule may probe. Monotonic milliseconds, like all times here. */
   readonly restUntilMs: number
   readonly failedAtMs: number
 }
 
-/** Whether a call may be made: yes, as the one probe, or not for `restMs` milliseconds. */
+/** `ask`: the call may be made. `probe`: it may be made as the one probe. Otherwise it must wait for `restMs` milliseconds. */
 export type Admission = { readonly kind: 'ask' | 'probe' } | { readonly kind: 'rest'; readonly restMs: number }
 
 /** A call that failed. */
 export interface CallFailure {
-  /** The identifier that was asked about; null: no question can cause such a failure. */
+  /** The identifier that was asked about; null: the failure had nothing to do with the question. */
   readonly question: string | null
   readonly wasProbe: boolean
   readonly nowMs: number
@@ -43,7 +43,7 @@ export interface CallFailure {
 
 const NONE: ReadonlySet<string> = new Set()
 
-/** The breaker at the start, and after the answer to any question while none fails. */
+/** The breaker at the start. */
 export const closedBreaker: Breaker = {
   state: 'closed',
   failures: 0,
@@ -54,21 +54,21 @@ export const closedBreaker: Breaker = {
   failedAtMs: Number.NEGATIVE_INFINITY,
 }
 
-/** More than one unlucky call makes with its retries, and few enough to spare a carrier that is down. */
+/** One unlucky call with its retries makes fewer failures. A carrier that is down should get few more calls. */
 export const FAILURES_TO_OPEN = 5
 const REST_MS = 5000
 const REST_MAX_MS = 5 * 60_000
 /** An app's question may probe this long after the last failure. */
 const APP_REST_MS = 5000
-/** How many questions that always fail are remembered. */
+/** The maximum of questions at fault that are remembered. */
 const FAILING_MAX = 5000
-/** The random part of a rest, so that several relays do not return together. */
+/** Rests vary by this share, so that several relays do not return together. */
 const JITTER = 0.2
 
 /** Whether the call for a question may be made now. For a probe, continue with `startProbe`. */
 export function admit(breaker: Breaker, asker: CallPriority, question: string, nowMs: number): Admission {
   if (breaker.state === 'closed') return { kind: 'ask' }
-  // An app that repeats a question that always fails must not make the rests of all others longer.
+  // An app may repeat a question that always fails. Its probes must not make everybody else's rests longer.
   const maySooner = asker === 'app' && !isKnownToFail(breaker, question)
   const untilMs = maySooner ? Math.min(breaker.restUntilMs, breaker.failedAtMs + APP_REST_MS) : breaker.restUntilMs
   if (breaker.state === 'open' && nowMs >= untilMs) return { kind: 'probe' }
@@ -99,7 +99,7 @@ export function afterAnswer(breaker: Breaker, question: string): Breaker {
   return { ...closedBreaker, failing: known.size > FAILING_MAX ? new Set([...known].slice(-FAILING_MAX)) : known }
 }
 
-/** The breaker after a call that says nothing about the carrier: it was never made, or it was cut off too soon after waiting here. */
+/** The breaker after a call that says nothing about the carrier: it was never made, or it waited here until too little time was left. */
 export function afterNoVerdict(breaker: Breaker, wasProbe: boolean): Breaker {
   return wasProbe ? { ...breaker, state: 'open' } : breaker
 }
@@ -107,14 +107,15 @@ export function afterNoVerdict(breaker: Breaker, wasProbe: boolean): Breaker {
 /** The breaker after the carrier failed or could not be reached. */
 export function afterFailure(breaker: Breaker, { question, wasProbe, nowMs, random }: CallFailure): Breaker {
   const isKnown = question !== null && isKnownToFail(breaker, question)
-  // This question was counted before. If it was the probe, it has shown nothing, and the next probe comes after a rest as long as the last.
+  // This question was counted before, so its failure shows nothing new. If it was the probe, the next probe comes after a rest of the same
+  // length.
   if (isKnown && !wasProbe) return breaker
   if (isKnown) return { ...breaker, state: 'open', restUntilMs: nowMs + restMs(breaker.rests - 1, random) }
   const failures = breaker.failures + 1
   const suspects = question === null ? breaker.suspects : new Set([...breaker.suspects, question])
   const failed = { ...breaker, failures, suspects, failedAtMs: nowMs }
   if (breaker.state === 'closed' && failures < FAILURES_TO_OPEN) return failed
-  // Failures of calls that were made before it opened add nothing.
+  // These calls were made before the breaker opened, so their failures add nothing.
   if (breaker.state !== 'closed' && !wasProbe) return failed
   return { ...failed, state: 'open', rests: breaker.rests + 1, restUntilMs: nowMs + restMs(breaker.rests, random) }
 }

@@ -7,28 +7,31 @@ import { hourlyRatesAt, hourlyRatesOf, missingBefore, type ScanRate, statusShare
 /** How often to poll (CONTRACT `poll`); all durations in milliseconds. */
 export interface CadencePolicy {
   /**
-   * The interval between polls by latest status, which also sets what a poll may cost. The learnt model moves polls but does not add any.
+   * The interval between polls for each latest status. It also sets how much a poll may cost. What was learnt moves polls to better times,
+   * but does not add any.
    */
   readonly byStatusMs: Readonly<Record<string, number>>
   readonly defaultMs: number
-  /** Intervals are multiplied by at least this while pushes are reliable. 1: they are never longer, however few pushes are lost. */
+  /** While pushes are reliable, intervals are multiplied by at least this. 1: they stay as they are. */
   readonly whenPushIsHealthy: number
   /** Polls after delivery, counted from the delivery. */
   readonly tailMs: readonly number[]
-  /** Polling of a parcel stops after this long without news. */
+  /** A parcel is no longer polled after this long without news. */
   readonly staleAfterMs: number
 }
 
 /** The facts about a parcel on which its next poll depends. Times are epoch milliseconds. */
 export interface CadenceFacts {
   readonly parcelId: number
-  /** The newest entry, with the earlier of its time and when the relay learnt of it (DOMAIN 6.1); null: there is none. */
+  /**
+   * The newest entry; null: there is none. `atMs`: the time of the event, or when the relay learnt of it if that was earlier (DOMAIN 6.1).
+   */
   readonly latest: { readonly status: string; readonly atMs: number } | null
   /** The number of its known entries. */
   readonly entryCount: number
   /** When polling for it began; null: it is not polled. */
   readonly watchedAtMs: number | null
-  /** When an app last asked for it, or it was last watched or pushed. Each of these reactivates it. */
+  /** The last time that an app asked for it, an operator watched it, or a push reported it. Each of these reactivates it. */
   readonly activatedAtMs: number
   /** When it was last polled, successfully or not; null: never. */
   readonly checkedAtMs: number | null
@@ -41,10 +44,10 @@ export interface CadenceFacts {
 /** The learnt facts that apply to all parcels when a poll is scheduled. */
 export interface CadenceModel {
   readonly pushHealth: PushHealth
-  /** The share of pushes that are lost while pushes arrive at all. */
+  /** The share of pushes that are lost, apart from times when none arrive at all. */
   readonly pushLoss: number
   readonly scanRate: ScanRate
-  /** When the carrier answered nobody; absent: it always answered somebody. */
+  /** When the carrier answered no call; absent: there was no such time. */
   readonly silence?: CarrierSilence
 }
 
@@ -53,22 +56,22 @@ export type NextPoll =
   | { readonly kind: 'at'; readonly atMs: number; readonly why: PollReason }
   | { readonly kind: 'stopped'; readonly reason: 'delivered' | 'stale' | 'unknown' }
 
-/** The status after which no other is expected. */
+/** No other status follows this one. */
 export const FINISHED = 'DeliverySucceeded'
-/** A failed poll is repeated after one minute, then two, four and so on, but never later than its interval. */
+/** A failed poll is repeated after one minute, then two, four and so on, but not later than the next regular poll. */
 const RETRY_MS = 60_000
-/** Intervals vary by up to this share between parcels, so that parcels that arrived together are not polled together. */
+/** Parcels that arrive together should not be polled together, so their intervals differ by up to this share. */
 const STAGGER = 0.1
 
 /** Scans per hour of a parcel about which nothing has been learnt. */
 const UNSEEN_RATE = 0.1
-/** When calls are scarce, a parcel's turn comes about twice a day. */
+/** When calls are scarce, each parcel is polled about twice a day. */
 const TURN_MS = 12 * 3_600_000
 const LONG_WAIT_WEIGHT = 0.15
 const FIRST_POLL_MS = 60_000
 /** A poll follows the last one no sooner than this share of its interval, however likely a scan is. */
 const SOONEST = 0.25
-/** A poll is made at least once a day, unless the interval is longer, because what was learnt may no longer be true. */
+/** What was learnt may no longer be true, so a parcel is polled at least once a day, unless its interval is longer. */
 const LATEST_MS = 24 * 3_600_000
 const HOUR_MS = 3_600_000
 const STEP_MAX_MS = HOUR_MS / 4
@@ -85,9 +88,8 @@ export function nextPoll(facts: CadenceFacts, model: CadenceModel, policy: Caden
 }
 
 /**
- * Plans the polls of a delivered parcel: one as soon as delivery is known, then the tail, then none. A push or an app's question since the
- * last poll adds one more: news of a delivery can come later than a poll that did not show it yet, and people keep asking about delivered
- * parcels.
+ * Plans the polls of a delivered parcel: one as soon as the delivery is known, then the tail, then none. A push or an app's question since
+ * the last poll adds one more. The carrier may report details of a delivery later, and people keep asking about delivered parcels.
  */
 function closingPoll(facts: CadenceFacts, deliveredAtMs: number, model: CadenceModel, policy: CadencePolicy): NextPoll {
   const { checkedAtMs, activatedAtMs, parcelId } = facts
@@ -107,8 +109,8 @@ function closingPoll(facts: CadenceFacts, deliveredAtMs: number, model: CadenceM
 }
 
 /**
- * The times of polls after delivery, counted from it. While pushes are healthy the tail is thinner, as intervals are longer: only its first
- * and last polls remain, and the pushes cover the time between.
+ * The times of the polls after delivery, counted from it. While pushes are healthy, they cover the time between the first and the last of
+ * these polls, so only those two remain.
  */
 function closingMs({ pushHealth }: CadenceModel, { tailMs, whenPushIsHealthy }: CadencePolicy): readonly number[] {
   if (pushHealth !== 'healthy' || whenPushIsHealthy <= 1 || tailMs.length === 0) return [0, ...tailMs]
@@ -119,7 +121,7 @@ function regularPoll(facts: CadenceFacts, model: CadenceModel, policy: CadencePo
   return unlessStale(facts, model, policy, planned(facts, model, policy))
 }
 
-/** A poll at `atMs`, or none if there has been no news for too long at that time, whether polls failed or brought nothing. */
+/** A poll at `atMs`, or none if the parcel has been without news for too long then. Failed polls bring no news either. */
 function unlessStale(
   facts: CadenceFacts,
   { silence = noSilence }: CadenceModel,
@@ -141,7 +143,7 @@ interface Planned {
 
 function planned(facts: CadenceFacts, model: CadenceModel, policy: CadencePolicy): Planned {
   const { latest, checkedAtMs, parcelId } = facts
-  // Nothing is known and nothing was polled yet: wait only for a push that may be on its way.
+  // Nothing is known, and the parcel was never polled. A push may be on its way, so wait a little for it.
   if (latest === null && checkedAtMs === null)
     return { atMs: facts.activatedAtMs + Math.min(FIRST_POLL_MS, statusIntervalMs(undefined, policy)), why: { kind: 'first' } }
   const everyMs = intervalMs(facts, model, policy)
@@ -170,9 +172,9 @@ function planned(facts: CadenceFacts, model: CadenceModel, policy: CadencePolicy
 }
 
 /**
- * The hours for which one entry may stay unknown before a poll is worth its cost. The interval that an operator set for a status defines
- * it: at the mean scan rate exactly that interval pays (`priceOf`). While pushes are healthy, polls only look for gaps, and a gap matters
- * equally in every status; then one price applies to all, at which as many polls are made in total as with the intervals (`priceForAll`).
+ * How many hours of not knowing one entry a poll is worth. The operator sets this through the interval of a status: at the mean scan rate,
+ * exactly that interval pays (`priceOf`). While pushes are healthy, polls only look for lost pushes, and these matter equally in every
+ * status. Then all parcels have the same price. It is chosen so that the total number of polls stays the same (`priceForAll`).
  */
 function priceHours(facts: CadenceFacts, meanRate: number, model: CadenceModel, policy: CadencePolicy): number {
   return model.pushHealth === 'healthy'
@@ -180,12 +182,13 @@ function priceHours(facts: CadenceFacts, meanRate: number, model: CadenceModel, 
     : priceOf(statusIntervalMs(facts.latest?.status, policy), meanRate)
 }
 
-/** Needed at every push and poll, while the scan rate changes rarely and the policy never. */
+/** Every push and poll needs the price, but the scan rate changes rarely and the policy never. */
 const pricesForAll = new WeakMap<ScanRate, { readonly policy: CadencePolicy; readonly hours: number }>()
 
 /**
- * At a price, polls pay every sqrt(2 * price / rate) hours (`priceOf`), which makes sum(hours * sqrt(rate)) / sqrt(2 * price) polls of all
- * parcels. The intervals make sum(hours / interval). The price is the one at which both are equal.
+ * Finds the price for all. At a price, polls pay every sqrt(2 * price / rate) hours (`priceOf`), so all parcels together get sum(hours *
+ * sqrt(rate)) / sqrt(2 * price) polls. With their intervals they get sum(hours / interval) polls. The price is the one at which both sums
+ * are equal.
  */
 function priceForAll(scanRate: ScanRate, policy: CadencePolicy): number {
   const known = pricesForAll.get(scanRate)
@@ -202,16 +205,16 @@ function priceForAll(scanRate: ScanRate, policy: CadencePolicy): number {
 }
 
 /**
- * price = rate * interval² / 2: in one interval rate * interval entries happen, and each stays unknown for half of it. With 0.1 scans per hour
- * and an interval of 2 h, a poll may cost 0.1 * 4 / 2 = 0.2 h.
+ * price = rate * interval² / 2. In one interval rate * interval entries happen, and each stays unknown for half of it on average. With 0.1
+ * scans per hour and an interval of 2 h, a poll may cost 0.1 * 4 / 2 = 0.2 h.
  */
 function priceOf(everyMs: number, meanRate: number): number {
   return (meanRate * (everyMs / HOUR_MS) ** 2) / 2
 }
 
 /**
- * The share of scans that only a poll can reveal. An interval grows with the square root of this share, so a factor f assumes that one push
- * in f * f is lost, or fewer if fewer were seen to be lost.
+ * The share of scans that only a poll can reveal. An interval grows with the square root of this share. So a factor f means that one push
+ * in f * f is lost, or fewer if the relay has seen fewer losses.
  */
 function hiddenPart({ pushHealth, pushLoss }: CadenceModel, { whenPushIsHealthy }: CadencePolicy): number {
   if (pushHealth !== 'healthy' || whenPushIsHealthy <= 1) return 1
@@ -219,13 +222,15 @@ function hiddenPart({ pushHealth, pushLoss }: CadenceModel, { whenPushIsHealthy 
 }
 
 /**
- * The value of polling a parcel at `nowMs`, for ranking when there are too few calls for all. An entry that is likely to be unknown counts
- * for the hours until the parcel's next turn. An entry that is likely to happen before that turn is subtracted, because that turn would
- * find it and a poll now would not: polling after a parcel's busy hours is better than before. Long waits count extra.
+ * The value of polling a parcel at `nowMs`. It ranks parcels when there are too few calls for all.
+ *
+ * An entry that is likely to be unknown adds value for each hour until the parcel's next turn. An entry that is likely to happen before
+ * that turn takes value away, because the turn would find it and a poll now would not. So a poll after a parcel's busy hours is worth more
+ * than one before them. A long wait adds value.
  */
 export function pollValue(facts: CadenceFacts, model: CadenceModel, policy: CadencePolicy, nowMs: number): number {
   const { latest, checkedAtMs, watchedAtMs, activatedAtMs } = facts
-  // After delivery nothing is expected. Unless entries may be missing, it can wait until nothing else is due.
+  // After delivery nothing more is expected. Unless entries may be missing, this poll can wait for all others.
   if (latest?.status === FINISHED && doubtOf(facts, model, policy) === 0) return Number.NEGATIVE_INFINITY
   const fromMs = Math.max(latest?.atMs ?? 0, checkedAtMs ?? latest?.atMs ?? watchedAtMs ?? activatedAtMs)
   const nowUnknown = unknownBy(facts, model, policy, fromMs, nowMs)
@@ -236,7 +241,7 @@ export function pollValue(facts: CadenceFacts, model: CadenceModel, policy: Cade
 
 function unknownBy(facts: CadenceFacts, model: CadenceModel, policy: CadencePolicy, fromMs: number, atMs: number): number {
   const { latest, checkedAtMs, entryCount } = facts
-  // A watched parcel that was never polled counts as one entry to be found; afterwards it is like any other.
+  // A watched parcel that was never polled counts as one unknown entry. Later it is like any other.
   const unseen = latest === null && checkedAtMs === null ? 1 : 0
   const doubt = unseen + doubtOf(facts, model, policy)
   if (latest?.status === FINISHED) return doubt
@@ -251,8 +256,8 @@ function hoursBetween(fromMs: number, toMs: number): number {
 }
 
 /**
- * How many entries before the latest one are likely to be missing. The relay has relied on pushes since the last poll, and some are lost;
- * the number of those that arrived tells how many.
+ * Estimates how many entries before the latest one are missing. Since the last poll the relay has relied on pushes, some of which are lost.
+ * The number of pushes that arrived shows how many.
  */
 function doubtOf({ latest, entryCount, checkedAtMs, watchedAtMs }: CadenceFacts, model: CadenceModel, policy: CadencePolicy): number {
   const sinceMs = checkedAtMs ?? watchedAtMs
@@ -274,7 +279,7 @@ function statusIntervalMs(status: string | undefined, { byStatusMs, defaultMs }:
   return (status !== undefined && Object.hasOwn(byStatusMs, status) ? byStatusMs[status] : undefined) ?? defaultMs
 }
 
-/** Delays a parcel by its own share of the stagger. Multiplied by the golden ratio, ids spread evenly over 0..1. */
+/** Delays the polls of a parcel by its own share of the stagger. Multiplying ids by the golden ratio spreads them evenly over 0..1. */
 function staggered(durationMs: number, parcelId: number): number {
   const spread = (parcelId * 0.618_033_988_749_895) % 1
   return Math.round(durationMs * (1 + STAGGER * spread))

@@ -1,29 +1,29 @@
 import type { DayCalls } from './carrier-memory.ts'
 
 const DAY_MS = 86_400_000
-/** Only a clock that jumps all the time needs more days. */
+/** A call is counted on its UTC day. More days than this occur only if the clock keeps jumping. */
 const DAYS_MAX = 8
-/** How long to wait before asking again, milliseconds, if another caller decides when calls continue. */
+/** If it depends on another caller when calls continue, ask again after this many milliseconds. */
 const LOOK_MS = 150
-/** How much longer the schedule of other callers stands back after an app could have gone. */
+/** Other callers wait this much longer than until the time at which the waiting app may go. */
 const GRACE_MS = 500
 
-/** All that the budget for calls to the carrier remembers. Days are counted from the epoch (UTC); other times are by the budget's clock. */
+/** The whole state of the budget for calls to the carrier. Days are counted from the epoch (UTC). Other times are by the budget's clock. */
 export interface BudgetRow {
   /** The latest time that the budget's clock has shown, milliseconds. */
   readonly seenMs: number
-  /** How far the budget's clock is ahead of the clock that it is read from, milliseconds. */
+  /** How far the budget's clock is ahead of the clock that drives it, milliseconds. */
   readonly offsetMs: number
-  /** When the calls made so far would be due at an even pace, microseconds. */
+  /** The time, microseconds, at which the last call would be made if all calls had an even pace. */
   readonly dueUs: number
-  /** Until when the carrier asked every caller to pause, milliseconds. */
+  /** Every caller pauses until this time, milliseconds, because the carrier asked for it. */
   readonly pausedUntilMs: number
-  /** The day of the last look at the row. */
+  /** The day on which the row was last used. */
   readonly lastDay: number
   readonly days: Readonly<Record<string, number>>
-  /** Until when each slot is taken, milliseconds, by its name. */
+  /** The slots in use: the time at which each lapses, milliseconds, by the name of the slot. */
   readonly slots: Readonly<Record<string, number>>
-  /** Until when the schedule stands back for the apps that wait in a caller, milliseconds, by the caller's name. */
+  /** The callers with a waiting app: until when the schedule of all others waits for it, milliseconds, by the name of the caller. */
   readonly appWaits: Readonly<Record<string, number>>
 }
 
@@ -38,69 +38,69 @@ export const UNUSED_BUDGET: BudgetRow = {
   appWaits: {},
 }
 
-/** Rate, pauses and slots go by a clock that may be monotonic; the day goes by the wall clock. Both in milliseconds. */
+/** Both in milliseconds. Rate, pauses and slots use `nowMs`, whose clock may be monotonic. The day uses `wallMs`. */
 export interface BudgetTime {
   readonly nowMs: number
   readonly wallMs: number
 }
 
-/** A caller's report and request to the budget. A caller is a replica, or the one process that calls the carrier. Durations in milliseconds. */
+/** A caller's report and request. A caller is a replica, or the one process that calls the carrier. Durations are milliseconds. */
 export interface BudgetRequest {
   /** A name that no other caller has. */
   readonly caller: string
-  /** Names for the wanted slots, as many as `apps` and `schedule` together; the first ones are granted. Empty: no slot is wanted. */
+  /** Names for the wanted slots, as many as `apps` and `schedule` together. The budget grants the first ones. Empty: no slot is wanted. */
   readonly names: readonly string[]
-  /** How many calls of apps and of the schedule wait. */
+  /** The number of waiting calls, of apps and of the schedule. */
   readonly apps: number
   readonly schedule: number
   /** The slots whose calls have ended. */
   readonly ended: readonly string[]
   /** How long the carrier asked every caller to pause, from now on; 0: it did not. */
   readonly pauseMs: number
-  /** The latest time that the budget's clock can show, by the caller's own clock; null: the caller does not know. */
+  /** The latest time that the budget's clock can show, computed from the caller's own clock; null: the caller cannot tell. */
   readonly atMostMs: number | null
 }
 
 export interface BudgetLimits {
-  /** The even pace: the microseconds between two calls. */
+  /** Microseconds between two calls at the even pace. */
   readonly intervalUs: number
   /** How far calls may run ahead of the even pace, microseconds. */
   readonly headStartUs: number
   readonly callsPerDay: number
   readonly concurrency: number
-  /** A slot that its caller does not end lapses after this time, milliseconds. */
+  /** A slot lapses after this time, milliseconds, if its caller does not end it. */
   readonly slotMs: number
 }
 
 /**
  * Why no more slots were granted. `spent`: the calls of the day are used up. `paused`: the carrier asked for a pause. `busy`: all slots are
- * taken. `wait`: the rate allows no call yet. `apps`: apps of other callers go first.
+ * in use. `wait`: the rate allows no call yet. `apps`: apps of other callers go first.
  */
 export type BudgetHold = 'spent' | 'paused' | 'busy' | 'wait' | 'apps'
 
 export interface BudgetAnswer {
   readonly granted: number
-  /** Null: as many were granted as were wanted. */
+  /** Null: all wanted slots were granted. */
   readonly hold: BudgetHold | null
-  /** How long the hold lasts or, if another caller decides that, how long to wait before asking again. */
+  /** How long the hold lasts. If another caller decides that: how long to wait before asking again. */
   readonly retryMs: number
-  /** How long until rate and pause allow another call. */
+  /** How long until the rate and a pause allow another call. */
   readonly nextMs: number
-  /** The budget's clock: it never goes back, and agrees with no other. */
+  /** The budget's clock. It never goes back, and need not agree with any other clock. */
   readonly atMs: number
   readonly callsToday: number
   readonly dayLeftMs: number
 }
 
 /**
- * The budget for calls to the carrier (DOMAIN 6.4): ends slots, takes a pause and grants slots, apps before the schedule.
+ * The budget for calls to the carrier (DOMAIN 6.4). It ends slots, begins a pause, and grants slots, to apps before the schedule.
  *
- * **Clock.** The budget's clock never goes back: if the clock it is read from does, the offset grows by as much. It runs ahead no further than
- * `atMostMs`, so a clock put forward ends no pause.
+ * **Clock.** The budget's clock never goes back. If the clock that drives it does, the offset grows by as much. It never runs ahead of
+ * `atMostMs`, so a clock that is put forward ends no pause.
  *
- * **Rate.** `dueUs` is when the calls made so far would be due at an even pace, and a call may run ahead of it by the head start.
+ * **Rate.** `dueUs` is the time of the last call at an even pace. A call may be made earlier than that by the head start.
  *
- * **Apps first.** An app that must wait leaves a mark in the row. Until the mark lapses, or the app's call leaves, the schedules of other callers
+ * **Apps first.** An app that must wait leaves a mark in the row. Until its call leaves, or the mark lapses, the schedules of other callers
  * get no slot.
  */
 export function settleBudget(
@@ -155,15 +155,15 @@ export function settleBudget(
 }
 
 /**
- * The calls that count on the day of `wallMs`: those made on it, or on a later day from which the clock was put back. Put forward again, the
- * clock finds each day as it was, so jumping back and forth makes no room for more calls.
+ * The calls that count for the day of `wallMs`: all calls of that day and of later days. A later day means that the clock was put back. The
+ * count of each day is kept, so a clock that jumps back and forth allows no extra calls.
  */
 export function callsToday(row: Pick<BudgetRow, 'lastDay' | 'days'>, wallMs: number): number {
   const { lastDay, days } = turnDay(row, wallMs)
   return callsOf(days, lastDay)
 }
 
-/** The row as it is on the day of `wallMs`. When time has moved on, days ahead of the new one were a mistake of the clock. */
+/** The row on the day of `wallMs`. Once time moves on, later days in the row were a mistake of the clock, and go. */
 export function turnDay<R extends Pick<BudgetRow, 'lastDay' | 'days'>>(row: R, wallMs: number): R {
   const today = dayOf(wallMs)
   if (today <= row.lastDay) return today === row.lastDay ? row : { ...row, lastDay: today }
@@ -191,7 +191,7 @@ function callsOf(days: BudgetRow['days'], today: number): number {
   return Object.entries(days).reduce((sum, [day, calls]) => (Number(day) >= today ? sum + calls : sum), 0)
 }
 
-/** Among too many days the oldest count as the next one, so no call is forgotten whatever the clock does. */
+/** Counts calls on a day. With too many days, the oldest is added to the next one, so no call is forgotten. */
 function addCalls(before: BudgetRow['days'], today: number, calls: number): BudgetRow['days'] {
   const days = new Map(listDays(before).map((one) => [one.day, one.calls]))
   days.set(today, (days.get(today) ?? 0) + calls)

@@ -1,16 +1,13 @@
 import type { PollObservation } from '../history/observation.ts'
 import type { RefusedBy } from './carrier-memory.ts'
 
-/**
- * The priority of a call. `app`: somebody waits for the answer. `schedule`: nobody does. Apps go first when the budget is short (DOMAIN
- * 6.4).
- */
+/** `app`: somebody waits for the answer. `schedule`: nobody does. Apps go first when the budget is short (DOMAIN 6.4). */
 export type CallPriority = 'app' | 'schedule'
 
 /** The result of a poll. */
 export type CarrierAnswer =
   | { readonly kind: 'found'; readonly observation: PollObservation }
-  /** The carrier answered 404 or 410; nothing else means not found (DOMAIN 1.5). */
+  /** The carrier answered 404 or 410. No other answer means that it does not know the parcel (DOMAIN 1.5). */
   | { readonly kind: 'not_found' }
   | { readonly kind: 'unavailable'; readonly reason: UnavailableReason; readonly retryAfterMs?: number }
 
@@ -29,20 +26,16 @@ export type UnavailableReason =
   | 'token_bad_response'
   | 'rejected'
 
-/** Reasons that lie in the question: the carrier answered it, and may well answer others. */
+/** These reasons concern one question: the carrier answers, and may answer other questions well. */
 const OF_QUESTION: ReadonlySet<UnavailableReason> = new Set(['rejected', 'bad_response'])
 
-/**
- * Whether the carrier's answer is of no use: it neither reports the parcel nor says that it does not know it (400, 403, 422, another
- * shape).
- */
+/** Whether the carrier answered with something that is no report and does not say "unknown" (400, 403, 422, another shape). */
 export function isUnusable(answer: CarrierAnswer): boolean {
   return answer.kind === 'unavailable' && OF_QUESTION.has(answer.reason)
 }
 
 /**
- * Reasons for which no parcel can be asked about now. The breaker judges the other reasons, because a call that fails for one parcel may
- * work for another.
+ * These reasons concern all parcels. The breaker judges the other reasons, because a call that fails for one parcel may work for another.
  */
 const OF_ALL: ReadonlySet<UnavailableReason> = new Set([
   'budget',
@@ -58,16 +51,16 @@ export function isOfAll(reason: UnavailableReason): boolean {
   return OF_ALL.has(reason)
 }
 
-/** Whether the question did not leave, so that its failure says nothing about its parcel. */
+/** Whether the question was never sent, so that its failure says nothing about its parcel. */
 export function wasNotAsked(reason: UnavailableReason): boolean {
   return reason === 'budget' || reason === 'resting'
 }
 
 /** The last refusal of the credentials. */
 export interface RefusalState {
-  /** Epoch milliseconds; null: the refusal was seen by another replica. */
+  /** Epoch milliseconds; null: another replica saw the refusal. */
   readonly atMs: number | null
-  /** Null: the refusal was seen by another replica. */
+  /** Null: another replica saw the refusal. */
   readonly by: RefusedBy | null
   /** How long until the same password may be tried again. */
   readonly retryMs: number
@@ -76,9 +69,9 @@ export interface RefusalState {
 /** The state of the connection to the carrier, for `/readyz`, metrics and operators. Times are epoch milliseconds. */
 export interface CarrierState {
   /**
-   * `unknown`: the password in use has not been tried yet. `obtained`: the token endpoint accepted it, and the status API has not answered
-   * a call with that token yet. `accepted`: the status API answered a call with it. `refused`: one of the two refused the password or its token. A failure of another kind
-   * changes none of them.
+   * `unknown`: the password in use has not been tried yet. `obtained`: the token endpoint accepted it, and no call with the new token was
+   * answered yet. `accepted`: the status API answered a call with it. `refused`: the token endpoint refused the password, or the status API
+   * its token. Other failures change nothing here.
    */
   readonly credentials: 'unknown' | 'obtained' | 'accepted' | 'refused'
   /** The refusal, while the credentials are refused. */

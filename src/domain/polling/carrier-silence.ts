@@ -2,19 +2,19 @@ import { z } from 'zod'
 import { notAhead } from '../put-back.ts'
 
 /**
- * The times during which the carrier answered nobody. They make no parcel stale (DOMAIN 6.1), because otherwise an outage of a month would
- * make every parcel stale. A silence lasts from a poll without an answer to the next poll with one. Times are epoch milliseconds.
+ * The times during which the carrier answered no call. Such times make no parcel stale (DOMAIN 6.1); otherwise an outage of a month would
+ * make all of them stale. A silence lasts from a poll without an answer to the next poll with one. Times are epoch milliseconds.
  */
 export interface CarrierSilence {
-  /** Since when nobody has been answered; null: the last poll was answered. */
+  /** The begin of the present silence; null: the last poll was answered. */
   readonly sinceMs: number | null
-  /** The silences that are over, the oldest first. */
+  /** The silences that have ended, the oldest first. */
   readonly past: readonly { readonly fromMs: number; readonly toMs: number }[]
 }
 
 export const noSilence: CarrierSilence = { sinceMs: null, past: [] }
 
-/** Shorter silences do not matter beside the days after which a parcel is stale. */
+/** A parcel is stale after days, so shorter silences do not matter. */
 const LEAST_MS = 3_600_000
 const PAST_MAX = 100
 
@@ -31,7 +31,7 @@ export function afterNoAnswer(silence: CarrierSilence, atMs: number): CarrierSil
   return silence.sinceMs === null ? { ...silence, sinceMs: atMs } : silence
 }
 
-/** A silence as of a clock that may have been put back: the part that now lies ahead has not happened. */
+/** Corrects a silence if the clock was put back: the part that now lies in the future has not happened. */
 export function clampSilenceToClock(silence: CarrierSilence, nowMs: number): CarrierSilence {
   const { sinceMs, past } = silence
   if ((sinceMs ?? nowMs) <= nowMs && past.every(({ toMs }) => toMs <= nowMs)) return silence
@@ -41,7 +41,7 @@ export function clampSilenceToClock(silence: CarrierSilence, nowMs: number): Car
   }
 }
 
-/** For how much of the time between two moments the carrier answered nobody. A silence that still lasts is assumed to continue. */
+/** How much of the time between two moments was silence. The present silence is assumed to continue. */
 export function silentMs({ sinceMs, past }: CarrierSilence, fromMs: number, toMs: number): number {
   const all = sinceMs === null ? past : [...past, { fromMs: sinceMs, toMs }]
   return all.reduce((sum, one) => sum + Math.max(0, Math.min(one.toMs, toMs) - Math.max(one.fromMs, fromMs)), 0)
@@ -52,12 +52,12 @@ const record = z.object({
   past: z.array(z.object({ fromMs: z.number(), toMs: z.number() })).max(PAST_MAX),
 })
 
-/** Encodes the silences that must survive a restart; one that has just begun is left out. */
+/** Encodes the silences that must survive a restart. It leaves out one that has just begun. */
 export function encodeSilence({ sinceMs, past }: CarrierSilence, nowMs: number): string {
   return JSON.stringify({ sinceMs: sinceMs !== null && nowMs - sinceMs >= LEAST_MS ? sinceMs : null, past })
 }
 
-/** Null: the text is damaged. */
+/** Parses stored silences; null: the text is damaged. */
 export function parseSilence(text: string): CarrierSilence | null {
   try {
     return record.parse(JSON.parse(text))

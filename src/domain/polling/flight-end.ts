@@ -1,5 +1,5 @@
 /**
- * How a flight ended, for those who waited for it. `recorded`: the carrier's answer is stored. `not_found`: the carrier does not know the
+ * How a flight ended, for those who waited. `recorded`: the carrier's answer is stored. `not_found`: the carrier does not know the
  * identifier. `unavailable`: the carrier could not be asked. `unusable`: its answer could not be used. `failed`: the flight itself failed.
  */
 export interface FlightEnd {

@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import type { ScanSample } from './scan-rate.ts'
 
-/** The facts that pushes and polls taught one replica in a while, for the poller to learn. */
+/** What a replica has learnt from pushes and polls in a while, for the poller. */
 export interface Lesson {
   readonly samples: readonly ScanSample[]
-  /** The pushes with news, and when the last of them arrived, epoch milliseconds; null: none came. */
+  /** The pushes with news, and when the last of them arrived, epoch milliseconds; null: no push came. */
   readonly pushes: { readonly count: number; readonly lastAtMs: number } | null
   /** The event times of entries that a poll reported first. */
   readonly foundByPoll: readonly number[]
@@ -32,7 +32,7 @@ export function encodeLesson(taught: Lesson): string {
   return JSON.stringify(taught)
 }
 
-/** Null: the text is damaged, or of another version. */
+/** Parses a lesson; null: the text is damaged, or of another version. */
 export function parseLesson(text: string): Lesson | null {
   try {
     return lesson.safeParse(JSON.parse(text)).data ?? null

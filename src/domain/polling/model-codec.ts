@@ -2,9 +2,9 @@ import { z } from 'zod'
 import type { PushChannel } from './push-health.ts'
 import type { ScanRate } from './scan-rate.ts'
 
-/** Records of another format are not read; the model is learnt again. */
+/** A record of another format is ignored, and the model is learnt again. */
 const FORMAT = 1
-/** More digits would only preserve noise. */
+/** More digits would be noise. */
 const DIGITS = 4
 const WEEK_HOURS = 168
 
@@ -12,7 +12,7 @@ const WEEK_HOURS = 168
 export interface PushRecord {
   readonly channel: PushChannel
   readonly missed: MissedPushes
-  /** Operators were notified that pushes are silent, and not yet that they are reliable again. */
+  /** Whether operators know that pushes are silent, and not yet that they are reliable again. */
   readonly toldSilent: boolean
 }
 
@@ -57,7 +57,7 @@ export function encodeScanRate(scanRate: ScanRate): string {
   return JSON.stringify({ format: FORMAT, ...scanRate }, rounded)
 }
 
-/** Null: the text is damaged, or of another format. */
+/** Parses a stored scan rate; null: the text is damaged, or of another format. */
 export function parseScanRate(text: string): ScanRate | null {
   const { asOfMs, kinds, places } = read(text, scanRateRecord) ?? {}
   return asOfMs === undefined || kinds === undefined || places === undefined ? null : { asOfMs, kinds, places }
@@ -68,7 +68,7 @@ export function encodePushRecord({ channel, missed, toldSilent }: PushRecord): s
   return JSON.stringify({ format: FORMAT, channel: { ...channel, evidenceFromMs }, missed, toldSilent })
 }
 
-/** Null: the text is damaged, or of another format. */
+/** Parses stored facts about pushes; null: the text is damaged, or of another format. */
 export function parsePushRecord(text: string): PushRecord | null {
   const record = read(text, pushRecord)
   if (record === null) return null
@@ -85,7 +85,7 @@ function read<T>(text: string, schema: z.ZodType<T>): T | null {
 }
 
 /**
- * The channel at the start of a run. Entries that no push reported while the relay was down are no evidence against the pushes, so watching
+ * The channel at the start of a run. While the relay was down it received no pushes, so that time says nothing about them, and watching
  * starts now. A silence continues until a push ends it.
  */
 export function resumeChannel(channel: PushChannel, nowMs: number): PushChannel {

@@ -3,8 +3,8 @@ import { notAhead } from '../put-back.ts'
 import { type CadenceFacts, type CadenceModel, type CadencePolicy, nextPoll } from './cadence.ts'
 
 /**
- * The facts on which a parcel's next poll depends, as of `nowMs`. A past event cannot be ahead of the clock, neither because the carrier's
- * clock is ahead nor because ours was put back since (DOMAIN 6.1).
+ * The facts on which the next poll of a parcel depends, at `nowMs`. A time in the future counts as now: the carrier's clock may be ahead,
+ * or ours may have been put back (DOMAIN 6.1).
  */
 export function cadenceFactsOf(parcel: ParcelState, unpollable: boolean, nowMs: number): CadenceFacts {
   const { parcelId, latest, entryCount, watchedAtMs, activatedAtMs, checkedAtMs, failures } = parcel
@@ -21,8 +21,8 @@ export function cadenceFactsOf(parcel: ParcelState, unpollable: boolean, nowMs: 
 }
 
 /**
- * Schedules the next poll of a parcel. `isPollable`: whether the carrier may be asked about any of its identifiers; called only if that
- * matters.
+ * Schedules the next poll of a parcel. `isPollable`: whether the carrier may be asked about any of its identifiers. It is called only if
+ * that matters.
  */
 export function scheduleNextPoll(
   parcel: ParcelState,
@@ -32,21 +32,20 @@ export function scheduleNextPoll(
   nowMs: number,
 ): ParcelState {
   if (parcel.watchedAtMs === null || parcel.stopped === 'unwatched') return { ...parcel, nextPollAtMs: null }
-  // Polling stopped because the carrier does not know the parcel. It may resume if a new identifier has arrived or the refusal is old
-  // enough.
+  // Polling stopped because the carrier does not know the parcel. It resumes if there is a new identifier, or if the refusal is old enough.
   const unpollable = parcel.stopped === 'unknown' && !isPollable()
   const next = nextPoll(cadenceFactsOf(parcel, unpollable, nowMs), model, cadence)
   if (next.kind === 'stopped') return { ...parcel, nextPollAtMs: null, stopped: next.reason }
   return { ...parcel, nextPollAtMs: next.atMs, stopped: null }
 }
 
-/** Keeps an earlier poll that a push would postpone. When its time comes, it is scheduled again, once for all pushes since. */
+/** Keeps the planned poll if a push would postpone it. When that time comes, the poll is scheduled again, once for all pushes since. */
 export function keepEarlierPoll(scheduled: ParcelState, plannedMs: number | null): ParcelState {
   if (plannedMs === null || scheduled.nextPollAtMs === null || scheduled.nextPollAtMs <= plannedMs) return scheduled
   return { ...scheduled, nextPollAtMs: plannedMs }
 }
 
-/** Reactivates a parcel, whatever had stopped its polling. Both a push and an app's question do this (DOMAIN 6.1). */
+/** Makes the relay poll a parcel again, for whatever reason polling stopped. A push or an app's question does this (DOMAIN 6.1). */
 export function reactivate(parcel: ParcelState, nowMs: number): Pick<ParcelState, 'watchedAtMs' | 'activatedAtMs' | 'stopped'> {
   return {
     watchedAtMs: parcel.watchedAtMs ?? nowMs,

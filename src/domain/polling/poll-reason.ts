@@ -1,18 +1,20 @@
 import type { ParcelState } from '../history/parcel-state.ts'
 
-/** Why a parcel's next poll is due when it is. Durations in milliseconds. */
+/** Why the next poll of a parcel is due at its time. Durations in milliseconds. */
 export type PollReason =
-  /** Nothing is known about it and it was never asked about. */
+  /** Nothing is known about it, and the carrier was never asked. */
   | { readonly kind: 'first' }
-  /** How many of the last polls failed in a row. */
+  /** The last polls failed. `failures`: how many in a row. */
   | { readonly kind: 'failed'; readonly failures: number; readonly retryMs: number }
   /** It is delivered, and this is one of the checks after delivery, counted from 1. */
   | { readonly kind: 'closing'; readonly nth: number; readonly of: number }
   /** It is delivered, and a push or an app's question came since the last check. */
   | { readonly kind: 'revived' }
-  /** The interval of its status; null: nothing is known about it. `isRare`: pushes are reliable, so it is longer. */
+  /**
+   * The interval of its status decides; null: nothing is known about the parcel. `isRare`: pushes are reliable, so the interval is longer.
+   */
   | { readonly kind: 'interval'; readonly status: string | null; readonly everyMs: number; readonly isRare: boolean }
-  /** A scan is likely then, by what was learnt about the carrier. `everyMs`: the interval on average. */
+  /** The carrier is likely to scan it at that time. `everyMs`: the interval on average. */
   | { readonly kind: 'likely_scan'; readonly status: string; readonly everyMs: number; readonly isRare: boolean }
 
 const STOPPED: Readonly<Record<NonNullable<ParcelState['stopped']>, string>> = {
@@ -27,7 +29,7 @@ export function describeStop(stopped: NonNullable<ParcelState['stopped']>): stri
   return STOPPED[stopped]
 }
 
-/** Says, as a sentence, why a parcel's next poll is due when it is. */
+/** Says, as a sentence, why the next poll of a parcel is due at its time. */
 export function describePoll(reason: PollReason): string {
   switch (reason.kind) {
     case 'first':

@@ -2,29 +2,31 @@ import type { PollObservation } from '../history/observation.ts'
 import type { MissedPushes } from './model-codec.ts'
 import type { PushHealth, SilenceEvidence } from './push-health.ts'
 
-/** A parcel that is due to be polled, leased to the caller. */
+/** A parcel whose poll is due and leased to the caller. */
 export interface DuePoll {
   readonly parcelId: number
-  /** In the order in which to try them: tracking numbers first, without identifiers that the carrier does not know (DOMAIN 6.3). */
+  /**
+   * The identifiers to try, in this order: tracking numbers first. Identifiers that the carrier does not know are left out (DOMAIN 6.3).
+   */
   readonly identifiers: readonly string[]
 }
 
-/** An answered poll of a known parcel in one language. */
+/** A poll of a known parcel in one language that the carrier answered. */
 export interface LanguageAsked {
   readonly parcelId: number
   readonly language: string
-  /** The highest sequence of the entries known when the request left; 0: none. */
+  /** The highest sequence among the entries that were known when the request was sent; 0: none. */
   readonly knownTo: number
-  /** The answer, which may list entries that were added since; null: there was nothing to record. */
+  /** The answer; null: there was nothing to record. It may list entries that were added after `knownTo`. */
   readonly answer: Pick<PollObservation, 'language' | 'askedAtMs'> | null
 }
 
-/** A poll that brought no answer to record. */
+/** A poll without an answer to record. */
 export interface PollFailure {
   readonly parcelId: number
   /**
-   * `unknown`: the carrier knows none of its identifiers. `unusable`: it answered the question, but nothing in the answer can be used.
-   * `unavailable`: it gave no answer, or one that could not be recorded. `not_asked`: the question did not leave.
+   * `unknown`: the carrier knows none of its identifiers. `unusable`: nothing in the answer can be used. `unavailable`: there was no
+   * answer, or it could not be recorded. `not_asked`: the question was never sent.
    */
   readonly kind: 'unknown' | 'unusable' | 'unavailable' | 'not_asked'
   readonly atMs: number
@@ -47,8 +49,8 @@ export interface WatchResult {
   /** Whether the parcel is new. */
   readonly created: boolean
   /**
-   * When the carrier may be asked again about a parcel that stays stopped because the carrier does not know it, epoch milliseconds. Null:
-   * it is polled, or may be revived at any time.
+   * The carrier does not know the parcel, so polling stays stopped until then, epoch milliseconds. Null: the parcel is polled, or may be
+   * revived at any time.
    */
   readonly revivesAtMs: number | null
 }
@@ -60,9 +62,9 @@ export interface PushChannelView {
   readonly loss: number
   /** When the last push with news arrived, epoch milliseconds; null: never. */
   readonly lastPushAtMs: number | null
-  /** The number of entries since then that only polls reported. */
+  /** Entries since that push that only polls reported. */
   readonly missedSincePush: number
-  /** The evidence of the silence, if there is one; null: there is none, or the evidence is not known any more. */
+  /** What proved the present silence; null: pushes are not silent, or the evidence is not known any more. */
   readonly silence: SilenceEvidence | null
   readonly missed: MissedPushes
 }
@@ -74,7 +76,7 @@ export interface PushHealthUpdate {
   readonly eventQueued: boolean
 }
 
-/** Where a page in the order of due polls begins: after this one. */
+/** Where a page of due polls begins: after this one. */
 export interface DueCursor {
   readonly parcelId: number
   readonly dueAtMs: number
@@ -84,11 +86,11 @@ export interface DueCursor {
 export interface PollCandidate extends DuePoll {
   /** Whether a push arrived since the last poll, so that the poll may no longer be due. */
   readonly pushedSince: boolean
-  /** Whether the carrier answered when it was last asked about it. */
+  /** Whether the carrier answered the last call about it. */
   readonly lastAnswered: boolean
 }
 
-/** An entry that only polls have reported so far, while its push may still arrive (DOMAIN 6.6). */
+/** An entry that only polls have reported so far. Its push may still arrive (DOMAIN 6.6). */
 export interface ExpectedPush {
   readonly parcelId: number
   readonly entry: number

@@ -3,43 +3,42 @@ import { notAhead } from '../put-back.ts'
 /**
  * How reliable the carrier's pushes are (DOMAIN 6.1).
  *
- * `unknown`: before any push, and until enough verdicts are in. Polls keep their full cadence; no alarm.
- * `healthy`: pushes arrive and few are lost.
- * `lossy`: pushes arrive but too many are lost, or they have only just resumed.
- * `silent`: none arrive although scans happen. Polls keep their full cadence, and operators are alarmed.
+ * `unknown`: no push came yet, or too few verdicts are in. Polls keep their full cadence, and there is no alarm. `healthy`: pushes arrive
+ * and few are lost. `lossy`: pushes arrive, but too many are lost, or they have only just resumed. `silent`: no push arrives although the
+ * carrier scans. Polls keep their full cadence, and operators are alarmed.
  */
 export type PushHealth = 'unknown' | 'healthy' | 'lossy' | 'silent'
 
-/** The knowledge about the push channel, small enough to store. Counts fade, so that old verdicts weigh less. */
+/** What is known about the push channel, small enough to store. Counts fade, so that old verdicts weigh less. */
 export interface PushChannel {
   readonly health: PushHealth
-  /** Entries that pushes reported, among the latest few hundred or the last day's, whichever are more. */
+  /** Entries that pushes reported, among the last few hundred entries or those of the last day, whichever are more. */
   readonly pushed: number
-  /** Entries that only polls reported, after the grace (DOMAIN 6.6). */
+  /** Entries that only polls reported and whose grace period is over (DOMAIN 6.6). */
   readonly missed: number
-  /** Missed entries that happened after the last push arrived. A silence goes on counting them, because no push contradicts them. */
+  /** Missed entries that happened after the last push. No push contradicts them, so a silence keeps counting them. */
   readonly missedSincePush: number
-  /** The evidence of the silence at the time it was noticed; null: there is none. */
+  /** What proved the silence when it was noticed; null: pushes are not silent. */
   readonly silence: SilenceEvidence | null
   /** Pushes since the last silence. */
   readonly pushedSinceSilence: number
   readonly lastPushAtMs: number | null
-  /** Earlier events are no evidence, because they fell in a silence that is over. */
+  /** Earlier events fell into a silence that is over, so they prove nothing. */
   readonly evidenceFromMs: number
-  /** Pushes by hour of the day (UTC), summed over days and faded; `days` fades in the same way. */
+  /** Pushes for each hour of the day (UTC), summed over days and faded. `days` fades in the same way. */
   readonly byHour: readonly number[]
   readonly days: number
   readonly dayOf: number
 }
 
-/** The evidence of a silence at the time it was noticed. */
+/** What proved a silence when it was noticed. */
 export interface SilenceEvidence {
   /** When the last push arrived, epoch milliseconds. */
   readonly sinceMs: number
   readonly noticedAtMs: number
-  /** How many entries polls had found by that time that happened since the last push and that no push had reported. */
+  /** How many entries had happened since the last push, had been found by polls, and had been reported by no push. */
   readonly found: number
-  /** The share of pushes that were lost before, estimated. */
+  /** The estimated share of pushes that were lost before the silence. */
   readonly loss: number
 }
 
@@ -61,52 +60,52 @@ export const newPushChannel: PushChannel = {
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 /**
- * The minimum number of verdicts that are remembered, enough to tell a loss of one in fifty from none. At least a day's verdicts count,
- * because pushes count at once and losses only when a poll finds them: by the hour, a night of polls would look like loss and a day of
- * scans like none.
+ * The minimum of verdicts that are remembered, enough to tell a loss of one in fifty from none. At least a day's verdicts are remembered,
+ * because a push counts at once and a loss only when a poll finds it. Over an hour, a night of polls would look like loss, and a day of
+ * scans like no loss.
  */
 const REMEMBERED_MIN = 500
 /** With fewer verdicts no loss can be estimated. */
 const VERDICTS_MIN = 20
-/** Two limits give hysteresis: pushes become lossy above the first, and healthy again only below the second. */
+/** Pushes become lossy above the first limit, and healthy again only below the second, so that the state does not flicker. */
 const LOSSY_ABOVE = 0.12
 const HEALTHY_BELOW = 0.08
-/** The prior: one push in twenty is lost, with the weight of twenty verdicts. */
+/** The estimate starts as if 20 verdicts were known and one of them was a loss. */
 const PRIOR = { missed: 1, verdicts: 20 }
 /**
- * A silence is believed if the evidence would arise by chance less often than this. Every pause longer than the grace is a chance for a
- * false alarm; with some thirty a day, this gives one false alarm a year.
+ * A silence is believed if chance alone would bring such evidence less often than this. Every pause longer than the grace period is an
+ * occasion for a false alarm. With some thirty a day, there is one false alarm a year.
  */
 const CHANCE_MAX = 1e-4
-/** A lower bound of the loss, because losses sometimes share a cause, such as a parcel or a second. */
+/** The estimated loss is never lower, because losses may share a cause, such as a parcel or a second. */
 const LOSS_MIN = 0.02
-/** One entry alone is never enough. */
+/** A single entry is never enough. */
 const FOUND_MIN = 2
-/** How often an hour is unusual, so that no push is expected, as on a holiday or a bad day of the carrier. */
+/** The chance that an hour is unusual, so that no push is expected: a holiday, or a bad day of the carrier. */
 const UNUSUAL = 0.01
-/** On an unusual day polls find entries this much more rarely, so each one found since the last push suggests a usual day. */
+/** On an unusual day polls find entries this much more rarely. So each entry found since the last push makes an unusual day less likely. */
 const UNUSUAL_FIND = 0.25
-/** After a silence pushes must arrive for this long, and this many of them, before they count as healthy. */
+/** After a silence, pushes count as healthy only when this many have arrived, over at least this time. */
 const PROBATION_MS = HOUR_MS / 2
-/** Yesterday weighs more than last week. */
+/** The counts of a day weigh this much one day later. */
 const DAY_FADE = 0.8
 
-/** The estimated share of entries whose push is lost, near one in twenty while little is known. */
+/** The estimated share of entries whose push is lost. While little is known, it is near one in twenty. */
 export function estimatePushLoss({ pushed, missed }: PushChannel): number {
   return (missed + PRIOR.missed) / (pushed + missed + PRIOR.verdicts)
 }
 
 /**
- * How many entries since the last push only polls reported, for operators. In a silence these are at least the entries that proved it: they
- * count as missed only after the grace, and until then the verdict would stand without its evidence.
+ * How many entries since the last push only polls have reported, for operators. In a silence, this is at least the number that proved it.
+ * Those entries count as missed only after the grace period, but the verdict needs its evidence now.
  */
 export function unpushedSinceLast({ missedSincePush, silence }: PushChannel): number {
   return Math.max(missedSincePush, silence?.found ?? 0)
 }
 
 /**
- * The channel as of a clock that may have been put back. If its last push stayed ahead, no entry found by polls would have happened after
- * it, and a silence would stay unnoticed for as long as the jump.
+ * Corrects the channel if the clock was put back. If its last push stayed in the future, entries found by polls would seem older, and a
+ * silence would go unnoticed for as long as the jump.
  */
 export function clampChannelToClock(channel: PushChannel, nowMs: number): PushChannel {
   const { lastPushAtMs, evidenceFromMs, dayOf } = channel
@@ -120,7 +119,10 @@ export function clampChannelToClock(channel: PushChannel, nowMs: number): PushCh
   }
 }
 
-/** The channel after `count` pushes were recorded at about one time, whether or not polls had reported their entries before. */
+/**
+ * The channel after `count` pushes that were recorded at about the same time. It does not matter whether polls had reported their entries
+ * before.
+ */
 export function afterPush(channel: PushChannel, atMs: number, count = 1): PushChannel {
   const wasSilent = channel.health === 'silent'
   const counted = countArrivals(weigh(channel, { pushed: count, missed: 0 }), atMs, count)
@@ -139,7 +141,7 @@ export function afterPush(channel: PushChannel, atMs: number, count = 1): PushCh
 }
 
 /**
- * The channel after a poll found an entry that no push reported within the grace. In a silence it is counted, but says nothing about
+ * The channel after the grace period of an entry that only a poll reported. In a silence the entry is counted, but says nothing about
  * losses.
  */
 export function afterMiss(channel: PushChannel, { eventAtMs, nowMs }: { readonly eventAtMs: number; readonly nowMs: number }): PushChannel {
@@ -153,19 +155,19 @@ export function afterMiss(channel: PushChannel, { eventAtMs, nowMs }: { readonly
     : assess(weighed, nowMs)
 }
 
-/** Entries after the last push that polls found and no push has reported. */
+/** Entries after the last push that polls found and that no push has reported. */
 export interface UnpushedEntries {
   readonly found: number
-  /** How many of these entries happened before `settledToMs`. */
+  /** How many of these happened before `settledToMs`. */
   readonly overdue: number
-  /** Events up to this time should have been pushed by now: one grace ago. */
+  /** Pushes of events up to this time should have arrived: one grace period ago. */
   readonly settledToMs: number
   readonly nowMs: number
 }
 
 /**
- * The channel after a look at entries without a push. A single one counts as a missed push only after the grace from its finding, but a
- * silence of all pushes can be noticed now.
+ * The channel after a look at entries without a push. A single entry counts as missed only after its grace period. A silence of all pushes
+ * can be noticed now.
  */
 export function afterUnpushedEntries(channel: PushChannel, unpushed: UnpushedEntries): PushChannel {
   return channel.health !== 'silent' && channel.lastPushAtMs !== null && isSilence(channel, unpushed)
@@ -174,21 +176,23 @@ export function afterUnpushedEntries(channel: PushChannel, unpushed: UnpushedEnt
 }
 
 /**
- * Compares two explanations of the same evidence. If pushes are silent, all of it is expected. If pushes still arrive, every overdue entry
- * was lost by itself, and the usual pushes of this hour are absent by chance or because the hour is unusual, which every further entry
- * found by polls makes less likely. So a busy carrier's silence is noticed within minutes of the grace, a small carrier's after more losses
- * in a row than ever before, and a quiet day, when polls find nothing, is no silence.
+ * Compares two explanations of the same evidence. If pushes are silent, all of it is expected. If they are not, two things must have
+ * happened: each overdue entry was lost by itself, and the usual pushes of this hour stayed away, by chance or because the hour is unusual.
+ * Every further entry that polls find makes an unusual hour less likely.
+ *
+ * So the silence of a busy carrier is noticed within minutes of the grace period, and the silence of a small carrier after more losses in a
+ * row than ever before. A quiet day, on which polls find nothing, is no silence.
  */
 function isSilence(channel: PushChannel, { found, overdue, settledToMs }: Omit<UnpushedEntries, 'nowMs'>): boolean {
   if (found < FOUND_MIN) return false
   const loss = Math.min(0.9, Math.max(LOSS_MIN, estimatePushLoss(channel)))
-  // At the full cadence polls find everything, on an unusual day too, so only the losses count.
+  // At the full cadence polls find everything, even on an unusual day, so only the losses count.
   const noneCame =
     channel.health === 'healthy' ? Math.exp(-expectedSinceLastPush(channel, settledToMs)) + UNUSUAL * UNUSUAL_FIND ** found : 1
   return Math.min(1, noneCame) * loss ** overdue < CHANCE_MAX
 }
 
-/** Entries that were missed in a silence say nothing about losses while pushes arrive. */
+/** Marks the channel silent. Entries missed in a silence say nothing about the losses while pushes arrive, so they are taken out. */
 function silenced(
   channel: PushChannel,
   { found, nowMs, loss }: Pick<SilenceEvidence, 'found' | 'loss'> & { readonly nowMs: number },
@@ -198,7 +202,7 @@ function silenced(
   return { ...channel, health: 'silent', missed, silence, pushedSinceSilence: 0 }
 }
 
-/** How many pushes are usual between the last one and `toMs`, by the same hours of earlier days. */
+/** How many pushes usually come between the last one and `toMs`, judged by the same hours of earlier days. */
 function expectedSinceLastPush(channel: PushChannel, toMs: number): number {
   const { lastPushAtMs, byHour, days } = channel
   if (lastPushAtMs === null || days === 0) return 0

@@ -1,4 +1,4 @@
-/** Hours of the day without scheduled polls. `to` before `from` means over midnight. */
+/** Hours of the day without scheduled polls. If `to` is before `from`, they last over midnight. */
 export interface QuietHours {
   /** `HH:MM` */
   readonly from: string

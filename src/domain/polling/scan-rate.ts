@@ -1,81 +1,85 @@
-/** How long parcels of one kind waited for a scan, by hour of the week. */
+/** How many scans came in each hour of the week, and how long parcels waited for them. */
 export interface WaitingHours {
-  /** Scans in each hour of the week (UTC, from Monday 00:00), decayed. */
+  /** Scans in each hour of the week (UTC, from Monday 00:00). Old scans fade. */
   readonly scans: readonly number[]
-  /** Hours that parcels waited in each hour of the week, decayed in the same way. Scans per hour waited is the scan rate. */
+  /**
+   * Hours of waiting in each hour of the week, added up over all parcels. They fade in the same way. Scans divided by hours is the scan
+   * rate.
+   */
   readonly hours: readonly number[]
 }
 
 /**
- * How the carrier scans parcels over the week, as learnt: a few kilobytes per status, forgotten with a half-life of four weeks. A kind is a
- * `status`, or `status#n` for parcels whose nth entry it is, because the third scan at a terminal is followed by other hours than the
- * fourth.
+ * What was learnt about when the carrier scans parcels. It takes a few kilobytes for each status, and fades with a half-life of four weeks.
+ *
+ * A kind of wait is named by the parcel's status, or by `status#n` if that status is the parcel's nth entry. A third scan at a terminal and
+ * a fourth one are followed by different hours, so both are learnt.
  */
 export interface ScanRate {
   readonly asOfMs: number
   readonly kinds: Readonly<Record<string, WaitingHours>>
-  /** How many complete histories had this status as their nth entry, by `status#n`; decayed. */
+  /** How many complete histories had this status as their nth entry, by `status#n`. The counts fade. */
   readonly places: Readonly<Record<string, number>>
 }
 
 export type ScanSample = Wait | NthEntry
 
-/** A complete history, shown by a poll, has this status as its nth entry, counted from 1. */
+/** A sample from a poll, which shows a complete history: this status is the nth entry, counted from 1. */
 export interface NthEntry {
   readonly kind: 'place'
   readonly status: string
   readonly entryCount: number
 }
 
-/** A wait: the status that was current, its number in the history (counted from 1), its beginning and end, and whether a scan ended it. */
+/** A sample: how long a parcel waited in a status. `entryCount`: the number of that entry in the history, counted from 1. */
 export interface Wait {
   readonly kind: 'wait'
   readonly status: string
   readonly entryCount: number
   readonly fromMs: number
   readonly toMs: number
-  /** False: no scan had come by the end of the wait. Without such samples, only the short waits of an unfinished day would be known. */
+  /** Whether a scan ended the wait. Waits without a scan count too, because otherwise only the short waits of a day would be known. */
   readonly scanned: boolean
 }
 
-/** The rates of scans during a wait. Rates are scans per hour. */
+/** Scans per hour during a wait. */
 export interface HourlyRates {
-  /** By hour of the week. */
+  /** For each hour of the week. */
   readonly rates: Float64Array
-  /** The same for the scan after the next one; after the last entry there is none. */
+  /** The rates of the scan after the next one. They are 0 after the last entry. */
   readonly followingRates: Float64Array
-  /** Over all hours of this status. */
+  /** The rate over all hours of this status. */
   readonly meanRate: number
 }
 
-/** The scan rate before anything is learnt. */
+/** The scan rate before anything was learnt. */
 export const emptyScanRate: ScanRate = { asOfMs: 0, kinds: {}, places: {} }
 
 const HOUR_MS = 3_600_000
 const WEEK_HOURS = 168
 /** 1 January 1970 was a Thursday; hours of the week count from Monday. */
 const EPOCH_HOUR_OF_WEEK = 72
-/** Seasons and contracts change a carrier's hours, so what was learnt fades within months. */
+/** A carrier's hours change with seasons and contracts, so knowledge fades within months. */
 const HALF_LIFE_MS = 28 * 24 * HOUR_MS
-/** The carrier defines the statuses, so the number of kinds is bounded. */
+/** The carrier chooses the statuses, so the number of kinds needs a limit. */
 const KINDS_MAX = 256
-/** Entries are told apart by their number up to this one. */
+/** Entries with a higher number count as having this one. */
 const NTH_MAX = 12
-/** More missing entries are not considered. */
+/** The estimate considers at most this many missing entries. */
 const MISSING_MAX = 3
-/** Longer waits say nothing about hours. */
+/** A longer wait says nothing about hours. */
 const WAIT_MAX_MS = 14 * 24 * HOUR_MS
-/** Separates status and number; statuses that contain it are not learnt. */
+/** Separates the status from the number. A status that contains it is not learnt. */
 const NTH_MARK = '#'
-/** With fewer scans a status gets no estimate. */
+/** A status with fewer scans gets no estimate. */
 const SCANS_MIN = 30
 /**
- * How many scans a rougher estimate weighs against a finer one, so that chance in rare hours is not taken for a habit: sixteen differ from
- * none by four standard deviations.
+ * An estimate for few parcels starts from the one for more parcels, as if this many scans had been seen at that rate. With 16, chance in
+ * rare hours is not taken for a habit, because 16 scans differ from none by four standard deviations.
  */
 const PRIOR_SCANS = 16
 
-/** The hours waited and the scans per hour of each status that was seen often enough. */
+/** The statuses with enough scans, each with its hours of waiting and its scans per hour. */
 export function statusShares(scanRate: ScanRate): readonly StatusShare[] {
   const known = shares.get(scanRate)
   if (known !== undefined) return known
@@ -88,7 +92,7 @@ export function statusShares(scanRate: ScanRate): readonly StatusShare[] {
   return made
 }
 
-/** The hours waited in a status, and its scans per hour. */
+/** The hours of waiting in a status, and its scans per hour. */
 export interface StatusShare {
   readonly status: string
   readonly hours: number
@@ -102,7 +106,7 @@ export function hourOfWeek(atMs: number): number {
   return (((Math.floor(atMs / HOUR_MS) + EPOCH_HOUR_OF_WEEK) % WEEK_HOURS) + WEEK_HOURS) % WEEK_HOURS
 }
 
-/** Adds samples to a scan rate, after fading it by the time that passed. The order of the samples does not matter. */
+/** Fades a scan rate by the time that has passed, then adds samples. The order of the samples does not matter. */
 export function learnScanRate(scanRate: ScanRate, scanSamples: readonly ScanSample[], nowMs: number): ScanRate {
   const fade = scanRate.asOfMs === 0 ? 1 : 2 ** (-Math.max(0, nowMs - scanRate.asOfMs) / HALF_LIFE_MS)
   const kinds = new Map(
@@ -131,8 +135,9 @@ export function learnScanRate(scanRate: ScanRate, scanSamples: readonly ScanSamp
 }
 
 /**
- * How many entries are likely to be missing before one that looks like the nth of its parcel, if `lostExpected` are missing on average.
- * Compares how often complete histories had its status as the nth entry and as the next ones.
+ * Estimates how many entries of a parcel are missing before the one that seems to be its nth. `lostExpected`: how many are missing on
+ * average. It compares how often complete histories have this status as their nth entry and as a later one. If the later ones are more
+ * frequent, entries are probably missing.
  */
 export function missingBefore(scanRate: ScanRate, status: string, entryCount: number, lostExpected: number): number {
   const seenAt = (nth: number) => {
@@ -167,13 +172,14 @@ function addWait(to: { scans: number[]; hours: number[] }, { fromMs, toMs, scann
   to.scans[last] = (to.scans[last] ?? 0) + 1
 }
 
-/** Rates are needed at every push and poll; the scan rate they come from changes rarely. */
+/** Every push and poll needs rates, but the scan rate behind them changes rarely. */
 const cachedRates = new WeakMap<ScanRate, Map<string, HourlyRates | null>>()
 
 /**
- * The rates for a parcel that waits in a status which is its nth entry; null: too little was seen. From rough to fine, each estimate leans
- * on the one before while it has few scans: the status, its hours of the day, the nth entry's hours of the day, the nth entry's hours of
- * the week.
+ * The rates for a parcel that waits in a status, which is its nth entry; null: too little is known.
+ *
+ * There are four estimates, each for fewer parcels or hours than the one before: the status over all hours, the status by hour of the day,
+ * the nth entry by hour of the day, the nth entry by hour of the week. While an estimate has few scans, it stays close to the one before.
  */
 export function hourlyRatesOf(scanRate: ScanRate, status: string, entryCount: number): HourlyRates | null {
   const kind = kindOf(status, entryCount)
@@ -193,7 +199,7 @@ function remembered(scanRate: ScanRate, kind: string, make: () => HourlyRates | 
   return made
 }
 
-/** The rates for a parcel of which only the number of its entries is known; null: too little was seen. */
+/** The rates for a parcel with `nth` entries whose status is not known; null: too little is known. */
 export function hourlyRatesAt(scanRate: ScanRate, nth: number): HourlyRates | null {
   return remembered(scanRate, kindOf('', nth), () => {
     const rates = followingRates(scanRate, nth)
@@ -202,7 +208,9 @@ export function hourlyRatesAt(scanRate: ScanRate, nth: number): HourlyRates | nu
   })
 }
 
-/** The rates after the nth entry, whatever its status, weighted by how many complete histories had each. */
+/**
+ * The rates after the nth entry, averaged over its possible statuses. Each status weighs as much as it is frequent in complete histories.
+ */
 function followingRates(scanRate: ScanRate, nth: number): Float64Array {
   const mixed = new Float64Array(WEEK_HOURS)
   const there = Object.entries(scanRate.places).filter(([kind]) => kind.endsWith(kindOf('', nth)))
@@ -217,7 +225,7 @@ function followingRates(scanRate: ScanRate, nth: number): Float64Array {
 }
 
 function waitingHours(scanRate: ScanRate, kind: string): WaitingHours | undefined {
-  // The status comes from the carrier, so it may be `constructor`, which must find nothing.
+  // A status may be called `constructor`, which must find nothing.
   return Object.hasOwn(scanRate.kinds, kind) ? scanRate.kinds[kind] : undefined
 }
 
@@ -232,7 +240,7 @@ function estimate(ofStatus: WaitingHours | undefined, ofNth: WaitingHours | unde
   return { meanRate, rates: Float64Array.from({ length: WEEK_HOURS }, (_, hour) => rates[hour] ?? nthByDay[hour % 24] ?? meanRate) }
 }
 
-/** Scans per hour waited, as if a few scans had been seen before at the rougher rate. */
+/** Scans per hour, as if `PRIOR_SCANS` had been seen at the rougher rate before. */
 function leaning(seen: WaitingHours | undefined, rougher: (hour: number) => number): readonly number[] {
   return (seen?.scans ?? []).map((scans, hour) => {
     const rough = Math.max(rougher(hour), 1e-6)

@@ -21,9 +21,9 @@ export interface LearntAt {
 }
 
 /**
- * The samples that an observation gives of the scan rate. `entries`: the affected part of the history in its new state, for a poll all of
- * it. Only entries newer than all known ones count: one found between two known ones would correct an earlier sample, which is too rare to
- * matter. The carrier's times order the entries, but none counts as later than the relay learnt of it (DOMAIN 6.1).
+ * The samples of the scan rate that an observation gives. `entries`: the changed part of the history in its new state; for a poll, all of
+ * it. Only entries that are newer than all known ones count. An older one would correct an earlier sample, but that is too rare to matter.
+ * The carrier's times order the entries, but no entry counts as later than the relay learnt of it (DOMAIN 6.1).
  */
 export function scanSamplesOf(
   before: KnownBefore,
@@ -33,7 +33,7 @@ export function scanSamplesOf(
 ): readonly ScanSample[] {
   const oldestFirst = entries.length < 2 ? entries : entries.toSorted((a, b) => a.atMs - b.atMs)
   const newer = oldestFirst.filter(({ atMs }) => before.latest === null || atMs > before.latest.atMs)
-  // An entry that was known before was learnt of when the parcel was last seen, or earlier.
+  // The relay learnt of a known entry when the parcel was last seen, or earlier.
   const countsMs = ({ atMs, sequence }: Entry) => Math.min(atMs, sequence > knownTo ? nowMs : (before.lastSeenAtMs ?? nowMs))
   const timed = (all: readonly Entry[]) => all.map((entry) => ({ status: entry.status, atMs: countsMs(entry) }))
   return observation.kind === 'push'
@@ -47,7 +47,7 @@ interface Timed {
   readonly atMs: number
 }
 
-/** The waits that new entries ended and, for a poll, the one still going on. */
+/** The waits that new entries have ended. A poll also shows the wait that is still going on. */
 function waits(before: KnownBefore, newer: readonly Timed[], askedAtMs: number | null): readonly ScanSample[] {
   const { latest, entryCount, checkedAtMs } = before
   const chain = latest === null ? newer : [{ status: latest.status, atMs: countsFromMs(latest) }, ...newer]
@@ -56,13 +56,16 @@ function waits(before: KnownBefore, newer: readonly Timed[], askedAtMs: number |
     const next = chain[at + 1]
     const toMs = next?.atMs ?? askedAtMs
     if (toMs === null || status === FINISHED) return []
-    // The part of this wait that an earlier poll saw was learnt then.
+    // An earlier poll has already given a sample of the first part of this wait.
     const fromMs = Math.max(atMs, checkedAtMs ?? atMs)
     return [{ kind: 'wait', status, entryCount: firstNth + at, fromMs, toMs, scanned: next !== undefined }]
   })
 }
 
-/** The new entries with their numbers. Only a poll shows a complete history; entries that the poll before it showed were learnt then. */
+/**
+ * The new entries of a poll with their numbers. Entries up to the poll before have given their samples then. A push gives none, because it
+ * does not show a complete history.
+ */
 function nthEntries({ checkedAtMs }: KnownBefore, oldestFirst: readonly Timed[]): readonly ScanSample[] {
   return oldestFirst.flatMap(({ status, atMs }, at): ScanSample[] =>
     atMs > (checkedAtMs ?? Number.NEGATIVE_INFINITY) ? [{ kind: 'place', status, entryCount: at + 1 }] : [],
