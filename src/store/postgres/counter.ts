@@ -3,9 +3,10 @@ import type { Session } from '../engine.ts'
 import { rawStatement } from './raw-statement.ts'
 
 /**
- * The counter of sequences is one row. A transaction that takes numbers locks it until its commit, so that numbers rise in the order of commits
- * and a reader who has seen one never finds a lower one later. It waits for no answer of the server meanwhile (see `transaction-end`).
- * `version` counts changes of endpoints; `base` is the number before the first one of the transaction that holds the row.
+ * The counter of sequences is one row. A transaction that takes numbers locks it until its commit. So numbers rise in the order of commits,
+ * and a reader who has seen one never finds a lower one later. While the row is locked, the transaction waits for no answer of the server
+ * (see `transaction-end`). `version` counts changes of endpoints. `base` is the number before the first one of the transaction that holds
+ * the row.
  */
 const advance = rawStatement<{ count: number; version: number }>()(
   (p) => sql<{ base: number }>`
@@ -24,21 +25,23 @@ const hold = rawStatement<{ known: number }>()(
   (p) => sql`select 1 / (case when version = ${p.known}::bigint then 1 else 0 end) from counter where name = 'sequence'`,
 )
 
-/** Takes numbers, and returns the last one before them. Fails as a conflict (by a division by zero) if endpoints have changed since `version`. */
+/**
+ * Takes numbers, and returns the number before them. Fails as a conflict (by a division by zero) if endpoints have changed since `version`.
+ */
 export async function advanceCounter(session: Session, count: number, version: number): Promise<number> {
   const [row] = await session.all(advance, { count, version })
   if (row === undefined) throw new Error('the counter of the store is gone')
   return row.base
 }
 
-/** The version that is compared when endpoints change. Read it before the endpoints. */
+/** Reads the version by which changes of endpoints are noticed. Read it before the endpoints. */
 export async function readEndpointsVersion(session: Session): Promise<number> {
   return await numberIn(session.all(readVersion, {}))
 }
 
 /**
- * Takes `count` numbers, and counts `changes` of endpoints, after which batches that were decided with the old endpoints are decided again. Fails
- * as a conflict if endpoints have changed since `version`, or if numbers were given after `last`; null: not checked.
+ * Takes `count` numbers, and counts `changes` of endpoints. Batches that were decided with the old endpoints are then decided again. Fails
+ * as a conflict if endpoints have changed since `version`, or if numbers were given after `last`; null: no such check.
  */
 export function advanceAtEnd(
   session: Session,
@@ -54,7 +57,7 @@ export function endpointsStay(session: Session, known: number): void {
 
 const order = rawStatement()(() => sql`update counter set value = value + 1 where name = 'orders'`)
 
-/** Shows other replicas that the waiting deliveries have changed. A transaction takes this lock last. */
+/** Shows other replicas that the waiting deliveries have changed. Take this lock last in a transaction. */
 export function announceOrder(session: Session): void {
   session.enqueueWrite(order, {})
 }

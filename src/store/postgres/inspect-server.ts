@@ -3,15 +3,15 @@ import { inspectSchema } from './postgres-migrate.ts'
 import { nameDatabase } from './postgres-pool.ts'
 import { refuseUnsafeServer } from './refuse-unsafe-server.ts'
 
-/** A database that was only looked at. */
+/** What was found out about a database without changing it. */
 export interface InspectedDatabase {
-  /** `none`: the relay's tables are not there yet. */
+  /** `none`: the relay's tables do not exist yet. */
   readonly schema: 'none' | 'older' | 'current'
   /** How many relays use it now. */
   readonly replicas: number
 }
 
-/** Finds out whether a relay could use a database, without changing anything. Rejects with every reason and what to do. */
+/** Finds out whether a relay could use a database, without changing anything. Rejects with every reason against it and its remedy. */
 export async function inspectPostgres(url: string): Promise<InspectedDatabase> {
   const name = nameDatabase(url)
   const { pool, close } = openPostgres(url, 1)

@@ -1,6 +1,6 @@
 /**
- * Takes `pgbouncer=true` off an address. Other tools use the same parameter for a pooler in transaction mode that does not support named
- * statements. The driver and the server do not know it. `named`: whether connections may keep statements prepared.
+ * Removes `pgbouncer=true` from an address. Other tools also use this parameter to name a pooler in transaction mode that cannot keep named
+ * statements. The driver and the server do not know it. `named`: whether connections may keep prepared statements.
  */
 export function takePoolerParameter(url: string): { readonly url: string; readonly named: boolean } {
   const [address = '', query] = url.split(/\?(.*)/s)

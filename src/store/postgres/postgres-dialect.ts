@@ -12,7 +12,7 @@ const postgresDialect: Dialect = {
       createQueryCompiler: () => new PostgresQueryCompiler(),
     },
   }),
-  // A list is bound as an array, so that one statement serves lists of any length.
+  // Bind a list as an array, so that one statement serves lists of any length.
   oneOf: (list) => sql`(select unnest(${list}::bigint[]))`,
   oneOfTexts: (list) => sql`(select unnest(${list}::text[]))`,
   rowsOf: (list) => sql`(select unnest(${list}::bigint[]) as value)`,
@@ -32,7 +32,7 @@ const postgresDialect: Dialect = {
 
 type Parameter = ReturnType<typeof readParameter>
 
-/** A statement in PostgreSQL's words. */
+/** A statement compiled for PostgreSQL. */
 export interface PostgresStatement {
   /** The name under which a connection keeps the statement prepared. */
   readonly name: string
@@ -41,7 +41,7 @@ export interface PostgresStatement {
 }
 
 /**
- * Writes constant numbers into the text, because a plan that is made once for all runs must show which partial index serves (`state = 1`). A
+ * Writes constant numbers into the text. A plan that is made once for all runs needs them to choose a partial index (`state = 1`). A
  * parameter that occurs several times is bound once.
  */
 export function compileForPostgres(statement: Statement<never, unknown>): PostgresStatement {
@@ -69,7 +69,7 @@ function storable(value: SqlValue): SqlValue {
   return isList(value) ? value.map(storableOne) : storableOne(value)
 }
 
-/** Rounds numbers, because a time may have a fraction of a millisecond, which SQLite would store but PostgreSQL refuses. */
+/** Rounds numbers. A time may have a fraction of a millisecond, which SQLite would store and PostgreSQL refuses. */
 function storableOne<One extends Exclude<SqlValue, SqlList>>(value: One): One | string | number {
   if (typeof value === 'string') return escapeNul(value)
   return typeof value === 'number' ? Math.round(value) : value

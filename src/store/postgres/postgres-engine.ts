@@ -16,17 +16,17 @@ import { refuseUnsafeServer } from './refuse-unsafe-server.ts'
 import { type ServerWatch, type WatchedPool, watchServer } from './server-watch.ts'
 
 const CONNECT_TIMEOUT_MS = 5000
-/** A little longer than the server lets a statement run, so a server that takes longer is gone. */
+/** A little longer than the server lets a statement run. A server that takes longer is gone. */
 const ANSWER_TIMEOUT_MS = 11_000
 const WRITERS = 6
 const READERS = 6
 
-/** `watch`: over all connections of a relay; absent: a separate one. */
+/** `watch`: the watch over all connections of a relay; absent: a separate one. */
 export interface PostgresEngine extends Engine {
   openWriteStore(address: string, options?: PostgresWriteOptions, watch?: ServerWatch): Promise<OpenWriteStore>
   /**
-   * `isLive`: whether this relay is among the live replicas, without which the store cannot be moved. While it is not, each read first checks that
-   * the store was not moved. Absent: no read checks.
+   * `isLive`: whether this relay is among the live replicas, without which the store cannot be moved. While it is not, each read first
+   * checks that the store was not moved. Absent: no read checks.
    */
   openReadStore(address: string, watch?: ServerWatch, isLive?: () => boolean): ReadSide
 }
@@ -51,8 +51,8 @@ export const postgres: PostgresEngine = {
   },
   openReadStore(address, watch = watchServer(address), isLive = () => true) {
     const { pool, options, close } = unlessMoved(openPostgres(address, READERS, watch), isLive)
-    // Versions have their own connections, so that cached answers do not wait for long lists. Their query is planned each time, which is cheap,
-    // because a plan made while the table was small would read all of it.
+    // Versions have their own connections, so that cached answers do not wait for long lists. Their query is planned each time, which is
+    // cheap: a plan made while the table was small would read all of it.
     const versions = unlessMoved(openPostgres(address, QUERIES_AT_ONCE, watch), isLive)
     const ofVersions = createPostgresReader(versions.pool, { ...versions.options, named: false })
     const reads = createReadStore({
@@ -84,7 +84,7 @@ interface WatchedOptions extends PostgresOptions {
   readonly watch: Pick<WatchedPool, 'run'>
 }
 
-/** Without a lease, this relay may have been suspended while another moved the store, and would read old data. */
+/** Without a lease, this relay may have stood still while another moved the store, and would read old data. */
 function unlessMoved(opened: Opened, isLive: () => boolean): Opened {
   const { pool, options } = opened
   const { run } = options.watch

@@ -1,21 +1,24 @@
 import { StorageFailure, systemCode } from '../../domain/errors.ts'
 
-/** The driver's messages, which have no code, for a connection that is gone or can no longer be used. */
+/** Messages of the driver, which have no code, about a connection that is gone or unusable. */
 const LOST = /^(?:Connection terminated|Client (?:was closed|has encountered a connection error))/
 
-/** Describes a failure of an open database; the original error becomes the cause. A failure of the driver gets the matching code of the system. */
+/**
+ * Describes a failure of an open database. The original error becomes the cause. A failure of the driver gets the matching code of the
+ * system.
+ */
 export function runningFailure(error: unknown): StorageFailure {
   const message = error instanceof Error ? error.message : ''
   const code = systemCode(error) ?? driverCode(message)
   return new StorageFailure(describe(code ?? ''), error, code)
 }
 
-/** The error that a move's job shows. It replaces the driver's message about a lost connection, which only programmers understand. */
+/** The error that a move's job shows. Only programmers understand the driver's message about a lost connection, so this replaces it. */
 export function movingFailure(error: unknown): unknown {
   return error instanceof Error && LOST.test(error.message) ? runningFailure(error) : error
 }
 
-/** The codes of a server that is starting, stopping, full or gone, and may be back soon. */
+/** The codes of a server that may be back soon: it starts, stops, is full or gone. */
 const AWAY: ReadonlySet<string> = new Set(
   ['57P01', '57P02', '57P03', '53300', '08000', '08001', '08003', '08004', '08006'].concat([
     'ECONNREFUSED',

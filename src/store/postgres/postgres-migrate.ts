@@ -7,12 +7,14 @@ import { MADE_UNRELEASED } from '../unreleased.ts'
 import { schema } from './migrations/0001-schema.ts'
 import { IDLE_MS_MAX } from './postgres.ts'
 
-/** One step of the schema's history. A schema's number is the count of its steps. Each version of the relay is written for one schema. */
+/**
+ * One step of the schema's history. The number of a schema is the count of its steps. Each version of the relay is written for one schema.
+ */
 export interface SchemaStep {
   /**
-   * The schema of the oldest version that still works on a database with this step. A step that only adds what older versions ignore (expand)
-   * repeats the number of the step before. A step that removes what they use (contract) has its own number, and ships at the earliest in the
-   * release after the last one that uses it.
+   * The schema of the oldest version that still works on a database with this step. A step that only adds (expand) repeats the number of
+   * the step before, because older versions ignore additions. A step that removes something (contract) has its own number. It ships at the
+   * earliest in the release after the last one that uses what it removes.
    */
   readonly servesFrom: number
   readonly up: Migration['up']
@@ -30,18 +32,22 @@ const UNDEFINED_COLUMN = '42703'
 const MADE_BY_ANOTHER = ['23505', '42P07']
 
 interface Versions {
-  /** `backfilling`: 1 while the backfill of the last step that was taken has not ended. */
+  /** `backfilling`: 1 while the backfill of the last step has not ended. */
   readonly schema_version: { readonly id: number; readonly version: number; readonly serves_from: number; readonly backfilling: number }
 }
 
 /**
- * Brings a database up to date. Steps are taken in one transaction, all or none, up to one with a backfill, which runs in batches, each in a transaction of
- * its own: whoever is killed leaves the rest to the next, and older replicas go on between the batches. If several replicas start together, one does it, and the
- * others wait for the lock of the version's row. A database that is up to date is only read. Rejects if a newer version of the relay has taken a
- * step with which this one does not work. `name` names the database in messages.
+ * Brings a database up to date. Its steps are taken in one transaction, all or none, up to a step with a backfill.
+ *
+ * A backfill runs in batches, each in a transaction. If the relay is killed, the next one continues, and older replicas can work between
+ * the batches.
+ *
+ * If several replicas start together, one does all this, and the others wait for the lock of the version's row. A database that is up to
+ * date is only read. Rejects if a newer version of the relay has taken a step with which this one does not work. `name` names the database
+ * in messages.
  */
 export async function migratePostgres(pool: Pool, name: string, steps: readonly SchemaStep[] = STEPS): Promise<void> {
-  // Kysely would end the pool when it is destroyed; the pool goes on.
+  // Kysely would end the pool when it is destroyed, but the pool is still needed.
   const db = new Kysely<Versions>({ dialect: new PostgresDialect({ pool }) })
   for (let failures = 0; ; ) {
     try {
@@ -59,7 +65,10 @@ export async function migratePostgres(pool: Pool, name: string, steps: readonly 
   }
 }
 
-/** Whether a database has the tables of this version, those of an earlier one, or none. Rejects if it is of a newer one that this does not work with. */
+/**
+ * Whether a database has the tables of this version, of an earlier one, or none. Rejects if it is of a newer version with which this one
+ * does not work.
+ */
 export async function inspectSchema(pool: Pool, place: string): Promise<'none' | 'older' | 'current'> {
   const found = await readVersion(new Kysely<Versions>({ dialect: new PostgresDialect({ pool }) }), place)
   if (found === null) return 'none'
@@ -72,13 +81,13 @@ interface Version {
   readonly backfilling: number
 }
 
-/** Whether the database was made before the first release: no released version has had this column. */
+/** Whether the database was made before the first release. No released version has this column. */
 const isUnreleased = sql<boolean>`exists (
   select from information_schema.columns where table_schema = current_schema() and table_name = 'sighting' and column_name = 'told')`.as(
   'unreleased',
 )
 
-/** Null: the database has no tables of the relay yet. */
+/** Reads the version; null: the database has no tables of the relay yet. */
 async function readVersion(db: Kysely<Versions>, name: string): Promise<Version | null> {
   try {
     const found = await db.selectFrom('schema_version').select(['version', 'serves_from', 'backfilling', isUnreleased]).executeTakeFirst()
@@ -158,7 +167,7 @@ function describe(error: unknown, name: string): unknown {
       { cause: error },
     )
   }
-  // This does not say that nothing was changed, because after a connection is lost at the commit nobody knows.
+  // If the connection was lost at the commit, nobody knows whether anything has changed. So this message does not say that nothing has.
   const what = `store: ${name} cannot be brought to the schema of this version: ${message}.`
   return new Error(`${what} Its steps are taken all together or not at all: start again when the cause is gone.`, { cause: error })
 }

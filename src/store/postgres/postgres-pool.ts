@@ -4,9 +4,9 @@ import { unescapeNul } from './nul-escape.ts'
 
 export interface PoolOptions {
   readonly connectionsMax: number
-  /** Whether statements are sent without waiting for the ones before; absent: they are not. */
+  /** Whether a statement may be sent before the ones before it are answered; absent: no. */
   readonly pipeline?: boolean
-  /** How long a connection may take to answer before it is given up, in milliseconds; absent: any time. */
+  /** How long a connection may take to answer before it is given up, in milliseconds; absent: without limit. */
   readonly answerTimeoutMs?: number
   /** How long a query waits for a connection. */
   readonly connectTimeoutMs: number
@@ -21,14 +21,14 @@ const INT8 = 20
 const TEXT = 25
 
 /**
- * A pool of connections to the database, opened when they are needed. Only this pool reads 64-bit integers as JavaScript numbers, which is safe
- * because ids, times and sequences stay below 2^53.
+ * A pool of connections, opened when they are needed. This pool reads 64-bit integers as JavaScript numbers, which is safe because ids,
+ * times and sequences stay below 2^53.
  */
 export function openPool(
   url: string,
   { connectionsMax, connectTimeoutMs, pipeline = false, answerTimeoutMs, newSocket, onConnectionLost }: PoolOptions,
 ): pg.Pool {
-  // Throws at once if the address cannot be read. The pool would throw later, with the address in the message.
+  // This throws at once if the address cannot be read. The pool would throw later, with the address in the message.
   readAddress(url)
   const types = new pg.TypeOverrides()
   types.setTypeParser(INT8, Number)
@@ -38,20 +38,21 @@ export function openPool(
     max: connectionsMax,
     connectionTimeoutMillis: connectTimeoutMs,
     application_name: 'parcel-relay',
-    // With this the system notices a peer that is gone without closing the connection.
+    // So the system notices a peer that is gone without closing the connection.
     keepAlive: true,
     types,
     pipeline,
     ...(answerTimeoutMs === undefined ? {} : { query_timeout: answerTimeoutMs }),
     ...(newSocket === undefined ? {} : { stream: newSocket }),
   })
-  // Without listeners a lost connection would end the process. The pool reports a lost idle connection; on one in use, the next statement fails.
+  // Without listeners a lost connection would end the process. The pool reports the loss of an idle connection. If a connection in use is
+  // lost, the next statement fails.
   pool.on('error', onConnectionLost)
   pool.on('connect', (client) => client.on('error', () => undefined))
   return pool
 }
 
-/** How messages name a database: without the password and the parameters. */
+/** The name of a database in messages, without the password and the parameters. */
 export function nameDatabase(url: string): string {
   const { user, host, port, database } = readAddress(url)
   if (host.startsWith('/')) return `postgres://${user}@/${database} (socket in ${host})`
@@ -63,7 +64,7 @@ function readAddress(url: string): Pick<pg.Client, 'user' | 'host' | 'port' | 'd
   try {
     return new pg.Client({ connectionString: url })
   } catch {
-    // Leave out the address, and the error that quotes it, because there may be a password in it.
+    // Leave out the address and the error that quotes it, because they may contain a password.
     throw new Error(
       'store: the address of the database cannot be read. Write postgres://user:password@host:5432/database, with %-escapes in the password.',
     )

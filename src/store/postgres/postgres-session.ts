@@ -10,13 +10,13 @@ export interface Runner {
 
 /** A session that sends a write without waiting for the answer to the one before. */
 export interface PostgresSession extends Session {
-  /** Resolves when all writes that were enqueued are done; rejects with the first failure of a statement, enqueued or not. */
+  /** Resolves when all enqueued writes are done. Rejects with the first failure of a statement, enqueued or not. */
   flush(): Promise<void>
 }
 
 const compiled: PostgresStatement[] = []
 
-/** Compiled once for all connections; each connection prepares it under its name. */
+/** Compiled once for all connections. Each connection prepares it under its name. */
 function compile(statement: Statement<never, unknown>): PostgresStatement {
   const known = compiled[statement.id]
   if (known !== undefined) return known
@@ -38,7 +38,7 @@ export function createSession(runner: Runner, { named }: SessionOptions): Postgr
     const query = compile(statement)
     const values = bind(query, params)
     const sent = runner.query(named ? { name: query.name, text: query.text, values } : { text: query.text, values })
-    // Keep the first failure, because all later statements of the transaction fail as a consequence.
+    // Keep the first failure. It makes all later statements of the transaction fail.
     sent.catch((error: unknown) => {
       failure ??= { error }
     })
@@ -55,7 +55,7 @@ export function createSession(runner: Runner, { named }: SessionOptions): Postgr
   return {
     async all<P extends Params, R>(statement: Statement<P, R>, params: P) {
       const { rows } = await send(statement, params)
-      // The driver cannot know a row's type; the statement was written with it.
+      // The driver cannot know a row's type; the statement declares it.
       return rows as R[]
     },
     async run(statement, params) {

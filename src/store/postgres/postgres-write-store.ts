@@ -41,7 +41,10 @@ import { rawStatement } from './raw-statement.ts'
 import { createStandingWatch, type StandingWatch } from './standing.ts'
 import { createTransactionEnd, type TransactionEnd } from './transaction-end.ts'
 
-/** The state that a replica keeps between transactions. No commit of another replica makes it wrong, but lost commits do: then it is replaced. */
+/**
+ * The state that a replica keeps between transactions. Commits of other replicas cannot make it wrong. If the server loses commits, it is
+ * replaced.
+ */
 interface Memory {
   readonly watch: StandingWatch
   kept: Kept
@@ -51,9 +54,9 @@ interface Kept {
   readonly contents: KnownContents
   readonly leases: Leases
   readonly numbers: InboxNumbers
-  /** Read at one version of the endpoints; a batch fails as a conflict if that version has changed. */
+  /** Read at one version of the endpoints. A batch fails as a conflict if that version has changed. */
   subscribers: Subscribers | null
-  /** Statuses that need not be written again. */
+  /** Statuses that are stored already. */
   readonly statuses: Set<string>
   readonly fronts: DueFronts
 }
@@ -69,23 +72,24 @@ function nothingKept(): Kept {
   }
 }
 
-/** A carrier may invent a status for every parcel, so the set is cleared when it has this many. */
+/** A carrier may invent a status for every parcel, so the set is cleared at this size. */
 const STATUSES_REMEMBERED = 2000
 
 export interface PostgresWriteOptions {
   /** This relay's number among the replicas that share the store; null: it has not joined them. */
   readonly replicaId: () => number | null
-  /** Whether the server can name the timeline it writes. If not, replicas join again after each of its restarts. */
+  /** Whether the server can name the timeline that it writes. If not, replicas join again after each of its restarts. */
   readonly hasTimeline?: boolean
-  /** The object that the replica's lease uses too. */
+  /** The replica's lease uses the same object. */
   readonly lostCommits?: LostCommits
 }
 
 export const ALONE: PostgresWriteOptions = { replicaId: () => null }
 
 /**
- * The store on a server to which many write at a time. A transaction locks what it reads: identifiers in the order of their bytes, then parcels by
- * number, then the counter, which it holds only for the commit. A parcel's waiting deliveries change only under the parcel's lock.
+ * The store on a server to which many write at a time. A transaction locks what it reads: identifiers in the order of their bytes, then
+ * parcels by number, then the counter, which it holds only for the commit. A parcel's waiting deliveries change only under the lock of the
+ * parcel.
  */
 export function createPostgresWriteStore(
   writer: PostgresWriter,
@@ -95,7 +99,7 @@ export function createPostgresWriteStore(
   const timelineOf = async (session: PostgresSession): Promise<Timeline> => (hasTimeline ? await timelineIn(session) : null)
   return {
     async transaction(work, { ofRole, announced = false } = {}) {
-      // Read the id now, because while the transaction waits for a connection, this replica may be declared dead and join again under another.
+      // Read the id now. While the transaction waits for a connection, this replica may be declared dead and join again under another id.
       const id = ofRole === undefined ? null : replicaId()
       const opened: OpenTransaction[] = []
       try {
@@ -116,7 +120,7 @@ export function createPostgresWriteStore(
           if (typeof announced === 'function' ? announced(done) : announced) announceOrder(session)
           return done
         })
-        // The last one opened is the one that was committed; the others were tries that met another transaction.
+        // The last one was committed. The others were attempts that met another transaction.
         opened.at(-1)?.committed()
         return result
       } catch (error) {
@@ -125,7 +129,7 @@ export function createPostgresWriteStore(
       }
     },
     isStorageFailure,
-    // Nothing outside the database keeps any.
+    // Nothing outside the database keeps tombstones.
     missedTombstones: async () => ({ sealedKey: null, tombstones: [] }),
     cleanStorage: async () => ({ state: 'pending', because: SERVER_KEEPS }),
   }
@@ -244,7 +248,7 @@ function erasingVerbs({ session, end }: Parts) {
       const { contents, ...erased } = await eraseParcels(session, parcelIds)
       session.enqueueWrite(forgetFlights, { keys: erased.names.map(({ value }) => value) })
       const events = parcelIds.map((parcelId) => erasedEvent(end.give(), parcelId))
-      // Other transactions decide again with the new version, and so use none of the removed contents.
+      // The new version makes other transactions decide again, so they use none of the removed contents.
       end.changeEndpoints(null)
       end.whenNumbered(() => {
         enqueueFeed(session, events)
@@ -265,7 +269,10 @@ const readConfigured = rawStatement()(
 )
 const lockPolls = rawStatement()(() => sql`select name from counter where name = 'polls' for update`)
 
-/** Methods that read in order to write: settings, jobs and due polls. They run one after the other, so that none overwrites another's change. */
+/**
+ * Methods that read in order to write: settings, jobs and due polls. They run one after the other, so that none overwrites another's
+ * change.
+ */
 function exclusiveVerbs({ session, leases }: Parts) {
   return {
     async duePolls(request) {
@@ -303,7 +310,7 @@ function exclusiveVerbs({ session, leases }: Parts) {
 function recordingVerbs(parts: Parts) {
   const { session, contents, memory, kept } = parts
   const source = { session, contents }
-  /** The version of the endpoints with which the batch is decided. */
+  /** The version of the endpoints by which the batch is decided. */
   let endpointsVersion = 0
   return {
     async beginBatch(names, size) {

@@ -11,24 +11,24 @@ import type { WatchedPool } from './server-watch.ts'
 
 /** How a pool of connections is used. */
 export interface PostgresOptions {
-  /** Whether connections keep statements prepared by name; a pooler may not know them. */
+  /** Whether connections keep prepared statements by name. A pooler may not know them. */
   readonly named: boolean
-  /** Notices that the server has fallen silent; absent: statements wait for it. */
+  /** Notices that the server has fallen silent; absent: statements wait for the server. */
   readonly watch?: Pick<WatchedPool, 'run'>
 }
 
 /** Writes to the database, with as many transactions at a time as there are connections. */
 export interface PostgresWriter {
   /**
-   * Durable when it resolves. When it rejects, nothing was changed, unless the connection was lost at the commit: then nobody knows. A transaction
-   * that met another one is begun again, so `work` may run several times.
+   * Resolves when the transaction is durable. Rejects when nothing was changed, or when the connection was lost at the commit, so that
+   * nobody knows. A transaction that met another one begins again, so `work` may run several times.
    */
   transaction<T>(work: (session: PostgresSession) => Promise<T>): Promise<T>
 }
 
 /**
- * The planner settings of every transaction. Compilation is off too: if a plan has to use one of the methods that are off, older servers rate it as
- * so costly that they compile it, which takes longer than running it.
+ * The planner settings of every transaction. Compilation is off too. If a plan must use a method that is off, older servers rate it as so
+ * costly that they compile it, which takes longer than running it.
  */
 export const PLAN_SETTINGS = {
   enable_seqscan: 'off',
@@ -38,13 +38,16 @@ export const PLAN_SETTINGS = {
   jit: 'off',
 }
 
-/** How long a transaction may be idle, in milliseconds. Then the server ends it and frees its locks, even if the client's machine is gone. */
+/**
+ * How long a transaction may be idle, in milliseconds. Then the server ends it and frees its locks, even if the client's machine is gone.
+ */
 export const IDLE_MS_MAX = 2000
 
 /**
- * Set in each transaction, because a pooler may give each another connection. Times are milliseconds. A connection keeps the plans that it made
- * while tables were small, so no plan may read a table or an index from end to end, nor sort all waiting rows to find the first. Every statement
- * has an index that finds its rows one by one, in the order in which it needs them.
+ * Set in each transaction, because behind a pooler each may get another connection. Times are milliseconds.
+ *
+ * A connection keeps the plans that it made while tables were small. So no plan may read a table or an index from end to end, or sort all
+ * waiting rows to find the first. Every statement has an index that finds its rows one by one, in the order in which it needs them.
  */
 const BEGIN = begin('read committed', { statement_timeout: 10_000, lock_timeout: 5000, idle_in_transaction_session_timeout: IDLE_MS_MAX })
 const BEGIN_READING = begin('repeatable read read only', { statement_timeout: 10_000, idle_in_transaction_session_timeout: IDLE_MS_MAX })
@@ -79,7 +82,8 @@ export function createPostgresWriter(pool: pg.Pool, options: PostgresOptions): P
           } catch (error) {
             if (!isConflict(error)) throw error
             if (isEndless(error, attempt)) throw endlessConflict(error)
-            // Random waits let one of two transactions finish before the other tries again. They grow with each attempt, for many that meet.
+            // Random waits let one of two transactions finish before the other tries again. They grow with each attempt, because many may
+            // meet.
             await pause(Math.random() * PAUSE_MS_MAX * Math.min(attempt, 6))
           }
         }
@@ -110,7 +114,7 @@ async function bracket<T>(
 ): Promise<T> {
   const runner = sendTogether(client)
   const session = createSession(runner, options)
-  // Do not wait for the answer: the first statement is sent right behind it.
+  // Do not wait for the answer: the first statement follows at once.
   const begun = runner.query({ text: begin })
   begun.catch(ignore)
   try {
@@ -129,13 +133,13 @@ async function bracket<T>(
   }
 }
 
-/** The methods of a client's socket that are used here, because the driver's types do not show the socket. */
+/** The methods of a client's socket that are used here. The driver's types do not show the socket. */
 interface Corked {
   cork(): void
   uncork(): void
 }
 
-/** Sends the statements of one turn of the event loop in one write, because a system call for each would cost as much as all the rest. */
+/** Sends the statements of one turn of the event loop in one write. A system call for each would cost as much as all the rest. */
 function sendTogether(client: pg.PoolClient): Runner {
   const connection: unknown = Reflect.get(client, 'connection')
   const stream: unknown = typeof connection === 'object' && connection !== null ? Reflect.get(connection, 'stream') : null
@@ -164,13 +168,13 @@ function ignore(): void {}
 
 /** Classes of errors for a wrong request: data, integrity, syntax. */
 const ASKED_WRONG = ['22', '23', '42']
-/** The driver's messages, which have no code, for a connection that is gone, could not be opened, did not answer, or was closed. */
+/** Messages of the driver, which have no code, about a connection that is gone, could not be opened, did not answer, or was closed. */
 const DRIVER_FAILURE =
   /^(?:Connection terminated|Cannot use a pool after calling end|Client (?:was closed|has encountered a connection error)|timeout e|Query read timeout|the transaction was rolled back)/
 /** A code of the system, such as `ECONNRESET`. */
 const SYSTEM_FAILURE = /^E[A-Z]+$/
 
-/** Whether the database failed, not the request. A conflict counts as a failure, because the transaction must begin again. */
+/** Whether the database failed, and not the request. A conflict counts as a failure, because the transaction must begin again. */
 export function isStorageFailure(error: unknown): boolean {
   if (isConflict(error) || error instanceof StorageFailure) return true
   if (error instanceof pg.DatabaseError) return !ASKED_WRONG.includes((error.code ?? '').slice(0, 2))

@@ -2,7 +2,7 @@ import type { RawBuilder } from 'kysely'
 import type { Session } from '../engine.ts'
 import { type Params, type SqlValue, type Statement, statement } from '../statement.ts'
 
-/** A statement in PostgreSQL's own SQL. Rows are passed as one array per column, and read with `unnest`. */
+/** A statement in PostgreSQL's own SQL. Rows are passed as one array per column and read with `unnest`. */
 export function rawStatement<P extends Params>() {
   return <R>(build: (params: P) => RawBuilder<R>): Statement<P, R> =>
     statement<P>()((db, params) => ({ compile: () => build(params).compile(db) }))

@@ -21,7 +21,7 @@ const QUERY = `select current_setting('server_version') as version, current_sett
   pg_is_in_recovery() as is_standby, current_setting('default_transaction_read_only', true) as read_only`
 
 /**
- * Checks a server before anything is written to it. Rejects, with all reasons and remedies, if it cannot be reached, cannot be written to, or could
+ * Checks a server before anything is written to it. Rejects, with all reasons and remedies, if it cannot be reached or written to, or could
  * lose confirmed commits. `name` names the database in messages.
  */
 export async function refuseUnsafeServer(pool: Pool, name: string): Promise<void> {

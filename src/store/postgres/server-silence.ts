@@ -1,10 +1,12 @@
 import { StorageFailure } from '../../domain/errors.ts'
 
-/** Time is counted in turns of a timer, so that time in which this process itself was suspended does not count as waiting. */
+/** Time is counted in turns of a timer, so that time in which this process stood still does not count as waiting. */
 export const TURN_MS = 100
-/** After this many whole turns without any answer a new connection is tried. */
+/** After this many whole turns without any answer, a new connection is tried. */
 const LOOK_AFTER_TURNS = 3
-/** After this many whole turns the server counts as silent, so that every request to the relay gets an answer within a second, even if it is 503. */
+/**
+ * After this many whole turns the server counts as silent. So every request to the relay gets an answer within a second, even if it is 503.
+ */
 const SILENT_AFTER_TURNS = 7
 /** How many turns a new connection may take. A busy server needs a while to accept one. */
 const LOOK_TURNS_MAX = 17
@@ -20,14 +22,14 @@ export interface SilencePorts {
 
 export interface Look {
   readonly isThere: Promise<boolean>
-  /** Ends the attempt: the server is not there. */
+  /** Ends the attempt, because the server is not there. */
   giveUp(): void
 }
 
 export interface Silence {
   /**
-   * Runs work that needs the server. Rejects with a `StorageFailure` if the server is silent, or as soon as it falls silent. From then on `check`
-   * throws too: call it before work that had to wait, so that the work does not begin.
+   * Runs work that needs the server. Rejects with a `StorageFailure` if the server is silent, or as soon as it falls silent. Work that has
+   * waited for something calls `check` before it begins, which throws in that case.
    */
   run<T>(work: (check: () => void) => Promise<T>): Promise<T>
   isSilent(): boolean
@@ -44,13 +46,13 @@ interface Waiting {
 /**
  * Notices a server that has fallen silent, for example behind a cut network, which raises no error.
  *
- * The server **answers** as long as any connection receives anything, because a server that is only busy still serves some of them. If a request
- * has waited for 0.3 s and nothing was received, a new connection is tried, because all others may wait for one long statement. Its answer counts
- * too.
+ * The server **answers** as long as any connection receives anything: a server that is only busy still serves some of them. If a request
+ * has waited for 0.3 s and nothing was received, a new connection is tried, because all others may wait for one long statement. Its answer
+ * counts too.
  *
- * The server is **silent** when 0.7 s have passed in this way. Then all waiting requests fail, and new ones fail at once. New connections are tried
- * until one is answered. Whenever such a try ends, answered or not, the old connections are closed, because they may recover only long after the
- * network.
+ * The server is **silent** after 0.7 s without anything. Then all waiting requests fail, and new ones fail at once. New connections are
+ * tried until one is answered. Whenever such a try ends, answered or not, the old connections are closed, because they may recover only
+ * long after the network.
  */
 export function createSilence({ hasSpoken, look: begin, cut }: SilencePorts): Silence {
   const waiting = new Set<Waiting>()
@@ -66,7 +68,7 @@ export function createSilence({ hasSpoken, look: begin, cut }: SilencePorts): Si
     const answer = await isThere
     look = null
     if (isSilent) cut()
-    // The answer counts from the next turn on, because the old connections are closed only then.
+    // The answer counts from the next turn on, when the old connections are closed.
     isAnswered = answer
   }
 
@@ -77,7 +79,7 @@ export function createSilence({ hasSpoken, look: begin, cut }: SilencePorts): Si
     isSilent = false
   }
 
-  /** For how many whole turns a request has waited and nothing was received. */
+  /** For how many whole turns a request has waited while nothing was received. */
   function quietTurns(): number {
     const [oldest] = waiting
     return oldest === undefined ? 0 : turn - Math.max(heardAt, oldest.fromTurn)

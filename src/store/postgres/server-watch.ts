@@ -5,10 +5,10 @@ import { openPool, type PoolOptions } from './postgres-pool.ts'
 import { createSilence, type Look, type Silence, TURN_MS } from './server-silence.ts'
 import { openServerSocket } from './server-socket.ts'
 
-/** How long the server may take to close connections before they are destroyed. */
+/** How long the server may take to close connections. Then they are destroyed. */
 const GOODBYE_MS = 1000
 
-/** Watches all connections of a relay to its server. If one receives anything, the server answers, for all of them. */
+/** Watches all connections of a relay to its server. The server answers as long as any of them receives something. */
 export interface ServerWatch {
   openPool(options: Omit<PoolOptions, 'newSocket' | 'onConnectionLost'>): WatchedPool
 }
@@ -23,7 +23,7 @@ export function watchServer(address: string): ServerWatch {
   const { url } = takePoolerParameter(address)
   const pools = new Set<PoolSockets>()
   const silence = createSilence({
-    // Ask every pool, because each must note how much it has received.
+    // Call `haveHeard` of every pool, because each call also notes how much its sockets have received.
     hasSpoken: () => [...pools].filter((sockets) => sockets.haveHeard()).length > 0,
     look: () => lookAt(url),
     cut() {
@@ -52,7 +52,7 @@ export function watchServer(address: string): ServerWatch {
         async close() {
           if (pool.ending) return
           const ended = pool.end()
-          // The pool does not wait until the server closes the connections, but open sockets would keep the process alive.
+          // The pool does not wait until the server has closed the connections, but open sockets keep the process alive.
           if (silence.isSilent()) sockets.cut()
           else setTimeout(sockets.cut, GOODBYE_MS).unref()
           await ended
@@ -63,7 +63,7 @@ export function watchServer(address: string): ServerWatch {
   }
 }
 
-/** The TCP sockets of a pool, also below TLS, from before the connections are made until they are closed. */
+/** The TCP sockets of a pool, which are under TLS if it is used. A socket is here from before its connection is made until it is closed. */
 interface PoolSockets {
   open(): Socket
   /** Whether any socket has received something since the last call. */

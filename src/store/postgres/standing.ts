@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 
-/** The identity of the server that answers, and the state of its counter. */
+/** Which server answers, and how far its counter is. */
 export interface Standing {
   /** Changes when a standby is promoted, a backup is restored or the server is restarted: see `SERVER`. */
   readonly server: number
@@ -9,15 +9,15 @@ export interface Standing {
 }
 
 /**
- * Identifies a server, in a statement that reads `counter`: the time of its start, in microseconds, plus the table's id. A promoted standby or
- * restored files mean another start; tables that are restored while the server runs have other ids.
+ * Identifies a server, in a statement that reads `counter`. It is the time of the server's start, in microseconds, plus the id of the
+ * table. A promoted standby and restored files have another start. Tables that are restored while the server runs have other ids.
  */
 export const SERVER = '(extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint + counter.tableoid::bigint'
 
-/** The columns of a standing, in a statement that reads the row `sequence` of `counter` anyway. */
+/** The columns of a standing, for a statement that reads the row `sequence` of `counter` anyway. */
 export const standingColumns = sql<Standing>`${sql.raw(SERVER)} as server, counter.value as sequence`
 
-/** Notices that the data read from a server may be wrong now, because it is another server or its counter has gone back. */
+/** Notices that data read from a server may be wrong now, because another server answers, or the counter has gone back. */
 export interface StandingWatch {
   /** Call it when the statement is sent, and call the returned function with the answer. True: cached data may be wrong. */
   asking(): (found: Standing) => boolean

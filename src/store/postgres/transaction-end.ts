@@ -3,8 +3,8 @@ import { advanceAtEnd } from './counter.ts'
 import { PROVISIONAL } from './history/provisional.ts'
 
 /**
- * The last part of a transaction. A transaction that locks the counter keeps all others from committing, so it must not hold it over a round trip.
- * So everything that needs the counter is collected here, and sent together with the commit. Until then numbers are provisional.
+ * The last part of a transaction. A transaction that locks the counter keeps all others from committing, so it must not hold the lock over
+ * a round trip. Everything that needs the counter is collected here, and sent together with the commit. Until then numbers are provisional.
  */
 export interface TransactionEnd {
   /** Gives the next number. It is provisional, so write rows with it in `whenNumbered`. */
@@ -12,13 +12,13 @@ export interface TransactionEnd {
   /** A provisional number for the first sequence after this transaction. */
   toCome(): number
   /**
-   * Notes that endpoints have changed. `known`: their version when they were read; if others have changed them since, the transaction is begun
-   * again. Null: they were not read.
+   * Notes that endpoints have changed. `known`: their version when they were read; if others have changed them since, the transaction
+   * begins again. Null: they were not read.
    */
   changeEndpoints(known: number | null): void
   /** Begins the transaction again if a number above `sequence` was given. */
   nothingSince(sequence: number): void
-  /** Adds a write that is sent when the counter is locked, and real numbers are known. */
+  /** Adds a write that is sent when the counter is locked and real numbers are known. */
   whenNumbered(write: () => void): void
   /** Sends everything. The commit must follow at once. */
   send(): void

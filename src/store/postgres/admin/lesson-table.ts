@@ -6,7 +6,7 @@ const takingLessons = (replicaId: number, limit: number) =>
   `with alive as (select id from replica where id = ${whole(replicaId)} for key share)
   delete from lesson where id in (select id from lesson order by id limit ${whole(limit)}) and exists (select 1 from alive) returning id, body`
 
-/** A table where replicas leave what they observed about the carrier, for the poller to learn. */
+/** The table in which replicas leave their lessons about the carrier, for the poller. */
 export function createLessonTable({ pool, run }: WatchedPool): LessonTable {
   return {
     async add(lesson) {

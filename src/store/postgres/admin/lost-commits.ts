@@ -4,18 +4,18 @@ import type { Session } from '../../engine.ts'
 import { rawStatement } from '../raw-statement.ts'
 import { type Standing, standingColumns } from '../standing.ts'
 
-/** A replica's row, and the standing of the server that holds it. */
+/** A replica's row, and the state of the server that holds it. */
 export interface ReplicaStanding extends Standing {
   readonly started_at_ms: number
-  /** When the replica was last seen before this statement. */
+  /** When the replica was last seen, before this statement. */
   readonly seen_at_ms: number
-  /** The new time that the statement writes; absent: it writes none. */
+  /** The time that the statement writes; absent: it writes none. */
   readonly now_ms?: number
 }
 
 /**
- * The branch of its history that a server writes. A server that is promoted, or restored to a point in time, begins a new one. Null: the server
- * cannot tell, as some relatives of PostgreSQL cannot.
+ * The timeline that a server writes, which is a branch of its history. It begins a new one when it is promoted, or restored to a point in
+ * time. Null: the server cannot tell, as some relatives of PostgreSQL cannot.
  */
 export type Timeline = string | null
 
@@ -26,7 +26,7 @@ export async function timelineOf(pool: Pool): Promise<Timeline> {
   try {
     return (await pool.query<{ timeline: string }>(TIMELINE)).rows[0]?.timeline ?? null
   } catch (error) {
-    // The server does not have or not support this function.
+    // The server has no such function.
     if (error instanceof pg.DatabaseError && CANNOT_SAY.includes((error.code ?? '').slice(0, 2))) return null
     throw error
   }
@@ -35,23 +35,23 @@ export async function timelineOf(pool: Pool): Promise<Timeline> {
 /** Classes of errors: feature not supported, not in the required state, and syntax error. */
 const CANNOT_SAY = ['0A', '55', '42']
 
-/** The timeline, in a transaction that fails if the server cannot tell. */
+/** Reads the timeline, in a transaction that fails if the server cannot tell. */
 export async function timelineIn(session: Pick<Session, 'all'>): Promise<Timeline> {
   const [row] = await session.all(readTimeline, {})
   return row?.timeline ?? null
 }
 
-/** The standing that goes with a row of `replica`, in a statement that joins the row `sequence` of `counter`. */
+/** The state of the server together with a row of `replica`, in a statement that joins the row `sequence` of `counter`. */
 export const replicaStanding = sql<ReplicaStanding>`replica.started_at_ms, replica.seen_at_ms, ${standingColumns}`
 
 /**
- * Notices that a server has lost commits that a replica wrote or read. If so, another replica may hold its claims now. All parts of a replica
- * share one object, so that they agree.
+ * Notices that a server has lost commits that a replica wrote or read. Then another replica may hold the same claims. All parts of a
+ * replica share one object, so that they agree.
  */
 export interface LostCommits {
   /**
-   * Call it when the statement is sent, and call the returned function with the answer. It resolves with whether the replica of this number has
-   * lost its claims; after the first true, it is always true. `timeline` is called only after a restart of the server.
+   * Call it when the statement is sent, and call the returned function with the answer. It resolves with true if the replica of this number
+   * has lost its claims, and then always again. `timeline` is called only after a restart of the server.
    */
   asking(replicaId: number): (found: ReplicaStanding, timeline: () => Promise<Timeline>) => Promise<boolean>
 }
@@ -62,8 +62,9 @@ interface Known extends ReplicaStanding {
 }
 
 /**
- * A restart alone loses nothing. The server has lost commits if it writes another timeline, if its counter has gone back, or if the replica's own
- * row has. The row matters because restored files may keep the timeline, and other replicas may raise the counter again before this one asks.
+ * A restart alone loses nothing. The server has lost commits in three cases: it writes another timeline, its counter has gone back, or the
+ * replica's own row has. The row matters because restored files may keep the timeline, and other replicas may have raised the counter
+ * again.
  */
 export function createLostCommits(): LostCommits {
   let known: Known | null = null

@@ -24,8 +24,8 @@ export interface Proof {
 }
 
 /**
- * Fails if this replica has been declared dead, does not hold the role, or held it by commits that the server has lost. Otherwise the replica
- * cannot be declared dead before the transaction ends, because deleting its row waits for this lock. Renewing its lease does not wait.
+ * Fails if this replica was declared dead, does not hold the role, or held it by commits that the server has lost. Otherwise nobody can
+ * declare it dead before the transaction ends: that deletes its row, and so waits for this lock. Renewing its lease does not wait.
  */
 export async function proveHeld(session: Session, { replicaId, role, lostCommits, timeline }: Proof): Promise<void> {
   const hasLost = lostCommits.asking(replicaId)
@@ -34,7 +34,7 @@ export async function proveHeld(session: Session, { replicaId, role, lostCommits
   if (await hasLost(found, timeline)) throw new StorageFailure('the server has lost commits: other replicas may have the roles of this one')
 }
 
-/** Reads a list of names that a replica's row stores as JSON. */
+/** Parses a list of names that a replica's row stores as JSON. */
 export function namesIn(json: string): readonly string[] {
   const names: unknown = JSON.parse(json)
   return Array.isArray(names) ? names.filter((name) => typeof name === 'string') : []

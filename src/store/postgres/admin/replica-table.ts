@@ -34,9 +34,9 @@ const renewal = (id: number, ttlMs: number) =>
   where id = ${whole(id)} returning replica.seen_at_ms as now_ms, started_at_ms, before.seen_at_ms, ${STANDING},
   (select count(*) from replica as other where other.id <> ${whole(id)} and (other.until_ms <= ${NOW_MS} or other.seen_at_ms > ${NOW_MS}))::integer as lapsed`
 const LOOK = `select name, value, version, ${SERVER} as server from counter where name in ('sequence', 'roles', 'orders', 'moving')`
-/** `$1`: the server's time by `TrustedTime`, which ignores steps forward of the server's clock; null: unknown. */
+/** `$1`: the server's time without steps forward (see `TrustedTime`); null: unknown. */
 const FENCE = `delete from replica where until_ms <= least(${NOW_MS}, $1::bigint)`
-/** If the server's clock was set back, a replica may seem to have been seen in the future. Its lease is moved to begin now. */
+/** If the server's clock was set back, a replica may seem to have been seen in the future. Then its lease begins now. */
 const PULL_BACK = `update replica set until_ms = until_ms - seen_at_ms + clock.now_ms, seen_at_ms = clock.now_ms from (select ${NOW_MS} as now_ms) as clock
   where seen_at_ms > clock.now_ms`
 const CONFIGURE = `update replica set fingerprint = $2, endpoints = $3, keys = $4, configured_at_ms = ${NOW_MS} where id = $1 returning configured_at_ms as now_ms`
@@ -86,11 +86,11 @@ export interface ReplicaTableOptions {
   readonly answerTimeoutMs: number
   readonly watch?: ServerWatch
   readonly monotonic?: () => number
-  /** The object that this replica's write store uses too. */
+  /** This replica's write store uses the same object. */
   readonly lostCommits?: LostCommits
 }
 
-/** The table of replicas and of their roles. It has its own connections, so that a renewal waits for no batch. */
+/** The table of replicas and of their roles. It has separate connections, so that a renewal never waits for a batch. */
 export function openReplicaTable(
   address: string,
   {
@@ -104,12 +104,12 @@ export function openReplicaTable(
   const { pool, run, close } = watched
   const trusted = createTrustedTime(monotonic)
   const timeline = () => run(() => timelineOf(pool))
-  /** Every number under which this process has registered, with the time of that registration. */
+  /** Every number under which this process has registered, with the time of the registration. */
   const own = new Map<number, number>()
 
   /**
-   * Frees the roles of the registration `id`, which no longer counts because the server has lost commits. If that fails, they are freed when the
-   * lease lapses. The start time is compared, because another replica may have the number now.
+   * Frees the roles of an earlier registration, which no longer counts because the server has lost commits. If this fails, they are free
+   * when the lease lapses. The start time is compared, because another replica may have the same number now.
    */
   async function removeLost(id: number): Promise<void> {
     const remove = async (client: PoolClient) => {
@@ -124,7 +124,7 @@ export function openReplicaTable(
       const askedMs = monotonic()
       const row = await withRoles(watched, async (client) => {
         let registered = await register(client, replica)
-        // A server that has lost commits may give this relay one of its earlier numbers again. `lostCommits` would refuse that one.
+        // A server that has lost commits may give this relay one of its earlier numbers again. `lostCommits` would refuse that number.
         while (own.has(registered.id)) {
           await client.query('delete from replica where id = $1', [registered.id])
           registered = await register(client, replica)
@@ -204,7 +204,7 @@ async function configure(
   return rows[0]?.now_ms ?? null
 }
 
-/** Runs work in a transaction that locks out all other changes of replicas and roles. */
+/** Runs work in a transaction that excludes all other changes of replicas and roles. */
 async function withRoles<T>({ pool, run }: WatchedPool, work: (client: PoolClient) => Promise<T>): Promise<T> {
   return await run(async (check) => {
     const client = await pool.connect()
@@ -227,8 +227,8 @@ async function withRoles<T>({ pool, run }: WatchedPool, work: (client: PoolClien
 }
 
 /**
- * Waits for the open transactions of replicas whose lease has lapsed, deletes these replicas, and assigns the roles anew. Returns this replica's
- * roles.
+ * Waits for the open transactions of replicas whose lease has lapsed, deletes these replicas, and shares the roles again. Returns this
+ * replica's roles.
  */
 async function changeRoles(
   client: PoolClient,
@@ -248,15 +248,15 @@ async function changeRoles(
   })
   await client.query(RELEASE, [id, giveUp])
   await client.query(TAKE, [id, take])
-  // Announce only a change, because all replicas read the roles again after it.
+  // All replicas read the roles again after an announcement, so announce only a change.
   if ((fenced.rowCount ?? 0) + take.length + giveUp.length > 0) await client.query(ROLES_CHANGED)
   const left = held.rows.filter((row) => row.replica_id === id && !giveUp.includes(row.name)).map(({ name }) => name)
   return [...left, ...take]
 }
 
 /**
- * An endpoint from a config can only be served by the replicas whose config has it, because only they know its key and how to reach it. All
- * replicas can serve the endpoints that are managed in the store.
+ * The replicas that can serve each endpoint. An endpoint from a config needs a replica with that config, because only it knows the key and
+ * the way to the endpoint. All replicas can serve the endpoints that are managed in the store.
  */
 function candidatesOf(endpoints: readonly EndpointRow[], live: readonly LiveRow[]): NonNullable<Assignment['only']> {
   const named = live.map(({ id, endpoints: names }) => ({ id, names: new Set(namesIn(names)) }))

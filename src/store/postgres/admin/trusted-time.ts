@@ -1,14 +1,17 @@
 import type { TimeSample } from '../../../flow/admin/ports.ts'
 
-/** The time of a server's clock without its steps forward. After such a step, leases that were just renewed would seem to have lapsed long ago. */
+/**
+ * The time of a server's clock, which ignores steps forward. After such a step, leases that were just renewed would seem to have lapsed
+ * long ago.
+ */
 export interface TrustedTime {
-  /** @param ttlMs how long a step forward is ignored. In this time every living replica has renewed its lease by the new time. */
+  /** @param ttlMs how long a step forward is ignored. By then every living replica has renewed its lease by the new time. */
   learn(sample: TimeSample, ttlMs: number): void
-  /** The latest time that the believed samples allow; null: there was no sample. */
+  /** The latest time that the accepted samples allow; null: there was no sample. */
   nowMs(): number | null
 }
 
-/** How far the two clocks may run apart between two samples, which are a second apart. */
+/** How far the two clocks may drift apart between two samples, which are a second apart. */
 const DRIFT_MS = 10
 
 export function createTrustedTime(monotonic: () => number): TrustedTime {
@@ -21,7 +24,7 @@ export function createTrustedTime(monotonic: () => number): TrustedTime {
       const hasStepped = aheadMs !== null && serverMs - heardMs > aheadMs + DRIFT_MS
       steppedAtMs = hasStepped ? (steppedAtMs ?? heardMs) : null
       if (aheadMs !== null && hasStepped && heardMs - (steppedAtMs ?? heardMs) < ttlMs) return
-      // A step back is believed at once, because an earlier time only makes leases last longer.
+      // Accept a step back at once, because an earlier time only makes leases last longer.
       aheadMs = aheadMs === null || hasStepped ? mostMs : Math.min(mostMs, aheadMs + DRIFT_MS)
       steppedAtMs = null
     },

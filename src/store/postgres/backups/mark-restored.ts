@@ -8,21 +8,21 @@ import { setIdentity } from '../moving/postgres-move-target.ts'
 import { postgres } from '../postgres-engine.ts'
 import { nameDatabase } from '../postgres-pool.ts'
 
-/** A database that was restored by the server's own tools, to be marked as such. */
+/** An order to mark a database that the server's own tools have restored. */
 export interface MarkOrder {
   readonly address: string
-  /** The highest sequence that anybody has seen. */
+  /** The highest sequence that any reader or endpoint has seen. */
   readonly last: number
   readonly nowMs: number
   readonly by: OperatorAction['by']
 }
 
 /**
- * Lets a restored database go on with numbers that it had not given before, and expects no push from before. Rejects, with nothing changed, while a relay uses it.
- * `beforeMarked`: see `RestorePorts`.
+ * Makes a restored database continue with numbers that were never given, and expect no push from before. Rejects while a relay uses the
+ * database; then nothing has changed. `beforeMarked`: see `RestorePorts`.
  */
 export async function markRestored(order: MarkOrder, beforeMarked?: (client: MoveClient) => Promise<void>): Promise<RestoreRecord> {
-  // Refuses an unsafe server or another schema, as a start of the relay does.
+  // Refuse an unsafe server or another schema, as a start of the relay does.
   await (await postgres.openWriteStore(order.address)).close()
   const name = nameDatabase(order.address)
   return await withMoveClient(order.address, async (client) => {
@@ -30,7 +30,7 @@ export async function markRestored(order: MarkOrder, beforeMarked?: (client: Mov
     if (mark?.state === 'moved')
       throw new Error(`store: ${name} was moved to ${mark.peer}. Name that in \`store\`, or undo the move first.`)
     return await client.transaction({}, async () => {
-      // Who registers now waits for this.
+      // A relay that registers now waits for this.
       await client.query('lock table replica in share row exclusive mode')
       const replicas = await countReplicas(client)
       if (replicas > 0)
@@ -46,8 +46,8 @@ export async function markRestored(order: MarkOrder, beforeMarked?: (client: Mov
 }
 
 /**
- * How far the ids had come is not known. Nearly everything that has one was recorded with a sequence, a delivery for each endpoint, so they are taken to be as
- * high as that.
+ * The highest ids that were given are not known. Nearly every row with an id was recorded with a sequence, and a delivery for each
+ * endpoint, so the ids are assumed to be at most that high.
  */
 async function setNumbers(client: MoveClient, { last, nowMs }: MarkOrder): Promise<RestoreRecord> {
   const { query } = client

@@ -14,18 +14,18 @@ import type { Session } from '../../engine.ts'
 import { statement } from '../../statement.ts'
 import { rawStatement } from '../raw-statement.ts'
 
-/** How long a front is used. A delivery that becomes due before the front may have to wait as long. */
+/** How long a front is used. A delivery that becomes due before it may have to wait that long. */
 const FRONT_LASTS_MS = 2000
-/** How far before the first due delivery the front is set, because a transaction that queues one may take this long to commit. */
+/** How far the front lies before the first due delivery, because a transaction that queues a delivery may take this long to commit. */
 const LATE_MS = 3000
 
-/** The positions in the index at which the due deliveries of an endpoint begin. */
+/** The positions in the index where the due deliveries of an endpoint begin. */
 interface Front {
   readonly takenAtMs: number
   readonly round: number
-  /** The first planned time of deliveries that were not attempted since they were queued, epoch milliseconds. */
+  /** The first planned time among deliveries that were not attempted since they were queued, epoch milliseconds. */
   readonly untriedFromMs: number
-  /** The same for deliveries that were attempted since the endpoint was woken. */
+  /** The same among deliveries that were attempted since the endpoint was woken. */
   readonly retriedFromMs: number
   /** Whether there are deliveries that were last attempted before the endpoint was woken. */
   readonly hasWoken: boolean
@@ -34,13 +34,14 @@ interface Front {
 export interface DueFronts {
   /** See `DeliveryTx.findNextDeliveries`. */
   find(session: Session, request: NextRequest): Promise<NextDeliveries>
-  /** Call when a delivery may be due before the front, or when the transaction that read the front was rolled back. */
+  /** Call it when a delivery may be due before the front, or after a rollback of the transaction that read the front. */
   forget(endpointId: string): void
 }
 
 /**
- * Begins each search for due deliveries at the first one, not at the start of the index. While any transaction stays open, the index keeps the
- * entries of all deliveries that ended since, and every search would step over them. So only the search for the front, every two seconds, does.
+ * Begins each search for due deliveries at the first one, not at the start of the index. As long as any transaction stays open, the index
+ * keeps the entries of all deliveries that have ended since, and a search from the start steps over all of them. Only the search for the
+ * front does so, every two seconds.
  */
 export function createDueFronts(): DueFronts {
   const fronts = new Map<string, Front>()

@@ -9,7 +9,7 @@ type Health = ReturnType<typeof encodeHealth>
 type HealthParams = { readonly id: number } & { readonly [Name in keyof Health]: Health[Name] }
 type SavedParams = HealthParams & { readonly before: string }
 
-/** The health columns of a row as one value, so that one comparison is enough. */
+/** The health columns of a row as one value, which one comparison can check. */
 const stored = sql`jsonb_build_array(succeeded_at_ms, failing_since_ms, failed_for_ms, failed_parcels, probe_at_ms, probes_failed, refused_from, refused_at_ms, round, woken_at_ms, alarmed_at_ms)`
 
 function textOf(health: EndpointHealth): string {
@@ -34,16 +34,16 @@ const hold = rawStatement<{ id: number; before: string; queuedTo: number | null 
 )
 
 /**
- * Saves a health that was computed from `before`. Fails as a conflict (by a division by zero) if another transaction has changed the health since,
- * such as an operator's retry.
+ * Saves a health that was computed from `before`. Fails as a conflict (by a division by zero) if another transaction, such as an operator's
+ * retry, has changed the health since.
  */
 export function saveHealthAfter(session: Session, endpointId: string, health: EndpointHealth, before: EndpointHealth): void {
   session.enqueueWrite(save, { id: Number(endpointId), ...encodeHealth(health), before: textOf(before) })
 }
 
 /**
- * Fails as a conflict if the health of an endpoint, or how far the feed is queued for it, has changed; both change without a new version of the
- * endpoints. Otherwise it keeps them unchanged until the transaction ends.
+ * Fails as a conflict if the health of an endpoint has changed, or how far the feed is queued for it. Neither changes the version of the
+ * endpoints. Otherwise both stay as they are until the transaction ends.
  */
 export function endpointStays(session: Session, { endpoint, health, queuedTo }: EndpointState): void {
   session.enqueueWrite(hold, { id: Number(endpoint.id), before: textOf(health), queuedTo })

@@ -14,7 +14,7 @@ import { type BatchSource, readWhole } from '../history/load-needs.ts'
 import { rawStatement } from '../raw-statement.ts'
 
 type HeldRow = Pick<Selectable<Tables['feed']>, 'sequence' | 'entry' | 'payload_ref' | 'earlier_audience'> & {
-  /** The parcel that holds the event's history now, found over joins; null: the event is not sent to endpoints. */
+  /** The parcel that holds the event's history after all joins; null: endpoints are not sent the event. */
   readonly holder: number | null
   readonly has_body: boolean
 }
@@ -31,8 +31,8 @@ const lockParcels = rawStatement<{ ids: readonly number[] }>()(
 )
 
 /**
- * See `DeliveryTx.readFeedEntries`. A parcel that is joined between two reads would count as erased, and its event would be lost. So this locks
- * the parcels, which keeps them unchanged, and then reads again which parcels hold the events.
+ * See `DeliveryTx.readFeedEntries`. If a parcel were joined between two reads, it would seem erased, and its event would be lost. So this
+ * locks the parcels, and then reads again which parcels hold the events.
  */
 export async function readFeedInSets(
   source: BatchSource,
@@ -56,7 +56,7 @@ export async function readFeedInSets(
   return { entries, next, ended }
 }
 
-/** Reads parcels, by id. The queries are sent together, and one more follows if the order of entries at the same instant is needed. */
+/** Reads parcels, by id. The queries are sent together. One more follows if the order of entries at the same instant is needed. */
 async function readParcels(source: BatchSource, ids: readonly number[]): Promise<ReadonlyMap<number, FeedParcel>> {
   const { session } = source
   const [sightings, answers, identifiers] = await Promise.all([

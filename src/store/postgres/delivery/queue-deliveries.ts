@@ -29,9 +29,9 @@ const insertAll = rawStatement<Columns<ReturnType<typeof queuedRow>>>()(
 )
 
 /**
- * Queues deliveries of new events, after all other events of their parcels: due at once, or behind a delivery of the parcel that has not ended
- * (DOMAIN 7.3). The caller has locked the parcels. A subquery per row looks for waiting deliveries, because the planner may turn an `exists` into
- * one read of all waiting deliveries.
+ * Queues deliveries of new events, after all earlier events of their parcels. A delivery is due at once, or waits behind an earlier one of
+ * its parcel (DOMAIN 7.3). The caller has locked the parcels. The search for waiting deliveries is a subquery per row, because for an
+ * `exists` the planner may read all waiting deliveries.
  */
 export function enqueueDeliveries(session: Session, deliveries: readonly QueuedDelivery[]): void {
   enqueueRows(session, insertAll, deliveries.map(queuedRow))
@@ -44,7 +44,7 @@ const insertComposed = rawStatement<Columns<{ sequence: number; body: Uint8Array
     on conflict (sequence) do nothing`,
 )
 
-/** Saves the bytes of events that no push reported. */
+/** Saves the bytes of events that no push has reported. */
 export function enqueueComposed(session: Session, composed: readonly { readonly sequence: number; readonly body: Uint8Array }[]): void {
   enqueueRows(session, insertComposed, composed)
 }
@@ -54,8 +54,8 @@ const lockParcelsOf = rawStatement<{ ids: readonly number[] }>()(
     select id from parcel where id in (select parcel_id from delivery where id = any(${p.ids}::bigint[])) order by id for no key update`,
 )
 /**
- * Looks the parcels up again and locks them, because a join may have replaced some. If a parcel is joined while we wait for its lock, the surviving
- * parcel is not locked, so the transaction fails and is begun again. Erased parcels are left out.
+ * Looks the parcels up again and locks them, because a join may have replaced some. If a parcel is joined while we wait for its lock, the
+ * parcel that survives is not locked, so the transaction fails and begins again. Erased parcels are left out.
  */
 const lockStanding = rawStatement<{ ids: readonly number[] }>()(
   (p) => sql`
@@ -74,7 +74,7 @@ const lockAll = rawStatement<{ ids: readonly number[] }>()(
 )
 const lockEndpoint = rawStatement<{ id: number }>()((p) => sql`select id from endpoint where id = ${p.id} for no key update`)
 
-/** Fails the transaction (by a division by zero), which is then begun again, if a parcel was joined to another while we waited for its lock. */
+/** Makes the transaction fail (by a division by zero) and begin again if a parcel was joined to another while we waited for its lock. */
 const refuseJoined = rawStatement<{ ids: readonly number[] }>()(
   (p) => sql`select 1 / (case when exists (select 1 from feed where kind = 4 and entry = any(${p.ids}::bigint[])) then 0 else 1 end)`,
 )
@@ -86,15 +86,18 @@ function lockParcels(session: Session, parcelIds: readonly number[]): void {
 }
 
 /**
- * Locks the waiting deliveries of some parcels until the transaction ends, so that enqueuing, settling and replaying exclude each other. It locks
- * the parcels; operator events belong to no parcel, so for those it locks the endpoint.
+ * Locks the waiting deliveries of parcels until the transaction ends, so that enqueuing, settling and replaying exclude each other. It does
+ * so by locking the parcels. Operator events belong to no parcel, so for them it locks the endpoint.
  */
 export function lockQueues(session: Session, endpointId: string, parcelIds: readonly number[]): void {
   lockParcels(session, parcelIds)
   if (parcelIds.includes(0)) session.enqueueWrite(lockEndpoint, { id: Number(endpointId) })
 }
 
-/** Makes the first waiting delivery of each parcel due after these have ended. A delivery that failed before keeps its retry time. */
+/**
+ * When these deliveries have ended, makes the first waiting delivery of each parcel due. A delivery that has failed before keeps its retry
+ * time.
+ */
 const releaseFirsts = rawStatement<{ ids: readonly number[]; nowMs: number }>()(
   (p) => sql`
     update delivery set state = 1, next_attempt_at_ms = case when attempts > 0 then next_attempt_at_ms else least(next_attempt_at_ms, ${p.nowMs}) end
@@ -122,7 +125,7 @@ const acceptAll = rawStatement<{
     where delivery.id = u.id and delivery.state < 2`,
 )
 
-/** Cancels deliveries that have waited past `retention.held`, and lets the next of their parcels go. */
+/** Cancels deliveries that have waited past `retention.held`, and lets the next deliveries of their parcels go. */
 export function cancelInSets(session: Session, ids: readonly number[], nowMs: number): void {
   lockQueuesOf(session, ids)
   cancelWaiting(session, ids, nowMs)
@@ -136,7 +139,10 @@ function lockQueuesOf(session: Session, ids: readonly number[]): void {
   session.enqueueWrite(lockEndpointsOf, { ids })
 }
 
-/** See `DeliveryTx.saveSettlements`. A parcel may be joined while we wait for its lock, so look it up again; after a second join, begin again. */
+/**
+ * See `DeliveryTx.saveSettlements`. A parcel may be joined while we wait for its lock, so look it up again. After a second join, begin
+ * again.
+ */
 export function saveSettlementsInSets(session: Session, settled: readonly Settled[], skipped: readonly ClaimRef[], nowMs: number): void {
   if (settled.length + skipped.length === 0) return
   const ids = [...settled, ...skipped].map(({ deliveryId }) => deliveryId)

@@ -8,7 +8,7 @@ import { readFeedInSets } from './feed-in-sets.ts'
 import { enqueueComposed, enqueueDeliveries, lockQueues } from './queue-deliveries.ts'
 import type { TransactionEndpoints } from './transaction-endpoints.ts'
 
-/** Fails as a conflict (by a division by zero) if another transaction has queued for the endpoint meanwhile. */
+/** Fails as a conflict (by a division by zero) if another transaction has queued events for the endpoint meanwhile. */
 const advanceQueue = rawStatement<{ id: number; before: number; next: number }>()(
   (p) => sql`
     update endpoint set queued_to = ${p.next}::bigint / (case when queued_to = ${p.before}::bigint then 1 else 0 end) where id = ${p.id}::bigint`,
@@ -47,8 +47,9 @@ export function queuingVerbs({ session, contents, endpoints, end }: QueuingParts
       enqueueDeliveries(session, deliveries)
     },
     /**
-     * The feed has ended only as long as nobody adds to it. So look again with the counter locked, right before the commit: if others were faster,
-     * the endpoint goes on catching up. The new version of the endpoints shows whoever records next that it has caught up.
+     * Others may have added to the feed since it was read. So read its end again with the counter locked, right before the commit. If there
+     * is more, the endpoint goes on catching up. Otherwise the endpoints get a new version, which shows the next recording transaction that
+     * this endpoint has caught up.
      */
     async saveQueuedTo({ endpoint, queuedTo }, { next, ended }) {
       const id = Number(endpoint.id)

@@ -11,8 +11,8 @@ const marked = rawStatement<{ endpointIds: readonly number[] }>()(
 )
 
 /**
- * See `DeliveryTx.findSkipped`. It includes endpoints whose role nobody holds: nothing is under way there, and whoever takes the role claims no
- * skipped deliveries.
+ * See `DeliveryTx.findSkipped`. It includes endpoints whose role nobody holds: none of their deliveries is being sent, and the next holder
+ * claims no skipped ones.
  */
 export async function findSkippedOver(session: Session, endpointIds: readonly string[] | null): Promise<readonly ClaimRef[]> {
   if (endpointIds === null) return await findSkipped(session, null)

@@ -6,7 +6,9 @@ import type { Tables } from '../../schema.ts'
 import { rawStatement } from '../raw-statement.ts'
 import { type Standing, standingColumns } from '../standing.ts'
 
-/** The endpoints with which batches are decided, and their version. `standing`: the server's standing when they were last read or confirmed. */
+/**
+ * The endpoints by which batches are decided, and their version. `standing`: the state of the server when they were last read or confirmed.
+ */
 export interface Subscribers {
   readonly standing: Standing
   readonly version: number

@@ -11,17 +11,17 @@ import type { TransactionEnd } from '../transaction-end.ts'
 import { endpointStays, saveHealthAfter } from './endpoint-health.ts'
 
 export interface TransactionEndpoints extends Endpoints {
-  /** An endpoint as it was read, to compare when it is first saved; null: it was not read, or this transaction has saved it already. */
+  /** The endpoint as it was read, for a comparison at its first save; null: it was not read, or was saved already in this transaction. */
   takeBefore(endpointId: string): EndpointState | null
-  /** Whether the endpoint is as it was read, so that it need not be saved. */
+  /** Whether the endpoint is still as it was read, so that it need not be saved. */
   isSame(state: EndpointState): boolean
   /** Begins the transaction again if others have changed endpoints since they were read. */
   stay(): void
 }
 
 /**
- * The endpoints within one transaction. If others change them after the transaction has read them, the transaction is begun again, because its
- * changes were computed from the old state.
+ * The endpoints within one transaction. If others change them after the transaction has read them, it begins again, because it computed its
+ * changes from the old state.
  */
 export function createTransactionEndpoints(session: PostgresSession, end: TransactionEnd): TransactionEndpoints {
   let listed: Promise<readonly EndpointState[]> | null = null
@@ -88,7 +88,7 @@ export function endpointVerbs({ session, endpoints, end }: EndpointParts) {
       else saveHealthAfter(session, endpointId, health, before.health)
     },
     async saveEndpoint(state) {
-      // Each start saves the same config, and a change would make all batches under way begin again.
+      // Each start saves the same config. A change would make all open batches begin again.
       if (endpoints.isSame(state)) return state.endpoint.id
       const before = endpoints.takeBefore(state.endpoint.id)
       if (before !== null) endpointStays(session, before)

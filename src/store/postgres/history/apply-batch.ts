@@ -21,16 +21,16 @@ export interface ApplySource {
   readonly session: Session
   readonly contents: TransactionContents
   readonly leases: Pick<Leases, 'release'>
-  /** The version of the endpoints with which the batch was decided. If they have changed since, the transaction is begun again. */
+  /** The version of the endpoints by which the batch was decided. If endpoints have changed since, the transaction begins again. */
   readonly endpointsVersion: number
   /** Statuses that are stored already. */
   readonly statuses: ReadonlySet<string>
 }
 
 /**
- * Writes the changes of a batch. All statements are sent together: first the rows without numbers, then the one that locks the counter, then
- * the numbered rows, so that the server waits for nothing from here while the counter is locked. Only a batch that joins parcels waits for the
- * counter's answer, because the audit trail holds numbers in texts, and for what a join reads.
+ * Writes the changes of a batch. All statements are sent together: first the rows without numbers, then the one that locks the counter,
+ * then the numbered rows. So the server waits for nothing from here while the counter is locked. Only a batch that joins parcels has to
+ * wait, for the rows that a join reads and for the counter's answer, because the audit trail holds numbers in texts.
  */
 export async function applyBatch(source: ApplySource, { writes, next }: Pick<ChangeSet, 'writes' | 'next'>): Promise<void> {
   const { session } = source
@@ -39,7 +39,7 @@ export async function applyBatch(source: ApplySource, { writes, next }: Pick<Cha
   source.contents.intern(writes.flatMap(({ sightings }) => sightings.map(({ kept }) => kept.content)))
   if (!joins) for (const set of writes) applyUnnumbered(source, set)
   const counted = given === 0 ? null : advanceCounter(session, given, source.endpointsVersion)
-  // If it fails, so do the statements after it, and those report it.
+  // If this fails, so do the statements after it, and they report the failure.
   counted?.catch(() => undefined)
   for (const set of writes) {
     if (set.join !== null) await joinParcels(session, source.contents, realJoin(set.join, (await counted) ?? 0))
@@ -102,7 +102,7 @@ function applyNumbered({ session, contents }: ApplySource, set: WriteSet): void 
   enqueueRows(session, insertExpected, expected.map(expectedRow))
 }
 
-/** Writes sightings. If one occurs several times, the last one counts. */
+/** Writes sightings. If a sighting occurs several times, the last one counts. */
 function enqueueSightings(session: Session, contents: TransactionContents, sightings: readonly SightingWrite[]): void {
   const rows = new Map<string, StoredSighting>()
   for (const { parcelId, kept } of sightings) {
@@ -129,7 +129,7 @@ const saveSightings = rawStatement<Columns<StoredSighting>>()(
       asked_at_ms = excluded.asked_at_ms, sequence = excluded.sequence, learnt_at_ms = excluded.learnt_at_ms, audience = excluded.audience,
       extra = excluded.extra`,
 )
-/** Writes events of the feed; the counter is locked. */
+/** Writes events of the feed. The counter is locked. */
 export function enqueueFeed(session: Session, feed: readonly FeedEvent[]): void {
   enqueueRows(session, insertFeed, feed.map(feedRow))
 }

@@ -2,12 +2,12 @@ import { sql } from 'kysely'
 import type { Session } from '../../engine.ts'
 import { rawStatement } from '../raw-statement.ts'
 
-/** The database's sequence advances in steps of this length, so one value stands for this many numbers. */
+/** The database's sequence advances by this much. So each of its values stands for this many numbers. */
 const RUN = 10_000
 
 const takeRun = rawStatement()(() => sql<{ first: number }>`select nextval('inbox_numbers') as first`)
 
-/** Gives inbox ids. A replica takes a run of numbers at a time and uses it up, so that there are few gaps. */
+/** Gives inbox ids. A replica takes a run of numbers and uses all of them, so that there are few gaps. */
 export interface InboxNumbers {
   /** Reserves `count` consecutive numbers and resolves with the first. */
   take(session: Session, count: number): Promise<number>

@@ -10,8 +10,8 @@ import { rawStatement } from '../raw-statement.ts'
 const REMEMBERED_CHARS = 8 * 1024 * 1024
 
 /**
- * The contents that this replica has cached. An id always stands for the same content, so other replicas can make the cache wrong only by an
- * erasure, which removes contents: clear it then. A server that has lost commits may also give an id again to another content.
+ * The contents that this replica has cached. An id always stands for the same content. There are two exceptions: an erasure removes
+ * contents, so clear the cache then; and a server that has lost commits may give an id again.
  */
 export interface KnownContents {
   readonly byId: LRUCache<number, StoredContent>
@@ -35,9 +35,9 @@ export function createKnownContents(): KnownContents {
 
 /** The contents within one transaction. */
 export interface TransactionContents extends Contents {
-  /** Caches a content that was read together with its id. */
+  /** Caches a content that was read with its id. */
   note(id: number, json: string): StoredContent
-  /** Inserts the contents that are new, and reads the ids of all. The statements are sent at once; nobody waits for their answers. */
+  /** Inserts the contents that are new, and reads the ids of all. The statements are sent at once, and nobody waits for their answers. */
   intern(jsons: Iterable<string>): void
   /** Call when the transaction is durable. Its ids are valid from then on. */
   committed(): void
@@ -61,7 +61,7 @@ export function createTransactionContents(session: Session, known: KnownContents
       own.set(json, id)
       return id
     },
-    // Here the sightings are read together with their contents (`load-needs`), so nothing is recalled by id.
+    // The sightings are read together with their contents (`load-needs`), so no content is looked up by id.
     recallContent: () => undefined,
     async read(through, ids) {
       const read = await plain.read(through, ids)

@@ -4,17 +4,17 @@ import type { ParcelJoin } from '../../../domain/history/parcel-state.ts'
 import type { KeptSighting } from '../../../domain/history/sightings.ts'
 
 /**
- * The counter is locked, and real numbers are given, only when a batch is applied. Until then new numbers are provisional: they count up from
- * here, and n above this means n above the last real number.
+ * The counter is locked, and real numbers are given, only when a batch is applied. Until then new numbers are provisional. They count up
+ * from here: this plus n will be the last real number plus n.
  */
 export const PROVISIONAL = 2 ** 52
 
-/** An expression for the real number of one that may be provisional. The server computes it, because it has the counter. */
+/** An expression for the real number of a provisional one; other numbers stay. The server computes it, because it has the counter. */
 export function real(number: RawBuilder<unknown>): RawBuilder<number> {
   return sql`(case when ${number} > ${sql.lit(PROVISIONAL)} then ${number} - ${sql.lit(PROVISIONAL)} + ${base} else ${number} end)`
 }
 
-/** The same for an encoded audience, which is a negated number, or a number plus one (`encodeAudience`). */
+/** The same for an encoded audience: a negated number, or a number plus one (`encodeAudience`). */
 export function realAudience(audience: RawBuilder<unknown>): RawBuilder<number> {
   return sql`(case when ${audience} > ${sql.lit(PROVISIONAL)} then ${audience} - ${sql.lit(PROVISIONAL)} + ${base}
     when ${audience} < ${sql.lit(-PROVISIONAL)} then ${audience} + ${sql.lit(PROVISIONAL)} - ${base} else ${audience} end)`
@@ -22,7 +22,7 @@ export function realAudience(audience: RawBuilder<unknown>): RawBuilder<number> 
 
 const base = sql`(select base from counter where name = 'sequence')`
 
-/** A join with real numbers, because the audit trail writes them into texts, where the server cannot replace them. */
+/** Puts real numbers into a join. The audit trail writes them into texts, where the server cannot replace them. */
 export function realJoin(join: ParcelJoin, baseNumber: number): ParcelJoin {
   const number = (sequence: number) => (sequence > PROVISIONAL ? sequence - PROVISIONAL + baseNumber : sequence)
   const audience = (of: Audience): Audience => ('at' in of ? { ...of, at: number(of.at) } : of)

@@ -7,8 +7,8 @@ import { createStandingWatch, type Standing, standingColumns } from '../standing
 const readStanding = rawStatement()(() => sql<Standing>`select ${standingColumns} from counter where name = 'sequence'`)
 
 /**
- * The cache of contents for reads in a snapshot. A server that has lost commits may give an id again to another content, so each snapshot first
- * checks that the server is still the one from which the cache was read. That query is sent ahead of the others, so nobody waits for it.
+ * The cache of contents for reads in a snapshot. A server that has lost commits may give an id again to another content, so each snapshot
+ * first checks that the server is still the same. That query is sent ahead of the others, so nobody waits for it.
  */
 export function createReadContents(session: Session): (snapshot: Session) => Contents {
   const watch = createStandingWatch()
@@ -22,7 +22,7 @@ export function createReadContents(session: Session): (snapshot: Session) => Con
         if (found !== undefined && isBack(found)) remembered = createContents(session)
         contents = remembered
       },
-      // The snapshot fails too, and reports it.
+      // The snapshot fails too, and reports the failure.
       () => undefined,
     )
     const nothing = createContents(session)

@@ -163,6 +163,14 @@ create table tally (
 create index tally_by_time on tally (span, from_ms);
 `
 
+/**
+ * Has the tables and columns of SQLite's schema, so that one row codec serves both engines, and the tables that replicas share.
+ *
+ * Three things differ. Columns are ordered by size, widest first, because PostgreSQL pads them. An index ends in `id` if lists continue by
+ * it; SQLite adds the id by itself. And `counter` holds the numbers that SQLite keeps in `sqlite_sequence` and in `setting`.
+ *
+ * TEXT stands for `text collate "C"`: texts are compared by their bytes, as in SQLite, whatever the locale of the database.
+ */
 /** The tables that only replicas need. */
 const REPLICAS = `
 -- The holders of roles that only one relay may have, and the end of each lease by the server's clock.

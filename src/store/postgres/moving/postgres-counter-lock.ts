@@ -9,8 +9,8 @@ interface Held {
 }
 
 /**
- * Locks the counter. Every transaction that records needs it last, so this blocks recording without a deadlock. It has its own connection, because
- * it may be released while the move's connection is busy.
+ * Locks the counter, which blocks all recording. No deadlock is possible, because every transaction that records takes the counter last.
+ * The lock has its own connection, because it may be released while the move's connection is busy.
  */
 export function createCounterLock(address: string): WritersLock & { close(): Promise<void> } {
   let client: MoveClient | null = null
@@ -34,7 +34,7 @@ export function createCounterLock(address: string): WritersLock & { close(): Pro
       const { letGo, ended } = held ?? {}
       held = null
       letGo?.()
-      // If the commit fails, close the connection, which releases the lock too.
+      // If the commit fails, close the connection, which also releases the lock.
       await ended?.catch(close)
     },
     close,

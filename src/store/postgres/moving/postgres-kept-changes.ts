@@ -6,8 +6,9 @@ import type { MoveClient } from './postgres-move-client.ts'
 import { changesOf, dropChanges } from './postgres-move-mark.ts'
 
 /**
- * Reads the keys of changed rows in order, each time from where the last read stopped. From the first, the server would step over all dropped keys
- * that some open transaction may still see. A lower number may be committed later, so when nothing follows, it starts again at the first.
+ * Reads the keys of changed rows in order, each time from where the last read stopped. A read from the start would step over all dropped
+ * keys that an open transaction may still see. But a lower number may be committed later, so when nothing follows, the next read begins at
+ * the start.
  */
 export function createKeptChanges(client: MoveClient, side: MoveSide): Pick<MoveSource, 'changes' | 'forget' | 'countChanges'> {
   const { query } = client

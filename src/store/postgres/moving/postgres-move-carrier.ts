@@ -3,7 +3,7 @@ import type { CarrierMemory } from '../../../domain/polling/carrier-memory.ts'
 import type { MoveClient } from './postgres-move-client.ts'
 
 const NOW_MS = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
-/** Pauses are in the time of the budget's clock, which never goes back, even if the server's clock is set back. */
+/** Pauses use the budget's clock, which never goes back, even if the server's clock is set back. */
 const BUDGET_MS = `greatest(budget.seen_ms, ${NOW_MS} + budget.offset_ms)`
 
 interface SharedRow {
@@ -16,7 +16,10 @@ interface SharedRow {
   readonly mark: string | null
 }
 
-/** Reads what the replicas share about the carrier, in the form in which a single relay keeps it; null: no calls and no trouble are stored. */
+/**
+ * Reads the facts about the carrier that replicas share, in the form in which a single relay keeps them; null: no calls and no trouble are
+ * stored.
+ */
 export async function readSharedCarrier({ query }: MoveClient): Promise<CarrierMemory | null> {
   const { rows } = await query<SharedRow>(`select ${NOW_MS} as now_ms, days, budget.paused_until_ms - ${BUDGET_MS} as paused_ms,
       token.paused_until_ms - ${BUDGET_MS} as token_paused_ms, token.refused_until_ms - ${BUDGET_MS} as refused_ms, tries, mark
@@ -56,6 +59,6 @@ export async function writeSharedCarrier({ query }: MoveClient, memory: CarrierM
 }
 
 function readMarkOf(text: string | null): NonNullable<CarrierMemory['refusal']>['mark'] {
-  // Trusted, because only the shared token writes it.
+  // Only the shared token writes this, so its shape is certain.
   return text === null ? null : (JSON.parse(text) as { readonly salt: string; readonly digest: string })
 }

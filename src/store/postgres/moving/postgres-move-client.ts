@@ -8,18 +8,20 @@ import { type ServerWatch, watchServer } from '../server-watch.ts'
 export interface MoveClient {
   query<Row extends QueryResultRow>(text: string, values?: readonly SqlValue[]): Promise<QueryResult<Row>>
   /**
-   * Runs work in a transaction with the relay's planner settings and its limit on idle time, or as a part of the open transaction. `settings`:
-   * further settings of the server.
+   * Runs work in a transaction with the relay's planner settings and its limit on idle time, or as a part of the open transaction.
+   * `settings`: more settings of the server.
    */
   transaction<T>(settings: Readonly<Record<string, string | number>>, work: () => Promise<T>): Promise<T>
   close(): Promise<void>
 }
 
 const CONNECT_TIMEOUT_MS = 5000
-/** Longer than any statement of a move takes. A relay that stops may have to wait as long. */
+/** Longer than any statement of a move takes. A relay that stops may have to wait this long. */
 export const ANSWER_TIMEOUT_MS = 30_000
 
-/** `watch`: the relay's, to give up at once when the server falls silent; absent: wait for the server, as a move and a start do. */
+/**
+ * `watch`: the relay's watch on its server, to give up at once when the server falls silent; absent: wait for the server, as a start does.
+ */
 export async function openMoveClient(address: string, watch?: ServerWatch): Promise<MoveClient> {
   const { pool, run, close } = (watch ?? watchServer(address)).openPool({
     connectionsMax: 1,

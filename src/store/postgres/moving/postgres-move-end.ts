@@ -12,16 +12,16 @@ import {
   stopKeepingChanges,
 } from './postgres-move-mark.ts'
 
-/** Whether a move has begun, but no relay continues it. */
+/** Whether a move has begun that no relay continues. */
 export async function wasLeft(client: MoveClient): Promise<boolean> {
   const state = (await readMark(client))?.state
   return (state === 'copying' || state === 'pausing') && !(await isBeingMoved(client))
 }
 
 /**
- * Ends a move before its switch. The store may have been switched since the caller looked, so it calls `isToEnd` again with the mark locked. The
- * pause and the job end at once. Then it drops what the move has added to the tables, and rejects if others hold their locks too long; call it
- * again in that case.
+ * Ends a move before its switch. The store may have been switched since the caller looked, so `isToEnd` is called again with the mark
+ * locked. The pause and the job end at once. Then the parts that the move has added to the tables are dropped. Rejects if others hold their
+ * locks too long: call it again in that case.
  */
 export async function endMove(client: MoveClient, failure: string, nowMs: number, isToEnd: () => Promise<boolean>): Promise<void> {
   await locking(client, BESIDE_WRITERS, async () => {
@@ -30,8 +30,8 @@ export async function endMove(client: MoveClient, failure: string, nowMs: number
     await leaveMark(client)
     await failMoves(client, failure, nowMs)
   })
-  // One table at a time, so that no lock is held while waiting for another. Check the mark each time, because the next move's functions have the
-  // same names.
+  // Take one table at a time, so that no lock is held while waiting for another. Check the mark each time, because the functions of a next
+  // move have the same names.
   for (const table of MOVED_TABLES)
     await locking(client, BESIDE_WRITERS, async () => {
       await lockMark(client)
@@ -56,7 +56,7 @@ export async function undoMove(client: MoveClient, failure: string, nowMs: numbe
   })
 }
 
-/** Removes the mark of a new store that is complete, so that it opens like any other. */
+/** Removes the mark from a new store that is complete. Then it opens like any other store. */
 export async function releaseMark(client: MoveClient, moveId: string): Promise<void> {
   const isReceiving = async () => {
     const mark = await readMark(client)

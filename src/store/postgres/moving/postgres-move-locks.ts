@@ -4,16 +4,16 @@ import { isConflict } from '../conflicts.ts'
 import type { MoveClient } from './postgres-move-client.ts'
 
 const REST_MS = 50
-/** Longer than the server waits before it ends an autovacuum that holds a lock (`deadlock_timeout`, 1 s). */
+/** An autovacuum that holds a lock is ended by the server after `deadlock_timeout` (1 s). This is longer. */
 const LONG_MS = 1500
 const LOCK_NOT_AVAILABLE = '55P03'
 
 /** How long each attempt waits for a lock, in milliseconds. The first waits are short, because writers queue behind them. */
 export const BESIDE_WRITERS: readonly number[] = [...Array.from({ length: 8 }, () => 250), LONG_MS, LONG_MS, LONG_MS]
-/** The waits while nobody writes. */
+/** The same while nobody writes. */
 export const ALONE: readonly number[] = [LONG_MS, LONG_MS]
 
-/** Runs work in a transaction that takes locks. If others hold a lock, tries again, once for each of `waits`. */
+/** Runs work in a transaction that takes locks. If others hold a lock, it tries again, once for each of `waits`. */
 export async function locking<T>(
   client: MoveClient,
   waits: readonly number[],
@@ -34,7 +34,7 @@ function isHeld(error: unknown): boolean {
   return isConflict(error) || systemCode(error) === LOCK_NOT_AVAILABLE
 }
 
-/** Ignores the error of a lock that could not be taken; throws any other. */
+/** Ignores the error of a lock that others hold. Throws any other error. */
 export function ignoreHeld(error: unknown): void {
   if (!isHeld(error)) throw error
 }

@@ -38,14 +38,14 @@ export async function dropMark({ query }: MoveClient): Promise<void> {
   await query(`delete from counter where name = '${MOVING}'`)
 }
 
-/** The name of the counter that asks all replicas to stop writing while it is above 0. */
+/** All replicas stop writing while this counter is above 0. */
 const MOVING = 'moving'
 const NOW_MS = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
-/** A switch that takes longer has failed. So has one whose connection is gone, although behind a pooler the connection may stay. */
+/** A switch that takes longer has failed. So has one whose connection is gone, though behind a pooler the connection may stay. */
 const PAUSE_MS_MAX = 10_000
 const PAUSE_GOES_ON = `paused_at_ms > ${NOW_MS} - ${PAUSE_MS_MAX} and exists (select 1 from pg_stat_activity where pid = mark.backend_pid)`
 
-/** Asks all replicas to stop writing. They see it when they poll for each other's commits. */
+/** Asks all replicas to stop writing. They notice it when they look for each other's commits. */
 export async function askToPause({ query, transaction }: MoveClient, { moveId }: MoveSide): Promise<void> {
   await transaction({}, async () => {
     await query(`update ${MARK_TABLE} set state = 'pausing', paused_at_ms = ${NOW_MS}, backend_pid = pg_backend_pid() where move_id = $1`, [
@@ -61,20 +61,20 @@ export async function countReplicas({ query }: MoveClient): Promise<number> {
   return rows[0]?.n ?? 0
 }
 
-/** Whether the move still goes on. Another replica ends it if the one that runs it seems to be gone. */
+/** Whether the move still goes on. Another replica ends it if the replica that runs it seems to be gone. */
 export async function isMine({ query }: MoveClient, { moveId }: MoveSide, lock = ''): Promise<boolean> {
   const { rowCount } = await query(`select 1 from ${MARK_TABLE} where move_id = $1 and state in ('copying', 'pausing') ${lock}`, [moveId])
   return rowCount === 1
 }
 
-/** Keeps others from ending the move until the transaction ends. Throws if they have ended it already. */
+/** Keeps others from ending the move until the transaction ends. Throws if the move has ended already. */
 export async function holdMark(client: MoveClient, side: MoveSide): Promise<void> {
   if (!(await isMine(client, side, 'for share'))) throw new Error(GIVEN_UP)
 }
 
 const GIVEN_UP = 'another replica has given the move up'
 
-/** Drops recorded keys of changed rows. Throws if the move has ended, because a next move uses the same tables. */
+/** Drops recorded keys of changed rows. Throws if the move has ended, because the next move uses the same tables. */
 export async function dropChanges({ query }: MoveClient, table: MovedTable, marks: readonly number[], { moveId }: MoveSide): Promise<void> {
   const { rowCount } = await query(
     `delete from ${changesOf(table)} where seq = any($1::bigint[])
@@ -84,7 +84,7 @@ export async function dropChanges({ query }: MoveClient, table: MovedTable, mark
   if (rowCount !== marks.length) throw new Error(GIVEN_UP)
 }
 
-/** Changes the mark so that no replica continues the move, and ends the pause. */
+/** Marks the move as one that no replica continues, and ends the pause. */
 export async function leaveMark({ query }: MoveClient): Promise<void> {
   await query(`update ${MARK_TABLE} set state = 'copying', move_id = '', replica_id = ${NOBODY}`)
   await query(`delete from counter where name = '${MOVING}'`)
@@ -104,7 +104,9 @@ export async function lockMark(client: MoveClient): Promise<void> {
   await client.query(`lock table ${MARK_TABLE} in exclusive mode`)
 }
 
-/** Notes that the switch to this store has begun. No other move may empty it until it is released, or until this connection is gone. */
+/**
+ * Notes that the switch to this store has begun. No other move may empty the store until it is released, or until this connection is gone.
+ */
 export async function noteSwitch({ query }: MoveClient, { moveId }: MoveSide): Promise<void> {
   await query(`update ${MARK_TABLE} set paused_at_ms = ${NOW_MS}, backend_pid = pg_backend_pid() where move_id = $1`, [moveId])
 }
@@ -118,14 +120,19 @@ export async function isBeingSwitched({ query }: MoveClient): Promise<boolean> {
 /** The name of the table that keeps the keys of a table's changed rows. */
 export const changesOf = ({ name }: MovedTable): string => `moving_${name}`
 
-/** A statement fires a trigger once for all its rows. An insert with `on conflict do update` fires the triggers for insert and for update. */
+/**
+ * A statement fires a trigger once for all its rows. An insert with `on conflict do update` fires the triggers for insert and for update.
+ */
 const EVENTS = {
   insert: { names: 'referencing new table as added', rows: ['added'] },
   update: { names: 'referencing old table as gone new table as added', rows: ['gone', 'added'] },
   delete: { names: 'referencing old table as gone', rows: ['gone'] },
 } as const
 
-/** Begins to record the key of every changed row; if the key itself changes, the old and the new one. Waits for transactions that write to the table. */
+/**
+ * Begins to record the key of every changed row, and both keys if the key itself changes. Waits for open transactions that have written to
+ * the table.
+ */
 export async function keepChanges({ query }: MoveClient, table: MovedTable): Promise<void> {
   const changes = changesOf(table)
   const names = keyOf(table).map(({ name }) => name)
@@ -140,7 +147,7 @@ export async function keepChanges({ query }: MoveClient, table: MovedTable): Pro
   }
 }
 
-/** Refuses every write from now on, by any relay that has the store open. */
+/** Refuses all later writes, by any relay that has the store open. */
 export async function refuseWrites({ query }: MoveClient): Promise<void> {
   await query(`create function moved_refuse() returns trigger language plpgsql as $$ begin
     raise exception 'the store was moved' using errcode = 'object_not_in_prerequisite_state'; end $$`)
@@ -150,12 +157,12 @@ export async function refuseWrites({ query }: MoveClient): Promise<void> {
 }
 
 /**
- * The tables that refuse writes after the switch: the moved ones; the counter, because whatever takes a number writes it; and the replicas, so that
- * one that stood still during the switch cannot renew its lease.
+ * The tables that refuse writes after the switch: the moved ones; the counter, because every transaction that takes a number writes it; and
+ * the replicas, so that one that stood still during the switch cannot renew its lease.
  */
 export const REFUSING: readonly string[] = ['counter', 'replica', ...MOVED_TABLES.map(({ name }) => name)]
 
-/** Stops recording keys of this table. Waits for transactions that read or write it. */
+/** Stops recording keys of this table. Waits for open transactions that read or write it. */
 export async function stopKeepingChanges({ query }: MoveClient, table: MovedTable): Promise<void> {
   await query(`drop function if exists ${functionsOf(table).join(', ')} cascade`)
 }

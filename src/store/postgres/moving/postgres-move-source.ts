@@ -26,12 +26,12 @@ import {
 import { createStoredTables } from './postgres-stored-tables.ts'
 
 const REST_MS = 50
-/** How long to wait for the other replicas to stop writing. A move may not pause the relay for longer. */
+/** How long to wait until the other replicas have stopped writing. A move may not pause the relay for longer. */
 const ALONE_MS_MAX = 4000
-/** How long the transaction of a switch may be idle: nobody can write meanwhile, but writing the last rows into the new store takes a moment. */
+/** How long the transaction of a switch may be idle. Nobody can write meanwhile, but the last rows must be written into the new store. */
 const SWITCH_IDLE_MS_MAX = 5000
 const STILL_WRITING = 'another replica has not stopped writing in time'
-/** The length of a run of numbers. A replica uses up a run, so the last number used may be anywhere in it. */
+/** A replica takes numbers in runs of this length, so the last number in use may be anywhere in a run. */
 const RUN = 10_000
 
 /** Copies from a database while replicas write to it. */
@@ -49,7 +49,7 @@ export async function openPostgresMoveSource(address: string, side: MoveSide): P
         await holdMark(client, side)
         await dropMoveParts(client)
       })
-      // One table at a time, so that no writer waits for more than one.
+      // Take one table at a time, so that no writer waits for more than one.
       for (const table of MOVED_TABLES)
         await locking(client, BESIDE_WRITERS, async () => {
           await holdMark(client, side)
@@ -58,7 +58,7 @@ export async function openPostgresMoveSource(address: string, side: MoveSide): P
     },
     count: (copied) => {
       const { name } = movedTable(copied)
-      // Counting many rows would take long, so use the server's estimate for them.
+      // Counting many rows takes long, so use the server's estimate for large tables.
       return numberIn(`select case when reltuples > 1000000 then reltuples else (select count(*) from ${name}) end as n
         from pg_class where oid = '${name}'::regclass`)
     },
@@ -73,11 +73,11 @@ export async function openPostgresMoveSource(address: string, side: MoveSide): P
     numbers: async () => ({ ...(await lastNumbers(numberIn)), carrier: await readSharedCarrier(client) }),
     async seal(work, nowMs) {
       await untilAlone(client)
-      // The lock keeps others from writing until the commit; after that a trigger does.
+      // Until the commit the lock keeps others from writing, afterwards a trigger does.
       const seal = () => lockAndSeal(client, work, { ...side, state: 'moved', atMs: nowMs })
       await locking(client, ALONE, seal, { idle_in_transaction_session_timeout: SWITCH_IDLE_MS_MAX })
     },
-    // Uses its own connection, because the move's connection may be lost.
+    // The move's connection may be lost, so use another one.
     abandon: (failure, nowMs) => withMoveClient(address, (own) => endMove(own, failure, nowMs, () => isMine(own, side))),
     async close() {
       await counter.close()
@@ -94,7 +94,7 @@ async function announce(client: MoveClient, side: MoveSide): Promise<void> {
   })
 }
 
-/** Waits until the replicas that were asked to pause have left. */
+/** Waits until the replicas that were asked to pause have stopped. */
 async function untilAlone(client: MoveClient): Promise<void> {
   for (let waitedMs = 0; (await countReplicas(client)) > 0; waitedMs += REST_MS) {
     if (waitedMs >= ALONE_MS_MAX) throw new Error(STILL_WRITING)
@@ -121,17 +121,17 @@ async function lastNumbers(numberIn: NumberIn): Promise<Omit<StoreNumbers, 'carr
   }
 }
 
-/** Runs `work` under the lock, then seals the store. It wraps an error of `work`, so that `locking` does not try again. */
+/** Runs `work` under the lock, then seals the store. An error of `work` is wrapped, so that `locking` does not try again. */
 async function lockAndSeal(client: MoveClient, work: () => Promise<void>, mark: MoveMark): Promise<void> {
   await holdMark(client, mark)
   await client.query(`lock table ${REFUSING.join(', ')} in share row exclusive mode`)
-  // A replica that stood still while the others left may have come back.
+  // A replica that stood still while the others stopped may have come back.
   if ((await countReplicas(client)) > 0) throw new Error(STILL_WRITING)
   await client.query('set local lock_timeout = 0')
   await work().catch((cause: unknown) => {
     throw new Error(cause instanceof Error ? cause.message : String(cause), { cause })
   })
-  // The triggers stay behind, because dropping them would wait for every reader.
+  // The triggers stay, because dropping them would wait for every reader.
   await refuseWrites(client)
   await writeMark(client, mark)
 }

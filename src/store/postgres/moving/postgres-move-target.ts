@@ -14,9 +14,9 @@ import { isBeingSwitched, lockMark, MARK_IS_MINE, noteSwitch, readMark, writeMar
 import { createStoredTables, keySet, matchesKey, rowSet } from './postgres-stored-tables.ts'
 
 const CONNECT_TIMEOUT_MS = 5000
-/** The length of the runs in which parcels and pushes get their numbers. */
+/** Parcels and pushes get their numbers in runs of this length. */
 const RUN = 10_000
-/** While copying, commits need no sync to disk, because one at the end makes everything durable. */
+/** Commits of the copy need no sync to disk, because one sync at the end makes everything durable. */
 const COPYING = { synchronous_commit: 'off' }
 
 /** Fills a database. `answerTimeoutMs`: how long its server may take to answer while the database is prepared. */
@@ -38,7 +38,7 @@ export async function openPostgresMoveTarget(address: string, side: MoveSide, an
   return {
     ...createStoredTables(client),
     async claim() {
-      // If two moves make the table at the same time, one fails and finds it made.
+      // If two moves make the table at the same time, one fails and then finds the table.
       await locking(client, BESIDE_WRITERS, async () => {
         await lockMark(client)
         await refuseOther(client, name)
@@ -105,7 +105,7 @@ async function refuseOther(client: MoveClient, name: string): Promise<void> {
   }
 }
 
-/** Lets the ids of a table go on after `last`. */
+/** Makes the ids of a table continue after `last`. */
 export async function setIdentity({ query }: MoveClient, table: string, last: number): Promise<void> {
   await query("select setval(pg_get_serial_sequence($1, 'id'), $2, $3)", [table, Math.max(last, 1), last > 0 ? 'true' : 'false'])
 }
@@ -119,7 +119,7 @@ async function remove(
   await query(`delete from ${name} as stored using ${text} where ${condition}`, values)
 }
 
-/** Deletes rows with the unique key of a new row. They are of an older state, and their own changes will still be copied. */
+/** Deletes rows that have the unique key of a new row. They are outdated, and their own changes will still be copied. */
 async function clear(client: MoveClient, table: MovedTable, rows: MoveTargetRows): Promise<void> {
   const { unique } = table
   if (unique === null || rows.length === 0) return

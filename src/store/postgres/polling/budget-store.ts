@@ -4,7 +4,7 @@ import type { BudgetStore } from '../../../flow/polling/ports.ts'
 import type { PostgresWriter } from '../postgres.ts'
 import { rawStatement } from '../raw-statement.ts'
 
-/** The server's time, epoch milliseconds, when the expression is evaluated. */
+/** The server's time at which the expression is evaluated, epoch milliseconds. */
 const SERVER_MS = sql<number>`(extract(epoch from clock_timestamp()) * 1000)::bigint`
 /** The budget's time, for a statement that does not lock the budget's row. */
 export const BUDGET_MS = sql<number>`(select greatest(seen_ms, ${SERVER_MS} + offset_ms) from carrier_budget where id = 1)`
@@ -19,7 +19,7 @@ interface StoredRow extends Pick<BudgetRow, 'days' | 'slots'> {
   readonly server_ms: number
 }
 
-/** Locks the row before it reads the clock, so that the time is the one at which the lock was obtained. */
+/** Locks the row before it reads the clock, so that the time is that of the lock. */
 const lockRow = (serverMs: RawBuilder<number>) =>
   rawStatement()(
     () => sql<StoredRow>`
@@ -38,7 +38,7 @@ const saveRow = rawStatement<Pick<BudgetRow, NumberParam> & { days: string; slot
 )
 
 /**
- * The budget in a row that all replicas share. The row is locked for one round trip: from when the server has read it until it has the update
+ * The budget in a row that all replicas share. The row is locked for one round trip: from when the server reads it until it gets the update
  * and the commit, which go out together.
  *
  * @param serverMs the server's clock; a test passes another.

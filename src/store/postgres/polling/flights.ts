@@ -6,9 +6,9 @@ import type { PostgresWriter } from '../postgres.ts'
 import { rawStatement } from '../raw-statement.ts'
 import { BUDGET_MS } from './budget-store.ts'
 
-/** How long the result of a flight is kept for the replicas that wait for it, which look several times a second. */
+/** How long the result of a flight is kept. The replicas that wait for it look several times a second. */
 const KEPT_MS = 3000
-/** How many expired rows each end of a flight removes, as it leaves a row itself. */
+/** Each flight leaves a row, so each end of a flight removes up to this many expired rows. */
 const REMOVED = sql.lit(8)
 
 interface Ended {
@@ -17,8 +17,8 @@ interface Ended {
 }
 
 /**
- * Takes the row if there is none, if it has lapsed, or if it holds a result that does not count for this caller; otherwise changes nothing.
- * `freshFromMs`: a `not_found` also counts for callers that did not wait while it is kept for longer than this.
+ * Takes the row if there is none, if it has lapsed, or if it holds a result that this caller cannot use. Otherwise it changes nothing. A
+ * caller that did not wait can use a `not_found` whose row lasts beyond `freshFromMs`.
  */
 const take = rawStatement<{ key: string; holder: string; leaseMs: number; waited: number; freshFromMs: number }>()(
   (p) => sql<{ holder: string }>`
@@ -52,7 +52,7 @@ const sweep = rawStatement()(
       and until_ms <= ${BUDGET_MS}`,
 )
 
-/** Flights as rows with a lease: when several replicas want to make the same call at once, one makes it. */
+/** Flights as rows with a lease. If several replicas want to make the same call at once, one makes it. */
 export function createSharedFlights(writer: PostgresWriter): SharedFlights {
   return {
     async take({ key, leaseMs, waited, notFoundForMs }) {

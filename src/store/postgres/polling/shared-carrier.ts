@@ -7,10 +7,13 @@ import { createBudgetStore } from './budget-store.ts'
 import { createSharedToken } from './carrier-token.ts'
 import { createSharedFlights } from './flights.ts'
 
-/** Separate connections, so that no call waits for a batch of pushes. */
+/** These connections are separate, so that no call waits for a batch of pushes. */
 const CONNECTIONS = 2
 
-/** The budget, token and flights that replicas share. The tables must exist. `watch`: over all connections of the relay; absent: a separate one. */
+/**
+ * The budget, token and flights that replicas share. The tables must exist. `watch`: the watch over all connections of the relay; absent: a
+ * separate one.
+ */
 export function openSharedCarrier(
   address: string,
   watch = watchServer(address),
