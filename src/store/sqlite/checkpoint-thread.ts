@@ -3,15 +3,15 @@ import { parentPort, workerData } from 'node:worker_threads'
 import Database from 'better-sqlite3'
 import type { CheckpointData, CheckpointOrder } from './checkpointer.ts'
 
-/** The maximum of pages that the thread leaves to the writer. Everything waits while the writer checkpoints them. */
+/** The thread leaves at most this many pages to the writer. Everything waits while the writer checkpoints them. */
 const LEFT_PAGES = 64
-/** The writer keeps appending during a pass, so each pass leaves pages behind. If the disk keeps up, each leaves fewer. */
+/** The writer keeps appending during a pass, so each pass leaves pages behind. If the disk is fast enough, each pass leaves fewer. */
 const PASSES_MAX: Readonly<Record<CheckpointOrder, number>> = { some: 1, all: 6 }
 
-/** Checkpoints the WAL while the writer keeps writing. Pages that cannot be checkpointed now are left for the next pass. */
+/** Checkpoints the WAL while the writer keeps writing. Pages that cannot be checkpointed now stay for the next pass. */
 if (parentPort === null) throw new Error('this file runs only as a worker thread of the store')
 const port = parentPort
-// Trusted: only `createCheckpointer` starts this thread.
+// Only `createCheckpointer` starts this thread, so the shape is certain.
 const { path, file } = workerData as CheckpointData
 const db = new Database(path, { fileMustExist: true })
 db.pragma('synchronous = FULL')
@@ -24,8 +24,8 @@ function pagesLeft(): number {
 }
 
 /**
- * Syncs the database after each pass. SQLite itself syncs it only at the end of a full checkpoint, which the writer does, and then all writes would
- * wait until the disk has written all pages. A failure is ignored, because SQLite's own sync fails as well.
+ * Syncs the database after each pass. SQLite itself syncs it only at the end of a full checkpoint. The writer makes that one, and all
+ * writes would have to wait until the disk has written all pages. A failure is ignored, because then SQLite's own sync fails too.
  */
 function syncCarried(): void {
   if (file === null) return

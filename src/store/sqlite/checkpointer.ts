@@ -1,16 +1,16 @@
 import { openSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'
 
-/** The number of waiting WAL pages at which a checkpoint starts. A higher number writes fewer pages twice, but delays commits longer. */
+/** A checkpoint starts at this many waiting pages of the WAL. A higher number writes fewer pages twice, but delays commits longer. */
 const CARRIED_PAGES = 4000
-/** At this size the WAL is restarted, for which all writes wait until it is checkpointed completely. */
+/** At this size the WAL is restarted. All writes wait for that, until it is checkpointed completely. */
 const LOG_PAGES = 20_000
-/** The number of commits between checks of the WAL, because a check costs as much as recording a push. */
+/** The WAL is checked after this many commits, because a check costs as much as recording a push. */
 const COMMITS_A_LOOK = 8
 
 export interface LogState {
   readonly pages: number
-  /** Pages already checkpointed into the database. */
+  /** Pages that are already checkpointed into the database. */
   readonly carried: number
 }
 
@@ -40,13 +40,13 @@ export interface Checkpointer {
 }
 
 /**
- * Checkpoints the WAL on a separate thread, some thousand pages at a time, while the writer keeps writing. When the WAL has grown long, the
- * thread checkpoints almost all of it and the writer the small rest, so that the next transaction restarts the WAL. The thread starts when it
+ * Checkpoints the WAL on a separate thread while the writer keeps writing, some thousand pages at a time. If the WAL has grown long, the
+ * thread checkpoints almost all of it and the writer the small rest. Then the next transaction restarts the WAL. The thread starts when it
  * is first needed.
  */
 export function createCheckpointer({ path, log, finish }: CheckpointPorts): Checkpointer {
   let thread: Worker | null = null
-  /** Never closed: closing any descriptor of a file drops all POSIX locks that the process holds on it. */
+  /** Never closed, because closing any descriptor of a file drops all POSIX locks that the process holds on it. */
   let file: number | null = null
   let underWay = false
   let closed = false
@@ -67,7 +67,7 @@ export function createCheckpointer({ path, log, finish }: CheckpointPorts): Chec
       if (order === 'some') ended(order)
       else void finish().then(endedAll, endedAll)
     })
-    // Without the thread, SQLite checkpoints at a commit once the WAL reaches `wal_autocheckpoint`.
+    // Without the thread, SQLite itself makes a checkpoint at a commit, once the WAL reaches `wal_autocheckpoint`.
     worker.on('error', () => undefined)
     worker.on('exit', () => {
       thread = null
@@ -77,7 +77,10 @@ export function createCheckpointer({ path, log, finish }: CheckpointPorts): Chec
     return worker
   }
 
-  /** Raises the thresholds by the pages that could not be checkpointed (an old reader, or a dead thread), so they are not retried at once. */
+  /**
+   * Some pages could not be checkpointed, because of an old reader or a dead thread. Raises the thresholds by their number, so that they
+   * are not tried again at once.
+   */
   function ended(order: CheckpointOrder): void {
     if (closed) return
     const { pages, carried } = log()
@@ -106,7 +109,10 @@ export function createCheckpointer({ path, log, finish }: CheckpointPorts): Chec
   }
 }
 
-/** Null: the file could not be opened. The commit is already durable and must not fail; only the final sync takes longer. */
+/**
+ * Opens the database for syncs; null: it could not be opened. The commit is already durable and must not fail. Only the final sync takes
+ * longer.
+ */
 function handleOf(path: string): number | null {
   try {
     return openSync(path, 'r')

@@ -1,19 +1,19 @@
 import Database from 'better-sqlite3'
 import type { StorageState } from '../../domain/admin/erasure.ts'
 
-/** The `user_version` of a file whose freed pages were overwritten from the first one on. */
+/** The `user_version` of a file that has overwritten freed pages from the beginning. */
 const ALWAYS_OVERWRITTEN = 1
-/** The wait for readers of the WAL, in milliseconds: it blocks the writer. */
+/** How long to wait for readers of the WAL, in milliseconds. The wait blocks the writer. */
 const PATIENCE_MS = 50
 const RETRY_MS = 1000
 
-/** Lets SQLite overwrite whatever is deleted. `isNew`: the file holds nothing yet. */
+/** Makes SQLite overwrite whatever is deleted. `isNew`: the file holds nothing yet. */
 export function overwriteDeleted(db: Database.Database, isNew: boolean): void {
   db.pragma('secure_delete = ON')
   if (isNew) db.pragma(`user_version = ${ALWAYS_OVERWRITTEN}`)
 }
 
-/** Notes of a new copy of a store that it holds nothing which was deleted. */
+/** Notes in a new copy of a store that it holds nothing deleted. */
 export function noteOverwritten(path: string): void {
   const db = new Database(path, { fileMustExist: true })
   try {
@@ -29,8 +29,8 @@ export interface Cleaner {
 }
 
 /**
- * Removes erased rows from the WAL too: it carries the WAL into the database and truncates it. While a reader holds the WAL, that is tried again
- * every second.
+ * Removes erased rows from the WAL too: it checkpoints the WAL into the database and truncates it. While a reader holds the WAL, it tries
+ * again every second.
  */
 export function createCleaner(
   db: Database.Database,

@@ -9,19 +9,19 @@ export type Compacted =
   | { readonly kind: 'done'; readonly beforeBytes: number; readonly afterBytes: number }
   | { readonly kind: 'no_room'; readonly neededBytes: number; readonly freeBytes: number }
 
-/** For the parts of pages that the estimate does not see. */
+/** Room for the parts of pages that the estimate leaves out. */
 const MARGIN_BYTES = 16 * 1024 * 1024
 
 /**
- * Returns the free pages of a store to the disk. Throws `StoreInUse` while a relay holds the store, and if there is none. The store is copied beside itself, and
- * the copy takes its place when it is on the disk, so a crash leaves one or the other, whole.
+ * Returns the free pages of a store to the disk. Throws `StoreInUse` while a relay holds the store, and if there is none. The store is
+ * copied, and the copy replaces it once the copy is synced. So a crash leaves one of the two, whole.
  */
 export async function compactStore(path: string): Promise<Compacted> {
   if (!existsSync(path)) throw new Error(`there is no store at ${path}`)
   const lock = lockStore(path)
   const copy = `${path}.compact`
   try {
-    // It may be left from one that was cut off.
+    // An earlier run that was cut off may have left it.
     rmSync(copy, { force: true })
     const neededBytes = usedBytesOf(path) + MARGIN_BYTES
     const { bavail, bsize } = await statfs(dirname(resolve(path)))
@@ -57,7 +57,10 @@ function copyWithoutFreePages(path: string, copy: string): void {
   }
 }
 
-/** The log of the old file must be gone: SQLite would apply it to the new one. It stays if another program has the store open. */
+/**
+ * Puts the copy in place of the store. The log of the old file must be gone, because SQLite would apply it to the new file. It stays if
+ * another program has the store open.
+ */
 async function putInPlace(copy: string, path: string): Promise<void> {
   if (existsSync(`${path}-wal`) && statSync(`${path}-wal`).size > 0)
     throw new Error(`another program has ${path} open: close it first. Nothing was changed`)

@@ -17,7 +17,9 @@ interface StoreFiles {
   readonly isRelocked: boolean
 }
 
-/** Free space for this user on the disk of a store that may not be there yet: that of the nearest folder that is. */
+/**
+ * The free space for this user on the disk of a store. If the store does not exist yet, that is the disk of the nearest folder that does.
+ */
 export async function freeBytesNear(path: string): Promise<number> {
   for (let folder = dirname(resolve(path)); ; folder = dirname(folder)) {
     const found = await statfs(folder).catch(() => null)
@@ -26,7 +28,7 @@ export async function freeBytesNear(path: string): Promise<number> {
   }
 }
 
-/** Checks the files of an open store. The first check records the files that later checks expect. */
+/** Checks the files of an open store. The first check notes which files there are, and later checks compare with that. */
 export function createDiskLook(path: string): () => Promise<StoreFiles> {
   const findLost = createIdentityCheck(path)
   let last: StoreFiles = { freeBytes: Number.POSITIVE_INFINITY, diskBytes: 0, storeBytes: 0, logBytes: 0, lost: null, isRelocked: false }

@@ -12,8 +12,10 @@ const keptBody = statement<{ id: number }>()((db, p) =>
 )
 
 /**
- * See `DeliveryTx.readFeedEntries`. Entries have their current content, but the payload of the original event. It reads row by row, which is right
- * only if nobody else commits meanwhile: an event whose parcel is joined between two reads would count as erased.
+ * See `DeliveryTx.readFeedEntries`. Entries have their current content, but the payload of the original event.
+ *
+ * It reads row by row, which is right only if nobody else commits meanwhile. If a parcel were joined between two reads, its event would
+ * seem erased.
  */
 export async function readFeedEntries(
   session: Session,

@@ -19,13 +19,13 @@ import { closeFolder, FILE_MODE, FOLDER_MODE, STORE_SUFFIXES } from './permissio
 const MAGIC = 'SQLite format 3\0'
 const CHUNK_BYTES = 1024 * 1024
 
-/** Marks that the database has held data, so that a lost database is not mistaken for a new one. */
+/** This file shows that the database has held data, so that a lost database is not mistaken for a new one. */
 const markerOf = (path: string) => `${path}.marker`
 const logOf = (path: string) => `${path}-wal`
 
 /**
- * Creates the store's folder if it does not exist, closed to other users and synced to survive a power cut. It creates one folder at a time, because
- * Node's own recursion never ends where no folder can be made, as in /proc.
+ * Creates the store's folder if it does not exist. The folder is closed to other users and synced, so that it survives a power cut. Folders
+ * are created one at a time, because Node's own recursion never ends if no folder can be made, as in /proc.
  */
 export function makeFolder(folder: string): void {
   const path = resolve(folder)
@@ -41,7 +41,7 @@ function makeOne(folder: string): void {
   try {
     mkdirSync(folder, { mode: FOLDER_MODE })
   } catch (error) {
-    // Another relay may have begun at the same time.
+    // Another relay may have made it at the same time.
     if (systemCode(error) !== 'EEXIST' || !statSync(folder).isDirectory()) throw error
   }
 }
@@ -89,8 +89,9 @@ export function leaveMarker(path: string): void {
 }
 
 /**
- * Rewrites the WAL with the same bytes and syncs it. After a failed sync the kernel marks the pages clean: they can be read, but never reach the
- * disk. If the process is killed then, SQLite trusts the pages at the next start, so rewrite them to make them durable. Hold the write lock.
+ * Rewrites the WAL with the same bytes and syncs it. After a failed sync the kernel marks the pages clean. They can be read, but are never
+ * written to disk. If the process is killed then, SQLite trusts these pages at the next start. Rewriting makes them durable. Hold the write
+ * lock.
  */
 export function rewriteLog(path: string): void {
   if ((sizeOf(logOf(path)) ?? 0) === 0) return
@@ -108,7 +109,7 @@ export function rewriteLog(path: string): void {
   }
 }
 
-/** Turns a system error into one that names the path, the cause and the remedy. Leaves any other error as it is. */
+/** Turns a system error into an error that names the path, the cause and the remedy. Leaves any other error as it is. */
 export function openingFailure(path: string, error: unknown): unknown {
   const code = systemCode(error)
   return code === null ? error : new Error(explain(path, isFull(path) ? 'ENOSPC' : code), { cause: error })

@@ -5,12 +5,12 @@ import { systemCode } from '../../domain/errors.ts'
 
 /** The same maximum as Linux has. */
 const LINKS_MAX = 40
-/** Suffixes of the files that SQLite keeps open. It keeps writing to them after they are deleted. */
+/** The suffixes of the files that SQLite keeps open. It goes on writing to them after they are deleted. */
 const OPEN_FILES = ['', '-wal', '-shm']
 
 /**
- * Resolves symbolic links to the store's file. The lock, the marker and the key are named after the file itself, as SQLite's WAL is, so that every
- * link leads to the same ones.
+ * Resolves symbolic links to the store's file. The lock, the marker and the key take their names from that file, as SQLite's WAL does. So
+ * every link leads to the same ones.
  */
 export function followLinks(path: string): string {
   let file = path
@@ -22,8 +22,8 @@ export function followLinks(path: string): string {
 }
 
 /**
- * Throws if the database has several names (hard links) and another process has it open. Each name has its own lock and WAL, so two relays would
- * not notice each other.
+ * Throws if the database has several names (hard links) and another process has it open. Each name has a separate lock and WAL, so two
+ * relays would not notice each other.
  */
 export function refuseSecondName(path: string): void {
   const found = statSync(path, { throwIfNoEntry: false })
@@ -53,7 +53,7 @@ export interface LostFile {
   readonly fate: 'gone' | 'replaced'
 }
 
-/** Checks that the open files are still the ones on disk. Each file is recorded when it is first seen. */
+/** Checks that the open files are still the ones on disk. It notes each file when it first sees it. */
 export function createIdentityCheck(path: string): () => Promise<LostFile | null> {
   const known = new Map<string, string>()
   return async () => {

@@ -9,14 +9,16 @@ import { refuseOtherSchema } from './migrate.ts'
 import { readMark } from './moving/move-mark.ts'
 import { STORE_SUFFIXES } from './permissions.ts'
 
-/** A store that nobody opened for this. `new`: there is none yet. `in_use`: a relay has it; the process is null if the system does not tell. */
+/**
+ * What a look at a store shows. `new`: there is no store yet. `in_use`: a relay has it; the process is null if the system does not tell.
+ */
 export type InspectedStore =
   | { readonly state: 'new' | 'ready'; readonly path: string }
   | { readonly state: 'in_use'; readonly path: string; readonly pid: number | null }
 
 /**
- * Finds out whether a relay could open the store at `given`, without making, changing or migrating anything. The lock is held only for the moment in which it is
- * tried, shorter than a relay that starts waits for it. Throws an error that names the reason and what to do.
+ * Finds out whether a relay could open the store at `given`, without making, changing or migrating anything. It holds the lock only for a
+ * moment, for which a relay that starts would wait. Throws an error that names the reason and what to do.
  */
 export function inspectSqlite(given: string): InspectedStore {
   const path = followLinks(given)
@@ -50,7 +52,7 @@ function refuseContent(path: string): void {
   }
 }
 
-/** The folder that exists already, in which the others would be made. */
+/** The nearest folder of the path that exists already. */
 function nearestFolder(path: string): string {
   let folder = dirname(resolve(path))
   while (statSync(folder, { throwIfNoEntry: false }) === undefined && dirname(folder) !== folder) folder = dirname(folder)

@@ -7,7 +7,10 @@ import { FILE_MODE } from './permissions.ts'
 
 const KEY_BYTES = 32
 
-/** The key that encrypts the secrets in a store if the config names none. It is in a file beside the store that only its owner can read. */
+/**
+ * The key that encrypts the secrets in a store if the config names none. It is in a file beside the store that only the file's owner can
+ * read.
+ */
 export function keyFileBeside(storePath: string) {
   const path = `${storePath}.key`
 

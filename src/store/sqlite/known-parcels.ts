@@ -20,8 +20,8 @@ import { createParcelMemory } from './parcel-memory.ts'
 const REMEMBERED = 16_384
 
 /**
- * The writer's cache of parcels, so that the next event of a parcel needs no read. Clear it (`forget`) when anything else changes parcels and
- * after every rollback.
+ * The writer's cache of parcels, so that the next event of a parcel needs no read. Call `forget` after every rollback, and when anything
+ * else has changed parcels.
  */
 export interface KnownParcels extends Parcels {
   saveIdentifier(identifier: IdentifierState): void
@@ -29,7 +29,7 @@ export interface KnownParcels extends Parcels {
   insert(state: ParcelState): void
   /** The highest parcel id ever assigned. */
   lastId(): Promise<number>
-  /** Records a status that was the latest of a parcel. */
+  /** Notes a status that was the latest of a parcel. */
   noteStatus(status: string): void
 }
 
@@ -113,7 +113,7 @@ export function createKnownParcels(session: Session): KnownParcels {
   }
 }
 
-/** Caches which parcel an identifier belongs to. */
+/** Caches to which parcel an identifier belongs. */
 function createKnownIdentifiers(session: Session) {
   const identifiers = new LRUCache<string, IdentifierState>({ max: REMEMBERED })
 

@@ -1,10 +1,10 @@
 import { readdirSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 
-/** Files that hold the data of a store go with one of these. */
+/** Files with these endings belong to a store of the same name. */
 const REST = /-(?:wal|shm|journal)$|\.key$/
 
-/** The stores that restores have left beside a store, by their paths. Each holds what it held then. */
+/** The paths of the stores that restores have left beside a store. Each still holds its old data. */
 export function storesLeftBeside(path: string): readonly string[] {
   const start = `${basename(path)}.before-restore-`
   return readdirSync(dirname(path))

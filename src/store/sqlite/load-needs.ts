@@ -15,7 +15,9 @@ export interface BatchSource {
   readonly known: KnownParcels
 }
 
-/** See `HistoryTx.loadNeeds`. Loads parcels, which are mostly cached, and pushes first, because they show which other reads are not needed. */
+/**
+ * See `HistoryTx.loadNeeds`. Loads parcels, most of which are cached, and pushes first, because they show which other reads are not needed.
+ */
 export async function loadNeeds({ session, contents, known }: BatchSource, asked: Needs, nowMs: number): Promise<Loaded> {
   const parcels = await known.findMany(asked.parcels)
   const pushes = new Map<string, number>()

@@ -25,9 +25,9 @@ export class StoreInUse extends Error {
 }
 
 /**
- * Makes this process the only writer of the store at `path` until it ends. It locks a side file, `{path}.lock`, which stays empty and is never
- * deleted: the kernel holds the lock and drops it when the process ends, so a kill -9 leaves no stale lock. The database's own locks do not
- * help, because SQLite releases them between transactions and readers must get in.
+ * Makes this process the only writer of the store at `path` until it ends. It locks another file, `{path}.lock`, which stays empty and is
+ * never deleted. The kernel drops the lock when the process ends, so a kill -9 leaves no stale lock. The database's own locks do not help:
+ * SQLite releases them between transactions, and readers must get in.
  */
 export function lockStore(path: string): StoreLock {
   let held = lockFile(path, PATIENCE_MS)
@@ -52,7 +52,7 @@ function lockFile(path: string, patienceMs: number): { readonly db: Database.Dat
   makeFile(lockPath)
   const db = new Database(lockPath, { timeout: patienceMs })
   try {
-    // The file is never written to; an in-memory journal creates no file beside it.
+    // The file is never written to. A journal in memory creates no file beside it.
     db.pragma('journal_mode = MEMORY')
     db.exec('BEGIN EXCLUSIVE')
     const { dev, ino } = statSync(lockPath, { bigint: true })
@@ -64,7 +64,7 @@ function lockFile(path: string, patienceMs: number): { readonly db: Database.Dat
   }
 }
 
-/** Asks the kernel who holds the lock, because a pid in a file could be stale. Null: the kernel does not report it. */
+/** Asks the kernel who holds the lock, because a pid in a file could be stale. Null: the kernel does not tell. */
 function holderOf(lockPath: string): number | null {
   return holdersOf(statSync(lockPath).ino)?.[0] ?? null
 }

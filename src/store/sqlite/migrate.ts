@@ -5,29 +5,32 @@ import { BACKFILL_ROWS, type Backfill } from '../backfill.ts'
 import { MADE_UNRELEASED } from '../unreleased.ts'
 import { schema } from './migrations/0001-schema.ts'
 
-/** One step of the schema's history. */
+/** One step in the history of the schema. */
 export interface SqliteStep extends Migration {
   readonly backfill?: Backfill
 }
 
-/** From the first release on, append only: a released step never changes (decision 0004). */
+/** From the first release on, only append: a released step never changes (0004). */
 const MIGRATIONS: Readonly<Record<string, SqliteStep>> = {
   '0001-schema': schema,
 }
 
-/** The first step of every version before the first release. */
+/** The name of the first step in versions before the first release. */
 const UNRELEASED = '0001-initial'
 
-/** The setting that names the step whose backfill has begun and not ended. */
+/** Names a setting, which exists while a backfill is going on and holds the name of its step. */
 const BACKFILLING = 'backfilling'
 
 /**
- * Brings a database up to date. Steps are taken in one transaction, all or none, up to one with a backfill. A backfill runs in batches, each in a transaction
- * of its own, so a relay that is killed goes on where the last batch ended, and the write-ahead log stays small. Refuses a database of a newer version, and
- * leaves it unchanged.
+ * Brings a database up to date. Its steps are taken in one transaction, all or none, up to a step with a backfill.
+ *
+ * A backfill runs in batches, each in a transaction. A relay that was killed continues after the last batch, and the write-ahead log stays
+ * small.
+ *
+ * Refuses a database of a newer version, and leaves it unchanged.
  */
 export async function migrate(db: Database.Database, migrations: Readonly<Record<string, SqliteStep>> = MIGRATIONS): Promise<void> {
-  // This Kysely is not destroyed, because that would close the database.
+  // Do not destroy this Kysely, because that would close the database.
   const kysely = new Kysely<unknown>({ dialect: new SqliteDialect({ database: db }) })
   try {
     await kysely.connection().execute(async (connection) => {
@@ -41,7 +44,7 @@ export async function migrate(db: Database.Database, migrations: Readonly<Record
   }
 }
 
-/** The migrator uses neither transactions nor locks on SQLite, so this takes the write lock first. */
+/** Kysely's migrator takes no lock on SQLite, so this takes the write lock before it works. */
 async function inTransaction<T>(db: Kysely<unknown>, work: () => Promise<T>): Promise<T> {
   await sql`BEGIN IMMEDIATE`.execute(db)
   try {
@@ -54,7 +57,7 @@ async function inTransaction<T>(db: Kysely<unknown>, work: () => Promise<T>): Pr
   }
 }
 
-/** Does a batch of the backfill that is under way, or takes the next steps. Returns whether nothing is left to do. */
+/** Does a batch of the backfill that is going on, or takes the next steps. Returns whether nothing is left to do. */
 async function advance(db: Kysely<unknown>, migrations: Readonly<Record<string, SqliteStep>>): Promise<boolean> {
   const migrator = new Migrator({ db, provider: { getMigrations: async () => ({ ...migrations }) } })
   const pending = (await migrator.getMigrations()).filter(({ executedAt }) => executedAt === undefined).map(({ name }) => name)
@@ -79,7 +82,7 @@ async function readBackfilling(db: Kysely<unknown>): Promise<string | null> {
   return rows[0] === undefined ? null : Buffer.from(rows[0].value).toString()
 }
 
-/** Throws if a database has taken steps that this version does not know. It is only read. */
+/** Throws if a database has taken steps that this version does not know. Changes nothing. */
 export function refuseOtherSchema(db: Database.Database, migrations = MIGRATIONS): void {
   const isMigrated = db.prepare("select 1 from sqlite_schema where type = 'table' and name = 'kysely_migration'").get() !== undefined
   const taken = isMigrated ? db.prepare('select name from kysely_migration').pluck().all().map(String) : []

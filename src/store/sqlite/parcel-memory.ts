@@ -23,8 +23,9 @@ const LATEST_LEARNT_AT = 10
 const COLUMNS = 11
 
 /**
- * Caches up to `max` parcels in typed arrays, which the garbage collector does not scan. Each push replaces a state that is a few seconds old.
- * As objects, the old states would reach the old generation just before they become garbage, and collecting them there pauses the writer.
+ * Caches up to `max` parcels in typed arrays, which the garbage collector does not scan. A push replaces a state that is a few seconds old.
+ * If states were objects, the old ones would reach the old generation just before they become garbage, and collecting them there would
+ * pause the writer.
  */
 export function createParcelMemory(max: number): ParcelMemory {
   const rows = new LRUCache<number, number>({ max })

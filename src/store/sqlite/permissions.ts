@@ -10,7 +10,7 @@ const OTHERS = 0o077
 /** Suffixes of the store's files. SQLite creates its own with the mode of the database. */
 export const STORE_SUFFIXES = ['', '-wal', '-shm', '-journal', '.marker', '.key', '.lock', '.tombstones']
 
-/** Creates an empty file that only its owner can read, regardless of the umask. Leaves an existing file as it is. */
+/** Creates an empty file that only its owner can read, whatever the umask. Leaves an existing file as it is. */
 export function makeFile(path: string): void {
   try {
     const file = openSync(path, 'wx', FILE_MODE)

@@ -23,19 +23,19 @@ import { openTombstoneFile } from './tombstone-file.ts'
 
 /** How long to wait for another connection's lock, in milliseconds. The wait blocks the thread. */
 const BUSY_TIMEOUT_MS = 100
-/** The writer waits longer, because a move may hold the lock for up to half as long as this, in milliseconds. */
+/** The writer waits longer, in milliseconds. A move may hold the lock for up to half of this time. */
 const WRITER_BUSY_TIMEOUT_MS = 500
-/** SQLite truncates the WAL to this size after a checkpoint, in bytes. Without a limit the file would never shrink. */
+/** After a checkpoint SQLite truncates the WAL to this size, in bytes. Without a limit the file would never shrink. */
 const JOURNAL_BYTES_MAX = 128 * 1024 * 1024
-/** At this many WAL pages SQLite checkpoints at a commit, in case the checkpoint thread could not. */
+/** At this many pages of the WAL SQLite itself makes a checkpoint at a commit, in case the checkpoint thread could not. */
 const CHECKPOINT_PAGES = 64_000
-/** A larger cache slows the writer: SQLite walks all cached pages at every commit. The system's page cache serves the rest. */
+/** At every commit SQLite walks all cached pages, so a larger cache slows the writer. The system's page cache serves the rest. */
 const WRITER_CACHE_KIB = 16 * 1024
 const READER_CACHE_KIB = 64 * 1024
 
 /**
- * Opens the database file for its only writer; creates and migrates it if necessary. Rejects if another relay uses it or if it is damaged or
- * missing; the error names the path and the remedy, and nothing has been changed.
+ * Opens the database file for its only writer, and creates or migrates it if necessary. Rejects if another relay uses it, or if it is
+ * damaged or missing. The error names the path and the remedy, and nothing has changed.
  */
 export async function openSqliteWriter(given: string): Promise<SqliteWriteEngine> {
   const { path, db, lock } = await openOwn(given)
@@ -59,7 +59,7 @@ interface OwnStore {
   readonly lock: StoreLock
 }
 
-/** Opens the file in the same way, but as a plain connection, also for a store that a move is filling. */
+/** Opens the file in the same way, but as a plain connection. This also opens a store that a move is filling. */
 export async function openOwn(given: string): Promise<OwnStore> {
   const path = explained(given, () => followLinks(given))
   try {
@@ -169,8 +169,8 @@ function engineOf(db: Database.Database, { lock, path, tombstones }: OpenParts):
 const LOCK_LOOK_MS = 250
 
 /**
- * Locks the file again after it was deleted or replaced. If another relay has locked the new file, this one must stop writing: the thrown error ends
- * this thread, and so the process.
+ * Locks the file again after it was deleted or replaced. If another relay has locked the new file, this relay must stop writing. The error
+ * ends this thread, and with it the process.
  */
 function watchLock(lock: StoreLock): () => void {
   let isLooking = false
@@ -231,7 +231,7 @@ export function openSqliteReader(path: string): ReadEngine {
   }
 }
 
-/** Compiles and prepares each statement once per connection, because each step takes five times as long as a run. */
+/** Compiles and prepares each statement once per connection. Either takes five times as long as running it. */
 function createSession(db: Database.Database): Session {
   const prepared: { readonly run: Database.Statement<unknown[], unknown>; readonly compiled: SqliteStatement }[] = []
   function prepare(statement: Statement<never, unknown>) {

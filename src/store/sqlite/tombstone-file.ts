@@ -7,14 +7,14 @@ import type { TombstoneKeeping } from '../engine.ts'
 /** Readable and writable by the relay's user alone. */
 const FILE_MODE = 0o600
 
-/** The name of the file beside a store that keeps its tombstones. A backup of the store may be older than an erasure; this file is not. */
+/** The name of the file beside a store that keeps its tombstones. A backup may be older than an erasure, but this file never is. */
 export function tombstoneFileOf(storePath: string): string {
   return `${storePath}.tombstones`
 }
 
 /**
- * Opens the file that keeps tombstones beside the store: a JSON object a line, first the sealed key and then the tombstones. `stored`: what the
- * store holds, from which a missing file is made. After a restore the file has more than that (`missed`).
+ * Opens the file that keeps tombstones beside the store. Each line is a JSON object: first the sealed key, then the tombstones. `stored`:
+ * the tombstones in the store, from which a missing file is made. After a restore the file has more of them (`missed`).
  */
 export function openTombstoneFile(storePath: string, stored: KeptTombstones): TombstoneKeeping {
   const path = tombstoneFileOf(storePath)
@@ -56,7 +56,7 @@ export function openTombstoneFile(storePath: string, stored: KeptTombstones): To
   }
 }
 
-/** Writes the whole file anew. It is replaced at once, so a crash leaves the old one or the new one. */
+/** Writes the whole file again. It is replaced in one step, so a crash leaves the old file or the new one. */
 export function writeTombstoneFile(path: string, { sealedKey, tombstones }: KeptTombstones): void {
   const next = `${path}.new`
   const file = openSync(next, 'w', FILE_MODE)
@@ -74,7 +74,7 @@ function write(file: number, text: string): void {
   fsyncSync(file)
 }
 
-/** Reads a tombstone file; null: there is none. A line that a crash cut off counts for nothing, because its transaction was not committed. */
+/** Reads a tombstone file; null: there is none. A line that a crash cut off is ignored, because its transaction was not committed. */
 export function readTombstoneFile(path: string): KeptTombstones | null {
   if (!existsSync(path)) return null
   const lines = readFileSync(path, 'utf8').split('\n')

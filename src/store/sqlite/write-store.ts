@@ -20,7 +20,7 @@ import { readFeedEntries } from './feed-row-by-row.ts'
 import { createKnownParcels, type KnownParcels } from './known-parcels.ts'
 import { loadNeeds } from './load-needs.ts'
 
-/** Values cached between transactions; null: not read yet, or possibly stale. */
+/** Values that are cached between transactions; null: not read yet, or possibly stale. */
 interface Memory {
   sequence: number | null
   inboxId: number | null
@@ -187,7 +187,7 @@ function erasingVerbs(
     },
     async saveTombstoneKey(sealed) {
       await verbs.saveTombstoneKey(sealed)
-      // Whichever is written first, both are encryptions of one key.
+      // It does not matter which is written first, because both encrypt the same key.
       kept.replaceKey(sealed)
     },
     async searchMentions(request) {

@@ -10,7 +10,7 @@ import { copyFiles } from './copy-store.ts'
 import { readManifest } from './manifest.ts'
 
 const ENDING = '.db'
-/** The most files of a folder that are read; nobody needs more backups. */
+/** At most this many files of a folder are read. Nobody needs more backups. */
 const SHOWN_MAX = 1000
 
 export const fileOf = (directory: string, name: string) => join(directory, `${name}${ENDING}`)
@@ -42,7 +42,7 @@ export async function discardCopy(file: string): Promise<void> {
   for (const path of copyFiles(file)) await rm(path, { force: true })
 }
 
-/** Makes the folder, but not its parent: if the parent is missing, the disk for backups may not be mounted. */
+/** Makes the folder, but not its parent. If the parent is missing, the disk for backups may not be mounted. */
 export function openFolder(directory: string): void {
   if (existsSync(directory)) {
     if (!statSync(directory).isDirectory()) throw new Error(`${directory} is not a folder`)
@@ -58,7 +58,7 @@ export function removeParts(directory: string): void {
   for (const name of readdirSync(directory)) if (/\.(?:db|key)\.part$/.test(name)) rmSync(join(directory, name), { force: true })
 }
 
-/** Removes the scheduled backups of a store beyond the newest `keep`, with their keys. Those of other stores in the folder stay. */
+/** Removes the scheduled backups of a store beyond the newest `keep`, with their keys. Backups of other stores in the folder stay. */
 export function removeOutlived(directory: string, { relayId, keep }: { readonly relayId: string; readonly keep: number }): void {
   const scheduled = readdirSync(directory).flatMap((file) => (file.endsWith(ENDING) ? [file.slice(0, -ENDING.length)] : []))
   const own = scheduled.filter((name) => isScheduled(name) && madeBy(fileOf(directory, name)) === relayId)

@@ -2,21 +2,22 @@ import { close, fdatasync, open, rmSync } from 'node:fs'
 import type Database from 'better-sqlite3'
 import type { StoreCopier } from '../../../flow/admin/backups/backup-ports.ts'
 
-/** How long one step may take, because everything that waits for the writer waits for it. */
+/** How long one step may take, in milliseconds. Everything that needs the writer waits for it. */
 const STEP_MS = 0.5
-/** A rest is so many times as long as the step before it. Shorter rests doubled the latency of pushes (decision 0029). */
+/** A rest lasts this many times as long as the step before it. Shorter rests doubled the latency of pushes (0029). */
 const REST = 4
 const PAGES = { min: 16, max: 512 }
-/** How often what was copied is synced, so that little is left for the sync at the end, for which the writer waits. */
+/** The copy is synced this often, so that the sync at the end is short. The writer waits for that one. */
 const SYNC_EVERY_MS = 100
-/** A rest is slept in naps of this length: the driver calls again at once, and a longer nap would hold up pushes. */
+/** During a rest the driver keeps calling. Each call sleeps for this long, and a longer sleep would hold up pushes. */
 const NAP_MS = 0.2
 const NEVER = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
 
 /**
- * Copies the store page by page on the writer's own connection, in steps of half a millisecond with longer rests between them. It must be that
- * connection: SQLite adds to the copy what the copying connection writes meanwhile, but starts over if another connection writes. No step keeps the WAL from being
- * checkpointed (decision 0029).
+ * Copies the store page by page, in steps of half a millisecond with longer rests between them.
+ *
+ * The copy uses the writer's own connection. SQLite then adds to the copy whatever the writer changes meanwhile; if another connection
+ * wrote, it would start over. The copy never keeps the WAL from being checkpointed (0029).
  */
 export function createStoreCopier(db: Database.Database, monotonic: () => number = () => performance.now()): StoreCopier {
   let running: { done: number; total: number; isStopped: boolean } | null = null
@@ -60,17 +61,17 @@ class CopyStopped extends Error {
   }
 }
 
-/** Removes a copy that was not finished, with what SQLite may have left beside it. */
+/** Removes a copy that was not finished, with the files that SQLite may have left beside it. */
 export function removeCopy(file: string): void {
   for (const path of copyFiles(file)) rmSync(path, { force: true })
 }
 
-/** A copy, and what SQLite may have left beside it. */
+/** A copy, and the files that SQLite may have left beside it. */
 export function copyFiles(file: string): readonly string[] {
   return ['', '-journal', '-wal', '-shm'].map((suffix) => `${file}${suffix}`)
 }
 
-/** How many pages the next step copies: as many as take `STEP_MS`, by how long the last ones took; 0 while it rests. */
+/** Returns how many pages the next step copies. It aims at steps of `STEP_MS`, by how long the last step took. 0: the copy rests. */
 function createPace(monotonic: () => number): () => number {
   let pages = PAGES.min
   let begunMs: number | null = null
@@ -87,7 +88,7 @@ function createPace(monotonic: () => number): () => number {
       Atomics.wait(NEVER, 0, 0, NAP_MS)
       return 0
     }
-    // The driver's step comes right after, in the same turn: what the writer does before is not counted.
+    // The driver's step runs right after this callback, so the measured time holds nothing else.
     setImmediate(() => {
       begunMs = monotonic()
     })
@@ -95,7 +96,7 @@ function createPace(monotonic: () => number): () => number {
   }
 }
 
-/** Syncs a file from another thread again and again. A failure is ignored: the sync at the end fails as well. */
+/** Syncs a file from another thread again and again. It ignores a failure, because then the sync at the end fails too. */
 function syncOften(file: string): { stop(): void } {
   let handle: number | null = null
   let isBusy = false

@@ -26,8 +26,8 @@ import { lastSequenceIn, proveTable, relayIdIn, storedTables, writeManifest } fr
 const CHUNK_BYTES = 4 * 1024 * 1024
 
 /**
- * Proves a copy of the store a table at a time, adds the manifest, and moves the copy to the folder of backups: first under the name of an incomplete backup,
- * and renamed once it is whole and synced. If it is ended early or throws, it leaves nothing behind.
+ * Proves a copy of the store a table at a time, adds the manifest, and moves the copy to the folder of backups. There it has the name of an
+ * incomplete backup until it is whole and synced. If this ends early or throws, it leaves nothing behind.
  */
 export function* makeBackup(order: BackupOrder): Generator<BackupProgress, PlacedBackup> {
   try {
@@ -49,7 +49,7 @@ function failureOf(work: () => void): string | null {
   }
 }
 
-/** Opens the copy as any program would, checks it and counts its rows. The result is the id of the relay. */
+/** Opens the copy as any program would, checks it and counts its rows. Returns the id of the relay. */
 function* proveCopy({ copy, name, madeAtMs, version, keys, sequence }: BackupOrder): Generator<BackupProgress, string> {
   const db = new Database(copy, { fileMustExist: true })
   try {
@@ -71,7 +71,7 @@ function* proveCopy({ copy, name, madeAtMs, version, keys, sequence }: BackupOrd
   }
 }
 
-/** Resolves with the size of the backup. */
+/** Returns the size of the backup. */
 function* place({ copy, name, directory, keyFile }: BackupOrder): Generator<BackupProgress, number> {
   const [file, key] = [fileOf(directory, name), keyFileOf(directory, name)]
   const bytes = statSync(copy).size
@@ -101,7 +101,7 @@ function refuseTaken(file: string): void {
   if (existsSync(file)) throw new Error(`${file} is there already`)
 }
 
-/** Moves a file and syncs it. Within a disk it renames the file, to another disk it copies it. */
+/** Moves a file and syncs it: it renames the file within a disk, and copies it to another disk. */
 function* bring(from: string, to: string, bytes: number): Generator<BackupProgress, void> {
   try {
     renameSync(from, to)
@@ -127,7 +127,7 @@ function* bring(from: string, to: string, bytes: number): Generator<BackupProgre
   }
 }
 
-/** Refuses before the disk of the folder is full, because other programs may use it too. */
+/** Refuses before the disk of the folder is full, because other programs may use that disk too. */
 function refuseLittleRoom(file: string, bytes: number): void {
   const { bavail, bsize } = statfsSync(dirname(file))
   if (bavail * bsize < bytes) throw new Error(`the folder has no room: the backup takes ${bytes} bytes, and ${bavail * bsize} are free`)

@@ -1,7 +1,7 @@
 import type Database from 'better-sqlite3'
 import { type BackupManifest, parseManifest } from '../../../domain/admin/backup.ts'
 
-/** The table with the manifest: in backups, and in no store. */
+/** The table that holds the manifest. Backups have it, stores do not. */
 export const MANIFEST_TABLE = 'backup_manifest'
 
 /** Reads the manifest; null: the file has none, so it is no backup. */
@@ -16,7 +16,7 @@ export function writeManifest(db: Database.Database, manifest: BackupManifest): 
   db.prepare(`insert into ${MANIFEST_TABLE} (json) values (?)`).run(JSON.stringify(manifest))
 }
 
-/** The tables of a store, those of SQLite and the manifest aside. */
+/** The tables of a store, without those of SQLite and without the manifest. */
 export function storedTables(db: Database.Database): readonly string[] {
   return db
     .prepare<[string], string>(

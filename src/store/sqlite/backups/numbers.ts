@@ -1,7 +1,7 @@
 import type Database from 'better-sqlite3'
 import { lastSequenceIn } from './manifest.ts'
 
-/** The tables whose ids others name, and that must not come again. */
+/** The tables whose ids appear elsewhere, so that an id must never be given again. */
 const NUMBERED = ['parcel', 'inbox', 'endpoint', 'delivery', 'job'] as const
 
 /** The highest numbers that a store has given. */
@@ -14,7 +14,7 @@ export function numbersIn(db: Database.Database): GivenNumbers {
   const lastOf = (table: string) =>
     Math.max(number(`select seq from sqlite_sequence where name = '${table}'`), number(`select max(id) from ${table}`))
   return {
-    // The last ones may stand where something was written by hand.
+    // The last numbers may be where somebody has changed the store by hand.
     sequence: Math.max(lastSequenceIn(db), number('select max(sequence) from feed'), number('select max(sequence) from delivery')),
     parcel: lastOf('parcel'),
     inbox: lastOf('inbox'),
@@ -24,7 +24,7 @@ export function numbersIn(db: Database.Database): GivenNumbers {
   }
 }
 
-/** The higher one of each. */
+/** The higher number of each kind. */
 export function highest(a: GivenNumbers, b: GivenNumbers): GivenNumbers {
   const of = (name: keyof GivenNumbers) => Math.max(a[name], b[name])
   return {
@@ -37,7 +37,7 @@ export function highest(a: GivenNumbers, b: GivenNumbers): GivenNumbers {
   }
 }
 
-/** Lets each counter go on after these. */
+/** Makes each counter continue after these numbers. */
 export function setNumbers(db: Database.Database, { sequence, ...ids }: GivenNumbers): void {
   db.prepare("insert or replace into setting (name, value) values ('sequence', ?)").run(Buffer.from(String(sequence)))
   for (const name of NUMBERED) {

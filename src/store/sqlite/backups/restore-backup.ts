@@ -26,11 +26,11 @@ export interface RestoreOrder {
   readonly file: string
   /** The path of the store, which may be missing. */
   readonly store: string
-  /** The highest sequence that any reader or endpoint has seen; null: read it from the store that is replaced. */
+  /** The highest sequence that any reader or endpoint has seen; null: it is read from the store that is replaced. */
   readonly last: number | null
-  /** The file with the tombstones of what was erased, if it is not beside the store; null: it is there, or nothing was erased. */
+  /** The file with the tombstones, if it is not beside the store; null: it is there, or nothing was ever erased. */
   readonly tombstones: string | null
-  /** Whether nothing was erased since the backup, or may come back. Asked for only if nobody knows. */
+  /** Whether nothing was erased since the backup, or it may come back. Needed only if the tombstones are gone. */
   readonly forgetsErasures: boolean
   /** Whether a store that is newer than the backup may be replaced. */
   readonly isConfirmed: boolean
@@ -40,8 +40,8 @@ export interface RestoreOrder {
 
 export interface RestorePorts {
   /**
-   * Proves that the secrets in the backup can be opened. `keyFile`: the key that lies beside the backup, or beside the store. Throws if they cannot; returns
-   * the names of endpoints whose key in the backup is not the one they are sent with now.
+   * Proves that the secrets in the backup can be opened. `keyFile`: the key that lies beside the backup, or beside the store. Throws if
+   * they cannot be opened. Returns the names of endpoints that had another key when the backup was made than they have now.
    */
   readonly proveKeys: (keys: {
     readonly sealed: readonly SealedEndpoint[]
@@ -53,7 +53,7 @@ export interface RestorePorts {
   /** Called for each step, for a person who waits. */
   readonly onStep: (step: string) => void
   /**
-   * Erases again the data that was erased after the backup was made. It is called in the transaction that marks the store as restored, before the
+   * Erases the data again that was erased after the backup was made. Called in the transaction that marks the store as restored, before the
    * mark. If it throws, nothing has changed.
    */
   readonly beforeMarked?: (db: Database.Database) => void
@@ -72,8 +72,9 @@ export type Restored =
   | { readonly kind: 'restored'; readonly aside: string | null; readonly restore: RestoreRecord; readonly otherKeys: readonly string[] }
 
 /**
- * Replaces a store that no relay runs on by a backup. The backup is proved, copied beside the store, and given new numbers; then the files are renamed, and
- * the old store is kept. If an earlier restore was interrupted while it renamed files, this finishes that one instead.
+ * Replaces a store by a backup, while no relay uses the store. The backup is proved, copied beside the store, and given new numbers. Then
+ * the files are renamed, and the old store is kept. If an earlier restore was interrupted while it renamed files, this finishes that one
+ * instead.
  */
 export async function restoreBackup(order: RestoreOrder, ports: RestorePorts): Promise<Restored> {
   const path = followLinks(order.store)
@@ -118,7 +119,7 @@ interface InspectedBackup {
   readonly sealed: readonly SealedEndpoint[]
 }
 
-/** Proves that a file is a backup and whole: each table with its indexes, and its rows against the manifest. */
+/** Proves that a file is a whole backup: it checks each table with its indexes, and compares its rows with the manifest. */
 function inspectBackup(file: string): InspectedBackup {
   const found = statSync(file, { throwIfNoEntry: false })
   if (found === undefined) throw new Error(`${file} does not exist`)
@@ -139,10 +140,10 @@ function inspectBackup(file: string): InspectedBackup {
 
 interface OldStore {
   readonly numbers: GivenNumbers
-  /** The stored facts about the carrier that must stay: the calls of the day and pauses. */
+  /** The stored facts about the carrier that must stay: the calls of the day, and pauses. */
   readonly carrier: Uint8Array | null
   readonly sealed: readonly SealedEndpoint[]
-  /** How many deliveries with sequences above the backup's were accepted. */
+  /** How many deliveries with sequences above those of the backup were accepted. */
   readonly delivered: number
   readonly tombstones: KeptTombstones
 }
@@ -171,7 +172,7 @@ function inspectOld(path: string, sequence: number): OldStore | null {
   }
 }
 
-/** A store of an early version has none. */
+/** Reads the tombstones in a store. A store of an early version has none. */
 function tombstonesIn(db: Database.Database): KeptTombstones {
   if (!storedTables(db).includes('tombstone')) return { sealedKey: null, tombstones: [] }
   const sealed = db.prepare<[string], Buffer>('select value from setting where name = ?').pluck().get(TOMBSTONE_KEY)
@@ -183,8 +184,8 @@ function tombstonesIn(db: Database.Database): KeptTombstones {
 }
 
 /**
- * Finds the tombstones of what was erased since the backup. The relay erases it again when it starts, before it serves. Returns what puts them beside the
- * store. Throws if nobody knows whether anything was erased.
+ * Finds the tombstones of data that was erased since the backup. The relay erases that data again when it starts, before it serves. Returns
+ * a function that puts them beside the store. Throws if nobody knows whether anything was erased.
  */
 function findTombstones(path: string, { tombstones, forgetsErasures }: RestoreOrder, before: OldStore | null): () => void {
   const place = tombstoneFileOf(path)
@@ -225,7 +226,7 @@ interface Preparing {
   readonly manifest: BackupManifest
 }
 
-/** Turns the copy of a backup into a store that goes on after the one that it replaces. */
+/** Turns the copy of a backup into a store that continues after the store that it replaces. */
 async function prepare(file: string, { order, before, manifest }: Preparing, { beforeMarked }: RestorePorts): Promise<RestoreRecord> {
   const { nowMs, last } = order
   const db = new Database(file, { fileMustExist: true })
@@ -262,8 +263,8 @@ async function prepare(file: string, { order, before, manifest }: Preparing, { b
 }
 
 /**
- * The numbers from which the counters go on. The highest ids of a lost store are not known. Nearly every row with an id came with a sequence (and one
- * delivery for each endpoint), so the ids are assumed to be at most that high.
+ * The numbers from which the counters continue. The highest ids of a lost store are not known. Nearly every row with an id came with a
+ * sequence, and one delivery for each endpoint, so the ids are assumed to be at most that high.
  */
 function after(given: GivenNumbers, endpoints: number | null): GivenNumbers {
   const sequence = nextMultiple(given.sequence)
@@ -273,20 +274,23 @@ function after(given: GivenNumbers, endpoints: number | null): GivenNumbers {
   return { sequence, parcel: next(parcel), inbox: next(inbox), endpoint: next(endpoint), delivery: queued, job: next(job) }
 }
 
-/** Removes the traces of a move that was under way when the backup was made. */
+/** Removes the traces of a move that was going on when the backup was made. */
 function endMove(db: Database.Database): void {
   if (readMark(db) === null) return
   dropMoveParts(db)
   dropMark(db)
 }
 
-/** Counts no push as missed, because the store that is replaced may have received it. Makes all polls due at once, to fetch what such pushes brought. */
+/**
+ * Counts no push as missed, because the replaced store may have received it. Makes all polls due at once, to fetch what such pushes
+ * brought.
+ */
 function expectNothing(db: Database.Database, nowMs: number): void {
   db.exec('delete from expected_push')
   db.prepare('update parcel set next_poll_at_ms = ? where next_poll_at_ms > ?').run(nowMs, nowMs)
 }
 
-/** Ends the job of this backup, which was under way when the store was copied. */
+/** Ends the job of this backup, which was going on when the store was copied. */
 function endBackups(db: Database.Database, nowMs: number): void {
   db.prepare("update job set state = 'done', ended_at_ms = ? where kind = 'backup' and ended_at_ms is null").run(nowMs)
 }
@@ -313,7 +317,7 @@ function sealedIn(db: Database.Database): readonly SealedEndpoint[] {
     )
     .all()
   return rows.map(({ id, name, sealed_keys }) => {
-    // Written by the codec of endpoints.
+    // The codec of endpoints wrote this, so its shape is certain.
     const keys = JSON.parse(sealed_keys) as Record<'current', string> & Record<'next' | 'previous', { sealed: string } | null | undefined>
     return { id: String(id), name, keys: [keys.current, keys.next?.sealed, keys.previous?.sealed].filter((key) => typeof key === 'string') }
   })

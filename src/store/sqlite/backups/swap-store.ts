@@ -5,9 +5,9 @@ import { FILE_MODE } from '../permissions.ts'
 
 /** The files that hold the data of a store. */
 const DATA = ['', '-wal', '-shm', '-journal']
-/** Shows that the files of a store are being replaced. While it is there, no relay opens the store. */
+/** While this file exists, the files of a store are being replaced, and no relay opens the store. */
 const markOf = (path: string) => `${path}.restoring`
-/** The names of the prepared store and of its key, which will replace those in use. */
+/** The names of the prepared store and of its key. They will replace the files in use. */
 export const preparedOf = (path: string) => `${path}.restored`
 export const preparedKeyOf = (path: string) => `${path}.restored.key`
 
@@ -20,8 +20,8 @@ export function refuseHalfRestored(path: string): void {
 }
 
 /**
- * Replaces a store by the prepared one, and keeps the old store beside it under another name. If this is interrupted, `finishSwap` finishes it. Returns the
- * name of the old store; null: there was none.
+ * Replaces a store by the prepared one, and keeps the old store beside it under another name. If this is interrupted, `finishSwap` finishes
+ * it. Returns the name of the old store; null: there was none.
  */
 export function swapStore(path: string, ending: string): string | null {
   const mark = openSync(markOf(path), 'w', FILE_MODE)
@@ -36,13 +36,13 @@ export function swapStore(path: string, ending: string): string | null {
 }
 
 /**
- * Finishes a restore that was interrupted while it replaced the files. Returns null if there was no such restore. `aside`: the name of the old store; null:
- * there was none.
+ * Finishes a restore that was interrupted while it replaced the files. Returns null if there was no such restore. `aside`: the name of the
+ * old store; null: there was none.
  */
 export function finishSwap(path: string): { readonly aside: string | null } | null {
   if (!existsSync(markOf(path))) return null
   const aside = `${path}.${readFileSync(markOf(path), 'utf8').trim()}`
-  // While the prepared file exists, the store's own name still belongs to the old store.
+  // As long as the prepared file exists, the store's own name still belongs to the old store.
   if (existsSync(preparedOf(path))) {
     for (const suffix of DATA) moveAside(`${path}${suffix}`, `${aside}${suffix}`)
     if (existsSync(preparedKeyOf(path))) {
@@ -63,7 +63,7 @@ function moveAside(from: string, to: string): void {
   if (existsSync(from) && !existsSync(to)) renameSync(from, to)
 }
 
-/** Removes a prepared store that an earlier restore did not use. */
+/** Removes a prepared store that an earlier restore has not used. */
 export function removePrepared(path: string): void {
   for (const left of [preparedOf(path), `${preparedOf(path)}-journal`, preparedKeyOf(path)]) rmSync(left, { force: true })
 }

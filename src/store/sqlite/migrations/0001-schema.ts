@@ -2,8 +2,8 @@ import { type Kysely, sql } from 'kysely'
 import type { Migration } from 'kysely/migration'
 
 /**
- * Times are epoch milliseconds (`_at_ms`), flags are 0 or 1; `store/schema.ts` explains each column. An id is AUTOINCREMENT if it must not be used
- * again after its row is deleted, because the feed, the audit trail or a client may still name it.
+ * Times are epoch milliseconds (`_at_ms`), flags are 0 or 1. `store/schema.ts` explains each column. An id is AUTOINCREMENT if it must not
+ * be given again after its row is deleted, because the feed, the audit trail or a client may still name it.
  */
 const HISTORY = `
 create table setting (name text primary key, value blob not null);

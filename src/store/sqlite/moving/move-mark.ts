@@ -25,7 +25,7 @@ export const changesOf = ({ name }: MovedTable): string => `moving_${name}`
 
 const EVENTS = ['insert', 'update', 'delete'] as const
 
-/** Begins to record the key of every changed row; if the key itself changes, the old and the new one. */
+/** Begins to record the key of every changed row, and both keys if the key itself changes. */
 export function keepChanges(db: Database.Database): void {
   for (const table of MOVED_TABLES) {
     const changes = changesOf(table)
@@ -40,7 +40,7 @@ export function keepChanges(db: Database.Database): void {
   }
 }
 
-/** Refuses every write from now on, by any relay that has the store open. */
+/** Refuses all later writes, by any relay that has the store open. */
 export function refuseWrites(db: Database.Database): void {
   for (const { name } of MOVED_TABLES)
     for (const event of EVENTS)

@@ -19,17 +19,17 @@ import {
 } from './move-mark.ts'
 import { createPreparer, createStoredTables, movedRowsOf } from './stored-tables.ts'
 
-/** The writer's transactions are short, so the lock is never held for long. */
+/** The writer's transactions are short, so it never holds the lock for long. */
 const LOCK_TIMEOUT_MS = 5000
 
-/** Copies from a file while its writer goes on, on a separate connection. */
+/** Copies from a file on a separate connection, while its writer goes on. */
 export function openSqliteMoveSource(path: string, side: MoveSide): MoveSource {
   const db = new Database(path, { fileMustExist: true, timeout: LOCK_TIMEOUT_MS })
   // The mark must be on disk before the other store is used.
   db.pragma('synchronous = FULL')
-  // Rows of an erased parcel may be among the changes that it keeps and deletes.
+  // The copied changes may contain rows of an erased parcel, and are deleted later.
   db.pragma('secure_delete = ON')
-  // The relay's checkpoint thread does the checkpoints.
+  // The relay's checkpoint thread makes the checkpoints.
   db.pragma('wal_autocheckpoint = 0')
   const prepare = createPreparer(db)
   const numberIn: NumberIn = (query) => Number(prepare(query).get()?.[0] ?? 0)
@@ -74,7 +74,7 @@ export function openSqliteMoveSource(path: string, side: MoveSide): MoveSource {
       },
     }),
     prepareSwitch: async () => undefined,
-    // Nothing to do: only this relay writes to the file, and it stops itself before a switch.
+    // Nothing to do: only this relay writes to the file, and it stops before a switch.
     pause: async () => undefined,
     numbers: async () => lastNumbers(numberIn, (query) => prepare(query).get()?.[0]?.toString() ?? null),
     seal: (work, nowMs) => seal(db, work, { ...side, state: 'moved', atMs: nowMs }),
@@ -92,7 +92,7 @@ export function openSqliteMoveSource(path: string, side: MoveSide): MoveSource {
   }
 }
 
-/** How many keys are dropped at a time, which takes some milliseconds. */
+/** How many keys are dropped at a time. That takes some milliseconds. */
 const CHANGES_DROPPED = 10_000
 const REST_MS = 20
 
@@ -112,12 +112,14 @@ function lastNumbers(numberIn: NumberIn, textIn: TextIn): StoreNumbers {
   }
 }
 
-/** Null: there is no record, or it cannot be read, or has an earlier format. Such a record is copied as it is. */
+/**
+ * Reads the record of the carrier; null: there is none, it cannot be read, or it has an earlier format. Such a record is copied unchanged.
+ */
 function readCarrier(text: string | null): CarrierMemory | null {
   try {
     const memory: unknown = JSON.parse(text ?? 'null')
     const isMemory = typeof memory === 'object' && memory !== null && 'days' in memory && Array.isArray(memory.days)
-    // Trusted, because only the flow that keeps the carrier's memory writes this value.
+    // Only the flow that keeps the carrier's memory writes this value, so its shape is certain.
     return isMemory ? (memory as unknown as CarrierMemory) : null
   } catch {
     return null
@@ -143,7 +145,7 @@ function transact(db: Database.Database, work: () => void): void {
   commitAfter(db, work)
 }
 
-/** Drops kept keys in parts, because dropping a large table takes long, and a writer should wait for one part only. */
+/** Drops kept keys in parts. Dropping a large table takes long, and a writer should wait for one part only. */
 async function dropChanges(db: Database.Database): Promise<void> {
   transact(db, () => stopKeepingChanges(db))
   for (const changes of MOVED_TABLES.filter((table) => hasChanges(db, table)).map(changesOf)) {
@@ -152,7 +154,7 @@ async function dropChanges(db: Database.Database): Promise<void> {
   }
 }
 
-/** Commits the open transaction after `work`. If that fails, rolls it back, so that the lock on the file always ends. */
+/** Commits the open transaction after `work`. If the commit fails, it rolls back, so that the lock on the file always ends. */
 function commitAfter(db: Database.Database, work: () => void): void {
   try {
     work()

@@ -20,10 +20,10 @@ import { openOwn } from '../sqlite.ts'
 import { dropMark, readMark, writeMark } from './move-mark.ts'
 import { createPreparer, createStoredTables, matchesKey } from './stored-tables.ts'
 
-/** How many pages of the WAL bring a checkpoint: some megabytes. */
+/** A checkpoint starts at this many pages of the WAL: some megabytes. */
 const CHECKPOINT_PAGES = 4000
 
-/** Fills a file. The store's lock keeps all other processes out until it is closed; a kill releases the lock. */
+/** Fills a file. The store's lock keeps all other processes out until it is closed. A kill releases the lock. */
 export async function openSqliteMoveTarget(address: string, side: MoveSide): Promise<MoveTarget> {
   const path = followLinks(address)
   // Check before anything is written.
@@ -42,7 +42,8 @@ export async function openSqliteMoveTarget(address: string, side: MoveSide): Pro
         for (const { name } of MOVED_TABLES) db.exec(`delete from ${name}`)
         writeMark(db, { ...side, state: 'receiving' })
       }).immediate()
-      // While copying, commits need no sync, because one at the end makes everything durable. Checkpoints meanwhile leave little for the end.
+      // Commits of the copy need no sync, because one sync at the end makes everything durable. Checkpoints meanwhile leave little for the
+      // end.
       db.pragma('synchronous = NORMAL')
       db.pragma(`wal_autocheckpoint = ${CHECKPOINT_PAGES}`)
     },
@@ -101,7 +102,7 @@ function refuseOther(db: Database.Database, path: string): void {
   }
 }
 
-/** Replaces rows. It deletes rows with the unique key of a new row: they are of an older state, and their own changes will still be copied. */
+/** Replaces rows. It deletes rows that have the unique key of a new row. They are outdated, and their own changes will still be copied. */
 function createReplace(prepare: ReturnType<typeof createPreparer>, table: MovedTable) {
   const remove = prepare(`delete from ${table.name} where ${matchesKey(table)}`)
   const insert = prepare(`insert into ${table.name} (${columnsOf(table)}) values (${table.columns.map(() => '?').join(', ')})`)

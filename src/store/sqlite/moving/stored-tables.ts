@@ -22,14 +22,14 @@ export function createStoredTables(db: Database.Database): StoredTables {
     async find(copied, keys) {
       const table = movedTable(copied)
       const query = prepare(`select ${columnsOf(table)} from ${table.name} where ${movedRowsOf(table)} and ${matchesKey(table)}`)
-      // Read all rows in one snapshot, because one row may have got the unique key that another had before.
+      // Read all rows in one snapshot. Otherwise two rows could show the same unique key, which has passed from one to the other.
       const find = db.transaction(() => keys.flatMap((key) => query.all(...key)))
       return find().map((row) => canonical(table, row))
     },
   }
 }
 
-/** Prepares each statement once. Rows come as lists of values. */
+/** Prepares each statement once. Rows are lists of values. */
 export function createPreparer(db: Database.Database) {
   const prepared = new Map<string, Database.Statement<Cell[], Cell[]>>()
   return (query: string): Database.Statement<Cell[], Cell[]> => {
@@ -39,7 +39,7 @@ export function createPreparer(db: Database.Database) {
   }
 }
 
-/** The condition for rows that a move copies. The sequence, which is a setting here, is moved as a number instead. */
+/** The condition for the rows that a move copies. The sequence is a setting here, but a move copies it as a number. */
 export function movedRowsOf({ name }: MovedTable): string {
   return name === 'setting' ? `name <> '${SETTING_OF_SEQUENCE}'` : 'true'
 }
@@ -50,7 +50,10 @@ export function matchesKey(table: MovedTable): string {
     .join(' and ')
 }
 
-/** SQLite stores any value, such as a fraction of a millisecond, or a text instead of bytes that somebody wrote by hand. Other engines do not. */
+/**
+ * Turns a value into one that every engine can store. SQLite stores any value that somebody wrote by hand, such as a fraction of a
+ * millisecond, or a text instead of bytes.
+ */
 function canonical({ columns }: MovedTable, row: readonly Cell[]): StoredRow {
   return row.map((cell, at) => {
     if (typeof cell === 'number') return Math.round(cell)
