@@ -1,33 +1,36 @@
 import { type CheckLine, type CheckName, failed, inOrder, type Verdict } from '../../domain/admin/check.ts'
 import { createSingleFlight } from '../single-flight.ts'
 
-/** Looks at one thing. It may reject: then it has failed, with the message of the error. */
+/** Looks at one thing. If it rejects, it has failed, with the message of the error. */
 export interface Probe {
   readonly name: CheckName
-  /** Which one of several; null: there is only one. */
+  /** The name of the thing, if there are several of its kind; null: there is only one. */
   readonly subject: string | null
   readonly look: () => Promise<Verdict | readonly CheckLine[]>
 }
 
-/** Checks whether the deployment works: every line by itself, in the order of `CHECK_NAMES`. Never rejects. */
+/**
+ * Checks whether the deployment works, and returns a line for each result, in the order of `CHECK_NAMES`. A failure concerns only its own
+ * line. Never rejects.
+ */
 export type Check = () => Promise<readonly CheckLine[]>
 
 export interface CheckPorts {
   readonly probes: () => Promise<readonly Probe[]>
-  /** Resolves after so long. */
+  /** Resolves after this many milliseconds. */
   readonly pause: (ms: number) => Promise<unknown>
-  /** Milliseconds from an arbitrary start, which never go back. */
+  /** Milliseconds from any start. They never go back. */
   readonly monotonic: () => number
 }
 
-/** How long one look may take; longer than the time-outs of what it asks. */
+/** How long one look may take. The time-outs of its requests are shorter. */
 const LOOK_MS = 30_000
-/** Looks under way at the same time. */
+/** How many looks may run at the same time. */
 const AT_ONCE = 16
-/** A check is not repeated sooner than this, because it calls the carrier and every endpoint. */
+/** A check calls the carrier and every endpoint, so it is not repeated within this time. */
 const KEPT_MS = 5000
 
-/** Creates the check. Whoever asks while one is under way, or shortly after, gets its result. */
+/** Creates the check. A caller who comes while one is under way, or shortly after, gets its result. */
 export function createCheck({ probes, pause, monotonic }: CheckPorts): Check {
   const share = createSingleFlight<readonly CheckLine[]>()
   let last: { readonly lines: readonly CheckLine[]; readonly atMs: number } | null = null

@@ -9,15 +9,15 @@ import type { AdminWrites } from './ports.ts'
 export interface ResealReport {
   /** The name of the key that encrypts now: the first one of `secrets.atRestKeys`, or the key in the key file. */
   readonly key: string
-  /** How many secrets were encrypted with another key, and are encrypted with this one now. */
+  /** How many secrets were encrypted with another key before. */
   readonly resealed: number
-  /** How many secrets were encrypted with this key before. */
+  /** How many secrets this key had encrypted already. */
   readonly upToDate: number
-  /** Names of secrets that no key opens. */
+  /** The names of secrets that no key opens. */
   readonly unreadable: readonly string[]
 }
 
-/** The secrets in the store, by the key that has encrypted them. */
+/** How many secrets in the store which key has encrypted. */
 export interface SealedCounts {
   /** How many are encrypted with the first at-rest key. */
   readonly upToDate: number
@@ -34,7 +34,7 @@ export interface ManageSecretsPorts {
   /** The name of the key that encrypts now. Throws if it cannot be read or made. */
   readonly firstKey: () => string
   readonly listReplicas: () => Promise<readonly Pick<Replica, 'name' | 'atRestKeys'>[]>
-  /** Tells this process that the keys of tokens were replaced. */
+  /** Makes this process use the new keys of tokens. */
   readonly useTokenKeys: (keys: TokenKeys) => void
   readonly clock: Pick<Clock, 'now'>
 }
@@ -52,7 +52,7 @@ export interface ManageSecrets {
   reseal(by: Actor): Promise<ResealReport>
   /**
    * Replaces the key that signs tokens. Tokens that were issued before stay valid until they expire; with `{ "at": "now" }` they end now.
-   * Returns when the last of them ends, epoch milliseconds; null: they have ended. Throws `bad_request`.
+   * Returns when the last of them expires, epoch milliseconds; null: they have ended. Throws `bad_request`.
    */
   rotateTokens(body: unknown, by: Actor): Promise<{ readonly validUntilMs: number | null }>
 }
@@ -67,7 +67,7 @@ export function createManageSecrets(ports: ManageSecretsPorts, { tokenLifetimeMs
     detail: { ...detail },
   })
 
-  /** Refuses while another replica does not have the key, because it could not open what the key encrypts. */
+  /** Refuses while another replica does not have the key, because that replica could not open what the key encrypts. */
   async function refuseUnlessShared(key: string): Promise<void> {
     const without = (await ports.listReplicas()).filter(({ atRestKeys }) => atRestKeys.length > 0 && !atRestKeys.includes(key))
     if (without.length === 0) return

@@ -14,84 +14,86 @@ import type { AgedReads, RetentionTx } from './retention/retention-ports.ts'
 
 /** The verbs of admin that write; see `WriteSide`. Times are epoch milliseconds. */
 export interface AdminWrites {
-  /** The keys that sign the relay's tokens; the first is made on first use. */
+  /** The keys that sign the relay's tokens. The first key is made when it is first needed. */
   tokenKeys(): Promise<TokenKeys>
-  /** Replaces the key that signs tokens, and returns the keys as they are then. */
+  /** Replaces the key that signs tokens. Returns the new keys. */
   rotateTokenKeys(request: TokenKeyRotation & Audited): Promise<TokenKeys>
   /** Queues a job; null: too many have not ended. */
   startJob(request: Audited & { readonly task: JobTask; readonly by: string; readonly nowMs: number }): Promise<Job | null>
   /**
-   * Does a batch of the oldest unended job. `hasWorked`: there was such a job. `isDone`: none is left. The store keeps the progress, so a restart continues
-   * there.
+   * Does a batch of the oldest job that has not ended. `hasWorked`: there was such a job. `isDone`: none is left. The store keeps the
+   * progress, so a restart continues there.
    */
   workOnJobs(request: { readonly limit: number; readonly nowMs: number }): Promise<{
     readonly hasWorked: boolean
     readonly isDone: boolean
-    /** Whether parcels were retired, which the feed tells. */
+    /** Whether parcels were retired, which adds events to the feed. */
     readonly hasRetired: boolean
     /** The report of a batch of reprocessed pushes; null: the job was of another kind. */
     readonly report: BatchReport | null
-    /** What a stretch of a rebuild has found; null: the job was of another kind. */
+    /** The results of a stretch of a rebuild; null: the job was of another kind. */
     readonly rebuilt: RebuildNews | null
   }>
-  /** Saves the progress of a move or a backup, whose work other parts do. `isWanted` is false if the job was cancelled. */
+  /** Saves the progress of a move or a backup, which are done elsewhere. `isWanted` false: the job was cancelled. */
   noteProgress(request: { readonly jobId: number; readonly done: number; readonly nowMs: number }): Promise<{ readonly isWanted: boolean }>
   /**
-   * Copies the store to a file, as it is when this resolves, while others write to it; `sequence`: the last sequence of the feed when it
-   * began. Rejects if it is stopped or fails. Throws `not_backed_up` if the store is on a server.
+   * Copies the store to a file while others write to it. The copy has the state of the store at the end of the copying. `sequence`: the
+   * last sequence of the feed when it began. Rejects if it is stopped or fails. Throws `not_backed_up` if the store is on a server.
    */
   copyStore(request: { readonly file: string }): Promise<{ readonly sequence: number }>
   /** How many pages of the store were copied; null: no copy is being made. */
   copyProgress(): Promise<{ readonly done: number; readonly total: number } | null>
-  /** Makes a copy that is under way reject. */
+  /** Ends the copying, which then rejects. */
   stopCopy(): Promise<void>
-  /** The state of the backups, as the last results left it. */
+  /** The stored state of the backups. */
   backupState(): Promise<BackupState>
   /**
-   * Saves the result of a backup, ends its job, and notifies operators when backups begin or cease to fail. Resolves with the state and
-   * whether operators were notified.
+   * Saves the result of a backup, ends its job, and notifies operators when backups begin to fail or work again. Resolves with the state
+   * and whether operators were notified.
    */
   endBackup(end: BackupEnd): Promise<{ readonly state: BackupState; readonly isTold: boolean }>
-  /** Tells operators of restores that they were not told of; resolves with how many those were. */
+  /** Notifies operators of new restores. Resolves with their number. */
   tellRestores(request: { readonly nowMs: number }): Promise<number>
   /** Ends the jobs of backups that a stop or a kill has interrupted. */
   endLeftBackups(nowMs: number): Promise<void>
-  /** Cancels a job; what it has done stays done, and a job that has ended stays as it is. Null: there is no such job. */
+  /** Cancels a job. What it has done stays done, and a job that has ended stays as it is. Null: there is no such job. */
   cancelJob(request: Audited & { readonly jobId: number; readonly nowMs: number }): Promise<Job | null>
-  /** Stores an operator event, with the order that led to it, if any, and queues it if the config names an endpoint for operator events. */
+  /**
+   * Stores an operator event, and the order that led to it, if any. Queues the event if the config names an endpoint for operator events.
+   */
   recordOperatorEvent(event: OperatorEvent, nowMs: number, action?: OperatorAction): Promise<void>
-  /** Notifies operators of a trouble, unless they know that it lasts already; true: they were notified. */
+  /** Notifies operators that a trouble has begun, unless they know. True: they were notified. */
   beginTrouble(begun: TroubleBegun & OfRole): Promise<boolean>
-  /** Notifies operators that a trouble is over, if they know that it lasted; true: they were notified. */
+  /** Notifies operators that a trouble is over, if they know of it. True: they were notified. */
   endTrouble(ended: TroubleEnded & OfRole): Promise<boolean>
   /** Notifies operators of jobs that have ended and of pushes that were quarantined. Resolves with the number of events. */
   tellOperators(request: { readonly nowMs: number }): Promise<number>
-  /** Adds an order to the audit trail that no transaction of the store carries out. */
+  /** Adds an order to the audit trail that was carried out outside the store. */
   recordAction(action: OperatorAction): Promise<void>
-  /** Adds counts to those of their hours and days. A flush that was stored, but whose answer was lost, is not added again. */
+  /** Adds counts to their hours and days. If a flush was stored but the answer got lost, it is not added twice. */
   addTallies(flush: TallyFlush): Promise<void>
-  /** Does a batch of the retention pass that is under way or due; `isDone`: nothing is to be done now. */
+  /** Does a batch of the retention pass that is under way or due. `isDone`: there is nothing to do now. */
   prune(request: { readonly nowMs: number }): Promise<PruneResult>
-  /** Changes how long data is kept, and how old an event may be to be recorded, from the next batch on. */
+  /** Changes how long data is kept, and how old an event may be to be recorded. Takes effect with the next batch. */
   adjustRetention(retention: Retention): Promise<void>
 }
 
 /** How many parcels a stretch of a rebuild has compared, by result. */
 export interface RebuildNews {
   readonly equal: number
-  /** They differ, and were left so, because nothing was to be changed. */
+  /** They differ and stay different, because the rebuild was only to compare. */
   readonly differing: number
   readonly corrected: number
   /** They could not be compared. */
   readonly left: number
-  /** Whether the feed tells of corrections. */
+  /** Whether corrections were added to the feed. */
   readonly hasChanged: boolean
 }
 
 /** The result of one batch of a retention pass. */
 export interface PruneResult {
   readonly isDone: boolean
-  /** Whether parcels were retired, which the feed tells. */
+  /** Whether parcels were retired, which adds events to the feed. */
   readonly hasRetired: boolean
   /** Whether deliveries were cancelled, so that others may go. */
   readonly hasReordered: boolean
@@ -99,7 +101,7 @@ export interface PruneResult {
 
 /** The result of a backup. */
 export interface BackupEnd {
-  /** Null: the backup was not begun. */
+  /** Null: the backup did not begin. */
   readonly jobId: number | null
   readonly name: string
   readonly nowMs: number
@@ -123,36 +125,36 @@ export interface AdminTx extends RetentionTx {
   saveJob(job: UnendedJob, nowMs: number): Promise<void>
   /** Cancels a job; null: there is no such job. */
   cancelJob(jobId: number, nowMs: number): Promise<Job | null>
-  /** Returns the ended jobs that operators were not notified of, and marks them as notified. */
+  /** Returns ended jobs of which operators do not know yet, and marks them as known. */
   takeEndedJobs(): Promise<readonly Job[]>
   /** Stores an operator event. */
   addOperatorEvent(event: OperatorEvent, nowMs: number): void
   /** Adds an action to the audit trail. */
   addAction(action: OperatorAction): void
-  /** Writes down that a trouble has begun; false: that was written down before. */
+  /** Stores that a trouble has begun; false: that is stored already. */
   beginTrouble(subject: string, nowMs: number): Promise<boolean>
   /** Ends a trouble. Returns when it began; null: there was none. */
   endTrouble(subject: string): Promise<number | null>
   /** The troubles whose subjects begin with this prefix. */
   listTroubles(prefix: string): Promise<readonly Trouble[]>
   saveTrouble(trouble: Trouble): Promise<void>
-  /** Writes down that pushes were quarantined, without waiting for other transactions that do so. */
+  /** Counts quarantined pushes without waiting for other transactions that do the same. */
   countQuarantine(reason: string, count: number, nowMs: number): void
-  /** Removes and returns the oldest of these counts. */
+  /** Removes the oldest of these counts and returns them. */
   takeQuarantineCounts(limit: number): Promise<readonly QuarantineCount[]>
   /** Adds counts to those of their hours and days. */
   addTallies(additions: readonly TallyAddition[]): void
-  /** Notes that a flush is being stored; false: it was stored before. */
+  /** Notes that a flush is being stored; false: it is stored already. */
   noteFlush(flush: TallyFlush): Promise<boolean>
-  /** Among the hours or days with counts, returns the beginning of the one that has exactly `newer` newer ones; null: there are fewer. */
+  /** Finds the hour or day with counts that has exactly `newer` newer ones, and returns its beginning; null: there are fewer. */
   findCounted(span: TallySpan, newer: number): Promise<number | null>
   /** Deletes up to `limit` tallies of hours or days before a time. Returns how many. */
   pruneTallies(span: TallySpan, beforeMs: number, limit: number): Promise<number>
-  /** Deletes up to `limit` events and actions from before a time. Returns how many. */
+  /** Deletes up to `limit` events and actions that are older than a time. Returns how many. */
   pruneOperations(beforeMs: number, limit: number): Promise<number>
   /** A stored value by name; null: there is none. */
   loadSetting(name: string): Promise<Uint8Array | null>
-  /** Stores a value under a name that has none. Returns the value stored under the name. */
+  /** Stores a value under a name, unless the name has one. Returns the value that is stored then. */
   makeSetting(name: string, value: Uint8Array): Promise<Uint8Array>
   /** Stores a value by name. */
   saveSetting(name: string, value: Uint8Array): Promise<void>
@@ -168,11 +170,11 @@ export interface AdminReads extends AgedReads {
   counts(nowMs: number): Promise<StoreCounts>
   /** Counts the pushes in quarantine, which is cheaper than all of `counts`. */
   countQuarantined(): Promise<number>
-  /** A page of parcels. It may hold fewer than asked for, even none, although there is a `next`. */
+  /** A page of parcels. While there is a `next`, it may hold fewer than asked for, even none. */
   listParcels(query: ParcelQuery): Promise<ParcelPage>
-  /** Everything known about one parcel, by any of its identifiers; null: there is none. */
+  /** Everything that is known about one parcel, found by any of its identifiers; null: there is none. */
   inspectParcel(identifier: string): Promise<InspectedParcel | null>
-  /** The first identifier of each of these parcels; one that is gone is absent. */
+  /** The first identifier of each of these parcels. A parcel that is gone is absent. */
   nameParcels(parcelIds: readonly number[]): Promise<ReadonlyMap<number, string>>
   /** Every status that was the latest of any parcel, up to a thousand. */
   listStatuses(): Promise<readonly string[]>
@@ -196,7 +198,7 @@ export interface TallyQuery {
   readonly toMs: number
 }
 
-/** A server's time, epoch milliseconds, and when it was requested and received, monotonic milliseconds. */
+/** A time of the server, epoch milliseconds, with the monotonic times of the request and the answer. */
 export interface TimeSample {
   readonly serverMs: number
   readonly askedMs: number
@@ -205,7 +207,7 @@ export interface TimeSample {
 
 /** Counters that rise with the commits of all replicas. */
 export interface Watermarks {
-  /** When the server was started. If this changes, another server answers or this one was restarted, and commits may be lost. */
+  /** When the server was started. If this changes, another server answers, or this one was restarted. Either may have lost commits. */
   readonly server: number
   /** The last sequence of the feed. */
   readonly sequence: number
@@ -215,7 +217,7 @@ export interface Watermarks {
   readonly roles: number
   /** How often an operator, a job or a join has changed what waits for an endpoint. */
   readonly orders: number
-  /** The store is about to be moved, or was moved, so that nobody may write any more. */
+  /** Whether the store was moved or is about to be, so that nobody may write. */
   readonly isMoving: boolean
 }
 
@@ -233,31 +235,31 @@ export interface NewReplica extends ReplicaConfig {
   readonly name: string
   readonly version: string
   readonly ttlMs: number
-  /** When its config took effect, if the replica joined before under another number; null: now. */
+  /** If the replica joined before under another number: when its config took effect. Null: now. */
   readonly configuredAtMs: number | null
 }
 
 /** The replicas that share a store, and the roles they hold. Times are epoch milliseconds of the store's clock. */
 export interface ReplicaTable {
   /**
-   * Adds a replica and its lease. Resolves with its number and the time. Rejects if it and another live replica could not decrypt each
-   * other's secrets.
+   * Adds a replica and its lease. Resolves with its number and the time. Rejects if this replica and another live one could not decrypt
+   * each other's secrets.
    */
   register(replica: NewReplica): Promise<{ readonly id: number; readonly nowMs: number }>
   /**
-   * Renews the lease of a replica. `nowMs`: the time of the renewal. `lapsed`: how many other replicas are no longer seen. Null: this replica
+   * Renews the lease of a replica. `nowMs`: the time of the renewal. `lapsed`: how many leases of others have run out. Null: this replica
    * was declared dead, or the server has lost commits of it.
    */
   renew(id: number, ttlMs: number): Promise<{ readonly nowMs: number; readonly lapsed: number } | null>
   /** Reads the counters that rise with the commits of all replicas. */
   look(): Promise<Watermarks>
   /**
-   * Declares replicas dead that are no longer seen, and changes the roles of a replica while nobody else changes any. Resolves with its new
-   * roles.
+   * Declares replicas dead whose lease has run out. Then changes the roles of a replica, while nobody else changes roles. Resolves with its
+   * new roles.
    */
   changeRoles(id: number, decide: (assignment: Assignment) => RoleChange): Promise<readonly Role[]>
   /**
-   * Saves a new config. Rejects as `register` does. Resolves with the time when the config took effect; null: the replica was declared
+   * Saves a new config. Rejects as `register` does. Resolves with the time at which the config took effect; null: the replica was declared
    * dead.
    */
   configure(id: number, config: ReplicaConfig): Promise<number | null>

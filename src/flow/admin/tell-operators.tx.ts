@@ -17,8 +17,8 @@ type TellTx = QuarantineTx & Pick<WriteTx, 'addAction' | 'addTallies' | 'beginTr
 const TOLD_AT_ONCE = 500
 
 /**
- * Creates the verbs that notify operators and keep their orders. Operators are notified of each change of state once: in the transaction
- * that writes the change down, or in one that finds a change they were not notified of.
+ * Creates the verbs that notify operators and keep their orders. Operators are notified of each change of state once. This happens in the
+ * transaction that stores the change, or in a later one that finds a change of which they do not know.
  */
 export function createTellOperators(store: Transactions<TellTx>): TellOperators {
   return {
@@ -76,7 +76,10 @@ async function tellOfQuarantine(tx: QuarantineTx, nowMs: number): Promise<number
   return events.length
 }
 
-/** A backup's job is reported only if it was cancelled, because backups are daily work and their failures have separate events. */
+/**
+ * Whether operators are notified of a job's end. Backups are daily work and their failures have other events, so only a cancelled backup
+ * counts.
+ */
 function isTold({ task, state }: Job): boolean {
   return task.kind !== 'backup' || state === 'cancelled'
 }

@@ -13,14 +13,14 @@ export interface ShownCertificate {
 export interface TroubleWatchPorts {
   readonly write: Pick<WriteSide, 'beginTrouble' | 'endTrouble'>
   readonly carrier: () => CarrierState
-  /** Free bytes on the disk of the store; infinite: the store is on a server, or the disk could not be measured yet. */
+  /** Free bytes on the disk of the store; infinite: the store is on a server, or the disk was not measured yet. */
   readonly freeBytes: () => number
   readonly certificates: () => readonly ShownCertificate[]
-  /** Whether this replica is the poller, which alone judges the carrier. */
+  /** Whether this replica is the poller, the only one that judges the carrier. */
   readonly isPoller: () => boolean
   readonly clock: Clock
   readonly log: Pick<Log, 'debug'>
-  /** Called when operators were notified. */
+  /** Call it when there is an operator event. */
   readonly wake: () => void
 }
 
@@ -31,9 +31,9 @@ export interface TroubleWatchOptions {
   readonly replica: string
 }
 
-/** A disk that was low has room again only above this many times the limit, so that a small change does not report it twice. */
+/** A disk that was nearly full has room again above this many times the limit. So a small change is not reported twice. */
 const ROOM_AT = 2.5
-/** The carrier has recovered if it has answered and not failed for this long. */
+/** The carrier has recovered if it has answered, and has not failed for this long. */
 const RECOVERED_AFTER_MS = 10_000
 /** Operators are notified this long before a listener's certificate expires. */
 const EXPIRING_MS = 14 * 24 * 3_600_000
@@ -45,19 +45,19 @@ interface Finding {
   readonly standing: Standing
   readonly subject: string
   readonly begun: TroubleBegun['event']
-  /** Null: the end is not reported. */
+  /** The event that reports the end; null: the end is not reported. */
   readonly ended: TroubleEnded['event'] | null
   readonly ofRole?: 'poller'
 }
 
 /**
  * Creates a function that looks for troubles that begin and end outside transactions: of the carrier, its credentials, the disk, and
- * certificates. The store keeps the troubles that last, so that operators are notified once, whichever replica sees a trouble, even over
- * restarts. Never rejects: a change that could not be reported is found again by the next call.
+ * certificates. The store keeps the troubles that last. So operators are notified once, whichever replica sees a trouble, even over
+ * restarts. Never rejects: the next call finds a change again that could not be reported.
  */
 export function createTroubleWatch(ports: TroubleWatchPorts, options: TroubleWatchOptions): () => Promise<void> {
   const { write, clock, log, wake } = ports
-  /** The standing of each subject, as the store is known to have it. */
+  /** For each subject, whether the store holds a trouble of it, as far as is known. */
   const known = new Map<string, Standing>()
   const lookAtCarrier = createCarrierLook(ports)
 
@@ -91,7 +91,7 @@ function createCarrierLook({ carrier, clock }: Pick<TroubleWatchPorts, 'carrier'
   let answeredBefore: number | null = null
   return (isPoller) => {
     const { breaker, credentials, lastAnswerAtMs, lastFailure } = carrier()
-    // A replica that has just become the poller does not know whether the carrier has failed since its own last answer.
+    // This replica has just become the poller, and does not know what happened to the carrier since its own last answer.
     if (!isPoller) answeredBefore = lastAnswerAtMs
     const isFailing = breaker.state !== 'closed'
     if (isFailing) failedAtMs = clock.monotonic()
@@ -127,7 +127,7 @@ function lookAtDisk({ freeBytes }: TroubleWatchPorts, { freeBytesMin }: TroubleW
   }
 }
 
-/** Each certificate is a separate subject, so a renewed one is reported anew. */
+/** Each certificate is a separate subject, so a renewed one is reported again. */
 function lookAtCertificates({ certificates, clock }: TroubleWatchPorts, { replica }: TroubleWatchOptions): readonly Finding[] {
   return certificates().map(({ listener, untilMs }) => ({
     subject: `${CERTIFICATE_SUBJECTS}${listener} ${untilMs}`,

@@ -13,9 +13,9 @@ type JobsTx = Pick<WriteTx, 'listUnendedJobs' | 'saveJob'>
 type TellTx = OperatorEventTx & Pick<WriteTx, 'beginTrouble' | 'endTrouble'>
 type BackupTx = JobsTx & TellTx & Pick<WriteTx, 'feedSpan' | 'loadSetting' | 'saveSetting'>
 
-/** The setting that keeps the state of the backups. */
+/** The name of the setting that holds the state of the backups. */
 const SETTING = 'backup-state'
-/** The trouble that lasts while backups fail. */
+/** The subject of the trouble that lasts while backups fail. */
 const SUBJECT = 'backup'
 
 /** The sentence that refuses a backup of a store on a server. */
@@ -23,7 +23,7 @@ export const ON_A_SERVER =
   'The store is on PostgreSQL, which is backed up with its own tools: pg_dump, or a base backup and the WAL after it. ' +
   'After a restore or a point-in-time recovery, run "parcel-relay restore --mark" before a relay starts on it.'
 
-/** Creates the verbs that copy the store and that save the results of backups. */
+/** Creates the verbs that copy the store and save the results of backups. */
 export function createBackups(store: Transactions<BackupTx>, copier: StoreCopier | undefined): Backups {
   return {
     async copyStore({ file }) {

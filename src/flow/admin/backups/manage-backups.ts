@@ -28,7 +28,7 @@ export interface BackupSettings {
   readonly keep: number
 }
 
-/** The room on the disk of the store, where a copy is made first; in bytes. */
+/** The room on the disk of the store, where the copy is made; in bytes. */
 export interface CopyRoom {
   readonly freeBytes: number
   readonly freeBytesMin: number
@@ -41,18 +41,18 @@ export interface ManageBackupsPorts {
     'startJob' | 'noteProgress' | 'copyStore' | 'copyProgress' | 'stopCopy' | 'backupState' | 'endBackup' | 'endLeftBackups'
   >
   readonly reads: Pick<ReadSide, 'listJobs'>
-  /** Null: the store is on a server, which is backed up by other means. */
+  /** Null: the store is on a server, which has its own tools for backups. */
   readonly folder: BackupFolder | null
   /** The settings in effect. */
   readonly settings: () => BackupSettings
   /** The parts that all orders share; `copy` is a file beside the store. */
   readonly order: Pick<BackupOrder, 'copy' | 'version' | 'keyFile'> & { readonly keys: () => readonly string[] }
   readonly room: () => CopyRoom
-  /** Why the store takes no writes; null: it does. */
+  /** Why the store takes no writes; null: it takes them. */
   readonly trouble: () => unknown
   readonly clock: Pick<Clock, 'now'>
   readonly pause: (ms: number) => Promise<unknown>
-  /** Called when operators were notified. */
+  /** Call it when there is an operator event. */
   readonly wake: () => void
   readonly log: Pick<Log, 'info' | 'warn' | 'error'>
 }
@@ -73,14 +73,14 @@ export interface ManageBackups {
   list(): Promise<BackupList>
   /** Starts a backup. `body` names it: `{ "name": "before-upgrade" }`. Throws `bad_request`, `not_backed_up` and `too_many_jobs`. */
   start(body: unknown, by: Actor): Promise<Job>
-  /** Makes the backup that is due by the schedule. Resolves when it is made or has failed. Never rejects. */
+  /** Makes a scheduled backup. Resolves when it is made or has failed. Never rejects. */
   scheduled(): Promise<void>
-  /** The progress of the backup of this job; null: it does not run now. */
+  /** The progress of the backup of this job; null: it is not running. */
   progressOf(jobId: number): BackupProgress | null
   state(): BackupState
-  /** How many backups have failed since the relay was started. */
+  /** How many backups have failed since the relay started. */
   failures(): number
-  /** Gives up the running backup. */
+  /** Gives up a backup that is being made. */
   stop(): Promise<void>
 }
 
@@ -96,9 +96,9 @@ interface Running {
 }
 
 const LOOK_MS = 250
-/** A folder on a network may never answer. */
+/** How long reading the folder may take. A folder on a network may never answer. */
 const LIST_MS_MAX = 5000
-/** The jobs of scheduled backups are shown as ordered by this name. */
+/** Jobs of scheduled backups show this name instead of an app's. */
 const SCHEDULE = 'schedule'
 
 /** Opens the backups of a store, and ends the jobs of backups that a stop or a kill has interrupted. */
@@ -109,7 +109,7 @@ export async function openManageBackups(ports: ManageBackupsPorts): Promise<Mana
   let running: Running | null = null
   if (folder !== null) await write.endLeftBackups(clock.now())
 
-  /** Queues the job of a backup and starts it. Does not wait until it has ended. */
+  /** Queues the job of a backup and starts it, without waiting for its end. */
   async function launch(name: string, place: Place, order: Order): Promise<{ readonly job: Job; readonly ended: Promise<void> }> {
     const backup: Running = { ...NEVER_BEGUN, name }
     running = backup
@@ -182,7 +182,7 @@ export async function openManageBackups(ports: ManageBackupsPorts): Promise<Mana
 }
 
 interface Order {
-  /** The app that ordered the backup, or the schedule. */
+  /** The app that ordered the backup, or `SCHEDULE`. */
   readonly by: string
   /** Absent: nobody ordered it. */
   readonly action?: OperatorAction
@@ -195,7 +195,7 @@ async function queueJob({ write, clock }: ManageBackupsPorts, backup: Running, o
   return job
 }
 
-/** Reads the folder, one read at a time, because a read that never ends keeps a thread busy. */
+/** Reads the folder, one read at a time. A read that never ends keeps a thread busy, so there must not be two. */
 function createListing({ pause }: ManageBackupsPorts): (place: Place) => Promise<readonly BackupFile[]> {
   let listing: Promise<readonly BackupFile[]> | null = null
   return async ({ folder, directory }) => {
@@ -237,7 +237,7 @@ async function openRecord({ write, folder, clock, wake, log }: ManageBackupsPort
   }
 }
 
-/** Makes a backup, and records its result. Never rejects. */
+/** Makes a backup and saves its result. Never rejects. */
 async function run(ports: ManageBackupsPorts, record: BackupRecord, backup: Running, place: Place): Promise<void> {
   const { log } = ports
   try {
@@ -250,7 +250,10 @@ async function run(ports: ManageBackupsPorts, record: BackupRecord, backup: Runn
   }
 }
 
-/** A move writes to the store on another connection, and each such write would make the copy start over. */
+/**
+ * Refuses a backup during a move. The move writes to the store on another connection, and each of its writes would make the copy start
+ * over.
+ */
 async function refuseMoving({ reads }: ManageBackupsPorts): Promise<void> {
   if (hasUnended(await reads.listJobs({ before: null, limit: UNENDED_MAX }), 'move'))
     throw new AppError('not_backed_up', 'The store is being moved. Back it up afterwards.')
@@ -284,7 +287,7 @@ async function make(ports: ManageBackupsPorts, backup: Running, place: Place): P
   try {
     return await makeOfCopy(ports, backup, place)
   } finally {
-    // The copy is still there if the backup ended before it was checked.
+    // If the backup ended before its copy was checked, the copy is still there.
     await place.folder.discard(ports.order.copy).catch(() => undefined)
   }
 }
@@ -335,7 +338,7 @@ async function copyStore(ports: ManageBackupsPorts, backup: Running): Promise<{ 
   return await copying
 }
 
-/** The job is read once in this many turns, to see whether it was cancelled. */
+/** The job is read only once in this many turns, to see whether an operator has cancelled it. */
 const TURNS_PER_LOOK = 8
 
 /** Throws if the backup is no longer wanted, or the store's disk has become too full for its copy. */

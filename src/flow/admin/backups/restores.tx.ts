@@ -3,10 +3,10 @@ import { recordOperatorEvent } from '../../operator-events.tx.ts'
 import type { WriteSide } from '../../write-side.ts'
 import type { WriteStore, WriteTx } from '../../write-store.ts'
 
-/** Where `restore` writes down what it has done. */
+/** The setting in which `restore` writes down what it has done. */
 const SETTING = 'restores'
 
-/** The verb that tells operators of restores, which happen while no relay runs. */
+/** The verb that notifies operators of restores, which happen while no relay runs. */
 export function createTellRestores(store: WriteStore): Pick<WriteSide, 'tellRestores'> {
   return {
     tellRestores: ({ nowMs }) =>

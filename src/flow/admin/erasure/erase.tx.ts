@@ -9,7 +9,7 @@ export interface ErasePorts {
   readonly store: WriteStore
   /** The key of the tombstones; null: it is not known. */
   readonly tombstoneKey: () => Uint8Array | null
-  /** Call with the ids of parcels that are gone, because cached answers about them are stale. */
+  /** Call it with the ids of erased parcels, because cached answers about them are stale. */
   readonly changed: (parcelIds: readonly number[]) => void
 }
 
@@ -25,7 +25,7 @@ type EraseTx = Pick<
   | 'addAction'
 >
 
-/** Thrown to roll back a transaction that was only to show what it would do. */
+/** Rolls back a transaction that only reports what it would do. */
 class DryRun extends Error {}
 
 /** Creates the verbs that erase parcels, each in one transaction. */
@@ -39,10 +39,10 @@ export function createErase(
     return known
   }
 
-  /** The tombstones of erasures that are to be repeated, by mark; null: not read yet. */
+  /** The tombstones of erasures that must be repeated, by mark; null: not read yet. */
   let missed: ReadonlyMap<string, MarkedTombstone> | null = null
 
-  /** Other replicas review their deliveries and their pages of the feed when the transaction is announced. */
+  /** The announcement makes other replicas review their deliveries and their pages of the feed. */
   async function run<Result>(isDryRun: boolean, work: (tx: EraseTx) => Promise<Result>): Promise<Result> {
     if (!isDryRun) return await store.transaction(work, { announced: true })
     const shown: Result[] = []
@@ -121,10 +121,10 @@ async function erase(
   }
 }
 
-/** The parcel of an identifier that never had one. */
+/** The parcel number in the tombstone of an identifier that never had a parcel. */
 const NO_PARCEL = 0
 
-/** How many identifiers one transaction compares. */
+/** One transaction compares this many identifiers. */
 const COMPARED = 500
 
 interface Repeating {
@@ -151,7 +151,7 @@ async function repeat(
     names.map((name) => ({ ...name, erasedAtMs: erasedAtMs.get(name.parcelId) ?? 0 })),
   )
   const isLast = page.length < COMPARED
-  // Only now, because from then on nothing is missed any more.
+  // Only now, because once they are stored no tombstone counts as missing any more.
   if (isLast) tx.addTombstones([...missing.values()])
   return { next: isLast ? null : (page.at(-1)?.value ?? null), names: names.map(({ value }) => value) }
 }

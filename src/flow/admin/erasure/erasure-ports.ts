@@ -2,30 +2,30 @@ import type { ErasedCounts, ErasedIdentifier, MentionPlace, NamedEndpoint, Stora
 import type { Audited } from '../../../domain/admin/operator-action.ts'
 import type { ErasureRules } from '../../../domain/history/erased.ts'
 
-/** A page of the records besides parcels that may name one. */
+/** Asks for a page of other records than parcels, which may name one. */
 export interface SearchRequest {
   readonly identifiers: readonly string[]
   readonly place: MentionPlace
   readonly limit: number
 }
 
-/** What a page of such records held. */
+/** The result of searching such a page. */
 export interface SearchedMentions {
-  /** How many pushes without a parcel were removed, because they name one of the identifiers. */
+  /** How many pushes without a parcel were removed because they name one of the identifiers. */
   readonly pushes: number
-  /** From how many other records the identifiers were taken out. */
+  /** How many other records named one of the identifiers, which was taken out. */
   readonly mentions: number
-  /** How many pushes could not be unpacked, so that nobody knows what they name. */
+  /** How many pushes could not be unpacked, so nobody knows which identifiers they name. */
   readonly unreadable: number
-  /** The identifiers that pushes named. */
+  /** The identifiers that the removed pushes named. */
   readonly found: readonly string[]
-  /** Null: nothing is left to search. */
+  /** Where the next page begins; null: nothing is left to search. */
   readonly next: MentionPlace | null
 }
 
 /** What was erased in one transaction. */
 export interface ErasedParcels {
-  /** One for each identifier of the request, in its order. */
+  /** One result for each identifier of the request, in the same order. */
   readonly results: readonly ErasedIdentifier[]
   readonly counts: Omit<ErasedCounts, 'mentions'>
   /** The endpoints to which something of the parcels was sent. */
@@ -36,16 +36,16 @@ export interface ErasedParcels {
 
 /** The verbs of an erasure; see `WriteSide`. Times are epoch milliseconds. */
 export interface ErasureWrites {
-  /** The sealed key of the tombstones (null: none was made), and whether there are any tombstones. */
+  /** The sealed key of the tombstones (null: none was made), and whether there are tombstones. */
   tombstoneKey(): Promise<{ readonly sealed: string | null; readonly isUsed: boolean }>
-  /** Keeps a sealed key in place of the one that is stored; `before` null: only if none is stored. Returns the one that is stored then. */
+  /** Stores a sealed key, if the one that is stored is `before`; null: if none is stored. Returns the key that is stored then. */
   keepTombstoneKey(request: { readonly before: string | null; readonly sealed: string }): Promise<string>
   /** Uses this key for tombstones from now on. */
   useTombstoneKey(key: Uint8Array): Promise<void>
-  /** Changes after which time an erased identifier may belong to a new parcel, from the next batch on. */
+  /** Changes from which time on an erased identifier may belong to a new parcel. Takes effect with the next batch. */
   adjustErasure(rules: ErasureRules): Promise<void>
   /**
-   * Erases the parcels of identifiers, in one transaction, and leaves tombstones. `bury`: leaves one for an identifier without a parcel too.
+   * Erases the parcels of identifiers in one transaction, and leaves tombstones. `bury`: an identifier without a parcel gets one too.
    * `dryRun`: only reports what would be erased.
    */
   eraseParcels(
@@ -58,22 +58,22 @@ export interface ErasureWrites {
   ): Promise<ErasedParcels>
   /** Removes what a page of other records says about identifiers. `dryRun`: only reports it. */
   searchMentions(request: SearchRequest & { readonly dryRun: boolean }): Promise<SearchedMentions>
-  /** Removes what was erased from the files of the store, as far as the engine can. */
+  /** Removes erased data from the files of the store, as far as the engine can. */
   cleanStorage(): Promise<StorageState>
-  /** How many identifiers were erased after the store was backed up, if it was restored, and the sealed key of their tombstones. */
+  /** If the store was restored: how many identifiers were erased after it was backed up, and the sealed key of their tombstones. */
   missedErasures(): Promise<{ readonly sealedKey: string | null; readonly count: number }>
   /**
-   * Erases again what was erased after the store was backed up: the parcels among a page of identifiers above `after`. `next` null: it was the
-   * last page, and the tombstones are kept. `names`: the identifiers of the erased parcels.
+   * Erases again what was erased after the store was backed up: the parcels among a page of identifiers above `after`. `next` null: this
+   * was the last page, and the tombstones are stored. `names`: the identifiers of the erased parcels.
    */
   repeatErasures(page: { readonly after: string }): Promise<{ readonly next: string | null; readonly names: readonly string[] }>
-  /** Whether an identifier belongs to an erased parcel, so that the carrier is not asked about it. */
+  /** Whether an identifier belongs to an erased parcel. Then the carrier is not asked about it. */
   isErased(request: { readonly identifier: string; readonly nowMs: number }): Promise<boolean>
 }
 
 /** The store as an erasure uses it inside one transaction; see `WriteTx`. */
 export interface ErasureTx {
-  /** Deletes parcels that are held with everything that belongs to them, and adds `erased` to the feed for each. */
+  /** Deletes parcels that are held, with everything that belongs to them, and adds `erased` to the feed for each. */
   eraseParcels(parcelIds: readonly number[]): Promise<Omit<ErasedParcels, 'results'>>
   searchMentions(request: SearchRequest): Promise<SearchedMentions>
   /** The sealed key of the tombstones; null: none was made. */

@@ -19,41 +19,41 @@ import type { TombstoneKeyKeeper } from './tombstone-key.ts'
 export interface ManageErasuresPorts {
   readonly write: Pick<ErasureWrites, 'eraseParcels' | 'searchMentions' | 'cleanStorage'>
   readonly key: Pick<TombstoneKeyKeeper, 'ensure'>
-  /** The names of the backups that may hold what was erased. */
+  /** The names of the backups that may hold erased data. */
   readonly listBackups: () => Promise<readonly string[]>
   /** The stores that restores have left beside this one. */
   readonly listLeftStores: () => readonly string[]
-  /** Drops what this process has in memory of parcels: claimed deliveries and pages of the feed. */
+  /** Forgets what this process remembers of parcels: claimed deliveries and pages of the feed. */
   readonly forget: () => void
   readonly meter: Pick<Meter, 'erased'>
   readonly clock: Pick<Clock, 'now'>
 }
 
-/** What an erasure has removed, or would remove. */
+/** The result of an erasure, or of its dry run. */
 export interface ErasureReport {
   readonly dryRun: boolean
   readonly removed: ErasedCounts
-  /** How many pushes without a parcel could not be unpacked, so that nobody knows what they name. */
+  /** How many pushes without a parcel could not be unpacked, so nobody knows which identifiers they name. */
   readonly unreadable: number
-  /** The endpoints that were sent something of the parcels. */
+  /** The endpoints that were sent something about the parcels. */
   readonly endpoints: readonly NamedEndpoint[]
-  /** The backups that may hold it. */
+  /** The backups that may hold erased data. */
   readonly backups: readonly string[]
-  /** The replaced stores beside this one, which may hold it. */
+  /** The replaced stores beside this one that may hold erased data. */
   readonly stores: readonly string[]
-  /** Whether the files of the store still hold it. */
+  /** Whether the files of the store still hold erased data. */
   readonly storage: StorageState
 }
 
-/** An erasure of a list. */
+/** The result of erasing a list. */
 export interface ErasureListReport extends ErasureReport {
   readonly lines: number
-  /** How many identifiers belonged to parcels that are erased now, to parcels that were erased before, and to none. */
+  /** How many identifiers belong to parcels that were erased now, to parcels that were erased earlier, and to no parcel. */
   readonly erased: number
   readonly erasedBefore: number
   readonly unknown: number
   readonly failed: number
-  /** The first lines without an identifier, and the first with an unknown one, with line numbers from 1. */
+  /** The first lines without an identifier or with an unknown one, with line numbers from 1. */
   readonly errors: readonly WatchListError[]
 }
 
@@ -68,11 +68,14 @@ export interface ErasureList {
 /** Lets operators erase parcels (CONTRACT, `DELETE /relay/parcels/{identifier}`). */
 export interface ManageErasures {
   /**
-   * Erases the parcel of an identifier, and what other records say about it. Erasing it again does no harm. Throws `bad_tracking_number`,
+   * Erases the parcel of an identifier, and what other records say about it. Repeating this does no harm. Throws `bad_tracking_number`,
    * `not_found` and `storage_unavailable`.
    */
   forget(identifier: string, order: { readonly dryRun: boolean }, by: Actor): Promise<ErasureReport>
-  /** Erases a list. A bad or unknown line is reported and keeps no other from being erased. Throws `bad_request` and `body_too_large`. */
+  /**
+   * Erases a list. A bad or unknown line is reported, and the other lines are erased all the same. Throws `bad_request` and
+   * `body_too_large`.
+   */
   forgetList(list: ErasureList): Promise<ErasureListReport>
 }
 
@@ -105,7 +108,7 @@ export function createManageErasures(ports: ManageErasuresPorts): ManageErasures
     const searched = await searchAll(ports, [...new Set([...identifiers, ...erased.names])], dryRun)
     const isUnknown = new Set(erased.results.filter(({ outcome }) => outcome === 'unknown').map(({ identifier }) => identifier))
     const named = [...searched.found].filter((value) => isUnknown.has(value))
-    // Only pushes without a parcel named these. Whatever names them later is not kept either.
+    // Only pushes without a parcel have named these identifiers. Later pushes that name them are not kept either.
     if (named.length > 0 && !dryRun) await eraseAll(ports, named, { dryRun, bury: true, action: null })
     const results = erased.results.map((result) =>
       named.includes(result.identifier) ? ({ ...result, outcome: 'erased' } as const) : result,
@@ -151,7 +154,7 @@ export function createManageErasures(ports: ManageErasuresPorts): ManageErasures
   }
 }
 
-/** Erases parcels in bounded transactions. `action`: the order, for the first of them. */
+/** Erases parcels in transactions of limited size. The first one records `action`, the order. */
 async function eraseAll(
   { write, clock }: Pick<ManageErasuresPorts, 'write' | 'clock'>,
   identifiers: readonly string[],
@@ -173,7 +176,7 @@ async function eraseAll(
   return { results, counts, endpoints: [...endpoints.values()], unreadable: 0, names }
 }
 
-/** Searches the records besides parcels in bounded transactions. */
+/** Searches other records than parcels in transactions of limited size. */
 async function searchAll(
   { write }: Pick<ManageErasuresPorts, 'write'>,
   identifiers: readonly string[],

@@ -5,9 +5,9 @@ import type { ErasureWrites } from './erasure-ports.ts'
 /** Encrypts a text for a name with the first at-rest key. */
 interface Sealing {
   seal(text: string, name: string): Promise<string>
-  /** Null: it was sealed for another name, or its at-rest key is lost. */
+  /** Decrypts a text; null: it was sealed for another name, or its at-rest key is lost. */
   open(sealed: string, name: string): Promise<string | null>
-  /** Whether the first at-rest key has sealed it. */
+  /** Whether the first at-rest key has sealed the text. */
   isCurrent(sealed: string): boolean
 }
 
@@ -19,31 +19,31 @@ export interface TombstoneKeyPorts {
   readonly vault: Sealing
   /** 32 random bytes. */
   readonly makeKey: () => Uint8Array
-  /** Where the at-rest key is, for messages. */
+  /** Says in messages where the at-rest key is. */
   readonly where: () => string
 }
 
-/** What became of the sealed key. `upToDate`: the first at-rest key had sealed it. `none`: there is no key. */
+/** The result of sealing the key again. `upToDate`: the first at-rest key had sealed it already. `none`: there is no key. */
 export type KeyResealed = 'none' | 'resealed' | 'upToDate' | 'unreadable'
 
-/** Keeps the key of tombstones. It is stored only as the at-rest keys seal it. */
+/** Keeps the key of tombstones. The store holds it only sealed by an at-rest key. */
 export interface TombstoneKeyKeeper {
   /**
-   * Opens the key, if there is one, and erases again what was erased after a restored store was backed up. Throws if no at-rest key opens it although
-   * something was erased. Resolves with how many identifiers were erased again.
+   * Opens the key, if there is one, and repeats the erasures that a restored backup does not know. Resolves with how many identifiers were
+   * erased again. Throws if no at-rest key opens it although something was erased.
    */
   open(): Promise<number>
-  /** Whether this process knows a key, without which nothing can have been erased. */
+  /** Whether this process knows a key. Without one, nothing can have been erased. */
   isKnown(): boolean
   /** Makes the key if there is none. Throws `storage_unavailable` if the at-rest key cannot be used. */
   ensure(): Promise<void>
   /** Seals the key with the first at-rest key. */
   reseal(): Promise<KeyResealed>
-  /** The key as it is sealed; null: there is none. */
+  /** The sealed key; null: there is none. */
   sealed(): Promise<string | null>
 }
 
-/** The vault binds a sealed text to a name, as the key of an endpoint to the endpoint. */
+/** A sealed text belongs to a name. The keys of endpoints use the name of the endpoint, this key uses this one. */
 export const TOMBSTONE_SEAL = 'tombstones'
 
 const RETRY_AFTER_MS = 60_000
@@ -56,7 +56,7 @@ export function createTombstoneKeyKeeper({ write, vault, makeKey, where }: Tombs
     isKnown = true
   }
 
-  /** Takes the key of the tombstones that the store lacks, because their marks were made with it. */
+  /** Takes over the key of the tombstones that the store lacks, because their marks were made with it. */
   async function adopt(): Promise<void> {
     const { sealedKey } = await write.missedErasures()
     const text = sealedKey === null ? null : await vault.open(sealedKey, TOMBSTONE_SEAL)
@@ -89,7 +89,7 @@ export function createTombstoneKeyKeeper({ write, vault, makeKey, where }: Tombs
       if (sealed === null) return 0
       const text = await vault.open(sealed, TOMBSTONE_SEAL)
       if (text === null && isUsed) throw lost(where())
-      // If nothing depends on a lost key, another may take its place.
+      // If nothing depends on a lost key, make another.
       await (text === null ? make(sealed) : use(text))
       return 0
     },
@@ -125,7 +125,7 @@ function lost(where: string): Error {
   )
 }
 
-/** How many records one transaction searches. */
+/** One transaction searches this many records. */
 const SEARCHED = 200
 
 async function repeatAll({ repeatErasures, searchMentions }: TombstoneKeyPorts['write']): Promise<number> {

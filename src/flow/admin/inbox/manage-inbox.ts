@@ -13,14 +13,14 @@ export const INBOX_STATES = ['recorded', 'quarantined', 'expired', 'dismissed'] 
 /** The states in which pushes can be reprocessed together. */
 export const HELD_STATES = ['quarantined', 'expired'] as const satisfies readonly HeldSelection['state'][]
 
-/** Up to this many are reprocessed while the asker waits; more become a job. */
+/** Up to this many pushes are reprocessed while the operator waits. More become a job. */
 const AT_ONCE_MAX = 100
 
 export interface ManageInboxPorts {
   readonly write: Pick<WriteSide, 'reprocess' | 'reprocessHeld' | 'dismissPush' | 'startJob'>
   readonly reads: Pick<ReadSide, 'listInbox' | 'inspectPush' | 'countHeld' | 'listRefusals'>
   readonly clock: Clock
-  /** Called with the report of each commit, as after any other commit. */
+  /** Called with the report of each commit, as other commits do. */
   readonly onCommitted: (report: BatchReport) => void
   readonly refusedSenders: ManageInbox['refusedSenders']
   /** Called when a job was queued. */
@@ -32,7 +32,7 @@ export interface ManageInboxPorts {
  * there is no such push.
  */
 export interface ManageInbox {
-  /** Lists pushes, the newest first. Null means no restriction, and of `cursor` the first page. Throws `bad_tracking_number`. */
+  /** Lists pushes, the newest first. Null: no restriction; `cursor` null: the first page. Throws `bad_tracking_number`. */
   list(query: {
     readonly state: InboxState | null
     readonly reason: string | null
@@ -46,9 +46,9 @@ export interface ManageInbox {
     readonly limit: number
   }): Promise<{ readonly pushes: readonly InboxPush[]; readonly next: string | null }>
   find(id: string): Promise<InspectedPush>
-  /** Counts the pushes in quarantine by reason; the reason with the newest push comes first. */
+  /** Counts the pushes in quarantine by reason. The reason with the newest push comes first. */
   quarantined(): Promise<readonly HeldGroup[]>
-  /** The senders of pushes whose signature did not match, the latest first: a sample in memory since the start of this replica. */
+  /** The senders of pushes whose signature did not match, the latest first. This is a sample in memory since the start of this replica. */
   refusedSenders(): Promise<
     readonly { readonly address: string; readonly count: number; readonly firstAtMs: number; readonly lastAtMs: number }[]
   >
@@ -60,15 +60,15 @@ export interface ManageInbox {
   /** Reprocesses a push that was not recorded. Throws `not_reprocessable`. */
   reprocess(id: string, by: Actor): Promise<RecordOutcome>
   /**
-   * Reprocesses all pushes of a state and a reason that have come until now, the oldest first; reason null: any. With `dryRun` it only
-   * counts them. More than a hundred become a job. Throws `too_many_jobs`.
+   * Reprocesses all pushes of a state and a reason that have come until now, the oldest first. Reason null: any. `dryRun`: only counts
+   * them. More than a hundred become a job. Throws `too_many_jobs`.
    */
   reprocessAll(order: HeldSelection & { readonly dryRun: boolean }, by: Actor): Promise<ReprocessAnswer>
-  /** Decides that a quarantined push stays unrecorded: it is not reprocessed with others any more. Throws `not_dismissable`. */
+  /** Decides that a quarantined push stays unrecorded. It is no longer reprocessed together with others. Throws `not_dismissable`. */
   dismiss(id: string, by: Actor): Promise<InspectedPush>
 }
 
-/** The result of reprocessing many: counted only, done, or queued as a job. */
+/** The result of reprocessing many pushes: they were only counted, are reprocessed, or became a job. */
 export type ReprocessAnswer =
   | { readonly kind: 'counted'; readonly count: number; readonly groups: readonly HeldGroup[] }
   | { readonly kind: 'reprocessed'; readonly count: number; readonly outcomes: Readonly<Record<RecordOutcome['kind'], number>> }

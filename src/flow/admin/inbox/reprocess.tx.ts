@@ -19,8 +19,8 @@ interface ReprocessPorts extends RecordPorts {
 }
 
 /**
- * Reprocesses pushes of the inbox that were not recorded: a later version may understand them, their parcels may have room, or the clock may have
- * been corrected.
+ * Reprocesses pushes of the inbox that were not recorded. Now a newer version may understand them, their parcels may have room, or the
+ * clock may have been corrected.
  */
 export function createReprocess(
   ports: ReprocessPorts,
@@ -89,9 +89,9 @@ export type ReprocessIn = (tx: ReprocessBatchTx, batch: HeldBatch) => Promise<Re
 /** Runs transactions that reprocess many pushes. */
 export interface ReprocessBatches {
   /**
-   * Runs a transaction that may reprocess a batch (`done`; null: it did not), and learns from it when it is durable. If a working store
-   * fails to apply the batch, which would be a bug, `work` runs again with its first push alone, and that push is quarantined if it fails
-   * too.
+   * Runs a transaction that may reprocess a batch (`done`; null: it did not), and learns from the batch once it is durable. If a working
+   * store fails to apply the batch, which would be a bug, `work` runs again with its first push alone. If that fails too, the push is
+   * quarantined.
    */
   run<Result extends { readonly done: ReprocessedHeld | null }>(
     work: (reprocess: ReprocessIn) => Promise<Result>,

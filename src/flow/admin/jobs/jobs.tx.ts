@@ -28,7 +28,7 @@ type JobsTx = AuditTx &
 type Rebuild = (request: { readonly limit: number; readonly nowMs: number }) => Promise<RebuildStretch>
 
 /**
- * Creates the verbs of long work, which is done a batch at a time so that pushes need not wait for it. Each batch saves the job's progress
+ * Creates the verbs of long work. Work is done a batch at a time, so that pushes need not wait for it. Each batch saves the job's progress
  * in its transaction, so a restart continues exactly there. Only the oldest job runs.
  */
 export function createJobs(
@@ -62,7 +62,7 @@ export function createJobs(
       const { done, retired, report, ...worked } = await batches.run((reprocess) =>
         store.transaction(
           async (tx) => {
-            // Moves and backups are run elsewhere.
+            // Other parts run moves and backups.
             const [job, ...others] = (await tx.listUnendedJobs(4)).filter(isInBatches)
             if (job === undefined || isRebuild(job)) return { hasWorked: false, isDone: job === undefined, done: null, retired: [] }
             const { after, done, retired } = await workOnOne(job)
@@ -81,7 +81,7 @@ export function createJobs(
       )
       if (retired.length > 0) changed(retired)
       if (!worked.hasWorked && !worked.isDone) {
-        // The oldest job is a rebuild, whose stretches are transactions of another kind.
+        // A rebuild has its own kind of transaction, so it is not done in this one.
         const { news, isDone } = await rebuild({ limit, nowMs })
         return { hasWorked: news !== null, isDone, hasRetired: false, report: null, rebuilt: news }
       }
@@ -133,7 +133,7 @@ function isInBatches(job: UnendedJob): job is JobInBatches {
   return job.task.kind !== 'move' && job.task.kind !== 'backup'
 }
 
-/** Goes on with the pass under way, or begins one; the job ends with the pass that it has begun or met. */
+/** Continues the pass that is under way, or begins one. The job ends together with that pass. */
 async function pruneFor(job: UnendedJob, nowMs: number, prune: () => Promise<PassBatch>): Promise<Worked> {
   const { removed, retired, pass } = await prune()
   const saved = { ...job, done: job.done + removed }
@@ -166,6 +166,6 @@ async function workOn(tx: ReplayTx, job: UnendedOf<ReplayJobTask>, limit: number
 
 async function replayBatch(tx: ReplayTx, request: ReplayRequest): Promise<ReplayedBatch | null> {
   const to = (await tx.listEndpoints()).find(({ endpoint }) => endpoint.id === request.to)
-  // The endpoint was removed meanwhile, or catches up and gets the same events from the feed.
+  // The endpoint was removed meanwhile, or it catches up and gets the same events from the feed.
   return to === undefined || to.queuedTo !== null ? null : await tx.replayDeliveries(request)
 }

@@ -13,7 +13,7 @@ export interface ManageJobs {
     readonly limit: number
   }): Promise<{ readonly jobs: readonly Job[]; readonly next: string | null }>
   find(id: string): Promise<Job>
-  /** Cancels a job; what it has done stays done. A job that has ended stays as it is. */
+  /** Cancels a job. What it has done stays done. A job that has ended stays as it is. */
   cancel(id: string, by: Actor): Promise<Job>
 }
 
@@ -24,7 +24,7 @@ export interface ManageJobsPorts {
 }
 
 export function createManageJobs({ write, reads, clock }: ManageJobsPorts): ManageJobs {
-  /** Looks up the parcels that rebuilds give as examples. A job stores no identifiers, because a parcel may be erased. */
+  /** Adds the identifiers of the parcels that rebuilds give as examples. A job stores no identifiers, because a parcel may be erased. */
   async function withNames(jobs: readonly Job[]): Promise<readonly Job[]> {
     const parcelIds = jobs.flatMap(({ rebuilt }) => rebuilt?.examples.map(({ parcelId }) => parcelId) ?? [])
     if (parcelIds.length === 0) return jobs

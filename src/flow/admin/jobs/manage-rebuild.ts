@@ -8,11 +8,11 @@ import type { Clock } from '../../ports.ts'
 import type { ReadSide } from '../../read-side.ts'
 import type { WriteSide } from '../../write-side.ts'
 
-/** Lets operators derive anew what the store keeps of parcels (CONTRACT, `rebuild`). */
+/** Lets operators derive again what the store keeps of parcels (CONTRACT, `rebuild`). */
 export interface ManageRebuild {
   /**
-   * Queues a rebuild. `body` may name parcels: `{ "identifiers": [...] }`. With `dryRun` it only compares. Throws `bad_request`,
-   * `not_found` and `too_many_jobs`.
+   * Queues a rebuild. `body` may name parcels: `{ "identifiers": [...] }`. `dryRun`: only compares. Throws `bad_request`, `not_found` and
+   * `too_many_jobs`.
    */
   start(order: { readonly body: unknown; readonly dryRun: boolean }, by: Actor): Promise<Job>
 }
@@ -42,7 +42,7 @@ export function createManageRebuild({ write, reads, counts, clock, work }: Manag
       const isEmpty = body === undefined || body === null || body === ''
       const { identifiers } = isEmpty ? {} : readInput('body', rebuildOrderSchema, body)
       const found = identifiers === undefined ? null : await Promise.all(identifiers.map(idOf))
-      // A job names parcels by the relay's own ids, because an identifier may be erased.
+      // A job names parcels by their ids in the store, because an identifier may be erased.
       const parcels = found === null ? null : [...new Set(found)].sort((a, b) => a - b)
       const total = parcels?.length ?? (await counts()).parcels
       const nowMs = clock.now()

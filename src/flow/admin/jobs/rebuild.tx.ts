@@ -42,28 +42,28 @@ type RebuildableParcel = Awaited<ReturnType<WriteTx['listRebuildable']>>[number]
 type RebuildRules = Pick<RecordRules, 'cadence'>
 type RebuildJob = UnendedJob & { readonly task: RebuildJobTask }
 
-/** The result of a stretch of a rebuild; `news` null: the oldest job was none. */
+/** The result of a stretch of a rebuild; `news` null: the oldest job was not a rebuild. */
 export interface RebuildStretch {
   readonly isDone: boolean
   readonly news: RebuildNews | null
 }
 
-/** Parcels that are listed at a time. */
+/** This many parcels are listed at a time. */
 const PARCELS_MAX = 100
-/** An answer takes about as long to read as this many pushes. */
+/** Reading an answer takes about as long as reading this many pushes. */
 const PUSHES_PER_ANSWER = 4
-/** A stretch that finds nothing writes nothing: its progress is saved with that of a later one, which spares a sync to disk. */
+/** A stretch that finds nothing writes nothing, which saves a sync to disk. Its progress is saved with that of a later stretch. */
 const SAVE_EVERY = 10
-/** How often a parcel is begun anew because others changed it while it was read in pieces. */
+/** A parcel may change while it is read in pieces. Then it is read again, at most this often. */
 const TRIES_MAX = 3
-/** Sequences of what a comparison only imagines. */
+/** The first sequence for events that a comparison does not store. */
 const IMAGINED = 2 ** 52
 
-/** A parcel with so many pushes that it is read in pieces, as far as it is read. */
+/** A parcel with so many pushes that it is read in pieces, and what was read of it so far. */
 interface Pieces {
   readonly parcelId: number
   readonly evidence: Evidence
-  /** The last sequence before its first push was read. */
+  /** The last sequence before the first push was read. */
   readonly knownTo: number
   /** The digest of the last push that was read. */
   readonly after: string
@@ -71,7 +71,7 @@ interface Pieces {
   readonly tries: number
 }
 
-/** What this process knows of the job beyond what is saved. A restart reads the last few parcels again. */
+/** What this process knows of the job beyond its saved progress. After a restart the last few parcels are read again. */
 interface Remembered {
   readonly jobId: number
   readonly progress: RebuildProgress
@@ -79,7 +79,7 @@ interface Remembered {
   readonly pieces: Pieces | null
 }
 
-/** How much a stretch does: the parcels that fit, only one of them, or none, because the next parcel cannot be compared. */
+/** How much a stretch does: as many parcels as fit, only one, or none, because the next parcel cannot be compared. */
 type Extent = 'several' | 'one' | 'none'
 
 interface Step {
@@ -90,8 +90,8 @@ interface Step {
 }
 
 /**
- * Rebuilds the store a stretch at a time (`flow/admin/jobs/jobs.tx`): few parcels in a short transaction, so that pushes hardly wait. If a working
- * store fails on a parcel, which would be a bug, that parcel is left as it is, and the log names it.
+ * Rebuilds the store a stretch at a time (`flow/admin/jobs/jobs.tx`): a few parcels in a short transaction, so that pushes hardly wait. If
+ * a working store fails on a parcel, which would be a bug, the parcel is left as it is, and the log names it.
  */
 export function createRebuild(
   { store, log, model, tombstoneKey, changed }: RebuildPorts,
@@ -138,7 +138,7 @@ export function isRebuild(job: UnendedJob): job is RebuildJob {
   return job.task.kind === 'rebuild'
 }
 
-/** Another process may have gone on with the job meanwhile; then what is saved is ahead. */
+/** Another process may have continued the job meanwhile. Then the saved progress is ahead of what this process remembers. */
 function resume({ jobId, cursor }: RebuildJob, remembered: Remembered | null): Remembered {
   const saved = cursor !== null && 'rebuiltTo' in cursor ? cursor : REBUILD_START
   const isAhead = remembered?.jobId === jobId && remembered.progress.rebuiltTo >= saved.rebuiltTo
@@ -194,7 +194,7 @@ async function take(tx: RebuildTx, work: Work): Promise<Step> {
   return { ...step, progress: { ...progress, rebuiltTo: ids.at(-1) ?? progress.rebuiltTo }, corrected }
 }
 
-/** The next parcels of the task. `upTo`: the last one that was looked for, of which none may exist any more; null: there are no more. */
+/** The next parcels of the task. `upTo`: the last id that was looked for, even if no parcel has it any more; null: there are no more. */
 async function nextParcels(
   tx: Pick<WriteTx, 'listRebuildable'>,
   task: RebuildJobTask,
@@ -206,7 +206,7 @@ async function nextParcels(
   return { parcels: found.flat().filter(({ parcelId }, at) => parcelId === wanted[at]), upTo: wanted.at(-1) ?? null }
 }
 
-/** The first parcels that together are quickly read; at least one. */
+/** The first parcels that can be read quickly together; at least one. */
 function fitting(parcels: readonly RebuildableParcel[], limit: number): readonly RebuildableParcel[] {
   let weight = 0
   const end = parcels.findIndex(({ pushes, answers }, at) => {
@@ -216,7 +216,7 @@ function fitting(parcels: readonly RebuildableParcel[], limit: number): readonly
   return end === -1 ? parcels : parcels.slice(0, end)
 }
 
-/** Reads some more pushes of a parcel and, after the last of them, rebuilds it. */
+/** Reads some more pushes of a parcel. After the last of them, rebuilds the parcel. */
 async function takePiece(tx: RebuildTx, work: Work, { parcelId }: RebuildableParcel): Promise<Step> {
   const { from, limit } = work
   const under = from.pieces?.parcelId === parcelId ? from.pieces : null
@@ -235,7 +235,7 @@ async function takePiece(tx: RebuildTx, work: Work, { parcelId }: RebuildablePar
   const isAllRead = now?.parcelId === parcelId && now.pushes === read
   const parcels = stored.map((parcel) => ({ parcel, evidence: pieces.evidence, knownTo: pieces.knownTo }))
   const { rebuilt, corrected } = await rebuildAll(tx, isAllRead ? work : { ...work, job: onlyCompared(work.job) }, parcels)
-  // A push that came meanwhile may have been overlooked. That cannot hide that everything stored is shown by some bytes.
+  // A push that came meanwhile may have been missed. It does not matter if the bytes that were read show everything that is stored.
   if (isAllRead || rebuilt.every(({ correction }) => correction === null))
     return { ...step, progress: { ...rebuilt.reduce(addRebuilt, from.progress), rebuiltTo: parcelId }, corrected }
   if (pieces.tries + 1 >= TRIES_MAX) return { ...step, progress: addLeft(from.progress, parcelId) }
@@ -281,7 +281,7 @@ async function rebuildAll(
   return { rebuilt: applied.rebuilt, corrected: corrections.map(({ state }) => state.parcelId) }
 }
 
-/** Bytes of a living parcel may name an erased identifier too, which is never tied to it. */
+/** Bytes of a living parcel may name an erased identifier too. Takes such identifiers out, because they never belong to it. */
 async function withoutErased(
   tx: Pick<WriteTx, 'findTombstones'>,
   key: Uint8Array | null,
@@ -300,7 +300,7 @@ async function withoutErased(
 
 const NOTHING = { recorded: [], erased: [], scanSamples: [], foundByPoll: [], failures: [] } satisfies Partial<ChangeSet>
 
-/** The identifiers that rebuilt parcels would get although other parcels have them. */
+/** Finds identifiers that rebuilt parcels would get although other parcels have them. */
 async function ownersOf(
   tx: Pick<WriteTx, 'findIdentifiers'>,
   read: readonly ReadParcel[],

@@ -7,30 +7,30 @@ import { wrongInput } from '../../../domain/read-input.ts'
 import type { Clock, Log } from '../../ports.ts'
 import type { WriteSide } from '../../write-side.ts'
 
-/** A move whose two stores are open; it runs on a thread. */
+/** A move whose two stores are open. It runs on a thread. */
 export interface Mover {
   /** The address of the new store, as messages name it. */
   readonly to: string
   advance(): Promise<MoveProgress>
   pause(): Promise<void>
   switchOver(job: { readonly jobId: number; readonly nowMs: number }): Promise<void>
-  /** Gives the move up: the store stays in use, and the job fails for this reason. */
+  /** Gives the move up. The store stays in use, and the job fails for this reason. */
   abandon(failure: string, nowMs: number): Promise<void>
   close(): Promise<void>
 }
 
 export interface ManageMovesPorts {
   readonly write: Pick<WriteSide, 'startJob' | 'noteProgress'>
-  /** Opens both stores, until the signal is aborted. Throws `not_movable` if the store cannot be moved to this address. */
+  /** Opens both stores; the signal ends this. Throws `not_movable` if the store cannot be moved to this address. */
   readonly openMover: (to: string, signal: AbortSignal) => Promise<Mover>
   /**
-   * Ends all writing, runs `seal`, and lets a new relay take over, which opens whichever store is in use then. Null: no relay can take
+   * Ends all writing, runs `seal`, and lets a new relay take over. That relay opens whichever store is in use then. Null: no relay can take
    * over.
    */
   readonly handOver: ((seal: () => Promise<void>) => Promise<void>) | null
-  /** Why pushes are refused; null: they are not. */
+  /** Why pushes are refused; null: they are taken. */
   readonly trouble: () => unknown
-  /** Resolves when a move by another replica has ended, successfully or not. */
+  /** Resolves when a move by another replica has ended, whether or not it succeeded. */
   readonly untilMoved: () => Promise<void>
   readonly clock: Clock
   readonly pause: (ms: number) => Promise<unknown>
@@ -43,14 +43,11 @@ export interface ManageMoves {
   start(body: unknown, by: Actor): Promise<Job>
   /** The progress of the move of this job; null: it does not run now. */
   progressOf(jobId: number): MoveProgress | null
-  /**
-   * To be called when another replica moves the store: ends writing, and lets a new relay continue with whichever store is in use
-   * afterwards.
-   */
+  /** Call it when another replica moves the store. It ends writing, and then lets a new relay continue with whichever store is in use. */
   awaitMove(): Promise<void>
-  /** Stops waiting for a new store to open. */
+  /** Stops waiting for a new store that is being opened. */
   abortPending(): void
-  /** Gives up the running move, unless its switch has begun. */
+  /** Gives up the move that is running, unless its switch has begun. */
   stop(): Promise<void>
 }
 
@@ -65,10 +62,10 @@ interface Running {
 
 type TakeOver = NonNullable<ManageMovesPorts['handOver']>
 
-/** The job is read once in this many turns of the mover, to see whether it was cancelled. */
+/** The job is read only once in this many turns of the mover, to see whether an operator has cancelled it. */
 const TURNS_PER_LOOK = 4
 const RETRY_AFTER_MS = 5000
-/** The wait between two attempts to give a move up. */
+/** The wait between two attempts to give up a move. */
 const REST_MS = 1000
 
 export function createManageMoves(ports: ManageMovesPorts): ManageMoves {
@@ -157,7 +154,7 @@ async function runMove(ports: ManageMovesPorts, move: Running, takeOver: TakeOve
   }
 }
 
-/** Copies until the switch can begin. False: the move is no longer wanted. */
+/** Copies until the switch can begin. Returns false if the move is no longer wanted. */
 async function copy({ write, trouble, clock }: ManageMovesPorts, move: Running): Promise<boolean> {
   for (let turn = 0; !move.isStopping; turn++) {
     move.progress = await move.mover.advance()
@@ -171,7 +168,7 @@ async function copy({ write, trouble, clock }: ManageMovesPorts, move: Running):
   return false
 }
 
-/** Switches while nothing writes, and then closes both stores, because the new relay opens one of them. */
+/** Switches while nothing writes. Then it closes both stores, because the new relay opens one of them. */
 async function seal(ports: ManageMovesPorts, move: Running): Promise<void> {
   const { job, mover } = move
   try {
@@ -186,8 +183,8 @@ async function seal(ports: ManageMovesPorts, move: Running): Promise<void> {
 }
 
 /**
- * Gives a move up. `until done`: tries for as long as the store cannot be reached, because the store goes on keeping the keys of all
- * changes, which nobody needs any more. A stop of the relay ends this.
+ * Gives a move up. `until done`: tries for as long as the store cannot be reached. Otherwise the store would go on recording the keys of
+ * all changes, which nobody needs any more. A stop of the relay ends the attempts.
  */
 async function abandon(
   { clock, log, pause }: ManageMovesPorts,

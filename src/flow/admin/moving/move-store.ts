@@ -1,30 +1,30 @@
 import { digestOfRows, keyTextOf, type MoveProgress, type MoveStep, type StoredRow } from '../../../domain/admin/store-move.ts'
 import type { CopiedTable, MoveSource, MoveTarget } from './move-ports.ts'
 
-/** The most rows per statement; fewer if rows are large. */
+/** The maximum of rows per statement. There are fewer if rows are large. */
 const ROWS_MAX = 500
 const BYTES_PER_PAGE = 4 * 1024 * 1024
-/** This many keys of changed rows are read, and then dropped, at a time. Each drop waits its turn among all writers. */
+/** This many keys of changed rows are read, and then dropped, at a time. Each drop waits for its turn among all writers. */
 const CHANGES_MAX = 2000
 /**
- * If the changes left can be copied in this time, they are left to the switch, during which others pause. `TAIL_MIN` and `TAIL_MAX` bound
- * their number.
+ * If copying the remaining changes takes no longer than this, the switch does it, while others pause. `TAIL_MIN` and `TAIL_MAX` limit their
+ * number.
  */
 const TAIL_MS = 1000
 const TAIL_MIN = 1000
 const TAIL_MAX = 20_000
-/** When this many rows wait to be compared again, they are compared, because their keys are kept in memory. */
+/** The keys of rows to compare again are kept in memory, so at this number they are compared. */
 const SUSPECTS_MAX = 20_000
 /**
- * The copy of a page may have this many rows too many. If it has more, rows of the source were deleted meanwhile, or somebody else has
- * added rows to the copy.
+ * A page of the copy may have this many rows too many. With more, either rows of the source were deleted meanwhile, or somebody has added
+ * rows to the copy.
  */
 const SURPLUS_MAX = 1000
-/** A page is read this often to find out which of the two it is. */
+/** A page is read this often to find out which of the two has happened. */
 const SURPLUS_TRIES = 20
-/** After this many rounds others have to wait, if the rest is still too large for the switch. */
+/** If too much is left for the switch after this many rounds, others have to wait while the move copies. */
 const ROUNDS_MAX = 3
-/** One call of `advance` works for this long. */
+/** One call of `advance` works for about this long. */
 const TURN_MS = 200
 
 export interface StoreMovePorts {
@@ -36,15 +36,13 @@ export interface StoreMovePorts {
 
 /** Copies a store while others write to it. */
 export interface StoreMove {
-  /**
-   * Works for a moment. In step `waiting` the rest is small enough for the switch, and stays so as long as this is called again and again.
-   */
+  /** Works for a moment. In step `waiting` little enough is left for the switch. Keep calling it, so that this stays so. */
   advance(): Promise<MoveProgress>
   /** Asks all others that use the store to stop writing. */
   pause(): Promise<void>
   /**
-   * Copies the rest while nobody can write, checks it, and marks the source as moved. If anything differs it rejects, and the source stays
-   * in use.
+   * Copies the rest while nobody can write, checks the copy, and marks the source as moved. If anything differs it rejects, and the source
+   * stays in use.
    */
   switchOver(job: { readonly jobId: number; readonly nowMs: number }): Promise<void>
 }
@@ -56,13 +54,13 @@ interface Suspect {
 
 /** The state of a running move. */
 interface State extends StoreMovePorts {
-  /** Rows to compare again, by table and key, because they differed or have changed since they were compared. */
+  /** Rows that differed, or have changed since they were compared, by table and key. They are compared again. */
   readonly suspects: Map<string, Suspect>
   /** Suspects are compared when there are this many. */
   compareAt: number
   readonly counted: { copied: number; total: number }
   isVerifying: boolean
-  /** Others write faster than the move copies, so they have to wait while it copies. */
+  /** Whether others write faster than the move copies, so that they have to wait while it copies. */
   isOutrun: boolean
   /** Up to this many changes may be left to the switch. */
   tail: number
@@ -103,7 +101,7 @@ export function createStoreMove(ports: StoreMovePorts): StoreMove {
   }
 }
 
-/** Yields all steps but the switch, a batch at a time. It never ends, because the source goes on changing. */
+/** Yields all steps but the switch, a batch at a time. It never ends, because the source keeps changing. */
 async function* work(state: State): AsyncGenerator<MoveProgress, never> {
   const { source, suspects, counted } = state
   const pages = createPageSizes()
@@ -124,7 +122,7 @@ async function* work(state: State): AsyncGenerator<MoveProgress, never> {
     if (!isPrepared) await source.prepareSwitch()
     isPrepared = true
     const left = suspects.size + (await source.countChanges())
-    // Comparing takes time too, so the changes may not get fewer.
+    // Comparing takes time too, so the number of changes may not fall.
     state.isOutrun ||= left > state.tail && round > ROUNDS_MAX
     yield { step: left <= state.tail ? 'waiting' : 'catching_up', done: 0, total: left }
   }
@@ -144,7 +142,7 @@ async function* copyTable({ source, target, counted }: State, table: CopiedTable
   }
 }
 
-/** Copies changes, in rounds, until the rest may be left to the switch. */
+/** Copies changes in rounds, until the rest may be left to the switch. */
 async function* catchUp(state: State): AsyncGenerator<MoveProgress> {
   const { source, monotonic } = state
   for (let before = await source.countChanges(), left = Number.POSITIVE_INFINITY; left > state.tail; before = left) {
@@ -214,7 +212,7 @@ async function* verifyTable(state: State, table: CopiedTable, pages: PageSizes, 
   }
 }
 
-/** Compares the suspects again, and keeps those that still differ. */
+/** Compares the suspects again. The ones that still differ stay suspects. */
 async function* compareSuspects(state: State): AsyncGenerator<MoveProgress> {
   const { source, target, suspects } = state
   const total = suspects.size
@@ -227,11 +225,11 @@ async function* compareSuspects(state: State): AsyncGenerator<MoveProgress> {
       yield progress('catching_up', done, total)
     }
   }
-  // Rows that still differ are compared again only when as many more suspects have come.
+  // Compare suspects again only when there are twice as many.
   state.compareAt = Math.max(SUSPECTS_MAX, 2 * suspects.size)
 }
 
-/** Takes all steps, and yields the progress of the longer step that they are a part of. */
+/** Takes all steps. Shows the progress of the longer step that they are a part of. */
 async function* showing(steps: AsyncGenerator<unknown>, shown: () => MoveProgress): AsyncGenerator<MoveProgress> {
   while (!(await steps.next()).done) yield shown()
 }
@@ -265,7 +263,7 @@ function firstOf(suspects: State['suspects']): string {
   return first?.table.name ?? ''
 }
 
-/** Rows may be added while they are copied, so that more are done than were counted. */
+/** More rows may be done than were counted, because rows are added while they are copied. */
 function progress(step: MoveStep, done: number, total: number): MoveProgress {
   return { step, done, total: Math.max(done, total) }
 }
@@ -276,7 +274,7 @@ interface PageSizes {
   saw(table: CopiedTable, rows: readonly StoredRow[]): void
 }
 
-/** Bounds memory: a page has as many rows as make up a few megabytes if they are as large as the rows before. */
+/** Limits memory. A page has only as many rows as make up a few megabytes, judged by the size of the rows before. */
 function createPageSizes(): PageSizes {
   const sizes = new Map<string, number>()
   return {

@@ -2,7 +2,7 @@ import type { StoreCounts } from '../../../domain/admin/parcel-list.ts'
 import type { Clock } from '../../ports.ts'
 import type { ReadSide } from '../../read-side.ts'
 
-/** Counting this many parcels takes a good part of a second, so the count is kept for a minute. */
+/** Counting this many parcels takes a good part of a second. A store with as many keeps its counts for a minute. */
 const LARGE = 500_000
 const KEPT_MS = 60_000
 
@@ -11,7 +11,9 @@ export interface KnownCountsPorts {
   readonly clock: Clock
 }
 
-/** Counts what the store holds. In a large store only quarantined pushes are counted anew more often than once a minute. */
+/**
+ * Counts what the store holds. A large store is counted at most once a minute, except for quarantined pushes, which are counted each time.
+ */
 export function createKnownCounts({ reads, clock }: KnownCountsPorts): () => Promise<StoreCounts> {
   let known: { readonly counts: Promise<StoreCounts>; readonly atMs: number } | null = null
   return async () => {

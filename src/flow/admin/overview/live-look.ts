@@ -5,7 +5,7 @@ import type { Clock } from '../../ports.ts'
 import type { ReadSide } from '../../read-side.ts'
 import type { Overview } from './overview.ts'
 
-/** The parts of an open page that are kept up to date. `other`: only the problems in the side bar, which every page shows. */
+/** Which part of an open page is kept up to date. `other`: only the problems in the side bar, which every page shows. */
 export type Shown =
   | { readonly kind: 'overview' | 'jobs' | 'other' }
   | { readonly kind: 'endpoint'; readonly id: string }
@@ -13,7 +13,7 @@ export type Shown =
 
 export interface LiveLookPorts {
   readonly overview: Pick<Overview, 'glance'>
-  /** The end of the feed, as its followers read it. */
+  /** Reads the end of the feed, as its followers do. */
   readonly tail: { read(request: typeof PAGE & { readonly after: number }): Promise<TailPage> }
   readonly reads: Pick<ReadSide, 'readFeed' | 'listJobs'>
   readonly clock: Pick<Clock, 'now'>
@@ -25,28 +25,28 @@ interface TailPage {
   readonly ended: boolean
 }
 
-/** Looks for what has changed, once for all pages that are open. */
+/** Looks for changes, once for all open pages. */
 export interface LiveLook {
   /**
-   * Returns a text for each page that changes whenever the page would show something else. It reads the store, so it notices changes by
-   * other replicas too. Throws if the store cannot be read.
+   * Returns a text for each page. A text changes whenever its page would show something else. It is made from the store, so it shows
+   * changes by other replicas too. Throws if the store cannot be read.
    */
   stamps(shown: readonly Shown[]): Promise<readonly string[]>
 }
 
-/** One look reads at most this many pages of the feed; if more has happened, any parcel may have changed. */
+/** One look reads at most this many pages of the feed. If there are more, any parcel may have changed. */
 const PAGES_MAX = 20
 const PAGE = { limit: 500, charsMax: 256 * 1024, inStep: true }
-/** The jobs that may be running; older ones have ended. */
+/** The newest jobs, among which the running ones are. */
 const JOBS_MAX = 20
-/** Times such as `lastPushAtMs` change all the time, so a stamp rounds them, and a page may show them some seconds late. */
+/** Times such as `lastPushAtMs` change all the time. So they are rounded, and a page may show them some seconds late. */
 const COARSE_MS = 30_000
 
-/** Creates a look. It costs some small reads, however many pages are open, and for parcels a read of the events since the last look. */
+/** Creates a look. It costs a few small reads, however many pages are open. For parcels it also reads the events since the last look. */
 export function createLiveLook({ overview, tail, reads, clock }: LiveLookPorts): LiveLook {
-  /** The sequence up to which the feed was read; null: no parcel is shown. */
+  /** How far the feed was read; null: no parcel is shown. */
   let readTo: number | null = null
-  /** How often each parcel that is shown has changed since it was first shown. */
+  /** How often each shown parcel has changed since it was first shown. */
   const changes = new Map<string, number>()
 
   async function countChanges(identifiers: ReadonlySet<string>): Promise<void> {
@@ -62,7 +62,7 @@ export function createLiveLook({ overview, tail, reads, clock }: LiveLookPorts):
       if (changed === null || changed.has(identifier)) changes.set(identifier, (changes.get(identifier) ?? 0) + 1)
   }
 
-  /** The identifiers in the events after a sequence; null: too many events for one look. */
+  /** The identifiers in the events after a sequence; null: there are too many events for one look. */
   async function changedSince(sequence: number): Promise<ReadonlySet<string> | null> {
     const named = new Set<string>()
     let after = sequence

@@ -5,7 +5,7 @@ import type { ReadSide } from '../../read-side.ts'
 
 /** Lists the events that operators were notified of, and their orders (CONTRACT, `/relay/operator-events`, `/relay/audit`). */
 export interface OperationQueries {
-  /** Lists events, the newest first. Null means no restriction, and of `cursor` the first page. */
+  /** Lists events, the newest first. Null: no restriction; `cursor` null: the first page. */
   events(
     question: Omit<OperatorEventQuery, 'before'> & { readonly cursor: TimeCursor | null },
   ): Promise<{ readonly events: readonly ToldEvent[]; readonly next: string | null }>
@@ -14,7 +14,7 @@ export interface OperationQueries {
     readonly cursor: TimeCursor | null
     readonly limit: number
   }): Promise<{ readonly actions: readonly KeptAction[]; readonly next: string | null }>
-  /** Lists the tallies of a kind that are still kept, the oldest first. Null means no bound. */
+  /** Lists the tallies of a kind that are still kept, the oldest first. Null: no limit. */
   tallies(question: {
     readonly kind: TallyKind
     readonly span: TallySpan

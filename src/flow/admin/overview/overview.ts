@@ -34,7 +34,7 @@ export interface Past {
 
 /** Collects what operators see of the relay at a glance. */
 export interface Overview {
-  /** Reads only the facts that show whether something is wrong. */
+  /** Reads only what shows whether something is wrong. */
   glance(): Promise<Glance>
   read(): Promise<Situation & Past>
 }
@@ -43,7 +43,7 @@ export interface Overview {
 export const SHOWN = { backlogs: 20, events: 10 }
 
 export function createOverview({ reads, write, carrier, readiness, disk, readTraffic, listReplicas, ...ports }: OverviewPorts): Overview {
-  /** Reads everything that is cheap to read, which is all but the counts. */
+  /** Reads everything except the counts, which are expensive. */
   const look = async (): Promise<Omit<Glance, 'counts'>> => ({
     endpoints: (await reads.listEndpoints()).filter(({ origin }) => origin !== 'operator'),
     notReady: (await readiness()).reasons,

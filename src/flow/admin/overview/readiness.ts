@@ -7,18 +7,18 @@ import type { PushHealth } from '../../../domain/polling/push-health.ts'
 import type { Carrier } from '../../ports.ts'
 import type { ReadSide } from '../../read-side.ts'
 
-/** The answer of `/readyz`: whether the relay can take pushes and answer reads, why not, and other facts for operators. */
+/** The answer of `/readyz`: whether the relay can take pushes and answer reads, and if not, why. It also has other facts for operators. */
 export interface Readiness {
   readonly ready: boolean
-  /** Why not; empty when ready. */
+  /** Why it is not ready; empty: it is ready. */
   readonly reasons: readonly string[]
   /** Trouble that does not stop the relay, such as the carrier's. */
   readonly notes?: Readonly<Record<string, unknown>>
 }
 
 /**
- * Kinds of commits. A failure counts until a commit of the same kind succeeds, because a store that is damaged in part may still accept
- * other writes. Failed commits are retried by `createGroupCommit`.
+ * Kinds of commits. A failure counts until a commit of the same kind succeeds, because a store that is partly damaged may still accept the
+ * other kind. `createGroupCommit` retries failed commits.
  */
 type CommitKind = 'pushes' | 'polls'
 
@@ -35,15 +35,15 @@ export interface ReadinessPorts {
     readonly state: () => { readonly lost: LostFile | null }
   }
   readonly pushHealth: () => PushHealth
-  /** Null: the keys of all endpoints can be opened. */
+  /** The keys of endpoints that cannot be opened; null: all can. */
   readonly lostKeys: () => Promise<LostKeys | null>
-  /** Resolves when the outcomes of all pushes so far have been reported to this process. */
+  /** Resolves when this process knows the outcomes of all pushes so far. */
   readonly caughtUp: () => Promise<unknown>
 }
 
 /**
- * Creates the readiness check. The carrier's trouble is reported but does not count: a relay whose carrier is down still serves (CONTRACT,
- * `/readyz`).
+ * Creates the readiness check. The carrier's trouble is reported but does not count, because a relay whose carrier is down still serves
+ * (CONTRACT, `/readyz`).
  */
 export function createReadiness({ reads, carrier, disk, pushHealth, lostKeys, caughtUp }: ReadinessPorts) {
   const failures = new Map<CommitKind, string>()
@@ -91,7 +91,7 @@ function describeLost(lost: LostFile | null): string {
   return `store_lost: ${what} while the relay runs; put it back, or restore a backup`
 }
 
-/** Returns only the code of a store's error, because messages name paths and addresses. */
+/** Returns only the code of a store's error, because its message may name paths and addresses. */
 function describe(error: unknown): string {
   return codeOf(error) ?? 'unknown cause'
 }

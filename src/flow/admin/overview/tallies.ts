@@ -9,36 +9,36 @@ import {
 import type { Clock, Meter } from '../../ports.ts'
 import type { WriteSide } from '../../write-side.ts'
 
-/** Counts by the hour what the meter counts since the start of the process, so that there is a history of it. */
+/** Keeps a history, by the hour, of the numbers that the meter counts since the start of the process. */
 export interface Tallies {
-  /** Wraps a meter: counts each report and passes it on. */
+  /** Wraps a meter, so that each report is also counted here. */
   over(meter: Meter): Meter
   /** Counts a call to the carrier. */
   callMade(spender: CallSpender): void
-  /** Adds the counts since the last call to the store. If the store fails it rejects, and keeps the counts for the next call. */
+  /** Adds the counts since the last call to the store. If the store fails, it rejects and keeps the counts for the next call. */
   flush(): Promise<void>
 }
 
 export interface TalliesPorts {
   readonly write: Pick<WriteSide, 'addTallies'>
-  /** The name of this process, which no other process has or had. */
+  /** The name of this process. No other process ever has it. */
   readonly process: string
-  /** Free bytes on the disk of the store; infinite: the store is on a server, which looks after its own disk. */
+  /** Free bytes on the disk of the store; infinite: the store is on a server, which watches its own disk. */
   readonly freeBytes: () => number
   readonly clock: Pick<Clock, 'now'>
 }
 
-/** The most names of one kind; further ones are counted together. */
+/** At most this many names of one kind are counted. The others share one count. */
 const NAMES_MAX = 100
 const OTHERS = 'others'
-/** At most this many hours are kept while the store cannot be written; then the oldest is dropped. */
+/** While the store cannot be written, this many hours are kept. Then the oldest is dropped. */
 const HOURS_MAX = 48
 
-/** Creates the tallies of a relay. Counting costs two look-ups in memory; nothing is written before `flush`. */
+/** Creates the tallies of a relay. Counting costs two look-ups in memory. Only `flush` writes. */
 export function createTallies({ write, process, freeBytes, clock }: TalliesPorts): Tallies {
-  /** Counts by the hour's beginning, then by kind and name. */
+  /** Counts by the beginning of the hour, then by kind and name. */
   let pending = new Map<number, Map<TallyKind, Map<string, number>>>()
-  /** The last flush sent to the store. It stays unchanged until the store has answered, because the store may have it already. */
+  /** The last flush that was sent. It stays unchanged until the store has answered, because the store may have it already. */
   let flushed: TallyFlush = { by: process, number: 0, additions: [] }
   let before: Promise<void> = Promise.resolve()
 

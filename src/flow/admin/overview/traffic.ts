@@ -2,9 +2,9 @@ import { type Counts, seriesOf, spanStart, type Tally, type TallyKind, type Tall
 import type { Clock } from '../../ports.ts'
 import type { ReadSide } from '../../read-side.ts'
 
-/** Counts by hour or by day, the oldest first. The last hour or day is not over yet. */
+/** Counts for each hour or day, the oldest first. The last hour or day is not over yet. */
 export interface TrafficSeries {
-  /** When each hour or day begins. */
+  /** The beginning of each hour or day. */
   readonly fromMs: readonly number[]
   readonly pushes: readonly Counts[]
   readonly missed: readonly Counts[]
@@ -17,7 +17,7 @@ export interface Traffic {
   readonly days: TrafficSeries
   /** Today's calls to the carrier, by spender. */
   readonly calls: Counts
-  /** For each hour the lowest number of free bytes on the store's disk, as the count `free`. */
+  /** The lowest number of free bytes on the store's disk in each hour, as the count `free`. */
   readonly disk: readonly Tally[]
 }
 
@@ -53,7 +53,7 @@ export function createReadTraffic(ports: TrafficPorts): () => Promise<Traffic> {
   }
 }
 
-/** Reads the shown hours or days of one kind, including those without counts. */
+/** Reads the shown hours or days of one kind, with zeros for those without counts. */
 function createReadSeries({ reads, clock }: TrafficPorts) {
   return async (kind: TallyKind, span: TallySpan) => {
     const toMs = clock.now() + 1

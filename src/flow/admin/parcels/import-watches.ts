@@ -12,12 +12,9 @@ export interface ImportWatchesPorts {
 /** A list to import. */
 export interface WatchListRequest {
   readonly format: WatchListFormat
-  /** The name of the column to read in a CSV list, or its number from 1; null: the column with a known name. */
+  /** The column of a CSV list to read, by its name or its number from 1; null: the column with a known name. */
   readonly column: string | null
-  /**
-   * True: one invalid line refuses the whole list. If the store then fails in a list of at most `ATOMIC_MAX` identifiers, none of them is
-   * watched.
-   */
+  /** True: one invalid line refuses the whole list. If the store fails, no identifier of a list of up to `ATOMIC_MAX` is watched. */
   readonly atomic: boolean
   readonly lines: AsyncIterable<string>
   readonly by: Actor
@@ -33,9 +30,9 @@ export interface WatchListReport {
   readonly created: number
   /** The number of lines without a valid identifier, or with one that belongs to an erased parcel. */
   readonly failed: number
-  /** How many of those belong to erased parcels. */
+  /** How many of these lines name erased parcels. */
   readonly erased: number
-  /** The first such lines, with line numbers from 1. */
+  /** The first of these lines, with line numbers from 1. */
   readonly errors: readonly WatchListError[]
 }
 
@@ -48,18 +45,19 @@ export interface WatchListError {
 /** One transaction watches this many identifiers, which delays pushes by some seven milliseconds. */
 const BATCH = 500
 /**
- * Up to this many identifiers are watched in one transaction, all or none. That delays pushes by thirty milliseconds; a hundred thousand
- * identifiers would delay them for seconds.
+ * A list of up to this many identifiers is watched in one transaction, all or none. That delays pushes by thirty milliseconds. A hundred
+ * thousand identifiers would delay them for seconds.
  */
 export const ATOMIC_MAX = 2000
 const ERRORS_SHOWN = 1000
 const RETRY_AFTER_MS = 5000
 
 /**
- * Creates the import of watch lists, many identifiers per transaction. By default valid lines are watched and invalid ones reported by
- * number. Throws `bad_request` (no column to read; or atomic, and a line is invalid), `body_too_large` (too many lines) and
- * `storage_unavailable`. The fact `watched` of the error says how many identifiers, from the start of the list, are watched already; it is
- * safe to send the same list again.
+ * Creates the import of watch lists, many identifiers per transaction. By default valid lines are watched, and invalid ones are reported by
+ * number.
+ *
+ * Throws `bad_request` (no column to read; or atomic, and a line is invalid), `body_too_large` (too many lines) and `storage_unavailable`.
+ * The error's fact `watched` says how many identifiers from the start of the list are watched already. Sending the same list again is safe.
  */
 export function createImportWatches(ports: ImportWatchesPorts): (request: WatchListRequest) => Promise<WatchListReport> {
   return async ({ format, column, atomic, lines, by }) => {
@@ -68,7 +66,7 @@ export function createImportWatches(ports: ImportWatchesPorts): (request: WatchL
     const tally = { lines: 0, watched: 0, created: 0, failed: 0, erased: 0, errors }
     const identifiers: Named[] = []
 
-    // The list is read to its end first: a sender that waits while we write may exceed the time limit of the request.
+    // Read the list to its end first. If we wrote while it is read, the sender might exceed the time limit of the request.
     for await (const text of lines) {
       tally.lines += 1
       if (tally.lines > WATCH_LINES_MAX) throw tooLong()

@@ -8,7 +8,7 @@ import type { WriteSide } from '../../write-side.ts'
 export interface ParcelCommandsPorts {
   readonly write: Pick<WriteSide, 'watch' | 'unwatch' | 'claimPoll' | 'recordAction'>
   readonly refresh: { refreshNow(due: DuePoll): Promise<'recorded' | 'unknown' | 'unusable' | 'unavailable'> }
-  /** Marks a parcel as being polled while `work` lasts. */
+  /** Marks a parcel as being polled while `work` runs. */
   readonly underWay: { during<Value>(parcelId: number, work: () => Promise<Value>): Promise<Value> }
   readonly clock: Clock
 }
@@ -18,15 +18,15 @@ export interface ParcelCommandsPorts {
  * `bad_tracking_number`.
  */
 export interface ParcelCommands {
-  /** Watches an identifier from now on; `created`: its parcel is new. */
+  /** Watches an identifier from now on. `created`: its parcel is new. */
   watch(identifier: string, by: Actor): Promise<{ readonly identifier: string; readonly created: boolean }>
-  /** Stops polling until a push or an app's question. Deletes nothing. Throws `not_found`. */
+  /** Stops polling until a push comes or an app asks. Deletes nothing. Throws `not_found`. */
   unwatch(identifier: string, by: Actor): Promise<{ readonly identifier: string; readonly stopped: 'unwatched' }>
   /** Polls now, in every configured language. Throws `not_found` for an identifier without a parcel, and `upstream_unavailable`. */
   refresh(identifier: string, by: Actor): Promise<{ readonly identifier: string; readonly outcome: 'recorded' | 'unknown' }>
 }
 
-/** Scheduled polls keep away from the parcel for this long, and for as long as `underWay` lists it. */
+/** No scheduled poll takes the parcel for this long, and for as long as `underWay` lists it. */
 const LEASE_MS = 60_000
 const RETRY_AFTER_MS = 30_000
 

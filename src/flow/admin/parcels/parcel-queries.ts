@@ -13,7 +13,7 @@ import type { WriteSide } from '../../write-side.ts'
 
 export const STOPPED_REASONS = ['delivered', 'stale', 'unknown', 'unwatched'] as const satisfies readonly ParcelState['stopped'][]
 
-/** Selects a page of parcels. Null means no restriction, and of `cursor` the first page. */
+/** Selects a page of parcels. Null: no restriction; `cursor` null: the first page. */
 export interface ListQuestion {
   /** As returned by `readPrefix`. */
   readonly query: string | null
@@ -30,14 +30,14 @@ export interface ParcelQueries {
 }
 
 /**
- * A parcel, with a sentence that says why it is polled next when it is, or why it is not polled; null: nobody ever watched it, or the
- * reason cannot be found out now.
+ * A parcel with a sentence that says when and why it is polled next, or why it is not polled. Null: nobody ever watched it, or the reason
+ * cannot be found out now.
  */
 export interface ExplainedParcel extends InspectedParcel {
   readonly nextPollBecause: string | null
 }
 
-/** If there are more statuses, the error does not list them, because so long a list would not help. */
+/** With more statuses, the error does not list them, because such a list would not help. */
 const STATUSES_SHOWN_MAX = 100
 const PREFIX = /^[A-Z0-9]{1,40}$/
 
@@ -58,7 +58,10 @@ export function createParcelQueries({
     return planned.kind === 'at' ? describePoll(planned.why) : describeStop(planned.reason)
   }
 
-  /** Refuses a status that never occurred. The carrier may use any, but this is probably a typing error, which an empty list would hide. */
+  /**
+   * Refuses a status that never occurred. The carrier may use any status, but this is probably a typing error, which an empty list would
+   * hide.
+   */
   async function refuseUnknown(status: string): Promise<void> {
     const known = [...new Set([...DOCUMENTED_STATUSES, ...(await reads.listStatuses())])]
     if (known.includes(status) || known.length > STATUSES_SHOWN_MAX) return
@@ -86,7 +89,7 @@ function nullForStorage(error: unknown): null {
   throw error
 }
 
-/** Normalizes the beginning of an identifier; null: no identifier can start like this. */
+/** Normalizes the beginning of an identifier; null: no identifier can begin like this. */
 export function readPrefix(text: string): string | null {
   const prefix = text.trim().toUpperCase()
   return PREFIX.test(prefix) ? prefix : null

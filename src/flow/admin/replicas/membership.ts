@@ -5,42 +5,42 @@ import { type LapseReason, openReplicaLease, type ReplicaLease, type ReplicaLeas
 
 /** The work that a replica begins and ends with its roles. */
 export interface Duties {
-  /** Called when the replica has taken roles, or holds them again after its lease had run out. No work of these roles is under way. */
+  /** Called when the replica has taken roles, or holds its roles again after its lease had run out. No work of these roles is under way. */
   taken(roles: readonly Role[]): void
-  /** Resolves when no work of the role is under way any more. None begins, because `holds` is false. */
+  /** Resolves when all work of the role has ended. No new work begins, because `holds` is false. */
   giveUp(role: Role): Promise<void>
-  /** Called when the lease has run out: ends at once all work under way, for every role. */
+  /** Called when the lease has run out. Ends all work of all roles at once. */
   lapsed(): void
 }
 
-/** The membership of this relay among the relays that share its store. */
+/** Says what this relay may do among the replicas that share its store. */
 export interface Membership {
   /** The id of this replica in the store. */
   id(): number
-  /** Whether this replica holds the role now, by its own monotonic clock. To be asked before each attempt and each poll. */
+  /** Whether this replica holds the role now, by its monotonic clock. Ask before each attempt and each poll. */
   holds(role: Role): boolean
-  /** The ids of the endpoints that this replica delivers to; null: all. */
+  /** The ids of the endpoints to which this replica delivers; null: all. */
   endpoints(): readonly string[] | null
   /** Whether this replica delivers to an endpoint now. */
   delivers(endpointId: string): boolean
-  /** Rises when this replica loses all its roles for good. The results of work begun before must not be written down. */
+  /** Rises when this replica loses all its roles for good. Work that began before must not save its results. */
   term(): number
-  /** Returns a signal that is aborted when the lease runs out. To be called before each poll. */
+  /** Returns a signal that is aborted when the lease runs out. Ask for one before each poll. */
   signal(): AbortSignal
   list(): Promise<readonly Replica[]>
-  /** The number of replicas, including this one, when roles were last shared. */
+  /** How many replicas, including this one, shared the roles last. */
   count(): number
   /** Publishes a reloaded config to the other replicas. */
   configure(config: ReplicaConfig): Promise<void>
 }
 
-/** A membership with the verbs that keep it going. Each is to be called again only after its last call has ended. */
+/** A membership with the verbs that drive it. Call each only after its last call has ended. */
 export interface DrivenMembership extends Membership, Pick<ReplicaLease, 'renew' | 'check' | 'isValid'> {
   /** Begins to take roles. */
   start(duties: Duties): void
   /** Takes and gives up roles if anything has changed. `seen` null: the store could not be read. Never rejects. */
   share(seen: Watermarks | null): Promise<void>
-  /** Leaves at once, so that the others need not wait until the lease lapses. */
+  /** Leaves at once, so that the others need not wait for the lease to run out. */
   leave(): Promise<void>
 }
 
@@ -81,15 +81,14 @@ interface HeldRoles {
   replicas(): number
   start(duties: Duties): void
   share(seen: Watermarks | null, id: number): Promise<void>
-  /** To be called when the share of this replica may have changed. */
+  /** Call it when the share of this replica may have changed. */
   changed(): void
   lapsed(why: LapseReason): void
   lost(): void
 }
 
 /**
- * Keeps the roles of this replica. It holds a role from the moment the store says so. Giving it up takes until no work of the role is under
- * way.
+ * Keeps the roles of this replica. It holds a role as soon as the store says so, and gives up a role when all work of the role has ended.
  */
 function createHeldRoles({ table, log }: { readonly table: Pick<ReplicaTable, 'changeRoles'>; readonly log: Log }): HeldRoles {
   let duties: Duties | null = null
@@ -97,7 +96,10 @@ function createHeldRoles({ table, log }: { readonly table: Pick<ReplicaTable, 'c
   let shared: Watermarks | null = null
   let isShareDue = true
   let replicas = 1
-  /** Counts how often all roles were lost, how often the lease ran out, and after how many of these lapses work has begun again. */
+  /**
+   * `losses`: how often all roles were lost. `lapses`: how often the lease has run out. `resumed`: the value of `lapses` when work last
+   * began.
+   */
   let losses = 0
   let lapses = 0
   let resumed = 0
@@ -117,7 +119,7 @@ function createHeldRoles({ table, log }: { readonly table: Pick<ReplicaTable, 'c
       return { take: wanted.take, giveUp: ended }
     })
     if (losses !== asOf) return
-    // A lapse has ended the work of all roles, so treat all of them as new.
+    // The lease has run out since, which ended the work of all roles. So treat all of them as new.
     const before: ReadonlySet<Role> = resumed === lapsesBefore ? held : new Set()
     resumed = lapsesBefore
     held = new Set(roles)
@@ -165,7 +167,7 @@ function createHeldRoles({ table, log }: { readonly table: Pick<ReplicaTable, 'c
   }
 }
 
-/** Keeps the roles that this replica is giving up. It holds them no longer, but nobody else may take them before their work has ended. */
+/** The roles that this replica is giving up. It no longer uses them, but nobody else may take them before their work has ended. */
 function createLeaving(onEnded: () => void) {
   const leaving = new Map<Role, { hasEnded: boolean }>()
   return {

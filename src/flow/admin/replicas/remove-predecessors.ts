@@ -20,9 +20,8 @@ export function nameReplica({ host, pid }: ReplicaProcess): string {
 }
 
 /**
- * Removes replicas of this machine whose process is gone, so that a relay that is started again after a kill need not wait until its
- * predecessor has lapsed. If another machine has the same name, a replica there is declared dead by mistake, and joins again within a
- * second.
+ * Removes replicas of this machine whose process is gone. So a relay that starts again after a kill need not wait for the lease of its
+ * predecessor. If another machine has the same name, its replica is declared dead by mistake, and joins again within a second.
  */
 export async function removePredecessors({ table, clock, isRunning }: RemovePredecessorsPorts, self: ReplicaProcess): Promise<void> {
   const beganMs = clock.now() - clock.monotonic()

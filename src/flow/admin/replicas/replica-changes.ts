@@ -1,7 +1,7 @@
 import type { ReplicaTable, Watermarks } from '../ports.ts'
 import type { DrivenMembership } from './membership.ts'
 
-/** Called when the replicas that share a store, this one included, have changed something in it. */
+/** Called when any of the replicas that share a store, including this one, has changed something in it. */
 export interface ReplicaChangeListener {
   /** The feed has grown. */
   committed(): void
@@ -22,8 +22,8 @@ export interface ReplicaChangesPorts {
 }
 
 /**
- * Creates a function that looks at the store and notifies the listener of changes since its last call. It does not wait until roles are
- * shared, because that may wait for another replica.
+ * Creates a function that looks at the store and notifies the listener of changes since its last call. It does not wait for the sharing of
+ * roles, which may wait for another replica.
  */
 export function createReplicaChanges({ table, membership, listener }: ReplicaChangesPorts): () => Promise<void> {
   let before: Watermarks | null = null

@@ -3,16 +3,16 @@ import type { ReplicaConfig, ReplicaTable, TimeSample } from '../ports.ts'
 
 const DECLARED_DEAD = 'this replica counts as dead, because it was not seen for a while or the database has lost commits; it joins again'
 
-/** Why a lease ran out, for the log: this process stood still for this long, or the last renewal failed. */
+/** Why a lease has run out, for the log: this process stood still for this long, or the last renewal failed. */
 export type LapseReason = { readonly stoodStillMs: number } | { readonly err: unknown }
 
-/** The lease of this replica: while it lasts, the other replicas take this one for alive. */
+/** The lease of this replica. While it lasts, the other replicas take this one for alive. */
 export interface ReplicaLease {
   /** The id of this replica in the store. */
   id(): number
-  /** Rises when this replica finds out that it was declared dead. */
+  /** Rises when this replica learns that it was declared dead. */
   term(): number
-  /** Whether, by its own clocks, nobody else can have taken over the roles of this replica. */
+  /** Whether the lease still lasts by this replica's clocks, so that nobody can have taken over its roles. */
   isValid(): boolean
   /** How long the lease still lasts, in milliseconds. */
   leftMs(): number
@@ -20,7 +20,7 @@ export interface ReplicaLease {
   signal(): AbortSignal
   /** Renews the lease. Never rejects: without an answer the lease runs out. */
   renew(): Promise<void>
-  /** Notices that the lease has run out. To be called often. */
+  /** Notices that the lease has run out. Call it often. */
   check(): void
   configure(config: ReplicaConfig): Promise<void>
 }
@@ -31,11 +31,11 @@ export interface ReplicaLeasePorts {
   readonly log: Log
   /** Called with each time that the store has reported. */
   readonly onServerTime: (sample: TimeSample) => void
-  /** Called when other replicas are no longer seen. */
+  /** Called when the leases of other replicas have run out. */
   readonly onOthersLapsed: () => void
   /** Called when the lease has run out. */
   readonly onLapsed: (why: LapseReason) => void
-  /** Called when this replica was declared dead and holds no roles, before it joins again, because under its new number it may write. */
+  /** Called when this replica was declared dead, before it joins again: under its new number it may write, but it holds no roles yet. */
   readonly onLost: () => void
 }
 
@@ -127,8 +127,8 @@ function momentOf(clock: Clock): Moment {
 }
 
 /**
- * Measures by the clock that has gone further: the monotonic clock stands still while the machine is suspended, and the wall clock may be
- * put back. A wall clock that is put forward ends a lease until the next renewal.
+ * Uses the clock that has gone further. The monotonic clock stands still while the machine is suspended, and the wall clock may be put
+ * back. If the wall clock is put forward, the lease ends until the next renewal.
  */
 function elapsedMs(from: Moment, to: Moment): number {
   return Math.max(to.monotonicMs - from.monotonicMs, to.wallMs - from.wallMs)
@@ -156,7 +156,7 @@ function createValidity(clock: Clock, onLapsed: (uncheckedMs: number) => void) {
     check,
     isValid: () => leftMs() > 0,
     signal() {
-      // The caller may be the first code to run after a pause of the process.
+      // After a pause of the process this may be the first code that runs.
       check()
       return controller.signal
     },

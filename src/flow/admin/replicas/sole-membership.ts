@@ -8,7 +8,7 @@ export interface SoleMembershipPorts {
   readonly clock: { now(): number }
 }
 
-/** The membership of a relay that has its store for itself: it holds every role. */
+/** The membership of a relay that does not share its store: it holds every role. */
 export function createSoleMembership(
   { reads, clock }: SoleMembershipPorts,
   { name, version }: { readonly name: string; readonly version: string },

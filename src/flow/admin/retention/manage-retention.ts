@@ -20,25 +20,25 @@ import type { ReadSide } from '../../read-side.ts'
 import type { WriteSide } from '../../write-side.ts'
 import type { AgedReads } from './retention-ports.ts'
 
-/** How much of a kind would go now. `isMore`: there is more than was looked at. */
+/** How much of one kind a pass would remove now. `isMore`: it would remove more, but only a part was looked at. */
 export interface WouldGo {
   readonly count: number
   readonly isMore: boolean
 }
 
-/** What a pass would remove, as far as it can be told without removing anything: of composed events and the audit trail nothing is said. */
+/** How much a pass would remove, of all kinds but composed events and the audit trail, which cannot be counted without removing them. */
 export type WouldGoByStage = Readonly<Record<Exclude<RetentionStage, 'composed' | 'audit'>, WouldGo>>
 
 export interface RetentionView extends RetentionState {
   readonly retention: Retention
 }
 
-/** What operators see of retention, and order. */
+/** What operators can see and order about retention. */
 export interface ManageRetention {
   view(): Promise<RetentionView>
-  /** Looks at what is past its time, up to a bound, and changes nothing. */
+  /** Counts what is past its time, up to a limit, and changes nothing. */
   wouldGo(): Promise<WouldGoByStage>
-  /** Starts a pass as a job, or goes on with the one under way. Throws `too_many_jobs`. */
+  /** Starts a pass as a job, or continues the one that is under way. Throws `too_many_jobs`. */
   start(by: Actor): Promise<Job>
 }
 
@@ -48,13 +48,13 @@ export interface ManageRetentionPorts {
   readonly clock: Pick<Clock, 'now'>
   /** How long data is kept, as it is configured now. */
   readonly retention: () => Retention
-  /** Call when there is a job. */
+  /** Call it when there is a job. */
   readonly work: () => void
-  /** Lets everything else that waits run first. */
+  /** Lets all other waiting work run first. */
   readonly yieldToOthers: () => Promise<unknown>
 }
 
-/** Rows of a kind that are looked at, and of those at once. */
+/** How many rows of a kind are looked at, and how many of them at once. */
 const LOOKED_AT_MAX = 5000
 const PAGE = 250
 
@@ -122,7 +122,7 @@ interface Looking<Row> {
   readonly count: (rows: readonly Row[]) => number | Promise<number>
 }
 
-/** Goes through pages of rows, up to the bound, and adds up how many of them would go. */
+/** Goes through pages of rows, up to the limit, and counts the rows that would go. */
 async function look<Row>(
   { yieldToOthers }: Pick<ManageRetentionPorts, 'yieldToOthers'>,
   read: (cursor: TimeCursor | null) => Promise<readonly Row[]>,

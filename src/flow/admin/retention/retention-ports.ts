@@ -2,21 +2,21 @@ import type { AgedPush, AgeMark, ParcelAge, RetentionState, UnrecordedPush, Wait
 import type { TimeCursor } from '../../../domain/delivery/operator-event.ts'
 import type { ParcelState } from '../../../domain/history/parcel-state.ts'
 
-/** Rows from before a time, the oldest first, after the last of the page before. */
+/** Asks for rows from before a time, the oldest first, after the last row of the page before. */
 export interface AgePage {
   readonly beforeMs: number
   readonly after: TimeCursor | null
   readonly limit: number
 }
 
-/** Rows by their numbers: above `after` and up to `upTo`. */
+/** Asks for rows by their numbers: above `after` and up to `upTo`. */
 export interface NumberPage {
   readonly after: number
   readonly upTo: number
   readonly limit: number
 }
 
-/** A delivery that has ended, with how often it was attempted. */
+/** A delivery that has ended, and how often it was attempted. */
 export interface EndedDelivery {
   readonly deliveryId: number
   readonly settledAtMs: number
@@ -32,17 +32,17 @@ export interface AgedAnswer {
   readonly bodyBytes: number
 }
 
-/** The reads of a retention pass, within its transaction. A preview of what would be removed uses them outside of one. */
+/** The reads of a retention pass. It uses them inside its transaction, and a preview of a pass outside of one. */
 export interface AgedReads {
   /** Deliveries that have not ended, by the time they were queued. */
   waitingDeliveries(page: AgePage): Promise<readonly WaitingDelivery[]>
-  /** Deliveries that have ended, by that time, without the newest one. */
+  /** Deliveries that have ended, in the order of their end, except the newest one. */
   endedDeliveries(page: AgePage): Promise<readonly EndedDelivery[]>
   /** Pushes whose bytes are kept. */
   agedPushes(page: AgePage): Promise<readonly AgedPush[]>
-  /** Pushes without a parcel, without the newest push of all. */
+  /** Pushes without a parcel, except the newest push. */
   unrecordedPushes(page: AgePage): Promise<readonly UnrecordedPush[]>
-  /** Answers of the carrier whose bytes are kept, by the time they were asked for. */
+  /** Polled answers whose bytes are kept, in the order of their questions. */
   agedAnswers(page: { readonly beforeMs: number; readonly limit: number }): Promise<readonly AgedAnswer[]>
   /** Parcels by id. */
   parcelAges(page: NumberPage): Promise<readonly ParcelAge[]>
@@ -50,17 +50,17 @@ export interface AgedReads {
   newest(): Promise<{ readonly ownerOfPush: number; readonly parcelId: number }>
   /** The ids of endpoints with waiting deliveries. */
   endpointsWithBacklog(): Promise<readonly number[]>
-  /** The parcels among these with a waiting delivery for one of these endpoints. */
+  /** Which of these parcels have a waiting delivery for one of these endpoints. */
   awaitedParcels(endpointIds: readonly number[], parcelIds: readonly number[]): Promise<ReadonlySet<number>>
-  /** The parcels among these of which a delivery is kept, whether or not it has ended. */
+  /** Which of these parcels still have a delivery, whether or not it has ended. */
   deliveredParcels(parcelIds: readonly number[]): Promise<ReadonlySet<number>>
   /** Sequences of the feed. */
   agedFeed(page: NumberPage): Promise<readonly number[]>
-  /** Composed events by sequence. `isNamed`: a delivery still names it. */
+  /** Composed events by sequence. `isNamed`: a delivery still refers to it. */
   composedEvents(page: NumberPage): Promise<readonly { readonly sequence: number; readonly isNamed: boolean }[]>
   /** All marks, the oldest first. */
   ageMarks(): Promise<readonly AgeMark[]>
-  /** Up to where the feed was deleted; 0: nowhere. */
+  /** The last deleted sequence of the feed; 0: none was deleted. */
   feedPrunedTo(): Promise<number>
 }
 
@@ -69,23 +69,23 @@ export interface RetentionTx extends AgedReads {
   /** Reads the stored state of retention, and locks it until the transaction ends. */
   loadRetention(): Promise<RetentionState>
   saveRetention(state: RetentionState): Promise<void>
-  /** Keeps a mark, in place of one of the same time. */
+  /** Saves a mark. It replaces a mark of the same time. */
   keepMark(mark: AgeMark): void
-  /** Drops marks from before one time and from after another. */
+  /** Deletes marks that are older than one time or newer than another. */
   dropMarks(outside: { readonly beforeMs: number; readonly afterMs: number }): void
-  /** Cancels deliveries that have not ended, and lets the next of their parcels go. */
+  /** Cancels deliveries that have not ended. Then the next deliveries of their parcels may go. */
   cancelDeliveries(deliveries: readonly WaitingDelivery[], nowMs: number): void
   /** Deletes deliveries with their attempts, unless they have been queued again. */
   removeDeliveries(deliveryIds: readonly number[]): Promise<void>
-  /** Deletes the bytes of the `cleared` pushes. Dismisses those of the `closed` ones that are in quarantine. */
+  /** Deletes the bytes of the pushes in `cleared`. Dismisses pushes in `closed` that are in quarantine. */
   clearPushes(pushes: { readonly cleared: readonly number[]; readonly closed: readonly number[] }): void
-  /** Deletes the bytes of answers, unless the carrier has given them again since. */
+  /** Deletes the bytes of answers, unless the carrier has given the same answer again since. */
   clearAnswers(answers: readonly AgedAnswer[]): void
-  /** Parcels that nothing changes until the transaction ends. */
+  /** Locks parcels until the transaction ends, and returns the ones that still exist. */
   holdParcels(parcelIds: readonly number[]): Promise<readonly ParcelState[]>
   /**
-   * Deletes parcels that are held, with all that belongs to them, and adds `retired` to the feed for each. They have no
-   * deliveries. If they have more than `limit` pushes, only so many of those are deleted, and `isDone` is false.
+   * Deletes held parcels that have no deliveries, with everything that belongs to them, and adds `retired` to the feed for each. If they
+   * have more than `limit` pushes, only that many are deleted, and `isDone` is false.
    */
   retireParcels(parcelIds: readonly number[], limit: number): Promise<{ readonly isDone: boolean }>
   /** Deletes pushes without a parcel. */

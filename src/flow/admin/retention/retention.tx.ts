@@ -29,47 +29,43 @@ import type { WriteSide } from '../../write-side.ts'
 import type { Transactions, WriteTx } from '../../write-store.ts'
 import type { RetentionTx } from './retention-ports.ts'
 
-/** The verbs of a transaction that a pass uses. */
-export type PruneTx = AuditTx &
-  OperatorEventTx &
-  RetentionTx &
-  Pick<WriteTx, 'beginTrouble' | 'endTrouble' | 'feedSpan' | 'findCounted' | 'pruneOperations' | 'pruneTallies'>
-
-/*
- * A batch is what one transaction does, so that a push waits no longer than for a few milliseconds. The numbers are small enough for that at any size of the
- * store; the janitor rests between batches for as long as they take.
+/**
+ * The limits of a batch, which is one transaction. They are so small that a push waits only for milliseconds, whatever the size of the
+ * store. Between batches the janitor rests for as long as a batch takes.
  */
 const ROWS_AT_ONCE = 100
 const BYTES_AT_ONCE = 1024 * 1024
 const ATTEMPTS_AT_ONCE = 300
-/** The most parcels that one batch examines; of these it retires at most `PARCELS_AT_ONCE`, with at most `ENTRIES_AT_ONCE` entries in all. */
+/**
+ * One batch looks at up to this many parcels. It retires at most `PARCELS_AT_ONCE` of them, with at most `ENTRIES_AT_ONCE` entries in all.
+ */
 const PARCELS_LOOKED_AT = 500
 const PARCELS_AT_ONCE = 20
 const ENTRIES_AT_ONCE = 200
-/** The most pairs of endpoint and parcel for which one batch looks up waiting deliveries. */
+/** One batch looks up waiting deliveries for up to this many pairs of endpoint and parcel. */
 const LOOKS_AT_ONCE = 2000
 const FEED_AT_ONCE = 300
 
-/** The subject of the trouble that data has been held back for long. */
+/** The subject of the trouble that data could not be removed for long. */
 const HELD_SUBJECT = 'retention'
 
 export interface PassBatch {
-  /** How much this batch has removed or given up. */
+  /** How many rows this batch has removed or given up. */
   readonly removed: number
   readonly retired: readonly number[]
   readonly hasReordered: boolean
-  /** The pass that goes on; null: it has ended. */
+  /** The pass that continues; null: it has ended. */
   readonly pass: RetentionPass | null
 }
 
 export interface PruneRequest {
   readonly retention: Retention
   readonly nowMs: number
-  /** Whether an operator has ordered the pass, and so vouches for the clock. */
+  /** Whether an operator has ordered the pass, and so confirms that the clock is right. */
   readonly isOrdered: boolean
 }
 
-/** Does a batch of the pass under way, or begins one, within a transaction. */
+/** Does a batch of the pass that is under way, or begins a pass, within a transaction. */
 export async function pruneIn(tx: PruneTx, { retention, nowMs, isOrdered }: PruneRequest): Promise<PassBatch> {
   const { pass: underWay, last } = await tx.loadRetention()
   const pass = underWay ?? (await begin(tx, retention, { nowMs, isOrdered }))
@@ -100,7 +96,7 @@ async function workOn(
 export interface PrunePorts {
   /** How long data is kept, as it is configured now. */
   readonly retention: () => Retention
-  /** Called after the commit with parcels that are gone. */
+  /** Called with parcels that are gone, after the commit. */
   readonly changed: (parcelIds: readonly number[]) => void
 }
 
@@ -135,7 +131,10 @@ async function begin(
   return beginPass(nowMs, isDoubted && !isOrdered)
 }
 
-/** Notifies operators, in the transaction that ends a pass, of data that was given up, and once of data that has been held back for long. */
+/**
+ * Notifies operators of data that was given up, and once of data that could not be removed for long. It does so in the transaction that
+ * ends a pass.
+ */
 async function tell(tx: PruneTx, report: RetentionReport, nowMs: number): Promise<void> {
   const { givenUp, endpoints, held, heldSinceMs } = report
   if (Object.keys(givenUp).length > 0) {
@@ -243,7 +242,7 @@ const STAGES: Readonly<Record<RetentionStage, Stage>> = {
   },
 }
 
-/** Retires parcels older than `history` from the beginning of a page, as many as a batch may. */
+/** Retires parcels that are older than `history`: the first ones of a page, as many as a batch may. */
 async function retire({ tx, pass: { startedAtMs, cursor }, retention }: Look): ReturnType<Stage> {
   const { parcelId: upTo } = givenBefore(await tx.ageMarks(), startedAtMs - retention.historyMs)
   const page = await tx.parcelAges({ after: cursor?.id ?? 0, upTo, limit: PARCELS_LOOKED_AT })
@@ -255,7 +254,7 @@ async function retire({ tx, pass: { startedAtMs, cursor }, retention }: Look): R
   const last = rows.length < past.length ? rows.at(-1) : page.length < PARCELS_LOOKED_AT ? undefined : page.at(-1)
   const next = last === undefined ? null : { atMs: 0, id: last.parcelId }
   if (rows.length === 0) return { removed: 0, next }
-  // The parcels may have changed between the read above and this lock.
+  // The parcels may have changed since they were read, so look again under the lock.
   const standing = await tx.holdParcels(rows.map(({ parcelId }) => parcelId))
   const { ownerOfPush } = await tx.newest()
   const delivered = await tx.deliveredParcels(standing.map(({ parcelId }) => parcelId))
@@ -266,15 +265,15 @@ async function retire({ tx, pass: { startedAtMs, cursor }, retention }: Look): R
   return isDone ? { removed: retired.length, retired, held, next } : { removed: 0, next: cursor ?? AGAIN }
 }
 
-/** The cursor at the beginning. A stage that deletes its rows begins there again with each batch. */
+/** The start of a stage. A stage that deletes its rows starts there again with each batch. */
 const AGAIN: TimeCursor = { atMs: 0, id: 0 }
 
-/** Whether a batch did all rows of a page, and the page was the last. */
+/** Whether a batch handled all rows of a page, and the page was the last. */
 function isLastPage(rows: readonly unknown[], page: readonly unknown[]): boolean {
   return rows.length === page.length && page.length < ROWS_AT_ONCE
 }
 
-/** Returns for how many parcels one batch may look up waiting deliveries, if there are this many endpoints. */
+/** For how many parcels one batch may look up waiting deliveries, if there are this many endpoints. */
 function looksFor(endpoints: number): number {
   return Math.max(1, Math.floor(LOOKS_AT_ONCE / Math.max(1, endpoints)))
 }

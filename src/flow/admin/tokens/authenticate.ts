@@ -8,17 +8,17 @@ export type Scope = 'status' | 'admin'
 /** An internal app or an operator, as configured. */
 export interface App {
   readonly username: string
-  /** Argon2 hashes as PHC strings: one, or two while the password is replaced. */
+  /** Argon2 hashes as PHC strings: one, or two while the password is being replaced. */
   readonly passwordHashes: readonly string[]
   readonly scopes: readonly Scope[]
 }
 
-/** The content of a token: the app and the password it was issued for. The app's scopes are looked up at each request. */
+/** The content of a token: its app and the password. Scopes are not in it; they are looked up at each request. */
 interface TokenClaims {
   readonly username: string
-  /** A digest of the app's password hash, so that a token is valid no longer than its app and password. */
+  /** A digest of the app's password hash. A token ends when its app or its password is removed. */
   readonly fingerprint: string
-  /** When the person of this session logged in, epoch milliseconds; null: the token is no session. */
+  /** When the person logged in, epoch milliseconds; null: the token is not a session. */
   readonly loggedInAtMs: number | null
 }
 
@@ -33,7 +33,7 @@ export interface VerifiedToken extends TokenClaims {
 /** Signs and verifies tokens. */
 export interface Tokens {
   sign(claims: TokenClaims, lifetimeMs: number): Promise<string>
-  /** Null: it is no valid token of this relay. Never throws because of what a token contains. */
+  /** Verifies a token; null: it is not valid. Never throws because of a token's content. */
   verify(token: string): Promise<VerifiedToken | null>
   /** Whether the key that signed a token still verifies tokens. */
   trusts(token: VerifiedToken): boolean
@@ -41,11 +41,11 @@ export interface Tokens {
 
 export interface AuthenticatePorts {
   readonly tokens: Tokens
-  /** Whether a password matches an argon2 hash. Because this is expensive, a call waits its turn among the visitors, and may be refused. */
+  /** Whether a password matches an argon2 hash. This is expensive, so a call waits its turn among the visitors, and may be refused. */
   readonly verifyPassword: (hash: string, password: string, visitor: Visitor) => Promise<boolean>
-  /** A keyed digest of a hash and a password, to recognize a password that was right before. */
+  /** A keyed digest of a hash and a password. It recognizes a password that was right before. */
   readonly digestPassword: (hash: string, password: string) => string
-  /** The digests of passwords that were right, by user name, and by address and user name. */
+  /** Digests of passwords that were right, by user name, and by address and user name. */
   readonly rightPasswords: Memory<string>
   /** A cache of verified tokens. */
   readonly verified: Memory<VerifiedToken>
@@ -55,9 +55,9 @@ export interface AuthenticatePorts {
 export interface AuthenticateOptions {
   readonly apps: readonly App[]
   readonly tokenLifetimeMs: number
-  /** A session may be renewed until this long after its login; null: the tokens issued here are no sessions. */
+  /** A session may be renewed until this long after its login; null: the tokens are not sessions. */
   readonly sessionMaxMs: number | null
-  /** A hash that matches no password: verifying against it takes as long for an unknown user as a wrong password does. */
+  /** A hash that matches no password. It is verified for an unknown user, so that a refusal takes equally long. */
   readonly dummyHash: string
 }
 
@@ -71,7 +71,7 @@ export interface Visitor {
   /** The address, or its network where one client has many. */
   readonly network: string
   /**
-   * Counts a try. Throws `too_many_requests` after too many wrong passwords; else resolves with a function to call if the password is
+   * Counts a try. Throws `too_many_requests` after too many wrong passwords. Otherwise resolves with a function to call if the password is
    * right.
    */
   readonly admit: () => Promise<() => Promise<void>>
@@ -82,7 +82,7 @@ export interface Visitor {
 /** A person's session. */
 export interface Session {
   readonly app: App
-  /** The token that replaces the one that was sent; null: that one is new enough. */
+  /** The token that replaces the one that was sent; null: that one need not be renewed yet. */
   readonly renewed: string | null
 }
 
@@ -90,44 +90,48 @@ export interface Session {
 export interface Authenticate {
   /**
    * Issues a bearer token (spec, "POST /auth/token"). Throws `unauthorized`, with the same message for an unknown user and a wrong
-   * password, and `too_many_requests`. A password that was right before, from the same network, is neither counted, refused nor kept waiting;
-   * from another network it is counted, so that nobody can try passwords at the speed of a digest.
+   * password, and `too_many_requests`.
+   *
+   * A password that was right before is accepted at once if it comes from the same network. From another network it is counted like any
+   * other, so that nobody can try passwords at the speed of a digest.
    */
   issueToken(credentials: Credentials, visitor: Visitor): Promise<string>
   /** The app of a token. Throws `unauthorized` for an invalid token and `forbidden` for a missing scope. */
   authorize(token: string, scope: Scope): Promise<App>
-  /** The session of a token. Using it renews it, until it is as old as sessions may be; null: it is over, or the token is no session. */
+  /**
+   * The session of a token. Using it renews it, until it is as old as sessions may be. Null: it has ended, or the token is not a session.
+   */
   continueSession(token: string): Promise<Session | null>
-  /** Does the same as `authorize`, at once, if the token was verified before; null: call `authorize`. */
+  /** Does the same as `authorize`, but at once, if the token was verified before; null: call `authorize`. */
   recognize(token: string, scope: Scope): App | null
   /**
-   * For work that continues after its request was authorized, such as a stream: calls `end` once, as soon as the token no longer gives the
+   * For work that continues after its request was authorized, such as a stream. Calls `end` once, as soon as the token no longer gives the
    * scope. Resolves with a function to call when the work is over.
    */
   hold(token: string, scope: Scope, end: () => void): Promise<() => void>
-  /** Ends the work whose tokens have expired. To be called regularly. */
+  /** Ends the work whose tokens have expired. Call it regularly. */
   endExpired(): void
   /**
-   * Replaces the configured apps. Tokens of removed apps and of old passwords are invalid at once, even cached ones, and the work they
-   * allowed ends.
+   * Replaces the configured apps. Tokens of removed apps and of old passwords become invalid at once, even cached ones, and their work
+   * ends.
    */
   replaceApps(apps: readonly App[]): void
 }
 
-/** Work that a token allows, until one of them ends. */
+/** Work that a token allows. */
 interface Holding {
   readonly claims: VerifiedToken
   readonly scope: Scope
   readonly end: () => void
 }
 
-/** Clocks of replicas may differ by this much, and smaller corrections of a clock do not count as putting it back. */
+/** Clocks of replicas may differ by this much. A smaller correction of a clock does not count as putting it back. */
 const AHEAD_MAX_MS = 30_000
 
-/** A session in use is renewed after this part of its lifetime. */
+/** A session is renewed once this part of its lifetime has passed. */
 const RENEWED_AFTER = 0.1
 
-/** A token from the future is invalid: its clock was put back since, so it would be valid for too long. */
+/** Whether a token is valid now. A token from the future is not: the clock was put back since, so the token would be valid for too long. */
 function isValidAt({ issuedAtMs, expiresAtMs }: VerifiedToken, nowMs: number): boolean {
   return nowMs < expiresAtMs && issuedAtMs <= nowMs + AHEAD_MAX_MS
 }
@@ -166,7 +170,10 @@ export function createAuthenticate(
     }
   }
 
-  /** Every refusal costs as many verifications, so that it does not show which users there are, nor whose password is being replaced. */
+  /**
+   * Makes the same number of verifications for every refusal. So the time does not show which users there are, nor whose password is being
+   * replaced.
+   */
   const verifyAny = async (hashes: readonly string[], password: string, visitor: Visitor): Promise<string | null> => {
     const decoys = Array.from({ length: Math.max(1, known.hashesMax) - hashes.length }, () => options.dummyHash)
     for (const hash of [...hashes, ...decoys]) if ((await verifyPassword(hash, password, visitor)) && hashes.includes(hash)) return hash
@@ -235,13 +242,13 @@ export function createAuthenticate(
 
 interface Login {
   readonly app: App
-  /** The one of its hashes that the password matches. */
+  /** The hash that the password matches. */
   readonly hash: string
 }
 
 interface EnrolledApps {
   readonly apps: ReadonlyMap<string, App>
-  /** The most hashes that one app has. */
+  /** The maximum of hashes that any app has. */
   readonly hashesMax: number
   readonly fingerprintsOf: (app: App) => readonly string[]
 }

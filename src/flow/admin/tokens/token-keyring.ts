@@ -9,13 +9,13 @@ export interface TokenKey {
   readonly key: Uint8Array
 }
 
-/** The keys that sign tokens, as this process knows them. Another replica may replace them. */
+/** The keys that sign tokens, as far as this process knows. Another replica may replace them. */
 export interface TokenKeyring {
   /** The key that signs new tokens. */
   readonly current: () => TokenKey
   /** The key of this name, if it verifies tokens now; null: this process knows no such key. */
   readonly find: (name: string) => TokenKey | null
-  /** Does the same, but reads the store if the name is not known. Reads at most once a second, however many callers there are. */
+  /** Does the same, but reads the store for an unknown name. It reads at most once a second, however many callers there are. */
   readonly seek: (name: string) => Promise<TokenKey | null>
   /** Reads the keys from the store again. Rejects if the store does not answer. */
   readonly refresh: () => Promise<void>
@@ -27,7 +27,7 @@ export interface TokenKeyringPorts {
   readonly write: Pick<AdminWrites, 'tokenKeys'>
   readonly clock: Clock
   readonly pause: (ms: number) => Promise<void>
-  /** Whether other replicas may replace the keys; absent: they may. */
+  /** Whether other replicas may replace the keys; absent: yes. */
   readonly isShared?: boolean
 }
 
@@ -57,7 +57,7 @@ export function createTokenKeyring(keys: TokenKeys, { write, clock, pause, isSha
     )
   }
 
-  /** Anybody may send tokens with made-up names, so all callers share one read of the store a second at most. */
+  /** Anybody can send tokens with made-up names, so all callers share at most one read of the store a second. */
   function refreshInTurn(): Promise<void> {
     const restMs = sought + SEEK_EVERY_MS - clock.monotonic()
     seeking ??= (restMs > 0 ? pause(restMs) : Promise.resolve())
@@ -85,7 +85,7 @@ export function createTokenKeyring(keys: TokenKeys, { write, clock, pause, isSha
   }
 }
 
-/** A hash in the name reveals nothing of the key, because keys are random. */
+/** Names a key by its hash. The hash reveals nothing, because keys are random. */
 function named(key: Uint8Array): TokenKey {
   return { key, name: digest(key).slice(0, 11) }
 }
