@@ -1,6 +1,6 @@
 /**
- * The endpoints that were sent a sighting as an event of its own (DOMAIN 6.6, 7.1). `all`: every endpoint that wants it. `backfill`: it was
- * sent as backfill, so only to endpoints that received backfill at sequence `at`. `rest`: every endpoint but those.
+ * The endpoints that were sent a sighting in an event (DOMAIN 6.6, 7.1). `all`: every endpoint that wants the event. `backfill`: the event
+ * was backfill, so only endpoints that received backfill at sequence `at`. `rest`: all other endpoints.
  */
 export type Audience =
   | { readonly kind: 'nobody' }
@@ -13,14 +13,15 @@ export const noAudience: Audience = { kind: 'nobody' }
 export const fullAudience: Audience = { kind: 'all' }
 
 /**
- * The sequences over which an endpoint received backfill: `from` is the first, `to` the first without it; null: it still receives backfill.
+ * The sequences over which an endpoint receives backfill: the first one, and the first one without backfill; null: it still receives
+ * backfill.
  */
 export interface BackfillSpan {
   readonly from: number
   readonly to: number | null
   /**
-   * Earlier spans, from before backfill was turned off and on again: the first sequence, and the first one without backfill. Absent:
-   * backfill was never turned off.
+   * Earlier spans, if backfill was turned off and on again: the first sequence, and the first one without backfill. Absent: backfill was
+   * never turned off.
    */
   readonly earlier?: readonly (readonly [from: number, to: number])[]
 }
@@ -42,10 +43,7 @@ export function uniteAudiences(a: Audience, b: Audience): Audience {
   return fullAudience
 }
 
-/**
- * The endpoints that an event adds to the audience an entry had `before`. `backfill`: the event is backfill, which it can be only while
- * nobody was sent the entry.
- */
+/** The endpoints that an event adds to the audience of its entry. An event can be backfill only while nobody was sent the entry. */
 export function audienceOfEvent(before: Audience, event: { readonly sequence: number; readonly backfill: boolean }): Audience {
   if (before.kind === 'nobody') return event.backfill ? { kind: 'backfill', at: event.sequence } : fullAudience
   if (before.kind === 'all') return noAudience
@@ -66,8 +64,8 @@ function hadBackfill(span: BackfillSpan | null, at: number): boolean {
 }
 
 /**
- * Returns the span of an endpoint whose backfill setting is `wantsBackfill` from sequence `next` on; null: it has never received backfill. Events
- * that were sent before stay part of the span.
+ * The span of an endpoint whose setting for backfill is `wantsBackfill` from sequence `next` on; null: it never received backfill. Earlier
+ * events stay in the span.
  */
 export function backfillSpan(before: BackfillSpan | null, wantsBackfill: boolean, next: number): BackfillSpan | null {
   const isOpen = before !== null && before.to === null
@@ -79,8 +77,8 @@ export function backfillSpan(before: BackfillSpan | null, wantsBackfill: boolean
 }
 
 /**
- * Adds a span to the earlier ones. An empty span adds nothing, and one that begins where the last one ended extends it, so turning backfill
- * off and on does not make them grow.
+ * Adds a span to the earlier ones. An empty span adds nothing. A span that begins where the last one ended extends that one, so turning
+ * backfill off and on does not make the list grow.
  */
 function withSpan(earlier: NonNullable<BackfillSpan['earlier']>, from: number, to: number): NonNullable<BackfillSpan['earlier']> {
   if (from === to) return earlier

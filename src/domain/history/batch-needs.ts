@@ -15,15 +15,15 @@ export function namesOf(observations: readonly Incoming[]): readonly string[] {
   return [...values]
 }
 
-/** Null: a push that is not a valid event. */
+/** The observation of a valid event; null: the push is not one. */
 function observationOf(incoming: Incoming): PushObservation | PollObservation | null {
   if (incoming.kind === 'poll') return incoming.observation
   return incoming.reading.ok ? incoming.reading.observation : null
 }
 
 /**
- * States the data that deciding a batch is likely to need. Only its identifiers are known yet, so it may state too much: a database on the
- * network answers one long question sooner than two short ones.
+ * States the data that a batch is likely to need. Only the identifiers are known yet, so it may ask for too much. A database on the network
+ * answers one long question sooner than two short ones.
  */
 export function firstNeeds(
   { observations, digests }: RecordBatch,
@@ -53,13 +53,13 @@ export function firstNeeds(
   return { parcels, pushes, seconds, whole, joins, answers: single, pollable: parcels, orders: [], bodies: [] }
 }
 
-/** Returns the only parcel that can hold a duplicate of the push; null if its identifiers are unknown or belong to several parcels. */
+/** The only parcel in which the push can be a duplicate; null: its identifiers are unknown, or belong to several parcels. */
 function parcelNamed(
   { trackingIds }: PushObservation,
   identifiers: ReadonlyMap<string, IdentifierState>,
   tombstones: Tombstones,
 ): number | null {
-  // An erased identifier is not tied to the parcel that the others name.
+  // An erased identifier does not belong to the parcel of the other identifiers.
   const [parcelId, ...more] = new Set(
     trackingIds
       .map((value) => identifiers.get(value)?.parcelId ?? (tombstones.has(value) ? undefined : null))
@@ -87,8 +87,8 @@ function secondsOf(
 }
 
 /**
- * Keeps only the needs that prove certain once the parcels and pushes are loaded. This spares reads where a second question costs little:
- * `decide` asks for anything else that it needs.
+ * Drops needs that are not certain once the parcels and pushes are loaded. This saves reads where another question costs little: `decide`
+ * asks again for anything that it needs.
  */
 export function certainNeeds(needs: Needs, parcels: readonly ParcelState[], pushes: ReadonlyMap<string, number>): Needs {
   const states = new Map(parcels.map((state) => [state.parcelId, state]))
@@ -105,20 +105,21 @@ export function certainNeeds(needs: Needs, parcels: readonly ParcelState[], push
   }
 }
 
-/** Observations of a batch that are, or may turn out to be, about one parcel. */
+/** Observations of a batch that are about one parcel, or may be found to be. */
 interface Component {
-  /** The ids of the stored parcels that own an identifier named in one of these observations. */
+  /** The stored parcels that own an identifier that one of the observations names. */
   readonly parcels: Set<number>
   /** Indexes into the batch. */
   readonly members: number[]
   /**
-   * The ids of stored parcels, and the identifiers that no parcel has yet. An observation with an equal key belongs to the same component.
+   * The stored parcels of an observation, and its identifiers without a parcel. Observations with a key in common belong to the same
+   * component.
    */
   readonly keys: (string | number)[]
   hasPoll: boolean
 }
 
-/** Groups a batch by the identifiers its observations name. Two groups never share a parcel, whatever is decided. */
+/** Groups a batch by the identifiers that its observations name. Two groups never share a parcel, whatever is decided. */
 function componentsOf(observations: readonly Incoming[], identifiers: ReadonlyMap<string, IdentifierState>): Iterable<Component> {
   const byKey = new Map<string | number, Component>()
   for (const [at, incoming] of observations.entries()) {

@@ -7,22 +7,22 @@ import { type IdentifierState, newParcel, type ParcelState } from './parcel-stat
 import { type KeptSighting, sightingId, sightingsOf } from './sightings.ts'
 import { type BatchNeeds, type KeptBody, type NextNumbers, NO_PARCEL, type SecondNeed, type Snapshot, secondOf } from './snapshot.ts'
 
-/** A parcel as the decided observations of the batch leave it. */
+/** A parcel after the observations of the batch that were decided so far. */
 export interface ParcelDraft {
   readonly state: ParcelState
-  /** The stored parcels it consists of; empty: it is new. */
+  /** The stored parcels that make it up; empty: it is new. */
   readonly origins: readonly number[]
   /** Its loaded sightings, by second since the epoch. */
   readonly seconds: ReadonlyMap<number, readonly KeptSighting[]>
   /** Whether `seconds` holds all of them. */
   readonly whole: boolean
-  /** The store holds none of its sightings after this second. */
+  /** The store has no sighting of it after this second. */
   readonly storedTo: number
   /** Null: not loaded. */
   readonly answers: readonly KeptAnswer[] | null
   /**
-   * Where the order of entries at equal instants comes from: a poll of this batch, or what the store holds of the parcel with this id;
-   * null: nothing decides it.
+   * Where the order of entries at equal instants comes from: a poll of this batch, or the stored order of the parcel with this id; null:
+   * nothing decides it.
    */
   readonly orderFrom: PollObservation | number | null
   /** Whether the carrier may be asked about any of its identifiers; null: not loaded. */
@@ -31,7 +31,7 @@ export interface ParcelDraft {
   readonly bodies: readonly KeptBody[]
 }
 
-/** The data that the decision needs and the snapshot lacks; `needsOf` turns it into `BatchNeeds`. */
+/** The data that `decide` needs and the snapshot does not have. `needsOf` turns it into `BatchNeeds`. */
 export interface Missing {
   readonly seconds: Map<string, SecondNeed>
   readonly joins: Map<string, readonly number[]>
@@ -46,9 +46,10 @@ export interface Missing {
 type Counters = { -readonly [Name in keyof NextNumbers]: number }
 
 /**
- * The state of a batch while it is decided: what its observations have created, joined and written so far. An observation changes it
- * completely or not at all: while it may still be refused it only takes numbers, which can be given back (`giveNumbersBack`), and notes
- * missing data. Drafts and writes are added only after its merge, by `note-observation`.
+ * The state of a batch while it is decided: everything that its observations have created, joined and written so far.
+ *
+ * An observation changes it completely or not at all. While the observation may still be refused, it only takes numbers, which it can give
+ * back (`giveNumbersBack`), and notes missing data. Only after its merge does `note-observation` add drafts and writes.
  */
 export interface BatchState {
   readonly snapshot: Snapshot
@@ -60,13 +61,13 @@ export interface BatchState {
   /** The next unused ids before the current observation. */
   nextBefore: Counters
   readonly identifiers: Map<string, IdentifierState>
-  /** Maps the id of a parcel that was joined to another to the id of the other. */
+  /** From a parcel that was joined to another to that other one, by id. */
   readonly survivors: Map<number, number>
   readonly drafts: Map<number, ParcelDraft>
   /** The pushes that this batch stores, by digest. */
   readonly kept: Map<string, { readonly inboxId: number; readonly parcelId: number }[]>
   readonly writes: WriteSet[]
-  /** The tombstones of the snapshot, and of the identifiers that the batch found to be erased. */
+  /** The tombstones of the snapshot, and of identifiers that this batch has found to be erased. */
   readonly tombstones: Map<string, Tombstone>
   readonly erased: ErasedName[]
   readonly scanSamples: ScanSample[]
@@ -101,7 +102,7 @@ export function startBatch(snapshot: Snapshot, nowMs: number): BatchState {
   }
 }
 
-/** The data to load before the batch can be decided; null: none. */
+/** The data to load before the batch can be decided; null: nothing is missing. */
 export function needsOf({ missing }: BatchState): BatchNeeds | null {
   const isComplete = Object.values(missing).every((one: { readonly size: number }) => one.size === 0)
   if (isComplete) return null
@@ -118,19 +119,19 @@ export function needsOf({ missing }: BatchState): BatchNeeds | null {
   }
 }
 
-/** The write set that the current observation adds to. */
+/** The write set to which the current observation adds. */
 export function currentWrites(batch: BatchState): WriteSet {
   const writes = batch.writes.at(-1)
   if (writes === undefined) throw new Error('a batch was started without a write set')
   return writes
 }
 
-/** Marks the point to which `giveNumbersBack` returns. Called before each observation. */
+/** Marks where `giveNumbersBack` returns to. Called before each observation. */
 export function startObservation(batch: BatchState): void {
   batch.nextBefore = { ...batch.next }
 }
 
-/** Gives back the numbers that the current observation took, because it is refused. */
+/** Gives back the numbers of the current observation, because it is refused. */
 export function giveNumbersBack(batch: BatchState): void {
   batch.next = { ...batch.nextBefore }
 }
@@ -139,19 +140,19 @@ export function nextSequence(batch: BatchState): number {
   return batch.next.sequence++
 }
 
-/** An identifier as the batch leaves it so far; undefined: no parcel has it. */
+/** An identifier after the batch so far; undefined: no parcel has it. */
 export function findIdentifier({ identifiers, snapshot }: BatchState, value: string): IdentifierState | undefined {
   return identifiers.get(value) ?? snapshot.identifiers.get(value)
 }
 
-/** The id of the parcel that a parcel was joined to, or its own. */
+/** The parcel to which a parcel was joined, or the parcel itself, by id. */
 export function survivorOf({ survivors }: BatchState, parcelId: number): number {
   let survivor = parcelId
   for (let next = survivors.get(survivor); next !== undefined; next = survivors.get(survivor)) survivor = next
   return survivor
 }
 
-/** The draft of a parcel that the batch or the store knows. Throws if neither does, which would be a bug. */
+/** The draft of a parcel that the batch or the store knows. Throws if neither knows it, which would be a bug. */
 export function draftOf({ drafts, snapshot }: BatchState, parcelId: number): ParcelDraft {
   const draft = drafts.get(parcelId)
   if (draft !== undefined) return draft
@@ -186,7 +187,7 @@ export function newDraft(parcelId: number, nowMs: number): ParcelDraft {
   }
 }
 
-/** The sightings of a parcel in one second. Notes the second as missing if it was not loaded, and then returns none. */
+/** The sightings of a parcel in one second. If the second was not loaded, notes it as missing and returns none. */
 export function sightingsInSecond({ missing }: BatchState, draft: ParcelDraft, second: number): readonly KeptSighting[] {
   const known = draft.seconds.get(second)
   if (known !== undefined) return known
@@ -197,13 +198,13 @@ export function sightingsInSecond({ missing }: BatchState, draft: ParcelDraft, s
   return []
 }
 
-/** All sightings of a parcel. Notes the parcel as missing if they were not all loaded. */
+/** All sightings of a parcel. If not all were loaded, notes the parcel as missing. */
 export function allSightings({ missing }: BatchState, draft: ParcelDraft): readonly KeptSighting[] {
   if (!draft.whole) missing.whole.add(draft.state.parcelId)
   return [...draft.seconds.values()].flat()
 }
 
-/** The polled answers kept of a parcel. Notes them as missing if they were not loaded, and then returns none. */
+/** The kept answers of a parcel. If they were not loaded, notes them as missing and returns none. */
 export function answersOf({ missing }: BatchState, draft: ParcelDraft): readonly KeptAnswer[] {
   if (draft.answers !== null) return draft.answers
   for (const parcelId of draft.origins) missing.answers.add(parcelId)
@@ -211,7 +212,7 @@ export function answersOf({ missing }: BatchState, draft: ParcelDraft): readonly
 }
 
 /**
- * The sighting ids of the answer that decides the order at equal instants, in its order. Notes the order as missing if it was not loaded.
+ * The sighting ids of the answer that decides the order at equal instants, in its order. If the order was not loaded, notes it as missing.
  */
 export function orderOf({ missing, snapshot }: BatchState, { orderFrom }: ParcelDraft): readonly string[] {
   if (orderFrom === null) return []
@@ -221,13 +222,13 @@ export function orderOf({ missing, snapshot }: BatchState, { orderFrom }: Parcel
   return order ?? []
 }
 
-/** Whether the carrier may be asked about any identifier of a parcel. Notes it as missing if it was not loaded, and then returns false. */
+/** Whether the carrier may be asked about any identifier of a parcel. If this was not loaded, notes it as missing and returns false. */
 export function isPollable({ missing }: BatchState, draft: ParcelDraft): boolean {
   if (draft.pollable === null) for (const parcelId of draft.origins) missing.pollable.add(parcelId)
   return draft.pollable ?? false
 }
 
-/** The recorded pushes of a parcel whose bytes are kept. Notes them as missing if they were not loaded. */
+/** The recorded pushes of a parcel whose bytes are kept. If they were not loaded, notes them as missing. */
 export function bodiesOf({ missing, snapshot }: BatchState, draft: ParcelDraft): readonly KeptBody[] {
   const stored = draft.origins.flatMap((parcelId) => {
     const bodies = snapshot.parcels.get(parcelId)?.bodies ?? null

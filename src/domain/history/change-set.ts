@@ -31,7 +31,7 @@ export interface SightingWrite {
 export interface AnswerWrite {
   readonly parcelId: number
   readonly answer: KeptAnswer
-  /** Null: its bytes name what was erased, so they are not kept. */
+  /** The bytes of the answer; null: they name what was erased, so they are not kept. */
   readonly body: Uint8Array | null
   readonly decidesOrder: boolean
   /** The answers of the parcel to delete. */
@@ -44,13 +44,13 @@ export interface WriteSet {
   readonly inbox: InboxWrite[]
   /** Inbox ids of stored pushes that arrived again. */
   readonly duplicates: number[]
-  /** Inbox ids of stored pushes that turned out to be duplicates of others. */
+  /** Inbox ids of stored pushes that were found to be duplicates of others. */
   readonly dropped: number[]
   readonly identifiers: IdentifierState[]
   readonly sightings: SightingWrite[]
   readonly answers: AnswerWrite[]
   readonly feed: FeedEvent[]
-  /** The composed events, as the bytes that endpoints are sent. */
+  /** The composed events: the bytes that endpoints are sent. */
   readonly composed: { readonly sequence: number; readonly body: Uint8Array }[]
   readonly deliveries: QueuedDelivery[]
   readonly expected: (ExpectedPush & { readonly dueAtMs: number })[]
@@ -58,13 +58,13 @@ export interface WriteSet {
   readonly created: Set<number>
   /** The changed parcels in their new state, by id. */
   readonly parcels: Map<number, ParcelState>
-  /** Every status that some parcel had as its latest during the batch. */
+  /** Every latest status that some parcel had during the batch. */
   readonly statuses: Set<string>
   /** The ids of parcels whose poll has ended. */
   readonly released: number[]
 }
 
-/** A write set that holds nothing but, perhaps, a join. */
+/** A write set that holds nothing but, if given, a join. */
 export function emptyWriteSet(join: ParcelJoin | null): WriteSet {
   return {
     join,
@@ -88,24 +88,24 @@ export function emptyWriteSet(join: ParcelJoin | null): WriteSet {
 /** The outcome of one observation. */
 export interface Recorded {
   readonly outcome: RecordOutcome
-  /** The ids of all parcels whose answers may have changed, including those that were joined to others. */
+  /** The ids of all parcels whose answers may have changed, including parcels that were joined to others. */
   readonly touched: readonly number[]
 }
 
 /** Everything that a batch changes, as data. */
 export interface ChangeSet {
-  /** In order: each join starts a new set. */
+  /** In order. Each join begins a new set. */
   readonly writes: readonly WriteSet[]
   /** One for each observation, in the order of the batch. */
   readonly recorded: readonly Recorded[]
-  /** The ids that follow the last ones used here. */
+  /** The numbers that follow the last ones used here. */
   readonly next: NextNumbers
-  /** The samples that the observations give of the carrier's scan rate, to be learnt after the commit. */
+  /** Samples of the carrier's scan rate, to be learnt after the commit. */
   readonly scanSamples: readonly ScanSample[]
   /** The event times, epoch milliseconds, of entries that a poll reported first. */
   readonly foundByPoll: readonly number[]
-  /** Identifiers that proved to belong to erased parcels. */
+  /** Identifiers that were found to belong to erased parcels. */
   readonly erased: readonly ErasedName[]
-  /** The errors for which observations were refused. */
+  /** The errors because of which observations were refused. */
   readonly failures: readonly unknown[]
 }

@@ -5,8 +5,8 @@ import type { Sighting, Texts } from './status-entry.ts'
 export type Content = Omit<Sighting, 'instant'>
 
 /**
- * The content of a sighting as JSON with sorted keys, so that equal content gives equal text. The store keeps it once for all sightings
- * that repeat it. Unknown members are left out, because a carrier may change them at every poll.
+ * The content of a sighting as JSON with sorted keys, so that equal content gives equal text. The store keeps each text once. Unknown
+ * members are left out, because a carrier may change them at every poll.
  */
 export function encodeContent(sighting: Content): string {
   return encode(sighting, [])
@@ -30,20 +30,22 @@ function encode(sighting: Content, extra: RawMembers): string {
   })
 }
 
-/** Reads the result of `encodeContent`, without checking it. */
+/** Reads the result of `encodeContent` without checking it. */
 export function decodeContent(json: string): Content {
   return JSON.parse(json) as Content
 }
 
 /**
- * The sighting without unknown members, as JSON with sorted keys. It is the last criterion for which sightings are one entry (DOMAIN 2.3),
- * because members that change must not split an entry.
+ * The sighting without unknown members, as JSON with sorted keys. If nothing else decides which sightings are one entry, this text does
+ * (DOMAIN 2.3). Unknown members may change, and must not split an entry.
  */
 export function canonicalSighting(sighting: Sighting, content: string = encodeContent(sighting)): string {
   return `{"content":${content},"eventTimestamp":${JSON.stringify(sighting.instant.text)}}`
 }
 
-/** The whole sighting as JSON with sorted keys. It is the last criterion for which of several sightings is shown (DOMAIN 2.5). */
+/**
+ * The whole sighting as JSON with sorted keys. If nothing else decides which of several sightings is shown, this text does (DOMAIN 2.5).
+ */
 export function wholeSighting(sighting: Sighting, content: string): string {
   const { extra } = sighting
   return canonicalSighting(sighting, extra.length === 0 ? content : encode(sighting, extra))

@@ -1,6 +1,6 @@
 import { groupOf, keyOf, type Sighting } from './status-entry.ts'
 
-/** A lower bound for the number of entries of a set of sightings, kept without deriving them. More sightings never lower it. */
+/** A lower limit for the number of entries that sightings make, computed without deriving the entries. More sightings never lower it. */
 export interface EntryCount {
   add(sighting: Sighting): void
   /** The sightings added so far make at least this many entries. */
@@ -14,8 +14,8 @@ interface Group {
 }
 
 /**
- * Members of an entry belong to one group, and no two of them differ in milliseconds or in location (DOMAIN 2.2, 2.3). So a group has at
- * least as many entries as it has different milliseconds, different locations, or different pairs of both.
+ * No two members of an entry differ in milliseconds or in location (DOMAIN 2.2, 2.3). So a group has at least as many entries as it has
+ * different milliseconds, different locations, or different pairs of both.
  */
 export function createEntryCount(): EntryCount {
   const groups = new Map<string, Group>()

@@ -26,9 +26,12 @@ import type { Incoming, IncomingPoll } from './recording.ts'
 import type { BatchNeeds, Snapshot } from './snapshot.ts'
 
 /**
- * Decides what a batch of observations changes, as data: pure and without a clock. Each observation sees what earlier ones created or
- * joined; histories, but not ids, are independent of the order within the batch. An observation that cannot be recorded is refused alone
- * and changes nothing else. `needs`: the snapshot lacks this data; load it and decide the batch again.
+ * Decides what a batch of observations changes, as data. It is pure and has no clock.
+ *
+ * Each observation sees what earlier ones have created or joined. The order within the batch influences ids, but no history. An observation
+ * that cannot be recorded is refused, and changes nothing else.
+ *
+ * `needs`: the snapshot does not have this data. Load it and decide the batch again.
  */
 export function decide(
   snapshot: Snapshot,
@@ -63,7 +66,10 @@ function decideOne(batch: BatchState, incoming: Incoming, digest: string, rules:
 
 const ERASED: Recorded = { outcome: { kind: 'erased' }, touched: [] }
 
-/** Null: the observation is about an erased parcel. Then its other identifiers are erased too, and a push that was kept is dropped. */
+/**
+ * The observation without erased identifiers; null: it is about an erased parcel. Then its other identifiers are erased too, and a push
+ * that was kept is dropped.
+ */
 function withoutErased(batch: BatchState, incoming: Incoming, rules: RecordRules): Incoming | null {
   const look = { tombstones: batch.tombstones, rules, isLiving: (value: string) => findIdentifier(batch, value) !== undefined }
   if (incoming.kind === 'poll') {
@@ -119,7 +125,7 @@ function decidePush(batch: BatchState, push: IncomingPush, digest: string, rules
   const { observation } = reading
   const eventAtMs = observation.sighting.instant.atMs
   if (eventAtMs < push.receivedAtMs - rules.historyRetentionMs) {
-    // It is kept once, but its outcome is `expired` each time it comes, because it is no duplicate of anything recorded (DOMAIN 5.4).
+    // It is stored once, but its outcome is `expired` each time, because nothing recorded equals it (DOMAIN 5.4).
     keepUnrecorded(batch, { push, digest, state: 'expired', reason: null })
     return { outcome: { kind: 'expired' }, touched: [] }
   }
@@ -171,11 +177,11 @@ function afterPush(draft: ParcelDraft, { receivedAtMs }: IncomingPush, eventAtMs
 }
 
 interface Found {
-  /** Null: the parcels it names exceed the limit of one parcel. */
+  /** The parcel; null: together, the parcels that it names exceed the limit of one parcel. */
   readonly draft: ParcelDraft | null
   readonly join: DraftJoin | null
   readonly isNew: boolean
-  /** The ids of known parcels that it names, the oldest first. */
+  /** The known parcels that it names, by id, the oldest first. */
   readonly known: readonly number[]
   readonly touched: readonly number[]
   readonly newNames: readonly IdentifierState[]
@@ -183,7 +189,8 @@ interface Found {
 
 /**
  * Finds the parcel that an observation is about: a known one, a new one, or several that prove to be one (DOMAIN 1.3, 1.4).
- * @param atMs when it was received or, for a poll, decided; epoch milliseconds.
+ *
+ * @param atMs when a push was received, or a poll is decided; epoch milliseconds.
  */
 function findSubject(batch: BatchState, observation: PushObservation | PollObservation, atMs: number): Found {
   const values = identifiersOf(observation)
@@ -206,7 +213,7 @@ function findSubject(batch: BatchState, observation: PushObservation | PollObser
   return { draft: named, join, isNew, known, touched: isNew ? [parcelId] : known, newNames }
 }
 
-/** The ids of the parcels that have one of these identifiers, the oldest first. */
+/** The parcels that have one of these identifiers, by id, the oldest first. */
 function parcelsNamed(batch: BatchState, values: readonly string[]): readonly number[] {
   const found = new Set<number>()
   for (const value of values) {

@@ -1,9 +1,9 @@
 import { createHmac } from 'node:crypto'
 import { identifiersOf, type PollObservation, type PushObservation } from './observation.ts'
 
-/** What is left of an erased identifier. It is kept under a mark, which does not reveal the identifier. Times are epoch milliseconds. */
+/** The trace of an erased identifier. It is stored under a mark, which does not reveal the identifier. Times are epoch milliseconds. */
 export interface Tombstone {
-  /** The parcel that was erased. No other parcel gets its id. */
+  /** The erased parcel. No other parcel gets its id. */
   readonly parcelId: number
   readonly erasedAtMs: number
 }
@@ -13,13 +13,13 @@ export interface MarkedTombstone extends Tombstone {
   readonly mark: string
 }
 
-/** Tombstones, and the key of their marks as an at-rest key has sealed it; null: there is no key. */
+/** Tombstones, and the key of their marks, sealed by an at-rest key; null: there is no key. */
 export interface KeptTombstones {
   readonly sealedKey: string | null
   readonly tombstones: readonly MarkedTombstone[]
 }
 
-/** The tombstones that are kept elsewhere and are missing in a store, or are older there. */
+/** Tombstones that a store does not have, or has in an older form. */
 export function missedTombstones(kept: readonly MarkedTombstone[], stored: readonly MarkedTombstone[]): readonly MarkedTombstone[] {
   const erasedAtMs = new Map(stored.map((one) => [one.mark, one.erasedAtMs]))
   const newest = new Map<string, MarkedTombstone>()
@@ -27,7 +27,7 @@ export function missedTombstones(kept: readonly MarkedTombstone[], stored: reado
   return [...newest.values()].filter((one) => one.erasedAtMs > (erasedAtMs.get(one.mark) ?? Number.NEGATIVE_INFINITY))
 }
 
-/** An identifier that belonged to an erased parcel, although nobody knew it when the parcel was erased. */
+/** An identifier that was found to belong to an erased parcel after the erasure. */
 export interface ErasedName extends Tombstone {
   readonly value: string
 }
@@ -35,25 +35,25 @@ export interface ErasedName extends Tombstone {
 /** The tombstones of identifiers, by identifier. */
 export type Tombstones = ReadonlyMap<string, Tombstone>
 
-/** How long after an erasure its identifiers are refused. Null: forever, because the carrier never gives one again. */
+/** How long after an erasure its identifiers are refused. Null: forever, because the carrier never gives an identifier again. */
 export interface ErasureRules {
   readonly identifierReuseAfterMs: number | null
 }
 
-/** The mark under which the tombstone of an identifier is kept: an HMAC, so that nobody without the key can try identifiers. */
+/** The mark of an identifier's tombstone. It is an HMAC, so that nobody without the key can find an identifier by trying. */
 export function markOf(key: Uint8Array, identifier: string): string {
   return createHmac('sha256', key).update(identifier).digest('base64url')
 }
 
-/** Whether an event of this time, epoch milliseconds, is about the erased parcel. A later one is about a new parcel with its identifier. */
+/**
+ * Whether an event of this time, epoch milliseconds, is about the erased parcel. A later event is about a new parcel with the same
+ * identifier.
+ */
 export function isOfErased({ erasedAtMs }: Tombstone, atMs: number, { identifierReuseAfterMs }: ErasureRules): boolean {
   return identifierReuseAfterMs === null || atMs <= erasedAtMs + identifierReuseAfterMs
 }
 
-/**
- * An observation without erased identifiers. `erased`: it is about an erased parcel, and nothing of it may be kept but `names`, which are
- * its other identifiers.
- */
+/** An observation without erased identifiers. `erased`: it is about an erased parcel. Only `names`, its other identifiers, may be kept. */
 export type Unerased<Observation> =
   | { readonly kind: 'living'; readonly observation: Observation }
   | { readonly kind: 'erased'; readonly names: readonly ErasedName[] }
@@ -66,7 +66,7 @@ export interface ErasureLook {
 }
 
 /**
- * Takes erased identifiers out of a push. If it names a living parcel too, it is recorded for that one, which is never tied to them.
+ * Removes erased identifiers from a push. If it also names a living parcel, it is recorded for that parcel, without the erased identifiers.
  * Otherwise it is about the erased parcel.
  */
 export function withoutErasedOfPush(push: PushObservation, { tombstones, rules, isLiving }: ErasureLook): Unerased<PushObservation> {
@@ -79,8 +79,8 @@ export function withoutErasedOfPush(push: PushObservation, { tombstones, rules, 
 }
 
 /**
- * Takes erased identifiers out of an answer of the carrier, and the entries that are about an erased parcel. Such an answer decides neither
- * multiplicity nor order, and its bytes are not kept, because they name what was erased.
+ * Removes erased identifiers from an answer of the carrier, and the entries that are about an erased parcel. The answer then decides
+ * neither multiplicity nor order, and its bytes are not kept, because they name what was erased.
  */
 export function withoutErasedOfPoll(poll: PollObservation, { tombstones, rules, isLiving }: ErasureLook): Unerased<PollObservation> {
   const names = identifiersOf(poll)

@@ -8,7 +8,7 @@ import { groupOf, joinedKey, keyOf, keysFit, precisionRank, type SightingKey, ty
 export interface Entry {
   readonly status: string
   readonly detailedStatus: string
-  /** As written by its best source. */
+  /** The text of its best source. */
   readonly eventTimestamp: string
   /** The instant of `eventTimestamp`, epoch milliseconds. */
   readonly atMs: number
@@ -17,7 +17,7 @@ export interface Entry {
   /** By lower-case language tag. */
   readonly texts: Readonly<Record<string, Texts>>
   readonly extra: RawMembers
-  /** Its number in the order in which the entries of its group were founded, from 0. */
+  /** Its number in the order in which the entries of its group were founded, counted from 0. */
   readonly founding: number
   /** Its sightings, in the order they joined; never empty. */
   readonly members: readonly KeptSighting[]
@@ -33,15 +33,12 @@ interface Founding {
   key: SightingKey
 }
 
-/**
- * Derives entries from sightings, group by group (DOMAIN 2.3), in no particular order. A pure function of the set: the order of the
- * sightings does not matter.
- */
+/** Derives entries from sightings, group by group (DOMAIN 2.3), in no particular order. The order of the sightings does not matter. */
 export function deriveEntries(sightings: readonly KeptSighting[]): readonly Entry[] {
   const [only] = sightings
   if (only !== undefined && sightings.length === 1) return [presentLone(only)]
   const entries: Entry[] = []
-  // Most sightings are alone in their second, and then nothing needs to be compared.
+  // Most sightings are alone in their second. Then nothing needs to be compared.
   for (const ofSecond of Map.groupBy(sightings, (kept) => Math.floor(kept.sighting.instant.atMs / 1000)).values()) {
     const [lone] = ofSecond
     if (lone !== undefined && ofSecond.length === 1) entries.push(presentLone(lone))
@@ -59,7 +56,7 @@ function deriveGroup(group: readonly KeptSighting[]): readonly Entry[] {
   const [lone] = group
   if (lone !== undefined && group.length === 1) return [presentLone(lone)]
   const founded: Founding[] = []
-  // Foundings by their location so far. The sightings of a large group differ in location, so this avoids comparing each with all.
+  // Founded entries by location. The sightings of a large group differ in location, so this avoids comparing each with all.
   const located = new Map<string, Founding[]>()
   const at = (location: string): Founding[] => {
     const there = located.get(location) ?? []
@@ -103,7 +100,8 @@ function listingsOf(kept: KeptSighting): Set<number> {
 }
 
 /**
- * The order in which sightings of a group join (DOMAIN 2.3). The listing is compared last, so that copies of it would join side by side.
+ * The order in which sightings of a group join (DOMAIN 2.3). The listing is compared last, so that copies of a listing would join next to
+ * each other.
  */
 function compareJoining(a: KeptSighting, b: KeptSighting): number {
   const aKey = keyOf(a.sighting)
@@ -121,7 +119,7 @@ function compareKeys(a: SightingKey, b: SightingKey): number {
   return Number(a.whole) - Number(b.whole) || a.atMs - b.atMs || compareBytes(a.location, b.location)
 }
 
-/** The values of an entry (DOMAIN 2.5): from the last-asked poll that gives them, else from the pushes. */
+/** The values of an entry (DOMAIN 2.5): from the last-asked poll that gives them, otherwise from the pushes. */
 function presentEntry(members: readonly KeptSighting[], founding: number): Entry {
   const [first] = members
   if (first !== undefined && members.length === 1) return presentLone(first, founding)
@@ -145,7 +143,7 @@ function presentEntry(members: readonly KeptSighting[], founding: number): Entry
   }
 }
 
-/** The result of `presentEntry` for a single sighting, without the comparisons: most entries have only one. */
+/** The same as `presentEntry` for a single sighting, without comparisons. Most entries have only one. */
 function presentLone(kept: KeptSighting, founding = 0): Entry {
   const { source, status, detailedStatus, instant, location, displayToConsumer, texts, extra } = kept.sighting
   return {
@@ -163,7 +161,7 @@ function presentLone(kept: KeptSighting, founding = 0): Entry {
   }
 }
 
-/** Orders the last-asked sighting first, and the bytewise greatest first among those asked at the same time. */
+/** Orders the last-asked sighting first. Of those asked at the same time, the bytewise greatest is first. */
 function compareLastAsked(a: KeptSighting, b: KeptSighting): number {
   return b.askedAtMs - a.askedAtMs || compareBytes(wholeSighting(b.sighting, b.content), wholeSighting(a.sighting, a.content))
 }
@@ -196,8 +194,8 @@ export function instantsTie(entries: readonly Entry[]): boolean {
 }
 
 /**
- * Orders entries, newest first (DOMAIN 3.1). `orderAnswer`: the sighting ids of the order answer, in its order; used only where instants
- * tie.
+ * Orders entries, newest first (DOMAIN 3.1). `orderAnswer`: the sighting ids of the order answer, in its order. It decides only between
+ * equal instants.
  */
 export function orderHistory(entries: readonly Entry[], orderAnswer: readonly string[]): readonly Entry[] {
   const byInstant = entries.toSorted((a, b) => b.atMs - a.atMs)
@@ -238,7 +236,7 @@ export function languagesOf(entry: Entry): readonly string[] {
   return Object.keys(entry.texts).sort(compareBytes)
 }
 
-/** How an observation changed one entry; `entry` is its present state (CONTRACT, the feed). */
+/** How an observation has changed one entry. `entry` is the entry now (CONTRACT, the feed). */
 export interface EntryChange {
   /**
    * `entry`: it is new. `update`: answers show it differently. `united`: it was two or more entries, or parts of them. `split`: it was part
@@ -248,7 +246,7 @@ export interface EntryChange {
   readonly entry: Entry
 }
 
-/** Compares two derivations of the same groups. The later one must hold every sighting of the earlier one. */
+/** Compares the entries of the same groups at two times. The later ones must hold every sighting of the earlier ones. */
 export function diffEntries(before: readonly Entry[], after: readonly Entry[]): readonly EntryChange[] {
   if (before.length === 0) return after.map((entry) => ({ kind: 'entry', entry }))
   const formerOf = new Map(before.flatMap((entry) => entry.members.map((kept) => [sightingId(kept), entry] as const)))
@@ -257,13 +255,13 @@ export function diffEntries(before: readonly Entry[], after: readonly Entry[]): 
     const [former] = formers
     if (former === undefined) return [{ kind: 'entry', entry }]
     if (formers.size > 1) return [{ kind: 'united', entry }]
-    // An entry is known by its first sighting: the one that keeps it continues, any other is new.
+    // An entry is identified by its first sighting. The entry that keeps that sighting continues, any other is new.
     if (!entry.members.some((kept) => kept.sequence === former.sequence)) return [{ kind: 'split', entry }]
     return sameMembers(former, entry) || sameValue(former, entry) ? [] : [{ kind: 'update', entry }]
   })
 }
 
-/** An entry is a function of its members, so nothing else needs comparing. */
+/** The members decide an entry, so nothing else needs comparing. */
 function sameMembers(a: Entry, b: Entry): boolean {
   return a.members.length === b.members.length && a.members.every((kept, at) => kept === b.members[at])
 }

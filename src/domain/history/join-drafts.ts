@@ -16,8 +16,8 @@ export interface DraftJoin {
 }
 
 /**
- * Joins parcels that turned out to be one (DOMAIN 1.4). The first, which is the oldest, survives. Null: together they exceed the limit of
- * one parcel (DOMAIN 1.6), or not all is loaded yet.
+ * Joins parcels that proved to be one (DOMAIN 1.4). The first one, which is the oldest, survives. Null: together they exceed the limit of
+ * one parcel (DOMAIN 1.6), or not all of them is loaded yet.
  */
 export function joinDrafts(
   batch: BatchState,
@@ -28,7 +28,7 @@ export function joinDrafts(
   const drafts = parcelIds.map((parcelId) => draftOf(batch, parcelId))
   const origins = drafts.flatMap((draft) => draft.origins).sort((a, b) => a - b)
   if (drafts.some(({ whole }) => !whole)) {
-    // The loaded parts of the parcels already exceed the limit; by how much does not matter.
+    // The loaded parts of the parcels exceed the limit already. By how much does not matter.
     const key = joinKey(origins)
     if (!batch.snapshot.overfull.has(key)) batch.missing.joins.set(key, origins)
     return null
@@ -73,7 +73,7 @@ function uniteDrafts(drafts: readonly ParcelDraft[]): Omit<ParcelDraft, 'state' 
   }
 }
 
-/** Whether a draft's own order answer is the one that now decides the order. */
+/** Whether the order answer of a draft is the one that now decides the order. */
 function holds({ answers }: ParcelDraft, order: KeptAnswer): boolean {
   const own = keepAnswers(answers ?? []).order
   return own !== null && answerId(own) === answerId(order)
@@ -92,7 +92,7 @@ function joinStates(survivor: ParcelState, other: ParcelState): ParcelState {
   }
 }
 
-/** Returns the later entry; if both have the same time, the one that the relay learnt of first. Null: there is no entry. */
+/** The later of two entries. If both have the same time, the one that the relay learnt of first. Null: there is no entry. */
 function later(a: LatestEntry | null, b: LatestEntry | null): LatestEntry | null {
   if (a === null || b === null) return a ?? b
   return a.atMs > b.atMs || (a.atMs === b.atMs && countsFromMs(a) <= countsFromMs(b)) ? a : b

@@ -3,21 +3,21 @@ import type { ParcelState } from './parcel-state.ts'
 import { ENTRIES_MAX } from './pull-response.ts'
 import { joinKey, type Needs, onlyNeeds, type StoredSnapshot } from './snapshot.ts'
 
-/** A set of parcels to be joined that is being loaded. */
+/** A set of parcels to be joined, while it is loaded. */
 export interface JoinLoad {
   readonly key: string
   /**
-   * The stretches left to load, in order. The parcels of a stretch are loaded together; only the last of them may push the entries above
-   * the limit.
+   * The stretches that are left to load, in order. The parcels of a stretch are loaded together. Only the last parcel of a stretch can
+   * bring the entries above the limit.
    */
   readonly stretches: readonly (readonly number[])[]
   /** The maximum of entries of the joined parcel. */
   readonly entriesMax: number
-  /** Null: all fits into one stretch, so it is loaded without counting. */
+  /** Counts the entries; null: everything fits into one stretch, so counting is not needed. */
   readonly count: EntryCount | null
 }
 
-/** Begins to load sets of parcels whose states are loaded. */
+/** Begins to load sets of parcels. Their states are loaded already. */
 export function startJoins(joins: readonly (readonly number[])[], { parcels }: StoredSnapshot): readonly JoinLoad[] {
   return joins.map((parcelIds) => {
     const states = parcelIds.flatMap((parcelId) => parcels.get(parcelId)?.state ?? [])
@@ -49,7 +49,7 @@ export function joinNeeds(joins: readonly JoinLoad[], { parcels }: StoredSnapsho
 
 /**
  * Continues after the needs of `joinNeeds` were loaded. If the loaded parcels of a set already have too many entries for one parcel, marks
- * the set as overfull and does not load the rest of it.
+ * the set as overfull and does not load the rest.
  */
 export function continueJoins(
   joins: readonly JoinLoad[],

@@ -6,16 +6,15 @@ import type { PollObservation } from './observation.ts'
 import type { AnswerSource } from './pull-response.ts'
 
 /**
- * The record of a polled answer, without its sightings. Answers in one language with equal bytes count as one, with the latest
- * `askedAtMs`.
+ * A polled answer that is kept, without its sightings. Answers in one language with equal bytes count as one, with the latest `askedAtMs`.
  */
 export interface KeptAnswer {
   readonly language: string
   readonly askedAtMs: number
-  /** SHA-256 of the body in hexadecimal. It is compared where the rule says that the greatest bytes decide. */
+  /** SHA-256 of the body in hexadecimal. Where the rule says that the greatest bytes decide, this is compared. */
   readonly digest: string
   readonly entryCount: number
-  /** Whether items were skipped. If so, the answer decides neither multiplicity nor order (DOMAIN 6.7). */
+  /** Whether items were skipped. Then the answer decides neither multiplicity nor order (DOMAIN 6.7). */
   readonly flawed: boolean
   readonly trackingIds: readonly string[]
   readonly distributionType: string | null
@@ -28,14 +27,14 @@ export function keptAnswer(poll: PollObservation): KeptAnswer {
   return { language, askedAtMs, digest, entryCount: poll.sightings.length, flawed: poll.skipped > 0, trackingIds, distributionType, extra }
 }
 
-/** Orders answers, the last-asked first, and those asked at the same time by digest, then by language. */
+/** Orders answers, the last-asked first. Those asked at the same time are ordered by digest, then by language. */
 function compareLastAskedAnswer(a: KeptAnswer, b: KeptAnswer): number {
   return b.askedAtMs - a.askedAtMs || compareBytes(b.digest, a.digest) || compareBytes(b.language, a.language)
 }
 
 /**
- * Returns the one of two answers that decides the order at equal instants: most entries, then last asked, then greatest (DOMAIN 3.1). Null: both are
- * missing or flawed.
+ * The one of two answers that decides the order at equal instants: the one with more entries, then the last-asked, then the greatest
+ * (DOMAIN 3.1). Null: both are missing or flawed.
  */
 export function betterOrderAnswer<A extends KeptAnswer>(a: A | null, b: A | null): A | null {
   const [first, second] = [a, b].filter((answer) => answer !== null && !answer.flawed)
@@ -44,7 +43,7 @@ export function betterOrderAnswer<A extends KeptAnswer>(a: A | null, b: A | null
   return (second.entryCount - first.entryCount || compareLastAskedAnswer(first, second)) <= 0 ? first : second
 }
 
-/** How many answers are kept per parcel and language, besides those that decide something. */
+/** How many answers per parcel and language are kept, not counting those that decide something. */
 export const ANSWERS_MAX = 8
 
 /** The answers to keep of a parcel. */
@@ -55,8 +54,8 @@ export interface KeptAnswers {
 }
 
 /**
- * Selects the answers to keep: the one that decides the order and, in each language, the last-asked ones and the last one that names a
- * distribution type. Any other answer decides nothing, now or later, unless it is polled again, so it does not matter when it is dropped.
+ * Selects the answers to keep: the one that decides the order, and in each language the last-asked ones and the last one that names a
+ * distribution type. Any other answer decides nothing, unless it is polled again, so it does not matter when it is dropped.
  */
 export function keepAnswers(all: readonly KeptAnswer[]): KeptAnswers {
   const answers = [
@@ -76,12 +75,12 @@ export function keepAnswers(all: readonly KeptAnswer[]): KeptAnswers {
   return { kept: answers.filter((answer) => lasting.has(answer)), order }
 }
 
-/** Identifies an answer: two in one language with equal bytes are the same. */
+/** Identifies an answer. Two answers in one language with equal bytes are the same. */
 export function answerId({ language, digest }: Pick<KeptAnswer, 'language' | 'digest'>): string {
   return `${language}/${digest}`
 }
 
-/** The values of a parcel as a whole (DOMAIN 2.5): from the last-asked poll that gives them, else from the pushes. */
+/** The values of a parcel as a whole (DOMAIN 2.5): from the last-asked poll that gives them, otherwise from the pushes. */
 export function presentParcel(entries: readonly Entry[], answers: readonly KeptAnswer[], trackingIds: readonly string[]): AnswerSource {
   const lastAsked = answers.toSorted(compareLastAskedAnswer)
   const polled = lastAsked.find((answer) => answer.distributionType !== null)?.distributionType

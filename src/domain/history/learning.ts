@@ -7,7 +7,7 @@ export type Source = KeptSighting['sighting']['source']
 /** The first report of an entry by one source. */
 export interface FirstReport {
   readonly source: Source
-  /** Epoch milliseconds; null: it happened before the relay kept such times. */
+  /** Epoch milliseconds; null: the relay did not keep such times yet. */
   readonly atMs: number | null
 }
 
@@ -19,9 +19,10 @@ export interface Learning {
 }
 
 /**
- * Decides how the relay learnt of an entry: which source reported it first, and when the other one did. Unlike everything else about an
- * entry, this depends on the order of arrival. No later arrival changes it, because a sighting keeps the time at which it was first learnt
- * of through repeated polls and joins. If more sightings show that two entries are one, or one is two, it is decided anew for each.
+ * Decides how the relay learnt of an entry: which source reported it first, and when the other one did.
+ *
+ * Unlike everything else about an entry, this depends on the order of arrival. Later arrivals do not change it, because a sighting keeps
+ * the time at which the relay first learnt of it. If sightings show that two entries are one, or one is two, it is decided again for each.
  */
 export function learningOf({ members }: Pick<Entry, 'members'>): Learning {
   const first = members.reduce(earlier)
@@ -30,7 +31,7 @@ export function learningOf({ members }: Pick<Entry, 'members'>): Learning {
   return { first: reportOf(first), confirmed: others.length === 0 ? null : reportOf(others.reduce(earlier)) }
 }
 
-/** Compares by sequence, because every sighting has one and a clock may be put back. */
+/** Compares sequences, not times: every sighting has a sequence, and a clock may be put back. */
 function earlier(a: KeptSighting, b: KeptSighting): KeptSighting {
   return b.sequence < a.sequence ? b : a
 }

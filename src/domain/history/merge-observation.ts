@@ -24,15 +24,15 @@ import type { RecordRules } from './record-rules.ts'
 import { type KeptSighting, mergeSightings, sightingsOf } from './sightings.ts'
 import { type KeptBody, secondOf } from './snapshot.ts'
 
-/** The parcel that an observation is about, and how the observation changes it apart from its history. */
+/** The parcel that an observation is about, with the changes of everything but its history. */
 export interface Subject {
-  /** The parcel as the observation leaves it, apart from its history. */
+  /** The parcel after the observation, except for its history. */
   readonly draft: ParcelDraft
   /** When the parcel's next poll was due before the observation, epoch milliseconds; null: no poll was planned. */
   readonly plannedMs: number | null
-  /** Whether this observation joined it from several parcels, which together respect the limit of one. */
+  /** Whether this observation joined it from several parcels. Together they keep the limit of one parcel. */
   readonly isJoined: boolean
-  /** Identifiers that are new to it, or newly known to be tracking ids. */
+  /** Identifiers that are new to it, or that are now known to be tracking ids. */
   readonly newNames: readonly IdentifierState[]
   /** The push to record; null: the observation is a poll. */
   readonly body: KeptBody | null
@@ -59,15 +59,15 @@ export function mergeObservation(
   const { draft, isJoined } = subject
   const { state } = draft
   const { observation } = source
-  // A push of a parcel that is not being joined can only change its own second of the history.
+  // A push can only change its own second of the history, unless it joins parcels.
   const second = observation.kind === 'push' && !isJoined ? secondOf(observation.sighting.instant.atMs) : null
   const before = second === null ? allSightings(batch, draft) : sightingsInSecond(batch, draft, second)
-  // Oldest first, so that what happened first is numbered and relayed first.
+  // Oldest first, so that events are numbered and relayed in their order.
   const { kept, changed } = mergeSightings(before, sightingsOf(observation).toReversed(), () => nextSequence(batch), batch.nowMs)
   const entriesBefore = deriveEntries(before)
   const entries = changed.length === 0 ? entriesBefore : deriveEntries(kept)
   const entryCount = second === null ? entries.length : state.entryCount + entries.length - entriesBefore.length
-  // The join has already checked that the parcels respect the limit of one.
+  // A join has already checked the limit.
   const isTooLarge = !isJoined && entryCount > ENTRIES_MAX && entries.length > entriesBefore.length
   if (isTooLarge) return 'parcel_full'
 
@@ -83,7 +83,7 @@ export function mergeObservation(
   const sightings = withReported(changed, events)
   const answered = observation.kind === 'poll' ? keepAnswer(batch, draft, observation) : null
   const after = { ...(answered?.draft ?? draft), seconds: secondsAfter(draft, second, kept, sightings) }
-  // Changes of entries and joins report the whole parcel too. Only without them it needs a separate update.
+  // Changes of entries and joins also report the whole parcel. Without them it needs a separate update.
   const isUnreported = changes.length === 0 && !isJoined
   const mayDiffer = observation.kind === 'poll' || changed.length > 0
   const isUpdated = isUnreported && isParcelChanged(batch, subject, { mayDiffer, entriesBefore, after, entries })
@@ -102,7 +102,7 @@ export function mergeObservation(
 }
 
 interface Comparison {
-  /** Whether the observation added anything that may be visible outside the entries. */
+  /** Whether the observation added anything that may be visible outside of the entries. */
   readonly mayDiffer: boolean
   readonly entriesBefore: readonly Entry[]
   readonly after: ParcelDraft
@@ -110,8 +110,7 @@ interface Comparison {
 }
 
 /**
- * Whether answers about the parcel change in anything but the content of its entries: its identifiers, their order, or its values as a
- * whole.
+ * Whether answers about the parcel change outside of the content of its entries: in its identifiers, their order, or its values as a whole.
  */
 function isParcelChanged(
   batch: BatchState,
@@ -122,7 +121,7 @@ function isParcelChanged(
   return newNames.length > 0 || isEnvelopeChanged
 }
 
-/** The sightings to save, each once: those that changed and those that events report. */
+/** The sightings to save, each once: those that changed, and those that events report. */
 function withReported(changed: readonly KeptSighting[], events: readonly FeedAddition[]): readonly KeptSighting[] {
   const [only] = changed
   const [event] = events
@@ -145,7 +144,7 @@ function secondsAfter(
   return new Map(seconds).set(second, now)
 }
 
-/** Returns the newest entry. A push touches only one second, so it can change the newest entry only if no entry is later. */
+/** The newest entry. A push touches only one second, so it can change the newest entry only if no entry is later. */
 function latestOf(batch: BatchState, draft: ParcelDraft, entries: readonly Entry[], second: number | null): ParcelState['latest'] {
   const { latest } = draft.state
   if (second !== null && latest !== null && second < secondOf(latest.atMs)) return latest
@@ -153,7 +152,7 @@ function latestOf(batch: BatchState, draft: ParcelDraft, entries: readonly Entry
   return first === undefined ? null : latestEntry({ status: first.status, atMs: first.atMs }, latest, batch.nowMs)
 }
 
-/** The clock may be put back during the poll. */
+/** The parcel after a poll. The clock may be put back during the poll. */
 function afterPoll({ nowMs }: BatchState, parcel: ParcelState, { observation }: ObservationSource): Partial<ParcelState> | null {
   if (observation.kind === 'push') return null
   const checkedAtMs = notAhead(observation.askedAtMs, nowMs)
@@ -172,7 +171,7 @@ function memoized<Value>(make: () => Value): () => Value {
   }
 }
 
-/** Adds a polled answer to the kept ones. Null: it is older than all of them. */
+/** Adds an answer to the kept ones. Null: it is older than all of them. */
 function keepAnswer(
   batch: BatchState,
   draft: ParcelDraft,
@@ -197,8 +196,8 @@ function orderEntries(batch: BatchState, draft: ParcelDraft, entries: readonly E
 }
 
 /**
- * The part of an answer apart from its entries: their order, and the values of the parcel as a whole. Given the entries of only one second,
- * the result covers only these, but it still changes exactly when the result for all entries would.
+ * The part of an answer that is not its entries: their order, and the values of the parcel as a whole. With the entries of only one second,
+ * the result covers only these. It still changes exactly when the result for all entries would.
  */
 function envelopeOf(batch: BatchState, draft: ParcelDraft, entries: readonly Entry[]): string {
   const ordered = orderEntries(batch, draft, entries)

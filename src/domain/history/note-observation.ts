@@ -10,7 +10,7 @@ import type { ParcelState } from './parcel-state.ts'
 import type { RecordRules } from './record-rules.ts'
 import { NO_PARCEL, pushKey } from './snapshot.ts'
 
-/** A decided observation, ready to be noted in the batch. */
+/** A decided observation, to be noted in the batch. */
 export interface Decided {
   readonly subject: Subject
   readonly source: ObservationSource
@@ -19,7 +19,7 @@ export interface Decided {
   readonly isNew: boolean
 }
 
-/** Notes a join in the batch: later observations see one parcel. */
+/** Notes a join in the batch. Later observations see one parcel. */
 export function noteJoin(batch: BatchState, { join, feed }: DraftJoin): void {
   const writes = emptyWriteSet(join)
   batch.writes.push(writes)
@@ -80,16 +80,15 @@ function writeEvents({ snapshot, nowMs }: BatchState, writes: WriteSet, { events
 }
 
 /**
- * Returns the time from which an entry counts. The carrier's time is not our clock: an entry that it dates ahead counts from when the relay
- * learns of it, which is now (DOMAIN 6.1).
+ * The time from which an entry counts. The carrier's clock is not ours: if it dates an entry ahead, the entry counts from now (DOMAIN 6.1).
  */
 function countsAtMs({ atMs }: { readonly atMs: number }, nowMs: number): number {
   return Math.min(atMs, nowMs)
 }
 
 /**
- * Notes that pushes of polled entries are expected. Whether such a push was missed can be said only after the grace. Backfill is never a
- * missed push (DOMAIN 6.6).
+ * Notes that the pushes of polled entries are expected. Only after the grace period can one say whether such a push was missed. Backfill is
+ * never a missed push (DOMAIN 6.6).
  */
 function expectPushes(
   writes: WriteSet,
@@ -99,7 +98,7 @@ function expectPushes(
 ): void {
   for (const { event, entry, reported } of events) {
     if (event.kind !== 'entry' || reported?.audience.kind === 'backfill') continue
-    // Expect no push for an entry from before a restore: the store that was replaced may have received it.
+    // Expect no push of an entry from before a restore, because the replaced store may have received it.
     if (restoredAtMs !== null && restoredAtMs !== undefined && entry.atMs < restoredAtMs) continue
     const found = { parcelId: event.parcelId, entry: entry.sequence, eventAtMs: countsAtMs(entry, nowMs), foundAtMs: nowMs }
     writes.expected.push({ ...found, dueAtMs: nowMs + missedPushGraceMs })
@@ -107,7 +106,8 @@ function expectPushes(
 }
 
 /**
- * Marks a parcel as full. Called with the one that would have survived a join of parcels that exceed the limit; undefined: there is none.
+ * Marks a parcel as full. If parcels together exceed the limit, it is the one that would have survived their join; undefined: there is
+ * none.
  */
 export function flagFull(batch: BatchState, parcelId: number | undefined): void {
   if (parcelId === undefined) return
@@ -135,7 +135,7 @@ function duplicateInBatch(batch: BatchState, parcelId: number, digest: string): 
   return batch.kept.get(digest)?.find((one) => survivorOf(batch, one.parcelId) === parcelId)?.inboxId
 }
 
-/** Counts a push that arrived again. If it has its own row in the inbox, that row is dropped. */
+/** Counts a push that came again. If it has its own row in the inbox, that row is dropped. */
 export function noteDuplicate(batch: BatchState, { inboxId }: IncomingPush, twin: number): Recorded {
   const writes = currentWrites(batch)
   writes.duplicates.push(twin)

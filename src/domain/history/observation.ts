@@ -19,12 +19,9 @@ export interface PushObservation {
   readonly kind: 'push'
   readonly sighting: Sighting
   readonly content: string
-  /** 1 to 100, folded, no duplicates, in the order given. */
+  /** 1 to 100 ids in upper case, without duplicates, in the order of the push. */
   readonly trackingIds: readonly string[]
-  /**
-   * How many of its texts were dropped: they were of another type, had no language tag, or were replaced by a later one of the same tag
-   * (DOMAIN 4.1).
-   */
+  /** How many of its texts were dropped: they were of another type, had no language tag, or a later text had the same tag (DOMAIN 4.1). */
   readonly textsDropped: number
 }
 
@@ -33,9 +30,12 @@ export interface PollObservation {
   readonly kind: 'poll'
   /** The identifier that the request named. */
   readonly asked: string
-  /** Lower-case tag the texts are stored under: the answer's valid `Content-Language`, else the one asked (DOMAIN 4.1). */
+  /**
+   * The lower-case tag under which the texts are stored: the answer's `Content-Language` if it is valid, otherwise the language that was
+   * asked for (DOMAIN 4.1).
+   */
   readonly language: string
-  /** When the request left, epoch milliseconds. */
+  /** When the request was sent, epoch milliseconds. */
   readonly askedAtMs: number
   /** The exact bytes of the answer. */
   readonly body: Uint8Array
@@ -43,16 +43,15 @@ export interface PollObservation {
   readonly sightings: readonly Sighting[]
   readonly trackingIds: readonly string[]
   readonly distributionType: string | null
-  /** Unknown members of the answer: name to JSON text, in the order received. */
+  /** Unknown members of the answer: names with JSON texts, in the order received. */
   readonly extra: readonly (readonly [name: string, json: string])[]
   /**
-   * How many entries and identifiers were skipped as invalid. If there were any, the answer decides neither multiplicity nor order (DOMAIN
-   * 6.7).
+   * How many entries and identifiers were skipped as invalid. If any were, the answer decides neither multiplicity nor order (DOMAIN 6.7).
    */
   readonly skipped: number
   /** How many texts of the other entries were dropped because they are of another type. */
   readonly textsDropped: number
-  /** Parts of the answer were left out because they are about an erased parcel, so its bytes are not kept. */
+  /** Parts were left out because they are about an erased parcel, so the bytes are not kept. */
   readonly isPartial?: true
 }
 

@@ -8,24 +8,22 @@ export interface LatestEntry {
   /** The carrier's time, which orders histories. */
   readonly atMs: number
   /**
-   * When the relay learnt of it, if that was before `atMs`. It then counts instead, because the carrier's time is not our clock (DOMAIN
-   * 6.1).
+   * When the relay learnt of it, if that was before `atMs`. Then this time counts, because the carrier's clock is not ours (DOMAIN 6.1).
    */
   readonly learntAtMs?: number
 }
 
-/** The newest entry as a parcel's latest. An entry that was the latest before keeps the time at which it was learnt of. */
+/** The newest entry as a parcel's latest. If it was the latest before, it keeps the time at which the relay learnt of it. */
 export function latestEntry(entry: LatestEntry, before: LatestEntry | null, nowMs: number): LatestEntry {
   const { status, atMs } = entry
-  // The same entry may be dated a little differently by another source.
+  // Another source may give the same entry a slightly different time.
   const isSame = before !== null && before.status === status && Math.floor(before.atMs / 1000) === Math.floor(atMs / 1000)
   const learntAtMs = isSame ? notAhead(countsFromMs(before), nowMs) : nowMs
   return learntAtMs < atMs ? { status, atMs, learntAtMs } : { status, atMs }
 }
 
 /**
- * The time at which an entry counts as having happened, for schedules, ages and learning: the earlier of its time and when it was learnt
- * of.
+ * The time from which an entry counts, for schedules, ages and learning: its own time, or when the relay learnt of it if that was earlier.
  */
 export function countsFromMs({ atMs, learntAtMs }: LatestEntry): number {
   return learntAtMs ?? atMs
@@ -38,7 +36,7 @@ export interface ParcelState {
   readonly watchedAtMs: number | null
   /** The earliest `eventTime` of its pushes; null: there were none. */
   readonly firstPushedAtMs: number | null
-  /** When it was last pushed, asked for by an app, or ordered to be watched. */
+  /** The last time that it was pushed, an app asked for it, or an operator watched it. */
   readonly activatedAtMs: number
   readonly entryCount: number
   /** The newest entry; null: it has none. */
@@ -49,7 +47,7 @@ export interface ParcelState {
   readonly failures: number
   readonly nextPollAtMs: number | null
   readonly stopped: 'delivered' | 'stale' | 'unknown' | 'unwatched' | null
-  /** Whether it reached the maximum number of entries. */
+  /** Whether it has the maximum number of entries. */
   readonly full: boolean
 }
 
@@ -79,35 +77,35 @@ export interface JoinedParcel {
 
 /** Parcels that proved to be one (DOMAIN 1.4). */
 export interface ParcelJoin {
-  /** The surviving parcel, as it was. */
+  /** The surviving parcel before the join. */
   readonly survivor: JoinedParcel
   /** The parcels that are joined to it, in order, each with the sequence of its join event. */
   readonly others: readonly (JoinedParcel & { readonly sequence: number })[]
   /** The surviving parcel after the join. */
   readonly parcel: ParcelState
-  /** The sightings that several of the joined parcels had, as they are kept after the join. */
+  /** Sightings that several of the parcels had, as they are after the join. */
   readonly shared: readonly KeptSighting[]
   readonly nowMs: number
 }
 
-/** An identifier and the parcel it leads to. */
+/** An identifier and its parcel. */
 export interface IdentifierState {
   readonly value: string
   readonly parcelId: number
-  /** Whether the carrier listed it in `trackingIds`; false: an app or an operator asked for it. */
+  /** Whether the carrier listed it in `trackingIds`. False: only an app or an operator has named it. */
   readonly isTrackingId: boolean
 }
 
 /** Everything that answers about a parcel are made from. */
 export interface ParcelView extends AnswerSource {
   readonly parcelId: number
-  /** Rises whenever an answer about the parcel changes. Always 0 where one process writes the store. */
+  /** Rises whenever an answer about the parcel changes. Always 0 if only one process writes the store. */
   readonly version: number
   /** When a push or poll last reported on this parcel, epoch milliseconds; null: never. */
   readonly lastSeenAtMs: number | null
   readonly watched: boolean
-  /** The carrier has never reported on it, and answered to the last poll that it does not know it. */
+  /** Whether the carrier has never reported on it, and answered the last poll that it does not know it. */
   readonly unknownToCarrier: boolean
-  /** Languages that were fetched, unless an entry without them was added since. They are not fetched again (DOMAIN 4.2). */
+  /** Languages that were fetched, and since then no entry without them was added. They are not fetched again (DOMAIN 4.2). */
   readonly languagesAsked: readonly string[]
 }

@@ -7,7 +7,7 @@ import type { Entry } from './history.ts'
 import type { PollObservation } from './observation.ts'
 import type { Sighting, Texts } from './status-entry.ts'
 
-/** Most entries a parcel may hold (DOMAIN 1.6). */
+/** The maximum of entries of a parcel (DOMAIN 1.6). */
 export const ENTRIES_MAX = 2000
 
 const ENTRY_MEMBERS = new Set([
@@ -21,7 +21,7 @@ const ENTRY_MEMBERS = new Set([
 ])
 const ANSWER_MEMBERS = new Set(['statuses', 'trackingIds', 'distributionType'])
 
-/** The facts that the request and the headers of the answer give. */
+/** What the request and the headers of the answer say. */
 export interface AnswerContext {
   /** The identifier that the request named. */
   readonly asked: string
@@ -29,16 +29,16 @@ export interface AnswerContext {
   readonly language: string
   /** The answer's `Content-Language` header. */
   readonly contentLanguage: string | null
-  /** When the request left, epoch milliseconds. */
+  /** When the request was sent, epoch milliseconds. */
   readonly askedAtMs: number
 }
 
-/** A parsed answer, or the code of the reason why it cannot be used. */
+/** A parsed answer, or why it cannot be used. */
 export type ParsedAnswer = { readonly ok: true; readonly observation: PollObservation } | { readonly ok: false; readonly reason: string }
 
 /**
- * Parses the body of the carrier's `all` answer (spec, "GetAllStatusesResponse"). Invalid entries and identifiers are skipped and counted.
- * A body that is not such an object is refused as a whole.
+ * Parses the body of the carrier's `all` answer (spec, "GetAllStatusesResponse"). Skips and counts invalid entries and identifiers. Refuses
+ * a body that is not such an object.
  */
 export function parseAllAnswer(body: Uint8Array, context: AnswerContext): ParsedAnswer {
   const reading = readJson(body)
@@ -112,7 +112,7 @@ function itemTexts(consumer: unknown, detailed: unknown): Texts {
   }
 }
 
-/** How many texts of an item are of another type, so that they are not kept. */
+/** How many texts of an item have another type, so that they are not kept. */
 function droppedTexts(item: unknown): number {
   const texts = isObject(item) ? [member(item, 'consumerDescription'), member(item, 'detailedStatusDescription')] : []
   return texts.filter((text) => text !== undefined && text !== null && typeof text !== 'string').length
@@ -124,14 +124,14 @@ export interface AnswerSource {
   readonly entries: readonly Entry[]
   readonly trackingIds: readonly string[]
   readonly distributionType: string
-  /** Unknown members of the last-asked answer, re-served after the known ones. */
+  /** Unknown members of the last-asked answer. They are served after the known ones. */
   readonly extra: RawMembers
 }
 
 /** An answer as JSON text. */
 export interface EncodedAnswer {
   readonly body: string
-  /** The languages of the texts in it, the most preferred first; never empty. */
+  /** The languages of its texts, the most preferred first; never empty. */
   readonly contentLanguages: readonly string[]
 }
 
@@ -161,7 +161,7 @@ function encodeTail(source: AnswerSource): string {
   return `,"trackingIds":${JSON.stringify(trackingIds)},"distributionType":${JSON.stringify(distributionType)}${encodeMembers(extra)}}`
 }
 
-/** Unknown members are appended as text, because their numbers must print as they were received. */
+/** Unknown members are appended as text, because their numbers must be printed as they were received. */
 function encodeEntry(entry: Entry, languages: readonly string[], used: Set<string>): string {
   const known = JSON.stringify(presentMembers(entry, languages, used))
   return entry.extra.length === 0 ? known : `${known.slice(0, -1)}${encodeMembers(entry.extra)}}`
@@ -183,12 +183,12 @@ function presentMembers(entry: Entry, languages: readonly string[], used: Set<st
   }
 }
 
-/** Encodes unknown members as JSON text, each after a comma; their values print as they were received. */
+/** Encodes unknown members as JSON text, each after a comma. Their values are printed as they were received. */
 export function encodeMembers(extra: RawMembers): string {
   return extra.map(([name, json]) => `,${JSON.stringify(name)}:${json}`).join('')
 }
 
-/** The text of an entry in the first of these languages that it has; else in any. Null: it has none. */
+/** The text of an entry in the first of these languages that it has, otherwise in any language. Null: it has no text. */
 export function pickText(
   entry: Pick<Entry, 'texts'>,
   field: keyof Texts,
@@ -208,7 +208,7 @@ function contentLanguages(used: ReadonlySet<string>, languages: readonly string[
   return [...languages.filter((language) => used.has(language)), ...[...used].filter((language) => !languages.includes(language)).sort()]
 }
 
-/** Whether some entry lacks a text in a language, both under its exact tag and under its primary subtag (DOMAIN 4.2). */
+/** Whether some entry has no text in a language, neither under its exact tag nor under its primary subtag (DOMAIN 4.2). */
 export function isLanguageMissing(entries: readonly Entry[], language: string): boolean {
   const primary = primarySubtag(language)
   return entries.some((entry) => entry.texts[language] === undefined && entry.texts[primary] === undefined)

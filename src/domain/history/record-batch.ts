@@ -18,6 +18,6 @@ export function recordBatch(observations: readonly Incoming[], nowMs: number): R
  * parcel (DOMAIN 5.4).
  */
 export function pushDigest(body: Uint8Array): string {
-  // The digest is read as text because the platform takes three times as long to return a buffer.
+  // Read the digest as text, because returning a buffer takes the platform three times as long.
   return hash('sha256', body, 'binary').slice(0, 12)
 }

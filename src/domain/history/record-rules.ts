@@ -1,11 +1,14 @@
 import type { CadencePolicy } from '../polling/cadence.ts'
 import type { ErasureRules } from './erased.ts'
 
-/** The settings that recording obeys; durations in milliseconds. */
+/** The settings that recording obeys. Durations in milliseconds. */
 export interface RecordRules extends ErasureRules {
   readonly cadence: CadencePolicy
   readonly missedPushGraceMs: number
   readonly historyRetentionMs: number
-  /** When the store was restored from a backup, epoch milliseconds: earlier pushes may have come to the store before it. Null or absent: never. */
+  /**
+   * When the store was restored from a backup, epoch milliseconds. Earlier pushes may have come to the store before it. Null or absent:
+   * never.
+   */
   readonly restoredAtMs?: number | null
 }

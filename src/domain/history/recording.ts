@@ -6,14 +6,14 @@ import type { PollObservation, QuarantineReason } from './observation.ts'
 export interface IncomingPoll {
   readonly kind: 'poll'
   readonly observation: PollObservation
-  /** Whether an app's question caused the poll. If so, recording it also watches and reactivates the parcel (DOMAIN 1.5, 6.1). */
+  /** Whether an app's question caused the poll. Then recording also watches and reactivates the parcel (DOMAIN 1.5, 6.1). */
   readonly watch: boolean
 }
 
 /** An observation on its way to be recorded. */
 export type Incoming = IncomingPush | IncomingPoll
 
-/** The outcome of one observation. Whichever it is, a push with an outcome is durable. */
+/** The outcome of one observation. Whatever it is, a push with an outcome is durable. */
 export type RecordOutcome =
   | {
       readonly kind: 'recorded'
@@ -22,26 +22,26 @@ export type RecordOutcome =
       readonly newEntries: number
       /** How many deliveries were queued for it. */
       readonly queued: number
-      /** The oddities of the observation, each of which is counted. Absent: there were none. */
+      /** What was odd about the observation; each is counted. Absent: nothing was. */
       readonly anomalies?: readonly Anomaly[]
     }
   | { readonly kind: 'duplicate' }
   | { readonly kind: 'quarantined'; readonly reason: QuarantineReason }
   /**
-   * A push older than `retention.history`: stored but not recorded, so that it is no duplicate if it is pushed again after the clock was
-   * corrected (DOMAIN 5.4).
+   * A push older than `retention.history`. It is stored but not recorded, so if the clock was wrong, the same push can be recorded later
+   * (DOMAIN 5.4).
    */
   | { readonly kind: 'expired' }
-  /** It is about an erased parcel. It was counted, and nothing of it was kept. */
+  /** The observation is about an erased parcel. It was counted, and nothing of it was kept. */
   | { readonly kind: 'erased' }
 
 /** The result of recording a batch. */
 export interface BatchReport {
-  /** Same length and order as the batch. */
+  /** In the order of the batch. */
   readonly outcomes: readonly RecordOutcome[]
-  /** The ids of all parcels whose answers may have changed, including those that were joined to others. */
+  /** The ids of all parcels whose answers may have changed, including parcels that were joined to others. */
   readonly touchedParcels: readonly number[]
-  /** Parcels were joined, so the order of their waiting deliveries may have changed; absent: none were joined. */
+  /** Parcels were joined, so the order of their waiting deliveries may have changed. Absent: none were joined. */
   readonly joined?: true
   /** How long the transaction took, including its commit. */
   readonly durationMs: number

@@ -6,39 +6,39 @@ import type { PollObservation, PushObservation } from './observation.ts'
 import { groupOf, keyOf, type Sighting } from './status-entry.ts'
 
 /**
- * A sighting as it is kept. A listing is everything that one observation says of a group. Of equal listings only one is kept, whatever its
- * unknown members: the last-asked, then the bytewise greatest. docs/merge-proof.md proves that the earlier ones change nothing.
+ * A sighting as it is kept. A listing is all that one observation says about a group. If several listings are equal except for unknown
+ * members, only one is kept: the last-asked, then the bytewise greatest. docs/merge-proof.md proves that the others change nothing.
  */
 export interface KeptSighting {
   readonly sighting: Sighting
   /** `encodeContent(sighting)`, which leaves out unknown members. */
   readonly content: string
   /**
-   * Identifies the sightings of its group that one observation listed together, and so declared to be different entries. 0: it was the only
-   * one. Otherwise a 48-bit digest of the listing without unknown members, so that equal listings of two observations are one.
+   * The listing it belongs to. Sightings of one listing are different entries. 0: it was the only sighting of its group. Otherwise a 48-bit
+   * digest of the listing without unknown members, so equal listings of two observations have the same.
    */
   readonly listing: number
-  /** Its number among sightings of the same listing with equal keys, counted from the oldest (DOMAIN 2.3). */
+  /** Its number among the sightings of the same listing with equal keys, the oldest first (DOMAIN 2.3). */
   readonly ordinal: number
   /** When it was last polled, epoch milliseconds; 0 for a push. */
   readonly askedAtMs: number
-  /** When the relay learnt of it: a sequence number. */
+  /** When the relay learnt of it, as a sequence. */
   readonly sequence: number
-  /** The same as a time, epoch milliseconds; null: the relay did not keep it then. Later polls do not change it. */
+  /** The same as a time, epoch milliseconds; null: such times were not kept yet. Later polls do not change it. */
   readonly learntAtMs: number | null
-  /** The endpoints that were sent it; derived entries do not depend on this. */
+  /** The endpoints that were sent it. Entries do not depend on this. */
   readonly audience: Audience
 }
 
-/** A sighting that is not yet known to be new, and which no endpoint was sent. */
+/** A sighting of an observation. It may be stored already. */
 export type ListedSighting = Omit<KeptSighting, 'sequence' | 'learntAtMs' | 'audience'>
 
-/** Identifies a sighting: equal ids are equal sightings, except for unknown members. */
+/** Identifies a sighting. Sightings with equal ids are equal, except for unknown members. */
 export function sightingId(kept: ListedSighting): string {
   return `${kept.listing}/${kept.ordinal}/${kept.sighting.instant.text}/${kept.content}`
 }
 
-/** The sightings of an observation with their listings and ordinals, in its order. */
+/** The sightings of an observation with their listings and ordinals, in the same order. */
 export function sightingsOf(observation: PushObservation | PollObservation): readonly ListedSighting[] {
   if (observation.kind === 'push') return [{ ...ALONE, sighting: observation.sighting, content: observation.content }]
   // An answer with invalid items decides no multiplicity, so each of its sightings counts as listed alone (DOMAIN 6.7).
@@ -78,22 +78,23 @@ function listTogether(sightings: readonly Sighting[], askedAtMs: number): readon
   return placed.map((one) => ({ ...one, listing }))
 }
 
-/** Returns 48 bits of SHA-256, never 0: an exact integer, and large enough that two listings of a group do not collide in practice. */
+/** 48 bits of SHA-256, never 0. That is an exact integer, and two listings of a group do not get the same in practice. */
 function digest48(lines: readonly string[]): number {
   return createHash('sha256').update(lines.join('\n')).digest().readUIntBE(0, 6) || 1
 }
 
 export interface MergedSightings {
-  /** All sightings after the merge; new ones have sequences from `nextSequence`. */
+  /** All sightings after the merge. New ones have sequences from `nextSequence` on. */
   readonly kept: readonly KeptSighting[]
-  /** The sightings among them that are new or that a later poll repeated. */
+  /** The sightings that are new, or that a later poll has repeated. */
   readonly changed: readonly KeptSighting[]
 }
 
 /**
- * Adds the sightings of an observation to the kept ones. It is a pure union: the order of calls changes only when each sighting was learnt
- * of (its sequence and its time), which is a fact about the order of arrival. @param learntAtMs when new sightings were learnt of; null: it
- * is not known.
+ * Adds the sightings of an observation to the kept ones. The result is their union: the order of calls changes only when the relay learnt
+ * of each sighting (its sequence and its time).
+ *
+ * @param learntAtMs when the relay learnt of new sightings; null: not known.
  */
 export function mergeSightings(
   kept: readonly KeptSighting[],
@@ -124,8 +125,8 @@ export function mergeSightings(
 }
 
 /**
- * Returns whether a listed sighting replaces the kept one with the same id. A listing replaces another completely or not at all, so the
- * verdict is reached at its first sighting, before any is replaced.
+ * Whether a listed sighting replaces the kept one with the same id. A listing replaces another completely or not at all. So its first
+ * sighting decides, before any is replaced.
  */
 function rankListings(
   kept: ReadonlyMap<string, KeptSighting>,
@@ -148,9 +149,7 @@ function rankListings(
   }
 }
 
-/**
- * Compares listings that differ at most in unknown members, bytewise. Their sightings are sorted by what does not depend on these members.
- */
+/** Compares listings bytewise that differ only in unknown members. Their sightings are sorted by everything else. */
 function compareWhole(a: readonly ListedSighting[], b: readonly ListedSighting[]): number {
   if ([...a, ...b].every(({ sighting }) => sighting.extra.length === 0)) return 0
   return compareBytes(wholeListing(a), wholeListing(b))
@@ -167,13 +166,13 @@ function wholeListing(listing: readonly ListedSighting[]): string {
 export interface United {
   /** All sightings of the parcels. */
   readonly kept: readonly KeptSighting[]
-  /** The sightings that more than one parcel has. */
+  /** The sightings that several of the parcels have. */
   readonly shared: readonly KeptSighting[]
 }
 
 /**
- * Unites the sightings of several parcels. A sighting that more than one has keeps the time it was last polled, when it was first learnt of
- * (its lowest sequence and the time of that), and the union of its audiences.
+ * Unites the sightings of several parcels. A sighting that several have keeps its last poll, the first time that the relay learnt of it
+ * (the lowest sequence with its time), and the union of its audiences.
  */
 export function uniteSightings(parts: readonly (readonly KeptSighting[])[]): United {
   const byId = new Map<string, KeptSighting>()

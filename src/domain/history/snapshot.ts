@@ -9,7 +9,7 @@ import type { KeptSighting } from './sightings.ts'
 /** The facts that decide whether an endpoint is sent an event. */
 export interface Subscriber {
   readonly endpoint: Endpoint
-  /** The last sequence of the feed that was queued for it while it catches up; null: it has caught up. */
+  /** While it catches up, the last sequence of the feed that was queued for it; null: it has caught up. */
   readonly queuedTo: number | null
   /** The sequences over which it received backfill; null: never. */
   readonly backfilled: BackfillSpan | null
@@ -21,7 +21,7 @@ export interface KeptBody {
   readonly body: Uint8Array
 }
 
-/** A parcel in the store, as far as it was loaded; null: this part was not loaded. */
+/** A stored parcel, as far as it was loaded. Null: this part was not loaded. */
 export interface KnownParcel {
   readonly state: ParcelState
   /** Its sightings by second since the epoch. */
@@ -38,8 +38,8 @@ export interface KnownParcel {
 }
 
 /**
- * The first numbers that a change set may give. On SQLite they are the first unused ones and final, because only one writer gives any. On
- * PostgreSQL they are provisional, above all real ones, and the store replaces them when it applies the change set.
+ * The first numbers that a change set may use. On SQLite they are the first unused ones and final, because only one writer gives numbers.
+ * On PostgreSQL they are provisional and above all real ones. The store replaces them when it applies the change set.
  */
 export interface NextNumbers {
   readonly parcelId: number
@@ -52,11 +52,11 @@ export interface Snapshot {
   readonly next: NextNumbers
   readonly identifiers: ReadonlyMap<string, IdentifierState>
   readonly parcels: ReadonlyMap<number, KnownParcel>
-  /** The inbox ids under which the batch's pushes are stored already, by `pushKey`. */
+  /** The pushes of the batch that are stored already: their inbox ids, by `pushKey`. */
   readonly pushes: ReadonlyMap<string, number>
   /** The digests that were looked up among pushes without a parcel. */
   readonly unrecorded: ReadonlySet<string>
-  /** Sets of parcels that together exceed the limit of one, by `joinKey`. */
+  /** Sets of parcels that together exceed the limit of one parcel, by `joinKey`. */
   readonly overfull: ReadonlySet<string>
   readonly endpoints: readonly Subscriber[]
   /** The tombstones of the identifiers that the observations name. */
@@ -71,7 +71,9 @@ export type StoredSnapshot = Omit<Snapshot, 'model'>
 /** The part that every batch begins with: the next numbers, the endpoints, and the identifiers that its observations name. */
 export type BatchStart = Pick<Snapshot, 'next' | 'identifiers' | 'endpoints'>
 
-/** The parcel id of pushes that are not recorded. They belong to no parcel, so they are no duplicates once they are recorded. */
+/**
+ * Used as the parcel id of pushes that are not recorded. They belong to no parcel, so a push that is recorded later is not their duplicate.
+ */
 export const NO_PARCEL = 0
 
 /** The key of a push in `Snapshot.pushes`. */
@@ -79,18 +81,18 @@ export function pushKey(parcelId: number, digest: string): string {
   return `${parcelId}/${digest}`
 }
 
-/** The key of a set of parcels in `Snapshot.overfull`; the ids in ascending order. */
+/** The key of a set of parcels in `Snapshot.overfull`. The ids are in ascending order. */
 export function joinKey(parcelIds: readonly number[]): string {
   return parcelIds.join()
 }
 
-/** The parts of a snapshot that an engine loads at a time. Parcels are named by id. */
+/** The parts of a snapshot that an engine loads together. Parcels are named by id. */
 export interface Needs {
-  /** The states of parcels. Parts of a parcel are loaded with its state, or after it. */
+  /** The states of parcels. Other parts of a parcel are loaded with its state, or later. */
   readonly parcels: readonly number[]
   /** Pushes to look for in the inbox. */
   readonly pushes: readonly { readonly parcelId: number; readonly digest: string }[]
-  /** Sightings of one second, each second of a parcel once. */
+  /** Sightings of one second. Each second of a parcel occurs once. */
   readonly seconds: readonly SecondNeed[]
   /** All sightings of parcels. */
   readonly whole: readonly number[]
@@ -110,13 +112,15 @@ export interface SecondNeed {
 
 /** The needs of a batch. */
 export interface BatchNeeds extends Needs {
-  /** Sets of parcels, the ids in ascending order, to load completely because they are to be joined; see `startJoins`. */
+  /** Sets of parcels to load completely, because they are to be joined; see `startJoins`. The ids are in ascending order. */
   readonly joins: readonly (readonly number[])[]
 }
 
-/** The data that an engine loaded. If a map or set lacks an entry that `needs` names, the store has none. */
+/**
+ * The data that an engine has loaded. If `needs` names something and the maps and sets do not have it, the store does not have it either.
+ */
 export interface Loaded {
-  /** The needs that it looked for, perhaps without some that it was asked for (see `certainNeeds`). */
+  /** The needs that it has looked for. Some of those that it was asked for may be missing (see `certainNeeds`). */
   readonly needs: Needs
   readonly parcels: readonly ParcelState[]
   /** Inbox ids, by `pushKey`. */
@@ -133,12 +137,12 @@ export interface Loaded {
 
 const NOTHING_NEEDED: Needs = { parcels: [], pushes: [], seconds: [], whole: [], answers: [], orders: [], pollable: [], bodies: [] }
 
-/** Needs that are empty except for the given ones. */
+/** Needs with only the given ones. */
 export function onlyNeeds(needs: Partial<Needs>): Needs {
   return { ...NOTHING_NEEDED, ...needs }
 }
 
-/** A snapshot with only the start of the batch loaded. */
+/** A snapshot that has only the start of the batch. */
 export function startSnapshot(start: BatchStart & Pick<Snapshot, 'tombstones'>): StoredSnapshot {
   return { ...start, parcels: new Map(), pushes: new Map(), unrecorded: new Set(), overfull: new Set() }
 }
@@ -178,7 +182,7 @@ function bySecond(sightings: readonly KeptSighting[]): ReadonlyMap<number, reado
   return Map.groupBy(sightings, ({ sighting }) => secondOf(sighting.instant.atMs))
 }
 
-/** The second since the epoch that an instant (epoch milliseconds) falls in. */
+/** The second since the epoch into which an instant (epoch milliseconds) falls. */
 export function secondOf(atMs: number): number {
   return Math.floor(atMs / 1000)
 }

@@ -10,34 +10,34 @@ export const DOCUMENTED_STATUSES: readonly string[] = [
   'DeliverySucceeded',
 ]
 
-/** The texts of one source in one language. `undefined`: not given. `null`: stated to be none, which only a poll can. */
+/** The texts of one source in one language. `undefined`: not given. `null`: stated to be none, which only a poll can do. */
 export interface Texts {
   readonly consumer?: string | null
   readonly detailed?: string | null
 }
 
 /**
- * One observation's report of one entry (DOMAIN 2): a push has one, a poll one for each item of its `statuses`. Strings are already derived
- * text (no NUL, no lone surrogates).
+ * What one observation reports of one entry (DOMAIN 2). A push has one sighting, a poll has one for each item of its `statuses`. Strings
+ * are derived text: without NUL and lone surrogates.
  */
 export interface Sighting {
   readonly source: 'push' | 'poll'
   readonly status: string
   readonly detailedStatus: string
   readonly instant: Instant
-  /** The name of the location; `''` is *empty*: null, absent and `""` are the same (DOMAIN 2.2). */
+  /** The name of the location. `''` is *empty*: null, absent and `""` are the same (DOMAIN 2.2). */
   readonly location: string
   /** `null`: not given. */
   readonly displayToConsumer: boolean | null
-  /** Only pushes give it here, because a poll gives it once for the whole answer; `null`: not given. */
+  /** Only pushes give it here, because a poll gives it once for the whole answer. `null`: not given. */
   readonly distributionType: string | null
   /** By lower-case language tag. A poll has exactly one language, a push any number. */
   readonly texts: Readonly<Record<string, Texts>>
-  /** Unknown members of a polled item: name to the JSON text as received, in the order received (DOMAIN 2.7). */
+  /** Unknown members of a polled item: names with JSON texts, in the order received (DOMAIN 2.7). */
   readonly extra: readonly (readonly [name: string, json: string])[]
 }
 
-/** The time and location of a sighting, which decide which sightings are one entry (DOMAIN 2.2). */
+/** The time and the location of a sighting. They decide which sightings are one entry (DOMAIN 2.2). */
 export interface SightingKey {
   /** Epoch milliseconds; for a whole second, its start. */
   readonly atMs: number
@@ -51,14 +51,14 @@ export function keyOf(sighting: Sighting): SightingKey {
 }
 
 /**
- * Whether two keys of one group may belong to one entry: equal milliseconds or one of them a whole second, equal locations or one of them
- * empty (DOMAIN 2.2).
+ * Whether two keys of one group may belong to one entry: their milliseconds are equal or one is a whole second, and their locations are
+ * equal or one is empty (DOMAIN 2.2).
  */
 export function keysFit(a: SightingKey, b: SightingKey): boolean {
   return (a.whole || b.whole || a.atMs === b.atMs) && (a.location === '' || b.location === '' || a.location === b.location)
 }
 
-/** The key of an entry after a sighting joined it: the entry gains the milliseconds or the location that it lacked (DOMAIN 2.3). */
+/** The key of an entry after a sighting has joined it. The entry gains the milliseconds or the location that it lacked (DOMAIN 2.3). */
 export function joinedKey(entry: SightingKey, joining: SightingKey): SightingKey {
   const precise = entry.whole ? joining : entry
   return { atMs: precise.atMs, whole: precise.whole, location: entry.location === '' ? joining.location : entry.location }

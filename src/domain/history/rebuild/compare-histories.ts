@@ -4,17 +4,17 @@ import type { AnswerSource } from '../pull-response.ts'
 export const HISTORY_CHANGES = ['entry', 'update', 'united', 'split', 'removed', 'parcel'] as const
 
 /**
- * How a history differs from the one that is derived. `entry`: it lacks an entry. `update`: an entry is shown differently. `united`,
- * `split`: entries are one, or one is several. `removed`: it has an entry that nothing shows. `parcel`: the order, or a value of the parcel
- * as a whole, differs.
+ * How a stored history differs from the derived one. `entry`: it lacks an entry. `update`: it shows an entry differently. `united`,
+ * `split`: several entries should be one, or one should be several. `removed`: it has an entry without evidence. `parcel`: the order, or a
+ * value of the parcel as a whole, differs.
  */
 export type HistoryChangeKind = (typeof HISTORY_CHANGES)[number]
 
 export interface HistoryChange {
   readonly kind: HistoryChangeKind
-  /** The entry, as it is derived; `removed`: as it was. Null: the change is of the parcel as a whole. */
+  /** The derived entry; for `removed`, the stored one. Null: the change concerns the parcel as a whole. */
   readonly entry: Entry | null
-  /** The members that differ; empty: the kind says it all. */
+  /** The members that differ; empty: the kind says everything. */
   readonly members: readonly string[]
 }
 
@@ -24,7 +24,7 @@ export interface ServedParcel extends AnswerSource {
   readonly identifiers: readonly string[]
 }
 
-/** Compares the history that is served with the derived one. Sightings are the same if their sequences are: their content may differ. */
+/** Compares the served history with the derived one. Sightings with equal sequences are the same, even if their content differs. */
 export function compareHistories(before: ServedParcel, after: ServedParcel): readonly HistoryChange[] {
   const changes: HistoryChange[] = []
   const formerOf = new Map(before.entries.flatMap((entry) => entry.members.map(({ sequence }) => [sequence, entry] as const)))
@@ -37,7 +37,7 @@ export function compareHistories(before: ServedParcel, after: ServedParcel): rea
   }
   for (const entry of before.entries) if (!continued.has(entry)) changes.push({ kind: 'removed', entry, members: [] })
   const members = differing(wholeOf(before), wholeOf(after))
-  // Changes of entries change the order by themselves.
+  // If entries have changed, their order changes too, which is not worth a change by itself.
   if (members.some((name) => name !== 'order' || changes.length === 0)) changes.push({ kind: 'parcel', entry: null, members })
   return changes
 }
@@ -58,7 +58,7 @@ function partsOf({ status, detailedStatus, eventTimestamp, location, displayToCo
   return { status, detailedStatus, eventTimestamp, location, displayToConsumer, texts: sorted, extra }
 }
 
-/** The parts of an answer that are not its entries. */
+/** The parts of an answer that are not entries. */
 function wholeOf({ entries, identifiers, trackingIds, distributionType, extra }: ServedParcel) {
   return { order: entries.map(({ sequence }) => sequence), identifiers, trackingIds, distributionType, extra }
 }

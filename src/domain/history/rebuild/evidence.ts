@@ -23,17 +23,17 @@ export interface StoredAnswer {
   readonly body: Uint8Array | null
 }
 
-/** A sighting that bytes show. `learntAtMs`: when the relay got the first of these bytes that are kept. */
+/** A sighting that bytes show. `learntAtMs`: when the relay received the first kept bytes that show it. */
 export interface ShownSighting extends ListedSighting {
   readonly learntAtMs: number
 }
 
-/** Everything that the kept bytes of a parcel say. It is filled a piece at a time, because a parcel may have any number of pushes. */
+/** Everything that the kept bytes of a parcel show. It is filled a piece at a time, because a parcel may have any number of pushes. */
 export interface Evidence {
   /** By `sightingId`. */
   readonly sightings: Map<string, ShownSighting>
   readonly trackingIds: Set<string>
-  /** Whether bytes are gone, or are not understood any more. Either way the sightings know more than the bytes. */
+  /** Whether some bytes are gone, or are no longer understood. In both cases the sightings know more than the bytes. */
   isPartial: boolean
   /** Whether bytes do not match their digest. */
   isDamaged: boolean
@@ -43,7 +43,7 @@ export function noEvidence(): Evidence {
   return { sightings: new Map(), trackingIds: new Set(), isPartial: false, isDamaged: false }
 }
 
-/** Adds pushes. Adding one again changes nothing. */
+/** Adds pushes. Adding the same push again changes nothing. */
 export function addPushes(evidence: Evidence, pushes: readonly StoredPush[]): void {
   for (const { body, digest, contentEncoding, receivedAtMs } of pushes) {
     if (body !== null && pushDigest(body) !== digest) {
@@ -64,13 +64,15 @@ export function addPushes(evidence: Evidence, pushes: readonly StoredPush[]): vo
   }
 }
 
-/** An answer as its bytes say, with the ids of its sightings in its order; the stored record, without sightings, if the bytes are gone. */
+/**
+ * An answer as its bytes show it, with the ids of its sightings in order. If the bytes are gone, it is the stored record without sightings.
+ */
 export interface ReadAnswer {
   readonly answer: KeptAnswer
   readonly sightingIds: readonly string[]
 }
 
-/** Adds all answers of the parcel, and returns each as its bytes say. */
+/** Adds all answers of the parcel, and returns each as its bytes show it. */
 export function addAnswers(evidence: Evidence, answers: readonly StoredAnswer[]): readonly ReadAnswer[] {
   let kept: ReturnType<typeof mergeSightings>['kept'] = []
   const read = answers

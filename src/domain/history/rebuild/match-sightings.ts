@@ -4,7 +4,10 @@ import { sightingId } from '../sightings.ts'
 import type { ShownSighting } from './evidence.ts'
 
 export interface MatchedSightings {
-  /** Stored sightings that the bytes show, or show a little differently, as the bytes show them. They keep who they are. */
+  /**
+   * Stored sightings that the bytes still show, perhaps a little differently. Each gets the content that the bytes show, and keeps its
+   * sequence.
+   */
   readonly matched: readonly { readonly before: KeptSighting; readonly after: KeptSighting }[]
   /** Stored sightings that no bytes show. */
   readonly unproven: readonly KeptSighting[]
@@ -13,9 +16,11 @@ export interface MatchedSightings {
 }
 
 /**
- * Finds for each stored sighting the one that the bytes show now. A rule that reads the bytes in another way gives another sighting in the
- * place of the stored one: it takes over when the old one was learnt of, its sequence and who was sent it. Which one replaces which is not
- * stored, so the most similar of the same source do.
+ * Finds for each stored sighting the one that the bytes show now.
+ *
+ * If a new version reads the bytes differently, it finds another sighting instead of the stored one. The new one then takes over when the
+ * relay learnt of the old one, its sequence and its audience. The store does not know which sighting replaces which, so this pairs the most
+ * similar ones of the same source.
  */
 export function matchSightings(stored: readonly KeptSighting[], shown: ReadonlyMap<string, ShownSighting>): MatchedSightings {
   const matched: { before: KeptSighting; after: KeptSighting }[] = []
@@ -60,7 +65,7 @@ function succeed({ sequence, learntAtMs, audience }: KeptSighting, now: ShownSig
 
 type Comparable = Pick<KeptSighting, 'sighting' | 'askedAtMs' | 'ordinal'>
 
-/** From the narrowest likeness to the widest. */
+/** Ways to be similar, from the strictest to the loosest. */
 const SIMILAR: readonly ((one: Comparable) => string)[] = [
   ({ sighting, askedAtMs, ordinal }) =>
     JSON.stringify([...statusOf(sighting), sighting.instant.text, sighting.location, askedAtMs, ordinal]),
@@ -73,7 +78,7 @@ function statusOf({ source, status, detailedStatus }: Comparable['sighting']): r
   return [source, status, detailedStatus]
 }
 
-/** Any fixed order: equal stores must give equal results. */
+/** Any fixed order will do: equal stores must give equal results. */
 function compareShown(a: ShownSighting, b: ShownSighting): number {
   return a.sighting.instant.atMs - b.sighting.instant.atMs || compareBytes(sightingId(a), sightingId(b))
 }

@@ -10,7 +10,7 @@ import { compareHistories, type HistoryChange, type ServedParcel } from './compa
 import { addAnswers, type Evidence, type ReadAnswer, type StoredAnswer } from './evidence.ts'
 import { matchSightings } from './match-sightings.ts'
 
-/** Everything that the store keeps of a parcel, without its pushes. */
+/** Everything that the store keeps of a parcel, except its pushes. */
 export interface StoredParcel {
   readonly state: ParcelState
   readonly identifiers: readonly IdentifierState[]
@@ -18,12 +18,12 @@ export interface StoredParcel {
   readonly answers: readonly StoredAnswer[]
 }
 
-/** What to write so that the store holds what was derived. */
+/** The writes that make the store hold what was derived. */
 export interface ParcelCorrection {
   readonly state: ParcelState
-  /** Whether the newest entry or the number of entries has changed, on which the next poll depends. */
+  /** Whether the newest entry or the number of entries has changed. The next poll depends on both. */
   readonly isRescheduled: boolean
-  /** Rows to delete, before the others are saved. */
+  /** Rows to delete before the others are saved. */
   readonly dropped: readonly KeptSighting[]
   readonly saved: readonly KeptSighting[]
   readonly identifiers: readonly IdentifierState[]
@@ -31,15 +31,15 @@ export interface ParcelCorrection {
   readonly feed: readonly FeedEvent[]
 }
 
-/** The result of deriving a parcel anew. */
+/** The result of deriving a parcel again. */
 export interface RebuiltParcel {
   readonly parcelId: number
-  /** What it was derived from. */
+  /** Where the history was derived from. */
   readonly source: 'bytes' | 'sightings'
   readonly isDamaged: boolean
-  /** Identifiers that its bytes name and that belong to other parcels, which keep them. */
+  /** Identifiers that its bytes name and that belong to other parcels. These keep them. */
   readonly conflicts: readonly string[]
-  /** Digests of everything derived, as it was stored and as it should be. */
+  /** Digests of everything derived: as it is stored, and as it should be. */
   readonly stored: string
   readonly derived: string
   readonly changes: readonly HistoryChange[]
@@ -48,20 +48,22 @@ export interface RebuiltParcel {
 }
 
 export interface RebuildContext {
-  /** What the bytes of its pushes show. Its answers are added here. */
+  /** What the bytes of its pushes show. The answers are added here. */
   readonly evidence: Evidence
-  /** Identifiers that the bytes name and that are not stored with the parcel: those that another has. */
+  /** Identifiers that the bytes name and that other parcels have. */
   readonly elsewhere: ReadonlyMap<string, IdentifierState>
-  /** The last sequence before the bytes were read. Later sightings were recorded meanwhile, perhaps from other bytes, and stand. */
+  /** The last sequence before the bytes were read. Later sightings may come from other bytes, so they stay as they are. */
   readonly knownTo: number
-  /** Gives the numbers of new sightings and of events of the feed. */
+  /** Gives numbers to new sightings and to events of the feed. */
   readonly nextSequence: () => number
 }
 
 /**
- * Derives a parcel anew by the rules by which observations are recorded (DOMAIN 2): from the bytes of its pushes and answers or, if some are
- * gone, from its sightings. When something was learnt of, its sequence and who was sent it are facts and stay. Nothing is to be sent to
- * endpoints: what is new here counts as sent.
+ * Derives a parcel again, by the rules for recording observations (DOMAIN 2). It uses the bytes of its pushes and answers or, if some are
+ * gone, its sightings.
+ *
+ * Some things are facts and stay: when the relay learnt of something, its sequence, and who was sent it. Endpoints are sent nothing, so
+ * whatever is new here counts as sent.
  */
 export function rebuildParcel(stored: StoredParcel, context: RebuildContext): RebuiltParcel {
   const { evidence, elsewhere, nextSequence } = context
@@ -106,8 +108,8 @@ interface Rows {
 }
 
 /**
- * The sightings as they should be. Bytes count only if they show every polled sighting that is stored: otherwise answers were dropped, which
- * the sightings outlive. No bytes of pushes are ever dropped without leaving their row.
+ * The sightings as they should be. The bytes decide only if they show every polled sighting that is stored. Otherwise answers were dropped,
+ * and their sightings outlive them. The bytes of a push are never dropped without leaving its row.
  */
 function deriveSightings(
   stored: StoredParcel,
@@ -131,12 +133,12 @@ function without(shown: Evidence['sightings'], recent: readonly KeptSighting[]):
   return new Map([...shown].filter(([id]) => !gone.has(id)))
 }
 
-/** Whether older answers may have been dropped: only as many are kept. */
+/** Whether older answers may have been dropped, because the maximum is kept. */
 function mayLackAnswers(answers: readonly StoredAnswer[]): boolean {
   return [...Map.groupBy(answers, ({ answer }) => answer.language).values()].some((inLanguage) => inLanguage.length >= ANSWERS_MAX)
 }
 
-/** The same list if nothing differs. */
+/** Encodes the content of sightings again. Returns the same list if nothing differs. */
 function encodedAnew(sightings: readonly KeptSighting[]): readonly KeptSighting[] {
   const anew = sightings.map((kept) => {
     const content = encodeContent(kept.sighting)
@@ -145,7 +147,7 @@ function encodedAnew(sightings: readonly KeptSighting[]): readonly KeptSighting[
   return anew.every((kept, at) => kept === sightings[at]) ? sightings : anew
 }
 
-/** Every entry counts as sent. Otherwise the next observation of its second would send it. */
+/** Marks every entry as sent. Otherwise the next observation in the same second would send it. */
 function withAudience(sightings: readonly KeptSighting[], entries: readonly Entry[]): readonly KeptSighting[] {
   const unsent = new Set(entries.filter(({ members }) => audienceOf(members).kind === 'nobody').map(({ sequence }) => sequence))
   if (unsent.size === 0) return sightings
@@ -170,7 +172,10 @@ function viewOf(
   return { ...served, identifiers: identifiers.map(({ value }) => value).sort() }
 }
 
-/** An identifier that no bytes name any more stays: an app may ask by it. With all bytes kept, it is no tracking id. */
+/**
+ * The identifiers of the parcel. One that no bytes name any more stays, because an app may ask by it. If all bytes are kept, it is not a
+ * tracking id.
+ */
 function deriveIdentifiers(
   { state, identifiers }: StoredParcel,
   { trackingIds }: Evidence,
@@ -191,7 +196,7 @@ function deriveIdentifiers(
   }
 }
 
-/** The columns of a parcel that follow from its sightings. */
+/** The parts of a parcel's state that follow from its sightings. */
 function deriveState(state: ParcelState, entries: readonly Entry[], sightings: readonly KeptSighting[]): ParcelState {
   const [newest] = entries
   const pushed = sightings.filter(({ sighting }) => sighting.source === 'push').map(({ sighting }) => sighting.instant.atMs)
@@ -203,7 +208,10 @@ function deriveState(state: ParcelState, entries: readonly Entry[], sightings: r
   }
 }
 
-/** The entry that is the latest already keeps the time at which it was learnt of; another was learnt of with its first sighting. */
+/**
+ * The latest entry. If it is the same as before, it keeps the time at which the relay learnt of it. Otherwise that is the time of its first
+ * sighting.
+ */
 function latestOf({ status, atMs, members }: Entry, { latest }: ParcelState): ParcelState['latest'] {
   const learntAtMs = members.reduce((first, one) => Math.min(first, one.learntAtMs ?? Number.POSITIVE_INFINITY), Number.POSITIVE_INFINITY)
   const isSame = latest !== null && latest.status === status && Math.floor(latest.atMs / 1000) === Math.floor(atMs / 1000)
@@ -240,7 +248,7 @@ function correctionOf(stored: StoredParcel, derived: Rows): Omit<ParcelCorrectio
   const rows = new Set(stored.sightings.map(sightingRow))
   const wanted = new Set(derived.sightings.map(sightingRow))
   const dropped = stored.sightings.filter((kept) => !wanted.has(sightingRow(kept)))
-  // Rows are deleted by their sequence. If two had the same by mistake, the right one is saved again.
+  // Rows are deleted by their sequence. If two rows had the same by mistake, the right one is saved again.
   const gone = new Set(dropped.map(({ sequence }) => sequence))
   const isStored = new Set(stored.identifiers.map(({ value, isTrackingId }) => `${value} ${isTrackingId}`))
   const answered = new Set(stored.answers.map(({ answer, decidesOrder }) => `${answerRow(answer)} ${decidesOrder}`))
@@ -255,7 +263,7 @@ function correctionOf(stored: StoredParcel, derived: Rows): Omit<ParcelCorrectio
   }
 }
 
-/** The events that tell readers of the changes. An entry that is removed has no event of its own: each event lists the history. */
+/** The events that report the changes to readers. A removed entry has no event, but each event contains the whole history. */
 function feedOf(parcelId: number, changes: readonly HistoryChange[], nextSequence: () => number): readonly FeedEvent[] {
   const events: FeedEvent[] = []
   for (const { kind, entry } of changes) {
