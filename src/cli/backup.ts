@@ -1,7 +1,7 @@
 import { Command } from 'commander'
-import { fail } from './exit-codes.ts'
-import { followJob, type StepNames } from './asking/follow-job.ts'
 import { addRelayOptions, type ClientOptions, describeProblem, memberOf, openRelay, textOf } from './asking/ask-relay.ts'
+import { followJob, type StepNames } from './asking/follow-job.ts'
+import { fail } from './exit-codes.ts'
 
 const STEPS: StepNames = {
   copying: ['copying the store', 'pages'],

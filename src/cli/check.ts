@@ -3,9 +3,9 @@ import { type Config, ConfigError } from '../config/config.ts'
 import { readCertificates } from '../config/named-file.ts'
 import { CHECK_NAMES, type CheckLine, type CheckName, type CheckState, failed, inOrder, isRed, warning } from '../domain/admin/check.ts'
 import { checkStandalone } from '../wiring/checking/standalone-check.ts'
+import { addRelayOptions, type ClientOptions, describeProblem, isAlive, listOf, openRelay, textOf } from './asking/ask-relay.ts'
 import { openConfig } from './config/config-file.ts'
 import { EXIT } from './exit-codes.ts'
-import { addRelayOptions, type ClientOptions, describeProblem, isAlive, listOf, openRelay, textOf } from './asking/ask-relay.ts'
 
 interface CheckOptions extends ClientOptions {
   readonly config: string

@@ -1,6 +1,4 @@
 import { Command } from 'commander'
-import { EXIT, fail } from './exit-codes.ts'
-import { sendList } from './asking/list-file.ts'
 import {
   type AskRelay,
   addRelayOptions,
@@ -12,6 +10,8 @@ import {
   textOf,
   typedIdentifier,
 } from './asking/ask-relay.ts'
+import { sendList } from './asking/list-file.ts'
+import { EXIT, fail } from './exit-codes.ts'
 
 interface ForgetOptions extends ClientOptions {
   readonly file?: string

@@ -1,5 +1,4 @@
 import { Command } from 'commander'
-import { fail } from './exit-codes.ts'
 import {
   addRelayOptions,
   type ClientOptions,
@@ -10,6 +9,7 @@ import {
   textOf,
   typedIdentifier,
 } from './asking/ask-relay.ts'
+import { fail } from './exit-codes.ts'
 
 /** `history`: shows a parcel's history in a running relay. */
 export function historyCommand(): Command {

@@ -1,5 +1,4 @@
 import { Command, Option } from 'commander'
-import { EXIT, fail } from './exit-codes.ts'
 import {
   type AskRelay,
   addRelayOptions,
@@ -10,6 +9,7 @@ import {
   openRelay,
   textOf,
 } from './asking/ask-relay.ts'
+import { EXIT, fail } from './exit-codes.ts'
 
 interface InboxOptions extends ClientOptions {
   readonly state?: string

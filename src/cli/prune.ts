@@ -1,9 +1,9 @@
 import { Command } from 'commander'
 import { compactStore } from '../store/sqlite/compact.ts'
+import { addRelayOptions, type ClientOptions, describeProblem, memberOf, openRelay, textOf } from './asking/ask-relay.ts'
+import { followJob } from './asking/follow-job.ts'
 import { readConfig } from './config/config-file.ts'
 import { EXIT, fail } from './exit-codes.ts'
-import { followJob } from './asking/follow-job.ts'
-import { addRelayOptions, type ClientOptions, describeProblem, memberOf, openRelay, textOf } from './asking/ask-relay.ts'
 
 interface PruneOptions extends ClientOptions {
   readonly dryRun?: boolean

@@ -1,7 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { Command } from 'commander'
-import { fail } from './exit-codes.ts'
-import { createProgressLine } from './asking/progress-line.ts'
 import {
   type AskRelay,
   addRelayOptions,
@@ -13,6 +11,8 @@ import {
   textOf,
   typedIdentifierText,
 } from './asking/ask-relay.ts'
+import { createProgressLine } from './asking/progress-line.ts'
+import { fail } from './exit-codes.ts'
 
 interface RebuildOptions extends ClientOptions {
   readonly dryRun?: boolean

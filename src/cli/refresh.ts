@@ -1,5 +1,4 @@
 import { Command } from 'commander'
-import { EXIT, fail } from './exit-codes.ts'
 import {
   type AskRelay,
   addRelayOptions,
@@ -10,6 +9,7 @@ import {
   textOf,
   typedIdentifier,
 } from './asking/ask-relay.ts'
+import { EXIT, fail } from './exit-codes.ts'
 
 /** `refresh`: makes a running relay ask the carrier about parcels now. */
 export function refreshCommand(): Command {

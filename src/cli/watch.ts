@@ -1,6 +1,4 @@
 import { Command } from 'commander'
-import { EXIT, fail } from './exit-codes.ts'
-import { LINES_AT_ONCE, sendList } from './asking/list-file.ts'
 import {
   type AskRelay,
   addRelayOptions,
@@ -12,6 +10,8 @@ import {
   textOf,
   typedIdentifier,
 } from './asking/ask-relay.ts'
+import { LINES_AT_ONCE, sendList } from './asking/list-file.ts'
+import { EXIT, fail } from './exit-codes.ts'
 
 interface WatchOptions extends ClientOptions {
   readonly file?: string

@@ -1,7 +1,7 @@
 import type { Config } from '../config/config.ts'
+import type { TombstoneKeyKeeper } from '../flow/admin/erasure/tombstone-key.ts'
 import { createManageSecrets, type ManageSecrets } from '../flow/admin/manage-secrets.ts'
 import type { TokenKeyring } from '../flow/admin/tokens/token-keyring.ts'
-import type { TombstoneKeyKeeper } from '../flow/admin/erasure/tombstone-key.ts'
 import { countSealed, resealEndpoints } from '../flow/delivery/reseal-endpoints.ts'
 import type { Vault } from '../flow/delivery/vault.ts'
 import type { Log } from '../flow/ports.ts'

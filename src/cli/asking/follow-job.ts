@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { createProgressLine } from './progress-line.ts'
 import { type AskRelay, memberOf, textOf } from './ask-relay.ts'
+import { createProgressLine } from './progress-line.ts'
 
 const LOOK_EVERY_MS = 500
 /** While another relay takes over, nobody may answer for a moment. */

@@ -12,8 +12,8 @@ import { createWatchLineReader, WATCH_LINES_MAX, type WatchListFormat } from '..
 import { AppError } from '../../../domain/errors.ts'
 import type { Clock, Meter } from '../../ports.ts'
 import { readIdentifier } from '../../read-identifier.ts'
-import type { ErasureWrites } from './erasure-ports.ts'
 import type { WatchListError } from '../parcels/import-watches.ts'
+import type { ErasureWrites } from './erasure-ports.ts'
 import type { TombstoneKeyKeeper } from './tombstone-key.ts'
 
 export interface ManageErasuresPorts {

@@ -12,9 +12,9 @@ import type { ReplayedBatch, ReplayRequest } from '../../../domain/delivery/deli
 import { type AuditTx, audit } from '../../audit.tx.ts'
 import type { WriteSide } from '../../write-side.ts'
 import type { Transactions, WriteTx } from '../../write-store.ts'
-import { isRebuild, type RebuildStretch } from './rebuild.tx.ts'
 import type { ReprocessBatches, ReprocessBatchTx, ReprocessedHeld, ReprocessIn } from '../inbox/reprocess.tx.ts'
 import { type PassBatch, type PrunePorts, type PruneTx, pruneIn } from '../retention/retention.tx.ts'
+import { isRebuild, type RebuildStretch } from './rebuild.tx.ts'
 
 export type Jobs = Pick<WriteSide, 'replayDeliveries' | 'cancelRemoved' | 'startJob' | 'workOnJobs' | 'noteProgress' | 'cancelJob'>
 

@@ -3,7 +3,12 @@ import { addLeft, addRebuilt, REBUILD_START, type RebuildProgress } from '../../
 import { type ChangeSet, emptyWriteSet } from '../../../domain/history/change-set.ts'
 import type { IdentifierState } from '../../../domain/history/parcel-state.ts'
 import { addPushes, type Evidence, noEvidence } from '../../../domain/history/rebuild/evidence.ts'
-import { type ParcelCorrection, type RebuiltParcel, rebuildParcel, type StoredParcel } from '../../../domain/history/rebuild/rebuild-parcel.ts'
+import {
+  type ParcelCorrection,
+  type RebuiltParcel,
+  rebuildParcel,
+  type StoredParcel,
+} from '../../../domain/history/rebuild/rebuild-parcel.ts'
 import type { RecordRules } from '../../../domain/history/record-rules.ts'
 import type { CadenceModel } from '../../../domain/polling/cadence.ts'
 import { scheduleNextPoll } from '../../../domain/polling/next-poll.ts'

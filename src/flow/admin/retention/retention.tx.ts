@@ -29,7 +29,13 @@ import type { WriteSide } from '../../write-side.ts'
 import type { Transactions, WriteTx } from '../../write-store.ts'
 import type { RetentionTx } from './retention-ports.ts'
 
-/**
+/** The verbs of a transaction that a pass uses. */
+export type PruneTx = AuditTx &
+  OperatorEventTx &
+  RetentionTx &
+  Pick<WriteTx, 'beginTrouble' | 'endTrouble' | 'feedSpan' | 'findCounted' | 'pruneOperations' | 'pruneTallies'>
+
+/*
  * The limits of a batch, which is one transaction. They are so small that a push waits only for milliseconds, whatever the size of the
  * store. Between batches the janitor rests for as long as a batch takes.
  */
