@@ -61,9 +61,10 @@ export async function runRelay(config: Config, log: Log, threads?: Threads): Pro
     endWriting: () => current.endWriting(),
     async reload(next) {
       await handingOver
-      await current.reload(next)
+      const reloaded = await current.reload(next)
       // Settings that need a restart stay as they were.
       settings = { ...next, store: config.store, listen: withTlsOf(settings.listen, next.listen) }
+      return reloaded
     },
     async reloadFailed(problems) {
       await handingOver

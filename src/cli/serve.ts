@@ -1,6 +1,5 @@
 import { Command } from 'commander'
 import { type Config, ConfigError } from '../config/config.ts'
-import { needsRestart } from '../config/needs-restart.ts'
 import type { Log } from '../flow/ports.ts'
 import { createLog } from '../ops/log.ts'
 import { VERSION } from '../package-files.ts'
@@ -38,7 +37,7 @@ async function serve(config: Config, path: string): Promise<void> {
   const stopped = untilSignalled(() => void endProcess(EXIT.failed))
   void stopped.then(() => endIfLate(log, config.shutdownTimeoutMs + STOPPING_MS, 'the relay did not stop in time'))
   const started = start(config, log)
-  reloadOnSignal({ started, config, path, log })
+  reloadOnSignal({ started, path, log })
   const relay = await started
   const { publicUrl, internalUrl, store } = relay
   log.info({ public: publicUrl, internal: internalUrl, version: VERSION, config: path, store }, 'relay ready')
@@ -97,24 +96,23 @@ function reloadOnSignal(served: Served): void {
 
 interface Served {
   readonly started: Promise<RunningRelay>
-  /** The config that the relay started with. */
-  readonly config: Config
   readonly path: string
   readonly log: Log
 }
 
-async function reload({ started, config: before, path, log }: Served): Promise<void> {
+async function reload({ started, path, log }: Served): Promise<void> {
   try {
     const config = await openConfig(path)
     for (const warning of config.warnings) log.warn({}, warning)
     if (config.conflicts.length > 0) throw new ConfigError(config.conflicts)
-    await (await started).reload(config)
+    const { changed, needsRestart, problems } = await (await started).reload(config)
     log.info(
-      {},
-      'config reloaded: apps, webhook keys, the carrier password, endpoints, delivery, operator, backup and the files of certificates are in effect',
+      { changed, ...(problems.length === 0 ? {} : { problems }) },
+      changed.length === 0
+        ? 'config reloaded: no setting that a reload applies has changed'
+        : 'config reloaded: the changed settings are in effect',
     )
-    const settings = needsRestart(before, config)
-    if (settings.length > 0) log.warn({ settings }, 'other settings have changed and need a restart to take effect')
+    if (needsRestart.length > 0) log.warn({ settings: needsRestart }, 'other settings have changed and need a restart to take effect')
   } catch (error) {
     const problems = error instanceof ConfigError ? error.problems : [error instanceof Error ? error.message : String(error)]
     log.error({ problems }, 'the reloaded config has problems; nothing has changed')

@@ -4,8 +4,11 @@ import type { Clock, Log } from './ports.ts'
  * Limits log lines that may come in any number: the first of a kind is logged at once, further ones are counted and logged once a minute.
  */
 export interface LogDigest {
-  /** Logs or counts events. `message` is the logged sentence and also names their kind; `count` becomes a field of the line. */
-  add(message: string, count: number): void
+  /**
+   * Logs or counts events. `message` is the logged sentence and also names their kind; `count` becomes a field of the line. `senders`: who
+   * caused them; a line names the last few.
+   */
+  add(message: string, count: number, senders?: readonly string[]): void
   /** Logs every count that is a minute old. To be called every few seconds. */
   flush(): void
   /** Logs all counts. To be called when the relay stops. */
@@ -13,9 +16,11 @@ export interface LogDigest {
 }
 
 const EVERY_MS = 60_000
+const SENDERS_MAX = 5
 
 interface Counted {
   count: number
+  senders: readonly string[]
   readonly sinceMs: number
 }
 
@@ -24,28 +29,33 @@ export function createLogDigest({ log, clock }: { readonly log: Pick<Log, 'warn'
 
   function flushOlderThan(ageMs: number): void {
     const nowMs = clock.monotonic()
-    for (const [message, { count, sinceMs }] of counted) {
+    for (const [message, { count, senders, sinceMs }] of counted) {
       if (nowMs - sinceMs < ageMs) continue
       if (count === 0) {
         counted.delete(message)
         continue
       }
-      log.warn({ count, seconds: Math.round((nowMs - sinceMs) / 1000) }, message)
-      counted.set(message, { count: 0, sinceMs: nowMs })
+      log.warn({ count, seconds: Math.round((nowMs - sinceMs) / 1000), ...named(senders) }, message)
+      counted.set(message, { count: 0, senders: [], sinceMs: nowMs })
     }
   }
 
   return {
-    add(message, count) {
+    add(message, count, senders = []) {
       const known = counted.get(message)
       if (known !== undefined) {
         known.count += count
+        known.senders = [...new Set([...senders, ...known.senders])].slice(0, SENDERS_MAX)
         return
       }
-      log.warn({ count }, message)
-      counted.set(message, { count: 0, sinceMs: clock.monotonic() })
+      log.warn({ count, ...named(senders) }, message)
+      counted.set(message, { count: 0, senders: [], sinceMs: clock.monotonic() })
     },
     flush: () => flushOlderThan(EVERY_MS),
     end: () => flushOlderThan(0),
   }
+}
+
+function named(senders: readonly string[]): object {
+  return senders.length === 0 ? {} : { senders: senders.slice(0, SENDERS_MAX) }
 }

@@ -1,5 +1,6 @@
 import { type DestinationStream, pino, stdTimeFunctions } from 'pino'
 import { isSecret, REDACTED } from '../config/secret.ts'
+import { AppError, isStorageFailure, systemCode } from '../domain/errors.ts'
 import type { Log } from '../flow/ports.ts'
 
 export interface LogOptions {
@@ -51,7 +52,10 @@ export function createForwardedLog(least: keyof Log, send: (line: LogLine) => vo
 /** Joins the messages of a copied error and its causes. Pino does so for errors, but takes a copy for a plain object. */
 function joinCauses(copy: unknown): unknown {
   if (typeof copy !== 'object' || copy === null || !('type' in copy && 'message' in copy)) return copy
-  return Object.assign(pino.stdSerializers.err(Object.assign(new Error(), copy)), { type: copy.type })
+  // A copy without a stack must not show the one of the error that is made here.
+  const error = Object.assign(new Error(), { stack: '' }, copy)
+  const joined = pino.stdSerializers.err(error)
+  return Object.assign(joined, { type: copy.type, stack: joined.stack === '' ? undefined : joined.stack.trimStart() })
 }
 
 /** If standard output breaks (EPIPE, a full disk), lines are lost, but the process goes on. */
@@ -94,11 +98,13 @@ function safeValue(value: unknown, depth: number, above: ReadonlySet<object>): u
   return safeMembers(value, depth, within)
 }
 
-/** In a list of raw headers, the item before a value is its name. */
+const HEADER_NAME = /^[\w-]+$/
+
+/** In a list of raw headers, the item before a value is its name. A setting such as `upstream.password` is no header's name. */
 function safeItems(items: readonly unknown[], depth: number, within: ReadonlySet<object>): readonly unknown[] {
   return items.slice(0, MEMBERS_MAX).map((item, index) => {
     const before = items[index - 1]
-    return typeof before === 'string' && isSecretName(before) ? REDACTED : safeValue(item, depth + 1, within)
+    return typeof before === 'string' && HEADER_NAME.test(before) && isSecretName(before) ? REDACTED : safeValue(item, depth + 1, within)
   })
 }
 
@@ -111,7 +117,9 @@ function safeMembers(value: object, depth: number, within: ReadonlySet<object>):
 }
 
 function safeError(error: Error, depth: number, above: ReadonlySet<object>): object {
-  const [code, cause, stack] = ['code', 'cause', 'stack'].map((name) => memberOf(error, name))
+  const [code, cause, stack] = ['code', 'cause', 'stack'].map((name) =>
+    name === 'stack' && isExpected(error) ? undefined : memberOf(error, name),
+  )
   const within = new Set([...above, error])
   return {
     type: safeText(String(error.name)),
@@ -126,6 +134,30 @@ function safeError(error: Error, depth: number, above: ReadonlySet<object>): obj
         : {}),
   }
 }
+
+/**
+ * Whether an error says all there is to know without its stack: it was foreseen, or the store, the disk or the network is in trouble. Only a
+ * bug needs the place in the code.
+ */
+function isExpected(error: Error): boolean {
+  return error instanceof AppError || isStorageFailure(error) || SYSTEM_TROUBLE.has(systemCode(error) ?? '')
+}
+
+/** Codes of the system for a disk or a network in trouble. */
+const SYSTEM_TROUBLE: ReadonlySet<string> = new Set([
+  'ENOSPC',
+  'EDQUOT',
+  'EROFS',
+  'EIO',
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EPIPE',
+  'ETIMEDOUT',
+])
 
 function isSecretName(name: string): boolean {
   return SECRET_NAME.test(name.toLowerCase().replace(/[^a-z0-9]/g, ''))

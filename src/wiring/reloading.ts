@@ -20,7 +20,7 @@ import { appsOf } from './history.ts'
 import type { ReceiveSide } from './hosting/receive-side.ts'
 import type { Listening } from './listen.ts'
 import { REPLICA } from './replicas.ts'
-import type { RunningRelay } from './running-relay.ts'
+import type { Reloaded, RunningRelay } from './running-relay.ts'
 
 export interface ReloadPorts {
   readonly atRest: Pick<AtRest, 'keys' | 'keysOf' | 'replace'>
@@ -83,7 +83,9 @@ export function createReload(config: Config, ports: ReloadPorts): Pick<RunningRe
         ...renewAuthority(next, ports),
         ...(await certificates.renew(next, { public: receiver.renewTls, internal: internalServer.renewTls })),
       ]
-      await tellReloaded(ports, { changed, needsRestart: needsRestart(config, next), problems })
+      const reloaded = { changed, needsRestart: needsRestart(config, next), problems }
+      await tellReloaded(ports, reloaded)
+      return reloaded
     },
     async reloadFailed(problems) {
       await ports.write.recordOperatorEvent(
@@ -116,12 +118,6 @@ async function refuseLosingKeys(next: Config, { atRest, reads, write }: ReloadPo
   throw new Error(
     `secrets.atRestKeys: no key opens the keys of these endpoints any more: ${named}. Keep the key that encrypts them until "parcel-relay secrets reseal" has run`,
   )
-}
-
-interface Reloaded {
-  readonly changed: readonly string[]
-  readonly needsRestart: readonly string[]
-  readonly problems: readonly string[]
 }
 
 /** Reports a reload to operators. A failure is only logged, because the reload has happened anyway. */

@@ -94,10 +94,10 @@ export function openReporting(ports: ReportingPorts) {
     meter,
     readiness,
     /** Applies a report of the receiver's thread. */
-    received({ pushes: counts, commits: committed, refusals }: ReceiverNews): void {
+    received({ pushes: counts, commits: committed, refusals, refusedSenders }: ReceiverNews): void {
       for (const { outcome, keyIndex, count } of counts) {
         meter.pushReceived(outcome, keyIndex, count)
-        logPushes(outcome, count)
+        logPushes(outcome, count, refusedSenders)
         warnOfExpired(outcome, count)
       }
       for (const refusal of refusals) {

@@ -16,7 +16,7 @@ export interface RunningRelay {
    * certificates again; the rest needs a restart. Rejects, with nothing changed, if it cannot. If a certificate cannot be used, the
    * previous one stays in use.
    */
-  reload(config: Config): Promise<void>
+  reload(config: Config): Promise<Reloaded>
   /** Tells operators that a config could not be reloaded, and why. */
   reloadFailed(problems: readonly string[]): Promise<void>
   /**
@@ -26,6 +26,16 @@ export interface RunningRelay {
   endWriting(): Promise<void>
   /** Accepts nothing new, finishes what is in flight within the time (default: the shutdown timeout), and closes the store. */
   stop(timeoutMs?: number): Promise<void>
+}
+
+/** What a reload did. Settings have their names in the file; no value is named. */
+export interface Reloaded {
+  /** Settings that have changed since the last reload and are in effect. */
+  readonly changed: readonly string[]
+  /** Settings that have changed since the start and need a restart. */
+  readonly needsRestart: readonly string[]
+  /** Files that could not be used; what they held before stays in use. */
+  readonly problems: readonly string[]
 }
 
 /** How a relay starts beside another one. */

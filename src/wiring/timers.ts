@@ -1,3 +1,4 @@
+import type { RemoteCarrier } from '../carrier/call/carrier-client.ts'
 import type { Config } from '../config/config.ts'
 import type { Authenticate } from '../flow/admin/tokens/authenticate.ts'
 import type { LogDigest } from '../flow/log-digest.ts'
@@ -22,6 +23,7 @@ export interface TimersPorts {
   readonly clock: Pick<Clock, 'now'>
   readonly disk: DiskWatch
   readonly digest: LogDigest
+  readonly carrier: Pick<RemoteCarrier, 'logOutage'>
   readonly authenticate: Pick<Authenticate, 'endExpired'>
   /** The sessions of people. */
   readonly sessions: Pick<Authenticate, 'endExpired'>
@@ -30,10 +32,11 @@ export interface TimersPorts {
 }
 
 /** Starts everything that runs by the clock. */
-export function startTimers(config: Config, { clock, disk, digest, authenticate, sessions, polling, closing }: TimersPorts): void {
+export function startTimers(config: Config, { clock, disk, digest, carrier, authenticate, sessions, polling, closing }: TimersPorts): void {
   const looks = [
     startRepeating(disk.check, DISK_LOOK_MS),
     startRepeating(async () => digest.flush(), DIGEST_LOOK_MS),
+    startRepeating(async () => carrier.logOutage(), DIGEST_LOOK_MS),
     startRepeating(async () => authenticate.endExpired(), ACCESS_LOOK_MS),
     startRepeating(async () => sessions.endExpired(), ACCESS_LOOK_MS),
     startRepeating(polling.lookAtClock, CLOCK_LOOK_MS),

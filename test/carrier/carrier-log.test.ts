@@ -14,6 +14,7 @@ function openNews() {
     fail: (reason: UnavailableReason, detail = 'ECONNREFUSED', conclusive = true) =>
       news.record({ kind: 'unavailable', reason, detail, conclusive }),
     answer: () => news.record({ kind: 'not_found' }),
+    flush: news.flush,
     told: () => lines.filter(({ level }) => level !== 'debug').map(({ level, message, fields }) => ({ level, message, ...fields })),
   }
 }
@@ -25,8 +26,38 @@ test('an outage of the carrier is logged in one line with its cause, and its end
   answer()
   expect(told()).toEqual([
     { level: 'warn', message: 'the carrier is down, or cannot be reached', reason: 'network', detail: 'ECONNREFUSED' },
-    { level: 'info', message: 'the carrier answers again', after: 'down' },
+    { level: 'info', message: 'the carrier answers again', after: 'down', failures: 4, seconds: 0 },
   ])
+})
+
+test('a lasting outage is a line when it begins, one a minute with a count, and one when it ends', () => {
+  const { fail, answer, flush, pass, told } = openNews()
+  const limited = 'the carrier asks for fewer calls: nothing is asked until its Retry-After is over'
+  for (let second = 0; second < 150; second += 5) {
+    fail('rate_limited', 'status 429')
+    flush()
+    pass(5000)
+  }
+  answer()
+  flush()
+  const fields = { level: 'warn', message: limited, reason: 'rate_limited', detail: 'status 429' }
+  const since = new Date(0)
+  expect(told()).toEqual([
+    fields,
+    { ...fields, count: 12, since, seconds: 60 },
+    { ...fields, count: 12, since, seconds: 120 },
+    { level: 'info', message: 'the carrier answers again', after: 'rate_limited', failures: 30, seconds: 150 },
+  ])
+})
+
+test('a minute of an outage without a call has no line', () => {
+  const { fail, flush, pass, told } = openNews()
+  fail('network')
+  for (let minute = 0; minute < 10; minute++) {
+    pass(60_000)
+    flush()
+  }
+  expect(told()).toHaveLength(1)
 })
 
 test('an outage and a later request for fewer calls are logged in one line each', () => {
@@ -41,14 +72,15 @@ test('an outage and a later request for fewer calls are logged in one line each'
 })
 
 test('a carrier that fails on and off is logged in at most ten lines a minute, and its recovery', () => {
-  const { fail, answer, told, pass } = openNews()
+  const { fail, answer, told, pass, flush } = openNews()
   for (let at = 0; at < 1000; at++) {
     fail('server_error')
     answer()
   }
   expect(told()).toHaveLength(10)
-  fail('network')
   pass(60_000)
+  flush()
+  expect(told().at(-1)).toMatchObject({ message: 'calls to the carrier failed', reason: 'server_error', count: 995 })
   fail('network')
   expect(told().at(-1)?.message).toContain('is down')
 })

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { existsSync, openSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { createSecret } from '../../src/config/secret.ts'
+import { AppError, StorageFailure } from '../../src/domain/errors.ts'
 import { createForwardedLog, createLog, type LogLine, type LogOptions } from '../../src/ops/log.ts'
 import { ownGroup, tieToTest } from '../support/runner/tied-process.ts'
 import { CANARY } from './config-cases.ts'
@@ -91,14 +92,16 @@ describe('redaction', () => {
       token: { value: CANARY },
       map: new Map([['password', CANARY]]),
       rawHeaders: ['Host', 'a', 'X-Service-HMAC-SHA256', CANARY],
+      settings: ['upstream.password', 'delivery.jitter'],
       wrapped: { key: createSecret(CANARY) },
     })
     expect(JSON.stringify(line)).not.toContain(CANARY)
+    expect(line).toMatchObject({ settings: ['upstream.password', 'delivery.jitter'] })
     expect(line).toMatchObject({ wrapped: { key: '[redacted]' }, rawHeaders: ['Host', 'a', 'X-Service-HMAC-SHA256', '[redacted]'] })
   })
 
   test('C4: of an error only type, message, stack, code and cause are logged', () => {
-    const cause = Object.assign(new TypeError('inner'), { config: { auth: CANARY }, code: 'ECONNREFUSED' })
+    const cause = Object.assign(new TypeError('inner'), { config: { auth: CANARY }, code: 'ERR_INNER' })
     const error = Object.assign(new Error('outer', { cause }), { body: CANARY, request: { headers: { a: CANARY } }, status: 500 })
     for (const line of [logged({ error }), logged({ deep: { err: error } }), logged(error)])
       expect(JSON.stringify(line)).not.toContain(CANARY)
@@ -106,7 +109,22 @@ describe('redaction', () => {
       type: 'Error',
       message: 'outer',
       stack: expect.stringContaining('Error: outer'),
-      cause: { type: 'TypeError', message: 'inner', stack: expect.stringContaining('TypeError: inner'), code: 'ECONNREFUSED' },
+      cause: { type: 'TypeError', message: 'inner', stack: expect.stringContaining('TypeError: inner'), code: 'ERR_INNER' },
+    })
+  })
+
+  test.each([
+    ['an expected failure', new AppError('not_movable', 'The store is being moved.')],
+    ['a full disk of SQLite', Object.assign(new Error('database or disk is full'), { code: 'SQLITE_FULL' })],
+    ['a full disk', Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })],
+    ['a store that is gone', new StorageFailure('The database does not answer.')],
+  ])('%s is logged without a stack, and a bug behind it with one', (_name, error) => {
+    for (const level of ['err', 'error']) expect(JSON.stringify(logged({ [level]: error }))).not.toContain('stack')
+    expect(logged({ err: error }).err).toMatchObject({ message: error.message })
+    const caused = Object.assign(error, { cause: new TypeError('a bug') })
+    expect(logged({ err: caused }).err).toMatchObject({
+      message: `${error.message}: a bug`,
+      stack: expect.stringMatching(/^caused by: TypeError: a bug\n/),
     })
   })
 

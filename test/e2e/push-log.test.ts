@@ -21,4 +21,6 @@ test('refused and quarantined pushes are logged: the first at once, the rest cou
     expect(lines.reduce((sum, [, count]) => sum + count, 0)).toBe(total)
     expect(new Set(lines.map(([level]) => level))).toEqual(new Set(['warn']))
   }
+  const refused = relay.lines.find(({ message }) => message.includes('pushes were refused: the signature'))
+  expect(refused?.fields).toMatchObject({ senders: ['127.0.0.1'] })
 })

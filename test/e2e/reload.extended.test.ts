@@ -98,6 +98,14 @@ test('a reload changes how and where events are delivered, and names what needs 
   await vi.waitFor(() => expect(receiver.pushes.length).toBeGreaterThan(2))
   await vi.waitFor(() => expect(relay.said()).toContain('need a restart'), SOON)
   expect(relay.said()).toContain('"settings":["upstream.timeout","limits"]')
+  const reloaded =
+    relay
+      .said()
+      .split('\n')
+      .find((line) => line.includes('config reloaded')) ?? '{}'
+  expect(JSON.parse(reloaded).changed).toEqual(
+    expect.arrayContaining(['delivery.schedule', 'delivery.jitter', 'delivery.allowNetworks', 'upstream.password']),
+  )
   expect(relay.said()).not.toContain('another password')
   relay.reload({ delivery: { ...delivery, allowNetworks: ['10.0.0.0/8'] } })
   await vi.waitFor(async () => expect((await operate('POST', '/relay/endpoints/1/test')).body).toMatchObject({ reason: 'forbidden' }), SOON)

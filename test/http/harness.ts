@@ -5,13 +5,14 @@ import type { IncomingPush } from '../../src/domain/ingest/inbox.ts'
 import { createVerifier, signBody } from '../../src/domain/ingest/signature.ts'
 import type { RefusalSamples } from '../../src/flow/ingest/explain-refusals.ts'
 import { createReceive } from '../../src/flow/ingest/receive.ts'
-import type { Clock, Log } from '../../src/flow/ports.ts'
+import type { Clock } from '../../src/flow/ports.ts'
 import { createAddressOf } from '../../src/http/server/client-address.ts'
 import { createCountFailure } from '../../src/http/server/failures.ts'
 import { createPerMinute } from '../../src/http/server/per-minute.ts'
 import { createPublicListener } from '../../src/http/server/public.ts'
 import { createRawBodies } from '../../src/http/server/raw-body.ts'
 import { type ServerTimeouts, startServer } from '../../src/http/server/server.ts'
+import { createLogBook } from '../support/runner/log-book.ts'
 
 export const KEY = 'a-shared-key-of-some-length'
 export const PATH = '/webhooks/status'
@@ -22,14 +23,6 @@ export async function start(...[listener, options]: [Parameters<typeof startServ
   const server = await startServer(listener, { host: '127.0.0.1', port: 0, connectionsMax: 4096, requestsWaitingMax: 2000, ...options })
   onTestFinished(() => server.stop(0))
   return server
-}
-
-/** A log that keeps what it is told. */
-export function createLogBook() {
-  const lines: { readonly level: string; readonly message: string }[] = []
-  const at = (level: string) => (_fields: object, message: string) => void lines.push({ level, message })
-  const log: Log = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
-  return { log, lines }
 }
 
 export interface PublicWorld {

@@ -74,6 +74,8 @@ export interface RemoteCarrier extends Carrier {
   aheadMs(): number | null
   /** Saves the current state for the next run. */
   keep(): Promise<unknown>
+  /** Logs how many calls have failed while an outage lasts, at most once a minute. To be called every few seconds. */
+  logOutage(): void
   /** Trusts another private authority (PEM), or none, from the next connection on; calls under way finish. */
   replaceAuthority(ca: string | undefined): void
   close(): Promise<void>
@@ -148,6 +150,7 @@ export function createCarrier(options: CarrierOptions): RemoteCarrier {
     },
     aheadMs: time.aheadMs,
     keep: budget.keep,
+    logOutage: carrierLog.flush,
     replaceAuthority: connections.replace,
     state: () => ({
       breaker: breaker.state(),

@@ -6,6 +6,8 @@ import type { StatusOutcome } from './status-call.ts'
 export interface CarrierLog {
   /** Notes the outcome of a call, and returns it in the form of the port. */
   record(outcome: StatusOutcome): CarrierAnswer
+  /** Logs how many calls have failed since the last line about the outage, if that is a minute old. To be called every few seconds. */
+  flush(): void
   latest(): Pick<CarrierState, 'lastAnswerAtMs' | 'lastFailure'>
 }
 
@@ -37,35 +39,56 @@ const MESSAGES: Readonly<Record<Trouble, string>> = {
   answers: 'the answers of the carrier cannot be used',
 }
 
-/** The maximum of lines per minute, because a carrier may keep failing and recovering. Further lines are logged at debug level. */
+/** At most so many beginnings and ends of outages are logged per minute, because a carrier may keep failing and recovering. */
 const LINES_MAX = 10
 const LINES_EVERY_MS = 60_000
 
-/** Creates the log. It logs changes only, so lasting trouble is one line, not one per call. */
+/** An outage that the log has reported. Its kind of trouble may change while it lasts. */
+interface Outage {
+  readonly trouble: Trouble
+  readonly since: Date
+  readonly fromMs: number
+  readonly failures: number
+}
+
+/** The failures that no line has counted yet, with the facts of the last one. */
+interface Uncounted {
+  readonly count: number
+  readonly trouble: Trouble
+  readonly fields: object
+}
+
+type Failure = StatusOutcome & { kind: 'unavailable' }
+
+/** Creates the log. An outage is a line when it begins, a line a minute with the number of failures, and a line when it ends. */
 export function createCarrierLog(clock: Clock, log: Log): CarrierLog {
   let lastAnswerAtMs: CarrierState['lastAnswerAtMs'] = null
   let lastFailure: CarrierState['lastFailure'] = null
-  let loggedTrouble: Trouble | null = null
-  let minute = { fromMs: Number.NEGATIVE_INFINITY, lines: 0 }
+  let outage: Outage | null = null
+  let uncounted: Uncounted | null = null
+  let lastLineAtMs = Number.NEGATIVE_INFINITY
+  const mayLog = createLineLimit(clock)
 
-  const mayLog = (): boolean => {
-    const nowMs = clock.monotonic()
-    if (nowMs - minute.fromMs >= LINES_EVERY_MS) minute = { fromMs: nowMs, lines: 0 }
-    minute = { ...minute, lines: minute.lines + 1 }
-    return minute.lines <= LINES_MAX
-  }
-  const logTrouble = ({ reason, detail, retryAfterMs, conclusive }: StatusOutcome & { kind: 'unavailable' }): void => {
+  const logTrouble = ({ reason, detail, url, retryAfterMs, conclusive }: Failure): void => {
     // A call that was cut off while it waited in our queue is not the carrier's trouble.
     const trouble = reason === 'timeout' && !conclusive ? null : TROUBLES[reason]
     if (reason === 'budget' || trouble !== null) lastFailure = { reason, atMs: clock.now() }
-    const fields = { reason, detail, retryAfterMs }
-    if (trouble === null || trouble === loggedTrouble || !mayLog()) {
-      log.debug(fields, 'the carrier could not be asked')
+    const fields = { reason, detail, url, retryAfterMs }
+    if (trouble === null) {
+      log.debug(fields, NOT_ASKED)
       return
     }
-    loggedTrouble = trouble
-    if (trouble === 'redirect') log.error(fields, MESSAGES[trouble])
-    else log.warn(fields, MESSAGES[trouble])
+    const known = outage ?? { since: new Date(clock.now()), fromMs: clock.monotonic(), failures: 0 }
+    const failures = known.failures + 1
+    if (trouble === outage?.trouble || !mayLog()) {
+      if (outage !== null) outage = { ...outage, failures }
+      uncounted = { count: (uncounted?.count ?? 0) + 1, trouble, fields }
+      log.debug(fields, NOT_ASKED)
+      return
+    }
+    outage = { ...known, trouble, failures }
+    lastLineAtMs = clock.monotonic()
+    log[levelOf(trouble)](fields, MESSAGES[trouble])
   }
 
   return {
@@ -75,13 +98,45 @@ export function createCarrierLog(clock: Clock, log: Log): CarrierLog {
         logTrouble(outcome)
         return { kind: 'unavailable', reason, ...(retryAfterMs === undefined ? {} : { retryAfterMs: clampRetryAfterMs(retryAfterMs) }) }
       }
-      if (loggedTrouble !== null && mayLog()) {
-        log.info({ after: loggedTrouble }, 'the carrier answers again')
-        loggedTrouble = null
+      if (outage !== null && mayLog()) {
+        const { trouble: after, failures, fromMs } = outage
+        log.info({ after, failures, seconds: secondsSince(fromMs, clock) }, 'the carrier answers again')
+        outage = null
+        uncounted = null
       }
       lastAnswerAtMs = clock.now()
       return outcome
     },
+    flush() {
+      if (uncounted === null || clock.monotonic() - lastLineAtMs < LINES_EVERY_MS) return
+      const { count, trouble, fields } = uncounted
+      const lasting = outage === null ? {} : { since: outage.since, seconds: secondsSince(outage.fromMs, clock) }
+      log[levelOf(trouble)]({ ...fields, count, ...lasting }, outage === null ? 'calls to the carrier failed' : MESSAGES[trouble])
+      uncounted = null
+      lastLineAtMs = clock.monotonic()
+    },
     latest: () => ({ lastAnswerAtMs, lastFailure }),
+  }
+}
+
+const NOT_ASKED = 'the carrier could not be asked'
+
+/** A redirect is a mistake in the config, which does not go away by itself. */
+function levelOf(trouble: Trouble): 'error' | 'warn' {
+  return trouble === 'redirect' ? 'error' : 'warn'
+}
+
+function secondsSince(fromMs: number, clock: Pick<Clock, 'monotonic'>): number {
+  return Math.round((clock.monotonic() - fromMs) / 1000)
+}
+
+/** Counts a line each time, and returns whether it may be logged. */
+function createLineLimit(clock: Pick<Clock, 'monotonic'>): () => boolean {
+  let minute = { fromMs: Number.NEGATIVE_INFINITY, lines: 0 }
+  return () => {
+    const nowMs = clock.monotonic()
+    if (nowMs - minute.fromMs >= LINES_EVERY_MS) minute = { fromMs: nowMs, lines: 0 }
+    minute = { ...minute, lines: minute.lines + 1 }
+    return minute.lines <= LINES_MAX
   }
 }

@@ -40,6 +40,8 @@ export type StatusOutcome =
       readonly reason: UnavailableReason
       readonly retryAfterMs?: number | undefined
       readonly detail: string
+      /** The address that gave no token, if that is why. */
+      readonly url?: string
       /** Whether the failure may count against the carrier. A call that was not made, or was cut off too soon, does not count. */
       readonly conclusive: boolean
       /** Whether the question may have caused the failure, so that another question may be answered. */

@@ -119,7 +119,7 @@ export function openCredentials(options: CredentialOptions): Credentials {
       gate.troubled(nowMs, failure.retryAfterMs ?? null)
       pausedUntilMs = nowMs + (failure.retryAfterMs ?? 0)
       trouble.report(failure)
-      return { ...failure, retryAfterMs: clampRetryAfterMs(gate.waitMs(nowMs)) }
+      return { ...trouble.last(), retryAfterMs: clampRetryAfterMs(gate.waitMs(nowMs)) }
     },
     obtained() {
       gate.tried()
@@ -179,8 +179,8 @@ function stateOf(
 }
 
 /**
- * The last failure to get a token, logged once while it lasts. Before the first attempt it is the wait that the endpoint asked an earlier run
- * for.
+ * The last failure to get a token. Before the first attempt it is the wait that the endpoint asked an earlier run for. The log of calls
+ * reports it; only an answer that points to a wrong address is also logged here, once while it lasts.
  */
 function createTrouble({ log, authUrl }: Pick<CredentialOptions, 'log' | 'authUrl'>) {
   let last: NoToken = { kind: 'none', reason: 'rate_limited', detail: 'token endpoint: Retry-After of an earlier run', conclusive: false }
@@ -195,13 +195,13 @@ function createTrouble({ log, authUrl }: Pick<CredentialOptions, 'log' | 'authUr
       last = { kind: 'none', reason: reason ?? 'resting', detail: 'token request of another replica', conclusive: false }
     },
     report(failure: NoToken): void {
-      last = failure
-      isOwn = true
       const { reason, detail } = failure
-      const fields = { reason, detail, url: addressOf(authUrl) }
-      if (logged === detail) log.debug(fields, 'no token from the carrier')
-      else if (reason === 'token_bad_response') log.warn(fields, 'no token from the carrier: check upstream.authUrl')
-      else log.warn(fields, 'no token from the carrier')
+      const url = addressOf(authUrl)
+      last = { ...failure, url }
+      isOwn = true
+      const pointsElsewhere = reason === 'token_bad_response' || reason === 'redirect'
+      if (pointsElsewhere && logged !== detail) log.warn({ reason, detail, url }, 'no token from the carrier: check upstream.authUrl')
+      else log.debug({ reason, detail, url }, 'no token from the carrier')
       logged = detail
     },
     end(): void {

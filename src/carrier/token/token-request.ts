@@ -14,6 +14,8 @@ export interface NoToken {
   readonly retryAfterMs?: number
   /** A code for the log. */
   readonly detail: string
+  /** The address that gave no token, for the log. */
+  readonly url?: string
   /** Whether the failure may count against the carrier: this call itself made a request, and had time for an answer. */
   readonly conclusive: boolean
 }

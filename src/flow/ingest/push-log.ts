@@ -10,10 +10,10 @@ const MESSAGES: ReadonlyMap<string, string> = new Map(
   }),
 )
 
-/** Logs refused and quarantined pushes, at most one line per minute and outcome. */
-export function createPushLog(digest: LogDigest): (outcome: string, count: number) => void {
-  return (outcome, count) => {
+/** Logs refused and quarantined pushes, at most one line per minute and outcome. `senders`: the addresses whose signatures did not match. */
+export function createPushLog(digest: LogDigest): (outcome: string, count: number, senders?: readonly string[]) => void {
+  return (outcome, count, senders) => {
     const message = MESSAGES.get(outcome)
-    if (message !== undefined) digest.add(message, count)
+    if (message !== undefined) digest.add(message, count, outcome === 'signature_invalid' ? senders : undefined)
   }
 }

@@ -43,8 +43,9 @@ export function receivePushes({ path, receive, bodies, countFailure, meter, refu
     try {
       admitSignature(signatures)
     } catch (error) {
-      meter.pushReceived('signature_invalid', null)
       const body = await bodies.refuse(ctx.req, ctx.res, refusals.isDue())
+      // Count it in the same turn as its sender, so that one report holds both.
+      meter.pushReceived('signature_invalid', null)
       if (refusals.isDue()) refusals.take({ ...originOf(ctx.req), body, signatures })
       throw await failure(ctx, error)
     }

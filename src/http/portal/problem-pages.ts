@@ -3,6 +3,7 @@ import type { Context } from 'koa'
 import { AppError, isStorageFailure } from '../../domain/errors.ts'
 import type { Log } from '../../flow/ports.ts'
 import { statusOf } from '../server/errors.ts'
+import { traceOf } from '../server/trace-id.ts'
 import { buttonLink } from './addresses.ts'
 import { html, type Markup } from './html.ts'
 import { renderBare, renderPage, type View } from './layout.ts'
@@ -28,8 +29,9 @@ export function problemPage(
   const isStore = isStorageFailure(error)
   const status = isStore ? 503 : statusOf(error)
   const instance = randomUUID()
-  if (status === 500) log.error({ err: error, instance }, 'a page failed unexpectedly')
-  else if (isStore) log.warn({ err: error, instance }, 'a page could not be shown')
+  const request = { instance, ...traceOf(ctx.req) }
+  if (status === 500) log.error({ err: error, ...request }, 'a page failed unexpectedly')
+  else if (isStore) log.warn({ err: error, ...request }, 'a page could not be shown')
   const problem = describe(status, error, { view, ctx, instance })
   const main = html`${headline({ title: problem.title, lead: problem.lead })}
 ${problem.help}`

@@ -3,6 +3,7 @@ import type { Context, Middleware } from 'koa'
 import { AppError, type ErrorCode, isStorageFailure } from '../../domain/errors.ts'
 import { createFailureLog, type FailureLog } from '../../flow/failure-log.ts'
 import type { Log } from '../../flow/ports.ts'
+import { traceOf } from './trace-id.ts'
 
 /** Failures that exist only in HTTP. */
 type EdgeCode = 'method_not_allowed' | 'headers_too_large' | 'overloaded' | 'internal'
@@ -102,11 +103,13 @@ function presentProblem(ctx: Context, error: unknown, { log, failures }: Reporti
   const code: ProblemCode = expected ? error.code : 'internal'
   const [status, title] = PROBLEMS[code]
   const instance = `urn:uuid:${randomUUID()}`
-  if (code === 'internal') log.error({ err: error, instance }, 'a request failed unexpectedly')
+  const request = { instance, ...traceOf(ctx.req) }
+  if (code === 'internal') log.error({ err: error, ...request }, 'a request failed unexpectedly')
   // The start and the end of a carrier outage are logged elsewhere, so a request that fails because of it needs no warning.
-  else if (code === 'upstream_unavailable') log.debug({ instance, code }, 'a request could not be served')
+  else if (code === 'upstream_unavailable') log.debug({ ...request, code }, 'a request could not be served')
   // Log the cause, which says more than the answer to the client.
-  else if (status >= 500) failures.add('warn', { err: (expected && error.cause) || error, instance, code }, 'a request could not be served')
+  else if (status >= 500)
+    failures.add('warn', { err: (expected && error.cause) || error, ...request, code }, 'a request could not be served')
 
   // Drop headers that were set for a successful answer, but keep a decision to close the connection.
   for (const name of ctx.res.getHeaderNames()) if (name !== 'connection') ctx.res.removeHeader(name)

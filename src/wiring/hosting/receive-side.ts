@@ -41,6 +41,8 @@ export interface ReceiverNews {
   readonly commits: readonly (CommitStats | Error)[]
   /** Refused pushes that were examined. */
   readonly refusals: readonly Refusal[]
+  /** Addresses of pushes whose signature did not match, the latest first, a few of many. */
+  readonly refusedSenders: readonly string[]
 }
 
 interface PushCount {
@@ -90,16 +92,21 @@ function verifierOf({ push }: SigningKeys): Verifier {
   return createVerifier(push.map(({ key }) => key))
 }
 
+/** A report names at most so many senders, because anybody can be one. */
+const SENDERS_MAX = 5
+
 /** Collects counts, commits and refusals until the host asks for them. */
 function collectNews() {
   const pushes = new Map<string, PushCount>()
   let commits: (CommitStats | Error)[] = []
   let explained: Refusal[] = []
+  let senders: readonly string[] = []
   const report = createTurnReport((): ReceiverNews => {
-    const news = { pushes: [...pushes.values()], commits, refusals: explained }
+    const news = { pushes: [...pushes.values()], commits, refusals: explained, refusedSenders: senders }
     pushes.clear()
     commits = []
     explained = []
+    senders = []
     return news
   })
   const meter = {
@@ -118,12 +125,15 @@ function collectNews() {
     explained.push(refusal)
     report.changed(false)
   }
-  return { report, meter, addCommit, addRefusal }
+  const addSender = (address: string) => {
+    if (!senders.includes(address)) senders = [address, ...senders].slice(0, SENDERS_MAX)
+  }
+  return { report, meter, addCommit, addRefusal, addSender }
 }
 
 export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock, log }: ReceiveSidePorts): ReceiveSide {
   const { limits, webhook } = settings
-  const { report, meter, addCommit, addRefusal } = collectNews()
+  const { report, meter, addCommit, addRefusal, addSender } = collectNews()
   const groupCommit = createGroupCommit(
     {
       queue,
@@ -149,7 +159,9 @@ export function openReceiveSide(settings: ReceiveSettings, { queue, disk, clock,
     addressOf,
     path: webhook.path,
     countFailure(req, failure) {
-      senders.add(addressOf(req))
+      const address = addressOf(req)
+      senders.add(address)
+      addSender(address)
       return countFailure(req, failure)
     },
     bodies: createRawBodies({

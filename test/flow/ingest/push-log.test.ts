@@ -49,3 +49,17 @@ test('ordinary outcomes are not logged', () => {
   for (const outcome of ['recorded', 'duplicate', 'toString']) log(outcome, 1)
   expect(lines).toEqual([])
 })
+
+test('the lines of refused pushes name their last senders, those of quarantined pushes none', () => {
+  const { lines, log, digest, pass } = world()
+  log('signature_invalid', 1, ['192.0.2.1'])
+  for (let nth = 2; nth < 9; nth++) log('signature_invalid', 1, [`192.0.2.${nth}`])
+  log('quarantined', 1, ['192.0.2.1'])
+  pass(60_000)
+  digest.flush()
+  expect(lines.map(([fields]) => fields)).toEqual([
+    { count: 1, senders: ['192.0.2.1'] },
+    { count: 1 },
+    { count: 7, seconds: 60, senders: ['192.0.2.8', '192.0.2.7', '192.0.2.6', '192.0.2.5', '192.0.2.4'] },
+  ])
+})

@@ -1,5 +1,6 @@
 import { SignJWT } from 'jose'
 import { expect, test } from 'vitest'
+import { z } from 'zod'
 import { AppError } from '../../../src/domain/errors.ts'
 import { type App, createAuthenticate, type VerifiedToken } from '../../../src/flow/admin/tokens/authenticate.ts'
 import { parseQuestion, type Question, type Served } from '../../../src/flow/history/answer.ts'
@@ -11,7 +12,8 @@ import { createPerMinute } from '../../../src/http/server/per-minute.ts'
 import { createTokens } from '../../../src/http/server/tokens.ts'
 import { keyringOf } from '../../support/network/token-keyring.ts'
 import { nothingServed } from '../../support/relay/nothing-served.ts'
-import { createLogBook, raw, start, systemClock } from '../harness.ts'
+import { createLogBook } from '../../support/runner/log-book.ts'
+import { raw, start, systemClock } from '../harness.ts'
 
 const APPS: readonly App[] = [
   { username: 'shop', passwordHashes: ['hash of secret'], scopes: ['status'] },
@@ -356,6 +358,31 @@ test('R9: whatever a handler throws is a 500 that tells nothing but an id, logge
     expect(text).not.toContain('leaked')
     expect(lines.map(({ level }) => level)).toEqual(['error'])
   }
+})
+
+const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736'
+
+test.each([
+  ['a valid traceparent', `00-${TRACE_ID}-00f067aa0ba902b7-01`, TRACE_ID],
+  ['one of a later version', `cc-${TRACE_ID}-00f067aa0ba902b7-01-what-comes`, TRACE_ID],
+  ['none', undefined, undefined],
+  ['a long one of version 00', `00-${TRACE_ID}-00f067aa0ba902b7-01-more`, undefined],
+  ['an id of zeros', `00-${'0'.repeat(32)}-00f067aa0ba902b7-01`, undefined],
+  ['version ff', `ff-${TRACE_ID}-00f067aa0ba902b7-01`, undefined],
+  ['capitals', `00-${TRACE_ID.toUpperCase()}-00f067aa0ba902b7-01`, undefined],
+  ['another text', 'x[31m', undefined],
+])('the line of a request that failed has the trace id of %s', async (_name, traceparent, traceId) => {
+  const { get, lines } = await startInternal({
+    serve: () => {
+      throw new Error('a bug')
+    },
+  })
+  const response = await get('/v1/status/AB123456789SE/all', traceparent === undefined ? {} : { traceparent })
+  const { instance } = z.object({ instance: z.string() }).parse(await response.json())
+  expect(lines).toMatchObject([{ level: 'error', fields: { instance } }])
+  expect(lines[0]?.fields).toEqual(
+    traceId === undefined ? expect.not.objectContaining({ traceId: expect.anything() }) : expect.objectContaining({ traceId }),
+  )
 })
 
 test('X6: healthz is always 200, readyz tells why not, metrics are text', async () => {

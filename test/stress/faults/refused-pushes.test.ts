@@ -2,8 +2,9 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { signBody } from '../../../src/domain/ingest/signature.ts'
 import { createRefusalSamples } from '../../../src/flow/ingest/explain-refusals.ts'
-import { createLogBook, KEY, push, startPublic, systemClock } from '../../http/harness.ts'
+import { KEY, push, startPublic, systemClock } from '../../http/harness.ts'
 import { expectBesideControl } from '../../support/runner/beside-control.ts'
+import { createLogBook } from '../../support/runner/log-book.ts'
 
 const PUSHES = 1000
 const AT_ONCE = 16
