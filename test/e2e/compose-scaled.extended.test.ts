@@ -1,12 +1,20 @@
+import { spawn } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import ipaddr from 'ipaddr.js'
+import { expect, test, vi } from 'vitest'
 import { parse } from 'yaml'
 import { z } from 'zod'
+import { freePort } from '../../src/cli/demo/postgres/throwaway-server.ts'
 import { loadConfig } from '../../src/config/config.ts'
+import { signBody } from '../../src/domain/ingest/signature.ts'
 import { HASH } from '../cli/config-cases.ts'
-import { ask, logIn, SHOP, spawnRelay, writeConfig } from '../support/relay/relay.ts'
+import { pushBody } from '../support/history/builders.ts'
+import { ask, logIn, type RelayProcess, SHARED_KEY, SHOP, spawnRelay, writeConfig } from '../support/relay/relay.ts'
+import { NO_CARRIER } from '../support/runner/constants.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
+import { testWith } from '../support/runner/test-with.ts'
+import { ownGroup, tieToTest } from '../support/runner/tied-process.ts'
 import { createDatabase } from '../support/store/postgres-database.ts'
 
 // These tests check compose.scaled.yaml as far as that goes without Docker.
@@ -18,6 +26,7 @@ const replica = z.object({
   mem_limit: z.string().regex(/^\d+[mg]$/),
   stop_grace_period: z.string().regex(/^\d+s$/),
   environment: z.object({ HEALTH_URL: z.string() }),
+  ports: z.tuple([z.string()]),
   volumes: z.tuple([z.literal('./config:/config:ro')]),
   secrets: z.array(z.string()),
   depends_on: z.object({ database: z.object({ condition: z.literal('service_healthy') }) }),
@@ -38,6 +47,7 @@ const { services, networks, volumes, secrets } = z
         healthcheck: z.object({ test: z.array(z.string()) }),
       }),
       proxy: z.object({
+        networks: z.object({ default: z.object({ ipv4_address: z.string() }) }),
         restart: z.literal('always'),
         ports: z.array(z.string()),
         volumes: z.array(z.string()),
@@ -45,7 +55,9 @@ const { services, networks, volumes, secrets } = z
         mem_limit: z.string(),
       }),
     }),
-    networks: z.object({ default: z.object({ ipam: z.object({ config: z.tuple([z.object({ subnet: z.string() })]) }) }) }),
+    networks: z.object({
+      default: z.object({ ipam: z.object({ config: z.tuple([z.object({ subnet: z.string(), ip_range: z.string() })]) }) }),
+    }),
     volumes: z.record(z.string(), z.unknown()),
     secrets: z.record(z.string(), z.object({ file: z.string() })),
   })
@@ -74,7 +86,7 @@ function followToTheLetter(databaseUrl: string): string {
 }
 
 test('the replicas of compose.scaled.yaml are alike and run the image of compose.yaml', () => {
-  expect(services['relay-2']).toEqual(relay)
+  expect({ ...services['relay-2'], ports: relay.ports }).toEqual(relay)
   const single = z
     .object({ services: z.object({ relay: z.object({ image: z.string() }) }) })
     .parse(parse(readFileSync('compose.yaml', 'utf8')))
@@ -105,8 +117,10 @@ test('the config for it names its database, its ports and its network', () => {
   const config = loadConfig(followToTheLetter(step.replace(/\$\(.*\)/, 'a1b2')), {})
   expect([config.warnings, config.conflicts]).toEqual([[], []])
   const { public: open, internal } = config.listen
-  const [{ subnet }] = networks.default.ipam.config
-  expect([open.trustProxy, internal.trustProxy]).toEqual([[subnet], [subnet]])
+  const address = proxy.networks.default.ipv4_address
+  expect([open.trustProxy, internal.trustProxy]).toEqual([[`${address}/32`], [`${address}/32`]])
+  const [{ subnet, ip_range: others }] = networks.default.ipam.config
+  expect([subnet, others].map((range) => ipaddr.parse(address).match(ipaddr.parseCIDR(range)))).toEqual([true, false])
   expect(relay.environment.HEALTH_URL).toBe(`http://127.0.0.1:${internal.port}/readyz`)
   expect(readFileSync('Dockerfile', 'utf8')).toMatch(/^HEALTHCHECK[^\n]*\\\n.*process\.env\.HEALTH_URL/m)
   expect(database.healthcheck.test).toEqual(['CMD', 'pg_isready', '--host=127.0.0.1', `--username=${user}`, `--dbname=${name}`])
@@ -125,6 +139,58 @@ test('the proxy sends to both replicas while their /readyz says that they are re
   expect(proxy.ports).toEqual(['80:80', '443:443', `127.0.0.1:${internal.port}:${internal.port}`])
   expect(proxy.volumes).toContain('./config/Caddyfile:/etc/caddy/Caddyfile:ro')
   expect(proxy.depends_on).toEqual(['relay-1', 'relay-2'])
+})
+
+test('each replica is scraped by itself, at a port of this machine that the proxy names', () => {
+  const own = [services['relay-1'], services['relay-2']].map(({ ports: [port] }) => /^127\.0\.0\.1:(\d+):8081$/.exec(port)?.[1])
+  expect([new Set(own).size, own.includes(undefined)]).toEqual([2, false])
+  const [refusal = ''] = /^\trespond \/metrics .*$/m.exec(caddyfile) ?? []
+  expect(refusal).toMatch(/ 404$/)
+  for (const text of [refusal, readFileSync('docs/scaling.md', 'utf8')]) expect(text).toContain(`127.0.0.1:${own[0]} and :${own[1]}`)
+})
+
+/** The Caddyfile of the scaled compose file, for replicas at addresses of this machine. */
+function caddyfileFor(replicas: readonly RelayProcess[], [open, internal]: readonly [number, number]): string {
+  const ports = new Map(replicas.map(({ publicUrl, internalUrl }, at) => [`relay-${at + 1}`, { 8080: publicUrl, 8081: internalUrl }]))
+  const urlOf = (name: string, port: string) => new URL(ports.get(name)?.[port === '8080' ? 8080 : 8081] ?? '')
+  const here = caddyfile
+    .replace('{$RELAY_HOST} {', `http://127.0.0.1:${open} {`)
+    .replace('http://:8081 {', `http://127.0.0.1:${internal} {`)
+    .replace('health_port 8081', `health_port ${urlOf('relay-1', '8081').port}`)
+    .replaceAll(/(relay-\d):(\d+)/g, (_, name: string, port: string) => urlOf(name, port).host)
+  return `{\n\tadmin off\n\tauto_https off\n}\n${here}`
+}
+
+testWith('caddy')('the proxy passes pushes to the other replica when one is gone, and no metrics', async () => {
+  const folder = temporaryFolder()
+  const [open, internal, port] = [await freePort(), await freePort(), await freePort()]
+  // One port of the health check serves both, so they differ by their addresses.
+  const replicas = await Promise.all(
+    ['127.0.1.1', '127.0.1.2'].map((host) =>
+      spawnRelay(writeConfig(temporaryFolder(), NO_CARRIER, { listen: { public: { host, port: 0 }, internal: { host, port } } })),
+    ),
+  )
+  const file = join(folder, 'Caddyfile')
+  writeFileSync(file, caddyfileFor(replicas, [open, internal]))
+  const env = { ...process.env, HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder }
+  tieToTest(spawn('caddy', ['run', '--config', file, '--adapter', 'caddyfile'], { ...ownGroup, env, stdio: 'ignore' }))
+  const answers = async (url: string) => {
+    const answer = await fetch(url)
+    return [answer.status, await answer.text()] as const
+  }
+  await vi.waitFor(async () => expect(await answers(`http://127.0.0.1:${internal}/readyz`)).toMatchObject([200, expect.any(String)]))
+  expect(await answers(`http://127.0.0.1:${open}/metrics`)).toMatchObject([404, expect.any(String)])
+  expect(await answers(`http://127.0.0.1:${internal}/metrics`)).toEqual([404, expect.stringContaining('by itself')])
+  const body = pushBody()
+  const headers = { 'x-service-hmac-sha256': signBody(Buffer.from(body), SHARED_KEY) }
+  const statusOfPush = async () => (await fetch(`http://127.0.0.1:${open}/webhooks/status`, { method: 'POST', body, headers })).status
+  expect(await statusOfPush()).toBe(200)
+  replicas[0]?.process.kill('SIGKILL')
+  await replicas[0]?.ended
+  // An older Caddy answers 502 until its health check sees that one is gone.
+  await vi.waitFor(async () => {
+    for (let at = 0; at < 4; at++) expect(await statusOfPush()).toBe(200)
+  })
 })
 
 test('two relays with that config share a database: both are ready and see each other', async () => {

@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process'
 /** Tools that some tests need besides Node and npm: a command that checks for each, and how to install it. */
 const TOOLS = {
   bash: { look: ['bash', '-c', 'exit'], remedy: 'apt-get install bash' },
+  caddy: { look: ['caddy', 'version'], remedy: 'apt-get install caddy' },
   curl: { look: ['curl', '--version'], remedy: 'apt-get install curl' },
   openssl: { look: ['openssl', 'version'], remedy: 'apt-get install openssl' },
   pgbouncer: { look: ['pgbouncer', '--version'], remedy: 'apt-get install pgbouncer' },
