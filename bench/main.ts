@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { copyFileSync, cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { figuresTable, judge, observationsTable } from './figures.ts'
@@ -22,6 +22,7 @@ const SUITES: Readonly<Record<string, () => Promise<Suite>>> = {
   size: async () => (await import('./suites/size.ts')).size,
   starts: async () => (await import('./suites/starts.ts')).starts,
   stored: async () => (await import('./suites/stored.ts')).stored,
+  years: async () => (await import('./suites/years.ts')).years,
 }
 
 /** A load average above this before the run means that others use the two cores. */
@@ -71,7 +72,7 @@ function report(settings: Settings, machine: Seen, reports: readonly (readonly [
   const figures = reports.flatMap(([, of]) => of.figures)
   const { cpu, cores, memoryGb, node, sqlite, fileSystem, syncMs, loadAverage } = machine
   const lines = [
-    `${cpu}, ${cores} cores, ${memoryGb} GB; Node ${node}, SQLite ${sqlite}; ${fileSystem}, a sync takes ${syncMs} ms; load before: ${loadAverage}`,
+    `${cpu}, ${cores} cores, ${memoryGb} GB; Node ${node}, SQLite ${sqlite}; ${fileSystem}, a sync takes ${syncMs} ms; load before: ${loadAverage}, after: ${(loadavg()[0] ?? 0).toFixed(2)}`,
     `memory at less than half its speed: ${machine.slowMemory.map(percent).join(' of the time before, ')} after`,
     `medians of ${settings.rounds} rounds of ${settings.durationMs / 1000} s${settings.quick ? '; QUICK: small stores, not the figures that are wanted' : ''}`,
     ...(loadAverage > BUSY ? ['OTHERS ARE AT WORK ON THIS MACHINE: ratios suffer, latencies most'] : []),
@@ -86,6 +87,7 @@ function report(settings: Settings, machine: Seen, reports: readonly (readonly [
   const judged = reports.map(([suite, of]) => ({ suite, ...of, figures: of.figures.map((one) => ({ ...one, verdict: judge(one) })) }))
   writeFileSync(path, `${JSON.stringify({ machine, settings, suites: judged }, null, 2)}\n`)
   say(`written to ${path}`)
+  if (figures.some((one) => judge(one) === 'MISS')) process.exitCode = 1
 }
 
 function percent(share: number): string {

@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import { EVENTS_PER_PARCEL } from './load/event.ts'
 
 export interface Settings {
   readonly suites: readonly string[]
@@ -12,6 +13,8 @@ export interface Settings {
   readonly starts: number
   /** Another compiled `main.js` that `starts` measures in alternation; null: none. */
   readonly beside: string | null
+  /** A file in which the suite `years` keeps its loaded store for the next run; null: it is kept per version of the code. */
+  readonly keep: string | null
   /** The sizes for which the figures are specified. A quick run uses smaller ones. */
   readonly scale: {
     readonly storedParcels: number
@@ -29,6 +32,8 @@ export const USAGE = `npm run bench -- [suite ...] [options]
   --seconds N   length of one (4)
   --starts N    starts of the suite \`starts\` (20)
   --beside FILE another compiled main.js, which \`starts\` measures in turns
+  --events N    events in a full store (1000006)
+  --keep FILE   where \`years\` keeps its loaded store, and takes it from if it is there
   --quick       a fast look at small stores; its figures are not the ones that are wanted
 `
 
@@ -46,10 +51,13 @@ export function parseSettings(args: readonly string[]): Settings {
       seconds: { type: 'string' },
       starts: { type: 'string' },
       beside: { type: 'string' },
+      events: { type: 'string' },
+      keep: { type: 'string' },
       quick: { type: 'boolean', default: false },
     },
   })
   const { quick } = values
+  const scale = quick ? QUICK : FULL
   const seconds = positive('--seconds', values.seconds ?? (quick ? '1' : '4'))
   return {
     suites: positionals,
@@ -59,8 +67,13 @@ export function parseSettings(args: readonly string[]): Settings {
     warmUpMs: quick ? 1000 : 4000,
     starts: positive('--starts', values.starts ?? (quick ? '3' : '20')),
     beside: values.beside ?? null,
-    scale: quick ? QUICK : FULL,
+    keep: values.keep ?? null,
+    scale: { ...scale, ...(values.events === undefined ? {} : { storedParcels: parcelsOf(positive('--events', values.events)) }) },
   }
+}
+
+function parcelsOf(events: number): number {
+  return Math.ceil(events / EVENTS_PER_PARCEL)
 }
 
 function positive(name: string, text: string): number {

@@ -14,7 +14,7 @@ import { contentsOf } from './contents.ts'
 const BATCH = 2000
 const DAY_MS = 86_400_000
 /** No parcel is ever due, or a starting relay would poll at once. */
-const POLICY = {
+export const POLICY = {
   record: {
     cadence: { byStatusMs: {}, defaultMs: 365 * DAY_MS, whenPushIsHealthy: 1, tailMs: [], staleAfterMs: 3650 * DAY_MS },
     missedPushGraceMs: 600_000,
@@ -24,7 +24,7 @@ const POLICY = {
   deliver: { policy: { scheduleMs: [5000], jitter: 0 }, perEndpoint: 8, claimsPerAttempt: 3, failingAfterMs: 900_000 },
 }
 /** The files whose contents decide what a store looks like. */
-const RECIPE = ['src/{domain,flow,store}/**/*.ts', 'src/wiring/write-side.ts', 'bench/load/event.ts', 'bench/stores/prefill.ts']
+const RECIPE = ['src/{domain,flow,store}/**/*.ts', 'src/wiring/write-side.ts', 'bench/load/event.ts', 'bench/stores/*.ts']
 
 /**
  * Copies to `path` a store with the events of this many parcels, written through the relay's write side once per version. Each of the named
@@ -40,23 +40,41 @@ export async function copyPrefilledStore(
 }
 
 async function prefilledStore(parcels: number, endpoints: readonly string[], say: (text: string) => void): Promise<string> {
+  return await makeOncePerVersion(`${parcels}-${endpoints.length}`, async (place) => {
+    await fillStore({ place, engine: sqlite, parcels, endpoints, say })
+    assertFilled(place, parcels)
+  })
+}
+
+/** Makes a store once per version of the code, and returns the path under which it stays; `make` writes it to a place. */
+export async function makeOncePerVersion(name: string, make: (place: string) => Promise<void>): Promise<string> {
   const folder = join(tmpdir(), 'parcel-relay-bench-stores')
   mkdirSync(folder, { recursive: true })
   const version = versionOfCode()
   // Stores of older versions are useless and large.
-  for (const name of readdirSync(folder)) if (!name.startsWith(version)) rmSync(join(folder, name), { recursive: true, force: true })
-  const path = join(folder, `${version}-${parcels}-${endpoints.length}.db`)
-  if (existsSync(path)) return path
-  // Renamed only once it is complete, without the files that the relay keeps beside a store.
-  const making = mkdtempSync(join(folder, `${version}-making-`))
-  const place = join(making, 'relay.db')
-  await fillStore({ place, engine: sqlite, parcels, endpoints, say })
+  for (const other of readdirSync(folder)) if (!other.startsWith(version)) rmSync(join(folder, other), { recursive: true, force: true })
+  const path = join(folder, `${version}-${name}.db`)
+  if (!existsSync(path)) await makeAt(path, make)
+  return path
+}
+
+/** Makes a store beside a path and renames it there once it is complete, without the files that the relay keeps beside a store. */
+export async function makeAt(path: string, make: (place: string) => Promise<void>): Promise<void> {
+  const making = mkdtempSync(`${path}-making-`)
+  try {
+    const place = join(making, 'relay.db')
+    await make(place)
+    renameSync(place, path)
+  } finally {
+    rmSync(making, { recursive: true })
+  }
+}
+
+/** Throws unless a store holds the events of this many parcels. */
+export function assertFilled(place: string, parcels: number): void {
   const { pushes, entries } = contentsOf(place)
   const events = parcels * EVENTS_PER_PARCEL
   if (pushes !== events || entries !== events) throw new Error(`the filled store holds ${pushes} pushes and ${entries} entries`)
-  renameSync(join(making, 'relay.db'), path)
-  rmSync(making, { recursive: true })
-  return path
 }
 
 export interface Filling {
@@ -66,16 +84,19 @@ export interface Filling {
   readonly parcels: number
   /** Each has a waiting delivery of every event. */
   readonly endpoints: readonly string[]
+  /** When all events are received, epoch milliseconds; absent: now. */
+  readonly atMs?: number
   say(text: string): void
 }
 
 /** Fills a new store with the events of some parcels, through the relay's write side. */
-export async function fillStore({ place, engine, parcels, endpoints, say }: Filling): Promise<void> {
+export async function fillStore({ place, engine, parcels, endpoints, atMs, say }: Filling): Promise<void> {
   const events = parcels * EVENTS_PER_PARCEL
   say(`filling a store (${engine.name}) with ${events} events ...`)
   const startMs = performance.now()
-  const nowMs = Date.now()
-  const write = await openWriteSide({ sqlitePath: place, engine, ...POLICY }, systemClock, { error: (fields) => console.error(fields) })
+  const nowMs = atMs ?? Date.now()
+  const clock = { ...systemClock, now: () => (atMs === undefined ? Date.now() : nowMs) }
+  const write = await openWriteSide({ sqlitePath: place, engine, ...POLICY }, clock, { error: (fields) => console.error(fields) })
   if (endpoints.length > 0) await write.syncEndpoints(endpoints.map(endpointNamed), nowMs, null)
   for (let from = 0; from < events; from += BATCH) {
     const batch = Array.from({ length: Math.min(BATCH, events - from) }, (_, at) => {
@@ -89,7 +110,7 @@ export async function fillStore({ place, engine, parcels, endpoints, say }: Fill
 }
 
 /** A placeholder: the config of the started relay sets the URL. */
-function endpointNamed(name: string): EndpointSettings {
+export function endpointNamed(name: string): EndpointSettings {
   const nothing = { backfill: false, ratePerSecond: null, concurrency: null, scheduleMs: null, refusals: 'wait' as const }
   return { name, url: 'http://127.0.0.1:9/', enabled: true, signature: 'carrier', filters: noFilters, ...nothing }
 }

@@ -1,0 +1,58 @@
+import { copyFileSync, existsSync } from 'node:fs'
+import Database from 'better-sqlite3'
+import { systemClock } from '../../src/runtime/system-clock.ts'
+import { sqlite } from '../../src/store/sqlite/engine.ts'
+import { openWriteSide } from '../../src/wiring/write-side.ts'
+import { contentsOf } from './contents.ts'
+import { assertFilled, fillStore, makeAt, makeOncePerVersion, POLICY } from './prefill.ts'
+
+/** The one endpoint of the store; each event has been delivered to it. */
+export const PAST_ENDPOINT = 'endpoint-1'
+
+const DAY_MS = 86_400_000
+/** Older than every default of `retention`, so that a pass which an operator orders removes all of it. */
+const AGE_MS = 500 * DAY_MS
+
+export interface PastStore {
+  readonly parcels: number
+  /** Where to keep the loaded store, whatever the version of the code; null: it is kept per version. */
+  readonly keep: string | null
+  say(text: string): void
+}
+
+/**
+ * Copies to `path` a store of parcels of long ago: nothing happened to them since, and all was delivered. It is loaded once. Resolves with how many parcels it
+ * holds, the last ones with only some of their events.
+ */
+export async function copyPastStore({ parcels, keep, say }: PastStore, path: string): Promise<number> {
+  const load = (place: string) => loadPast(place, parcels, say)
+  if (keep !== null && !existsSync(keep)) await makeAt(keep, load)
+  copyFileSync(keep ?? (await makeOncePerVersion(`past-${parcels}`, load)), path)
+  return contentsOf(path).parcels
+}
+
+async function loadPast(place: string, parcels: number, say: (text: string) => void): Promise<void> {
+  const atMs = Date.now() - AGE_MS
+  await fillStore({ place, engine: sqlite, parcels, endpoints: [PAST_ENDPOINT], atMs, say })
+  assertFilled(place, parcels)
+  await markThen(place, atMs + 1)
+  const db = new Database(place, { fileMustExist: true })
+  // Written past the relay, which would have to send a million deliveries and to poll each parcel until it is stale.
+  db.exec(`
+    BEGIN;
+    UPDATE delivery SET state = 2, attempts = 1, settled_at_ms = queued_at_ms,
+      accepted_at_ms = queued_at_ms, accepted_duration_ms = 5, accepted_status = 200;
+    UPDATE parcel SET next_poll_at_ms = NULL, stopped = 'stale';
+    COMMIT;
+  `)
+  db.pragma('wal_checkpoint(TRUNCATE)')
+  db.close()
+}
+
+/** Does a retention pass at that time, which removes nothing and leaves a mark, by which later passes know the age of the feed and of parcels. */
+async function markThen(place: string, nowMs: number): Promise<void> {
+  const clock = { ...systemClock, now: () => nowMs }
+  const write = await openWriteSide({ sqlitePath: place, ...POLICY }, clock, { error: (fields) => console.error(fields) })
+  while (!(await write.prune({ nowMs })).isDone);
+  await write.close()
+}
