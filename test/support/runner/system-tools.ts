@@ -7,6 +7,8 @@ const TOOLS = {
   curl: { look: ['curl', '--version'], remedy: 'apt-get install curl' },
   openssl: { look: ['openssl', 'version'], remedy: 'apt-get install openssl' },
   pgbouncer: { look: ['pgbouncer', '--version'], remedy: 'apt-get install pgbouncer' },
+  python3: { look: ['python3', '--version'], remedy: 'apt-get install python3' },
+  socat: { look: ['socat', '-V'], remedy: 'apt-get install socat' },
   strace: { look: ['strace', '-f', '-o', '/dev/null', 'true'], remedy: 'apt-get install strace, and the right to trace' },
   'a small file system': { look: ['unshare', '--mount', 'mount', '-t', 'tmpfs', 'none', '/mnt'], remedy: 'run as root with SYS_ADMIN' },
 } as const

@@ -3,6 +3,7 @@ export const MANUAL = [
   ['operating', 'Operating'],
   ['runbooks', 'Runbooks'],
   ['configuration', 'Configuration'],
+  ['integrating', 'Integrating an app'],
   ['api', 'Using the API'],
   ['feed', 'The feed'],
   ['endpoints', 'Endpoints'],
