@@ -1,19 +1,19 @@
 import pLimit from 'p-limit'
 import type { BatchReport, Incoming } from '../domain/history/recording.ts'
 
-/** A queue of observations that are committed in batches, in this process or on the writer's thread. */
+/** A queue of observations. They are committed in batches, in this process or on the writer's thread. */
 export interface CommitQueue {
   /** Appends an observation. False: there is no room until the next commit. */
   put(incoming: Incoming): boolean
-  /** Whether a requested commit has not begun yet, so that it will include an observation that is put now. */
+  /** Whether a commit was requested and has not begun. It will include an observation that is put now. */
   isAwaited(): boolean
-  /** When its turn comes, records the queued observations as one bounded batch. Rejects only if recording is no longer possible. */
+  /** When its turn comes, records the queued observations as one batch of limited size. Rejects only if recording is no longer possible. */
   commit(): Promise<Committed>
   /** Handles replies that have already arrived. Absent if there is no thread. */
   readonly drainReplies?: () => void
 }
 
-/** The result of a commit for its senders. Caches learn of changed parcels in another way, before the senders do (see `ChangeTable`). */
+/** The result of a commit for its senders. Caches learn of changed parcels before the senders do, from `ChangeTable`. */
 export type CommitReport = Omit<BatchReport, 'touchedParcels'>
 
 export type Committed =
@@ -23,8 +23,8 @@ export type Committed =
   | { readonly taken: number; readonly error: unknown }
 
 /**
- * A queue whose batches this thread records, at most `atOnce()` at a time. Commits resolve in the order in which they were requested, because
- * the caller takes the observations that it put first for the next result.
+ * A queue whose batches are recorded in this thread, at most `atOnce()` at a time. Commits resolve in the order of their requests, because
+ * the caller matches each result with the observations that it put first.
  */
 export function queueInProcess(
   record: (batch: readonly Incoming[]) => Promise<CommitReport>,
@@ -40,7 +40,7 @@ export function queueInProcess(
     awaited -= 1
     const batch = waiting.slice(0, batchMax)
     waiting = waiting.slice(batchMax)
-    // The commit before this one began late, and took this one's observations too.
+    // The commit before this one began late, and took the observations of this one too.
     if (batch.length === 0) return { taken: 0, report: { outcomes: [], durationMs: 0 } }
     try {
       return { taken: batch.length, report: await record(batch) }

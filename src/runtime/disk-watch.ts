@@ -8,19 +8,19 @@ export interface DiskState {
   readonly storeBytes: number
   /** Size of the write-ahead log. */
   readonly logBytes: number
-  /** Whether the store's lock file was replaced since the last look; absent: it was not. */
+  /** Whether the store's lock file was replaced since the last look; absent: no. */
   readonly isRelocked?: boolean
-  /** A file of the store that was deleted or replaced while open; null: none. */
+  /** A file of the store that was deleted or replaced while open; null: there is none. */
   readonly lost: { readonly name: string; readonly fate: 'gone' | 'replaced' } | null
 }
 
 /**
- * Why pushes are refused. `short`: disk space is short. `lost`: a file of the store is lost, and writes to it would vanish. `moving`: the
- * relay is switching to another store.
+ * Why pushes are refused. `short`: there is too little disk space. `lost`: a file of the store is lost, so writes to it would vanish.
+ * `moving`: the relay is switching to another store.
  */
 export type DiskTrouble = 'short' | 'lost' | 'moving'
 
-/** The current trouble, in memory that the threads share: the finding of the last look at the disk, and whether the store is moving. */
+/** The present trouble, in memory that the threads share. It comes from the last look at the disk, and from moves of the store. */
 export type DiskSign = Int32Array
 
 const MOVING = 1
@@ -31,7 +31,7 @@ export function createDiskSign(): DiskSign {
   return new Int32Array(new SharedArrayBuffer(2 * Int32Array.BYTES_PER_ELEMENT))
 }
 
-/** Refuses pushes and all other writes from now on, because another store replaces this one. */
+/** Makes the relay refuse pushes and all other writes from now on, because another store replaces this one. */
 export function showMoving(sign: DiskSign): void {
   Atomics.store(sign, MOVING, 1)
 }
@@ -43,15 +43,15 @@ export function troubleOn(sign: DiskSign): DiskTrouble | null {
 
 export interface DiskWatchPorts {
   readonly measure: () => Promise<DiskState>
-  /** Set at each look, for the other threads to see. */
+  /** Set at each look. The other threads read it. */
   readonly sign: DiskSign
   readonly log: Pick<Log, 'error' | 'warn' | 'info'>
 }
 
 export interface DiskWatchOptions {
-  /** With less free space pushes are refused, because a disk that is entirely full fails in worse ways. */
+  /** With less free space pushes are refused. A disk that is full would fail in worse ways. */
   readonly freeBytesMin: number
-  /** A larger write-ahead log is reported, because some program holds a long read transaction, such as a forgotten query. */
+  /** A write-ahead log above this size is reported. Some program, such as a forgotten query, holds a long read transaction. */
   readonly logBytesWarn: number
 }
 
@@ -62,7 +62,7 @@ export interface DiskWatch {
   trouble(): DiskTrouble | null
 }
 
-/** The state before the first look, and of a store on a server. */
+/** The state before the first look, and of every store on a server. */
 export const UNMEASURED: DiskState = { freeBytes: Number.POSITIVE_INFINITY, diskBytes: 0, storeBytes: 0, logBytes: 0, lost: null }
 
 /** Watches whether the disk has room and the store has its files. */
@@ -100,7 +100,7 @@ export function createDiskWatch({ measure, sign, log }: DiskWatchPorts, { freeBy
         Atomics.store(sign, 0, SIGNS.indexOf(troubleOf(state)))
         logChanges(before)
       } catch (error) {
-        // Keep the last measurement: if the disk is in trouble, a write will fail and show it.
+        // Keep the last measurement. If the disk is in trouble, a write will fail and show it.
         if (measurable) log.warn({ err: error }, 'cannot measure the free disk space')
         measurable = false
       }
@@ -137,7 +137,7 @@ export function refuseInTrouble(recorder: Recorder, disk: Pick<DiskWatch, 'troub
 
 type Verbs<V> = { readonly [Name in keyof V]: (...args: never[]) => Promise<unknown> }
 
-/** Refuses all calls while a file of the store is lost, because their writes would vanish with the process, and while the store is moving. */
+/** Refuses all calls while a file of the store is lost, because their writes would vanish, and while the store is moving. */
 export function refuseWhenLost<V extends Verbs<V>>(verbs: V, disk: Pick<DiskWatch, 'trouble'>): V {
   return new Proxy(verbs, {
     get(target, name) {

@@ -1,5 +1,5 @@
 /**
- * Runs pieces of work in sequence and rests after each for as long as it took, so that together they use at most half of the resource they
+ * Runs pieces of work one after the other, and rests after each for as long as it took. So they use at most half of the resource that they
  * share.
  */
 export function createDutyCycle(

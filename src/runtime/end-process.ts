@@ -6,8 +6,8 @@ const GRACE_MS = 1000
 const LOOK_EVERY_MS = 20
 
 /**
- * Ends this process even if a thread hangs. Node's own exit waits for each thread, but a thread in a system call that never returns cannot be
- * ended. In that case the process kills itself, so that it ends with a signal instead of the code.
+ * Ends this process even if a thread hangs. Node's own exit waits for each thread, but a thread in a system call that never returns cannot
+ * be ended. Then the process kills itself, so it ends with a signal instead of the code.
  */
 export async function endProcess(code: number): Promise<never> {
   const late = pause(GRACE_MS, false, { ref: true })

@@ -1,12 +1,12 @@
 export interface FairQueueOptions {
-  /** How many jobs may wait in all, and per key. */
+  /** How many jobs may wait: in all, and per key. */
   readonly waitingMax: number
   readonly waitingPerKeyMax: number
   /** Makes the error for refused work. */
   readonly refuse: () => Error
 }
 
-/** Runs the work of many keys, one job at a time, the keys in turns. */
+/** Runs jobs of many keys, one at a time. The keys take turns. */
 export interface FairQueue {
   /** Rejects if too many jobs wait, or if nobody wants the work any more when its turn comes. */
   run<Result>(key: string, work: () => Promise<Result>, isWanted: () => boolean): Promise<Result>
@@ -19,11 +19,11 @@ interface Job {
 }
 
 /**
- * Each turn takes one job of the key that was served longest ago, so a key with many jobs delays only itself. When the queue is full, the key
- * with the most waiting jobs loses its latest one to a key with fewer.
+ * Each turn takes one job of the key that was served longest ago, so a key with many jobs delays only itself. If the queue is full and a
+ * key with fewer jobs brings one, the key with the most jobs loses its latest.
  */
 export function createFairQueue({ waitingMax, waitingPerKeyMax, refuse }: FairQueueOptions): FairQueue {
-  /** The waiting jobs by key; the key whose turn is next comes first. */
+  /** The waiting jobs by key. The key whose turn is next comes first. */
   const lines = new Map<string, Job[]>()
   let waiting = 0
   let isBusy = false

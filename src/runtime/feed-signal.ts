@@ -1,18 +1,18 @@
 import type { FeedSignal } from '../flow/delivery/ports.ts'
 
-/** Minimum time between two wake-ups, so that each finds several events under load. */
+/** The minimum time between two wake-ups. Under load each then finds several events. */
 const REST_MS = 50
-/** Added to the minimum per follower, so that the number of answers per second stays bounded. */
+/** Each follower adds this to the minimum, so that the number of answers per second stays limited. */
 const REST_MS_PER_FOLLOWER = 0.2
 
 export interface FeedSignalSource extends FeedSignal {
   /** Call after a commit. */
   tell(): void
-  /** Ends all waits, now and later. */
+  /** Ends all waits, present and later. */
   close(): void
 }
 
-/** Wakes the followers of the feed: at once after a quiet time, otherwise when the minimum interval is over. */
+/** Wakes the followers of the feed. After a quiet time it does so at once, otherwise when the minimum time has passed. */
 export function createFeedSignal(): FeedSignalSource {
   let wakeUps = 0
   let closed = false

@@ -5,7 +5,7 @@ import type { CommitQueue, CommitReport, Committed } from './commit-queue.ts'
 
 export interface GroupCommitPorts {
   readonly queue: CommitQueue
-  /** Called after each commit, before its senders are answered. */
+  /** Called after each commit, before its senders get their answers. */
   readonly onCommitted: (report: CommitReport) => void
   /** Called once for consecutive failures with the same message. */
   readonly onFailed: (error: unknown) => void
@@ -16,11 +16,11 @@ export interface GroupCommitPorts {
 }
 
 export interface GroupCommitOptions {
-  /** How many observations may be in the queue, where they can no longer be withdrawn. */
+  /** How many observations may be in the queue, from which they cannot be taken back. */
   readonly recorderMax: number
-  /** How many observations may wait. Further ones are refused at once, so that memory and waiting stay bounded. */
+  /** How many observations may wait. More are refused at once, so that memory and waiting times stay limited. */
   readonly waitingMax: number
-  /** How long an observation may wait for its turn. If the disk is slower than that, it is better to ask the sender to try again. */
+  /** How long an observation may wait for its turn. If the disk is slower, it is better to ask the sender to try again. */
   readonly patienceMs: number
 }
 
@@ -40,9 +40,9 @@ interface Lines {
 }
 
 const RETRY_AFTER_MS = 1000
-/** The delay before a failed batch is retried, if nothing else arrives. */
+/** How long to wait before a failed batch is tried again, if nothing else arrives. */
 const TRY_AGAIN_MS = 1000
-/** The batches in the queue: the one being committed and the next. */
+/** The queue holds two batches: the one being committed and the next. */
 const RECORDER_BATCHES = 2
 /** The number of batches that may wait for their commit. */
 const WAITING_BATCHES = 64
@@ -55,8 +55,8 @@ export function boundsOf(batchMax: number): GroupCommitOptions {
 }
 
 /**
- * Group commit: the observations that arrive during one commit form the next batch. So one sync to disk serves many observations, while an idle
- * relay commits each at once. No timer is needed, because a commit is always requested while anything waits.
+ * Group commit: the observations that arrive during one commit form the next batch. So one sync to disk serves many observations, and an
+ * idle relay commits each at once. No timer is needed: while anything waits, a commit has been requested.
  */
 export function createGroupCommit(ports: GroupCommitPorts, options: GroupCommitOptions): Recorder {
   const { queue } = ports
@@ -71,7 +71,7 @@ export function createGroupCommit(ports: GroupCommitPorts, options: GroupCommitO
     isBusy: () => pending() > 0,
     submit(refused) {
       const sinceMs = ports.monotonic()
-      // This overwrites nothing, because a batch is retried only while nothing waits (`isBusy`).
+      // Nothing is overwritten, because a batch is tried again only while nothing waits (`isBusy`).
       lines.waiting = refused.map((incoming) => ({ incoming, sinceMs, resolve: ignore, reject: ignore }))
       advance()
     },
@@ -130,7 +130,7 @@ export function createGroupCommit(ports: GroupCommitPorts, options: GroupCommitO
   }
 }
 
-/** Moves as many observations into the queue as there is room for, and returns their number. */
+/** Moves as many observations into the queue as fit, and returns their number. */
 function moveTo(queue: CommitQueue, { waiting, put }: Lines, max: number): number {
   let moved = 0
   for (; put.length < max; moved++) {
@@ -141,7 +141,7 @@ function moveTo(queue: CommitQueue, { waiting, put }: Lines, max: number): numbe
   return moved
 }
 
-/** Refuses observations that have waited since before `beforeMs`. The ones in the queue are recorded all the same. */
+/** Refuses observations that have waited since before `beforeMs`. The ones that are already in the queue are recorded all the same. */
 function refuseStale(lines: Lines, beforeMs: number): void {
   const isStale = ({ sinceMs }: Waiting) => sinceMs < beforeMs
   if (!lines.put.some(isStale) && !lines.waiting.some(isStale)) return
@@ -174,8 +174,8 @@ interface RetryPorts {
 }
 
 /**
- * Retries the last failed batch. While the relay is not ready its senders may stay away, and without their pushes nothing else would show
- * that the store works again. If they send the same pushes later, those are duplicates.
+ * Tries the last failed batch again. While the relay is not ready its senders may stay away, and then nothing else would show that the
+ * store works again. If they send the same pushes later, those are duplicates.
  */
 function createRetry(later: (work: () => void, ms: number) => void, ports: RetryPorts) {
   let refused: readonly Incoming[] = []

@@ -7,8 +7,9 @@ export interface ServerClock extends Clock {
 }
 
 /**
- * The clock of a server that several relays share, because their own clocks may differ and may be set while they run. Between samples it runs
- * like the monotonic clock. A sample only bounds the difference of the two, and the time changes only if it is out of bounds.
+ * The clock of a server that several relays share. Their own clocks may differ, and may be set while they run. Between samples it runs like
+ * the monotonic clock. A sample gives an upper and a lower limit for the server's time, and the clock changes only if it is outside of
+ * these limits.
  */
 export function createServerClock(monotonic: () => number, first: TimeSample): ServerClock {
   let aheadMs = first.serverMs - (first.askedMs + first.heardMs) / 2

@@ -1,10 +1,10 @@
 export interface WakeupTimer {
-  /** Fires at a wall-clock time (epoch milliseconds), at once if it has passed. If an earlier time is already set, that one stays. */
+  /** Fires at a wall-clock time (epoch milliseconds), or at once if it has passed. If an earlier time is set already, that one stays. */
   set(atMs: number): void
   cancel(): void
 }
 
-/** The longest single timer. A later time is reached in steps, so that setting the clock delays it by at most a minute. */
+/** A later time is reached in steps of this length, so that setting the clock delays it by at most a minute. */
 const TIMER_MS_MAX = 60_000
 
 /** One timer for the earliest of many times. */

@@ -1,4 +1,4 @@
-/** The result of a pass: `busy` asks for another at once, `idle` waits until the worker is woken. */
+/** The result of a pass. `busy`: begin another one at once. `idle`: wait until the worker is woken. */
 export type PassResult = 'busy' | 'idle'
 
 export interface Worker {
@@ -10,7 +10,7 @@ export interface Worker {
   stop(): Promise<void>
 }
 
-/** Once woken, runs passes until one is idle. A failed pass counts as idle. */
+/** Runs passes, once it is woken, until one is idle. A failed pass counts as idle. */
 export function startWorker(pass: () => Promise<PassResult>, onFailure: (error: unknown) => void): Worker {
   let woken = false
   let stopped = false

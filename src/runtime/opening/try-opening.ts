@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 
-/** A file to open on trial. */
+/** A file to open for a test. */
 export interface Trial {
-  /** How error messages call the file, for example by the setting that names it. */
+  /** The name of the file in error messages, such as the setting that names it. */
   readonly what: string
   readonly path: string
 }
@@ -16,7 +16,7 @@ export interface TryOpeningOptions {
   readonly command?: readonly string[]
 }
 
-/** Returns files to open together. It is called when all earlier groups have opened, because one file may name others. */
+/** Returns files to open together. It is called when all earlier groups have opened, because their contents may name these files. */
 export type TrialGroup = () => readonly Trial[]
 
 /** How long a file may take to open when the relay starts, or before a move. */
@@ -28,10 +28,11 @@ const BEGINNING_MS = 30_000
 const OPEN_EACH = 'n=0; for file do echo $n; if [ -f "$file" ]; then true < "$file"; fi; n=$((n + 1)); done 2>/dev/null'
 
 /**
- * Opens files in a separate process, which is killed if it does not end in time. A file on a network disk whose server is gone may never
- * open. In this process it would hold a thread for ever, and neither that thread nor the process could be ended. Rejects only if a file did
- * not open in time, with an error that names it. It ignores files that are missing or not readable, because the code that needs them reports
- * that better.
+ * Opens files in a separate process, and kills that process if it does not end in time. A file on a network disk whose server is gone may
+ * never open. In this process it would hold a thread forever, and neither the thread nor the process could be ended.
+ *
+ * Rejects only if a file did not open in time, with an error that names it. Ignores files that are missing or not readable, because the
+ * code that needs them gives a better report.
  */
 export async function tryOpening(groups: readonly TrialGroup[], options: TryOpeningOptions): Promise<void> {
   for (const group of groups) {

@@ -1,15 +1,15 @@
 /**
- * Shows which parcels have changed, in memory that the threads share: the writer marks them, and a cache sees it without a message. It is a
- * plain value, so that it can be passed to a thread.
+ * Shows which parcels have changed, in memory that the threads share. The writer marks them, and a cache sees it without a message. It is a
+ * plain value, so it can be passed to a thread.
  */
 export interface ChangeTable {
   /** The number of changes so far. */
   readonly count: BigInt64Array
-  /** For each slot, the number of the last change of a parcel in it. */
+  /** The number of the last change in each slot. Every parcel has a slot. */
   readonly last: BigInt64Array
 }
 
-/** The number of slots, a power of two. When parcels share a slot, a change of one counts for all of them. */
+/** A power of two. Several parcels share a slot, and a change of one counts for all of them. */
 const SLOTS = 256 * 1024
 
 export function createChangeTable(): ChangeTable {
@@ -17,12 +17,12 @@ export function createChangeTable(): ChangeTable {
   return { count: shared(1), last: shared(SLOTS) }
 }
 
-/** The number of the latest change. Take it before reading the store. */
+/** The number of the last change. Take it before reading the store. */
 export function markOf({ count }: ChangeTable): bigint {
   return Atomics.load(count, 0)
 }
 
-/** Whether the parcel may have changed since `sinceMark`. It may report a change that did not happen, but never misses one. */
+/** Whether the parcel may have changed since `sinceMark`. It never misses a change, but may report one of another parcel. */
 export function hasChanged({ last }: ChangeTable, parcelId: number, sinceMark: bigint): boolean {
   return Atomics.load(last, slotOf(parcelId)) > sinceMark
 }
@@ -34,7 +34,7 @@ export function tellChanged({ count, last }: ChangeTable, parcelIds: readonly nu
   for (const parcelId of parcelIds) {
     const slot = slotOf(parcelId)
     let known = Atomics.load(last, slot)
-    // Another thread may write at the same time; the later change must stay.
+    // Another thread may write at the same time. The later change must stay.
     while (known < change) {
       const found = Atomics.compareExchange(last, slot, known, change)
       if (found === known) break

@@ -1,21 +1,24 @@
-/** Nothing ever changes this: waiting on it with a timeout is a pause that is more precise than the event loop's milliseconds. */
+/** Nothing ever changes this. Waiting for it with a time-out is a pause that is more precise than the event loop's milliseconds. */
 const NEVER = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
 
-/** How long after a busy moment the throttle counts as busy. Under full load every commit is one, and commits are a few milliseconds apart. */
+/**
+ * How long the throttle counts as busy after a busy moment. Under full load every commit is such a moment, and commits are a few
+ * milliseconds apart.
+ */
 const BUSY_MS = 20
 
 export interface CommitThrottle {
-  /** Call before each commit: blocks the thread until it may begin, unless many observations are waiting. */
+  /** Call it before each commit. It blocks the thread until the commit may begin, unless many observations wait. */
   keep(waiting: number): void
   /** Call when the commit begins, with the size of its batch. */
   begins(size: number): void
-  /** Whether many observations were waiting recently. */
+  /** Whether many observations were waiting a moment ago. */
   isBusy(): boolean
 }
 
 /**
- * Spaces commits while few observations wait, because a commit costs as much as recording several of them, and leaves the processor to other
- * threads meanwhile. If many wait, or if the last commit had a single observation, the next begins at once.
+ * Spaces commits while few observations wait. A commit costs as much as recording several observations, and a pause leaves the processor to
+ * other threads. If many observations wait, or if the last commit had only one, the next commit begins at once.
  */
 export function createCommitThrottle(
   { everyMs, many }: { readonly everyMs: number; readonly many: number },

@@ -11,30 +11,32 @@ import type { ParsedEvent } from '../../domain/ingest/inbox.ts'
  */
 export interface EncodedPush {
   /**
-   * One line with the instant and the number of dropped texts, if any; one line with the ids; then the content, if its number is not known. If
-   * the body is no event: an empty line, then the reason.
+   * One line with the instant and, if there are any, the number of dropped texts. One line with the ids. Then the content, if its number is
+   * not known. If the body is no event: an empty line, then the reason.
    */
   readonly text: string
-  /** 0 or more: the number of a content sent before. `NOT_KEPT`: the content gets no number. Lower: its new number, see `numberOf`. */
+  /**
+   * 0 or more: the number of a content that was sent before. `NOT_KEPT`: the content gets no number. Lower: its new number, see `numberOf`.
+   */
   readonly content: number
 }
 
-/** How many contents have a number. Both sides count alike; when all numbers are used, the oldest is reused. */
+/** How many contents have a number. Both sides count alike. When all numbers are in use, the oldest is used again. */
 const NUMBERS = 4096
 /** Longer contents are sent in full each time. */
 const CONTENT_CHARS_MAX = 2048
 const NOT_KEPT = -1
 
-/** Turns a new number into its mark, or back: 0 and -2, 1 and -3, and so on. */
+/** Turns a new number into its mark, or back: 0 is -2, 1 is -3, and so on. */
 const numberOf = (mark: number): number => -2 - mark
 
 export interface EventEncoder {
   encode(reading: ParsedEvent): EncodedPush
-  /** Call when the last encoded event has been sent. Without that call, the other side does not know its content. */
+  /** Call it when the last encoded event was sent. Otherwise the other side does not know the content of that event. */
   sent(): void
 }
 
-/** Line feeds and spaces can separate the parts, because instants and identifiers contain neither, and the content is JSON on one line. */
+/** Line feeds and spaces can separate the parts: instants and identifiers contain neither, and the content is JSON on one line. */
 export function createEventEncoder(): EventEncoder {
   const numbers = new Map<string, number>()
   const contents: string[] = []
@@ -72,7 +74,7 @@ interface KnownContent {
   readonly decoded: Content
 }
 
-/** Decodes all events that one encoder encoded, in the same order. `atMs`: the time of the event's instant, epoch milliseconds. */
+/** Decodes the events of one encoder, in the same order. `atMs`: the time of the event's instant, epoch milliseconds. */
 export function createEventDecoder(): (encoded: EncodedPush, atMs: number) => ParsedEvent {
   const known: KnownContent[] = []
   const read = (json: string, content: number): KnownContent => {

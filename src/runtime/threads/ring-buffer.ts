@@ -2,21 +2,21 @@ import type { IncomingPush } from '../../domain/ingest/inbox.ts'
 import { createEventDecoder, createEventEncoder } from './event-codec.ts'
 
 /**
- * A single-producer, single-consumer ring buffer that hands pushes to the writer's thread in shared memory, without messages. It is a plain
- * value, so that it can be passed to a thread.
+ * A ring buffer for one producer and one consumer. It hands pushes to the writer's thread in shared memory, without messages. It is a plain
+ * value, so it can be passed to a thread.
  */
 export interface RingBuffer {
-  /** Entries in sequence, each a whole number of 8-byte words: head, body, content encoding, and the encoded event. */
+  /** The entries one after the other, each a whole number of 8-byte words: head, body, content encoding, and the encoded event. */
   readonly memory: SharedArrayBuffer
-  /** Read position, write position, number of reads, and number of entries put. */
+  /** The read position, the write position, the number of reads, and the number of entries put. */
   readonly state: Int32Array
 }
 
-/** Instead of a body's length: the entry stands for an observation that comes by message. */
+/** In the field of a body's length: the observation of this entry comes by message. */
 const BY_MESSAGE = -1
-/** Instead of a body's length: the next entry is at the start of the memory. */
+/** In the field of a body's length: the next entry is at the start of the memory. */
 const TURN = -2
-/** Instead of a content encoding's length: there is none. */
+/** In the field of a content encoding's length: there is none. */
 const NONE = -1
 
 const TAKEN_TO = 0
@@ -34,7 +34,7 @@ const KEY_INDEX = 3
 /** Positions in the head, in 64-bit numbers. */
 const RECEIVED_AT = 2
 const EVENT_AT = 3
-/** Another position in 32-bit numbers, after the 64-bit ones. */
+/** A position in 32-bit numbers, after the 64-bit ones. */
 const CONTENT = 8
 const HEAD_BYTES = 5 * WORD
 
@@ -48,7 +48,7 @@ export function createRingBuffer(bytes: number): RingBuffer {
 export interface RingProducer {
   /** False: there is no room now. */
   put(push: IncomingPush): boolean
-  /** Puts an entry that stands for an observation that comes by message, so that it keeps its order. False: there is no room now. */
+  /** Puts an entry without content for an observation that comes by message, so that its turn is kept. False: there is no room now. */
   putByMessage(): boolean
   /** The number of reads so far; wraps at 32 bits. */
   reads(): number
@@ -58,7 +58,10 @@ export function openProducer({ memory, state }: RingBuffer): RingProducer {
   const { bytes, numbers, times } = viewOf(memory)
   const encoder = createEventEncoder()
 
-  /** Where an entry of this size may begin; null: there is no room now. The buffer is never filled entirely, because that would read as empty. */
+  /**
+   * Where an entry of this size may begin; null: there is no room now. The buffer is never filled completely, because a full one would look
+   * empty.
+   */
   function room(wanted: number): number | null {
     const from = Atomics.load(state, TAKEN_TO)
     const to = Atomics.load(state, PUT_TO)
@@ -109,13 +112,16 @@ export function openProducer({ memory, state }: RingBuffer): RingProducer {
 }
 
 export interface RingConsumer<Other> {
-  /** The number of entries that were put but not taken yet. */
+  /** The number of entries that were put and not taken yet. */
   count(): number
   /** Takes at most `most` entries, in order. Their bytes are copies. */
   take(most: number): (IncomingPush | Other)[]
 }
 
-/** The consumer's side. `nextMessage` returns the next observation that came by message; undefined: it has not arrived, so reading stops there. */
+/**
+ * The consumer's side. `nextMessage` returns the next observation that came by message; undefined: it has not arrived, so reading stops
+ * there.
+ */
 export function openConsumer<Other>({ memory, state }: RingBuffer, nextMessage: () => Other | undefined): RingConsumer<Other> {
   const { bytes, numbers, times } = viewOf(memory)
   const decodeEvent = createEventDecoder()
@@ -144,7 +150,7 @@ export function openConsumer<Other>({ memory, state }: RingBuffer, nextMessage: 
   return {
     count: () => (Atomics.load(state, PUTS) - takenSoFar) | 0,
     take(most) {
-      // Count before reading: if the producer sees no new read after its put, the next read will find the entry.
+      // Count before reading. If the producer sees no new read after it has put an entry, the next read will find the entry.
       Atomics.add(state, READS, 1)
       const to = Atomics.load(state, PUT_TO)
       const taken: (IncomingPush | Other)[] = []

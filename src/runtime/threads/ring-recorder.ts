@@ -4,11 +4,14 @@ import type { CommitThrottle } from './commit-throttle.ts'
 import { openConsumer, openProducer, type RingBuffer, type RingConsumer } from './ring-buffer.ts'
 import { asError } from './thread.ts'
 
-/** The calls that the writer's thread serves for another. Observations come through a ring buffer; their outcomes go back as messages. */
+/**
+ * The calls that the writer's thread serves for another thread. Observations come through a ring buffer, and their outcomes go back as
+ * messages.
+ */
 export interface RingVerbs {
   /** Records the observations in the ring when its turn comes. */
   commit(): Promise<Committed>
-  /** Delivers an observation whose entry in the ring only stands for it. */
+  /** Delivers an observation whose entry in the ring is empty. */
   bring(incoming: Incoming): Promise<void>
 }
 
@@ -21,7 +24,8 @@ export interface WriterQueueOptions {
 /** A queue whose observations the writer's thread records. */
 export function queueOnWriter(ring: RingBuffer, verbs: RingVerbs, { bodyBytesMax, drainReplies }: WriterQueueOptions): CommitQueue {
   const producer = openProducer(ring)
-  // Each commit begins with one read. When the producer counts this many reads, the last requested commit has begun. Wraps at 32 bits.
+  // Each commit begins with one read. When the producer counts this many reads, the last requested commit has begun. The number wraps at 32
+  // bits.
   let readsAwaited = 0
   return {
     ...(drainReplies === undefined ? {} : { drainReplies }),
@@ -38,7 +42,7 @@ export function queueOnWriter(ring: RingBuffer, verbs: RingVerbs, { bodyBytesMax
       try {
         return await verbs.commit()
       } catch (error) {
-        // The thread is gone, so the requested commits may never begin: stop waiting for them.
+        // The thread is gone, so the requested commits may never begin. Stop waiting for them.
         readsAwaited = producer.reads()
         throw error
       }
@@ -53,7 +57,7 @@ export interface RingServicePorts {
   readonly batchMax: number
 }
 
-/** The writer's side: serves each ring. The throttle counts the observations that wait in all rings. */
+/** The writer's side, which serves each ring. The throttle counts the observations that wait in all rings. */
 export function createRingService({ record, throttle, batchMax }: RingServicePorts): (ring: RingBuffer) => RingVerbs {
   const consumers: RingConsumer<Incoming>[] = []
   const waiting = () => consumers.reduce((sum, consumer) => sum + consumer.count(), 0)

@@ -1,7 +1,7 @@
 import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from 'node:worker_threads'
 import { systemCode } from '../../domain/errors.ts'
 
-/** Asynchronous functions whose arguments and results are plain data, so that they can be called over a thread. */
+/** Asynchronous functions whose arguments and results are plain data, so that another thread can call them. */
 type Verbs<V> = { readonly [Name in keyof V]: (...args: never[]) => Promise<unknown> }
 
 interface Call {
@@ -14,7 +14,7 @@ interface Reply {
   readonly id: number
   readonly value?: unknown
   readonly error?: Error
-  /** The error's code, which does not survive structured cloning. */
+  /** The error's code. A copy that is sent to another thread has none. */
   readonly code?: string | null
 }
 
@@ -28,15 +28,15 @@ export interface Hosted<V> {
   /** Resolves with the reason when the thread ends. */
   readonly died: Promise<unknown>
   /**
-   * Handles replies that have already arrived. They would also come as events, but only after all other work in this turn of the event loop,
-   * and the thread might idle meanwhile. The call is cheap if there is no reply.
+   * Handles replies that have already arrived. They would also come as events, but only after all other work in this turn of the event
+   * loop, and the thread might be idle meanwhile. Without a reply the call costs little.
    */
   readonly drainReplies: () => void
-  /** Ends the thread without waiting for its work. Calls in flight are rejected. */
+  /** Ends the thread without waiting for its work. Calls that wait for a reply are rejected. */
   readonly end: () => Promise<unknown>
 }
 
-/** The channel for replies, with a shared count of them that can be checked without receiving. */
+/** The channel for replies, and a shared count of them that can be read without receiving. */
 interface Line {
   readonly port: MessagePort
   readonly answered: Int32Array
@@ -47,11 +47,11 @@ export interface ThreadOptions {
   readonly name: string
   /** The thread's `workerData`. */
   readonly data: unknown
-  /** The message ports in the data, which are transferred to the thread. */
+  /** The message ports in the data. They are transferred to the thread. */
   readonly ends?: readonly MessagePort[]
   /**
-   * Maximum size of the young generation, in MB; it can be small for a thread whose objects live only for one message. If the process was
-   * started with `--max-semi-space-size`, as in the image, every thread gets three times that value instead.
+   * The maximum size of the young generation, in MB. It can be small for a thread whose objects live only for one message. If the process
+   * was started with `--max-semi-space-size`, as in the image, every thread gets three times that value instead.
    */
   readonly youngMb: number
 }
@@ -64,8 +64,8 @@ export async function endThreads(): Promise<void> {
 }
 
 /**
- * Hosts functions, the verbs, on a new thread. `file` is a module that calls `serveVerbs<V>`. Resolves when the thread is ready and has named
- * its verbs. Each call is sent as a message; replies come in the order in which the thread finishes.
+ * Hosts functions, the verbs, on a new thread. `file` is a module that calls `serveVerbs<V>`. Resolves when the thread is ready and has
+ * named its verbs. Each call is a message. Replies come in the order in which the thread finishes.
  */
 export async function hostOnThread<V extends Verbs<V>>(file: URL, { name, data, ends = [], youngMb }: ThreadOptions): Promise<Hosted<V>> {
   const worker = new Worker(file, {
@@ -88,11 +88,11 @@ export async function hostOnThread<V extends Verbs<V>>(file: URL, { name, data, 
 }
 
 export interface CalledThere<V> extends Pick<Hosted<V>, 'verbs' | 'drainReplies'> {
-  /** Ends the connection; calls in flight get no reply. */
+  /** Ends the connection. Calls that wait get no reply. */
   close(): void
 }
 
-/** Calls verbs that an already running thread serves at the other end of a channel. */
+/** Calls verbs that a running thread serves at the other end of a channel. */
 export async function callThere<V extends Verbs<V>>(port: MessagePort): Promise<CalledThere<V>> {
   const gone = new Promise<Error>((resolve) => port.once('close', () => resolve(new Error('the thread on the other end is gone'))))
   const names = await Promise.race([namesFrom(port), gone.then<never>((error) => Promise.reject(error))])
@@ -108,12 +108,12 @@ export async function callThere<V extends Verbs<V>>(port: MessagePort): Promise<
   }
 }
 
-/** The other end's first message: the names of the verbs that it serves. */
+/** Reads the other end's first message: the names of its verbs. */
 function namesFrom(end: Worker | MessagePort): Promise<readonly string[]> {
   return new Promise((resolve) => end.once('message', resolve))
 }
 
-/** The caller's end. `fail` rejects all calls in flight. */
+/** The caller's end. `fail` rejects all calls that wait for a reply. */
 function openCalls<V extends Verbs<V>>(there: Worker | MessagePort, names: readonly string[]) {
   const pending = new Map<number, Pending>()
   let calls = 0
@@ -148,7 +148,7 @@ function openCalls<V extends Verbs<V>>(there: Worker | MessagePort, names: reado
       pending.set(id, { resolve, reject })
       there.postMessage({ id, verb, args } satisfies Call, args.flatMap(buffersOf))
     })
-  // Messages carry no types; both ends use the same interface, compiled together.
+  // Messages carry no types, but both ends use the same interface.
   const verbs = Object.fromEntries(names.map((name) => [name, (...args: unknown[]) => call(name, args)])) as unknown as V
   return { verbs, drainReplies, fail, close: () => port1.close() }
 }
@@ -159,8 +159,8 @@ function buffersOf(value: unknown): readonly ArrayBuffer[] {
 }
 
 /**
- * The thread's end. A verb named `close` ends the thread after its reply. Each call begins at the end of a turn of the event loop, because Node
- * empties one channel before it looks at the next, and a busy channel would starve the others.
+ * The thread's end. A verb named `close` ends the thread after its reply. Each call begins at the end of a turn of the event loop.
+ * Otherwise a busy channel would starve the others, because Node empties one channel before it looks at the next.
  */
 export function serveVerbs<V extends Verbs<V>>(port: MessagePort, verbs: V): void {
   const byName = new Map<string, (...args: never[]) => Promise<unknown>>(Object.entries(verbs))

@@ -1,6 +1,6 @@
 /** Collects what happens on a thread until another thread asks for it. */
 export interface TurnReport<Report> {
-  /** Call when something has happened. `isAwaited`: another thread waits for it, so it must not wait for the interval. */
+  /** Call it when something has happened. `isAwaited`: another thread waits for it, so it is not held back. */
   changed(isAwaited: boolean): void
   /** Resolves with a report as soon as something has happened since the last one. Only one caller may wait at a time. */
   next(): Promise<Report>
@@ -8,12 +8,12 @@ export interface TurnReport<Report> {
   flush(): void
 }
 
-/** Changes that nobody awaits are reported only this often, because every report wakes another thread. */
+/** Changes that nobody waits for are reported only this often, because every report wakes another thread. */
 const INTERVAL_MS = 20
 
 /**
- * Reports an awaited change at the end of the turn of the event loop, together with all other changes. `gather` returns what has happened
- * since its last call.
+ * Reports a change that somebody waits for at the end of the turn of the event loop, together with all other changes. `gather` returns what
+ * has happened since its last call.
  */
 export function createTurnReport<Report>(gather: () => Report): TurnReport<Report> {
   let asked: ((report: Report) => void) | null = null
