@@ -4,7 +4,7 @@ import type { Migration } from 'kysely/migration'
 export const BACKFILL_ROWS = 5000
 
 /**
- * Fills what a step of the schema has added for the rows that were there before, up to `rows` of them, and returns how many that were; 0: all are filled. It
- * finds by itself which rows are left, by an index or a range of ids, since it runs again and again, also after a restart.
+ * Fills what a step of the schema has added in rows that were there before, at most `rows` of them. Returns how many it filled; 0: all are
+ * filled. It runs again and again, also after a restart, so it finds the rows that are left by itself, by an index or a range of ids.
  */
 export type Backfill = (db: Parameters<Migration['up']>[0], rows: number) => Promise<number>

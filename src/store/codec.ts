@@ -19,11 +19,11 @@ export function encodeExtra(extra: RawMembers): string | null {
 }
 
 export function decodeExtra(json: string | null): RawMembers {
-  // Trusted, because only `encodeExtra` writes it.
+  // Only `encodeExtra` writes this, so its shape is certain.
   return json === null ? [] : (JSON.parse(json) as RawMembers)
 }
 
-/** What has no column of its own, because no query looks for it. */
+/** The members without a column, because no query looks for them. */
 type AnswerHead = Omit<KeptAnswer, 'language' | 'digest' | 'askedAtMs' | 'entryCount' | 'flawed'>
 
 export function encodeAnswerHead(head: AnswerHead): string {
@@ -33,7 +33,7 @@ export function encodeAnswerHead(head: AnswerHead): string {
 type AnswerRow = Pick<Tables['answer'], 'language' | 'digest' | 'asked_at_ms' | 'entry_count' | 'is_flawed' | 'head'>
 
 export function decodeAnswer(row: AnswerRow): KeptAnswer {
-  // Trusted, because only `encodeAnswerHead` writes it.
+  // Only `encodeAnswerHead` writes this, so its shape is certain.
   const head = JSON.parse(row.head) as AnswerHead
   return {
     ...head,
@@ -125,15 +125,15 @@ export function decodeAudience(audience: number): Audience {
   return audience < 0 ? { kind: 'backfill', at: -audience } : { kind: 'rest', at: audience - 1 }
 }
 
-/** Reads from an audit record the identifiers of a parcel that was joined to another. */
+/** Reads the identifiers of a parcel that was joined to another from the audit record of the join. */
 export function decodeJoined(detail: string): readonly string[] {
-  // Trusted, because only `joinParcels` writes it.
+  // Only `joinParcels` writes this, so its shape is certain.
   return (JSON.parse(detail) as { identifiers: readonly string[] }).identifiers
 }
 
-/** Reads from an audit record which parcel was joined to another; null: the record was erased. */
+/** Reads which parcel was joined to another from the audit record of the join; null: the record was erased. */
 export function decodeJoinOrigin(detail: string): number | null {
-  // Trusted: only `joinParcels` and an erasure write it.
+  // Only `joinParcels` and an erasure write this, so its shape is certain.
   return (JSON.parse(detail) as { from?: { parcelId: number } }).from?.parcelId ?? null
 }
 
@@ -202,7 +202,7 @@ function decodeHealth(row: Selectable<Tables['endpoint']>): EndpointHealth {
     lastSuccessAtMs: row.succeeded_at_ms,
     failingSinceMs: row.failing_since_ms,
     failedForMs: row.failed_for_ms,
-    // Trusted, because only `encodeHealth` writes it.
+    // Only `encodeHealth` writes this, so its shape is certain.
     failedParcels: JSON.parse(row.failed_parcels) as readonly number[],
     probing: decodeProbing(row),
     round: row.round,
@@ -258,6 +258,6 @@ export function encodeJobCursor(cursor: JobCursor | null): string | null {
 }
 
 export function decodeJobCursor(cursor: string | null): JobCursor | null {
-  // Trusted, because only `encodeJobCursor` writes it.
+  // Only `encodeJobCursor` writes this, so its shape is certain.
   return cursor === null ? null : (JSON.parse(cursor) as JobCursor)
 }

@@ -38,7 +38,7 @@ export interface Engine {
  * - **Listings**: each page continues where the previous one ended. A row whose sort key does not change is listed exactly once.
  */
 export interface OpenWriteStore extends WriteStore {
-  /** Copies the store for a backup; absent: the server has tools of its own for that. */
+  /** Copies the store for a backup; absent: the server has its own tools for that. */
   readonly copier?: StoreCopier
   close(): Promise<void>
 }

@@ -11,34 +11,39 @@ export interface Done {
 export interface Session {
   all<P extends Params, R>(statement: Statement<P, R>, params: P): Promise<readonly R[]>
   run<P extends Params>(statement: Statement<P, unknown>, params: P): Promise<Done>
-  /** Runs a write in order without reporting a result. A failure throws here or rejects the transaction, so nothing commits without it. */
+  /**
+   * Runs a write in order, without a result. If it fails, the failure is thrown here or rejects the transaction, so the transaction cannot
+   * commit.
+   */
   enqueueWrite<P extends Params>(statement: Statement<P, unknown>, params: P): void
 }
 
-/** The writing connection. It hides all that differs between databases from the shared store code. */
+/** The writing connection. It hides the differences between databases from the code that they share. */
 export interface WriteEngine {
   readonly session: Session
-  /** Durable when it resolves; rolled back when it rejects. Transactions run one at a time: callers queue. */
+  /**
+   * Resolves when the work is durable; rejects when it was rolled back. Transactions run one at a time, and callers wait for their turn.
+   */
   transaction<T>(work: () => Promise<T>): Promise<T>
   /** Whether another connection has written since the last call, so that cached rows may be stale. Call it inside a transaction. */
   changedElsewhere(): boolean
-  /** Whether the database itself failed; false if the request was at fault. */
+  /** Whether the database itself failed. False: the request was at fault. */
   isStorageFailure(error: unknown): boolean
-  /** Removes what was erased from the files, as far as possible, and says whether it has. */
+  /** Removes erased data from the files, as far as possible, and says whether it has. */
   clean(): Promise<StorageState>
   /** The tombstones beside the database. */
   readonly tombstones: TombstoneKeeping
   close(): Promise<void>
 }
 
-/** Keeps tombstones outside the database, so that they outlive it. What was kept is on disk when a method returns. */
+/** Keeps tombstones outside of the database, so that they outlive it. When a method returns, its change is on disk. */
 export interface TombstoneKeeping {
   append(tombstones: readonly MarkedTombstone[]): void
-  /** Takes back what was appended since `settle`, because its transaction was rolled back. */
+  /** Takes back everything that was appended since `settle`, because the transaction was rolled back. */
   undo(): void
   settle(): void
-  /** Keeps the sealed key in place of the one that is kept. */
+  /** Replaces the stored sealed key. */
   replaceKey(sealed: string): void
-  /** What was kept and the database lacks, because it is older, as after a restore; with the sealed key that is kept. */
+  /** The tombstones that the database does not have, because it is older, as after a restore. Their sealed key is with them. */
   readonly missed: KeptTombstones
 }

@@ -18,7 +18,7 @@ const MINUTE_CHARS = 'YYYY-MM-DDTHH:MM'.length
 const SECOND_CHARS = 'YYYY-MM-DDTHH:MM:SS'.length
 const MILLISECOND_CHARS = 'YYYY-MM-DDTHH:MM:SS.mmm'.length
 
-/** Encodes a time as it was written. Its length shows the form, because `parseInstant` has accepted it. */
+/** Encodes a time with its form. `parseInstant` has accepted the text, so its length shows the form. */
 export function encodeInstant({ atMs, text }: Instant): { readonly at_ms: number; readonly time_form: number } {
   return { at_ms: atMs, time_form: formOf(text) }
 }

@@ -23,7 +23,7 @@ export interface Tables {
   readonly feed: FeedTable
   readonly expected_push: ExpectedPushTable
   readonly endpoint: EndpointTable
-  /** Events composed from polls, in the bytes they were first queued with. */
+  /** Events composed from polls, with the bytes that were queued first. */
   readonly composed_event: { readonly sequence: number; readonly body: Uint8Array }
   readonly delivery: DeliveryTable
   readonly attempt: AttemptTable
@@ -37,21 +37,23 @@ export interface Tables {
     readonly parcel_id: number
     readonly detail: string
   }
-  /** The highest numbers that were given up to a time: the last sequence and the highest parcel id. */
+  /** The highest numbers that were in use at a time: the last sequence and the highest parcel id. */
   readonly age_mark: { readonly at_ms: number; readonly sequence: number; readonly parcel_id: number }
   /** Erased identifiers, each as a keyed digest. */
   readonly tombstone: { readonly mark: string; readonly parcel_id: number; readonly erased_at_ms: number }
   readonly operator_event: OperatorEventTable
   readonly operator_action: OperatorActionTable
-  /** Problems that operators were told of and that are not over yet. `count`: how much has come since they were last told. */
+  /** Problems that operators know of and that are not over yet. `count`: how much has come since operators were last notified. */
   readonly trouble: { readonly subject: string; readonly since_ms: number; readonly count: Generated<number> }
-  /** How many pushes were quarantined, until operators are told. Each transaction adds its own row, so that none waits for another. */
+  /**
+   * How many pushes were quarantined since operators were last notified. Each transaction adds its own row, so that none waits for another.
+   */
   readonly quarantine_count: { readonly id: Generated<number>; readonly at_ms: number; readonly reason: string; readonly count: number }
   /** The counts of an hour or a day. `counts`: JSON, numbers by name. */
   readonly tally: { readonly span: string; readonly kind: string; readonly from_ms: number; readonly counts: string }
 }
 
-/** The events that operators were told of. */
+/** The events that operators were notified of. */
 interface OperatorEventTable {
   readonly id: Generated<number>
   readonly at_ms: number
@@ -60,7 +62,7 @@ interface OperatorEventTable {
   readonly detail: string
 }
 
-/** The orders of operators. (Table `audit` is for joins, so that they can be undone.) */
+/** The orders of operators. (The table `audit` holds joins, so that they can be undone.) */
 interface OperatorActionTable {
   readonly id: Generated<number>
   readonly at_ms: number
@@ -83,7 +85,7 @@ interface ParcelTable {
   readonly entry_count: number
   readonly latest_status: string | null
   readonly latest_at_ms: number | null
-  /** When the relay learnt of the latest status; null: not before `latest_at_ms`. */
+  /** When the relay learnt of the latest status, if that was before `latest_at_ms`; null otherwise. */
   readonly latest_learnt_at_ms: number | null
   readonly last_seen_at_ms: number | null
   readonly checked_at_ms: number | null
@@ -96,7 +98,7 @@ interface ParcelTable {
 interface IdentifierTable {
   readonly value: string
   readonly parcel_id: number
-  /** 1: the carrier listed it in `trackingIds`; 0: an app asked for it or a watch list named it. */
+  /** 1: the carrier listed it in `trackingIds`. 0: an app asked for it, or a watch list named it. */
   readonly is_tracking_id: number
   /** When the carrier last answered that it does not know the identifier; null: never. */
   readonly refused_at_ms: number | null
@@ -112,7 +114,7 @@ interface SightingTable {
   readonly ordinal: number
   readonly asked_at_ms: number
   readonly sequence: number
-  /** When the relay first learnt of the sighting; null: it was learnt before this column existed. */
+  /** When the relay first learnt of the sighting; null: that was before this column existed. */
   readonly learnt_at_ms: number | null
   /** The subscribers to which the sighting was sent, as `encodeAudience` stores them. */
   readonly audience: number
@@ -149,7 +151,9 @@ interface InboxTable {
   readonly body: Uint8Array | null
 }
 
-/** Pushes that were refused because their signature did not match, explained: the last few hundred of a sample. */
+/**
+ * Pushes that were refused because their signature did not match, with explanations. They are a sample, and the last few hundred are kept.
+ */
 interface RefusalTable {
   readonly id: Generated<number>
   readonly at_ms: number
@@ -172,7 +176,9 @@ interface FeedTable {
   readonly kind: number
   readonly parcel_id: number
   readonly entry: number
-  /** The body for endpoints: an inbox id or, for a composed event, a number of `encodePayloadRef`; null: the event is not sent. */
+  /**
+   * The body for endpoints: an inbox id or, for a composed event, a number of `encodePayloadRef`; null: endpoints are not sent the event.
+   */
   readonly payload_ref: number | null
   /** The subscribers to which the entry was sent before, stored like `sighting.audience`. They do not get it again. */
   readonly earlier_audience: Generated<number>
@@ -206,22 +212,25 @@ interface EndpointTable {
   /** When the next probe is due; null: the endpoint is not failing. */
   readonly probe_at_ms: number | null
   readonly probes_failed: Generated<number>
-  /** While the endpoint fails by refusing, the deliveries last attempted in this round or later were refused; null: it does not refuse. */
+  /**
+   * While the endpoint fails by refusing: deliveries that were last attempted in this round or later were refused; null: it does not
+   * refuse.
+   */
   readonly refused_from: number | null
-  /** From when on another delivery, which was not refused, is probed. */
+  /** From this time on, a delivery that was not refused is used as a probe. */
   readonly refused_at_ms: number | null
   readonly round: Generated<number>
   readonly woken_at_ms: Generated<number>
-  /** When operators were told that the endpoint fails; null: they were not. */
+  /** When operators were notified that the endpoint fails; null: they were not. */
   readonly alarmed_at_ms: number | null
   /** JSON: the encrypted keys; null: the config file names the key. */
   readonly sealed_keys: string | null
-  /** The sequence up to which the feed has been queued for the endpoint; null: all of it. */
+  /** The feed is queued for the endpoint up to this sequence; null: all of it is. */
   readonly queued_to: number | null
-  /** The endpoint gets backfill events between these sequences. `from` null: it never did; `to` null: it still does. */
+  /** The endpoint gets backfill between these sequences. `from` null: it never did; `to` null: it still does. */
   readonly backfill_from: number | null
   readonly backfill_to: number | null
-  /** JSON: pairs of such sequences from the earlier times when backfill was on. */
+  /** JSON: pairs of such sequences from earlier times with backfill. */
   readonly backfill_earlier: Generated<string>
   readonly removed_at_ms: number | null
 }
@@ -235,10 +244,10 @@ interface DeliveryTable {
   /** The push whose bytes the delivery sends; null: it sends a composed event. */
   readonly inbox_id: number | null
   readonly state: number
-  /** Why the delivery is dead or cancelled. A waiting delivery with a reason is to be skipped. */
+  /** Why the delivery is dead or cancelled. If it waits and has a reason, it will be skipped. */
   readonly reason: string | null
   readonly attempts: number
-  /** How many of the attempts were outside the retry schedule. */
+  /** How many of the attempts were not part of the retry schedule. */
   readonly spared: Generated<number>
   /** The endpoint's round at the last attempt; 0: not attempted since it was queued; -1: an operator asked to send it next. */
   readonly round: Generated<number>
@@ -246,13 +255,13 @@ interface DeliveryTable {
   readonly first_failed_at_ms: number | null
   readonly next_attempt_at_ms: number
   readonly settled_at_ms: number | null
-  /** The accepted attempt, if its answer had no body; null: it is in table `attempt`, or there is none. */
+  /** The accepted attempt, if its answer had no body; null: it is in the table `attempt`, or there is none. */
   readonly accepted_at_ms: number | null
   readonly accepted_duration_ms: number | null
   readonly accepted_status: number | null
 }
 
-/** Failed attempts at an endpoint that had equal answers. */
+/** Failed attempts at an endpoint, grouped by equal answers. */
 interface FailureTable {
   readonly endpoint_id: number
   /** Identifies the answer. */
@@ -282,7 +291,7 @@ interface JobTable {
   readonly started_at_ms: number | null
   /** Null: the job has not ended. */
   readonly ended_at_ms: number | null
-  /** 1: operators were told that it has ended. */
+  /** 1: operators know that it has ended. */
   readonly end_told: Generated<number>
 }
 

@@ -56,7 +56,7 @@ const languagesOf = statement<{ parcelId: number }>()((db, p) =>
   db.selectFrom('language_asked').select(['language', 'sequence']).where('parcel_id', '=', p.parcelId),
 )
 
-/** Records the sequence up to which a parcel's entries were fetched in a language. */
+/** Records up to which sequence a parcel's entries were fetched in a language. */
 export async function markLanguageAsked(session: Session, parcelId: number, language: string, sequence: number): Promise<void> {
   await session.run(languageAsked, { parcelId, language, sequence })
 }

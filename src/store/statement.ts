@@ -3,7 +3,7 @@ import type { Tables } from './schema.ts'
 
 export type SqlValue = string | number | Uint8Array | SqlList | null
 
-/** Every engine takes lists of numbers and strings. Only engines with arrays take lists with bytes or nulls. */
+/** Every engine takes lists of numbers and strings. Only engines with arrays take lists of bytes, and lists with nulls. */
 export type SqlList = readonly (string | number | Uint8Array | null)[]
 
 /** Parameters by name. A list parameter holds any number of values: see `Dialect.oneOf`. */
@@ -31,20 +31,20 @@ export interface Dialect {
   hex(column: Expression<Uint8Array>): RawBuilder<string>
   /** Whether bytes contain any of these texts. */
   containsAny(column: Expression<Uint8Array | null>, texts: readonly string[]): RawBuilder<boolean>
-  /** A column in a form for which the planner uses no index. */
+  /** A column in a form in which the planner uses no index. */
   unindexed<Value>(column: Expression<Value>): RawBuilder<Value>
-  /** The version of the parcel in a query of `parcel`; 0 on an engine where only one process writes. */
+  /** The version of the parcel, in a query of `parcel`; 0 on an engine that only one process writes. */
   readonly parcelVersion: RawBuilder<number>
-  /** An integer parameter, for SQL that does not show its type otherwise. */
+  /** An integer parameter, for SQL that does not show its type in another way. */
   integer(value: number | null): RawBuilder<number>
 }
 
-/** A query that each engine compiles once, to its own SQL with a placeholder for each parameter. */
+/** A query that each engine compiles once, to SQL with a placeholder for each parameter. */
 export interface Statement<P, R> {
   /** Unique and counted from 0, so engines can use it as an array index. */
   readonly id: number
   readonly compile: (dialect: Dialect) => CompiledQuery
-  /** Never set: carries the types of parameters and rows. */
+  /** Never set. It carries the types of parameters and rows. */
   readonly types?: (params: P) => R
 }
 
@@ -69,7 +69,7 @@ export function statement<P extends Params = Record<never, never>>() {
   })
 }
 
-/** Returns a placeholder for every property. The type claims the value itself, so that the compiler checks the query against it. */
+/** Returns a placeholder for every property. Its type is the type of the value, so that the compiler checks the query. */
 function placeholders<P extends Params>(): P {
   return new Proxy({}, { get: (_target, name) => new Placeholder(String(name)) }) as P
 }

@@ -52,9 +52,9 @@ export interface Parcels {
   /** Null: the parcel was joined to another and no longer exists. */
   find(parcelId: number): Promise<ParcelState | null>
   save(state: ParcelState): void
-  /** Keeps others from parcels and their identifiers until the transaction ends, and returns those that exist. */
+  /** Keeps others from changing parcels and their identifiers until the transaction ends. Returns the ones that exist. */
   hold(parcelIds: readonly number[]): Promise<readonly ParcelState[]>
-  /** Drops parcels that are gone from the cache, with their identifiers. */
+  /** Removes parcels that are gone from the cache, with their identifiers. */
   forgetGone(parcelIds: readonly number[], identifiers: readonly string[]): void
   /** Clears the cache. Call it after a statement has changed parcels without `save`. */
   forget(): void
@@ -90,8 +90,8 @@ export interface WriteParts {
 }
 
 /**
- * The methods that each engine implements itself: recording, which loads and applies in sets, and the ones that give numbers or that rely on
- * nobody else committing.
+ * The methods that each engine implements itself. Some record, which loads and applies in sets; others give numbers, or rely on nobody else
+ * committing.
  */
 type OfEngine =
   | 'retireParcels'
@@ -185,7 +185,7 @@ function endpointVerbs({ session, endpoints }: WriteParts) {
   return {
     listEndpoints: endpoints.list,
     reserveEndpoint: (nowMs) => reserveEndpoint(session, nowMs),
-    // Here one process has the store for itself. An engine with replicas overrides this.
+    // Here one process uses the store alone. An engine with replicas overrides this.
     endpointsConfigured: async () => ({ names: [], latestAtMs: null }),
     async saveEndpoint(state) {
       endpoints.change()

@@ -92,7 +92,7 @@ export async function listJobs(
   return rows.map(decodeJob)
 }
 
-/** Lists the ended jobs that operators were not told of yet, the oldest first, and marks them as told. */
+/** Lists ended jobs of which operators were not notified yet, the oldest first, and marks them as notified. */
 export async function takeEndedJobs(session: Session): Promise<readonly Job[]> {
   const rows = await session.all(markReported, {})
   return rows.map(decodeJob).toSorted((a, b) => a.jobId - b.jobId)

@@ -50,7 +50,7 @@ export async function listOperatorEvents(session: Session, query: OperatorEventQ
   return rows.map((row) => ({ id: row.id, atMs: row.at_ms, event: row.event, detail: decodeDetail(row.detail) }))
 }
 
-/** Deletes up to `limit` events from before a time. Returns how many it deleted. */
+/** Deletes up to `limit` events from before a time. Returns how many. */
 export async function pruneOperatorEvents(session: Session, beforeMs: number, limit: number): Promise<number> {
   const rows = await session.all(old, { beforeMs, limit })
   const last = rows.at(-1)

@@ -14,7 +14,7 @@ import { viewParcel } from '../history/parcel-view.ts'
 import { findIdentifier, findParcels, loadIdentifiersOf, loadParcel } from '../history/parcels.ts'
 import { statement } from '../statement.ts'
 
-/** How many rows one page may scan, so that a filter that few parcels match does not delay other reads. */
+/** A page scans at most this many rows, so that a filter that matches few parcels does not delay other reads. */
 const LOOKED_AT_MAX = 2000
 /** The order in which stopped parcels are listed. */
 const REASONS: readonly NonNullable<ParcelState['stopped']>[] = ['delivered', 'stale', 'unknown', 'unwatched']
@@ -75,7 +75,7 @@ export async function listParcels(session: Session, query: ParcelQuery): Promise
   return { parcels, next }
 }
 
-/** Scans the rows after a cursor. An empty list: continue with the next reason; null: the list has ended. */
+/** Scans the rows after a cursor. An empty list: continue with the next reason. Null: the list has ended. */
 async function lookOn(session: Session, query: ParcelQuery, after: ParcelCursor | null, limit: number): Promise<readonly Looked[] | null> {
   if (query.prefix !== null) return await lookByIdentifier(session, query.prefix, after?.by === 'identifier' ? after.value : '', limit)
   if (query.stopped !== null) {
@@ -111,7 +111,7 @@ async function lookByIdentifier(session: Session, prefix: string, after: string,
   }
   return nullIfNone(
     rows.map(({ value, parcel_id: parcelId }) => {
-      // List the parcel only at its first matching identifier, even if its other identifiers come on later pages.
+      // A parcel with several matching identifiers is listed only at the first, even if the others come on later pages.
       const state = firstOf.get(parcelId) === value ? stateOf.get(parcelId) : undefined
       return { state: state ?? NOBODY, cursor: { by: 'identifier', value } }
     }),
@@ -133,7 +133,7 @@ function matches(state: ParcelState, { status, stopped, prefix }: ParcelQuery): 
   return prefix === null || stopped === null || (state.stopped === stopped && state.nextPollAtMs === null)
 }
 
-/** Placeholder for a parcel that is listed at another of its identifiers. */
+/** Stands for a parcel that is listed at another of its identifiers. */
 const NOBODY: ParcelState = {
   parcelId: 0,
   watchedAtMs: null,

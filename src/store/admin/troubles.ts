@@ -19,7 +19,7 @@ const upsert = statement<{ subject: string; sinceMs: number; count: number }>()(
     .onConflict((conflict) => conflict.column('subject').doUpdateSet({ since_ms: p.sinceMs, count: p.count })),
 )
 
-/** Saves that a trouble has begun. False: it is saved already. */
+/** Stores that a trouble has begun. False: that is stored already. */
 export async function beginTrouble(session: Session, subject: string, nowMs: number): Promise<boolean> {
   return (await session.run(insert, { subject, nowMs })).rows === 1
 }
@@ -51,7 +51,7 @@ const removeCounts = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) 
   db.deleteFrom('quarantine_count').where('id', 'in', oneOf(p.ids)).returningAll(),
 )
 
-/** Saves that pushes were quarantined, until operators are told. */
+/** Stores that pushes were quarantined, until operators are notified. */
 export function countQuarantine(session: Session, reason: string, count: number, nowMs: number): void {
   session.enqueueWrite(insertCount, { nowMs, reason, count })
 }
@@ -70,7 +70,10 @@ const removeOld = statement<{ beforeMs: number; from: string; to: string }>()((d
   db.deleteFrom('trouble').where('subject', '>=', p.from).where('subject', '<', p.to).where('since_ms', '<', p.beforeMs),
 )
 
-/** Deletes reports of certificates from before a time, because those certificates have expired since. Any other trouble ends when it is over. */
+/**
+ * Deletes troubles about certificates that began before a time, because those certificates have expired since. Any other trouble ends when
+ * it is over.
+ */
 export async function pruneTroubles(session: Session, beforeMs: number): Promise<void> {
   await session.run(removeOld, { beforeMs, from: CERTIFICATE_SUBJECTS, to: `${CERTIFICATE_SUBJECTS}${AFTER_ALL}` })
 }

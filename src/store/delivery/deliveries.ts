@@ -35,7 +35,7 @@ const firstWaiting = statement<{ endpointId: number; parcelId: number }>()((db, 
     .limit(1),
 )
 
-/** The same for several parcels, with one look into that index for each. */
+/** The same for several parcels. It looks into that index once for each. */
 const firstsWaiting = statement<{ endpointId: number; parcelIds: readonly number[] }>()((db, p, { rowsOf }) =>
   db
     .selectFrom('delivery')
@@ -82,7 +82,10 @@ const insertDelivery = statement<{
 const hold = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db.updateTable('delivery').set({ state: DELIVERY_STATE.behind }).where('id', 'in', oneOf(p.ids)).where('state', '=', DELIVERY_STATE.due),
 )
-/** Makes deliveries due from the time when they were queued. A failed one keeps its retry time, which the receiver may have set (Retry-After). */
+/**
+ * Makes deliveries due from the time at which they were queued. A delivery that has failed keeps its retry time, which the receiver may
+ * have asked for (Retry-After).
+ */
 const release = statement<{ ids: readonly number[]; nowMs: number }>()((db, p, { least, oneOf }) =>
   db
     .updateTable('delivery')
@@ -114,7 +117,9 @@ const claimed = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db.selectFrom('delivery').select(['id', 'parcel_id', 'state', 'reason']).where('id', 'in', oneOf(p.ids)),
 )
 
-/** See `DeliveryTx.findOvertaken`. Reads the rows again, because a join may have moved the deliveries to other parcels since the claim. */
+/**
+ * See `DeliveryTx.findOvertaken`. Reads the rows again, because a join may have moved the deliveries to other parcels since their claim.
+ */
 export async function findOvertaken(session: Session, deliveryIds: readonly number[]): Promise<readonly number[]> {
   if (deliveryIds.length === 0) return []
   const rows = await session.all(claimed, { ids: deliveryIds })
@@ -123,7 +128,7 @@ export async function findOvertaken(session: Session, deliveryIds: readonly numb
   const isAlone = (parcelId: number) => counts.get(parcelId) === 1
   const isFirst = (row: { state: number; reason: string | null }) => row.state === DELIVERY_STATE.due && row.reason === null
   const overtaken = rows.filter((row) => !isFirst(row) || !isAlone(row.parcel_id)).map(({ id }) => id)
-  // The others are gone, because their parcels were erased.
+  // The other deliveries are gone, because their parcels were erased.
   const found = new Set(rows.map(({ id }) => id))
   return [...overtaken, ...deliveryIds.filter((id) => !found.has(id))]
 }
@@ -132,7 +137,7 @@ const standing = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db.selectFrom('delivery').select('id').where('id', 'in', oneOf(p.ids)),
 )
 
-/** The deliveries among these that are not stored any more. */
+/** The deliveries that are no longer stored. */
 export async function findGone(session: Session, deliveryIds: readonly number[]): Promise<readonly number[]> {
   if (deliveryIds.length === 0) return []
   const found = new Set((await session.all(standing, { ids: deliveryIds })).map(({ id }) => id))
@@ -169,7 +174,7 @@ const cancelSome = statement<{ endpointId: number; removedAtMs: number; limit: n
     ),
 )
 
-/** Marks a batch of a removed endpoint's waiting deliveries as cancelled. `isDone`: no removed endpoint has waiting deliveries left. */
+/** Marks a batch of waiting deliveries of removed endpoints as cancelled. `isDone`: no removed endpoint has waiting deliveries any more. */
 export async function cancelRemoved(session: Session, limit: number): Promise<{ readonly isDone: boolean }> {
   const [removed] = await session.all(unsettledRemoved, {})
   if (removed === undefined) return { isDone: true }
@@ -214,13 +219,13 @@ interface Queues {
   readonly parcelIds: readonly number[]
 }
 
-/** The first deliveries of some parcels that have not ended. Only these can be sent. */
+/** The first deliveries of parcels that have not ended. Only these can be sent. */
 export async function findFirsts(session: Session, queues: Queues): Promise<readonly number[]> {
   const rows = await session.all(firstsWaiting, { ...queues })
   return rows.map(({ id }) => id)
 }
 
-/** Makes the first waiting deliveries due, and holds back the ones that were first before. Call it after a change of the order. */
+/** Makes the first waiting deliveries due, and holds back the ones that were first before. Call it when the order has changed. */
 export async function reorderDeliveries(session: Session, queues: Queues, before: readonly number[], nowMs: number): Promise<void> {
   const firsts = await findFirsts(session, queues)
   const still = new Set(firsts)

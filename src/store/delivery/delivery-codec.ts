@@ -33,8 +33,8 @@ function isCancelledUnwritten(row: DeliveryRow): boolean {
 }
 
 /**
- * A delivery last attempted in an earlier round became due when its endpoint was woken. A waiting delivery with a reason will be skipped, so it
- * has no next attempt. A failing endpoint gets nothing before its next probe.
+ * A delivery that was last attempted in an earlier round became due when its endpoint was woken. A waiting delivery with a reason will be
+ * skipped, so it has no next attempt. A failing endpoint gets nothing before its next probe.
  */
 function nextAttemptAtMs(row: DeliveryRow): number | null {
   if (row.state !== DELIVERY_STATE.due || row.reason !== null || row.removed_at_ms !== null || row.disabled !== null) return null
@@ -64,8 +64,8 @@ export function decodeAttempt(row: Selectable<Tables['attempt']>): AttemptRecord
 }
 
 /**
- * The accepted attempt that is stored in the delivery's own row. It is always the newest, because a replay, which brings further attempts, moves
- * it to table `attempt` first.
+ * The accepted attempt that is stored in the delivery's own row. It is always the newest: a replay moves it to the table `attempt` before
+ * it makes further attempts.
  */
 export function acceptedAttempt(row: DeliveryRow): AttemptRecord | null {
   const { accepted_at_ms: atMs, accepted_duration_ms: durationMs, accepted_status: status } = row

@@ -10,7 +10,10 @@ const eventsOf = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
     .where('id', 'in', oneOf(p.ids))
     .orderBy('sequence'),
 )
-/** Looks up by parcel, each of which has few deliveries. With the sequences in the look-up, every parcel would be tried with every sequence. */
+/**
+ * Looks up by parcel, because a parcel has few deliveries. If the look-up used the sequences too, it would try every parcel with every
+ * sequence.
+ */
 const sameEvents = statement<{ endpointId: number; parcelIds: readonly number[]; sequences: readonly number[] }>()((db, p, dialect) =>
   db
     .selectFrom('delivery')
@@ -61,8 +64,8 @@ export interface Copy {
 }
 
 /**
- * The events of some deliveries, in their order, with the parcels that hold them now. A join does not move the deliveries of removed endpoints,
- * so their rows may name a parcel that no longer exists.
+ * The events of some deliveries, in their order, with the parcels that hold them now. A join does not move the deliveries of removed
+ * endpoints, so their rows may name a parcel that no longer exists.
  */
 export async function findCopies(session: Session, deliveries: readonly { readonly id: number }[]): Promise<readonly Copy[]> {
   const rows = await session.all(eventsOf, { ids: deliveries.map(({ id }) => id) })
@@ -70,7 +73,7 @@ export async function findCopies(session: Session, deliveries: readonly { readon
 }
 
 /**
- * Sorts these events by whether the endpoint has an ended delivery of them, a waiting one, or none. An ended delivery that was queued after
+ * Sorts these events by what the endpoint has of them: an ended delivery, a waiting one, or none. An ended delivery that was queued after
  * `untilMs` counts as waiting, because the same replay has queued it.
  */
 export async function findSame(
@@ -91,7 +94,7 @@ export async function findSame(
   }
 }
 
-/** Inserts deliveries in state `behind`, sent together. Returns how many were inserted. */
+/** Inserts deliveries in state `behind`, all at once. Returns how many were inserted. */
 export async function insertCopies(
   session: Session,
   copies: readonly Copy[],

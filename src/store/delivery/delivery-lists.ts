@@ -14,7 +14,7 @@ import { type Dialect, statement } from '../statement.ts'
 import { acceptedAttempt, decodeAttempt, decodeDelivery } from './delivery-codec.ts'
 import { findSentEvent, withDetails, withIdentifiers } from './delivery-view.ts'
 
-/** How many deliveries one page may scan. Without this limit, a rare state would require a full scan. */
+/** A page scans at most this many deliveries. Without the limit, a page of a rare state could scan the whole table. */
 const LOOKED_AT_MAX = 50_000
 
 const newest = statement()((db) => db.selectFrom('delivery').select('id').where('id', '>', 0).orderBy('id', 'desc').limit(1))
@@ -63,7 +63,7 @@ const pageOfParcel = statement<
 
 type Span = { readonly fromMs: number; readonly toMs: number; readonly beforeMs: number; readonly beforeId: number }
 
-/** Times may repeat, so the cursor is a time and an id. */
+/** Several deliveries may have the same time, so the cursor is a time and an id. */
 const isBefore = (p: Span) => sql<boolean>`(delivery.queued_at_ms, delivery.id) < (${p.beforeMs}, ${p.beforeId})`
 const pageByTime = statement<Wanted & Span & { readonly endMs: number; readonly endId: number }>()((db, p, dialect) =>
   wanted(db, p, dialect)
@@ -106,7 +106,7 @@ const ANY_STATE = { a: behind, b: DELIVERY_STATE.cancelled, held: null, tried: n
 
 const WHENEVER: QueuedSpan = { fromMs: 0, toMs: Number.MAX_SAFE_INTEGER }
 
-/** Lists deliveries, newest first. Looks them up by parcel if one is asked for, else by time if a span is asked for, else by id. */
+/** Lists deliveries, newest first. It finds them by parcel if one is given, otherwise by time if a span is given, otherwise by id. */
 export async function listDeliveries(session: Session, query: DeliveryQuery): Promise<DeliveryPage> {
   const { parcelId, queued, limit } = query
   const state = query.state === null ? ANY_STATE : STATES[query.state]
@@ -131,7 +131,7 @@ async function listById(session: Session, asked: Wanted, cursor: DeliveryCursor 
 async function listByTime(session: Session, asked: Wanted, queued: QueuedSpan, query: DeliveryQuery): Promise<DeliveryPage> {
   const { before, state, endpointId } = query
   const span = { ...queued, beforeMs: before?.queuedAtMs ?? Number.MAX_SAFE_INTEGER, beforeId: before?.id ?? 0 }
-  // Without other conditions, read no more rows than the page shows.
+  // Without other conditions, read only the rows that the page shows.
   const [end] = state === null && endpointId === null ? [] : await session.all(endByTime, span)
   const rows = await session.all(pageByTime, { ...asked, ...span, endMs: end?.queued_at_ms ?? 0, endId: end?.id ?? 0 })
   return { deliveries: await withDetails(session, rows), next: rows.length < asked.limit ? cursorOf(end) : cursorOf(rows.at(-1)) }

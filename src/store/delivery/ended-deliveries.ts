@@ -6,7 +6,7 @@ import { statement } from '../statement.ts'
 
 type Range = { endpointId: number; state: number; from: number; to: number; afterId: number; limit: number }
 
-/** The second condition on the state repeats the WHERE clause of the partial index, or the planner would not use it. */
+/** The second condition on the state repeats the condition of the partial index. Otherwise the planner would not use the index. */
 const bySequence = statement<Range>()((db, p) =>
   db
     .selectFrom('delivery')
@@ -77,7 +77,7 @@ interface EndedQuery {
   readonly selection: DeliverySelection
   readonly after: ReplayCursor | null
   readonly limit: number
-  /** If the query selects by time, it leaves out deliveries that were queued later. */
+  /** If the query selects by time, deliveries that were queued later are left out. */
   readonly untilMs: number
 }
 
@@ -89,8 +89,8 @@ interface Row {
 }
 
 /**
- * Finds the selected ended deliveries, ordered by sequence, or by time if the query selects by time. It reads only rows in the range, however
- * large the table is.
+ * Finds the selected ended deliveries in the order of their sequences, or of time if the query selects by time. It reads only rows in the
+ * range, however large the table is.
  */
 export async function findEnded(
   session: Session,
@@ -105,8 +105,8 @@ export async function findEnded(
 }
 
 /**
- * Counts the selected deliveries, up to a limit, and their parcels, and says when the oldest of them was queued. Deliveries that waited for a
- * removed endpoint count too, even before their rows are updated.
+ * Counts the selected deliveries, up to a limit, and their parcels, and finds when the oldest of them was queued. Deliveries that waited
+ * for a removed endpoint count too, even before their rows are updated.
  */
 export async function countReplayable(
   session: Session,
@@ -121,7 +121,7 @@ export async function countReplayable(
   return { count: rows.length, parcels: new Set(rows.map((row) => row.parcel_id)).size, oldestAtMs }
 }
 
-/** The selected deliveries among the cancelled ones whose rows are not updated yet; if there are `limit` such rows, all of these. */
+/** The selected deliveries among cancelled ones whose rows are not updated yet. If there are `limit` such rows, returns all of them. */
 async function waitingOf(session: Session, selection: DeliverySelection, limit: number) {
   const rows = await session.all(waitingOfRemoved, { endpointId: Number(selection.endpointId), limit })
   if (rows.length === limit) return rows
@@ -136,7 +136,7 @@ async function waitingOf(session: Session, selection: DeliverySelection, limit: 
   )
 }
 
-/** Whether it selects by the time of queuing. If so, it leaves out deliveries that were queued after the replay was requested. */
+/** Whether the query selects by the time of queuing. Then deliveries that were queued after the order to replay are left out. */
 export function isByTime({ fromMs, sequence, parcelId, deliveryId }: DeliverySelection): boolean {
   return fromMs > 0 && sequence === null && parcelId === null && deliveryId === null
 }

@@ -74,7 +74,7 @@ const updateEndpoint = statement<EndpointColumns & { id: number }>()((db, p) =>
     .where('id', '=', p.id),
 )
 
-/** Inserts the row as removed until it is saved, so a crash in between leaves nothing visible. */
+/** Inserts the row as removed until the endpoint is saved, so that a crash in between leaves nothing visible. */
 const insertReserved = statement<{ nowMs: number }>()((db, p) =>
   db.insertInto('endpoint').values({ name: '', origin: 'managed', settings: '{}', removed_at_ms: p.nowMs }).returning('id'),
 )
@@ -91,7 +91,7 @@ export async function reserveEndpoint(session: Session, nowMs: number): Promise<
   return idOf(await session.all(insertReserved, { nowMs }))
 }
 
-/** The columns of an endpoint, which also serve to compare two states of it. */
+/** The columns of an endpoint. They also serve to compare two of its states. */
 export function encodeEndpoint({
   endpoint,
   origin,
@@ -118,7 +118,7 @@ export function encodeEndpoint({
   }
 }
 
-/** Saves an endpoint and returns its id. Waits for the database only if the endpoint is new, and so has no id yet. */
+/** Saves an endpoint and returns its id. It waits for the database only for a new endpoint, which has no id yet. */
 export async function saveEndpoint(session: Session, state: EndpointState): Promise<Endpoint['id']> {
   const { endpoint } = state
   const columns = encodeEndpoint(state)

@@ -9,7 +9,7 @@ export interface FeedRow {
   readonly row: Pick<Selectable<Tables['feed']>, 'sequence' | 'entry' | 'payload_ref' | 'earlier_audience'>
   /** The parcel that holds its history now; null: it was erased. */
   readonly parcel: FeedParcel | null
-  /** Whether the bytes of the push that brought the event are still kept. */
+  /** Whether the bytes of the event's push are still kept. */
   readonly hasBody: boolean
 }
 

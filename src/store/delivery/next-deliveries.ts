@@ -17,8 +17,8 @@ type Look = { endpointId: number; limit: number; nowMs: number }
 export type NextLook = Look & { underWay: readonly number[]; round: number }
 
 /**
- * Subqueries read the bodies, and only of due deliveries, because most rows that this reads are not due yet. A row with a reason was skipped,
- * and is ended elsewhere.
+ * Reads the bodies by subqueries, and only for due deliveries, because most rows that this reads are not due yet. A row with a reason was
+ * skipped, and is ended elsewhere.
  */
 function waiting(db: Kysely<Tables>, p: Look, isDue: 'is due' | 'by its time') {
   const body = (of: ExpressionBuilder<Tables, 'delivery'>) =>
@@ -41,8 +41,8 @@ function waiting(db: Kysely<Tables>, p: Look, isDue: 'is due' | 'by its time') {
 }
 
 /**
- * The waiting deliveries of parcels that have none under way. The parcels of claimed deliveries are read again, because a join may have moved a
- * delivery to another parcel.
+ * The waiting deliveries of parcels that have none under way. The parcels of claimed deliveries are read again, because a join may have
+ * moved a delivery to another parcel.
  */
 export function waitingBesides(db: Kysely<Tables>, p: NextLook, { oneOf }: Dialect, isDue: 'is due' | 'by its time') {
   return waiting(db, p, isDue).where('parcel_id', 'not in', (of) =>
@@ -74,7 +74,7 @@ export interface NextFound extends Pick<NextDeliveries, 'lookAgainAtMs'> {
   readonly retried: readonly NextRow[]
 }
 
-/** Reads each group in the order of the partial index of due deliveries, so the cost does not grow with the backlog. */
+/** Reads each group in the order of the partial index of due deliveries, so that the cost does not grow with the backlog. */
 async function findEach(session: Session, look: NextLook): Promise<NextFound> {
   const [untried, woken, retried] = await Promise.all([
     session.all(nextUntried, look),
@@ -113,7 +113,7 @@ const nextOfAll = statement<Look & { exceptParcelIds: readonly number[]; beforeR
     .orderBy('next_attempt_at_ms'),
 )
 
-/** See `DeliveryTx.findProbe`. It skips at most one row per excluded parcel, because a parcel has at most one due delivery. */
+/** See `DeliveryTx.findProbe`. A parcel has at most one due delivery, so this skips at most one row for each excluded parcel. */
 export async function findProbe(
   session: Session,
   { endpointId, exceptParcelIds, beforeRound, nowMs }: ProbeRequest,
@@ -152,7 +152,7 @@ const parcelsWaiting = statement<{ endpointId: number; limit: number }>()((db, p
     .limit(p.limit),
 )
 
-/** Reads one row more than there are parcels. A parcel has at most one due delivery, so one of the rows must be another parcel's. */
+/** A parcel has at most one due delivery. So if there is one row more than there are parcels, one row belongs to another parcel. */
 export async function waitsForOthers(session: Session, endpointId: string, parcelIds: readonly number[]): Promise<boolean> {
   const known = new Set(parcelIds)
   const rows = await session.all(parcelsWaiting, { endpointId: Number(endpointId), limit: known.size + 1 })

@@ -29,8 +29,8 @@ interface FeedRequest {
 }
 
 /**
- * Reads the events after a sequence, with the current content of all their parcels in one go. The caller adds the last sequence, because engines
- * store it differently.
+ * Reads the events after a sequence, with the present content of all their parcels at once. The caller adds the last sequence, because
+ * engines store it differently.
  */
 export async function readFeed(session: Session, contents: Contents, request: FeedRequest): Promise<Omit<FeedSlice, 'last'>> {
   const rows = await session.all(eventsAfter, request)
@@ -49,7 +49,7 @@ export async function readFeed(session: Session, contents: Contents, request: Fe
       continue
     }
     const parcel = parcels.get(row.holder) ?? null
-    // The parcel was erased since, so leave its events out.
+    // The parcel was erased since, so leave out its events.
     if (parcel === null) continue
     const entry = kind === 'join' ? undefined : parcel.entries.find(({ members }) => members.some((kept) => kept.sequence === row.entry))
     const joined = kind === 'join' ? { parcelId: row.entry, identifiers: identifiers.get(row.sequence) ?? [] } : null

@@ -42,10 +42,12 @@ const requeue = statement<{ ids: readonly number[]; queuedAtMs: number; nowMs: n
 )
 
 /**
- * Queues ended deliveries again, or queues their events for another endpoint, each in the order of sequences among its parcel's waiting
- * deliveries. `lock`, for engines with concurrent writers, locks the waiting deliveries of these parcels; other writers may still have queued
- * some before it took effect. On such an engine each wait here is a round trip with the locks held, so their number does not grow with the
+ * Queues ended deliveries again, or queues their events for another endpoint. Each takes its turn by sequence among its parcel's waiting
  * deliveries.
+ *
+ * `lock` is for engines with several writers: it locks the waiting deliveries of these parcels. Other writers may still have queued some
+ * before it took effect. On such an engine each wait here is a round trip with the locks held, so the number of waits does not grow with
+ * the deliveries.
  */
 export async function replayDeliveries(
   session: Session,
@@ -65,7 +67,7 @@ export async function replayDeliveries(
       ? { endedIds: ended.map(({ id }) => id), missing: [] }
       : findSame(session, { endpointId, untilMs: isByTime(selection) ? untilMs : Number.MAX_SAFE_INTEGER }, copies),
   ])
-  // Give them a time after `untilMs`, so that this replay does not find the deliveries again once they have ended.
+  // Give them a time after `untilMs`, so that this replay does not find them again when they have ended.
   const times = { queuedAtMs: Math.max(nowMs, untilMs + 1), nowMs }
   session.enqueueWrite(keepAccepted, { ids: endedIds })
   const [requeued, inserted] = await Promise.all([

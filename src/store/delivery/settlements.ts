@@ -21,7 +21,10 @@ const insertAttempt = statement<{
     answer: p.answer,
   }),
 )
-/** Only the newest attempts are kept, because a delivery can be retried for years; and none if the delivery was erased during the attempt. */
+/**
+ * Only the newest attempts are kept, because a delivery can be retried for years. If the delivery was erased during the attempt, none is
+ * kept.
+ */
 const ATTEMPTS_KEPT = 50
 const forgetAttempts = statement<{ deliveryId: number }>()((db, p) =>
   db
@@ -44,7 +47,7 @@ const forgetAttempts = statement<{ deliveryId: number }>()((db, p) =>
       ]),
     ),
 )
-/** This and the next two statements never change a delivery that has ended, because then the result came too late. */
+/** This and the next two statements never change a delivery that has ended. In that case the result came too late. */
 const retry = statement<{
   id: number
   attempts: number
@@ -103,9 +106,11 @@ const accept = statement<{
 )
 
 /**
- * Makes the first waiting delivery of a parcel due. Run it after a delivery of the parcel has ended. It reads the parcel from the row, because a
- * join may have changed it. The delivery becomes due from the time when it was queued, so older ones go first and neighboring rows are written
- * together; after a failure it keeps its retry time.
+ * Makes the first waiting delivery of a parcel due, after a delivery of the parcel has ended. The parcel is read from the row, because a
+ * join may have changed it.
+ *
+ * The delivery is due from the time at which it was queued. So older deliveries go first, and neighbouring rows are written together. A
+ * delivery that has failed keeps its retry time.
  */
 const releaseFirst = statement<{ id: number; nowMs: number }>()((db, p, { least }) =>
   db
@@ -142,18 +147,18 @@ const cancelAll = statement<{ ids: readonly number[]; nowMs: number }>()((db, p,
     .where('state', 'in', UNENDED),
 )
 
-/** Cancels deliveries that have waited past `retention.held`. The caller then releases the next of their parcels. */
+/** Cancels deliveries that have waited past `retention.held`. The caller then lets the next deliveries of their parcels go. */
 export function cancelWaiting(session: Session, ids: readonly number[], nowMs: number): void {
   session.enqueueWrite(cancelAll, { ids, nowMs })
 }
 
-/** The same, and releases the next of their parcels, one after the other. */
+/** The same, and lets the next deliveries of their parcels go, one after the other. */
 export function cancelEach(session: Session, ids: readonly number[], nowMs: number): void {
   cancelWaiting(session, ids, nowMs)
   for (const id of ids) session.enqueueWrite(releaseFirst, { id, nowMs })
 }
 
-/** See `DeliveryTx.saveSettlements`. Held deliveries stay in state `due`, because it is the disabled endpoint that holds them. */
+/** See `DeliveryTx.saveSettlements`. Held deliveries stay in state `due`, because the disabled endpoint is what holds them. */
 export function saveSettlements(session: Session, settled: readonly Settled[], skipped: readonly ClaimRef[], nowMs: number): void {
   for (const one of settled) {
     const { deliveryId: id, attempts, result, atMs } = one
@@ -172,12 +177,12 @@ export function hasEnded({ settlement }: Settled): boolean {
   return settlement.state !== 'retrying' && settlement.state !== 'held'
 }
 
-/** Whether a delivery was accepted with an empty answer. Its attempt is then stored in the delivery's own row. */
+/** Whether a delivery was accepted with an empty answer. Then its attempt is stored in the delivery's own row. */
 export function isPlainlyAccepted(one: Settled): one is Settled & { readonly result: Extract<Settled['result'], { kind: 'accepted' }> } {
   return one.result.kind === 'accepted' && one.result.answerStart.byteLength === 0
 }
 
-/** Saves an attempt and the resulting state. The caller then releases the next delivery if this one has ended. */
+/** Saves an attempt and the resulting state. If the delivery has ended, the caller then releases the next one. */
 export function saveAttempted(session: Session, one: Settled, nowMs: number): void {
   const { deliveryId: id, attempts, spared, round, firstFailedAtMs, settlement } = one
   saveAttempt(session, one)

@@ -4,8 +4,8 @@ import type { Session } from '../engine.ts'
 import { statement } from '../statement.ts'
 
 /**
- * The mark of a delivery that is to be skipped, in column `reason`, which waiting deliveries do not use otherwise. It is stored, because the
- * attempt may be under way at another replica, or the relay may be killed before the attempt ends.
+ * Marks a delivery that is to be skipped. The mark is in the column `reason`, which waiting deliveries do not use for anything else. It is
+ * stored because another replica may be making the attempt, and because the relay may be killed before the attempt ends.
  */
 const SKIPPED = 'skipped'
 export const UNENDED = [DELIVERY_STATE.behind, DELIVERY_STATE.due]
@@ -36,7 +36,7 @@ export function unskipDelivery(session: Session, id: number): void {
   session.enqueueWrite(unmark, { id })
 }
 
-/** The first condition repeats the one of the partial index, or the planner would not use it. */
+/** The first condition repeats the condition of the partial index. Otherwise the planner would not use the index. */
 const marked = statement()((db) =>
   db
     .selectFrom('delivery')
@@ -56,7 +56,7 @@ export function decodeSkipped(row: { readonly id: number; readonly endpoint_id: 
   return { deliveryId: row.id, endpointId: String(row.endpoint_id) }
 }
 
-/** Leaves out a delivery that has ended, or whose mark was taken back, since it was found. */
+/** Leaves out deliveries that have ended since they were found, or whose mark was removed. */
 export const endSkipped = statement<{ ids: readonly number[]; nowMs: number }>()((db, p, { oneOf }) =>
   db
     .updateTable('delivery')

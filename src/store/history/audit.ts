@@ -13,7 +13,7 @@ export interface AuditRecord {
   readonly detail: object
 }
 
-/** Records a join in the audit trail, with what an operator needs to undo it. */
+/** Records a join in the audit trail, so that an operator can undo it. */
 export function appendAudit(session: Session, record: AuditRecord): void {
   session.enqueueWrite(insertAudit, { ...record, detail: JSON.stringify(record.detail) })
 }

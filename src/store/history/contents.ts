@@ -24,14 +24,14 @@ export interface StoredContent {
 export interface Contents {
   /** The id of a content, if it is cached. */
   recall(json: string): number | undefined
-  /** The id of a content; inserts the content if it is new. */
+  /** The id of a content. Inserts the content if it is new. */
   idOf(json: string): Promise<number>
   /** The content with an id, if it is cached. */
   recallContent(id: number): StoredContent | undefined
   read(session: Session, ids: readonly number[]): Promise<ReadonlyMap<number, StoredContent>>
-  /** Drops the id of a content from the cache, so that it is read again. */
+  /** Removes the id of a content from the cache, so that it is read again. */
   forgetId(json: string): void
-  /** Clears the cache. Call it after a rollback, which invalidates the ids assigned in the transaction. */
+  /** Clears the cache. Call it after a rollback, because ids that were given in the transaction are invalid. */
   forget(): void
 }
 

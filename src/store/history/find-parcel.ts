@@ -8,8 +8,8 @@ import type { Contents } from './contents.ts'
 import { loadAnswerSource } from './parcel-view.ts'
 
 /**
- * Finds a parcel and what it takes to serve it, by any identifier. It uses subqueries instead of joins: the driver's SQLite plans a join
- * again each time a parameter is bound, which takes four times as long as running the query.
+ * Finds a parcel and everything to serve it, by any identifier. It uses subqueries: the driver's SQLite plans a join again each time a
+ * parameter is bound, which takes four times as long as running the query.
  */
 const findHead = statement<{ identifier: string }>()((db, p, { joined, parcelVersion }) =>
   db
@@ -55,7 +55,7 @@ export async function findParcel(session: Session, contents: Contents, identifie
   }
 }
 
-/** Returns the fetched languages that no later entry lacks. */
+/** The fetched languages that no later entry lacks. */
 async function languagesAsked(session: Session, parcelId: number, entries: ParcelView['entries']): Promise<readonly string[]> {
   const asked = await loadLanguagesAsked(session, parcelId)
   const stillAsked = asked.filter(({ language, sequence }) => {

@@ -13,8 +13,8 @@ import { deleteParcels, loadIdentifiersOf, moveIdentifiers } from './parcels.ts'
 import { moveSightings, saveSighting } from './sightings.ts'
 
 /**
- * Joins parcels: moves all rows to the survivor, one table at a time, and records in the audit trail which parcel they came from (DOMAIN 1.4).
- * Returns the identifiers of the deleted parcels.
+ * Joins parcels: moves all rows to the survivor, one table at a time, and records in the audit trail which parcel they came from (DOMAIN
+ * 1.4). Returns the identifiers of the deleted parcels.
  */
 export async function joinParcels(session: Session, contents: Contents, join: ParcelJoin): Promise<readonly string[]> {
   const { shared, nowMs } = join
@@ -33,7 +33,7 @@ export async function joinParcels(session: Session, contents: Contents, join: Pa
       identifiers: (identifiers.get(state.parcelId) ?? []).map(({ value }) => value),
       sightings: await heldBy(contents, other),
       answers: (answers.get(state.parcelId) ?? []).map(({ language, digest, askedAtMs }) => [language, digest, askedAtMs]),
-      // Only the first record of a join lists what the survivor held; the others refer to that record.
+      // Only the first record of a join lists what the survivor held. The others refer to that record.
       ...(other === first ? { stayed } : { after: first?.sequence }),
     }
     appendAudit(session, { sequence, atMs: nowMs, kind: 'join', parcelId: into, detail })
@@ -54,7 +54,10 @@ export async function joinParcels(session: Session, contents: Contents, join: Pa
   return [...identifiers.values()].flat().map(({ value }) => value)
 }
 
-/** A sighting in the audit trail: its key, the time of the last question that brought it, its sequence, its audience and when it was learnt. */
+/**
+ * A sighting in the audit trail: its key, the time of the last poll that brought it, its sequence, its audience, and when the relay learnt
+ * of it.
+ */
 type Held = readonly [key: string, askedAtMs: number, sequence: number, audience: number, learntAtMs: number | null]
 
 /** Lists a parcel's sightings by key, with the columns that may change after the join. */
@@ -73,7 +76,7 @@ function compareKeys(a: readonly number[], b: readonly number[]): number {
   return (a[at] ?? 0) - (b[at] ?? 0)
 }
 
-/** Audit records outlive versions, so they keep the field names they were first written with. */
+/** Audit records outlive versions of the relay, so they keep the names that fields had first. */
 const AUDIT_NAMES: Readonly<Record<string, string>> = { activatedAtMs: 'revivedAtMs', lastSeenAtMs: 'heardAtMs' }
 
 function auditNamesOf(state: ParcelState): Readonly<Record<string, unknown>> {

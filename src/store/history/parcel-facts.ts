@@ -5,7 +5,7 @@ import { loadAnswersOf } from './answers.ts'
 import { pollableParcels } from './parcels.ts'
 import { loadOrders } from './sightings.ts'
 
-/** Loads the needs of a batch that both engines load in the same way: all facts about parcels except their states and sightings. */
+/** Loads the needs of a batch that both engines load in the same way: everything about parcels except their states and sightings. */
 export async function loadParcelFacts(
   session: Session,
   needs: Needs,

@@ -25,9 +25,9 @@ const updateAllColumns = statement<ParcelRow>()((db, p) =>
 const insertAllColumns = statement<ParcelRow>()((db, p) =>
   db.insertInto('parcel').values({ id: p.id, ...factsOf(p), next_poll_at_ms: p.next_poll_at_ms, stopped: p.stopped }),
 )
-/** Ids are never reused, so max(id) is not enough. */
+/** Ids are never used again, so max(id) is not enough. */
 const lastGiven = statement()((db) => db.selectFrom('sqlite_sequence').select('seq').where('name', '=', 'parcel'))
-/** Omits the indexed columns: SQLite rewrites the index entry of every column that is set, even to the same value. */
+/** Leaves out the indexed columns, because SQLite rewrites the index entry of every column that is set, even to the same value. */
 const updateFacts = statement<ParcelRow>()((db, p) => db.updateTable('parcel').set(factsOf(p)).where('id', '=', p.id))
 
 function factsOf(p: ParcelRow) {
@@ -167,7 +167,7 @@ export async function nameParcels(session: Session, parcelIds: readonly number[]
   return new Map(rows.toReversed().map((row) => [row.parcel_id, row.value]))
 }
 
-/** The order of SQLite's index. PostgreSQL puts nulls last, and promises no order. */
+/** Sorts by the order of SQLite's index. PostgreSQL puts nulls last, and promises no order. */
 function inOrder(rows: readonly Tables['identifier'][]): readonly Tables['identifier'][] {
   const refused = (row: Tables['identifier']) => row.refused_at_ms ?? Number.NEGATIVE_INFINITY
   return rows.toSorted((a, b) => a.is_tracking_id - b.is_tracking_id || compare(refused(a), refused(b)) || compare(a.value, b.value))

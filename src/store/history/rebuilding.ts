@@ -83,7 +83,7 @@ interface RebuildParts {
   readonly session: Session
   readonly contents: Pick<Contents, 'forgetId'>
   readonly parcels: {
-    /** Keeps others from parcels until the transaction ends, and returns those that exist. */
+    /** Keeps others from changing parcels until the transaction ends. Returns the ones that exist. */
     hold(parcelIds: readonly number[]): Promise<readonly ParcelState[]>
   }
 }
@@ -96,7 +96,7 @@ export function rebuildVerbs({ session, contents, parcels }: RebuildParts, loadS
       return rows.map(({ id, pushes, answers }) => ({ parcelId: id, pushes: pushes ?? 0, answers: answers ?? 0 }))
     },
     async loadStoredParcels(parcelIds) {
-      // Others may change nothing about these parcels from here on.
+      // From here on nobody else can change these parcels.
       const states = await parcels.hold(parcelIds)
       const ids = states.map(({ parcelId }) => parcelId)
       const [sightings, identifiers, answers] = await Promise.all([
@@ -150,8 +150,8 @@ export function rebuildVerbs({ session, contents, parcels }: RebuildParts, loadS
 type LoadSightings = (parcelIds: readonly number[]) => Promise<ReadonlyMap<number, StoredParcel['sightings']>>
 
 /**
- * A damaged row may hold another content under the digest of this one. It gets its own digest, so that this content gets a new row. Its id
- * must go on to stand for what it holds, because readers keep contents by their ids.
+ * A damaged row may hold another content under the digest of this one. Gives that row the digest of what it holds, so that this content
+ * gets a new row. The id of the damaged row must not change its meaning, because readers cache contents by id.
  */
 async function disownContent(session: Session, json: string): Promise<void> {
   const [row] = await session.all(contentOf, { digest: digestOf(json) })

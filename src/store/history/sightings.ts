@@ -47,7 +47,7 @@ const ofParcels = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
 const KEY = ['at_ms', 'time_form', 'content_id', 'listing', 'ordinal'] as const
 const FACTS = [...KEY, 'asked_at_ms', 'sequence', 'learnt_at_ms', 'audience', 'extra'] as const
 
-/** Copies sightings to another parcel. If several parcels hold the same sighting, the parcel with the lowest id wins. */
+/** Copies sightings to another parcel. If several parcels have the same sighting, the parcel with the lowest id wins. */
 const copyInto = statement<{ ids: readonly number[]; into: number }>()((db, p, { oneOf, integer }) =>
   db
     .insertInto('sighting')
@@ -65,7 +65,7 @@ const deleteOfParcels = statement<{ ids: readonly number[] }>()((db, p, { oneOf 
   db.deleteFrom('sighting').where('parcel_id', 'in', oneOf(p.ids)),
 )
 
-/** Loads a parcel's sightings: all of them, or only the ones of one second (counted from the epoch). */
+/** Loads a parcel's sightings: all of them, or only those of one second (counted from the epoch). */
 export async function loadSightings(
   session: Session,
   contents: Contents,
@@ -126,8 +126,8 @@ export function decodeSighting(row: Tables['sighting'], { content, json }: Store
 }
 
 /**
- * Inserts a sighting, or updates the only columns that ever change: last asked, audience, unknown members and, at a join, when it was first
- * learnt of.
+ * Inserts a sighting, or updates the columns that can change: last asked, audience, unknown members and, at a join, when the relay first
+ * learnt of it.
  */
 export function saveSighting(session: Session, parcelId: number, contentId: number, kept: KeptSighting): void {
   session.enqueueWrite(upsert, sightingRow(parcelId, contentId, kept))
@@ -148,7 +148,7 @@ export function sightingRow<ContentId extends number | null>(parcelId: number, c
   }
 }
 
-/** Moves sightings to another parcel. Afterwards the caller saves the sightings that several parcels shared. */
+/** Moves sightings to another parcel. Afterwards the caller saves sightings that several of the parcels had. */
 export async function moveSightings(session: Session, from: readonly number[], into: number): Promise<void> {
   await session.run(copyInto, { ids: from, into })
   await session.run(deleteOfParcels, { ids: from })
@@ -162,7 +162,10 @@ const orderAnswers = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) 
     .where('decides_order', '=', 1),
 )
 
-/** Returns the sighting ids of each parcel's order answer, in its order. It parses the stored bytes, which is rare, because only ties need them. */
+/**
+ * The sighting ids of each parcel's order answer, in its order. It parses the stored bytes, which happens rarely, because only ties need
+ * them.
+ */
 export async function loadOrders(session: Session, parcelIds: readonly number[]): Promise<ReadonlyMap<number, readonly string[]>> {
   const orders = new Map<number, readonly string[]>()
   if (parcelIds.length === 0) return orders

@@ -26,7 +26,7 @@ export async function findTombstones(session: Session, marks: readonly string[])
   return marks.length === 0 ? [] : (await session.all(find, { marks })).map(decodeTombstone)
 }
 
-/** Keeps a tombstone, in place of an earlier one with its mark. */
+/** Saves a tombstone. It replaces an earlier one with the same mark. */
 export function saveTombstone(session: Session, { mark, parcelId, erasedAtMs }: MarkedTombstone): void {
   session.enqueueWrite(upsert, { mark, parcelId, erasedAtMs })
 }

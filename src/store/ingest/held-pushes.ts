@@ -6,7 +6,7 @@ import { statement } from '../statement.ts'
 import { INBOX_STATES } from './inbox.ts'
 import { findPushes } from './inbox-lists.ts'
 
-/** Limits the bodies of one page, because a body may be a megabyte long. */
+/** Limits the size of a page, because a body may be a megabyte long. */
 const PAGE_BYTES_MAX = 4 * 1024 * 1024
 
 type After = { readonly after: number; readonly upTo: number; readonly limit: number }
@@ -63,9 +63,9 @@ const dismiss = statement<{ id: number }>()((db, p) =>
     .returning('id'),
 )
 
-/** Counts pushes that were not recorded by reason, the reason of the newest first. */
+/** Counts pushes that were not recorded, by reason. The reason of the newest push comes first. */
 export async function countHeld(session: Session, state: HeldSelection['state']): Promise<readonly HeldGroup[]> {
-  // One query per reason, each on its part of the index, because there are few reasons.
+  // There are few reasons, so use one query per reason, each on its part of the index.
   const found =
     state === 'expired'
       ? [session.all(held.expired.all, {})]
@@ -82,7 +82,7 @@ export async function countHeld(session: Session, state: HeldSelection['state'])
     .map(({ reason, count, first, last }) => ({ reason, count, first: end(first), last: end(last) }))
 }
 
-/** Lists pushes that were not recorded with their bytes, the oldest first. */
+/** Lists pushes that were not recorded, with their bytes, the oldest first. */
 export async function listHeld(session: Session, { state, reason, ...range }: Selection & HeldRange): Promise<HeldPage> {
   const rows = reason === null ? await session.all(held[state].any, range) : await session.all(held[state].ofReason, { ...range, reason })
   let bytes = 0

@@ -7,11 +7,11 @@ import type { Tables } from '../schema.ts'
 import { statement } from '../statement.ts'
 import { INBOX_STATES } from './inbox.ts'
 
-/** How many pushes one page may scan. Without this limit, a condition without an index could require a full scan. */
+/** A page scans at most this many pushes. Without the limit, a condition without an index could scan the whole inbox. */
 const LOOKED_AT_MAX = 10_000
-/** How far the order of ids may differ from the order of times, in milliseconds, because replicas receive pushes side by side. */
+/** How far the order of ids and the order of times may differ, in milliseconds. Replicas receive pushes at the same time. */
 const DISORDER_MS = 60_000
-/** The largest body that is read for a list, in bytes. A hundred bodies of this size take milliseconds. */
+/** The largest body that a list reads, in bytes. Reading a hundred such bodies takes milliseconds. */
 const READ_BYTES_MAX = 16 * 1024
 
 const COLUMNS = ['id', 'state', 'reason', 'received_at_ms', 'key_index', 'content_encoding', 'duplicates', 'parcel_id'] as const
@@ -20,15 +20,15 @@ const shortBody = sql<Uint8Array | null>`(case when length(body) <= ${sql.lit(RE
 
 const listed = (db: Kysely<Tables>) => db.selectFrom('inbox').select(COLUMNS).select([bodyBytes, shortBody])
 
-/** Limits a list to pushes that were received in a span. The caller's conditions find the rows by another index. */
+/** Limits a list to pushes that were received in a span. Other conditions of the caller find the rows by an index. */
 const receivedIn = (db: Kysely<Tables>, span: Span) =>
   listed(db).where('received_at_ms', '>=', span.fromMs).where('received_at_ms', '<', span.toMs)
 
 const newest = statement()((db) => db.selectFrom('inbox').select('id').where('id', '>', 0).orderBy('id', 'desc').limit(1))
 
 /**
- * Finds the lowest id of a push that came at a time or later, by binary search, because ids are given in the order of arrival. An index of times
- * would cost something at every push.
+ * Finds the lowest id of a push that came at a time or later. It uses binary search, because ids are given in the order of arrival. An
+ * index of times would cost something at every push.
  */
 const firstFrom = statement<{ atMs: number }>()((db, p, { integer }) => {
   const middle = sql`(low + high) / 2`
@@ -54,7 +54,7 @@ const stretch = statement<Span & { from: number; before: number; limit: number; 
     .limit(p.limit),
 )
 
-// One parcel has few pushes, so their ids are read by the index of digests.
+// A parcel has few pushes, so their ids are read by the index of digests.
 const idsOfParcel = statement<{ parcelId: number }>()((db, p, { unindexed }) =>
   db
     .selectFrom('inbox')
@@ -62,7 +62,7 @@ const idsOfParcel = statement<{ parcelId: number }>()((db, p, { unindexed }) =>
     .where('parcel_id', '=', p.parcelId)
     .where((row) => unindexed(row.ref('state')), '=', sql.lit(INBOX_STATES.recorded)),
 )
-// Selects by ids alone. With the times as well, PostgreSQL might keep a plan that reads the whole inbox.
+// Selects by ids alone. If times were a condition too, PostgreSQL might keep a plan that reads the whole inbox.
 const byIds = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) => listed(db).where('id', 'in', oneOf(p.ids)))
 const namesOf = statement<{ identifier: string }>()((db, p) =>
   db
@@ -223,12 +223,12 @@ async function findNaming(
   return { rows, downTo: rows.length < asked.limit ? (end?.id ?? 0) : (rows.at(-1)?.id ?? 0) }
 }
 
-/** A page whose query skipped no rows. */
+/** A page of a query that has skipped no rows. */
 function whole(rows: readonly Row[], limit: number): Found {
   return { rows, downTo: rows.length < limit ? 0 : Math.min(...rows.map(({ id }) => id)) }
 }
 
-/** Merges several pages into one, down to the highest id that all of them have reached, so that the order holds. */
+/** Merges several pages into one. It ends at the highest id that all of them have reached, so that the order is right. */
 function merge(found: readonly Found[], limit: number): Found {
   const downTo = Math.max(0, ...found.map((each) => each.downTo))
   const all = found.flatMap(({ rows }) => rows).toSorted((a, b) => b.id - a.id)

@@ -44,7 +44,7 @@ export async function moveInbox(session: Session, from: readonly number[], into:
   await session.run(moveAll, { ids: from, into })
 }
 
-/** Stores a push. The unique index starts with the parcel id, so pushes of new parcels append to it instead of touching random pages. */
+/** Stores a push. The unique index starts with the parcel id, so that pushes of new parcels append to it and do not touch random pages. */
 export function insertPush(session: Session, write: InboxWrite): void {
   session.enqueueWrite(insertNew, inboxRow(write))
 }

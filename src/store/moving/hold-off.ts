@@ -1,8 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises'
 
-/** The longest time for which the lock is held, even if the work takes longer. It is shorter than the time that a writer waits for a lock. */
+/** The lock is held for at most this long, even if the work takes longer. Writers wait longer than this for a lock. */
 const HOLD_MS_MAX = 250
-/** The time without the lock before the next work. A writer that waits for a file's lock looks at least every 100 ms, so it gets its chance. */
+/** The lock is then free for at least this long. A writer that waits for a file's lock looks at least every 100 ms. */
 const REST_MS = 110
 
 /** A lock that keeps others from recording. */
@@ -12,7 +12,7 @@ export interface WritersLock {
   release(): Promise<void>
 }
 
-/** Runs work while a lock is held, and leaves other writers some time before the next. If the lock cannot be taken, the work runs without it. */
+/** Runs work while a lock is held, and then gives other writers some time. If the lock cannot be taken, the work runs without it. */
 export function createHoldOff({ take, release }: WritersLock): <T>(work: () => Promise<T>) => Promise<T> {
   let restUntilMs = 0
   return async (work) => {

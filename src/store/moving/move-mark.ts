@@ -1,8 +1,8 @@
 /** The record that a move writes into both of its stores. */
 export interface MoveMark {
   /**
-   * `copying`: the store is in use and is being copied. `pausing`: nobody may write, because the switch is under way. `moved`: the other store has
-   * replaced this one. `receiving`: this is the new store, which is not complete yet.
+   * `copying`: the store is in use and is being copied. `pausing`: the switch is under way, so nobody may write. `moved`: the other store
+   * has replaced this one. `receiving`: this is the new store, which is not complete yet.
    */
   readonly state: 'copying' | 'pausing' | 'moved' | 'receiving'
   /** An id of the move, which both of its stores have. */
@@ -11,7 +11,7 @@ export interface MoveMark {
   readonly peer: string
   /** The address of the other store: a path, or the encrypted address of a database. */
   readonly address: string
-  /** When the move began, or, after the switch, when that was. */
+  /** When the move began; after the switch, the time of the switch. */
   readonly atMs: number
   /** The replica that moves the store. */
   readonly replicaId: number
@@ -57,7 +57,7 @@ export function refuseMoved(mark: MoveMark | null, name: string): void {
   )
 }
 
-/** Throws, because until its switch a new store belongs to one move. */
+/** Throws, because a new store belongs to one move until its switch. */
 export function refuseShared(name: string, cause?: unknown): never {
   throw new Error(`store: another move has begun to fill ${name}. Name another store, or wait for that move.`, { cause })
 }

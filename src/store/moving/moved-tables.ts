@@ -28,10 +28,10 @@ export const COLUMNS_NOT_MOVED: Readonly<Record<string, string>> = {
   'parcel.version': 'compared with answers that replicas of this database have cached',
 }
 
-/** The one setting that is a number in PostgreSQL's `counter`. */
+/** The only setting that PostgreSQL keeps as a number in `counter`. */
 export const SETTING_OF_SEQUENCE = 'sequence'
 
-/** The setting in which a single relay keeps what it knows about the carrier. */
+/** The setting in which a single relay keeps its knowledge of the carrier. */
 export const SETTING_OF_CARRIER = 'carrier-memory'
 
 export type ColumnKind = 'number' | 'text' | 'bytes'
@@ -49,7 +49,7 @@ type Columns<Name extends MovedName> = Partial<Record<keyof Tables[Name] & strin
 
 interface Unique<Name extends MovedName> {
   readonly columns: readonly (keyof Tables[Name] & string)[]
-  /** Only rows where this column is null count. */
+  /** The unique key applies only to rows where this column is null. */
   readonly whenNull?: keyof Tables[Name] & string
 }
 
@@ -260,7 +260,7 @@ const MOVED: { readonly [Name in MovedName]: MovedTable } = {
 
 export const MOVED_TABLES: readonly MovedTable[] = Object.values(MOVED)
 
-/** The maximum up to which a table's changes are counted. A move needs no more, and there may be millions. */
+/** Changes of a table are counted up to this number. A move needs no more, and there may be millions. */
 export const CHANGES_COUNTED = 50_000
 
 /** Throws for a table that is not copied. */
@@ -279,7 +279,7 @@ export function keyOf({ columns, keyLength }: MovedTable): MovedTable['columns']
   return columns.slice(0, keyLength)
 }
 
-/** The rows among these to which the table's unique key applies. */
+/** The rows to which the table's unique key applies. */
 export function uniqueAmong({ unique }: MovedTable, rows: readonly StoredRow[]): readonly StoredRow[] {
   if (unique === null) return []
   const { whenNull } = unique

@@ -8,7 +8,7 @@ export interface StoreHold {
   release(): void
 }
 
-/** The operations of an engine for moves from and to its stores. An `address` is the one that `Engine` takes. */
+/** What an engine can do for moves from and to its stores. An `address` is the same as for `Engine`. */
 export interface StoreMoves {
   /** How messages name a store. */
   nameOf(address: string): string
@@ -16,12 +16,18 @@ export interface StoreMoves {
   openTarget(address: string, side: MoveSide): Promise<MoveTarget>
   /** Reads the mark of a move; null: there is none, or there is no such store. */
   readMark(address: string): Promise<MoveMark | null>
-  /** Removes what a killed move has left in the store that it copied, if nobody continues the move. Only a relay that uses the store may call this. */
+  /**
+   * Removes what a killed move has left in the store that it copied, unless somebody continues the move. Only a relay that uses the store
+   * may call this.
+   */
   clear(address: string, nowMs: number): Promise<void>
-  /** Completes a move that was killed right after its switch, so that the new store can be opened. */
+  /** Completes a move that was killed right after its switch. Then the new store can be opened. */
   release(address: string, moveId: string): Promise<void>
-  /** Finds out who uses a store. No relay can begin to use a file until it is released. Rejects if the store is gone or cannot be reached. */
+  /**
+   * Finds out who uses a store. Until the hold is released, no relay can begin to use a file. Rejects if the store is gone or cannot be
+   * reached.
+   */
   holdUnused(address: string): Promise<StoreHold>
-  /** Undoes a move: the old store can be used again, as it was at the switch. Returns the mark; null: the store was not moved. */
+  /** Undoes a move. The old store can be used again, with its data at the switch. Returns the mark; null: the store was not moved. */
   undo(address: string, nowMs: number): Promise<MoveMark | null>
 }

@@ -16,7 +16,7 @@ const due = statement<{ nowMs: number; fromMs: number; afterId: number; limit: n
     .orderBy('id')
     .limit(p.limit),
 )
-/** Reads two columns of the parcel and only the index of its identifiers, so that a pass over many candidates is cheap. */
+/** Reads two columns of the parcel and the index of its identifiers only, so that a pass over many candidates is cheap. */
 const askable = statement<{ ids: readonly number[]; nowMs: number; refusedBeforeMs: number }>()((db, p, { rowsOf }) =>
   db
     .selectFrom(rowsOf(p.ids).as('wanted'))
@@ -45,7 +45,7 @@ export async function findDuePolls(
   leases: Leases,
   { nowMs, limit, after }: Parameters<WriteTx['duePolls']>[0],
 ): Promise<readonly DueCursor[]> {
-  // Copy before the read, because if a lease is released during the read, the rows still have the old due time.
+  // Copy the leases before the read. If one is released during the read, its row still has the old due time.
   const held = new Set(leases.held(nowMs).keys())
   const from = { fromMs: after?.dueAtMs ?? BEFORE_ALL, afterId: after?.parcelId ?? 0 }
   const rows = await session.all(due, { nowMs, ...from, limit: limit + held.size })

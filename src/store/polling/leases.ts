@@ -2,7 +2,7 @@
 export interface Leases {
   take(parcelIds: readonly number[], untilMs: number): void
   release(parcelId: number): void
-  /** Shortens all leases after the clock was set back. */
+  /** Shortens all leases because the clock was set back. */
   putBack(byMs: number): void
   /** Drops expired leases; returns the rest. */
   held(nowMs: number): ReadonlyMap<number, number>
@@ -17,8 +17,8 @@ export interface TransactionLeases extends Leases {
 }
 
 /**
- * Leases take effect at once, releases only at commit: until then other transactions still read the old due time and would claim the parcel
- * again.
+ * A lease takes effect at once, a release only at the commit. Until then other transactions still read the old due time, and would claim
+ * the parcel again.
  */
 export function createTransactionLeases(leases: Leases): TransactionLeases {
   const taken: number[] = []
@@ -41,8 +41,8 @@ export function createTransactionLeases(leases: Leases): TransactionLeases {
 }
 
 /**
- * Keeps leases in memory, because one process writes the store. Stored leases would rewrite a row and its index entry twice per poll, and
- * would delay polls after a crash although none is in flight.
+ * Keeps leases in memory, because one process writes the store. If they were stored, each poll would rewrite a row and its index entry
+ * twice, and leases would delay polls after a crash.
  */
 export function createLeases(): Leases {
   const leases = new Map<number, number>()

@@ -14,7 +14,8 @@ const shift = statement<{ afterParcelId: number; lastId: number; byMs: number; n
     .updateTable('parcel')
     .set((row) => ({
       next_poll_at_ms: row('next_poll_at_ms', '-', p.byMs),
-      // A time of a past event must not be ahead of the clock, or it would delay everything that is computed from it (`notAhead`, DOMAIN 6.1).
+      // A time of a past event must not be in the future, because it would delay everything that is computed from it (`notAhead`, DOMAIN
+      // 6.1).
       watched_at_ms: least(row.ref('watched_at_ms'), row.val(p.nowMs)),
       last_seen_at_ms: least(row.ref('last_seen_at_ms'), row.val(p.nowMs)),
       checked_at_ms: least(row.ref('checked_at_ms'), row.val(p.nowMs)),
@@ -24,7 +25,7 @@ const shift = statement<{ afterParcelId: number; lastId: number; byMs: number; n
     .where('id', '<=', p.lastId),
 )
 
-/** An entry whose time is ahead now counts from now. */
+/** An entry whose time is in the future counts from now. */
 const countEntries = statement<{ afterParcelId: number; lastId: number; nowMs: number }>()((db, p) =>
   db
     .updateTable('parcel')
@@ -66,13 +67,15 @@ const waitsFor = statement<{ above: number; lastId: number; byMs: number; nowMs:
     .where('endpoint_id', 'in', db.selectFrom('endpoint').select('id'))
     .where('parcel_id', '>', p.above)
     .where('parcel_id', '<=', p.lastId)
-    // A delivery that waits behind another keeps the retry time that its last failure set, so shift that too.
+    // A delivery that waits behind another keeps the retry time of its last failure, so shift that too.
     .where((row) =>
       row.or([row('state', '=', DELIVERY_STATE.due), row.and([row('state', '=', DELIVERY_STATE.behind), row('attempts', '>', 0)])]),
     ),
 )
 
-/** Shifts the polls and deliveries of the next parcels after the clock was set back. Returns the last parcel id; null at the end. */
+/**
+ * Shifts the polls and deliveries of the next parcels after the clock was set back. Returns the last parcel id; null: there are no more.
+ */
 export async function shiftSchedule(session: Session, request: Parameters<WriteSide['shiftSchedule']>[0]): Promise<number | null> {
   const { byMs, nowMs, afterParcelId, limit } = request
   const ids = await session.all(polledFor, { afterParcelId, limit })

@@ -7,7 +7,7 @@ import { statement } from '../../statement.ts'
 
 type OfParcels = { readonly ids: readonly number[] }
 
-/** One look into an index for each endpoint and parcel. Removed endpoints have deliveries too. */
+/** Looks into an index once for each endpoint and parcel. Removed endpoints have deliveries too. */
 const deliveriesOf = statement<OfParcels>()((db, p, { rowsOf }) =>
   db
     .selectFrom('endpoint')
@@ -28,7 +28,7 @@ const deliveriesOf = statement<OfParcels>()((db, p, { rowsOf }) =>
 const removeDeliveries = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('delivery').where('id', 'in', oneOf(p.ids)))
 const removeAttempts = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('attempt').where('delivery_id', 'in', oneOf(p.ids)))
 const removeComposed = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('composed_event').where('sequence', 'in', oneOf(p.ids)))
-/** Of each group only the last delivery is known, so a group also goes if its answer names the parcel. Each endpoint has few groups. */
+/** A group stores only its last delivery. So a group whose answer names the parcel is removed too. Each endpoint has few groups. */
 const removeFailures = statement<{ endpointIds: readonly number[]; deliveryIds: readonly number[]; names: readonly string[] }>()(
   (db, p, { oneOf, containsAny }) =>
     db
@@ -76,9 +76,9 @@ export interface ErasedRows {
   readonly counts: Omit<ErasedCounts, 'mentions'>
   /** The endpoints to which something of the parcels was sent. */
   readonly endpoints: readonly NamedEndpoint[]
-  /** The identifiers, which are deleted. */
+  /** The identifiers. They are deleted. */
   readonly names: readonly { readonly value: string; readonly parcelId: number }[]
-  /** The contents that nobody seems to use any more. The engine removes them with `removeContents`. */
+  /** The contents that probably nobody uses any more. The engine removes them with `removeContents`. */
   readonly contents: readonly number[]
 }
 
@@ -89,7 +89,7 @@ export const NO_PARCELS: Omit<ErasedRows, 'contents'> = {
   names: [],
 }
 
-/** Deletes parcels that nobody else can change meanwhile, with everything that belongs to them, except their contents. */
+/** Deletes parcels with everything that belongs to them, except their contents. Nobody else may be able to change them meanwhile. */
 export async function eraseParcels(session: Session, ids: readonly number[]): Promise<ErasedRows> {
   const names = (await loadIdentifiersOf(session, ids)).map((row) => ({ value: row.value, parcelId: row.parcel_id }))
   const values = names.map(({ value }) => value)
@@ -136,7 +136,7 @@ async function eraseDeliveries(
   return { counts: { deliveries: rows.length, attempts: Math.max(attempts, plainlyAccepted) }, endpoints: [...endpoints.values()] }
 }
 
-/** Empties the records of joins into parcels, and into the parcels that were joined to them before. */
+/** Empties the records of joins into parcels, and into the parcels that were joined to these earlier. */
 async function eraseJoins(session: Session, into: readonly number[]): Promise<void> {
   const joins = await session.all(joinsInto, { ids: into })
   if (joins.length === 0) return

@@ -8,14 +8,14 @@ import type { Session } from '../../engine.ts'
 import { INBOX_STATES } from '../../ingest/inbox.ts'
 import { statement } from '../../statement.ts'
 
-/** A page in the order of an index by age: after a time and, of equal times, after an id. */
+/** A page in the order of an index by age: after a time and, among equal times, after an id. */
 type Page = { readonly beforeMs: number; readonly atMs: number; readonly id: number; readonly limit: number }
 
 function pageOf({ beforeMs, after, limit }: AgePage): Page {
   return { beforeMs, atMs: after?.atMs ?? Number.MIN_SAFE_INTEGER, id: after?.id ?? 0, limit }
 }
 
-/** Searches by the time of queueing. Deliveries that have ended are removed, so most deliveries that old still wait. */
+/** Searches by the time of queueing. Deliveries that have ended are removed earlier, so most deliveries of this age still wait. */
 const waiting = statement<Page>()((db, p, { unindexed }) =>
   db
     .selectFrom('delivery')
@@ -28,7 +28,7 @@ const waiting = statement<Page>()((db, p, { unindexed }) =>
     .orderBy('id')
     .limit(p.limit),
 )
-/** Leaves out the newest delivery, because SQLite would give its id to another one. */
+/** Leaves out the newest delivery. SQLite would give its id to another one. */
 const ended = statement<Page>()((db, p) =>
   db
     .selectFrom('delivery')
@@ -96,7 +96,7 @@ const newestParcel = statement()((db) =>
   db.selectFrom('parcel').select('id').where('id', '>', sql.lit(0)).orderBy('id', 'desc').limit(sql.lit(1)),
 )
 
-/** Endpoints with waiting deliveries, removed endpoints too. For each endpoint it looks into an index once. */
+/** Endpoints with waiting deliveries, also removed endpoints. It looks into an index once for each endpoint. */
 const backlogs = statement()((db) =>
   db
     .selectFrom('endpoint')
@@ -111,7 +111,7 @@ const backlogs = statement()((db) =>
       ),
     ),
 )
-/** Looks into an index for each pair. With `exists` instead, the planner may decide to read all waiting deliveries. */
+/** Looks into an index for each pair. For an `exists` the planner may read all waiting deliveries. */
 const awaited = statement<{ endpoints: readonly number[]; parcels: readonly number[] }>()((db, p, { rowsOf }) =>
   db
     .selectFrom([rowsOf(p.endpoints).as('endpoint_of'), rowsOf(p.parcels).as('parcel_of')])
@@ -127,7 +127,7 @@ const awaited = statement<{ endpoints: readonly number[]; parcels: readonly numb
         .as('delivery_id'),
     ),
 )
-/** The same for deliveries in any state and for all endpoints, removed ones too. */
+/** The same for deliveries in any state and for all endpoints, also removed ones. */
 const delivered = statement<{ parcels: readonly number[] }>()((db, p, { rowsOf }) =>
   db
     .selectFrom(['endpoint', rowsOf(p.parcels).as('parcel_of')])
@@ -178,7 +178,9 @@ const STATES: ReadonlyMap<number, InboxState> = new Map([
   [INBOX_STATES.dismissed, 'dismissed'],
 ])
 
-/** Reads the rows for a retention pass, a page at a time in the order of an index, so that the cost depends only on the rows that are old enough. */
+/**
+ * Reads the rows for a retention pass, a page at a time in the order of an index. So the cost depends only on the rows that are old enough.
+ */
 export function createAgedReads(session: Session): AgedReads {
   return {
     waitingDeliveries: async (page) => (await session.all(waiting, pageOf(page))).map(decodeWaiting),

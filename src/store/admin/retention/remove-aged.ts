@@ -18,7 +18,10 @@ const removeAttempts = statement<{ ids: readonly number[] }>()((db, p, { oneOf }
 const clear = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db.updateTable('inbox').set({ body: null }).where('id', 'in', oneOf(p.ids)),
 )
-/** Keeps the state of a push that was reprocessed after it was found. This is no condition, because a plan for a small table might evaluate it first. */
+/**
+ * Keeps the state of a push that was reprocessed after it was found. If this were a condition, a plan for a small table might evaluate it
+ * first.
+ */
 const close = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db
     .updateTable('inbox')
@@ -36,7 +39,10 @@ const clearAnswer = statement<Pick<AgedAnswer, 'parcelId' | 'language' | 'digest
     .where('digest', '=', p.digest)
     .where('asked_at_ms', '<=', p.askedAtMs),
 )
-/** Skips a push that was reprocessed after it was found. The planner takes this form for one that most rows meet, so it does not begin with it. */
+/**
+ * Skips a push that was reprocessed after it was found. The planner expects this form of the condition to match most rows, so it uses
+ * another condition first.
+ */
 const removePushes = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db.deleteFrom('inbox').where('id', 'in', oneOf(p.ids)).where(sql<boolean>`(case when parcel_id = 0 then 1 else 0 end) <> 0`),
 )
@@ -54,7 +60,7 @@ const dropMarks = statement<{ beforeMs: number; afterMs: number }>()((db, p) =>
   db.deleteFrom('age_mark').where((of) => of.or([of('at_ms', '<', p.beforeMs), of('at_ms', '>', p.afterMs)])),
 )
 
-/** The verbs by which a pass removes old data other than whole parcels. */
+/** The verbs by which a pass removes old data, except whole parcels. */
 export function agedRemovals(session: Session) {
   return {
     keepMark: (mark: AgeMark) => session.enqueueWrite(upsertMark, { ...mark }),

@@ -31,14 +31,14 @@ const removeAudits = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) 
   db.deleteFrom('audit').where('parcel_id', 'in', oneOf(p.ids)).where('kind', '=', sql.lit('join')).returning('detail'),
 )
 
-/** The result of one step. `gone`: the identifiers of the parcels, which are deleted now; null: more steps are needed first. */
+/** The result of one step. `gone`: the identifiers of the parcels that were deleted; null: more steps are needed first. */
 export interface Retired {
   readonly gone: readonly string[] | null
 }
 
 /**
- * Deletes parcels with all that belongs to them, except for the event that says so. Their pushes may be many: those go first, at most `limit` at a time,
- * and histories only with the last of them, so that nobody sees a part of one. They have no deliveries.
+ * Deletes parcels that have no deliveries, with everything that belongs to them, except for the event that reports it. Their pushes may be
+ * many, so those go first, at most `limit` at a time. Histories go only with the last pushes, so that nobody sees a part of one.
  */
 export async function removeParcels(session: Session, ids: readonly number[], limit: number): Promise<Retired> {
   const pushes = await session.all(pushesOf, { ids, limit })
@@ -52,7 +52,7 @@ export async function removeParcels(session: Session, ids: readonly number[], li
   return { gone: identifiers.map(({ value }) => value) }
 }
 
-/** Deletes what the audit trail has of joins into parcels, and into the parcels that were joined before. */
+/** Deletes the audit records of joins into parcels, and into the parcels that were joined to these earlier. */
 async function removeJoins(session: Session, into: readonly number[]): Promise<void> {
   const joined = (await session.all(removeAudits, { ids: into })).flatMap(({ detail }) => decodeJoinOrigin(detail) ?? [])
   if (joined.length > 0) await removeJoins(session, joined)
