@@ -2,10 +2,10 @@ import type { Config } from '../config/config.ts'
 import type { AtRestKeys } from '../ops/vault.ts'
 import { keyFileBeside } from '../store/sqlite/key-file.ts'
 
-/** The keys that encrypt secrets in the store, as the config in effect says. */
+/** The keys that encrypt secrets in the store, according to the present config. */
 export interface AtRest {
   readonly keys: AtRestKeys
-  /** Where the relay keeps the key that it makes, if it has made one. */
+  /** The file for the key that the relay makes. It may not exist. */
   readonly keyFilePath: string
   /** The name of the file with the key; null: the config gives the keys. */
   readonly keyFile: () => string | null
@@ -16,8 +16,8 @@ export interface AtRest {
 }
 
 /**
- * Takes the keys from the config, or from a key file beside the store. When a config begins to give keys, the key file still decrypts,
- * until everything is encrypted again.
+ * Takes the keys from the config, or from a key file beside the store. If a config begins to give keys, the key file still decrypts until
+ * everything is encrypted again.
  */
 export function openAtRestKeys(config: Config, storePath: string): AtRest {
   const isFile = config.store.engine === 'sqlite'
@@ -46,7 +46,7 @@ function listed(key: Uint8Array | null): readonly Uint8Array[] {
   return key === null ? [] : [key]
 }
 
-/** Null also if the file is damaged, because the keys of the config must work without it. */
+/** Reads the key file; null: there is none, or it is damaged. The keys of the config must work without it. */
 function readIfPossible(file: Pick<ReturnType<typeof keyFileBeside>, 'read'>): Uint8Array | null {
   try {
     return file.read()

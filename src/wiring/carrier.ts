@@ -8,7 +8,7 @@ import type { Log } from '../flow/ports.ts'
 import type { Storage } from './storage/opened-storage.ts'
 
 export interface CarrierPorts {
-  /** A relay that has its store for itself continues with the call counts of its last run. */
+  /** A relay that does not share its store continues with the call counts of its last run. */
   readonly storage: Pick<Storage, 'write' | 'clock' | 'shared'>
   readonly log: Log
   /** Returns the password of the latest config. */
@@ -45,7 +45,7 @@ export async function openCarrier(
 }
 
 /**
- * Reads the carrier's `caFile` again. If it cannot be used, the previous authority stays in use, and the log says why. Returns the
+ * Reads the carrier's `caFile` again. If it cannot be used, the relay keeps the previous authority, and the log says why. Returns the
  * problems.
  */
 export function renewAuthority(
@@ -62,7 +62,7 @@ export function renewAuthority(
   }
 }
 
-/** The carrier's private authority (PEM), if the config names one. Throws an error that names the setting if it cannot be used. */
+/** The carrier's private authority (PEM), if the config names one. If it cannot be used, throws an error that names the setting. */
 export function authorityOf({ upstream: { caFile } }: Config): string | undefined {
   return caFile === null ? undefined : readCertificates('upstream.caFile', caFile)
 }

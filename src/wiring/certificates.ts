@@ -12,7 +12,7 @@ export interface CertificateGauge {
 }
 
 /**
- * Reads the pair of these files, which may be the same as before, and uses it from now on. Resolves with the time when its certificate
+ * Reads the pair of these files and uses it from now on, even if it is the same as before. Resolves with the time when its certificate
  * expires.
  */
 export type RenewTls = (files: TlsFiles) => Promise<number>
@@ -22,7 +22,8 @@ export interface Certificates {
   /** Notes the certificate of a listener; null: it has none. */
   inUse(listener: CertificateGauge['listener'], untilMs: number | null): void
   /**
-   * Reads the files again. If they cannot be used, the previous certificate stays in use, and the log says why. Resolves with the problems.
+   * Reads the files again. If they cannot be used, the relay keeps the previous certificate, and the log says why. Resolves with the
+   * problems.
    */
   renew(config: Config, listeners: Readonly<Record<CertificateGauge['listener'], RenewTls>>): Promise<readonly string[]>
   gauges(): readonly CertificateGauge[]

@@ -1,7 +1,7 @@
-/** `serving` parts answer requests; `working` parts do everything else. */
+/** `serving` parts answer requests. `working` parts do everything else. */
 type Part = 'working' | 'serving'
 
-/** Remembers how to close the parts that were opened. */
+/** Remembers how to close each part that was opened. */
 export interface Closing {
   add(close: () => unknown, part?: Part): void
   /** Closes the working parts, the last added first. The serving parts stay open. */

@@ -17,7 +17,7 @@ const LOAD_EVERY_MS = 10_000
 
 const LOOK_AT_ENDPOINTS_MS_MAX = 60_000
 
-/** Often enough that an endpoint is removed no later than a tenth of `removeAfter` after it. */
+/** How often to look. An endpoint is then removed at most a tenth of `removeAfter` too late. */
 function lookAtEndpointsEvery(removeAfterMs: number): number {
   return Math.min(LOOK_AT_ENDPOINTS_MS_MAX, removeAfterMs / 10)
 }
@@ -37,12 +37,12 @@ export interface DutiesPorts {
   readonly awaitMove: () => void
   /** Call when the feed has grown. */
   readonly tellFollowers: () => void
-  /** Call when events of the feed that were read may be lost. */
+  /** Call it when events of the feed may be lost that were already read. */
   readonly forgetFeed: () => void
   readonly log: Log
 }
 
-/** Begins to react to commits of this replica and, if others share the store, to take roles and to react to commits of the others. */
+/** Begins to react to commits of this replica. If others share the store, also takes roles and reacts to their commits. */
 export function beginDuties(ports: DutiesPorts): void {
   const { storage, commitSignal, delivery, closing, log } = ports
   commitSignal.subscribe({
@@ -88,7 +88,7 @@ function beginSharing({ replicas, model, clearMoves }: DutiesOfShared, ports: Du
       },
       replicasChanged() {
         void tidy()
-        // The next dispatch round ends the skipped deliveries of endpoints that no replica delivers to any more.
+        // The next dispatch round ends skipped deliveries of endpoints to which no replica delivers any more.
         delivery.review()
       },
       moving: ports.awaitMove,

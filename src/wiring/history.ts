@@ -33,7 +33,7 @@ export interface HistoryPorts {
 
 export type History = ReturnType<typeof openHistory>
 
-/** Assembles the part that answers about parcels, from the store or, if it has no answer, from the carrier. */
+/** Assembles the part that answers about parcels: from the store or, if the store has no answer, from the carrier. */
 export function openHistory(config: Config, { storage, recording, carrier, meter, log }: HistoryPorts) {
   const { clock, reads, write, changes } = storage
   const flights = storage.shared?.flights
@@ -56,17 +56,20 @@ export function openHistory(config: Config, { storage, recording, carrier, meter
   return { ports, cache, serve, refresh: createRefresh({ ...ports, lapse: storage.replicas.signal }, { languages: someLanguages(config) }) }
 }
 
-/** A verification takes some 30 ms of one processor. Many apps of one address may start at once, and an honest one must not wait long behind others. */
+/**
+ * A verification takes some 30 ms of one processor. Many apps behind one address may start at once, and an honest app must not wait long
+ * behind others.
+ */
 const LOGINS = { waitingMax: 256, waitingPerKeyMax: 64 }
 const LOGINS_RETRY_AFTER_MS = 1000
 
-/** How long a person stays logged in to the portal without using it, and at most. */
+/** How long a person stays logged in to the portal without using it, and how long at most. */
 export const SESSION_IDLE_MS = 60 * 60_000
 const SESSION = { idleMs: SESSION_IDLE_MS, maxMs: 12 * 60 * 60_000 }
 
 /**
- * Authenticates the apps of the config: programs by bearer tokens, people by sessions of the portal. Password checks take one thread of the
- * pool at most, so that a flood of them leaves the others to their work.
+ * Authenticates the apps of the config: programs by bearer tokens, people by sessions of the portal. Password checks use at most one thread
+ * of the pool, so that a flood of them leaves the other threads free.
  */
 export async function openAuthentication(config: Config, { clock, path, write }: Pick<Storage, 'clock' | 'path' | 'write'>) {
   const passwordKey = randomBytes(32)

@@ -46,7 +46,7 @@ import type { CommitSignal } from './recording.ts'
 import type { openReporting } from './reporting.ts'
 import type { Storage } from './storage/opened-storage.ts'
 
-/** One turn of the event loop writes to this many followers of the feed, which takes about a millisecond. */
+/** How many followers of the feed are written to in one turn of the event loop, which takes about a millisecond. */
 const FOLLOWERS_AT_ONCE = 25
 
 export interface InternalApiPorts {
@@ -181,7 +181,7 @@ function manageErasuresOf(
   })
 }
 
-/** A store on a server has no backups here. */
+/** The names of the backups. A store on a server has none here. */
 async function namesOfBackups(backups: ManageBackups): Promise<readonly string[]> {
   try {
     return (await backups.list()).backups.map(({ name }) => name)
@@ -201,7 +201,7 @@ function portalSettings({ portal, listen }: Config): PortalSettings {
   }
 }
 
-/** Null: the store is on a server, or the disk could not be measured yet. */
+/** The room on the disk; null: the store is on a server, or the disk was not measured yet. */
 function diskRoomOf({ disk, path }: Pick<Storage, 'disk' | 'path'>, freeBytesMin: number): DiskRoom | null {
   const { freeBytes, diskBytes, storeBytes, logBytes } = disk.state()
   return Number.isFinite(freeBytes) ? { freeBytes, freeBytesMin, totalBytes: diskBytes, storeBytes: storeBytes + logBytes, path } : null

@@ -18,12 +18,12 @@ export interface Listening {
 
 export interface ListenOptions extends Pick<Config['listen']['public'], 'host' | 'port' | 'tls'> {
   readonly limits: Pick<Config['limits'], 'connections' | 'requestsWaiting'>
-  /** How long to wait for an address that another relay is about to leave. */
+  /** How long to wait for an address that another relay is about to free. */
   readonly patienceMs: number
 }
 
 const LOOK_EVERY_MS = 3
-/** Binding may take this long, because a host name is looked up, perhaps on a server that does not answer. */
+/** How long binding may take. It looks up a host name, perhaps on a server that does not answer. */
 const BIND_MS = 10_000
 
 /** Binds one of the two listeners as configured, with TLS if set. If it cannot, it throws an error that names the setting. */

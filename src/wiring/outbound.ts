@@ -12,18 +12,18 @@ export interface Outbound {
   readonly sender: DeliverySender
   /** Why a URL is refused; null: it is allowed. */
   refuseUrl(url: string): string | null
-  /** Connects as a delivery would, and sends nothing. Null: it can. */
+  /** Connects as a delivery would, but sends nothing. Null: the connection was made. */
   tryConnection(to: Destination): Promise<NoConnection | null>
-  /** Applies another config; connections made under the previous one end after their current attempt. */
+  /** Applies another config. Connections that were made under the previous one end after their present attempt. */
   replace(next: Config): void
-  /** Interrupts the attempts under way. Later ones may start. */
+  /** Interrupts the running attempts. Later ones may start. */
   interrupt(): void
-  /** Interrupts the attempts under way. */
+  /** Interrupts the running attempts, and allows no more. */
   close(): Promise<void>
 }
 
 export interface OutboundPorts {
-  /** The ports the relay itself listens on, which no endpoint may have. */
+  /** The ports on which the relay itself listens. No endpoint may have them. */
   readonly ownPorts: () => readonly number[]
   readonly clock: Clock
   readonly replicas: Pick<Membership, 'signal'>

@@ -14,7 +14,7 @@ import type { Closing } from './closing.ts'
 import type { History } from './history.ts'
 import type { Storage } from './storage/opened-storage.ts'
 
-/** How often the counts of calls to the carrier are saved, besides every few calls. */
+/** How often the counts of calls to the carrier are saved. They are also saved every few calls. */
 const KEEP_MEMORY_MS = 30_000
 
 export interface PollingPorts {
@@ -29,7 +29,7 @@ export interface PollingPorts {
   readonly closing: Closing
 }
 
-/** Assembles the poller, which sleeps until it is woken, and the part that adjusts its schedule when the clock is set. */
+/** Assembles the poller, which sleeps until it is woken, and the part that moves its schedule when the clock is set. */
 export function openPolling(config: Config, ports: PollingPorts) {
   const { storage, carrier, log, closing } = ports
   const { clock, disk, replicas, shared } = storage
@@ -54,7 +54,7 @@ export function openPolling(config: Config, ports: PollingPorts) {
   return {
     underWay,
     poller,
-    /** Begins to poll. It logs in at once, to show within seconds whether the carrier accepts the password. */
+    /** Begins to poll. It logs in at once, which shows within seconds whether the carrier accepts the password. */
     begin(): void {
       carrier.logIn().catch((err: unknown) => log.debug({ err }, 'the login at the start failed; the next question logs in'))
       poller.wake()
@@ -64,12 +64,12 @@ export function openPolling(config: Config, ports: PollingPorts) {
       pass.begin()
       poller.wake()
     },
-    /** Resolves when no poll is under way and the next poller can take over. */
+    /** Resolves when no poll is running and the next poller can take over. */
     async giveUp(): Promise<void> {
       await poller.rests()
       await shared?.model.handOver()
     },
-    /** Wakes the poller once a failing carrier has rested, because its schedule may wake it rarely. */
+    /** Wakes the poller when a failing carrier has rested. Its own schedule may wake it rarely. */
     async lookAtRest(): Promise<void> {
       const { state, restMs } = carrier.state().breaker
       if (state === 'open' && restMs <= 0 && replicas.holds('poller')) poller.wake()

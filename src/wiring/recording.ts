@@ -35,7 +35,7 @@ function createCommitSignal(): CommitSignal {
   }
 }
 
-/** Records the observations of polls, which this thread makes; pushes are recorded from the receiver's thread. */
+/** Records the observations of polls, which this thread makes. Pushes are recorded from the receiver's thread. */
 export function openRecording(config: Config, { queue, disk }: Pick<Storage, 'queue' | 'disk'>, closing: Closing) {
   const commitSignal = createCommitSignal()
   const groupCommit = createGroupCommit(
@@ -49,9 +49,9 @@ export function openRecording(config: Config, { queue, disk }: Pick<Storage, 'qu
   )
   const recorder = refuseInTrouble(groupCommit, disk)
   closing.add(() => recorder.drained())
-  /** To be called with the report of reprocessed pushes. */
+  /** Call it with the report of reprocessed pushes. */
   const reprocessed = (report: BatchReport) => commitSignal.committed('pushes', commitStatsOf(report))
-  /** Call when the feed has events that no observation brought. */
+  /** Call it when the feed has events that came from no observation. */
   const retired = () => reprocessed({ outcomes: [], touchedParcels: [], durationMs: 0 })
   return { recorder, commitSignal, reprocessed, retired }
 }

@@ -36,10 +36,10 @@ export interface ReloadPorts {
   readonly internalServer: Pick<Listening, 'tlsUntilMs' | 'renewTls'>
   readonly write: Pick<WriteSide, 'recordOperatorEvent' | 'adjustRetention' | 'adjustErasure' | 'tombstoneKey'>
   readonly clock: Pick<Clock, 'now'>
-  /** Call when an operator event was queued. */
+  /** Call it when an operator event was queued. */
   readonly wakeDispatcher: () => void
   readonly log: Log
-  /** Called with the config that is in effect from then on. */
+  /** Called with the new config when it is in effect. */
   readonly applied: (config: Config) => void
 }
 
@@ -59,7 +59,7 @@ export function createReload(config: Config, ports: ReloadPorts): Pick<RunningRe
   certificates.inUse('internal', internalServer.tlsUntilMs)
   return {
     async reload(next) {
-      // Replace the apps first, because ending access must not wait for the store.
+      // Replace the apps first: a removed app must lose its access without waiting for the store.
       replaceApps(next)
       try {
         await refuseLosingKeys(next, ports)
@@ -76,7 +76,7 @@ export function createReload(config: Config, ports: ReloadPorts): Pick<RunningRe
       current = next
       applied(next)
       await ports.backups.reload(next)
-      // Log in in the background; the carrier's state shows whether it accepts the password.
+      // Log in in the background. The carrier's state shows whether it accepts the password.
       if (hasNewPassword) ports.carrier.logIn().catch((err: unknown) => ports.log.debug({ err }, 'the login after a reload failed'))
       await receiver.replaceKeys(signingKeysOf(next))
       const problems = [
@@ -97,7 +97,7 @@ export function createReload(config: Config, ports: ReloadPorts): Pick<RunningRe
   }
 }
 
-/** Throws if keys of endpoints that can be opened now could not be opened with the at-rest keys of this config. */
+/** Throws if the at-rest keys of this config could not open keys of endpoints that can be opened now. */
 async function refuseLosingKeys(next: Config, { atRest, reads, write }: ReloadPorts): Promise<void> {
   const [before, after] = [createVault(atRest.keys), createVault(atRest.keysOf(next))]
   const { sealed: tombstoneKey } = await write.tombstoneKey()

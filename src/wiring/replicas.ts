@@ -19,13 +19,13 @@ import type { LostCommits } from '../store/postgres/admin/lost-commits.ts'
 import { openReplicaTable } from '../store/postgres/admin/replica-table.ts'
 import type { ServerWatch } from '../store/postgres/server-watch.ts'
 
-/** A replica that is not seen for this long is declared dead. */
+/** A replica is declared dead if it was not seen for this long. */
 const TTL_MS = 5000
 const RENEW_EVERY_MS = 1000
 /** How often this replica looks for commits of the others. */
 const LOOK_EVERY_MS = 100
 const TIDY_EVERY_MS = 60_000
-/** An answer that takes longer is of no use to a lease of this length. */
+/** A lease of this length cannot use an answer that takes longer. */
 const ANSWER_TIMEOUT_MS = 1500
 
 /** The membership of this relay among the relays that share its store. */
@@ -68,7 +68,7 @@ export interface Joined {
   readonly lessons: LessonTable
 }
 
-/** The watches on the server that the lease and the store of a replica share. */
+/** What the lease and the store of a replica use together to watch the server. */
 export interface SharedWithStore {
   readonly watch: ServerWatch
   readonly lostCommits: LostCommits
@@ -110,7 +110,7 @@ export async function openReplicas(url: string, shared: SharedWithStore, config:
       async leave() {
         hasLeft = true
         for (const one of [renewing, lapsing, ...looking]) one.stop()
-        // If this fails, the replica is declared dead after a while.
+        // If this fails, the others declare the replica dead after a while.
         await membership.leave().catch((err: unknown) => log.debug({ err }, 'the replica could not leave; the others declare it dead'))
         await table.close()
       },

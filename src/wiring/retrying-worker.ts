@@ -11,11 +11,11 @@ export interface RetryingWorkerOptions {
   readonly clock: Clock
   /** Logged when a pass fails. */
   readonly failure: string
-  /** Whether this replica still holds the role of the worker. A pass that fails because it does not is no error. */
+  /** Whether this replica still has the role of the worker. A pass that fails because it does not is no error. */
   readonly holds: () => boolean
 }
 
-/** A worker that retries by itself after a failed pass. */
+/** A worker that tries again by itself after a failed pass. */
 export function startRetryingWorker(pass: () => Promise<'busy' | 'idle'>, { log, clock, failure, holds }: RetryingWorkerOptions) {
   const failures = createFailureLog({ log, clock })
   const worker = startWorker(pass, (error) => {

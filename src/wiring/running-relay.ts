@@ -9,22 +9,22 @@ export interface RunningRelay {
   readonly internalUrl: string
   /** Names the store in use. */
   readonly store: string
-  /** Resolves with the reason if the relay cannot go on: a thread has ended, or after a move no relay has taken over. */
+  /** Resolves with the reason if the relay cannot go on: a thread has ended, or no relay has taken over after a move. */
   readonly died: Promise<unknown>
   /**
-   * Applies the apps, webhook keys, carrier password, endpoints, delivery, operator and backups of a reloaded config, and reads the files of
-   * certificates again; the rest needs a restart. Rejects, with nothing changed, if it cannot. If a certificate cannot be used, the
-   * previous one stays in use.
+   * Applies a reloaded config: its apps, webhook keys, carrier password, endpoints, delivery, operator and backups. Also reads the files of
+   * certificates again. Everything else needs a restart. If it rejects, nothing has changed. If a certificate cannot be used, the relay
+   * keeps the previous one.
    */
   reload(config: Config): Promise<Reloaded>
   /** Tells operators that a config could not be reloaded, and why. */
   reloadFailed(problems: readonly string[]): Promise<void>
   /**
-   * Finishes what is in flight, and then polls, sends and stores nothing any more. The relay still answers requests, but pushes with 503.
-   * Call `stop` afterwards.
+   * Finishes everything in flight. Then the relay polls, sends and stores nothing any more. It still answers requests, but answers pushes
+   * with 503. Call `stop` afterwards.
    */
   endWriting(): Promise<void>
-  /** Accepts nothing new, finishes what is in flight within the time (default: the shutdown timeout), and closes the store. */
+  /** Accepts nothing new, finishes everything in flight within the time (default: the shutdown timeout), and closes the store. */
   stop(timeoutMs?: number): Promise<void>
 }
 

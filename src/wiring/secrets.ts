@@ -12,7 +12,7 @@ import type { Closing } from './closing.ts'
 import { SESSION_IDLE_MS } from './history.ts'
 import type { Storage } from './storage/opened-storage.ts'
 
-/** A replica notices within this time that another has ended all tokens. */
+/** Within this time a replica notices that another one has ended all tokens. */
 const LOOK_AT_TOKEN_KEYS_MS = 10_000
 
 export interface SecretsPorts {

@@ -5,7 +5,7 @@ import { startRepeating } from '../runtime/repeating.ts'
 import type { Closing } from './closing.ts'
 import type { Storage } from './storage/opened-storage.ts'
 
-/** A kill loses the counts of this time at most. */
+/** A kill loses the counts of at most this time. */
 const FLUSH_MS = 10_000
 
 /** Begins to count by the hour. */

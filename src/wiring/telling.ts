@@ -8,7 +8,7 @@ import type { Closing } from './closing.ts'
 import { REPLICA } from './replicas.ts'
 import type { Storage } from './storage/opened-storage.ts'
 
-/** How often the relay looks whether a trouble has begun or ended, which costs nothing while none has. */
+/** How often the relay looks whether a trouble has begun or ended. Without a change the look costs nothing. */
 const LOOK_MS = 1000
 /** How often the relay looks for ended jobs and quarantined pushes, to notify operators of them. */
 const TELL_MS = 5000
@@ -44,7 +44,7 @@ export function startTelling({ limits }: Pick<Config, 'limits'>, ports: TellingP
   const tell = async () => {
     if (!replicas.holds('janitor')) return
     const restores = hasToldRestores ? 0 : await write.tellRestores({ nowMs: clock.now() })
-    // No store is restored while a relay runs on it.
+    // No store is restored while a relay uses it.
     hasToldRestores = true
     if (restores + (await write.tellOperators({ nowMs: clock.now() })) > 0) wakeDispatcher()
   }

@@ -9,14 +9,14 @@ import { startSchedule } from '../runtime/schedule.ts'
 import type { Closing } from './closing.ts'
 import type { openPolling } from './polling.ts'
 
-/** How often the free disk space is measured: often enough to stop before the disk is full and to resume within seconds. */
+/** How often the free disk space is measured. It must notice a nearly full disk in time, and resume within seconds. */
 const DISK_LOOK_MS = 500
 const DIGEST_LOOK_MS = 5000
-/** Often enough that access ends within a second after its token has expired. */
+/** Access ends within a second after its token has expired. */
 const ACCESS_LOOK_MS = 250
-/** How often the schedule is checked against the clock, in addition to when the poller wakes. */
+/** How often the schedule is checked against the clock. It is also checked when the poller wakes. */
 const CLOCK_LOOK_MS = 5000
-/** How often a failing carrier may be probed at most, besides when the poller wakes. */
+/** How often a failing carrier may be probed. It may also be probed when the poller wakes. */
 const REST_LOOK_MS = 1000
 
 export interface TimersPorts {

@@ -14,7 +14,7 @@ export interface TlsPair {
   readonly untilMs: number
 }
 
-/** Reads the two files of a listener. Throws an error that names the setting if one cannot be used, or if they do not belong together. */
+/** Reads the two files of a listener. If one cannot be used, or they do not belong together, throws an error that names the setting. */
 export function readTlsPair(setting: string, { certFile, keyFile }: TlsFiles): TlsPair {
   const [cert, key] = [readNamedFile(`${setting}.certFile`, certFile), readNamedFile(`${setting}.keyFile`, keyFile)]
   const certificate = parsed(`${setting}.certFile: ${certFile} contains no valid certificate`, () => new X509Certificate(cert))

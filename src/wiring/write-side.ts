@@ -73,7 +73,7 @@ export interface WriteSideParts {
   /** When the store was last restored from a backup, epoch milliseconds; null or absent: never. */
   readonly restoredAtMs?: number | null
   readonly model: CarrierModelKeeper
-  /** Called after a commit that changed parcels without an observation. `BatchReport` lists the parcels that observations changed. */
+  /** Called after a commit that changed parcels without an observation. Changes by observations are in `BatchReport`. */
   readonly changed?: (parcelIds: readonly number[]) => void
 }
 
@@ -98,7 +98,7 @@ export async function openModel(store: OpenWriteStore, { clock, log }: Pick<Writ
   return { store, clock, log, checkpoint, restoredAtMs, model: createCarrierModelKeeper(clock, checkpoint.from) }
 }
 
-/** Assembles everything that writes to an open store, which it closes. */
+/** Assembles everything that writes to an open store. Closes the store at the end. */
 export function assembleWriteSide(parts: OpenParts, options: Omit<WriteSideOptions, 'sqlitePath' | 'engine'>): WriteSide {
   const { store } = parts
   const writes = createWriteSide(parts, options)
@@ -111,7 +111,7 @@ export function assembleWriteSide(parts: OpenParts, options: Omit<WriteSideOptio
   }
 }
 
-/** Everything that writes, as one value, independent of the thread that hosts it. `close` leaves the store open. */
+/** Everything that writes. It does not depend on the thread that hosts it. `close` leaves the store open. */
 export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOptions, 'sqlitePath' | 'engine'>): WriteSide {
   const { store, clock, log, checkpoint, model, changed = () => undefined } = parts
   let tombstoneKey: Uint8Array | null = null
@@ -186,7 +186,7 @@ export function createWriteSide(parts: WriteSideParts, options: Omit<WriteSideOp
   }
 }
 
-/** The rules as they are at each look, and the verbs that change them. */
+/** The rules at each look, and the verbs that change them. */
 function adjustableRules(
   { record, deliver, retention = KEPT_FOREVER }: Pick<WriteSideOptions, 'record' | 'deliver' | 'retention'>,
   restoredAtMs: number | null,
@@ -235,7 +235,10 @@ function adjustableRules(
   }
 }
 
-/** Arrival times of the pushes that prove the push channel to work. A duplicate does not; a push whose entry a poll brought first does. */
+/**
+ * Arrival times of the pushes that show that the push channel works. A duplicate does not show it. A push whose entry a poll brought first
+ * does.
+ */
 function timesPushed(batch: readonly Incoming[], { outcomes }: BatchReport): readonly number[] {
   const times: number[] = []
   for (const [at, incoming] of batch.entries())
@@ -243,7 +246,7 @@ function timesPushed(batch: readonly Incoming[], { outcomes }: BatchReport): rea
   return times
 }
 
-/** Random bytes that are created once per store. */
+/** Random bytes that are made once for a store. */
 async function secretOf(store: WriteStore, name: string, bytes: number): Promise<Uint8Array> {
   return await store.transaction(async (tx) => (await tx.loadSetting(name)) ?? (await tx.makeSetting(name, randomBytes(bytes))))
 }

@@ -85,9 +85,7 @@ export function createEditEndpoints(store: Transactions<EditTx>): EditEndpoints 
   }
 }
 
-/**
- * Runs edits one after the other. Each reads the list that it changes, so most of many concurrent ones would start over until they gave up.
- */
+/** Runs edits one after the other. Each reads the list that it changes. If many ran at once, most would begin again until they gave up. */
 function inSequence(store: Transactions<EditTx>): <T>(work: (tx: EditTx) => Promise<T>) => Promise<T> {
   let last: Promise<unknown> = Promise.resolve()
   return (work) => {
@@ -101,13 +99,16 @@ async function find(tx: Pick<EditTx, 'listEndpoints'>, id: string): Promise<Endp
   return (await tx.listEndpoints()).find(({ endpoint }) => endpoint.id === id)
 }
 
-/** An endpoint of the config file cannot be changed, except to enable it after its own answers disabled it. */
+/**
+ * Whether a change only enables an endpoint again that its own answers have disabled. Nothing else of an endpoint of the config file can be
+ * changed.
+ */
 function onlyEnablesAgain(state: EndpointState, { change, key }: EndpointChangeRequest): boolean {
   const given = Object.entries(change).filter(([, value]) => value !== undefined)
   return state.disabled !== 'operator' && state.disabled !== 'unnamed' && key === null && given.length === 1 && change.enabled === true
 }
 
-/** An endpoint that is enabled again starts with a clean record. */
+/** The endpoint after a change. If it was enabled again, its earlier failures no longer count. */
 function changed(state: EndpointState, { change, nowMs, action }: EndpointChangeRequest & Audited, next: number): EndpointState {
   const endpoint = changeEndpoint(state.endpoint, change)
   const isEnabledAgain = change.enabled === true && state.disabled !== null

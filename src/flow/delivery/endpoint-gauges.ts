@@ -20,7 +20,7 @@ export interface GaugeNames {
   readonly others: string
 }
 
-/** Reads the gauges of the first endpoints, and one sum of all others, so that nothing that waits goes unseen. */
+/** Reads the gauges of the first endpoints, and the sum of all others, so that everything that waits is counted. */
 export async function readEndpointGauges(
   { reads, clock }: { readonly reads: Pick<ReadSide, 'listEndpoints' | 'countBacklog'>; readonly clock: Pick<Clock, 'now'> },
   { max, others }: GaugeNames,

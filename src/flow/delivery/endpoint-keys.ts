@@ -16,16 +16,16 @@ export interface EndpointKeysOptions {
   readonly keyFile: () => string | null
 }
 
-/** Guards the key that encrypts the keys of endpoints, which are worthless without it. */
+/** Watches over the key that encrypts the keys of endpoints. Without it those keys are lost. */
 export interface EndpointKeys {
   /**
-   * The vault. With a key file, it seals only while earlier keys still open: it throws `storage_unavailable` rather than create a second
-   * file.
+   * The vault. With a key file, it seals only while it can open earlier keys. If it cannot, it throws `storage_unavailable`, and makes no
+   * second key file.
    */
   readonly vault: Vault
-  /** Tries to open every sealed key. Null: all of them open. */
+  /** Tries to open every sealed key; null: all of them open. */
   check(): Promise<LostKeys | null>
-  /** The result of the last check, repeated if something was lost. */
+  /** The result of the last check. If something was lost, it checks again. */
   lost(): Promise<LostKeys | null>
 }
 

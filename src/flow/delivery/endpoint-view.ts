@@ -5,16 +5,16 @@ import type { ReadSide } from '../read-side.ts'
 /** An endpoint as operators see it. */
 export interface EndpointView extends EndpointState {
   readonly backlog: EndpointBacklog
-  /** The last failure, counted together with equal ones; null: there was none. */
+  /** The last failure, counted together with equal failures; null: there was none. */
   readonly lastFailure: FailureGroup | null
 }
 
-/** An endpoint with its failures, equal ones counted together, the last first. */
+/** An endpoint with its failures. Equal failures are counted together, and the last comes first. */
 export interface InspectedEndpoint extends EndpointView {
   readonly failures: readonly FailureGroup[]
 }
 
-/** The cost grows with the number of waiting and dead deliveries, see `countBacklog`. */
+/** Adds what operators see to endpoints. The cost grows with the number of waiting and dead deliveries, see `countBacklog`. */
 export async function viewEndpoints(
   reads: Pick<ReadSide, 'countBacklog' | 'lastFailures'>,
   states: readonly EndpointState[],

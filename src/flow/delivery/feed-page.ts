@@ -9,7 +9,7 @@ export interface FeedPage {
   readonly events: readonly EncodedEvent[]
   /** The sequence after which the next page starts. */
   readonly next: number
-  /** Whether the feed ended here at that moment. */
+  /** Whether the feed ended here at the time of reading. */
   readonly ended: boolean
 }
 
@@ -27,7 +27,7 @@ export interface PageRequest {
   /** The page ends with the event that exceeds this number of characters. */
   readonly charsMax: number
   /**
-   * Whether the page may end early, at a sequence where other readers' pages end too, so that readers who started at different sequences soon
+   * Whether the page may end early, at a sequence where other readers' pages end too. So readers who started at different sequences soon
    * share pages.
    */
   readonly inStep: boolean
@@ -35,19 +35,19 @@ export interface PageRequest {
 
 export interface FeedPagePorts {
   readonly reads: Pick<ReadSide, 'readFeed'>
-  /** The sequences that restores of the store have skipped; absent: none has. */
+  /** The sequences that restores of the store have skipped; absent: there are none. */
   readonly gaps?: readonly FeedGap[]
-  /** Lets everything else that waits run first. */
+  /** Lets all other waiting work run first. */
   readonly yieldToOthers: () => Promise<unknown>
 }
 
 /**
- * How many events are read at once, before others get their turn: fewer at first, while their size is unknown and they may not fit on the
- * page.
+ * How many events are read at once, before others get their turn. The first read is smaller, because the size of the events is unknown and
+ * they may not fit on the page.
  */
 export const EVENTS_PER_READ = { most: 25, first: 5 }
 
-/** Identifies a page request: equal requests have equal keys. */
+/** Identifies a request for a page. Equal requests have equal keys. */
 export function pageKey({ after, limit, charsMax, inStep }: PageRequest): string {
   return [after, limit, charsMax, inStep].join()
 }

@@ -15,20 +15,20 @@ import { createStoredPages, refuseSkipped } from './stored-pages.ts'
 /** Reads pages of the feed; its end is kept in memory. */
 export interface FeedTail {
   /**
-   * Reads the events after a sequence that were committed before the call, or the first of them. Readers at the same sequence get the same
-   * page object, so that what is made of it can be cached with it. Throws `feed_gone`, `feed_rewound` and `storage_unavailable`.
+   * Reads events after a sequence that were committed before the call: all of them, or the first ones. Readers at the same sequence get the
+   * same page object, so that whatever is made of it can be cached with it. Throws `feed_gone`, `feed_rewound` and `storage_unavailable`.
    */
   read(request: PageRequest): Promise<FeedPage>
-  /** Drops the pages kept in memory, because the store may have lost their events. Later reads go to the store. */
+  /** Drops the pages in memory, because the store may have lost their events. Later reads go to the store. */
   forget(): void
 }
 
-/** The tail advances by at most this many reads of the store at once; readers who want more ask again. */
+/** The tail advances by at most this many reads of the store at once. Readers who want more ask again. */
 const READS_MAX = 20
-/** Up to this much of the end of the feed is kept encoded: some seconds at the carrier's peak. */
+/** This much of the end of the feed is kept encoded: some seconds at the carrier's peak. */
 const KEPT_CHARS_MAX = 8 * 1024 * 1024
 const KEPT_PAGES_MAX = 16
-/** The encoded events after `from` up to `to`. */
+/** The encoded events above `from` and up to `to`. */
 interface Kept {
   readonly from: number
   readonly to: number
@@ -37,16 +37,17 @@ interface Kept {
 }
 
 /**
- * Reads the feed for all its readers. The end of the feed is kept in memory, so each event is read and encoded once for all readers.
- * Readers further back read pages from the store until they reach the end. An event may thus be shown as it stood when it was first read,
- * however long ago; later changes follow as separate events.
+ * Reads the feed for all its readers. The end of the feed is kept in memory, so each event is read and encoded once for all of them.
+ * Readers further back read pages from the store until they reach that end.
+ *
+ * An event is shown as it was when it was first read, however long ago. Later changes follow as separate events.
  */
 export function createFeedTail(ports: FeedPagePorts): FeedTail {
   let tail = createReads(ports)
   return {
     read: (request) => tail.read(request),
     forget() {
-      // Reads that are under way fill the old cache, which nobody uses any more.
+      // Running reads fill the old cache, which nobody uses any more.
       tail = createReads(ports)
     },
   }
@@ -59,7 +60,7 @@ function createReads(ports: FeedPagePorts): Pick<FeedTail, 'read'> {
   let movingNext: Promise<void> | null = null
   const pages = new Map<string, FeedPage>()
   const stored = createStoredPages(ports, ({ after }, { events, next }) => {
-    // This is the current end of the feed: keep it for the readers who continue from here.
+    // This is the present end of the feed. Keep it for the readers who continue from here.
     if (kept === null || next > kept.to) keep({ from: after, to: next, events, chars: charsOf(events) })
   })
 
@@ -68,7 +69,10 @@ function createReads(ports: FeedPagePorts): Pick<FeedTail, 'read'> {
     pages.clear()
   }
 
-  /** Extends the tail by later commits. Does not join a read that is under way, because that one may miss a commit the caller knows of. */
+  /**
+   * Extends the tail by later commits. It does not join a read that is running, because that read may miss a commit that the caller knows
+   * of.
+   */
   function moveOn(): Promise<void> {
     if (moving !== null) {
       movingNext ??= moving.then(startMoving, startMoving)
@@ -118,7 +122,7 @@ function createReads(ports: FeedPagePorts): Pick<FeedTail, 'read'> {
       const another = stored.underWay(request)
       if (another === undefined) return await stored.find(request)
       const found = await another
-      // A read that found the end may have missed later commits; but now the end is kept.
+      // A read that found the end may have missed later commits, but now the end is kept.
       return found.ended ? ((await fromTail(request)) ?? (await stored.find(request))) : found
     },
   }
@@ -128,7 +132,7 @@ function holds(kept: Kept | null, after: number): kept is Kept {
   return kept !== null && after >= kept.from && after <= kept.to
 }
 
-/** The tail extended by the events that were read; null: events in it were deleted. */
+/** The tail with the events that were read; null: some of its events were deleted. */
 function movedOn(before: Kept, { prunedTo, last, next, items }: FeedSlice): Kept | null {
   if (prunedTo > before.to || last < before.to) return null
   // The kept events may be about the erased parcel.
@@ -138,7 +142,7 @@ function movedOn(before: Kept, { prunedTo, last, next, items }: FeedSlice): Kept
   return { from: Math.max(before.from, prunedTo), to: next, events: [...before.events, ...more], chars: before.chars + charsOf(more) }
 }
 
-/** Drops the older half, so that events need not be dropped one by one from now on. */
+/** Drops the older half, so that events need not be dropped one by one. */
 function newerHalf({ to, events }: Kept): Kept {
   const gone = Math.ceil(events.length / 2)
   const newer = events.slice(gone)

@@ -23,15 +23,15 @@ export interface ManageDeliveriesPorts {
   readonly write: Pick<WriteSide, 'replayDeliveries' | 'cancelRemoved' | 'startJob' | 'retryDelivery' | 'skipDelivery'>
   readonly reads: Pick<ReadSide, 'listEndpoints' | 'listDeliveries' | 'findDelivery' | 'countReplayable' | 'findParcel'>
   readonly clock: Clock
-  /** Called when deliveries may have become due, or their order may have changed. */
+  /** Call it when deliveries may have become due, or their order may have changed. */
   readonly review: () => void
   /** Does the same, and resolves when this relay has run a dispatch round. */
   readonly reviewed: () => Promise<void>
-  /** Called when a job was queued. */
+  /** Call it when a job was queued. */
   readonly work: () => void
   /** Runs work that delays pushes one piece at a time, with rests between. */
   readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>
-  /** Aborted when the relay stops: requests end where they are. */
+  /** Aborted when the relay stops. Requests then end where they are. */
   readonly stopping: AbortSignal
 }
 
@@ -47,10 +47,10 @@ export interface ShownDelivery extends FoundDelivery {
 
 /** The request of an attempt, without the signatures. */
 export interface ShownRequest {
-  /** The endpoint's current URL. */
+  /** The present URL of the endpoint. */
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
-  /** Null: it is no longer kept. */
+  /** The body; null: it is no longer kept. */
   readonly body: string | null
 }
 
@@ -66,8 +66,8 @@ export const DELIVERY_STATES = [
 /** Lets operators view, replay and retry deliveries (CONTRACT, `/relay/deliveries`). Arguments are raw text or JSON values. */
 export interface ManageDeliveries {
   /**
-   * Lists deliveries, the newest first. Null means no restriction, and of `cursor` the first page.
-   * Throws `bad_request`, `bad_tracking_number` and `not_found`.
+   * Lists deliveries, the newest first. Null: no restriction; `cursor` null: the first page. Throws `bad_request`, `bad_tracking_number`
+   * and `not_found`.
    */
   list(query: {
     readonly endpoint: number | null
@@ -92,14 +92,13 @@ export interface ManageDeliveries {
   /** Makes a waiting delivery due now. Throws `not_found` and `not_retryable`. */
   retry(id: string, by: Actor): Promise<ShownDelivery>
   /**
-   * Gives up a waiting delivery, so that the next one of its parcel goes. A delivery that is under way, or to whose endpoint another
-   * replica delivers, ends a little later: it is returned in its present state, with reason `skipped`. Throws `not_found` and
-   * `not_skippable`.
+   * Gives up a waiting delivery, so that the next one of its parcel goes. If it is under way, or another replica delivers to its endpoint,
+   * it ends a little later. Then it is returned in its present state, with reason `skipped`. Throws `not_found` and `not_skippable`.
    */
   skip(id: string, by: Actor): Promise<ShownDelivery>
   /**
-   * Queues many deliveries of one endpoint again, or those of another endpoint for it. With `dryRun` it only counts them, up to 10,001.
-   * More than 10,000 become a job. Stops early when the asker has `left`.
+   * Queues many deliveries of one endpoint again, or sends those of another endpoint to it. `dryRun`: only counts them, up to 10,001. More
+   * than 10,000 become a job. Stops early when the asker has `left`.
    */
   replayMany(endpointId: string, body: unknown, asker: ReplayAsker): Promise<ReplayAnswer>
 }
@@ -108,20 +107,20 @@ export interface ReplayAsker {
   readonly by: Actor
   readonly left: AbortSignal
   /**
-   * When the asker counted the deliveries, epoch milliseconds; default: now. If the order starts at a time, deliveries queued later are
-   * left out, so that the same order given twice replays once.
+   * When the asker counted the deliveries, epoch milliseconds; default: now. If the order selects by time, deliveries that were queued
+   * later are left out, so the same order given twice replays once.
    */
   readonly untilMs?: number
 }
 
-/** The result of a replay: counted only, done, or queued as a job. */
+/** The result of a replay: the deliveries were only counted, are replayed, or became a job. */
 export type ReplayAnswer =
-  /** `more`: it counted up to 10,001, and there may be more. */
+  /** `more`: it stopped counting at 10,001, so there may be more. */
   | ({ readonly kind: 'counted'; readonly more: boolean } & ReplayCount)
   | { readonly kind: 'replayed'; readonly count: number }
   | { readonly kind: 'job'; readonly job: Job }
 
-/** Up to this many are replayed while the asker waits; more become a job. */
+/** Up to this many deliveries are replayed while the asker waits. More become a job. */
 const AT_ONCE_MAX = 10_000
 const ENDED = ['delivered', 'dead', 'cancelled'] as const
 
@@ -189,7 +188,7 @@ export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId }
       const action = { ...orderOf(by, 'delivery.skipped', { kind: 'delivery', id }), detail: { endpoint: endpointName } }
       const done = await write.skipDelivery({ deliveryId, action })
       if (done !== 'done') throw new AppError('not_skippable', 'It has ended: there is nothing to skip.')
-      // The dispatch round ends the delivery if it is not under way and this relay delivers to its endpoint.
+      // The dispatch round ends the delivery, unless it is under way or another replica delivers to its endpoint.
       await ports.reviewed()
       return (await find(id)).delivery
     },

@@ -32,16 +32,16 @@ export interface ManageEndpointsPorts {
   readonly sender: DeliverySender
   readonly signerOf: SignerOf
   readonly routeOf: RouteOf
-  /** Returns why nothing may be sent to a URL; null: it may. */
+  /** Why nothing may be sent to a URL; null: something may. */
   readonly refuseUrl: (url: string) => string | null
   /** 32 random bytes in Base64. */
   readonly makeKey: () => string
   readonly clock: Clock
-  /** Called when the endpoints have changed, because nothing may be sent by their old settings. */
+  /** Call it when the endpoints have changed. Nothing may be sent with their old settings. */
   readonly review: () => void
 }
 
-/** An endpoint with its new key, which is shown only this once; null: its key did not change. */
+/** An endpoint with its new key, which is shown only this once; null: the key did not change. */
 export interface KeyedEndpoint {
   readonly state: EndpointView
   readonly sharedKey: string | null
@@ -50,9 +50,9 @@ export interface KeyedEndpoint {
 /** A page of the endpoints that a search found. */
 export interface FoundEndpoints {
   readonly endpoints: readonly EndpointView[]
-  /** How many were found, on all pages. */
+  /** How many were found on all pages. */
   readonly found: number
-  /** All endpoints, found or not. */
+  /** All endpoints, whether or not they were found. */
   readonly all: readonly EndpointState[]
 }
 
@@ -61,13 +61,13 @@ export interface FoundEndpoints {
  * if there is no such endpoint.
  */
 export interface ManageEndpoints {
-  /** Lists endpoints in the order they were added: those with ids above `cursor`, up to `limit`. */
+  /** Lists endpoints in the order in which they were added: those with ids above `cursor`, up to `limit`. */
   list(page: { readonly cursor: number; readonly limit: number }): Promise<{
     readonly endpoints: readonly EndpointView[]
     /** The cursor of the next page; null: this is the last. */
     readonly next: string | null
   }>
-  /** Looks for endpoints, those in trouble first: up to `limit` after the first `skip`. */
+  /** Looks for endpoints. Those in trouble come first. Returns up to `limit` after the first `skip`. */
   search(question: EndpointSearch & { readonly skip: number; readonly limit: number }): Promise<FoundEndpoints>
   /** All endpoints, without counts of what waits. */
   states(): Promise<readonly EndpointState[]>
@@ -75,29 +75,29 @@ export interface ManageEndpoints {
   /** Adds an endpoint. Throws `bad_request`, `endpoint_exists` and, if it should start with events that are no longer kept, `feed_gone`. */
   add(body: unknown, by: Actor): Promise<KeyedEndpoint>
   /**
-   * Changes an endpoint. A new key starts to replace the old one, as with `rotate`. Throws `bad_request`, `endpoint_exists` and
+   * Changes an endpoint. A new key begins to replace the old one, as with `rotate`. Throws `bad_request`, `endpoint_exists` and
    * `endpoint_read_only`.
    */
   change(id: string, body: unknown, by: Actor): Promise<KeyedEndpoint>
   /**
-   * Replaces the key: both keys sign for 24 h, then the new one alone. Or ends that overlap now. Throws `bad_request`, `endpoint_read_only`
-   * and, if no key is being replaced, `not_rotating`.
+   * Replaces the key: both keys sign for 24 h, then the new one alone. It can also end that overlap now. Throws `bad_request`,
+   * `endpoint_read_only` and, if no key is being replaced, `not_rotating`.
    */
   rotate(id: string, body: unknown, by: Actor): Promise<KeyedEndpoint>
   /** Makes everything that waits for the endpoint due now. Throws `not_retryable`. */
   retry(id: string, by: Actor): Promise<EndpointView>
   remove(id: string, by: Actor): Promise<void>
-  /** Makes one attempt with a test event. It is not recorded and does not count for the endpoint's health. */
+  /** Makes one attempt with a test event. It is not recorded, and does not count for the endpoint's health. */
   test(id: string, by: Actor): Promise<AttemptResult>
 }
 
 export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoints {
   const { write, reads, vault, clock } = ports
 
-  /** The operator's endpoint is a setting and cannot be managed. */
+  /** The operators' endpoint is a setting, so it cannot be managed here. */
   const all = async () => (await reads.listEndpoints()).filter(({ origin }) => origin !== 'operator').map(asItStands)
 
-  /** The state without keys that have run out. */
+  /** The state without keys that are no longer valid. */
   function asItStands(state: EndpointState): EndpointState {
     return state.keys === null ? state : { ...state, keys: keysAt(state.keys, clock.now()) }
   }
@@ -179,7 +179,7 @@ export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoi
   }
 }
 
-/** An order as the audit trail has it: with the name of the endpoint, which may be removed or renamed later. */
+/** An order for the audit trail. It contains the name of the endpoint, which may be removed or renamed later. */
 function auditedOrder(
   order: Pick<OperatorAction, 'by' | 'action' | 'atMs'>,
   { id, name }: Pick<Endpoint, 'id' | 'name'>,
@@ -189,12 +189,12 @@ function auditedOrder(
 }
 
 interface KeyEdit {
-  /** Null: generate a new key; undefined: there is no new key. */
+  /** Null: generate a new key. Undefined: there is no new key. */
   readonly sharedKey: string | null | undefined
   readonly kind: 'rotate' | 'replace'
 }
 
-/** Sends a test event with the endpoint's current settings; nothing is stored. */
+/** Sends a test event with the endpoint's present settings. Nothing is stored. */
 async function sendTestEvent(state: EndpointState, { signerOf, sender, routeOf, clock }: ManageEndpointsPorts): Promise<AttemptResult> {
   const nowMs = clock.now()
   const signer = await signerOf(state, nowMs)
@@ -209,7 +209,7 @@ function checkUrl({ url }: { readonly url?: EndpointSettings['url'] | undefined 
   if (refusal !== null) throw wrongInput('body', 'url', describeRefusal(refusal))
 }
 
-/** Messages for malformed URLs; other refusals come from the settings. */
+/** Messages for malformed URLs. Other refusals come from the settings. */
 const MALFORMED: Readonly<Record<string, string>> = {
   malformed: 'url must be a complete URL such as https://shop.internal/parcel-events.',
   scheme: 'url must begin with http:// or https://.',
@@ -222,7 +222,7 @@ function describeRefusal(reason: string): string {
   )
 }
 
-/** Hides the parameters of a URL, because one may be a credential. */
+/** Hides the parameters of a URL, because one of them may be a credential. */
 function withoutQuery(url: string): string {
   return url.replace(/\?.*$/s, '?...')
 }

@@ -24,17 +24,17 @@ import type { FeedSlice } from '../../domain/delivery/feed-entry.ts'
 import type { PostRequest } from '../../domain/delivery/post-request.ts'
 import type { UnnamedRequest } from '../../domain/delivery/unnamed-endpoint.ts'
 
-/** Posts to endpoints. Failures of the receiver or the network are values, never thrown. */
+/** Posts to endpoints. Failures of the receiver or the network are values. They are never thrown. */
 export interface DeliverySender {
   /** Posts once and resolves with the result. Never rejects. */
   send(request: PostRequest): Promise<AttemptResult>
-  /** Posts once, cheaply enough for thousands per second. `onEnd` is called once, and never before this returns. */
+  /** Posts once, cheaply enough for thousands per second. `onEnd` is called once, never before this returns. */
   post(request: PostRequest, onEnd: (result: AttemptResult) => void): void
 }
 
 /** Signals to readers of the feed that something was committed. */
 export interface FeedSignal {
-  /** The number of signals so far; to be read before looking. */
+  /** The number of signals so far. Read it before looking at the feed. */
   seen(): number
   /** Resolves when there are more signals than `seen`, the time is over, the signal is closed, or the reader has left. */
   wait(seen: number, timeoutMs: number, left: AbortSignal): Promise<void>
@@ -46,73 +46,76 @@ export interface FeedSignal {
 export interface DeliveryWrites {
   /** Settles attempts and claims the next ones, in one transaction. */
   dispatchRound(request: DispatchRound): Promise<DispatchRoundReport>
-  /** Changes how deliveries are settled and claimed from now on. */
+  /** Changes how deliveries are settled and claimed. */
   adjustDelivery(rules: DeliveryRules): Promise<void>
   /**
-   * Makes the stored endpoints of the config file, and the one for operator events, match the config. Pauses endpoints that no replica's config names. `isStarting` false: the
-   * config has been in effect for a while.
+   * Makes the stored endpoints of the config file, and the one for operator events, match the config. Pauses endpoints that no replica's
+   * config names. `isStarting` false: the config was in effect before.
    */
   syncEndpoints(configured: readonly ConfiguredEndpoint[], nowMs: number, operatorUrl: string | null, isStarting?: boolean): Promise<void>
-  /** Pauses the endpoints of config files that no replica's config names any more, and removes them after a while; resolves with the names of those removed. */
+  /**
+   * Pauses the endpoints of config files that no replica's config names any more, and removes them after a while. Resolves with the names
+   * of removed ones.
+   */
   removeUnnamedEndpoints(request: Omit<UnnamedRequest, 'isStarting'>): Promise<readonly string[]>
-  /** Reserves the id of an endpoint to be added, because its key is sealed for this id alone. */
+  /** Reserves the id of an endpoint before it is added, because its key is sealed for this id. */
   reserveEndpoint(nowMs: number): Promise<string>
   /** Adds a managed endpoint under a reserved id. It gets the feed from sequence `from` on; null: from now on. */
   addEndpoint(added: AddedEndpoint & Audited): Promise<EndpointEdit>
   /**
-   * Queues a part of the feed for one endpoint that is catching up. `hasAdvanced`: there was such an endpoint. `queued`: the number of deliveries queued
-   * for it. `isDone`: no endpoint is catching up any more.
+   * Queues a part of the feed for one endpoint that is catching up. `hasAdvanced`: there was such an endpoint. `queued`: how many
+   * deliveries were queued for it. `isDone`: no endpoint is catching up any more.
    */
   replayFeed(request: {
     readonly limit: number
     readonly nowMs: number
   }): Promise<{ readonly hasAdvanced: boolean; readonly queued: number; readonly isDone: boolean }>
-  /** Changes a managed endpoint. One of the config file can only be enabled again after its own answers disabled it. */
+  /** Changes a managed endpoint. An endpoint of the config file can only be enabled again, after its own answers have disabled it. */
   changeEndpoint(request: EndpointChangeRequest & Audited): Promise<EndpointEdit>
   /**
-   * Replaces sealed keys of an endpoint by the same keys sealed anew. Keys that were changed meanwhile stay. False: nothing was replaced.
+   * Replaces sealed keys of an endpoint by the same keys, sealed again. Keys that were changed meanwhile stay. False: nothing was replaced.
    */
   resealEndpoint(request: { readonly id: string; readonly replacements: ReadonlyMap<string, string> }): Promise<boolean>
-  /** Removes a managed endpoint; its waiting deliveries are cancelled, see `cancelRemoved`. */
+  /** Removes a managed endpoint. Its waiting deliveries are cancelled, see `cancelRemoved`. */
   removeEndpoint(request: Audited & { readonly id: string; readonly nowMs: number }): Promise<EndpointEdit>
-  /** Queues a batch of ended deliveries again, under the same event ids; null: nothing can be queued for that endpoint now. */
+  /** Queues a batch of ended deliveries again, under the same event ids. Null: nothing can be queued for that endpoint now. */
   replayDeliveries(request: ReplayRequest & Audited): Promise<ReplayedBatch | null>
-  /** Marks a batch of deliveries of removed endpoints as cancelled; `isDone`: none is left. */
+  /** Marks a batch of deliveries of removed endpoints as cancelled. `isDone`: none is left. */
   cancelRemoved(request: { readonly limit: number }): Promise<{ readonly isDone: boolean }>
   /**
-   * Makes all waiting deliveries of an endpoint due now. `done`: they are due. `unknown`: there is no such endpoint. `disabled`: it is disabled, so nothing
-   * changed.
+   * Makes all waiting deliveries of an endpoint due now. `done`: they are due. `unknown`: there is no such endpoint. `disabled`: it is
+   * disabled, so nothing has changed.
    */
   retryEndpoint(request: Audited & { readonly id: string; readonly nowMs: number }): Promise<'done' | 'unknown' | 'disabled'>
   /** Makes one delivery due now, before all other waiting deliveries of its endpoint. */
   retryDelivery(request: Audited & { readonly deliveryId: number; readonly nowMs: number }): Promise<RetryOutcome>
   /**
-   * Marks a waiting delivery as skipped. The replica that delivers to its endpoint ends it (`dead`, reason `skipped`) in its next dispatch round, or when the
-   * attempt under way ends. Then the parcel's next delivery goes. `done`: it is marked. `unknown`: there is no such delivery. `ended`: it does not wait any
-   * more.
+   * Marks a waiting delivery as skipped. The replica that delivers to its endpoint ends it (`dead`, reason `skipped`) in its next dispatch
+   * round, or when the running attempt ends. Then the parcel's next delivery goes. `done`: it is marked. `unknown`: there is no such
+   * delivery. `ended`: it has ended already.
    */
   skipDelivery(request: Audited & { readonly deliveryId: number }): Promise<'done' | 'unknown' | 'ended'>
-  /** The prefix of this relay's event ids, created on first use and then kept. */
+  /** The prefix of this relay's event ids. It is created once and never changes. */
   relayId(): Promise<string>
 }
 
 /** The reads of delivery; see `ReadSide`. */
 export interface DeliveryReads {
-  /** Events of the feed after a sequence, as they stand at the moment of this read. */
+  /** Events of the feed after a sequence, with their content at the time of this read. */
   readFeed(request: { readonly after: number; readonly limit: number }): Promise<FeedSlice>
-  /** All endpoints that are not removed, in the order they were added. */
+  /** All endpoints that are not removed, in the order in which they were added. */
   listEndpoints(): Promise<readonly EndpointState[]>
   /** The groups of equal failures of an endpoint that have grown since `sinceMs`, the last first. */
   listFailures(request: { readonly endpointId: string; readonly sinceMs: number }): Promise<readonly FailureGroup[]>
   /** The last failures of several endpoints, by id. */
   lastFailures(endpointIds: readonly string[]): Promise<ReadonlyMap<string, FailureGroup>>
-  /** Counts the waiting and the dead deliveries of an endpoint, in parts, so that other reads run in between. */
+  /** Counts the waiting and the dead deliveries of an endpoint. It counts in parts, so that other reads run in between. */
   countBacklog(endpointId: string): Promise<EndpointBacklog>
   /** A page of deliveries, the newest first. */
   listDeliveries(query: DeliveryQuery): Promise<DeliveryPage>
   /** A delivery by id; null: there is none. */
   findDelivery(id: number): Promise<InspectedDelivery | null>
-  /** Counts the deliveries that a replay would queue, and stops at `limit`. */
+  /** Counts the deliveries that a replay would queue. It stops at `limit`. */
   countReplayable(request: {
     readonly selection: DeliverySelection
     readonly limit: number

@@ -5,24 +5,24 @@ import type { Clock } from '../ports.ts'
 import type { ReadSide } from '../read-side.ts'
 import type { WriteSide } from '../write-side.ts'
 
-/** Pushes that arrive during a replay wait for one batch at most. */
+/** A push that arrives during a replay waits for one batch at most. */
 export const REPLAY_BATCH_SIZE = 100
 
 export interface ReplaysPorts {
   readonly write: Pick<WriteSide, 'replayDeliveries' | 'cancelRemoved'>
   readonly reads: Pick<ReadSide, 'listEndpoints'>
   readonly clock: Pick<Clock, 'now'>
-  /** The order of waiting deliveries may have changed. */
+  /** Call it when the order of waiting deliveries may have changed. */
   readonly review: () => void
   /** Runs work that delays pushes one piece at a time, with rests between. */
   readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>
-  /** Aborted when the relay stops: requests end where they are. */
+  /** Aborted when the relay stops. Requests then end where they are. */
   readonly stopping: AbortSignal
 }
 
 /** Replays deliveries while somebody waits, a batch at a time. */
 export function createReplays(ports: ReplaysPorts) {
-  /** Whether an endpoint exists. Throws `not_replayable` while it is catching up. */
+  /** Whether an endpoint exists. Throws `not_replayable` while the endpoint is catching up. */
   async function endpointExists(endpointId: string): Promise<boolean> {
     const state = (await ports.reads.listEndpoints()).find(({ endpoint, origin }) => endpoint.id === endpointId && origin !== 'operator')
     if (state === undefined) return false
@@ -31,8 +31,8 @@ export function createReplays(ports: ReplaysPorts) {
   }
 
   /**
-   * Replays all batches of a task until it is done or the asker has `left`. Returns how many deliveries were queued. The order goes into
-   * the audit trail with the first batch.
+   * Replays all batches of a task, until it is done or the asker has `left`. Returns how many deliveries were queued. The first batch
+   * records the order in the audit trail.
    */
   async function replayAll(task: ReplayTask, left: AbortSignal, action: OperatorAction): Promise<number> {
     let count = 0

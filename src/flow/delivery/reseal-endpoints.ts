@@ -12,9 +12,9 @@ export interface ResealEndpointsPorts {
 
 /** The result of sealing the keys of endpoints again. */
 export interface Resealed {
-  /** How many keys were sealed with another at-rest key, and are sealed with the first one now. */
+  /** How many keys another at-rest key had sealed, and the first one has sealed now. */
   readonly resealed: number
-  /** How many keys were sealed with the first at-rest key before. */
+  /** How many keys the first at-rest key had sealed already. */
   readonly upToDate: number
   /** Names of secrets that no key opens. */
   readonly unreadable: readonly string[]
@@ -27,7 +27,7 @@ export interface CountSealedPorts {
   readonly tombstoneKey: () => Promise<string | null>
 }
 
-/** Counts the sealed keys of all endpoints, and that of the tombstones, by whether the first at-rest key has sealed them. */
+/** Counts the sealed keys of endpoints and of the tombstones by whether the first at-rest key has sealed them. */
 export async function countSealed({ vault, reads, tombstoneKey }: CountSealedPorts): Promise<{
   readonly upToDate: number
   readonly outdated: number
@@ -39,7 +39,7 @@ export async function countSealed({ vault, reads, tombstoneKey }: CountSealedPor
 }
 
 /**
- * Seals the keys of all endpoints with the first at-rest key. The keys themselves stay the same, so this may be stopped and repeated at any
+ * Seals the keys of all endpoints with the first at-rest key. The keys themselves do not change, so this may be stopped and repeated at any
  * time.
  */
 export async function resealEndpoints({ vault, reads, write }: ResealEndpointsPorts): Promise<Resealed> {

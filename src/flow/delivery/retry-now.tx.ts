@@ -6,7 +6,7 @@ import type { Transactions, WriteTx } from '../write-store.ts'
 type RetryTx = AuditTx & Pick<WriteTx, 'hastenDelivery' | 'listEndpoints' | 'saveHealth' | 'skipDelivery' | 'unskipDelivery'>
 
 /**
- * Creates the verbs by which an operator makes waiting deliveries due now, for example after a receiver was repaired, or gives one up
+ * Creates the verbs by which an operator makes waiting deliveries due now, for example when a receiver was repaired, or gives one up
  * (DOMAIN 7.4).
  */
 export function createRetryNow(store: Transactions<RetryTx>): Pick<WriteSide, 'retryEndpoint' | 'retryDelivery' | 'skipDelivery'> {

@@ -6,8 +6,8 @@ type NoStart = Extract<EndpointEdit, { kind: 'from_gone' | 'from_ahead' }>
 type Start = { readonly kind: 'ok'; readonly queuedTo: number | null } | NoStart
 
 /**
- * Returns the position of an endpoint that starts at sequence `from`: the last sequence that it is not sent. Null, as `from` and as result:
- * it starts with the events recorded from now on.
+ * The position of an endpoint that starts at sequence `from`: the last sequence that it is not sent. Null, as `from` and as result: it
+ * starts with the events that are recorded from now on.
  */
 export async function startPosition(tx: StartTx, from: number | null): Promise<Start> {
   const { last, prunedTo } = await tx.feedSpan()
@@ -17,13 +17,13 @@ export async function startPosition(tx: StartTx, from: number | null): Promise<S
     return { kind: 'ok', queuedTo: null }
   }
   if (from > last) return { kind: 'from_ahead', last }
-  // Refuse the start, because a gap must never look like silence.
+  // Refuse this start. Missing events must never look as if nothing had happened.
   if (prunedTo > 0 && from <= prunedTo) return { kind: 'from_gone', oldest: prunedTo + 1 }
   return { kind: 'ok', queuedTo: Math.max(0, from - 1) }
 }
 
 /**
- * The first sequence that is not queued for an endpoint yet; its current settings apply from there on. The value may be a placeholder: save
+ * The first sequence that is not queued for an endpoint yet. Its present settings apply from there on. The value may be a placeholder: save
  * it, do not compare it.
  */
 export async function firstUnqueuedSequence(tx: Pick<StartTx, 'sequenceToCome'>, queuedTo: number | null): Promise<number> {

@@ -9,7 +9,7 @@ export type UnnamedTx = OperatorEventTx &
 /** The setting that keeps the unnamed endpoints. */
 const UNNAMED = 'unnamed-endpoints'
 
-/** Why the paused endpoints were disabled before they were paused, by id; null: they were not. */
+/** Which of the paused endpoints were disabled before, and why, by id; null: the endpoint was not disabled. */
 export async function disabledBefore(
   tx: Pick<UnnamedTx, 'loadSetting'>,
   states: readonly EndpointState[],
@@ -19,7 +19,7 @@ export async function disabledBefore(
 }
 
 /**
- * Pauses the endpoints that a config defined and that no replica's config names any more. Removes those for which that has lasted long
+ * Pauses the endpoints that a config defined and that no replica's config names any more. Removes those that have been unnamed for long
  * enough, and returns their names. A replica whose config names an endpoint again resumes it.
  */
 export async function pauseUnnamed(tx: UnnamedTx, request: UnnamedRequest): Promise<readonly string[]> {
@@ -35,7 +35,7 @@ export async function pauseUnnamed(tx: UnnamedTx, request: UnnamedRequest): Prom
   for (const state of notMine) {
     const before = isPaused(state) ? (known.get(state.endpoint.id) ?? null) : null
     const seen = lookAtUnnamed(state, before, { ...request, latestAtMs: configured.latestAtMs })
-    // A config names it again and its replica has not resumed it yet: start the time without a name anew.
+    // A config names it again, but its replica has not resumed it yet. If it is unnamed later, that time starts again.
     if (!isNamedNowhere(state)) kept.push(...(isPaused(state) ? [{ ...seen, sinceMs: request.nowMs, forMs: 0 }] : []))
     else if (isToBeRemoved(seen, configured.latestAtMs, request.removeAfterMs)) {
       await tx.removeEndpoint(state.endpoint.id, request.nowMs)
@@ -73,7 +73,7 @@ function paused(state: EndpointState, nowMs: number): EndpointState {
   return { ...disabled, endpoint: { ...state.endpoint, enabled: false } }
 }
 
-/** Reads what `pauseUnnamed` saved, in this version or an older one. */
+/** Reads what `pauseUnnamed` has saved, in this version or an older one. */
 async function loadUnnamed(tx: Pick<UnnamedTx, 'loadSetting'>): Promise<readonly UnnamedEndpoint[]> {
   const kept = await tx.loadSetting(UNNAMED)
   const list: unknown = kept === null ? [] : JSON.parse(Buffer.from(kept).toString())

@@ -6,7 +6,7 @@ import { describeBadIdentifier, parseIdentifier } from '../../domain/identifiers
 import { languagePreference, parseLanguageTag } from '../../domain/languages.ts'
 import type { CachedAnswer } from './ports.ts'
 
-/** One of the carrier's two requests: `latest` asks for the newest entry, `all` for the whole history. */
+/** Which of the carrier's two requests an app makes. `latest`: the newest entry. `all`: the whole history. */
 export type QuestionKind = 'latest' | 'all'
 
 /** An app's question, not parsed yet. */
@@ -15,7 +15,7 @@ export interface Question {
   readonly app: string
   /** The identifier from the path, percent-decoded once. */
   readonly identifier: string
-  /** The `language` parameter: undefined if there is none; anything but one string is invalid. */
+  /** The `language` parameter: undefined if there is none. Anything but a single string is invalid. */
   readonly language: unknown
   readonly kind: QuestionKind
 }
@@ -30,15 +30,15 @@ export interface ParsedQuestion {
 }
 
 /**
- * The source of an answer. `hit`: the store. `fetched`: the carrier, for something that was missing. `refreshed`: the carrier, because the
- * stored answer was too old. `stale`: the store, because the carrier could not be asked.
+ * Where an answer comes from. `hit`: the store. `fetched`: the carrier, because something was missing. `refreshed`: the carrier, because
+ * the stored answer was too old. `stale`: the store, because the carrier could not be asked.
  */
 export type Freshness = 'hit' | 'fetched' | 'refreshed' | 'stale'
 
 /** An answer, ready to send. */
 export interface Served {
   readonly body: Buffer
-  /** Strong, quotes included. */
+  /** A strong tag, with its quotes. */
   readonly etag: string
   /** Whole seconds since a push or poll last reported on the parcel; null: never. */
   readonly ageSeconds: number | null
@@ -48,8 +48,9 @@ export interface Served {
 }
 
 /**
- * `hit`: from the store. `fwd=miss; stored`: the carrier was asked because the relay lacked the parcel or the language. `fwd=stale;
- * stored`: it was asked because the stored answer was too old. `hit; detail=stale`: it should have been asked but could not.
+ * The values of `Cache-Status`. `hit`: from the store. `fwd=miss; stored`: the carrier was asked because the relay lacked the parcel or the
+ * language. `fwd=stale; stored`: it was asked because the stored answer was too old. `hit; detail=stale`: it should have been asked but
+ * could not.
  */
 const CACHE_STATUS: Readonly<Record<Freshness, string>> = {
   hit: 'parcel-relay; hit',
@@ -58,7 +59,7 @@ const CACHE_STATUS: Readonly<Record<Freshness, string>> = {
   stale: 'parcel-relay; hit; detail=stale',
 }
 
-/** Spaces around an identifier are accepted (DOMAIN 1.1); line breaks and other invisible characters are not. */
+/** Spaces around an identifier are accepted (DOMAIN 1.1). Line breaks and other invisible characters are not. */
 const PRINTABLE = /^[ -~]*$/
 
 /** Parses a question before anything else uses it. Throws `bad_tracking_number` and `bad_language` (DOMAIN 1.1, 4.1). */
@@ -89,8 +90,8 @@ export function encodeAnswer(view: ParcelView, { language, kind }: ParsedQuestio
 }
 
 /**
- * Copies a text into a buffer outside the platform's shared pool. A slice of the pool would keep the whole pool alive for as long as the
- * answer is cached.
+ * Copies a text into a buffer outside of the platform's shared pool. A slice of the pool would keep the whole pool in memory for as long as
+ * the answer is cached.
  */
 function ownBytes(text: string): Buffer {
   const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text))

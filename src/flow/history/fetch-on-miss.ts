@@ -8,7 +8,7 @@ import type { Freshness, ParsedQuestion } from './answer.ts'
 import type { FetchOnce, FetchOutcome } from './fetch-once.ts'
 
 /**
- * A pause in asking the carrier about a known parcel: its end in monotonic milliseconds, and the freshness given to stored answers
+ * A pause in asking the carrier about a known parcel: when it ends, in monotonic milliseconds, and the freshness of stored answers
  * meanwhile.
  */
 export interface Pause {
@@ -18,16 +18,16 @@ export interface Pause {
 
 export interface FetchOnMissPorts {
   /**
-   * Identifiers that the carrier does not know, and until when the relay believes so: monotonic milliseconds, because a wall clock may be
-   * put back.
+   * Identifiers that the carrier does not know, and until when the relay believes so. The times are monotonic milliseconds, because a wall
+   * clock may be put back.
    */
   readonly notFound: Memory<number>
   readonly pauses: Memory<Pause>
-  /** Identifiers whose last answers from the carrier could not be used. The relay does not ask about them for a while. */
+  /** Identifiers to which the carrier gave answers that could not be used. The relay does not ask about them for a while. */
   readonly rests: Memory<Rest>
   /**
-   * Counts an app's question about an unknown identifier against `limits.unknownPerMinute`. Null: it is admitted; else how long to wait, in
-   * milliseconds.
+   * Counts an app's question about an unknown identifier against `limits.unknownPerMinute`. Null: it is admitted. Otherwise how long to
+   * wait, in milliseconds.
    */
   readonly admitUnknown: (app: string) => Promise<number | null>
   /** Whether an identifier belongs to an erased parcel. */
@@ -43,7 +43,7 @@ export interface FetchOnMissOptions {
   readonly fetchUnknown: boolean
 }
 
-/** The carrier was asked about an identifier in vain. */
+/** Says that asking the carrier about an identifier brought nothing. */
 export interface Refusal {
   readonly error: AppError
   readonly freshness: Freshness
@@ -52,9 +52,11 @@ export interface Refusal {
 }
 
 /**
- * Asks the carrier about an identifier without a parcel. Resolves with null if the answer was recorded, so that there is a parcel now, and
- * with a `Refusal` if it was not, or if `fetchUnknown` is off. Throws without asking: `not_found` while a 404 is remembered,
- * `upstream_unavailable` while the identifier rests, `too_many_requests` if the app asks about too many unknown identifiers.
+ * Asks the carrier about an identifier without a parcel. Resolves with null if the answer was recorded, so that there is a parcel now.
+ * Resolves with a `Refusal` if it was not, or if `fetchUnknown` is off.
+ *
+ * Throws without asking: `not_found` while a 404 is remembered, `upstream_unavailable` while the identifier rests, `too_many_requests` if
+ * the app asks about too many unknown identifiers.
  */
 export function createFetchUnknown(ports: FetchOnMissPorts, options: FetchOnMissOptions, carrier: FetchOnce, defaultLanguage: string) {
   const { notFound, pauses, clock } = ports
@@ -65,7 +67,7 @@ export function createFetchUnknown(ports: FetchOnMissPorts, options: FetchOnMiss
     const retryAfterMs = await ports.admitUnknown(question.app)
     if (retryAfterMs !== null)
       throw new AppError('too_many_requests', 'Too many unknown tracking numbers. Ask again later.', { retryAfterMs })
-    // An app is not told that it was erased, because that says that it existed.
+    // Do not tell an app that the parcel was erased, because that says that it existed.
     if (await ports.isErased(question.identifier)) throw notFoundError(options.fetchUnknown)
     const language = fetchableLanguage(question.language ?? defaultLanguage, options.languages) ?? defaultLanguage
     const asked: FetchOutcome = options.fetchUnknown
@@ -91,18 +93,18 @@ export function createFetchUnknown(ports: FetchOnMissPorts, options: FetchOnMiss
     if (untilMs !== undefined && untilMs > clock.monotonic()) throw notFoundError(options.fetchUnknown)
     const restMs = rests.left(question.identifier)
     if (restMs > 0) throw unavailableError(restMs)
-    // Counted once per app and flight: a thousand questions for one new parcel are one unknown identifier.
+    // Count once per app and flight: a thousand questions about one new parcel concern one unknown identifier.
     return await admissions(`${question.app} ${question.identifier}`, () => ask(question))
   }
 }
 
-/** The result of asking about a known parcel. Asking again before `retryAfterMs` brings nothing more. */
+/** The result of asking about a known parcel. Asking again within `retryAfterMs` brings nothing more. */
 export interface Asked {
   readonly freshness: Freshness
   readonly retryAfterMs: number
 }
 
-/** Something that a known parcel lacks and that the carrier may have. */
+/** Something that a known parcel lacks and the carrier may have. */
 export interface Wanted {
   /** The language to ask in. */
   readonly language: string
@@ -148,15 +150,18 @@ export function createFetchKnown(ports: FetchOnMissPorts, options: FetchOnMissOp
   }
 }
 
-/** The key holds the identifier and not the parcel's number: a database server that has lost commits may give that number to another parcel. */
+/**
+ * The key contains the identifier and not the parcel's number. A database server that has lost commits may give that number to another
+ * parcel.
+ */
 const pauseKey = (identifier: string, language: string) => `${identifier} ${language}`
 
-/** Tracks how long the carrier is not asked about identifiers whose answers cannot be used. An operator's refresh ignores it. */
+/** Remembers how long the carrier is not asked about identifiers whose answers cannot be used. An operator's refresh ignores this. */
 function createRests({ rests, clock }: Pick<FetchOnMissPorts, 'rests' | 'clock'>) {
   return {
-    /** Returns the milliseconds until the carrier may be asked about an identifier; 0: it may be asked now. */
+    /** For how many milliseconds the carrier is not asked about an identifier; 0: it may be asked now. */
     left: (identifier: string): number => Math.max(0, (rests.get(identifier)?.untilMs ?? 0) - clock.monotonic()),
-    /** Notes how a question ended, and returns for how many milliseconds its identifier rests now. */
+    /** Notes how a question ended. Returns for how many milliseconds its identifier rests now. */
     after(identifier: string, asked: FetchOutcome): number {
       if (asked.kind === 'unavailable') return 0
       if (asked.kind !== 'unusable') {

@@ -15,7 +15,10 @@ export type FetchOutcome =
   | { readonly kind: 'recorded' }
   | { readonly kind: 'not_found' }
   | { readonly kind: 'unavailable'; readonly retryAfterMs: number }
-  /** The carrier answered neither found nor not found, or its answer cannot be recorded. `retryAfterMs`: the least wait it asked for. */
+  /**
+   * The carrier's answer is neither a report nor "unknown", or it cannot be recorded. `retryAfterMs`: the least wait that the carrier asked
+   * for.
+   */
   | { readonly kind: 'unusable'; readonly retryAfterMs: number }
 
 export interface FetchOncePorts {
@@ -23,22 +26,24 @@ export interface FetchOncePorts {
   readonly recorder: { submit(incoming: IncomingPoll): Promise<RecordOutcome> }
   readonly reads: Pick<ReadSide, 'findParcel'>
   readonly write: Pick<WriteSide, 'noteLanguageAsked' | 'noteNotPollable'>
-  /** Makes one call for all replicas that want the same; absent: there are no others. */
+  /** Makes one call for all replicas that want the same; absent: there are no other replicas. */
   readonly together?: SharedFlight
 }
 
-/** Makes one carrier call for all who ask meanwhile, and records its answer before anyone gets it. Throws only `storage_unavailable`. */
+/**
+ * Makes one call to the carrier for all who ask meanwhile, and records its answer before anyone gets it. Throws only `storage_unavailable`.
+ */
 export interface FetchOnce {
-  /** For an identifier without a parcel: one call across all apps and languages (DOMAIN 1.5). */
+  /** About an identifier without a parcel: one call for all apps and languages (DOMAIN 1.5). */
   aboutUnknown(question: Question): Promise<FetchOutcome>
-  /** For a known parcel: one call per language (DOMAIN 4.2). */
+  /** About a known parcel: one call for each language (DOMAIN 4.2). */
   aboutKnown(question: KnownQuestion): Promise<FetchOutcome>
 }
 
 interface Question {
   readonly identifier: string
   readonly language: string
-  /** The app that asks first; the call counts as this app's. */
+  /** The app that asks first. The call counts as this app's. */
   readonly app: string
 }
 
@@ -77,7 +82,7 @@ export function createFetchOnce(
     if (outcome.kind === 'expired' || outcome.kind === 'erased') return { kind: 'not_found' }
     if (outcome.kind === 'quarantined') return { kind: 'unusable', retryAfterMs: 0 }
     const parcelId = outcome.kind === 'recorded' ? outcome.parcelId : (known?.parcelId ?? null)
-    // If the answer has another language tag than requested, the language would still be missing and the next question would fetch it
+    // If the answer has another language tag than requested, the language would still be missing, and the next question would fetch it
     // again.
     if (parcelId !== null && (known !== null || observation.language !== language)) {
       const answer = { language: observation.language, askedAtMs: observation.askedAtMs }
@@ -99,7 +104,7 @@ export function createFetchOnce(
         if ((await reads.findParcel(question.identifier)) !== null) return { kind: 'recorded' }
         return ask(question, null)
       }),
-    // Wait for the flight that made the parcel known, because it notes the language of its request last.
+    // Wait for the flight that made the parcel known, because it notes the language of its request at its end.
     aboutKnown: (question) => {
       const { parcelId, identifier, language, isLacking } = question
       const start = async (): Promise<FetchOutcome> => {
@@ -125,7 +130,7 @@ const PASSED_ON: Pick<Flight<FetchOutcome>, 'endOf' | 'read'> = {
   },
 }
 
-/** Failures of the carrier are values, so anything thrown comes from the store. */
+/** Failures of the carrier are values, so an exception comes from the store. */
 function throwStorageTrouble(cause: unknown): never {
   if (cause instanceof AppError) throw cause
   throw new AppError('storage_unavailable', 'The answer of the carrier could not be stored now.', { cause, retryAfterMs: RETRY_AFTER_MS })

@@ -8,7 +8,7 @@ import type { KeptSighting } from '../../domain/history/sightings.ts'
 import type { BatchStart, Loaded, Needs } from '../../domain/history/snapshot.ts'
 import type { FlightEnd } from '../../domain/polling/flight-end.ts'
 
-/** An encoded answer, cached until something changes about its parcel: what is known of it, or whether it is polled. */
+/** An encoded answer. It is cached until something about its parcel changes: what is known of it, or whether it is polled. */
 export interface CachedAnswer {
   readonly parcelId: number
   /** The parcel's version when it was read. */
@@ -16,7 +16,7 @@ export interface CachedAnswer {
   readonly body: Buffer
   readonly etag: string
   readonly contentLanguage: string
-  /** When a push or poll last reported on the parcel; kept beside the body because `Age` keeps growing. */
+  /** When a push or poll last reported on the parcel. It is not part of the body, because `Age` keeps growing. */
   readonly lastSeenAtMs: number | null
   /** The times between which it may be served, epoch milliseconds; null: until its parcel changes. */
   readonly validity: { readonly fromMs: number; readonly untilMs: number } | null
@@ -26,9 +26,9 @@ export interface CachedAnswer {
 export interface AnswerCache {
   /** Returns the cached answer; undefined: there is none, or this process has changed its parcel since. */
   get(key: string): CachedAnswer | undefined
-  /** The current position in the sequence of commits; to be taken before the store is read for an answer. */
+  /** The present position in the sequence of commits. Take it before the store is read for an answer. */
   mark(): bigint
-  /** Caches an answer that includes everything committed before `mark`. */
+  /** Caches an answer that contains everything committed before `mark`. */
   set(key: string, answer: CachedAnswer, mark: bigint): void
 }
 
@@ -38,15 +38,15 @@ export interface Recorder {
   submit(incoming: Incoming): Promise<RecordOutcome>
   /** The number of observations not committed yet. */
   pending(): number
-  /** Resolves when nothing waits and no commit is under way. From then on failed commits are not retried. */
+  /** Resolves when nothing waits and no commit is running. From then on failed commits are not tried again. */
   drained(): Promise<void>
 }
 
 /** The verbs of history that write; see `WriteSide`. */
 export interface HistoryWrites {
   /**
-   * Records a batch in one transaction: every observation is durable, or, if it throws, none. An observation that cannot be recorded is
-   * quarantined alone.
+   * Records a batch in one transaction. Every observation is durable or, if it throws, none. An observation that cannot be recorded is
+   * quarantined, without the others.
    */
   record(batch: readonly Incoming[]): Promise<BatchReport>
 }
@@ -61,7 +61,7 @@ export interface HistoryTx extends RebuildTx {
   createParcels(count: number, nowMs: number): Promise<readonly ParcelState[]>
   /** Returns a parcel's state; null: the parcel was joined to another. */
   findParcel(parcelId: number): Promise<ParcelState | null>
-  /** The parcels among these that have not been joined to others. */
+  /** The parcels that were not joined to others. */
   findParcels(parcelIds: readonly number[]): Promise<readonly ParcelState[]>
   /** A parcel that must exist. Throws if it does not. */
   loadParcel(parcelId: number): Promise<ParcelState>
@@ -69,17 +69,16 @@ export interface HistoryTx extends RebuildTx {
   saveParcel(state: ParcelState): void
   /** Saves the states of several parcels at once. */
   saveParcels(states: readonly ParcelState[]): void
-  /** All sightings of parcels, by parcel; one without any may be absent. */
+  /** All sightings of parcels, by parcel. A parcel without any may be absent. */
   loadSightings(parcelIds: readonly number[]): Promise<ReadonlyMap<number, readonly KeptSighting[]>>
   /** The tombstones under these marks. */
   findTombstones(marks: readonly string[]): Promise<readonly MarkedTombstone[]>
-  /** Keeps tombstones, each in place of an earlier one with its mark. */
+  /** Saves tombstones. Each replaces an earlier one with the same mark. */
   addTombstones(tombstones: readonly MarkedTombstone[]): void
   /** Begins a batch of `size` observations that name these identifiers. */
   beginBatch(names: readonly string[], size: number): Promise<BatchStart>
   /**
-   * Loads parts of a snapshot, on PostgreSQL in one round trip. Parcels whose states are loaded stay as they are until the transaction
-   * ends.
+   * Loads parts of a snapshot, on PostgreSQL in one round trip. Parcels whose states are loaded cannot change until the transaction ends.
    */
   loadNeeds(needs: Needs, nowMs: number): Promise<Loaded>
   /** Writes everything that a batch changes. On PostgreSQL it replaces the provisional numbers, from `Snapshot.next` on, by real ones. */
@@ -97,7 +96,7 @@ export interface RebuildableParcel {
 export interface RebuildTx {
   /** Parcels with ids above `after`, ascending. */
   listRebuildable(page: { readonly after: number; readonly limit: number }): Promise<readonly RebuildableParcel[]>
-  /** What is stored of the parcels that exist. Nobody else changes them until the transaction ends. */
+  /** Everything stored about the parcels that exist. Nobody else can change them until the transaction ends. */
   loadStoredParcels(parcelIds: readonly number[]): Promise<readonly StoredParcel[]>
   /** All recorded pushes of parcels. */
   listStoredPushes(parcelIds: readonly number[]): Promise<readonly StoredPush[]>
@@ -112,17 +111,17 @@ export interface HistoryReads {
   /** The parcel with this identifier; null: there is none. */
   findParcel(identifier: string): Promise<ParcelView | null>
   /**
-   * Reads a parcel's current version from the store; null: the parcel no longer exists. Absent: every commit passes this process, so the
+   * Reads a parcel's present version from the store; null: the parcel no longer exists. Absent: every commit passes this process, so the
    * cache knows what has changed.
    */
   readonly parcelVersion?: (parcelId: number) => Promise<number | null>
 }
 
-/** The flights of all replicas: when several want the same answer at once, one asks the carrier for all. */
+/** The flights of all replicas. If several want the same answer at once, one asks the carrier for all. */
 export interface SharedFlights {
   /**
-   * Takes the flight for `leaseMs`. `taken`: the caller holds it now and asks the carrier. `held`: another caller holds it; ask again later,
-   * with `waited` true. `ended`: the flight is over, with this end. A caller with `waited` false gets an end only if that was `not_found`
+   * Takes the flight for `leaseMs`. `taken`: the caller holds it and asks the carrier. `held`: another caller holds it; ask again later,
+   * with `waited` true. `ended`: the flight is over, with this end. A caller with `waited` false gets an end only if it was `not_found`
    * within the last `notFoundForMs`, some seconds at most.
    */
   take(request: {
@@ -139,6 +138,6 @@ export interface SharedFlights {
   isUnderWay(key: string): Promise<boolean>
   /** Extends the lease of a flight that the caller holds. */
   renew(request: { readonly key: string; readonly holder: string; readonly leaseMs: number }): Promise<void>
-  /** Ends the flight; callers that wait get `end`. */
+  /** Ends the flight. Callers that wait get `end`. */
   end(request: { readonly key: string; readonly holder: string; readonly end: FlightEnd }): Promise<void>
 }

@@ -18,7 +18,7 @@ export interface RecordPorts {
   readonly store: Transactions<RecordTx> & Pick<WriteStore, 'isStorageFailure'>
   readonly clock: { now(): number; monotonic(): number }
   readonly log: Pick<Log, 'error'>
-  /** Returns the current model, by which next polls are scheduled. */
+  /** The present model, by which next polls are scheduled. */
   readonly model: () => CadenceModel
   /** Takes a sample of the carrier's scan rate from an observation. */
   readonly learn: (sample: ScanSample) => void
@@ -28,14 +28,16 @@ export interface RecordPorts {
   readonly foundByPoll: (eventAtMs: number) => void
 }
 
-/** The result of a transaction. Its samples are learnt once it is durable. */
+/** The result of a transaction. The model learns from it once the transaction is durable. */
 type Done = Pick<ChangeSet, 'recorded' | 'scanSamples' | 'foundByPoll'>
 
 /**
- * Records pushes and polls, one transaction per batch (DOMAIN 5.2), in three steps: load what the batch is about, decide what it changes,
- * apply that. The decision refuses an observation that cannot be recorded, without the others. If a working store fails to apply the change
- * set, which would be a bug, the batch is rolled back and each observation is recorded in a separate transaction, so that only the failing
- * one is quarantined. If the store itself fails, the whole batch fails.
+ * Records pushes and polls, one transaction per batch (DOMAIN 5.2). It loads what the batch needs, decides what the batch changes, and
+ * applies the changes.
+ *
+ * The decision refuses an observation that cannot be recorded, and records the others. If a working store fails to apply the changes, which
+ * would be a bug, the batch is rolled back. Then each observation is recorded in its own transaction, so that only the failing one is
+ * quarantined. If the store itself fails, the whole batch fails.
  */
 export function createRecord(ports: RecordPorts, rules: RecordRules): (batch: readonly Incoming[]) => Promise<BatchReport> {
   const { store, clock } = ports
@@ -54,7 +56,7 @@ export function createRecord(ports: RecordPorts, rules: RecordRules): (batch: re
   }
 }
 
-/** Passes what a batch showed about the carrier to the model. */
+/** Passes to the model what a batch has shown about the carrier. */
 export function learn({ scanSamples, foundByPoll }: Done, ports: Pick<RecordPorts, 'learn' | 'foundByPoll'>): void {
   for (const sample of scanSamples) ports.learn(sample)
   for (const eventAtMs of foundByPoll) ports.foundByPoll(eventAtMs)
@@ -72,7 +74,7 @@ export function reportOf(recorded: readonly Recorded[], durationMs: number): Bat
   return recorded.some(({ touched }) => touched.length > 1) ? { ...report, joined: true } : report
 }
 
-/** A decision may ask for more data this many times. */
+/** How often a decision may ask for more data. */
 const NEEDS_MAX = 2
 
 export async function recordTogether(
@@ -96,7 +98,7 @@ export async function recordTogether(
   return decided
 }
 
-/** Counts the pushes quarantined for each reason. Reprocessed pushes are left out, because they were counted when they arrived. */
+/** Counts the quarantined pushes by reason. Reprocessed pushes are left out, because they were counted when they arrived. */
 function newlyQuarantined({ recorded, writes }: ChangeSet): ReadonlyMap<string, number> {
   const counts = new Map<string, number>()
   if (!recorded.some(({ outcome }) => outcome.kind === 'quarantined')) return counts
@@ -108,8 +110,8 @@ function newlyQuarantined({ recorded, writes }: ChangeSet): ReadonlyMap<string, 
 const REFUSED = 'an observation could not be recorded; it is quarantined'
 
 /**
- * Records each observation in a separate transaction, and quarantines one that cannot be applied. If the store fails midway, the
- * observations before stay recorded, and are duplicates when they are sent again.
+ * Records each observation in its own transaction, and quarantines one that cannot be applied. If the store fails midway, the earlier
+ * observations stay recorded. When they are sent again, they are duplicates.
  */
 export async function recordEach(observations: readonly Incoming[], ports: RecordPorts, rules: RecordRules): Promise<Done> {
   const all: Done[] = []
@@ -124,7 +126,7 @@ export async function recordEach(observations: readonly Incoming[], ports: Recor
   }
 }
 
-/** Records, and quarantines instead if recording fails although the store works. */
+/** Records. If that fails although the store works, quarantines instead. */
 export async function orQuarantined<T>(
   { store, log }: Pick<RecordPorts, 'store' | 'log'>,
   record: () => Promise<T>,
@@ -148,7 +150,7 @@ function refused(incoming: Incoming, record: (one: Incoming) => Promise<Done>): 
   })
 }
 
-/** A push as it is kept in quarantine because it could not be recorded. */
+/** The push in the form in which it is quarantined because it could not be recorded. */
 export function failedPush<Push extends IncomingPush>(push: Push): Push {
   return { ...push, reading: { ok: false, reason: 'failed' } }
 }

@@ -30,13 +30,15 @@ export interface Serve {
    * parcel is unknown and the carrier cannot be asked) and `storage_unavailable`. Trouble is never reported as `not_found` (DOMAIN 1.5).
    */
   ask(question: Question): Promise<Served>
-  /** Answers at once if the answer is cached and needs no query; null: call `ask`. Throws only `bad_tracking_number` and `bad_language`. */
+  /**
+   * Answers at once if the answer is cached and no query is needed; null: call `ask`. Throws only `bad_tracking_number` and `bad_language`.
+   */
   fromCache(question: Question): Served | null
 }
 
 /**
- * Creates the verb behind the pull API: it looks in the cache, then in the store, and asks the carrier only for what the store lacks
- * (DOMAIN 1.5, 4.2).
+ * Creates the verb behind the pull API. It looks in the cache, then in the store. It asks the carrier only for what the store lacks (DOMAIN
+ * 1.5, 4.2).
  */
 export function createServe(ports: ServePorts, options: ServeOptions): Serve {
   const { cache, clock, meter, reads } = ports
@@ -45,7 +47,7 @@ export function createServe(ports: ServePorts, options: ServeOptions): Serve {
   const answerFromStore = async (question: ParsedQuestion, key: string): Promise<Served> => {
     try {
       const { encoded, freshness, settled, mark } = await answer(question)
-      // Cache it only if a repeat need not ask the carrier or revive the parcel, because a hit does neither.
+      // A cached answer neither asks the carrier nor revives the parcel. So cache an answer only if a repeat need not do so either.
       if (settled) cache.set(key, encoded, mark)
       meter.served(freshness === 'refreshed' ? 'fetched' : freshness)
       return presentServed(encoded, freshness, clock.now())
@@ -59,7 +61,7 @@ export function createServe(ports: ServePorts, options: ServeOptions): Serve {
     const kept = cache.get(key)
     if (kept === undefined) return null
     const nowMs = clock.now()
-    // The clock was put back since the answer was cached: the store has the time corrected to the present clock.
+    // The clock was put back since the answer was cached. The store has the corrected time.
     const isAhead = kept.lastSeenAtMs !== null && kept.lastSeenAtMs > nowMs
     return isAhead || isOlder(kept.lastSeenAtMs, nowMs, options) || hasLapsed(kept, clock) ? null : kept
   }
@@ -97,9 +99,9 @@ function keyOf({ kind, identifier, language }: ParsedQuestion): string {
 interface Answer {
   readonly encoded: CachedAnswer
   readonly freshness: Freshness
-  /** Whether a repeated question would change nothing and ask nobody, so that the answer may be kept. */
+  /** Whether the same question again would change nothing and ask nobody, so that the answer may be cached. */
   readonly settled: boolean
-  /** The mark of the cache from before the store was read. */
+  /** The position of the cache before the store was read. */
   readonly mark: bigint
 }
 
@@ -159,7 +161,7 @@ function createAnswer(ports: ServePorts, options: ServeOptions) {
 /** Something that the carrier could add to a parcel: a first answer, a language, or a newer answer. */
 type Lack = 'answer' | 'language' | 'freshness'
 
-/** `language`: the configured one to serve; null: there is none, so no language is lacking. */
+/** `language`: the configured language in which to serve; null: there is none, so no language is lacking. */
 function lackOf(view: ParcelView, language: string | null, nowMs: number, options: ServeOptions): Lack | null {
   // An app's question need not wait for the scheduled poll.
   if (options.fetchUnknown && hasNoReport(view)) return 'answer'
@@ -167,14 +169,14 @@ function lackOf(view: ParcelView, language: string | null, nowMs: number, option
   return isOlder(view.lastSeenAtMs, nowMs, options) ? 'freshness' : null
 }
 
-/** Whether no push and no poll has ever reported on a parcel, which is only watched. */
+/** Whether a parcel is only watched: no push and no poll has ever reported on it. */
 function hasNoReport({ lastSeenAtMs, entries }: ParcelView): boolean {
   return lastSeenAtMs === null && entries.length === 0
 }
 
 /**
- * The relay says `not_found` only if the carrier has said that it does not know the parcel (DOMAIN 1.5). `asked` is null if the carrier was
- * not asked.
+ * Chooses the error. `not_found` is right only if the carrier has said that it does not know the parcel (DOMAIN 1.5). `asked` null: the
+ * carrier was not asked.
  */
 function noReportError({ unknownToCarrier }: ParcelView, asked: Asked | null): AppError {
   if (unknownToCarrier || asked?.freshness === 'hit') return new AppError('not_found', 'The carrier does not know this tracking number.')
@@ -194,19 +196,22 @@ function lacksLanguage(view: ParcelView, language: string, { fetchMissingLanguag
   return fetchMissingLanguage && !view.languagesAsked.includes(language) && isLanguageMissing(view.entries, language)
 }
 
-/** An answer about a stopped parcel may be cached only until a question may revive the parcel, because a cached answer revives nothing. */
+/**
+ * How long an answer about a stopped parcel may be cached: only until a question may revive the parcel, because a cached answer revives
+ * nothing.
+ */
 function validityOf({ watched }: ParcelView, revival: Revival | null): CachedAnswer['validity'] {
   if (watched || revival === null || revival.againAtMs === null) return null
   return { fromMs: revival.atMs, untilMs: revival.againAtMs }
 }
 
-/** An attempt to revive a parcel at `atMs`. `againAtMs`: the time from which another attempt may succeed; null: at any time. */
+/** An attempt to revive a parcel at `atMs`. `againAtMs`: when another attempt may succeed; null: at any time. */
 interface Revival {
   readonly atMs: number
   readonly againAtMs: number | null
 }
 
-/** Watches a parcel again because an app asked (DOMAIN 6.1). Null: that failed; a store that cannot write must still answer. */
+/** Watches a parcel again because an app has asked (DOMAIN 6.1). Null: that failed, but a store that cannot write must still answer. */
 async function revive({ write, log, clock }: ServePorts, identifier: string): Promise<Revival | null> {
   const atMs = clock.now()
   try {
@@ -223,7 +228,7 @@ async function findParcel(reads: Pick<ReadSide, 'findParcel'>, identifier: strin
   return await reads.findParcel(identifier).catch(throwUnreadable)
 }
 
-/** Whether a cached answer is still current. If only this process writes to the store, the cache knows every change. */
+/** Whether a cached answer is still true. If only this process writes to the store, the cache knows every change. */
 async function isCurrent({ reads, meter }: ServePorts, { parcelId, version }: CachedAnswer): Promise<boolean> {
   if (reads.parcelVersion === undefined) return true
   try {

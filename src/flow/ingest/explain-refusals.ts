@@ -18,20 +18,20 @@ export interface RefusalKeys {
 
 /** Explains a sample of the refused pushes. */
 export interface RefusalSamples {
-  /** Whether `take` would accept a push now, so that callers need not prepare one in vain. */
+  /** Whether `take` would accept a push now. If not, a caller need not prepare one. */
   isDue(): boolean
-  /** Explains a push if one is due. It copies the body, which the caller may release at once. */
+  /** Explains a push if one is due. It copies the body, so the caller may release the body at once. */
   take(refused: RefusedPush): void
-  /** Uses other keys from now on. The keys that were removed are still tried in explanations, until the process ends. */
+  /** Uses other keys from now on. Removed keys are still tried in explanations until the process ends. */
   replaceKeys(keys: RefusalKeys): void
 }
 
 const EVERY_MS = 1000
-/** After a search, the next one waits this many times its duration, so that searches take at most a fiftieth of the thread. */
+/** The next search waits for this many times the duration of the last one. So searches take at most a fiftieth of the thread. */
 const REST_FACTOR = 50
-/** A search may hold up other work for this long at a time. */
+/** The longest time, in milliseconds, for which a search may hold up other work. */
 const SLICE_MS = 1
-/** Larger bodies are explained by their header alone. */
+/** For larger bodies only the header is examined. */
 const BODY_BYTES_MAX = 256 * 1024
 const REMOVED_KEYS_MAX = 4
 

@@ -15,15 +15,15 @@ import type { KeptRefusal, Refusal } from '../../domain/ingest/refusal.ts'
 /** The verbs of ingest that write; see `WriteSide`. */
 export interface IngestWrites {
   /**
-   * Reprocesses a quarantined or expired push of the inbox as if it arrived now. If it still cannot be recorded, it stays in the inbox with
-   * the new reason.
+   * Reprocesses a quarantined or expired push of the inbox as if it had arrived now. If it still cannot be recorded, it stays in the inbox
+   * with the new reason.
    */
   reprocess(request: Audited & { readonly inboxId: number; readonly nowMs: number }): Promise<Reprocessed>
-  /** Reprocesses up to `limit` pushes of a selection in this way, the oldest first, with inbox ids above `after` and up to `upTo`. */
+  /** Reprocesses up to `limit` selected pushes in the same way, the oldest first, with inbox ids above `after` and up to `upTo`. */
   reprocessHeld(request: ReprocessRequest): Promise<ReprocessedBatch>
   /**
-   * Dismisses a quarantined push, which then stays unrecorded. `done`: it is dismissed. `settled`: it was not in quarantine. `unknown`: there is no such
-   * push.
+   * Dismisses a quarantined push, which then stays unrecorded. `done`: it is dismissed. `settled`: it was not in quarantine. `unknown`:
+   * there is no such push.
    */
   dismissPush(request: Audited & { readonly inboxId: number }): Promise<'done' | 'settled' | 'unknown'>
   /** Keeps an explained refusal, and forgets the oldest beyond `REFUSALS_KEPT`. */
@@ -59,8 +59,8 @@ export interface IngestReads {
   listInbox(query: InboxQuery): Promise<InboxPage>
   /** A push of the inbox with its bytes; null: there is none. */
   inspectPush(inboxId: number): Promise<InspectedPush | null>
-  /** Counts the pushes that were not recorded, by reason; the reason with the newest push comes first. */
+  /** Counts the pushes that were not recorded, by reason. The reason with the newest push comes first. */
   countHeld(state: HeldSelection['state']): Promise<readonly HeldGroup[]>
-  /** Explained refusals with ids below `before`, or from the newest; the newest first. */
+  /** Explained refusals, the newest first, with ids below `before`; null: from the newest. */
   listRefusals(query: { readonly before: number | null; readonly limit: number }): Promise<readonly KeptRefusal[]>
 }

@@ -11,7 +11,7 @@ import type { RefusalSamples } from './explain-refusals.ts'
 /** A push as it arrived: nothing has decoded, decompressed or parsed `body` (DOMAIN 5.1). */
 interface PushRequest {
   readonly body: Uint8Array
-  /** All values of the signature header, in order; only exactly one is accepted. */
+  /** All values of the signature header, in order. Exactly one is accepted. */
   readonly signatures: readonly string[]
   readonly contentEncoding: string | null
   /** Describes the sender and the headers. Called only for a refused push that is examined. */
@@ -21,8 +21,8 @@ interface PushRequest {
 export interface ReceivePorts {
   readonly verifier: Verifier
   /**
-   * Resolves only once the push is durable (DOMAIN 5.2). It also refuses pushes while there is trouble with the disk, because wiring wraps
-   * it in `refuseInTrouble`.
+   * Resolves only when the push is durable (DOMAIN 5.2). Wiring wraps it in `refuseInTrouble`, so it also refuses pushes while there is
+   * trouble with the disk.
    */
   readonly recorder: { submit(incoming: IncomingPush): Promise<RecordOutcome> }
   readonly meter: Pick<Meter, 'pushReceived'>
@@ -31,15 +31,15 @@ export interface ReceivePorts {
   readonly refusals: Pick<RefusalSamples, 'isDue' | 'take'>
 }
 
-/** Takes one push. Every outcome it resolves to is durable and answered with 2xx. */
+/** Takes one push. If it resolves, the push is durable and is answered with 2xx. */
 export type Receive = (request: PushRequest) => Promise<RecordOutcome | { readonly kind: 'check' }>
 
-/** A sender is asked to wait this long if the store does not say how long. */
+/** If the store does not say how long to wait, a sender is asked to wait this long. */
 const RETRY_AFTER_MS = 5000
 
 /**
- * Creates the verb behind the webhook: it verifies the exact bytes, then records. Throws `signature_invalid` (nothing is stored) and
- * `storage_unavailable` (it is unknown whether the push is durable, so the sender must push again; a duplicate is harmless).
+ * Creates the verb behind the webhook. It verifies the exact bytes, then records them. Throws `signature_invalid` (nothing is stored) and
+ * `storage_unavailable` (it is unknown whether the push is durable, so the sender must push again; a duplicate does no harm).
  */
 export function createReceive({ verifier, recorder, meter, clock, refusals }: ReceivePorts): Receive {
   const verified = ({ body, signatures, origin }: PushRequest): number => {
@@ -72,8 +72,8 @@ export function createReceive({ verifier, recorder, meter, clock, refusals }: Re
 }
 
 /**
- * Throws `signature_invalid` unless there is exactly one header value in the form of a signature, so that a push can be refused before its
- * body is read.
+ * Throws `signature_invalid` unless there is exactly one header value in the form of a signature. So a push can be refused before its body
+ * is read.
  */
 export function admitSignature(signatures: readonly string[]): void {
   const signature = onlyOne(signatures)
@@ -84,7 +84,7 @@ function onlyOne(signatures: readonly string[]): string | null {
   return signatures.length === 1 ? (signatures[0] ?? null) : null
 }
 
-/** The same sentence for every mistake, so that guessing senders learn nothing. */
+/** The message is the same for every mistake, so that a sender who guesses learns nothing. */
 function signatureInvalid(): AppError {
   return new AppError(
     'signature_invalid',

@@ -12,7 +12,7 @@ import {
 import { emptyScanRate, learnScanRate, type ScanRate, type ScanSample } from '../../domain/polling/scan-rate.ts'
 import { notAhead } from '../../domain/put-back.ts'
 
-/** Facts learnt about the carrier as a whole: how it scans over the week, how reliable its pushes are, and when it answered nobody. */
+/** The facts learnt about the carrier: how it scans over the week, how reliable its pushes are, and when it answered no call. */
 export interface CarrierModel {
   readonly scanRate: ScanRate
   readonly channel: PushChannel
@@ -32,31 +32,31 @@ export interface CarrierModelKeeper {
   answered(atMs: number): void
   /** Notes that a poll got no answer. */
   unanswered(atMs: number): void
-  /** Checks whether entries found by polls have waited for their push longer than the grace. */
+  /** Checks whether entries that polls found have waited for their push for longer than the grace period. */
   review(graceMs: number): void
   learnt(): CarrierModel
-  /** Continues with another model. Samples that wait to be learnt are dropped. */
+  /** Continues with another model. Samples that still wait are dropped. */
   replace(model: CarrierModel): void
   /** Learns the samples that still wait. */
   settle(): void
 }
 
-/** Samples are learnt many at a time, because learning recomputes all estimates, which delays pushes by some milliseconds. */
+/** Learning computes all estimates again, which delays pushes by some milliseconds. So many samples are learnt at a time. */
 const LEARN_EVERY_MS = 15 * 60_000
-/** With this many waiting they are learnt sooner, but at most every `LEARN_MANY_EVERY_MS`; further samples are dropped until then. */
+/** If this many samples wait, they are learnt sooner, but at most every `LEARN_MANY_EVERY_MS`. Until then more samples are dropped. */
 const WAITING_MAX = 5000
 const LEARN_MANY_EVERY_MS = 60_000
-/** More entries would not change what is concluded from them. */
+/** More entries would not change the conclusion. */
 const UNPUSHED_MAX = 1000
 
-/** Keeps the model that the cadence depends on. */
+/** Keeps the model on which the cadence depends. */
 export function createCarrierModelKeeper(
   clock: { now(): number },
   from: CarrierModel = { scanRate: emptyScanRate, channel: newPushChannel, silence: noSilence },
 ): CarrierModelKeeper {
   let { scanRate, channel, silence } = from
   let scanSamples: ScanSample[] = []
-  /** The event times of entries that polls found and no push has reported, after the last push. */
+  /** The event times of entries after the last push that polls found and no push has reported. */
   let unpushed: number[] = []
   let learntAtMs = Number.NEGATIVE_INFINITY
 
@@ -68,7 +68,7 @@ export function createCarrierModelKeeper(
     scanSamples = []
   }
 
-  /** Moves times that are ahead of the clock, because it was put back, to the present. */
+  /** If the clock was put back, times that lie in the future now become the present. */
   function clampToClock(): void {
     const nowMs = clock.now()
     channel = clampChannelToClock(channel, nowMs)
@@ -78,7 +78,7 @@ export function createCarrierModelKeeper(
 
   return {
     current() {
-      // A clock that was put back must not stop the learning.
+      // Learn also if the clock was put back.
       const restedMs = Math.abs(clock.now() - learntAtMs)
       if (restedMs >= LEARN_EVERY_MS || (scanSamples.length >= WAITING_MAX && restedMs >= LEARN_MANY_EVERY_MS)) settle()
       return { scanRate, pushHealth: channel.health, pushLoss: estimatePushLoss(channel), silence }

@@ -6,7 +6,7 @@ import type { Transactions, WriteTx } from '../write-store.ts'
 import { createPollPriority, type RankTx } from './poll-priority.tx.ts'
 import { type SchedulePorts, schedulePolls } from './schedule-poll.tx.ts'
 
-/** Calls are scarce if the most overdue poll is later than this. The most valuable polls then come before the most overdue. */
+/** Calls are scarce if the most overdue poll is this late. Then the most valuable polls come before the most overdue. */
 const SCARCE_AFTER_MS = 10 * 60_000
 /** One transaction looks at this many parcels, so that pushes wait for a few milliseconds at most. */
 const LOOKED_AT_ONCE = 256
@@ -23,9 +23,9 @@ interface Turn {
 }
 
 /**
- * Claims due polls: the most overdue first while there are enough calls, else the most valuable first. A parcel's stored time is the
- * earliest at which it can be due. Pushes since the last poll may have postponed it; this is computed here, once, rather than at every
- * push.
+ * Claims due polls: the most overdue first if there are enough calls, otherwise the most valuable first. A parcel's stored time is the
+ * earliest at which it can be due. Pushes since the last poll may have postponed it. That is computed here, once, and not at every push.
+ *
  * @param random from 0 (inclusive) to 1 (exclusive).
  */
 export function createClaimDuePolls(
@@ -43,7 +43,7 @@ export function createClaimDuePolls(
     return (await tx.duePolls({ nowMs, limit, after: null })).map(({ parcelId }) => parcelId)
   }
 
-  /** Picks at random from a random due time on, because the most overdue may all be parcels that always fail. */
+  /** Picks a poll from a random due time on, because the most overdue parcels may be the ones that always fail. */
   async function pickProbe(tx: PickTx, nowMs: number): Promise<readonly number[]> {
     const [longest] = await tx.duePolls({ nowMs, limit: 1, after: null })
     if (longest === undefined) return []
@@ -71,13 +71,13 @@ export function createClaimDuePolls(
   }
 
   /**
-   * Returns the parcels that are still due. For the others it saves the later time, or that they are not polled again. A parcel that was
+   * Returns the parcels that are still due. For the others it saves the later time, or that they are no longer polled. A parcel that was
    * joined meanwhile is not due.
    */
   async function dueAfterPushes(tx: CheckTx, parcelIds: readonly number[], nowMs: number): Promise<ReadonlySet<number>> {
     if (parcelIds.length === 0) return new Set()
     const parcels = await tx.findParcels(parcelIds)
-    // The clock was put back and the newest entry now lies in the future, so a time computed from it would be too late.
+    // The clock was put back, so the newest entry lies in the future. A time computed from it would be too late.
     const ahead = parcels.filter(({ latest }) => latest !== null && countsFromMs(latest) > nowMs)
     const isAhead = new Set(ahead.map(({ parcelId }) => parcelId))
     const next = await schedulePolls(

@@ -5,24 +5,27 @@ export interface ClockRollbackPorts {
   readonly write: Pick<WriteSide, 'shiftSchedule'>
   readonly clock: Clock
   readonly log: Log
-  /** Called when the schedule has moved to earlier times, because timers must be set again. */
+  /** Called when the schedule has moved to earlier times. Timers must then be set again. */
   readonly onShifted: () => void
 }
 
 /** Smaller corrections of a clock are normal. */
 const JUMP_MIN_MS = 30_000
-/** How many parcels are moved in one transaction. */
+/** One transaction moves this many parcels. */
 const BATCH = 500
 
 /**
- * Moves the schedule back when the wall clock is put back, because polls and deliveries are planned in wall time and would otherwise come
- * too late. A clock that is put forward needs nothing, because the budget limits the polls that become due at once. To be called before
- * each pass of the poller, and regularly besides, because deliveries depend on the clock too. Concurrent calls share one run.
- * @param lastSeenMs the wall clock as the last run saw it, epoch milliseconds; null: there was none.
+ * Moves the schedule back when the wall clock is put back. Polls and deliveries are planned in wall time, so they would come too late. If
+ * the clock is put forward nothing needs to be done, because the budget limits the polls that become due at once.
+ *
+ * Call it before each pass of the poller, and also regularly, because deliveries depend on the clock too. Calls at the same time share one
+ * run.
+ *
+ * @param lastSeenMs the last wall-clock time that the last run saw, epoch milliseconds; null: there was none.
  */
 export function createClockRollback({ write, clock, log, onShifted }: ClockRollbackPorts, lastSeenMs: number | null): () => Promise<void> {
   let seen = { wallMs: Math.max(clock.now(), lastSeenMs ?? 0), monotonicMs: clock.monotonic() }
-  /** A shift that is not finished; it is retried after a failure of the store. */
+  /** A shift that is not finished. After a failure of the store it is tried again. */
   let left: { readonly byMs: number; readonly afterParcelId: number } | null = null
 
   let running: Promise<void> | null = null

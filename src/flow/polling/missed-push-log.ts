@@ -2,12 +2,12 @@ import type { MissedPush } from '../../domain/polling/poll.ts'
 import type { Clock, Log } from '../ports.ts'
 
 const EVERY_MS = 60_000
-/** Enough to investigate; `relay_missed_pushes_total` counts them all. */
+/** The log names this many parcels, enough to investigate. `relay_missed_pushes_total` counts all. */
 const IDENTIFIERS_MAX = 5
 
 /**
- * Logs missed pushes, at most one line per minute: how many, how late at most, and some of their parcels. To be called at every pass, even
- * with none.
+ * Logs missed pushes, at most one line per minute: how many, how late at most, and some of their parcels. Call it at every pass, also
+ * without missed pushes.
  */
 export function createMissedPushLog({
   log,

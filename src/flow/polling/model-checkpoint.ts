@@ -22,7 +22,7 @@ type SaveTx = OperatorEventTx & Pick<WriteTx, 'saveSetting'>
 const SCAN_RATE = 'rhythm'
 const PUSHES = 'push-channel'
 const SILENCE = 'carrier-silence'
-/** The scan rate is learnt over weeks, and saved this often, so that a kill loses little of it. */
+/** The scan rate is learnt over weeks. It is saved this often, so that a kill loses little of it. */
 const SCAN_RATE_EVERY_MS = 3_600_000
 const PUSHES_EVERY_MS = 60_000
 
@@ -32,19 +32,19 @@ export interface ModelCheckpointPorts {
   readonly log: Pick<Log, 'error'>
 }
 
-/** Saves what is learnt about the carrier, and notifies operators when its pushes fall silent or are reliable again. */
+/** Saves what was learnt about the carrier. Notifies operators when its pushes fall silent or are reliable again. */
 export interface ModelCheckpoint {
   /** The model that the last run saved. */
   readonly from: CarrierModel
   /**
-   * Reads the model that another replica has saved since. `resume`: this replica continues from it as after a restart. Rejects if the store
+   * Reads the model that another replica has saved. `resume`: this replica continues from it as after a restart. Rejects if the store
    * fails.
    */
   reload(how: { readonly resume: boolean }): Promise<CarrierModel>
   countMissed(count: number): void
   view(learnt: CarrierModel): PushChannelView
   /**
-   * Saves ordinary changes now and then, and at once the changes that operators are notified of. `all`: saves everything now. Never throws
+   * Saves ordinary changes now and then, and at once any change of which operators are notified. `all`: saves everything now. Never throws
    * for a failure of the store.
    */
   keep(learnt: CarrierModel, how?: { readonly all: boolean }): Promise<PushHealthUpdate>
@@ -61,7 +61,7 @@ export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<
   let keptSilence = encodeSilence(from.silence, clock.now())
   let isFailing = false
 
-  /** Returns the real time of the last push: the channel takes the start of this run for it (`resumeChannel`). */
+  /** The real time of the last push. The channel counts the start of this run as that time (`resumeChannel`). */
   const lastPushOf = ({ lastPushAtMs }: PushChannel) =>
     saved.record !== null && lastPushAtMs === from.channel.lastPushAtMs ? saved.record.channel.lastPushAtMs : lastPushAtMs
 
@@ -78,7 +78,7 @@ export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<
     return news !== null
   }
 
-  /** The encoded silence changes rarely: once an outage has lasted an hour, and when it ends. */
+  /** The encoded silence changes rarely: when an outage has lasted an hour, and when it ends. */
   async function keepSilence(silence: CarrierSilence, nowMs: number): Promise<void> {
     const text = encodeSilence(silence, nowMs)
     if (text === keptSilence) return
@@ -89,7 +89,7 @@ export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<
   async function keepAll({ scanRate: learnt, channel, silence }: CarrierModel, all: boolean): Promise<boolean> {
     const nowMs = clock.now()
     await keepSilence(silence, nowMs)
-    // A clock that was put back must not stop the saving.
+    // Save also if the clock was put back.
     const isDue = (sinceMs: number, everyMs: number) => all || Math.abs(nowMs - sinceMs) >= everyMs
     if (learnt !== kept.scanRate && isDue(kept.scanRateAtMs, SCAN_RATE_EVERY_MS)) {
       await save(ports.store, SCAN_RATE, encodeScanRate(learnt))
@@ -133,7 +133,7 @@ export async function openModelCheckpoint(ports: ModelCheckpointPorts): Promise<
   }
 }
 
-/** Silence is reported once, and again only if pushes were reliable in between. */
+/** A silence is reported once, and again only if pushes were reliable in between. */
 function isSilenceReported(before: boolean, health: PushHealth): boolean {
   return health === 'silent' || (before && health !== 'healthy')
 }
@@ -141,8 +141,8 @@ function isSilenceReported(before: boolean, health: PushHealth): boolean {
 type PushNews = Extract<OperatorEvent, { readonly lastPushAt: unknown }>['event']
 
 /**
- * The event that operators get when the health of pushes has changed; null: none. After a silence, the only event is that pushes can be
- * trusted again.
+ * The event that operators get when the health of pushes has changed; null: none. After a silence, the only event is that pushes are
+ * reliable again.
  */
 function newsOf(
   before: { readonly toldSilent: boolean; readonly health: PushHealth },
@@ -199,7 +199,7 @@ async function save(store: Transactions<Pick<SaveTx, 'saveSetting'>>, name: stri
   await store.transaction((tx) => tx.saveSetting(name, new TextEncoder().encode(text)), { ofRole: 'poller' })
 }
 
-/** Saves the record and the event, if any, in one transaction: a kill in between would report the change twice or never. */
+/** Saves the record and the event, if any, in one transaction. A kill in between would report the change twice or never. */
 async function savePushes(store: Transactions<SaveTx>, record: PushRecord, news: PushNews | null, nowMs: number): Promise<void> {
   const { lastPushAtMs } = record.channel
   const lastPushAt = lastPushAtMs === null ? null : new Date(lastPushAtMs).toISOString()

@@ -10,7 +10,7 @@ export interface ModelSharingPorts {
   readonly log: Pick<Log, 'debug'>
 }
 
-/** Keeps the model of the carrier common to all replicas. A failure is logged, and the next call is another try. */
+/** Keeps the model of the carrier the same on all replicas. A failure is logged, and the next call tries again. */
 export interface ModelSharing {
   /** Leaves this replica's lessons for the poller. */
   leave(): Promise<void>

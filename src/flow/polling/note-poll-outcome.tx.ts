@@ -12,7 +12,7 @@ type OutcomeTx = Pick<WriteTx, 'findIdentifiers' | 'findParcel' | 'loadParcel' |
   Pick<WriteTx, 'markLanguageAsked' | 'markNotPollable' | 'releasePoll'>
 type PollOutcomeVerbs = Pick<WriteSide, 'notePollFailure' | 'noteNotPollable' | 'noteLanguageAsked'>
 
-/** Creates the verbs that save the results of a poll that are no observation (DOMAIN 6). */
+/** Creates the verbs that save results of polls other than observations (DOMAIN 6). */
 export function createNotePollOutcome(
   ports: SchedulePorts & { readonly store: Transactions<OutcomeTx> },
   options: RecordRules,
@@ -37,14 +37,15 @@ export function createNotePollOutcome(
     noteNotPollable: (identifier) =>
       store.transaction(async (tx) => {
         const [known] = await tx.findIdentifiers([identifier])
-        // A parcel that the carrier has never reported on may still become known to it.
+        // The carrier may still get to know a parcel on which it has never reported.
         if (known === undefined || (await tx.loadParcel(known.parcelId)).entryCount === 0) return
         await tx.markNotPollable(identifier, clock.now())
       }),
 
     noteLanguageAsked: (asked) =>
       store.transaction(async (tx) => {
-        // This locks the parcel: an entry that is added meanwhile would count as asked for. The parcel may have been joined to another.
+        // This locks the parcel. Otherwise an entry could be added meanwhile, and would count as asked for. The parcel may have been joined
+        // to another.
         if ((await tx.findParcel(asked.parcelId)) === null) return
         const entries = deriveEntries((await tx.loadSightings([asked.parcelId])).get(asked.parcelId) ?? [])
         const missed = entries.filter((entry) => wasMissedBy(asked, entry)).map(({ sequence }) => sequence)
@@ -62,7 +63,7 @@ function afterFailure(parcel: ParcelState, { kind, atMs }: PollFailure): ParcelS
 }
 
 /**
- * Whether an entry was added during the request, lacks the language and is not in the answer, so that the language has to be requested
+ * Whether an entry was added during the request that lacks the language and is not in the answer. Then the language must be requested
  * again.
  */
 function wasMissedBy({ language, knownTo, answer }: LanguageAsked, entry: Entry): boolean {

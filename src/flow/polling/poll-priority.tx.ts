@@ -11,7 +11,7 @@ export type RankTx = Pick<WriteTx, 'duePolls' | 'findParcels'>
 export interface PollPriority {
   /** The ids of the most valuable due parcels, the best first, each returned once. None: nothing is due. */
   best(tx: RankTx, nowMs: number, limit: number): Promise<readonly number[]>
-  /** Drops the ranking. To be called when calls are not scarce. */
+  /** Drops the ranking. Call it when calls are not scarce. */
   forget(): void
 }
 
@@ -20,17 +20,17 @@ interface Ranked {
   readonly worth: number
 }
 
-/** Nothing is recorded during the ranking, which takes some ten microseconds for each poll. */
+/** How many polls are ranked at a time. Nothing is recorded meanwhile, and each takes some ten microseconds. */
 const WEIGHED_AT_ONCE = 512
 const LOOK_EVERY_MS = 15_000
 const LOOKS_MAX = 4
-/** Beyond this the least valuable are dropped until the ranking reaches them again. */
+/** Above this number the least valuable polls are dropped, until the ranking comes to them again. */
 const RANKED_MAX = WEIGHED_AT_ONCE * LOOKS_MAX
 
 /**
  * Ranks due polls by value, for when there are too few calls. A million parcels may be due, so it ranks some at a time, continues where it
- * stopped, starts over at the end, and keeps the best it has seen. Other parcels are not touched. A backlog of up to two thousand is ranked
- * completely every minute, which suffices because values change over hours.
+ * stopped, starts again at the end, and keeps the best. It changes no parcel. Up to two thousand polls are ranked completely every minute,
+ * which is enough because values change over hours.
  */
 export function createPollPriority(ports: Pick<SchedulePorts, 'model'>, options: Pick<RecordRules, 'cadence'>): PollPriority {
   let ranked: readonly Ranked[] = []
@@ -49,8 +49,8 @@ export function createPollPriority(ports: Pick<SchedulePorts, 'model'>, options:
       return [{ parcelId, worth: pollValue(cadenceFactsOf(parcel, false, nowMs), model, options.cadence, nowMs) }]
     })
     const reranked = new Set(due.map(({ parcelId }) => parcelId))
-    // Polls of equal worth stay in the order of their due times. Equality is tested first, because a worth may be minus infinity, and the
-    // difference of two such values is NaN.
+    // Polls of equal worth stay in the order of their due times. Test for equality first: a worth may be minus infinity, and the difference
+    // of two such values is NaN.
     ranked = [...ranked.filter(({ parcelId }) => !reranked.has(parcelId)), ...weighed]
       .sort((a, b) => (a.worth === b.worth ? 0 : b.worth - a.worth))
       .slice(0, RANKED_MAX)
@@ -58,12 +58,12 @@ export function createPollPriority(ports: Pick<SchedulePorts, 'model'>, options:
 
   return {
     async best(tx, nowMs, limit) {
-      // A clock that was put back must not stop the ranking.
+      // Rank also if the clock was put back.
       const looks = Math.min(LOOKS_MAX, Math.floor(Math.abs(nowMs - lookedAtMs) / LOOK_EVERY_MS))
       if (looks > 0) lookedAtMs = nowMs
       for (let made = 0; made < looks && (made === 0 || cursor !== null); made++) await look(tx, nowMs)
       if (ranked.length === 0) await look(tx, nowMs)
-      // The look before had stopped exactly at the end, so that one found nothing and this one starts over.
+      // The look before stopped exactly at the end, so that look found nothing and this one starts again.
       if (ranked.length === 0) await look(tx, nowMs)
       const best = ranked.slice(0, limit)
       ranked = ranked.slice(limit)

@@ -7,7 +7,7 @@ export interface PollerPassPorts extends Pick<ClockRollbackPorts, 'write' | 'clo
   readonly poll: () => Promise<'busy' | 'idle'>
   /** Whether this replica is the poller. */
   readonly isPoller: () => boolean
-  /** Null: all is well. `lost`: there is no working store. Any other text: nothing more may be recorded. */
+  /** Null: there is no trouble. `lost`: there is no working store. Any other text: nothing may be recorded. */
   readonly storeTrouble: () => string | null
   /** How replicas share the model of the carrier; null: nobody shares the store. */
   readonly model: Pick<SharedModel, 'load' | 'fold'> | null
@@ -23,17 +23,17 @@ export interface PollerPass {
   pass(): Promise<'busy' | 'idle'>
   /** Moves the schedule if the clock was put back. */
   adjustToClock(): Promise<void>
-  /** To be called when this replica becomes the poller: the next pass then first takes over from the previous poller. */
+  /** Call it when this replica becomes the poller. Its next pass first takes over from the previous poller. */
   begin(): void
 }
 
-/** @param lastSeenMs the wall clock as the last run saw it, epoch milliseconds; null: there was none. */
+/** @param lastSeenMs the last wall-clock time that the last run saw, epoch milliseconds; null: there was none. */
 export function createPollerPass(ports: PollerPassPorts, lastSeenMs: number | null): PollerPass {
   const { poll, model } = ports
   let adjustToClock = createClockRollback(ports, lastSeenMs)
   let isTakeoverDue = false
 
-  /** A failure leaves the takeover due for the next pass. */
+  /** Takes over from the previous poller. After a failure, the next pass tries again. */
   async function takeOver(): Promise<void> {
     if (!isTakeoverDue) return
     // The previous poller has handled all changes of the clock until now.

@@ -15,22 +15,26 @@ export interface PollerPorts {
   readonly log: Log
   /** Whether scheduled polls are suspended at this time (`poll.quietHours`). */
   readonly isQuiet: (nowMs: number) => boolean
-  /** A limit on concurrent polls besides `concurrency`: none may run while a failing carrier rests, one to probe it. */
+  /** A second limit on the number of polls at once: while a failing carrier rests none may run, and one may to probe it. */
   readonly callsAllowed?: () => number
   /** Whether the next poll probes a failing carrier. */
   readonly isProbe?: () => boolean
 }
 
-/** A poll whose result got lost falls due again after this time; one that still runs does not (see `polls-under-way`). */
+/**
+ * If the result of a poll gets lost, the poll is due again after this time. A poll that is still running is not (see `polls-under-way`).
+ */
 const LEASE_MS = 5 * 60_000
 
-/** This share of the limit must be free before more polls are claimed: a claim after every poll would query the store too often. */
+/** Polls are claimed only when this share of the limit is free. A claim after every poll would query the store too often. */
 const FREE_PART = 1 / 4
 
 /**
  * Creates the poller. One pass settles missed pushes, waits until there is room for more polls, and claims as many. A poll that hangs takes
- * room but does not hold up others. `busy`: there may be more, and running polls continue. `idle`: nothing more is due, or the carrier
- * cannot be asked until the next wake; all polls have ended.
+ * up room but does not stop others.
+ *
+ * `busy`: there may be more, and running polls continue. `idle`: nothing more is due, or the carrier cannot be asked until the next wake;
+ * all polls have ended.
  */
 export function createPoller(ports: PollerPorts, { concurrency }: { readonly concurrency: number }): () => Promise<'busy' | 'idle'> {
   const { write, refresh, underWay, clock } = ports
@@ -58,7 +62,7 @@ export function createPoller(ports: PollerPorts, { concurrency }: { readonly con
     inFlight.add(poll)
   }
 
-  /** Must be read again after each wait, because quiet hours may have begun or the carrier may have failed. */
+  /** Read it again after each wait, because quiet hours may have begun or the carrier may have failed. */
   function limit(): number {
     return ports.isQuiet(clock.now()) ? 0 : Math.min(concurrency, ports.callsAllowed?.() ?? concurrency)
   }

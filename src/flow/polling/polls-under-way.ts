@@ -18,7 +18,7 @@ export interface PollsUnderWay {
   list(): readonly number[]
 }
 
-/** To be created once: scheduled polls and operators' orders share it. */
+/** Create it once: scheduled polls and operators' orders share it. */
 export function createPollsUnderWay(): PollsUnderWay {
   const underWay = new Map<number, number>()
   return {

@@ -20,7 +20,7 @@ import type {
 export interface PollingWrites {
   /**
    * Leases the most overdue watched parcels, except those in `underWay`, which are still being polled. `probe`: leases one parcel at
-   * random, preferably one about which the carrier answered last time, because a failing carrier is likeliest to answer about that.
+   * random, preferably one about which the carrier answered last time, because it will most likely answer again.
    */
   claimDuePolls(request: {
     readonly nowMs: number
@@ -35,22 +35,25 @@ export interface PollingWrites {
   notePollFailure(failure: PollFailure): Promise<void>
   /** Remembers that the carrier answered 404 or 410 for an identifier of a known parcel (DOMAIN 6.3). */
   noteNotPollable(identifier: string): Promise<void>
-  /** Remembers that a language was fetched for a parcel: asked again only when a newer entry lacks it (DOMAIN 4.2). */
+  /** Notes that a language was fetched for a parcel. It is asked for again only if a newer entry lacks it (DOMAIN 4.2). */
   noteLanguageAsked(request: LanguageAsked): Promise<void>
-  /** Watches an identifier, and creates its parcel if it is unknown. Also reactivates a stopped one. Null: it belongs to an erased parcel. */
+  /**
+   * Watches an identifier, and creates its parcel if it is unknown. Also reactivates a stopped parcel. Null: it belongs to an erased
+   * parcel.
+   */
   watch(request: Audited & { readonly identifier: string; readonly nowMs: number }): Promise<WatchResult | null>
   /**
-   * Watches many identifiers in one transaction; one result each, in order. Null: it belongs to an erased parcel. `isAtomic`: if one
-   * does, none is watched, and all results are null.
+   * Watches many identifiers in one transaction. Returns one result each, in order. Null: it belongs to an erased parcel. `isAtomic`: if
+   * one does, none is watched, and all results are null.
    */
   watchMany(
     request: Audited & { readonly identifiers: readonly string[]; readonly nowMs: number; readonly isAtomic?: boolean },
   ): Promise<readonly (WatchResult | null)[]>
-  /** Stops polling the parcel of an identifier until a push or an app's question; null: there is none. Deletes nothing. */
+  /** Stops polling the parcel of an identifier until a push comes or an app asks; null: there is none. Deletes nothing. */
   unwatch(request: Audited & { readonly identifier: string }): Promise<{ readonly parcelId: number } | null>
   /**
    * Moves the polls and deliveries of up to `limit` parcels with ids above `afterParcelId` back by `byMs`, because the wall clock was put
-   * back by as much. Returns the last id it looked at; null: there are no more.
+   * back that much. Returns the last id it looked at; null: there are no more.
    */
   shiftSchedule(request: {
     readonly byMs: number
@@ -64,29 +67,29 @@ export interface PollingWrites {
   rememberCarrier(memory: CarrierMemory): Promise<void>
   /** The state of the push channel (see `domain/polling/push-health`). */
   pushChannel(): Promise<PushChannelView>
-  /** Returns when a parcel would be polled next by the current model, and why; or why it would not. */
+  /** When a parcel would be polled next by the present model, and why; or why it would not. */
   planPoll(facts: CadenceFacts): Promise<NextPoll>
-  /** Saves what was learnt about the carrier, if that is due, and notifies operators when pushes fall silent or are reliable again. */
+  /** Saves what was learnt about the carrier, if that is due. Notifies operators when pushes fall silent or are reliable again. */
   checkpointModel(): Promise<PushHealthUpdate>
-  /** Decides for polled entries whose grace has passed whether their pushes were missed (DOMAIN 6.6). Returns the missed ones. */
+  /** Decides for polled entries whose grace period is over whether their pushes were missed (DOMAIN 6.6). Returns the missed ones. */
   settleMissedPushes(nowMs: number): Promise<readonly MissedPush[]>
 }
 
 /** The store as polling uses it inside one transaction; see `WriteTx`. */
 export interface PollingTx {
-  /** The identifiers of a parcel that may be polled now, in the order to try them (DOMAIN 6.3). */
+  /** The identifiers of a parcel that may be polled now, in the order in which to try them (DOMAIN 6.3). */
   pollableIdentifiers(parcelId: number, nowMs: number): Promise<readonly string[]>
   /** When the first identifier of a parcel may be polled again, epoch milliseconds; null: one may be polled at any time, or it has none. */
   pollableAgainAtMs(parcelId: number): Promise<number | null>
-  /** The parcels among these with an identifier that may be polled now. */
+  /** Which of these parcels have an identifier that may be polled now. */
   pollableParcels(parcelIds: readonly number[], nowMs: number): Promise<ReadonlySet<number>>
   /** Expected pushes whose grace is over. */
   duePushes(nowMs: number, limit: number): Promise<readonly ExpectedPush[]>
-  /** Ends the wait for the pushes of entries. */
+  /** Stops waiting for the pushes of entries. */
   dropExpectedPushes(entries: readonly number[]): void
   /** Parcels whose poll is due and not leased, the most overdue first. `after`: the last parcel of the page before. */
   duePolls(request: { readonly nowMs: number; readonly limit: number; readonly after: DueCursor | null }): Promise<readonly DueCursor[]>
-  /** The parcels among these that are due and not leased, with what a poll needs; in the order given. */
+  /** Which of these parcels are due and not leased, with everything that a poll needs. In the order given. */
   pollCandidates(request: { readonly parcelIds: readonly number[]; readonly nowMs: number }): Promise<readonly PollCandidate[]>
   /** Leases polls: nobody else may claim them until `untilMs`. A lease ends with the run that takes it. */
   leasePolls(parcelIds: readonly number[], untilMs: number): void
@@ -96,13 +99,13 @@ export interface PollingTx {
   shiftSchedule(request: Parameters<PollingWrites['shiftSchedule']>[0]): Promise<number | null>
   /** Saves that the carrier does not know an identifier. */
   markNotPollable(identifier: string, nowMs: number): Promise<void>
-  /** Saves up to which sequence a language was fetched; a higher one stays. */
+  /** Saves up to which sequence a language was fetched. A higher number stays. */
   markLanguageAsked(parcelId: number, language: string, sequence: number): Promise<void>
 }
 
 /** Keeps the budget for calls to the carrier that replicas share. */
 export interface BudgetStore {
-  /** Applies `settleBudget` to the stored row. Rejects if the store fails: whether slots were granted is unknown then. */
+  /** Applies `settleBudget` to the stored row. Rejects if the store fails; then it is unknown whether slots were granted. */
   settle(request: BudgetRequest, limits: BudgetLimits): Promise<BudgetAnswer>
 }
 
@@ -111,19 +114,20 @@ export interface SharedToken {
   /** Reads the token, its version, and how the attempts to get another have ended. */
   read(): Promise<TokenRecord>
   /**
-   * Takes or renews the right to replace the token of this version; false: another replica has that right, or the token was replaced
+   * Takes or renews the right to replace the token of this version. False: another replica has that right, or the token was replaced
    * already.
    */
   claim(request: { readonly holder: string; readonly version: number; readonly leaseMs: number }): Promise<boolean>
   /**
-   * Ends a claim with the token it brought (null: none) and returns the token's version; null: the claim was lost, and nothing is saved.
+   * Ends a claim with the new token (null: it brought none) and returns the token's version. Null: the claim was lost, and nothing is
+   * saved.
    */
   replace(request: TokenState & { readonly holder: string; readonly sealed: string | null }): Promise<number | null>
-  /** Ends a claim that brought nothing: the previous token stays. */
+  /** Ends a claim that brought nothing. The previous token stays. */
   giveUp(request: TokenState & { readonly holder: string }): Promise<void>
-  /** The carrier accepted a token: earlier attempts no longer count. */
+  /** Notes that the carrier has accepted a token. Earlier attempts no longer count. */
   accepted(version: number): Promise<void>
-  /** The carrier refused a token: it is dropped, unless it was replaced meanwhile. */
+  /** Drops a token that the carrier has refused, unless it was replaced meanwhile. */
   refused(request: TokenState & { readonly version: number }): Promise<void>
 }
 
@@ -143,6 +147,6 @@ export interface SharedCarrier {
 /** Lessons that replicas leave for the poller, as texts. */
 export interface LessonTable {
   add(lesson: string): Promise<void>
-  /** Removes and returns the oldest lessons; none if the replica has been declared dead. */
+  /** Removes the oldest lessons and returns them. None: the replica was declared dead. */
   take(replicaId: number, limit: number): Promise<readonly string[]>
 }

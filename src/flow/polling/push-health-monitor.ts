@@ -5,7 +5,7 @@ import type { WriteSide } from '../write-side.ts'
 /** Knows the health of the carrier's pushes. */
 export interface PushHealthMonitor {
   health(): PushHealth
-  /** Saves what was learnt, and logs when the health changes. To be called after each pass of the poller. */
+  /** Saves what was learnt, and logs when the health changes. Call it after each pass of the poller. */
   update(): Promise<void>
   /** Reads the health that another replica has saved. */
   look(): Promise<void>
@@ -15,7 +15,7 @@ export interface PushHealthMonitor {
 export async function openPushHealthMonitor(ports: {
   readonly write: Pick<WriteSide, 'pushChannel' | 'checkpointModel'>
   readonly log: Pick<Log, 'info' | 'warn'>
-  /** Called when an operator event was queued. */
+  /** Call it when an operator event was queued. */
   readonly wake: () => void
 }): Promise<PushHealthMonitor> {
   let { health } = await ports.write.pushChannel()

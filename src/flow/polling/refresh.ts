@@ -25,21 +25,20 @@ export interface RefreshPorts {
   readonly write: Pick<WriteSide, 'notePollFailure' | 'noteNotPollable' | 'noteLanguageAsked'>
   readonly meter: Pick<Meter, 'pollEnded'>
   readonly clock: Clock
-  /** Makes one poll for all replicas that were ordered the same; absent: there are no others. */
+  /** Makes one poll for all replicas that got the same order; absent: there are no other replicas. */
   readonly together?: SharedFlight
-  /** Returns a signal for scheduled polls that begin now; it aborts when this replica may no longer make them. */
+  /** Returns a signal for a scheduled poll. It is aborted when this replica may no longer make the poll. */
   readonly lapse?: () => AbortSignal
 }
 
 export interface RefreshOptions {
-  /** Lower case; scheduled polls use the first. */
+  /** Lower case. Scheduled polls use the first. */
   readonly languages: readonly [string, ...string[]]
 }
 
 /**
  * The outcome of a poll. `recorded`: the carrier's answer is on disk. `unknown`: the carrier knows none of the identifiers. `unusable`: its
- * answer cannot be used, or it gave none, which says nothing about other parcels. `unavailable`: the carrier cannot be asked about any
- * parcel now.
+ * answer cannot be used, or it gave none; other parcels may still work. `unavailable`: the carrier cannot be asked about any parcel now.
  */
 export type Refreshed = 'recorded' | 'unknown' | 'unusable' | 'unavailable'
 
@@ -60,13 +59,13 @@ export function createRefresh(ports: RefreshPorts, { languages }: RefreshOptions
   const { together = alone, lapse } = ports
   return {
     async poll(due) {
-      // Take one signal for the whole poll: a replica that loses its lease may have a new one before the next request.
+      // Take one signal for the whole poll. After losing its lease, a replica may have a new one before the next request.
       const signal = lapse?.()
       const further = (view: ParcelView) => missingLanguages(view, others)
       try {
         return await pollOne(ports, due, { language: first, priority: 'schedule', spender: 'schedule', further, signal })
       } catch (error) {
-        // A result that can no longer be saved is not a failure: the replica that polls now asks again.
+        // A result that can no longer be saved is not a failure: the replica that is the poller now asks again.
         if (hasLapsed({ signal })) return 'lapsed'
         throw error
       }
@@ -157,9 +156,9 @@ async function ask({ carrier, meter }: RefreshPorts, identifier: string, asking:
   return answer
 }
 
-/** Saves that the poll brought nothing to record; its parcel is polled again as after any failure. */
+/** Saves that the poll brought nothing to record. The parcel is polled again, as after any failure. */
 async function giveUp({ write, clock }: RefreshPorts, due: DuePoll, answer: Failure, asking: Asking): Promise<PollEnd> {
-  // Nothing has failed, and the replica that polls now schedules the parcel.
+  // Nothing has failed, and the replica that is the poller now schedules the parcel.
   if (hasLapsed(asking)) return 'lapsed'
   const { reason, retryAfterMs } = answer
   await write.notePollFailure({
@@ -177,7 +176,7 @@ function failureKindOf(answer: Failure): PollFailure['kind'] {
 }
 
 /**
- * The schedule continues with other parcels if the carrier may still answer about them. An operator who ordered a poll learns that there
+ * If the carrier may still answer about other parcels, the schedule continues with them. An operator who ordered a poll learns that there
  * was no answer.
  */
 function endOfFailure(reason: UnavailableReason, { priority }: Asking): Refreshed {
@@ -185,7 +184,7 @@ function endOfFailure(reason: UnavailableReason, { priority }: Asking): Refreshe
   return priority === 'schedule' && !isOfAll(reason) ? 'unusable' : 'unavailable'
 }
 
-/** The id of the parcel the answer was recorded for; null: it was not recorded. */
+/** The id of the parcel for which the answer was recorded; null: it was not recorded. */
 async function record({ recorder }: RefreshPorts, observation: IncomingPoll['observation']): Promise<number | 'erased' | null> {
   const outcome = await recorder.submit({ kind: 'poll', observation, watch: false })
   if (outcome.kind === 'erased') return 'erased'

@@ -6,7 +6,7 @@ import { type SchedulePorts, schedulePolls } from './schedule-poll.tx.ts'
 type RescheduleTx = Pick<WriteTx, 'duePolls' | 'findParcels' | 'pollableParcels' | 'saveParcels'>
 
 /**
- * Bounds the polls per transaction, and the transactions per pass of the poller, so that pushes wait for some milliseconds only. A million
+ * Limits the polls per transaction, and the transactions per pass of the poller, so that pushes wait only for some milliseconds. A million
  * parcels take minutes.
  */
 const PLANNED_AT_ONCE = 256
@@ -14,9 +14,9 @@ const TURNS_MAX = 8
 const EVER_MS = Number.MAX_SAFE_INTEGER
 
 /**
- * Reschedules polls when pushes become unreliable, because polls that were scheduled while pushes were reliable would come too late. It
- * visits all future polls, soonest first, and moves those that should come earlier (DOMAIN 6.1). Each call continues where the last one
- * stopped; after a restart it begins again.
+ * Reschedules polls when pushes become unreliable. Polls that were scheduled while pushes were reliable would come too late. It visits all
+ * future polls, soonest first, and moves those that should come earlier (DOMAIN 6.1). Each call continues where the last one stopped. After
+ * a restart it begins again.
  */
 export function createReschedulePolls(
   ports: SchedulePorts & { readonly store: Transactions<RescheduleTx> },

@@ -17,13 +17,13 @@ export async function schedulePoll(
   ports: SchedulePorts,
   { cadence }: { readonly cadence: CadencePolicy },
 ): Promise<ParcelState> {
-  // Only a parcel that the carrier does not know depends on its identifiers.
+  // Only the next poll of a parcel that the carrier does not know depends on its identifiers.
   const nowMs = ports.clock.now()
   const isPollable = parcel.stopped !== 'unknown' || (await tx.pollableIdentifiers(parcel.parcelId, nowMs)).length > 0
   return scheduleNextPoll(parcel, () => isPollable, ports.model(), cadence, nowMs)
 }
 
-/** Schedules the next polls of several parcels, in as many round trips as for one. */
+/** Schedules the next polls of several parcels, with as many round trips as for one. */
 export async function schedulePolls(
   tx: Pick<WriteTx, 'pollableParcels'>,
   parcels: readonly ParcelState[],

@@ -5,13 +5,13 @@ import type { CarrierModelKeeper } from './carrier-model.ts'
 import type { ModelCheckpoint } from './model-checkpoint.ts'
 import type { LessonTable } from './ports.ts'
 
-/** The carrier model where several replicas learn: the poller keeps it, and the others leave their lessons for the poller. */
+/** The carrier model if several replicas learn: the poller keeps it, and the others leave their lessons for the poller. */
 export interface SharedModel {
   readonly keeper: CarrierModelKeeper
   readonly checkpoint: ModelCheckpoint
-  /** Leaves what this replica has learnt since the last call for the poller. To be called every second. */
+  /** Leaves what this replica has learnt since the last call, for the poller. Call it every second. */
   leave(): Promise<void>
-  /** Learns the lessons of the other replicas. To be called on the poller. */
+  /** Learns the lessons of the other replicas. Call it on the poller. */
   fold(): Promise<void>
   /** Loads the model that the poller saved last. `resume`: this replica continues from it as the poller. */
   load(how: { readonly resume: boolean }): Promise<void>
@@ -29,12 +29,12 @@ export interface SharedModelPorts {
   readonly log: Pick<Log, 'error'>
 }
 
-/** Bounds for one second of lessons; further samples would add little. */
+/** Limits for the lessons of one second. More samples would add little. */
 const SAMPLES_MAX = 500
 const FOUND_MAX = 1000
 const LESSONS_AT_ONCE = 100
 
-/** Collects what this replica has learnt and not left for the poller yet. */
+/** Collects what this replica has learnt and has not left for the poller yet. */
 function createLessonBuffer() {
   let samples: ScanSample[] = []
   let foundByPoll: number[] = []

@@ -31,7 +31,7 @@ export function createWatchParcels(
 ): WatchVerbs {
   const { store } = ports
 
-  /** The identifiers among these that belong to erased parcels. One that was given to a new parcel does not count. */
+  /** The identifiers that belong to erased parcels. An identifier that a new parcel has does not count. */
   async function findErased(tx: AddTx, identifiers: readonly string[], nowMs: number): Promise<ReadonlySet<string>> {
     const key = ports.tombstoneKey()
     if (key === null) return new Set()
@@ -40,7 +40,7 @@ export function createWatchParcels(
     return new Set([...tombstones].flatMap(([value, one]) => (living.has(value) || !isOfErased(one, nowMs, options) ? [] : [value])))
   }
 
-  /** Works in sets: row by row, a long list would keep its parcels locked for thousands of round trips. */
+  /** Works in sets. Row by row, a long list would keep its parcels locked for thousands of round trips. */
   async function watchAll(tx: AddTx, identifiers: readonly string[], nowMs: number): Promise<readonly (WatchResult | null)[]> {
     const values = [...new Set(identifiers)]
     const parcelOf = new Map((await tx.findIdentifiers(values)).map(({ value, parcelId }) => [value, parcelId]))

@@ -16,7 +16,7 @@ export interface BackupVerbs {
 }
 
 const YOUNG_MB = 16
-/** The thread may take this long to clean up, because a folder that does not answer must not delay a stop. */
+/** How long the thread may take to clean up. A folder that does not answer must not delay a stop. */
 const GIVE_UP_MS = 2000
 
 /** The folder of backups. Each backup gets a thread for the work that may take long or never end. */
@@ -24,7 +24,7 @@ export const backupFolder: BackupFolder = {
   list: listBackups,
   discard: discardCopy,
   async openMaker(order) {
-    // Use the extension of this file, because sources run as `.ts` in development and as `.js` from `dist`.
+    // Use the extension of this file: sources run as `.ts` in development and as `.js` from `dist`.
     const file = new URL(`./backup-thread${import.meta.url.slice(-3)}`, import.meta.url)
     const data: BackupData = { order }
     const { verbs, end } = await hostOnThread<BackupVerbs>(file, { name: 'backup', data, youngMb: YOUNG_MB })

@@ -30,7 +30,7 @@ export async function restoreStore(
   )
 }
 
-/** Marks a database as restored, after the server's own tools have done that. */
+/** Marks a database as restored. The server's own tools have restored it. */
 export async function markStore({ store }: Config, last: number): Promise<RestoreRecord> {
   if (store.engine === 'sqlite') throw new Error('--mark is for a store on PostgreSQL: name the file of the backup instead')
   return await markRestored({ address: store.url.reveal(), last, nowMs: Date.now(), by: whoRuns() })
@@ -73,7 +73,7 @@ function configuredKey({ endpoints }: Config, name: string): string | undefined 
   return endpoints.find((one) => one.name === name)?.sharedKey.reveal()
 }
 
-/** Whether an endpoint is sent something signed with another key now. A key that is not known is no other. */
+/** Whether an endpoint is now sent something signed with another key. A key that is not known does not count as another. */
 function isOther(key: string, others: readonly (string | null | undefined)[]): boolean {
   return others.some((other) => other !== null && other !== undefined && other !== key)
 }

@@ -6,7 +6,7 @@ import type { Clock } from '../../flow/ports.ts'
 
 type Backups = Awaited<ReturnType<ManageBackups['list']>>
 
-/** Lists backups; a relay that does not run remembers no failed one. */
+/** Lists backups. A relay that does not run remembers no failed backup. */
 interface BackupLists {
   readonly list: () => Promise<Pick<Backups, 'backups' | 'unreadable'> & Partial<Pick<Backups, 'failing'>>>
 }

@@ -3,7 +3,7 @@ import { failed, judgeClock, ok, skipped, type Verdict } from '../../domain/admi
 import type { UnavailableReason } from '../../domain/polling/carrier-answer.ts'
 import type { Probe } from '../../flow/admin/check.ts'
 
-/** Logs in at the carrier, which is one call of the budget, and compares the clocks by the answer. `note` says what else of it there is to know. */
+/** Logs in at the carrier, which is one call of the budget, and compares the clocks by the answer. `note` is added to the line. */
 export function carrierProbe(carrier: Pick<RemoteCarrier, 'logIn' | 'aheadMs'>, note = ''): Probe {
   return {
     name: 'credentials',
@@ -32,11 +32,11 @@ const REASONS: Readonly<Record<UnavailableReason, string>> = {
   token_bad_response: 'The answer holds no token: is upstream.authUrl right',
   rejected: 'The carrier refuses the request',
 }
-/** Codes of a certificate that nobody vouches for. */
+/** Codes for a certificate that no authority has signed. */
 const UNTRUSTED = /^(?:UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_)/
 
 function describe({ reason, detail }: LoginFailure): Verdict {
-  // Nothing is wrong with the deployment: others have used the calls, or wait for the same carrier.
+  // The deployment has no fault: others have used up the calls, or wait for the same carrier.
   if (reason === 'budget') return skipped(`${REASONS[reason]} (${detail}).`)
   if (UNTRUSTED.test(detail)) return failed(`The carrier's certificate is not trusted: name its authority in upstream.caFile (${detail}).`)
   return failed(`${REASONS[reason]} (${detail}).`)

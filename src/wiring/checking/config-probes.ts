@@ -6,7 +6,7 @@ import type { Probe } from '../../flow/admin/check.ts'
 import type { Clock } from '../../flow/ports.ts'
 import { readTlsPair } from '../tls-files.ts'
 
-/** Looks at what the config says and at the files that it names: all that a start would refuse. */
+/** Looks at the config and at the files that it names, for everything that a start would refuse. */
 export function configProbes(config: Config, clock: Pick<Clock, 'now'>): readonly Probe[] {
   return [
     { name: 'config', subject: null, look: async () => settingsOf(config) },
@@ -23,7 +23,7 @@ function settingsOf({ conflicts, warnings }: Config): Verdict | readonly CheckLi
   return lines.length > 0 ? lines : ok('It has no mistakes.')
 }
 
-/** A key with two purposes has to be replaced in two places at once. */
+/** Finds a key with two purposes. It would have to be replaced in two places at once. */
 function judgeSharedKeys({ webhook, endpoints, operator }: Config): Verdict {
   const keys = webhook.sharedKeys.map((key) => key.reveal())
   if (new Set(keys).size < keys.length) return warning('The same key is listed twice.')
@@ -63,7 +63,7 @@ function authoritiesOf({ upstream, endpoints }: Config): readonly Probe[] {
   })
 }
 
-/** Null: this system does not tell. Only Linux does. */
+/** How many files this process may open; null: this system does not tell. Only Linux does. */
 function openFilesLimit(): number | null {
   try {
     const [, limit] = /^Max open files\s+(\d+)/m.exec(readNamedFile('limits', '/proc/self/limits').toString()) ?? []
@@ -73,7 +73,7 @@ function openFilesLimit(): number | null {
   }
 }
 
-/** For how long data is kept, as text. */
+/** How long data is kept, as text. */
 export function keptFor({ retention }: Pick<Config, 'retention'>): string {
   const kept = Object.entries(retention).map(([name, ms]) => `${name.replace(/Ms$/, '')} ${formatDuration(ms)}`)
   return kept.join(', ')

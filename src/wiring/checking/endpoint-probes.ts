@@ -9,7 +9,7 @@ export interface EndpointToTry {
   readonly name: string
   readonly url: string
   readonly enabled: boolean
-  /** The way there. Throws an error that names the setting if a file cannot be used. */
+  /** How to reach it. If a file cannot be used, throws an error that names the setting. */
   readonly route: () => Route
 }
 
@@ -20,7 +20,7 @@ export interface EndpointConnections {
   readonly make: (to: Destination) => Promise<NoConnection | null>
 }
 
-/** As many are tried; more would take minutes. */
+/** At most this many endpoints are tried. More would take minutes. */
 const TRIED_MAX = 200
 
 /** Connects to each endpoint and sends it nothing. */

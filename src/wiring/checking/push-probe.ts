@@ -24,7 +24,7 @@ export function pushProbe(options: () => PushProbeOptions): Probe {
 async function push({ publicUrl, path, key }: PushProbeOptions): Promise<Verdict> {
   const body = checkPushBody(randomUUID())
   const url = new URL(path, publicUrl)
-  // An address that stands for all of this machine is none to connect to.
+  // This address stands for all addresses of the machine, so one cannot connect to it.
   if (url.hostname === '0.0.0.0') url.hostname = '127.0.0.1'
   if (url.hostname === '[::]') url.hostname = '[::1]'
   const status = await post(url, body, signBody(Buffer.from(body), key)).catch((error: unknown) =>
@@ -39,7 +39,7 @@ function post(url: URL, body: string, signature: string): Promise<number> {
   const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body), 'x-service-hmac-sha256': signature }
   return new Promise((resolve, reject) => {
     const options = { method: 'POST', headers, timeout: TIMEOUT_MS, agent: false } as const
-    // The certificate names the host that the carrier uses, not the address that this machine uses; nothing secret is sent.
+    // The certificate names the host that the carrier uses, not the address that this machine uses. Nothing secret is sent.
     const request = url.protocol === 'https:' ? tlsRequest(url, { ...options, rejectUnauthorized: false }) : plainRequest(url, options)
     request.on('response', (response) => {
       response.resume()

@@ -29,7 +29,7 @@ export interface RunningCheckPorts {
   readonly publicUrl: () => string
 }
 
-/** The check of a relay that runs, by what it has open. */
+/** The check of a running relay, which uses whatever the relay has open. */
 export function openRunningCheck(ports: RunningCheckPorts): Check {
   const { storage, carrier, delivery, settings } = ports
   const probes = async (): Promise<readonly Probe[]> => {
@@ -55,7 +55,7 @@ export function openRunningCheck(ports: RunningCheckPorts): Check {
 }
 
 async function lookAtStore({ readiness, storage }: Pick<RunningCheckPorts, 'readiness' | 'storage'>) {
-  // Whether a file of the store was deleted is otherwise known only after the next look.
+  // Otherwise a deleted file of the store is noticed only at the next look.
   await storage.disk.check()
   const { ready, reasons } = await readiness()
   return ready ? ok(`${storage.path} is open, and takes pushes.`) : failed(reasons.join('; '))

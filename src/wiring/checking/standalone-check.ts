@@ -30,8 +30,8 @@ import { type EndpointToTry, endpointProbes } from './endpoint-probes.ts'
 import { diskProbe, filesProbe, judgeAtRestKeys, retentionProbe } from './store-probes.ts'
 
 /**
- * Checks a deployment when no relay can be asked. It opens the store for reading only, without its lock. `isRunning`: a relay runs but could not be asked, so
- * the addresses to listen on are in use.
+ * Checks a deployment when no relay can be asked. It opens the store only for reading and without its lock. `isRunning`: a relay runs but
+ * could not be asked, so its addresses are in use.
  */
 export async function checkStandalone(config: Config, { isRunning }: { readonly isRunning: boolean }): Promise<readonly CheckLine[]> {
   const guard = createEgressGuard({
@@ -128,7 +128,7 @@ async function listBackups({ backup: { directory } }: Config) {
   }
 }
 
-/** Listens for a moment where the relay would. */
+/** Listens for a moment at the relay's address. */
 async function tryPort({ listen }: Config, subject: 'public' | 'internal', isRunning: boolean): Promise<Verdict> {
   const { host, port } = listen[subject]
   if (isRunning) return skipped('A relay runs and has it.')

@@ -32,12 +32,12 @@ export function filesProbe(path: string | null): Probe {
   }
 }
 
-/** Looks whether data goes when it is past its time. @param last the last pass; null: none is known */
+/** Looks whether data is removed when its time is over. @param last the last pass; null: none is known */
 export function retentionProbe(config: Config, last: () => Promise<RetentionReport | null>, clock: Pick<Clock, 'now'>): Probe {
   return { name: 'retention', subject: null, look: async () => judgeRetention(await last(), keptFor(config), clock.now()) }
 }
 
-/** Looks at the room on the disk. @param freeBytes infinite: a server looks after it */
+/** Looks at the room on the disk. @param freeBytes infinite: the store is on a server, which watches its disk */
 export function diskProbe(config: Config, freeBytes: () => Promise<number>): Probe {
   return {
     name: 'disk',

@@ -8,20 +8,20 @@ import type { Clock, Log } from '../../flow/ports.ts'
 import type { WriteSide } from '../../flow/write-side.ts'
 import { replicaConfigOf } from '../replicas.ts'
 
-/** The endpoints of the latest config, and how to reach them. */
+/** The endpoints of the present config, and how to reach them. */
 export interface ConfiguredEndpoints {
   readonly routeOf: RouteOf
   /** The key of an endpoint that the config defines. */
   keyOf(state: Pick<EndpointState, 'origin' | 'endpoint'>): string | undefined
-  /** How many attempts may be under way at an endpoint. */
+  /** How many attempts may run at once at an endpoint. */
   perEndpoint(): number
-  /** Replaces the endpoints by those of another config. Rejects, with nothing changed, if it cannot. */
+  /** Replaces the endpoints by those of another config. If it rejects, nothing has changed. */
   replace(next: Config): Promise<void>
-  /** Resumes the endpoints of this config that other replicas paused while no live replica seemed to name them. */
+  /** Resumes endpoints of this config. Other replicas have paused them, because no live replica seemed to name them. */
   restore(): Promise<void>
   /**
-   * Pauses endpoints that no config names any more, and removes them after a while. To be called regularly. Does nothing if this replica is
-   * not the janitor.
+   * Pauses endpoints that no config names any more, and removes them after a while. Call it regularly. It does nothing unless this replica
+   * is the janitor.
    */
   removeUnnamed(): Promise<void>
 }
@@ -33,7 +33,7 @@ export interface ConfiguredEndpointsPorts {
   readonly log: Pick<Log, 'warn'>
 }
 
-/** At most this much of the time between two looks counts, because the machine may have been suspended for the rest. */
+/** At most this much of the time between two looks counts. The machine may have been suspended for the rest. */
 const SEEN_MAX_MS = 120_000
 
 const DIRECT: Route = {}
@@ -41,7 +41,7 @@ const DIRECT: Route = {}
 export async function openConfiguredEndpoints(config: Config, ports: ConfiguredEndpointsPorts): Promise<ConfiguredEndpoints> {
   const { write, replicas, clock } = ports
   let current = config
-  /** The previous config. Its keys are still needed, because its endpoints may be delivered to until other replicas know the new one. */
+  /** The previous config. Its keys are still needed: other replicas may deliver to its endpoints until they know the new config. */
   let former = config
   let routes = readRoutes(config)
   const sync = (next: Config, isStarting = true) =>
@@ -57,13 +57,13 @@ export async function openConfiguredEndpoints(config: Config, ports: ConfiguredE
       const before = { current, former, routes }
       const [known, wanted] = [replicaConfigOf(current), replicaConfigOf(next)]
       const nextRoutes = readRoutes(next)
-      // Switch the keys first, because deliveries to a new endpoint begin as soon as it is stored.
+      // Switch the keys first, because deliveries to a new endpoint begin as soon as the endpoint is stored.
       former = current
       current = next
       routes = new Map([...routes, ...nextRoutes])
       try {
-        // Publish the new at-rest keys at once, because another replica may refuse them. Name the endpoints of both configs until the new
-        // ones are stored, because an endpoint that no config names is paused.
+        // Publish the new at-rest keys at once, because another replica may refuse them. Until the new endpoints are stored, name the
+        // endpoints of both configs, because an endpoint that no config names is paused.
         await replicas.configure({
           ...known,
           atRestKeys: wanted.atRestKeys,
@@ -71,14 +71,14 @@ export async function openConfiguredEndpoints(config: Config, ports: ConfiguredE
         })
         await sync(next)
         await replicas.configure(wanted)
-        // This pauses the endpoints that only the previous config named.
+        // This pauses endpoints that only the previous config has named.
         await sync(next)
         routes = nextRoutes
       } catch (error) {
         current = before.current
         former = before.former
         routes = before.routes
-        // If that fails too, the other replicas only keep more endpoints than they need.
+        // If this fails too, the other replicas keep more endpoints than they need. That does no harm.
         await replicas.configure(known).catch(() => undefined)
         throw error
       }
@@ -114,7 +114,7 @@ function settingsOf(endpoint: Config['endpoints'][number]): ConfiguredEndpoint {
   return { name, url, enabled, signature, filters, backfill, ratePerSecond, concurrency, scheduleMs, refusals, from }
 }
 
-/** How to reach the endpoints of the config, by name. Throws an error that names the setting if a file cannot be used. */
+/** How to reach the endpoints of the config, by name. If a file cannot be used, throws an error that names the setting. */
 function readRoutes({ endpoints }: Config): ReadonlyMap<string, Route> {
   const routeOf = ({ name, proxy, caFile }: Config['endpoints'][number]): Route => ({
     ...(proxy === null ? {} : { proxy: proxy.reveal() }),

@@ -61,7 +61,7 @@ export interface DeliveryPorts {
   readonly replicas: Membership
   /** See `DispatcherPorts`. */
   readonly threads: NonNullable<DispatcherPorts['threads']> | null
-  /** The ports the relay itself listens on, which no endpoint may have. */
+  /** The ports on which the relay itself listens. No endpoint may have them. */
   readonly ownPorts: () => readonly number[]
 }
 
@@ -95,23 +95,23 @@ export interface Delivery {
   readonly manageEndpoints: ManageEndpoints
   readonly manageDeliveries: ManageDeliveries
   readonly manageJobs: ManageJobs
-  /** Lists every endpoint with the way to it, and connects as a delivery would without sending anything. */
+  /** Lists every endpoint and how to reach it. Connects as a delivery would, but sends nothing. */
   readonly connections: EndpointConnections
-  /** Starts sending. Nothing is sent before, because the relay's own ports may not be known yet. */
+  /** Starts sending. Before that nothing is sent, because the relay's own ports may not be known yet. */
   start(): void
   /** Call when there is something new to deliver. */
   wake(): void
   /** Call when the order of a parcel's waiting deliveries may have changed. */
   review(): void
-  /** Applies the endpoints of a reloaded config and leaves those managed by API alone. Rejects, with nothing changed, if it cannot. */
+  /** Applies the endpoints of a reloaded config. Endpoints that the API manages stay as they are. If it rejects, nothing has changed. */
   reload(next: Config): Promise<void>
   /** Resumes the endpoints of the config that others have paused. */
   restore(): Promise<void>
   /** See `ConfiguredEndpoints`. */
   removeUnnamed(): Promise<void>
-  /** Resolves when no work of a role that this replica gives up is under way. */
+  /** Resolves when all work of a role has ended that this replica is giving up. */
   drained(role: Role): Promise<void>
-  /** Ends at once all work under way, for every role. Call when the lease has run out. */
+  /** Ends all running work at once, of every role. Call it when the lease has run out. */
   lapsed(): void
   /** Call when endpoints, jobs or roles may have changed. */
   reviewAll(): void
@@ -122,7 +122,7 @@ export interface Delivery {
 
 const SIGNERS_MAX = 1000
 
-/** Assembles the outbound half: endpoints, the guard on their addresses, the sender, and the worker that drives it. */
+/** Assembles sending: endpoints, the guard on their addresses, the sender, and the worker that drives it. */
 export async function openDelivery(config: Config, given: DeliveryPorts): Promise<Delivery> {
   const ports = { ...given, makeKey: () => randomBytes(KEY_BYTES).toString('base64'), yieldToIo: () => nextTurn() }
   const { write, log, replicas } = ports
@@ -147,7 +147,7 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
   const inTurn = createDutyCycle(ports.clock.monotonic, restUnlessStopping)
   const hasRoom = () => hasRoomForWork({ freeBytes: ports.disk.state().freeBytes, freeBytesMin: config.limits.freeSpaceBytesMin })
   const janitor = startJanitor({ ...ports, onRebuilt: ports.meter.rebuilt, hasRoom, inTurn, onQueued: wake, onReordered: reorder })
-  /** Call when endpoints were changed here. */
+  /** Call it when endpoints were changed here. */
   const review = () => {
     changed()
     janitor.wake()

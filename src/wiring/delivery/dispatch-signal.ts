@@ -1,8 +1,8 @@
-/** Lets parts that are made before the dispatcher wake it. */
+/** Parts that are made before the dispatcher use this to wake it. */
 export interface DispatchSignal {
   /** Call when there is something to deliver. */
   wake(): void
-  /** Connects the dispatcher. Earlier signals are not lost, because it looks at everything when it starts. */
+  /** Connects the dispatcher. No earlier signal is lost, because the dispatcher looks at everything when it starts. */
   connect(dispatcher: Pick<DispatchSignal, 'wake'>): void
 }
 

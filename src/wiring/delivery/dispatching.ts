@@ -17,7 +17,7 @@ export interface Dispatching {
   /** See `Dispatcher`. */
   drained(endpointId: string): Promise<void>
   lapsed(): void
-  /** Begins no new attempts; `interrupt` ends those under way, whose results are then stored. */
+  /** Begins no new attempts. `interrupt` ends the running ones, and their results are then stored. */
   stop(interrupt: () => Promise<void>): Promise<void>
 }
 
@@ -62,7 +62,7 @@ export function openDispatching(ports: Omit<DispatcherPorts, 'random' | 'wake'>,
     lapsed: dispatcher.lapsed,
     async stop(interrupt) {
       await worker.stop()
-      // Stop the dispatcher before the interrupt, because the end of an attempt would otherwise begin the next.
+      // Stop the dispatcher before the interrupt. Otherwise each attempt that ends would begin the next one.
       const settled = dispatcher.stop()
       await interrupt()
       await settled

@@ -7,7 +7,7 @@ import type { WriteSide } from '../../flow/write-side.ts'
 import { startRepeating } from '../../runtime/repeating.ts'
 import { startRetryingWorker } from '../retrying-worker.ts'
 
-/** One transaction queues this many events of the feed: few, so that pushes wait no longer than for a batch of pushes. */
+/** One transaction queues this many events of the feed. They are few, so that pushes wait no longer than for a batch of pushes. */
 const CATCH_UP_EVENTS = 100
 
 export interface JanitorPorts {
@@ -26,14 +26,14 @@ export interface JanitorPorts {
   readonly onRebuilt: (news: RebuildNews) => void
   /** Call when the feed has events of parcels that were retired or corrected. */
   readonly onRetired: () => void
-  /** Whether the disk has room for long work, which takes some before it frees any. */
+  /** Whether the disk has room for long work. Such work takes some room before it frees any. */
   readonly hasRoom: () => boolean
 }
 
-/** How often it is looked whether a retention pass is due. */
+/** How often the janitor looks whether a retention pass is due. */
 const LOOK_AT_RETENTION_MS = 60_000
 
-/** Does the long work of delivery, of the inbox and of retention, a batch at a time, while this replica is the janitor. */
+/** While this replica is the janitor, does the long work of delivery, the inbox and retention, a batch at a time. */
 export function startJanitor(ports: JanitorPorts) {
   const { write, replicas, clock, log, inTurn, onQueued, onReordered, onReprocessed, onRebuilt, onRetired, hasRoom } = ports
   const holds = () => replicas.holds('janitor')
@@ -57,7 +57,7 @@ export function startJanitor(ports: JanitorPorts) {
       if (report !== null) onReprocessed(report)
       if (hasRetired || rebuilt?.hasChanged === true) onRetired()
       if (rebuilt !== null) onRebuilt(rebuilt)
-      // A rebuild touches no delivery.
+      // A rebuild changes no delivery.
       else if (hasWorked) onReordered()
       return isDone ? 'idle' : 'busy'
     },

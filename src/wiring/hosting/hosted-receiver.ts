@@ -26,7 +26,7 @@ export interface HostedReceiver extends Receiver, Pick<Hosted<unknown>, 'died'> 
   readonly verbs: Omit<ReceiverOnThread, 'news'>
 }
 
-/** The young heap is large enough that a push in flight does not survive a scavenge; more makes nothing faster. */
+/** The young heap is large enough that a push in flight does not survive a scavenge. A larger one makes nothing faster. */
 const YOUNG_MB = 24
 
 /** Hosts receiving on a separate thread, so that a flood of pushes does not delay answers to apps. */
@@ -40,7 +40,7 @@ export async function hostReceiver(config: Config, writer: ReceiverData['writer'
     diskSign,
     settings: receiveSettingsOf(config),
   }
-  // Use the extension of this file, because sources run as `.ts` in development and as `.js` from `dist`.
+  // Use the extension of this file: sources run as `.ts` in development and as `.js` from `dist`.
   const file = new URL(`./receiver-thread${import.meta.url.slice(-3)}`, import.meta.url)
   const { verbs, died } = await hostOnThread<ReceiverOnThread>(file, {
     name: 'receiver',
@@ -50,7 +50,7 @@ export async function hostReceiver(config: Config, writer: ReceiverData['writer'
   })
   const hand = async (tell: (news: ReceiverNews) => void) => {
     for (;;) {
-      // A failing call means that the thread has ended, which `died` reports.
+      // If the call fails, the thread has ended, which `died` reports.
       const news = await verbs.news().catch(() => null)
       if (news === null) return
       tell(news)

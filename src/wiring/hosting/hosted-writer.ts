@@ -35,12 +35,12 @@ export interface HostedWriter extends Pick<Hosted<unknown>, 'died' | 'drainRepli
   readonly queue: CommitQueue
 }
 
-/** Small, because a polled observation comes as a message and takes only an empty entry in the ring, to keep the order. */
+/** A polled observation comes as a message and takes only an empty entry in the ring, so the ring can be small. */
 const RING_BYTES = 64 * 1024
-/** The thread's objects live for one message, so a larger young heap would only take memory. */
+/** The thread's objects live for one message. A larger young heap would only take memory. */
 const YOUNG_MB = 16
 
-/** Hosts SQLite's one writer on a thread, so that no sync to disk blocks an event loop that answers requests. */
+/** Hosts SQLite's only writer on a thread, so that no sync to disk blocks an event loop that answers requests. */
 export async function hostWriter(
   config: Config,
   sqlitePath: string,
@@ -55,7 +55,7 @@ export async function hostWriter(
     batchMax: config.limits.batch,
     options: { sqlitePath, ...writeRulesOf(config) },
   }
-  // Use the extension of this file, because sources run as `.ts` in development and as `.js` from `dist`.
+  // Use the extension of this file: sources run as `.ts` in development and as `.js` from `dist`.
   const file = new URL(`./writer-thread${import.meta.url.slice(-3)}`, import.meta.url)
   const { verbs, died, drainReplies } = await hostOnThread<WriterOnThread>(file, {
     name: 'writer',

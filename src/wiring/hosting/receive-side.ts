@@ -37,7 +37,7 @@ export interface ReceiveSidePorts {
 /** The pushes and commits since the last report. */
 export interface ReceiverNews {
   readonly pushes: readonly PushCount[]
-  /** Commits in order; a failed one is its error. */
+  /** Commits in order. A failed commit is its error. */
   readonly commits: readonly (CommitStats | Error)[]
   /** Refused pushes that were examined. */
   readonly refusals: readonly Refusal[]
@@ -51,22 +51,22 @@ interface PushCount {
   readonly count: number
 }
 
-/** Everything that receives pushes, as one value, independent of the thread that hosts it. */
+/** Everything that receives pushes. It does not depend on the thread that hosts it. */
 export interface ReceiveSide {
-  /** Starts taking pushes. It waits up to `patienceMs` for another process to free the address. Resolves with the bound address. */
+  /** Starts taking pushes. Waits up to `patienceMs` for another process to free the address. Resolves with the bound address. */
   listen(patienceMs: number): Promise<Omit<Listening, 'stop' | 'renewTls'>>
   replaceKeys(keys: SigningKeys): Promise<void>
   /** See `Listening`. */
   renewTls: RenewTls
-  /** Resolves when there is something to report. The host calls it again each time. */
+  /** Resolves when there is something to report. The host then calls it again. */
   news(): Promise<ReceiverNews>
-  /** How many pushes wait for their commit. `news` reports everything that happened before this call before it answers. */
+  /** How many pushes wait for their commit. Before it answers, `news` reports everything that happened before the call. */
   waiting(): Promise<number>
   /** The senders of pushes whose signature did not match, the latest first: a sample since the start. */
   refusedSenders(): Promise<readonly RefusedSender[]>
-  /** Resolves when everything that was taken so far is on disk. */
+  /** Resolves when everything that was taken is on disk. */
   drained(): Promise<void>
-  /** Accepts nothing new; resolves when everything in flight is on disk and answered, or the time is over. */
+  /** Takes nothing new. Resolves when everything in flight is on disk and answered, or the time is over. */
   stop(timeoutMs: number): Promise<void>
 }
 
@@ -75,7 +75,7 @@ export interface Receiver {
   readonly verbs: Omit<ReceiveSide, 'news'>
   /** Shows the receive side whether there is trouble with the disk. */
   readonly diskSign: DiskSign
-  /** Starts forwarding the reports, and the log lines of a thread if there is one. Call once. */
+  /** Starts to pass on the reports, and the log lines of a thread if there is one. Call it once. */
   forwardNews(tell: (news: ReceiverNews) => void, log: Log): void
 }
 

@@ -2,7 +2,7 @@ import type { Config } from '../../config/config.ts'
 import { createVault } from '../../ops/vault.ts'
 import { readAddress, type StoreAddress, writeAddress } from '../storage/store-address.ts'
 
-/** The purpose of the encryption, where the key of an endpoint has the endpoint's id. */
+/** What the address is encrypted for. The key of an endpoint has the endpoint's id here. */
 const PURPOSE = 'moved-store'
 
 function vaultOf(config: Config) {
@@ -12,8 +12,8 @@ function vaultOf(config: Config) {
 }
 
 /**
- * Encodes the address of the new store for the old one to keep. The address of a database is encrypted, because it holds a password. Null:
- * the config names no key.
+ * Encodes the address of the new store, which the old store keeps. The address of a database is encrypted, because it contains a password.
+ * Null: the config names no key.
  */
 export async function encodeMoveAddress(config: Config, to: StoreAddress): Promise<string | null> {
   if (to.engine === 'sqlite') return writeAddress(to)

@@ -9,7 +9,7 @@ export interface MoverData {
   readonly to: StoreAddress
   readonly moveId: string
   readonly atMs: number
-  /** The address of the new store, as the old store keeps it for relays that still open the old one. */
+  /** The address of the new store, which the old store keeps for relays that still open the old one. */
   readonly address: string
   readonly replicaId: number
 }
@@ -22,13 +22,13 @@ export interface MoverVerbs extends Omit<Mover, 'to'> {
 }
 
 const RETRY_AFTER_MS = 5000
-/** The young heap has room for pages of some megabytes, which live for one batch. */
+/** The young heap has room for pages of some megabytes. They live for one batch. */
 const YOUNG_MB = 32
 
 export interface MoverPorts {
   /** Throws if the store may not be moved. */
   readonly check: () => Promise<void>
-  /** Aborted when nobody waits for the stores to open any more. */
+  /** Aborted when nobody waits any more for the stores to open. */
   readonly signal: AbortSignal
 }
 
@@ -37,7 +37,7 @@ export interface MoverPorts {
  * `not_movable` if the new store cannot be taken, and `storage_unavailable` if the old one cannot be moved now.
  */
 export async function hostMover(data: MoverData, { check, signal }: MoverPorts): Promise<Mover> {
-  // Use the extension of this file, because sources run as `.ts` in development and as `.js` from `dist`.
+  // Use the extension of this file: sources run as `.ts` in development and as `.js` from `dist`.
   const file = new URL(`./mover-thread${import.meta.url.slice(-3)}`, import.meta.url)
   const { verbs, end } = await hostOnThread<MoverVerbs>(file, { name: 'mover', data, youngMb: YOUNG_MB })
   let closed: Promise<void> | null = null
@@ -45,7 +45,7 @@ export async function hostMover(data: MoverData, { check, signal }: MoverPorts):
     try {
       await verbs.close()
     } finally {
-      // The thread may still wait for a server that does not answer.
+      // The thread may still be waiting for a server that does not answer.
       await end()
     }
   }

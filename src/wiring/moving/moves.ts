@@ -46,7 +46,7 @@ function readTarget(text: string): StoreAddress {
 export function openMoves(config: Config, { storage, endpointKeys, keyFile, settings, handOver, log, closing }: MovesPorts): Moves {
   const { reads, write, replicas } = storage
 
-  /** The encrypted keys of endpoints are copied as they are, so the relay must be able to open them in the new store. */
+  /** Refuses a move after which the keys of endpoints could not be opened. They are copied in encrypted form. */
   async function refuseLostKeys(toDatabase: boolean): Promise<void> {
     const hasTombstoneKey = (await write.tombstoneKey()).sealed !== null
     const isSealing = hasTombstoneKey || (await reads.listEndpoints()).some(({ keys }) => keys !== null)
@@ -102,11 +102,11 @@ export function openMoves(config: Config, { storage, endpointKeys, keyFile, sett
   }
 }
 
-/** A replica that has stopped writing for another's move waits this long for a server that cannot be reached. */
+/** A replica that has stopped writing for another's move waits this long while the server cannot be reached. */
 const AWAY_MS_MAX = 10_000
 
 /**
- * Resolves when a move by another replica has ended. Rejects if the server cannot be reached for so long that the switch must have been
+ * Resolves when a move by another replica has ended. Rejects if the server could not be reached for so long that the switch must have been
  * given up.
  */
 async function untilMoved(from: StoreAddress, log: Log): Promise<void> {

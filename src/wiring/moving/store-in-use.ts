@@ -4,12 +4,12 @@ import { addressOf, movesOf, settingOf } from '../storage/store-address.ts'
 import { decodeMoveAddress } from './move-address.ts'
 import { tryStoreFile } from './try-store-file.ts'
 
-/** A store may have been moved many times without a change of the config. */
+/** A store may have been moved this often without a change of the config. */
 export const MOVES_MAX = 100
 
 /**
- * Returns the config with the store that is in use: if the store that it names was moved, with the new one, so that a restart needs nobody.
- * Rejects if the new store cannot be found or opened.
+ * Returns the config with the store that is in use. If the store that it names was moved, that is the new one, so a restart needs no
+ * operator. Rejects if the new store cannot be found or opened.
  */
 export async function findStoreInUse(config: Config, log: Pick<Log, 'warn'>): Promise<Config> {
   let inUse = config

@@ -2,7 +2,10 @@ import { OPENING_MS, tryOpening } from '../../runtime/opening/try-opening.ts'
 import { STORE_SUFFIXES } from '../../store/sqlite/permissions.ts'
 import type { StoreAddress } from '../storage/store-address.ts'
 
-/** Rejects, with a message that names the file, if the file of a store does not open in time. Connections to a server time out anyway. */
+/**
+ * Rejects if the file of a store does not open in time, with a message that names the file. Connections to a server have their own
+ * time-out.
+ */
 export async function tryStoreFile({ engine, address }: StoreAddress, signal?: AbortSignal): Promise<void> {
   if (engine !== 'sqlite') return
   const files = STORE_SUFFIXES.map((suffix) => ({ what: 'store', path: `${address}${suffix}` }))

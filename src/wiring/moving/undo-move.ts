@@ -5,20 +5,20 @@ import { addressOf, movesOf } from '../storage/store-address.ts'
 import { decodeMoveAddress } from './move-address.ts'
 import { MOVES_MAX } from './store-in-use.ts'
 
-/** The result of undoing a move. `store` names the new store, which was in use until then. */
+/** The result of undoing a move. `store`: the name of the new store, which was in use before. */
 export type UndoneMove =
   | { readonly kind: 'not_moved' }
   | { readonly kind: 'in_use'; readonly store: string; readonly usedBy: string }
-  /** `unverified`: why it is unknown whether a relay works on that store; null: none does. */
+  /** `unverified`: why nobody knows whether a relay works on that store; null: no relay does. */
   | { readonly kind: 'undone'; readonly atMs: number; readonly store: string; readonly unverified: string | null }
 
-/** The store that replaced a moved one. `hold` is null if the store could not be reached. */
+/** The store that has replaced a moved one. `hold` null: the store could not be reached. */
 type Successor = { readonly name: string } & ({ readonly hold: StoreHold } | { readonly hold: null; readonly unverified: string })
 
 /**
- * Takes the store that the config names back into use as it was when it was moved, unless a relay works on its successor: events that this
- * relay acknowledges would be lost at its next start. A successor that is gone or out of reach prevents nothing, because that is when the
- * old store is needed.
+ * Uses the store again that the config names, with its data at the time of the move. Refuses if a relay works on its successor: after that
+ * relay's next start, events that it has acknowledged would be lost. A successor that is gone or out of reach is no obstacle, because that
+ * is when the old store is needed.
  */
 export async function undoMove(config: Config): Promise<UndoneMove> {
   const { engine, address } = addressOf(config)

@@ -7,14 +7,14 @@ import { isServerAway } from '../../store/postgres/postgres-failure.ts'
 const REST_MS = 250
 
 export interface UntilReachable {
-  /** Whether the work is still wanted; if not, the next failure is final. */
+  /** Whether the work is still wanted. If not, the next failure is final. */
   readonly goesOn: () => boolean
   readonly log: Pick<Log, 'error' | 'warn' | 'info' | 'debug'>
 }
 
 /**
- * Repeats work that needs the database while its server cannot be reached, because a restart of the server during a move must not end the
- * relay. Rejects with any other failure.
+ * Repeats work that needs the database while its server cannot be reached. A restart of the server during a move must not end the relay.
+ * Rejects with any other failure.
  */
 export async function untilReachable<T>(work: () => Promise<T>, { goesOn, log }: UntilReachable): Promise<T> {
   const failures = createFailureLog({ log, clock: systemClock })

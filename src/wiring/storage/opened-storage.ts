@@ -11,7 +11,7 @@ import type { ChangeTable } from '../../runtime/threads/change-table.ts'
 import type { Receiver } from '../hosting/receive-side.ts'
 import type { Replicas } from '../replicas.ts'
 
-/** The store, with whatever writes to it and receives pushes for it. */
+/** The store, with everything that writes to it and receives pushes for it. */
 export interface Storage {
   /** The clock of everything that is stored or compared: the server's, if the store is on one. */
   readonly clock: Clock
@@ -19,17 +19,17 @@ export interface Storage {
   readonly replicas: Membership
   /** Shows answer caches which parcels have changed. */
   readonly changes: ChangeTable
-  /** For observations of this thread. */
+  /** Takes observations of this thread. */
   readonly queue: CommitQueue
   readonly receiver: Receiver
   /** The threads that write and receive; null: this thread does both. */
   readonly threads: StorageThreads | null
-  /** Names the store in messages; of a file it is the path. */
+  /** The name of the store in messages. For a file it is the path. */
   readonly path: string
   readonly reads: ReadSide
   readonly disk: DiskWatch
   readonly write: Omit<WriteSide, 'record'>
-  /** Refuses all writes from now on; resolves when everything that was taken before is stored and nothing writes any more. */
+  /** Refuses all writes from now on. Resolves when everything that was taken before is stored, and nothing writes any more. */
   readonly endWriting: () => Promise<void>
   /** The state that this relay shares with others; null: nobody else can use the store. */
   readonly shared: SharedStore | null
@@ -49,6 +49,6 @@ export interface SharedStore {
   /** The carrier model that all replicas share. */
   readonly model: Omit<SharedModel, 'keeper' | 'checkpoint'>
   readonly replicas: Pick<Replicas, 'begin'>
-  /** Removes what a killed move has left in the store, if nobody runs that move any more. */
+  /** Removes what a killed move has left in the store, unless somebody continues that move. */
   readonly clearMoves: () => Promise<void>
 }

@@ -18,7 +18,7 @@ import type { Storage } from './opened-storage.ts'
 const REPORT_EVERY_MS = 10_000
 const LOG_BYTES_WARN = 256 * 1024 * 1024
 
-/** Opens the store. SQLite gets threads for writing and receiving and a watch on its disk; a PostgreSQL server has its own. */
+/** Opens the store. SQLite gets threads for writing and receiving, and a watch on its disk. A PostgreSQL server has its own. */
 export async function openStorage(config: Config, log: Log, closing: Closing, threads?: Threads): Promise<Storage> {
   const { store } = config
   const opening =
@@ -31,7 +31,10 @@ export async function openStorage(config: Config, log: Log, closing: Closing, th
   )
 }
 
-/** Once the file has opened there is no deadline, because recovery and migration may take any time. */
+/**
+ * Logs that the store is still being opened. Once its file has opened there is no deadline, because recovery and migration may take any
+ * time.
+ */
 async function reportWaiting<T>(opening: Promise<T>, report: () => void): Promise<T> {
   const timer = setInterval(report, REPORT_EVERY_MS)
   try {
@@ -97,7 +100,7 @@ function once(work: () => Promise<void>): () => Promise<void> {
   }
 }
 
-/** The server looks after its own disk. */
+/** Used for a store on a server, which watches its own disk. */
 const NO_DISK: DiskWatch = {
   check: async () => undefined,
   state: () => UNMEASURED,
@@ -106,7 +109,7 @@ const NO_DISK: DiskWatch = {
 
 async function openPostgresStorage(config: Config, url: string, log: Log, closing: Closing): Promise<Storage> {
   const hosted = await hostInProcess(config, url, log)
-  // Clear a killed move of this relay at once. The janitor clears those of other replicas once they are no longer seen.
+  // Clear away a killed move of this relay at once. The janitor clears those of other replicas when their leases have run out.
   await hosted.shared
     .clearMoves()
     .catch((err: unknown) => log.warn({ err }, 'what a move that was killed has left could not be removed; the relay tries again'))

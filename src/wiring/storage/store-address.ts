@@ -21,13 +21,13 @@ export function settingOf({ engine, address }: StoreAddress): Config['store'] {
   return engine === 'sqlite' ? { engine, path: address } : { engine, url: createSecret(address) }
 }
 
-/** Parses an address, written as in the setting `store`; null: the text is none. */
+/** Parses an address in the form of the setting `store`; null: it is not one. */
 export function readAddress(text: string): StoreAddress | null {
   if (isPostgresUrl(text)) return { engine: 'postgres', address: text }
   return /^sqlite:\S.*$/.test(text) ? { engine: 'sqlite', address: resolve(text.slice('sqlite:'.length)) } : null
 }
 
-/** Writes an address for `readAddress`, with a path that does not depend on the working directory. */
+/** Writes an address for `readAddress`. The path does not depend on the working directory. */
 export function writeAddress({ engine, address }: StoreAddress): string {
   return engine === 'sqlite' ? `sqlite:${resolve(address)}` : address
 }

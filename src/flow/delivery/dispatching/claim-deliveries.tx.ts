@@ -21,8 +21,8 @@ export interface DeliveryClaims {
 
 /**
  * Claims due deliveries for every enabled endpoint with room, and reports when to look again. An endpoint without room is looked at when
- * one of its attempts ends. A claim blocks its parcel at that endpoint, so that two deliveries of one parcel are never under way there at
- * once (DOMAIN 7.3).
+ * one of its attempts ends. A claim blocks its parcel at that endpoint, so two deliveries of one parcel are never under way there at once
+ * (DOMAIN 7.3).
  */
 export async function claimDeliveries(
   tx: ClaimTx,
@@ -44,7 +44,7 @@ interface FoundClaims {
   readonly found: readonly NextDelivery[]
   /** Whether more is due than there is room for. */
   readonly isMoreDue: boolean
-  /** When to look again, epoch milliseconds; null: there is no such time. */
+  /** When to look again, epoch milliseconds; null: no time is known. */
   readonly nextAtMs: number | null
 }
 
@@ -71,7 +71,7 @@ async function findClaims(
   if (room <= 0) return { found: [], isMoreDue: true, nextAtMs: null }
   const { round, wokenAtMs, probing } = state.health
   if (probing !== null) {
-    // There is one probe at a time, so wait for the outcome of the current one.
+    // There is one probe at a time, so wait for the result of the present one.
     const { probe, atMs } = underWay.length > 0 ? NO_PROBE : await findProbe(tx, probing, state, nowMs)
     return { found: probe === null ? [] : [probe], isMoreDue: false, nextAtMs: atMs }
   }
@@ -83,13 +83,13 @@ async function findClaims(
 
 interface ProbeLook {
   readonly probe: NextDelivery | null
-  /** When to look again, epoch milliseconds; null: there is no such time. */
+  /** When to look again, epoch milliseconds; null: no time is known. */
   readonly atMs: number | null
 }
 
 const NO_PROBE: ProbeLook = { probe: null, atMs: null }
 
-/** Finds the probe for a failing endpoint, or when the next one is due. */
+/** Finds a probe for a failing endpoint, or the time at which the next one is due. */
 async function findProbe(
   tx: Pick<ClaimTx, 'findProbe'>,
   probing: Probing,
@@ -98,7 +98,7 @@ async function findProbe(
 ): Promise<ProbeLook> {
   const look = { endpointId: endpoint.id, exceptParcelIds: [], beforeRound: null, nowMs }
   if (isProbeDue(probing, nowMs)) return { probe: await tx.findProbe(look), atMs: null }
-  // If all failures are of few parcels, a delivery of another parcel may go at once: it shows whether they or the endpoint are at fault.
+  // If all failures are of few parcels, a delivery of another parcel may go at once. It shows whether they or the endpoint are at fault.
   const exceptParcelIds = fewFailedParcels(health.failedParcels)
   const other = exceptParcelIds.length === 0 ? null : await tx.findProbe({ ...look, exceptParcelIds })
   if (other !== null) return { probe: other, atMs: null }
@@ -110,9 +110,9 @@ async function findProbe(
 }
 
 /**
- * Interleaves deliveries: the first of each endpoint, then the second of each, so that answers arrive from all at about the same time and
- * one round settles them. The endpoint furthest behind starts; otherwise the one that starts would always be answered first, and equal
- * endpoints would drift apart.
+ * Mixes deliveries: the first of each endpoint, then the second of each. So answers arrive from all at about the same time, and one round
+ * settles them. The endpoint that is furthest behind starts. Otherwise one endpoint would always be answered first, and equal endpoints
+ * would drift apart.
  */
 function interleave(lists: readonly (readonly NextDelivery[])[]): readonly ClaimedDelivery[] {
   const ordered = lists.toSorted(
@@ -131,7 +131,7 @@ function interleave(lists: readonly (readonly NextDelivery[])[]): readonly Claim
 
 /**
  * How many more deliveries an endpoint may claim. A healthy one gets more claims than concurrent attempts, so that the next attempt starts
- * before the last is written down. An endpoint with a rate does not, because its deliveries would go in a burst and not spread out.
+ * before the result of the last is stored. An endpoint with a rate does not, because its deliveries would go in bursts.
  */
 function roomOf({ endpoint, health }: EndpointState, request: DispatchRound, { perEndpoint, claimsPerAttempt }: ClaimOptions): number {
   const atOnce = endpoint.concurrency ?? perEndpoint
@@ -142,7 +142,7 @@ function roomOf({ endpoint, health }: EndpointState, request: DispatchRound, { p
   )
 }
 
-/** The first round does not know the endpoint's rate yet, so it allows one attempt, which fits any rate. */
+/** The first round does not know the endpoint's rate yet. It allows one attempt, which fits any rate. */
 function allowanceOf(endpoint: Endpoint, { allowance, claimsMax }: DispatchRound): number {
   const allowed = allowance[endpoint.id] ?? (endpoint.ratePerSecond === null ? claimsMax : 1)
   return Math.min(allowed, claimsMax)

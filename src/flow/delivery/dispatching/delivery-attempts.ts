@@ -15,17 +15,17 @@ export interface DeliveryAttemptsPorts {
   readonly endpointLog: EndpointLog
   /** Whether attempts to an endpoint may start now. */
   readonly mayBegin: (endpointId: string) => boolean
-  /** Whether the states of the endpoints are known, including every change made through this replica. */
+  /** Whether the states of the endpoints are known, with every change made through this replica. */
   readonly areEndpointsKnown: () => boolean
-  /** Called when a claim was released, so that another may go instead. */
+  /** Called when a claim was released, so that another delivery may go instead. */
   readonly onReleased: () => void
   /** See `HeldEndpoints`. */
   readonly term: () => number
-  /** Called when an attempt has ended. Returns what to do once its endpoint's next attempts have started. */
+  /** Called when an attempt has ended. Returns a function to call when its endpoint's next attempts have started. */
   readonly onEnded: (attempt: SettledAttempt) => (queue: EndpointQueue) => void
 }
 
-/** Starts attempts as endpoints have room, and counts those under way. */
+/** Starts attempts while endpoints have room, and counts the running ones. */
 export type DeliveryAttempts = ReturnType<typeof createDeliveryAttempts>
 
 export function createDeliveryAttempts(ports: DeliveryAttemptsPorts) {
@@ -58,14 +58,14 @@ export function createDeliveryAttempts(ports: DeliveryAttemptsPorts) {
     send(delivery, queue.state, atMs, { stateNow, onResend, onEnd })
   }
 
-  /** Ends an attempt without a result, because another replica delivers to its endpoint now and attempts the delivery again. */
+  /** Ends an attempt without a result. Another replica delivers to its endpoint now, and attempts the delivery again. */
   function drop({ deliveryId }: ClaimedDelivery, queue: EndpointQueue): void {
     queue.dropped(deliveryId)
     underWay -= 1
     if (underWay === 0) whenIdle()
   }
 
-  /** Ends an attempt that sent nothing. Another begins with the endpoint's new settings, if the endpoint may be sent anything now. */
+  /** Ends an attempt that sent nothing. Another one begins with the endpoint's new settings, if the endpoint may be sent anything now. */
   function withdraw(delivery: ClaimedDelivery, queue: EndpointQueue): void {
     if (!queue.putBack(delivery)) ports.onReleased()
     underWay -= 1
@@ -90,7 +90,7 @@ export function createDeliveryAttempts(ports: DeliveryAttemptsPorts) {
   return {
     beginNext,
     beginAll,
-    /** Resolves when no attempt is under way. To be called once, when no more are started. */
+    /** Resolves when no attempt is running. Call it once, when no more are started. */
     ended: () =>
       new Promise<void>((resolve) => {
         whenIdle = resolve

@@ -8,18 +8,18 @@ import type { EndpointQueues } from './endpoint-queues.ts'
 import type { EndpointRates } from './endpoint-rates.ts'
 import type { RoundTimes } from './round-times.ts'
 
-/** The endpoints that this replica delivers to. */
+/** The endpoints to which this replica delivers. */
 export interface HeldEndpoints {
   /** Their ids; null: all. */
   endpoints(): readonly string[] | null
   /** Whether an attempt may begin now. */
   delivers(endpointId: string): boolean
   /**
-   * Rises whenever this replica loses all its endpoints. Deliveries that it claimed before may be under way elsewhere, so it must not save
-   * their results.
+   * Rises whenever this replica loses all its endpoints. Another replica may then send the deliveries that this one has claimed, so this
+   * one must not save results of them.
    */
   term(): number
-  /** Returns a signal that is aborted while this replica may do nothing for them. */
+  /** Returns a signal that is aborted while this replica may do nothing for its endpoints. */
   signal(): AbortSignal
 }
 
@@ -34,23 +34,23 @@ export interface DispatchRoundsPorts {
   readonly held: HeldEndpoints
 }
 
-/** Settles attempts that ended and claims the next deliveries, in one transaction of the writer. */
+/** Settles ended attempts and claims the next deliveries, in one transaction of the writer. */
 export interface DispatchRounds {
   /** Keeps an ended attempt for the next round. Returns whether it is the first. */
   add(attempt: SettledAttempt): boolean
   hasEnded(): boolean
-  /** To be called when the order of waiting deliveries, or the endpoints too, may have changed. */
+  /** Call it when the order of waiting deliveries, or also the endpoints, may have changed. */
   review(what: 'order' | 'endpoints'): void
   /** Whether a round has reported since the last call of `review`. */
   isReviewed(): boolean
-  /** Resolves when a round that began after the last call of `review` has ended, even if it failed. */
+  /** Resolves when a round that began after the last call of `review` has ended, even if it has failed. */
   whenReviewed(): Promise<void>
   /** Whether a caller of `whenReviewed` still waits. */
   isAwaited(): boolean
   /** Whether a round has reported since the endpoints last changed. */
   areEndpointsKnown(): boolean
   isDue(): boolean
-  /** Resolves when an endpoint that `HeldEndpoints` no longer names has nothing under way and nothing left to write down. */
+  /** Resolves when an endpoint that `HeldEndpoints` no longer names has nothing under way, and all its results are stored. */
   drained(endpointId: string): Promise<void>
   /** Returns the claims. If the store fails it returns none, and ended attempts wait for the next round. Never rejects. */
   run(claimsMax: number): Promise<readonly ClaimedDelivery[]>
@@ -60,7 +60,10 @@ export function createDispatchRounds(ports: DispatchRoundsPorts): DispatchRounds
   const { write, clock, queues, rates, times, held } = ports
   let endpoints: readonly EndpointState[] = []
   const ended = createEndedAttempts(ports)
-  /** Counts changes. `reviewed`: the number of changes when the last round began. `changed`: the number of the last change of endpoints. */
+  /**
+   * `reviews`: the number of changes. `reviewed`: that number when the last round began. `changed`: that number at the last change of
+   * endpoints.
+   */
   let reviews = 0
   let reviewed = 0
   let changed = 0
@@ -70,19 +73,19 @@ export function createDispatchRounds(ports: DispatchRoundsPorts): DispatchRounds
   const failures = createRoundFailures(ports)
 
   function takeBack(settled: readonly SettledAttempt[]): void {
-    // Attempts that are not written down before the relay dies are repeated.
+    // Attempts whose results are not stored before the relay dies are made again.
     queues.notSettled(settled)
     ended.putBack(settled)
-    // No attempt should start whose result cannot be written down.
+    // No attempt should start whose result cannot be stored.
     queues.releaseAll()
     times.retryLater()
   }
 
-  /** Null: there is nothing to settle, and nothing may be claimed. */
+  /** The next round; null: there is nothing to settle, and nothing may be claimed. */
   function nextRound(claimsMax: number): DispatchRound | null {
     const endpointIds = held.endpoints()
     const settled = ended.take()
-    // A replica without endpoints runs a round after a change too, because the change may concern an endpoint that no replica delivers to.
+    // A replica without endpoints runs a round after a change too, because the change may concern an endpoint to which no replica delivers.
     if (endpointIds?.length === 0 && settled.length === 0 && reviewed === reviews) return null
     queues.settling()
     const allowance = rates.allowance(
@@ -103,7 +106,7 @@ export function createDispatchRounds(ports: DispatchRoundsPorts): DispatchRounds
     try {
       const report = await failures.run(round.settled.length, () => write.dispatchRound(round))
       queues.settled(round.settled)
-      // The endpoints were lost meanwhile, and the claims with them.
+      // This replica has lost the endpoints meanwhile, and with them the claims.
       if (term !== held.term()) return []
       if (report.isBusy === true) times.spaceOut(beganMs)
       endpoints = report.endpoints
@@ -146,13 +149,13 @@ export function createDispatchRounds(ports: DispatchRoundsPorts): DispatchRounds
   }
 }
 
-/** Keeps ended attempts until they are written down. It drops those that ended before this replica lost its endpoints. */
+/** Keeps ended attempts until their results are stored. It drops the ones that ended before this replica lost its endpoints. */
 function createEndedAttempts({ held, queues, times }: Pick<DispatchRoundsPorts, 'held' | 'queues' | 'times'>) {
   let attempts: SettledAttempt[] = []
   let term = held.term()
   return {
     count: () => attempts.length,
-    /** Returns whether it is the first. */
+    /** Adds an attempt. Returns whether it is the first. */
     add(attempt: SettledAttempt): boolean {
       const isFirst = attempts.length === 0
       if (isFirst) times.beginWait()
@@ -162,7 +165,7 @@ function createEndedAttempts({ held, queues, times }: Pick<DispatchRoundsPorts, 
     take(): readonly SettledAttempt[] {
       if (term !== held.term()) {
         term = held.term()
-        // Another replica repeats these attempts, so an endpoint need not wait until they are written down.
+        // Another replica makes these attempts again, so an endpoint need not wait until their results are stored.
         queues.settled(attempts)
         attempts = []
         queues.releaseAll()
@@ -177,7 +180,7 @@ function createEndedAttempts({ held, queues, times }: Pick<DispatchRoundsPorts, 
   }
 }
 
-/** Lets callers wait until nothing of an endpoint is under way. */
+/** Lets callers wait until nothing is under way at an endpoint. */
 function createDrains(queues: Pick<EndpointQueues, 'isIdle'>) {
   const waiting = new Map<string, PromiseWithResolvers<void>>()
   return {
@@ -196,13 +199,13 @@ function createDrains(queues: Pick<EndpointQueues, 'isIdle'>) {
   }
 }
 
-/** Lets callers wait until a round has been run since a change. */
+/** Lets callers wait for a round that began after a change. */
 function createAwaited() {
   let waiting: { readonly change: number; readonly resolve: () => void }[] = []
   return {
     open: (change: number): Promise<void> => new Promise((resolve) => waiting.push({ change, resolve })),
     isAny: () => waiting.length > 0,
-    /** To be called when a round that began after this change has ended. */
+    /** Call it when a round that began after this change has ended. */
     close(change: number): void {
       const closed = waiting.filter((one) => one.change <= change)
       waiting = waiting.filter((one) => one.change > change)
@@ -211,7 +214,7 @@ function createAwaited() {
   }
 }
 
-/** Queues the claims, and plans the next look. */
+/** Queues the claims, and plans when to look next. */
 function queueClaims(report: DispatchRoundReport, { clock, queues, rates, endpointLog, times }: DispatchRoundsPorts): void {
   queues.update(report.endpoints, report.more)
   for (const { endpointId } of report.claimed) rates.started(endpointId)
@@ -228,7 +231,7 @@ const UNWRITTEN = 'the results of deliveries could not be written down; retrying
 const UNCLAIMED = 'the next deliveries could not be read; retrying'
 const LOST = 'this replica lost its endpoints before it had written down results: a replica that takes over sends these deliveries again'
 
-/** Logs rounds that failed. If a round fails because other replicas take over, that is no error: they repeat its deliveries. */
+/** Logs rounds that failed. If a round fails because other replicas take over, that is no error: they make its deliveries again. */
 export function createRoundFailures({
   log,
   clock,
@@ -248,7 +251,7 @@ export function createRoundFailures({
     } else log.debug({ err, results }, 'a dispatch round failed')
   }
   return {
-    /** Runs a round that writes down `results` results. Rejects with its error. */
+    /** Runs a round that stores `results` results. Rejects with its error. */
     async run<Report>(results: number, round: () => Promise<Report>): Promise<Report> {
       const term = held.term()
       try {

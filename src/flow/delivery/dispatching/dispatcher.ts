@@ -18,9 +18,9 @@ export interface DispatcherPorts extends SendDeliveryPorts {
   readonly meter: Pick<Meter, 'deliveryAttempted'>
   readonly log: Log
   readonly held: HeldEndpoints
-  /** Requests another pass, at once (null) or at a time of the wall clock, epoch milliseconds. */
+  /** Asks for another pass: at once (null), or at a wall-clock time, epoch milliseconds. */
   readonly wake: (atMs: number | null) => void
-  /** Handles the replies of a writer on a thread at once, because the writer idles until the next round is requested. */
+  /** Handles the replies of a writer on a thread at once, because the writer is idle until the next round is requested. */
   readonly threads?: { readonly drainReplies: () => void } | null
   /** Resolves when pending network events have been handled. */
   readonly yieldToIo: () => Promise<void>
@@ -29,7 +29,7 @@ export interface DispatcherPorts extends SendDeliveryPorts {
 export interface DispatcherOptions extends SendDeliveryOptions {
   /** The maximum of deliveries claimed for one endpoint per round. */
   readonly claimsMax: number
-  /** Returns how many attempts may run at once to an endpoint whose settings give no limit. */
+  /** How many attempts may run at once to an endpoint whose settings give no limit. */
   readonly perEndpoint: () => number
   /** See `DeliveryRules`. */
   readonly claimsPerAttempt: number
@@ -37,38 +37,41 @@ export interface DispatcherOptions extends SendDeliveryOptions {
 
 /** Sends queued deliveries to their endpoints. */
 export interface Dispatcher {
-  /** To be called when something may have become due: the next pass runs a round. */
+  /** Call it when something may have become due. The next pass runs a round. */
   look(): void
-  /** To be called when the order of waiting deliveries may have changed: none of them is sent until a round has reported. */
+  /** Call it when the order of waiting deliveries may have changed. None of them is sent until a round has reported. */
   review(): void
   /** Does the same as `review`, and resolves when that round has ended. */
   reviewed(): Promise<void>
   /**
-   * To be called when the endpoints have changed. Does the same as `review`; until the round has reported, attempts that wait for a connection
+   * Call it when the endpoints have changed. Does the same as `review`. Until the round has reported, attempts that wait for a connection
    * send nothing either (DOMAIN 7.4).
    */
   reviewEndpoints(): void
-  /** Settles ended attempts, claims due deliveries and starts attempts without awaiting them: each requests the next pass when it ends. */
+  /**
+   * Settles ended attempts, claims due deliveries and starts attempts without waiting for them. Each asks for the next pass when it ends.
+   */
   pass(): Promise<'idle'>
-  /** Resolves when nothing is under way at an endpoint that this replica no longer holds, and everything that ended is written down. */
+  /** Resolves when nothing is under way at an endpoint that this replica no longer holds, and all its results are stored. */
   drained(endpointId: string): Promise<void>
-  /** Forgets claims that are not attempted yet. To be called when this replica has lost its endpoints. */
+  /** Forgets claims that were not attempted yet. Call it when this replica has lost its endpoints. */
   lapsed(): void
-  /** Claims and starts nothing from now on; resolves when every attempt has ended and is settled. */
+  /** Claims and starts nothing from now on. Resolves when every attempt has ended and is settled. */
   stop(): Promise<void>
 }
 
-/** After this many attempts are started, pending network events are handled, so that these leave while the rest is being signed. */
+/** After starting this many attempts, network events are handled, so that these attempts leave while the others are being signed. */
 const SENT_AT_ONCE = 4
 
 /**
- * Delivers events to endpoints. Deliveries are queued in the store, and only claims are kept in memory, so a relay that dies sends its
- * deliveries again under the same ids when it restarts (DOMAIN 7.2). It claims more than it may attempt at once, so that an endpoint need
- * not wait for the store between two attempts. A claim counts until its result is written down, so at most `claimsPerAttempt` times an
- * endpoint's concurrency can arrive twice.
+ * Delivers events to endpoints. Deliveries are queued in the store, and only claims are in memory. So a relay that dies sends its
+ * deliveries again under the same ids when it restarts (DOMAIN 7.2).
+ *
+ * It claims more than it may attempt at once, so that an endpoint need not wait for the store between two attempts. A claim counts until
+ * its result is stored. So after a crash at most `claimsPerAttempt` times an endpoint's concurrency can arrive twice.
  */
 export function createDispatcher(ports: DispatcherPorts, { relayId, claimsMax, ...limits }: DispatcherOptions): Dispatcher {
-  /** The next round, if it was started before the claims of the last one were sent. */
+  /** The next round, if it began before the claims of the last one were sent. */
   let asked: Promise<readonly ClaimedDelivery[]> | null = null
   let isStopping = false
   const endpointLog = createEndpointLog(ports)
@@ -120,7 +123,7 @@ export function createDispatcher(ports: DispatcherPorts, { relayId, claimsMax, .
       asked = null
       // Something has changed since the round began.
       if (times.isLookDue()) ports.wake(null)
-      // Start the next round before anything is sent, or the writer would idle meanwhile.
+      // Start the next round before anything is sent. Otherwise the writer would be idle meanwhile.
       if (times.restMs() <= 0 && queues.isRoundWorthwhile()) {
         asked = ask()
         ports.wake(null)
@@ -143,7 +146,7 @@ export function createDispatcher(ports: DispatcherPorts, { relayId, claimsMax, .
   }
 }
 
-/** Whether a round is due. If not, requests a pass for when it is. */
+/** Whether a round is due. If not, asks for a pass at the time when it is. */
 function isRoundDue(rounds: DispatchRounds, times: RoundTimes, { wake, clock }: Pick<DispatcherPorts, 'wake' | 'clock'>): boolean {
   const restMs = times.restMs()
   if (restMs > 0) {
@@ -151,7 +154,7 @@ function isRoundDue(rounds: DispatchRounds, times: RoundTimes, { wake, clock }: 
     return false
   }
   if (rounds.isDue()) return true
-  // The timer holds only the earliest time, so a later one has to be set again.
+  // The timer holds only the earliest time, so a later time must be set again.
   times.wakeWhenDue()
   if (rounds.hasEnded()) times.wakeAfterWait()
   return false

@@ -2,7 +2,7 @@ import type { AttemptResult } from '../../../domain/delivery/delivery.ts'
 import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
 import type { Clock, Log } from '../../ports.ts'
 
-/** Logs what operators should know about endpoints: each change of state, and failures at most once a minute per endpoint. */
+/** Logs what operators should know about endpoints: each change of state, and for each endpoint its failures, at most once a minute. */
 export type EndpointLog = ReturnType<typeof createEndpointLog>
 
 type Standing = 'active' | 'failing' | 'disabled' | 'gone' | 'given up' | 'unnamed'
@@ -23,7 +23,7 @@ export function createEndpointLog({ log, clock }: { readonly log: Pick<Log, 'inf
   let known: readonly EndpointState[] = []
 
   return {
-    /** Logs which endpoints have changed their state. Costs nothing for the same list. */
+    /** Logs which endpoints have changed their state. The same list again costs nothing. */
     update(states: readonly EndpointState[]): void {
       if (states === known) return
       known = states

@@ -3,7 +3,7 @@ import type { ClaimedDelivery } from '../../../domain/delivery/dispatch-round.ts
 import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
 
 export interface EndpointQueueOptions {
-  /** Returns how many attempts may run at once to an endpoint whose settings give no limit; called each time. */
+  /** How many attempts may run at once to an endpoint whose settings give no limit. */
   readonly perEndpoint: () => number
   /** See `DeliveryRules`. */
   readonly claimsPerAttempt: number
@@ -11,20 +11,20 @@ export interface EndpointQueueOptions {
   readonly delivers: (endpointId: string) => boolean
 }
 
-/** The claims of one endpoint, from the round that makes them to the round that writes their results down. */
+/** The claims of one endpoint, from the round that makes them to the round that stores their results. */
 export class EndpointQueue {
   readonly endpointId: string
   readonly #options: EndpointQueueOptions
   #state: EndpointState | null = null
-  /** Claims that are not attempted yet: the next starts when an attempt ends, not a round later. */
+  /** Claims that were not attempted yet. The next one starts when an attempt ends, not a round later. */
   readonly #waiting: ClaimedDelivery[] = []
   /** The ids of all claims that have not ended, waiting or attempted. */
   readonly #held = new Set<number>()
-  /** The ids under way that may not be attempted again, by the last round, because another goes first or they were skipped. */
+  /** Claims that must not be attempted again, by the last round, because another delivery goes first or they were skipped. */
   readonly #overtaken = new Set<number>()
-  /** The number of ended attempts that are not being written down yet. */
+  /** How many attempts have ended whose results are not being stored yet. */
   #ended = 0
-  /** The number of attempts that were answered 410 and are not written down. While there are any, the endpoint is sent nothing. */
+  /** How many attempts were answered 410 whose results are not stored. While there are any, the endpoint is sent nothing. */
   #gone = 0
   #isMoreDue = false
   #isBeginning = false
@@ -34,7 +34,7 @@ export class EndpointQueue {
     this.#options = options
   }
 
-  /** Null: the endpoint has been removed, or is not known yet. */
+  /** The state of the endpoint; null: it was removed, or is not known yet. */
   get state(): EndpointState | null {
     return this.#state
   }
@@ -48,7 +48,7 @@ export class EndpointQueue {
     return this.#waiting.length > 0
   }
 
-  /** Whether nothing waits, is attempted or has ended without being written down. */
+  /** Whether there are no waiting claims, no running attempts, and no ended ones without a stored result. */
   get isIdle(): boolean {
     return this.#open === 0
   }
@@ -58,12 +58,12 @@ export class EndpointQueue {
     return [...this.#held]
   }
 
-  /** Whether more is due and as many attempts have ended as may run at once, which makes a round worth its fixed cost. */
+  /** Whether more is due, and enough attempts have ended to make a round worth its fixed cost: as many as may run at once. */
   get isRoundWorthwhile(): boolean {
     return this.#isMoreDue && this.#ended > 0 && this.#ended >= Math.min(this.#open, this.#attemptsMax)
   }
 
-  /** Sets the state of the endpoint; null: it has been removed. */
+  /** Sets the state of the endpoint; null: it was removed. */
   update(state: EndpointState | null): void {
     this.#state = state
   }
@@ -79,13 +79,15 @@ export class EndpointQueue {
     this.#waiting.push(delivery)
   }
 
-  /** Takes the next delivery that may be attempted now; null: none waits, or the endpoint has no room. */
+  /** Takes the next delivery that may be attempted now; null: none is waiting, or the endpoint has no room. */
   takeNext(): ClaimedDelivery | null {
     const hasRoom = this.#gone === 0 && this.#held.size - this.#waiting.length < this.#attemptsMax
     return hasRoom ? (this.#waiting.shift() ?? null) : null
   }
 
-  /** Begins attempts until `begin` returns false. An attempt that ends at once calls this again, which does nothing, to avoid recursion. */
+  /**
+   * Begins attempts until `begin` returns false. An attempt that ends at once calls this again. That call does nothing, to avoid recursion.
+   */
   beginWhile(begin: (queue: EndpointQueue) => boolean): void {
     if (this.#isBeginning) return
     this.#isBeginning = true
@@ -101,7 +103,9 @@ export class EndpointQueue {
     return this.#forget(this.#waiting.splice(0))
   }
 
-  /** Releases waiting claims beyond the limit of the endpoint, the last first, or all if it is sent nothing now. Returns how many. */
+  /**
+   * Releases waiting claims above the limit of the endpoint, the last first; or all, if the endpoint is sent nothing now. Returns how many.
+   */
   releaseSurplus(): number {
     const { delivers, claimsPerAttempt } = this.#options
     if (!delivers(this.endpointId) || this.#isClosed) return this.releaseAll()
@@ -109,7 +113,7 @@ export class EndpointQueue {
     return this.#forget(this.#waiting.splice(Math.max(0, this.#waiting.length - surplus)))
   }
 
-  /** Notes which claims must not start any more, and releases those that still wait. Returns how many. */
+  /** Notes which claims must not start any more, and releases the ones that still wait. Returns how many. */
   releaseOvertaken(deliveryIds: readonly number[]): number {
     this.#overtaken.clear()
     let released = 0
@@ -122,8 +126,8 @@ export class EndpointQueue {
   }
 
   /**
-   * Takes back a delivery of which nothing was sent. It waits again, before the others, or is released if its endpoint is sent nothing now
-   * or it was overtaken. Returns whether it waits.
+   * Takes back a delivery of which nothing was sent. It waits again, before the others. If its endpoint is sent nothing now, or it was
+   * overtaken, it is released instead. Returns whether it waits.
    */
   putBack(delivery: ClaimedDelivery): boolean {
     const isKept = !this.#isClosed && !this.#overtaken.has(delivery.deliveryId)
@@ -144,17 +148,17 @@ export class EndpointQueue {
     if (isGone(result)) this.#gone += 1
   }
 
-  /** Notes that all ended attempts are being written down. */
+  /** Notes that the results of all ended attempts are being stored. */
   settling(): void {
     this.#ended = 0
   }
 
-  /** Notes that a result was written down. */
+  /** Notes that a result was stored. */
   settled(result: AttemptResult): void {
     if (isGone(result)) this.#gone -= 1
   }
 
-  /** Notes that a result could not be written down. */
+  /** Notes that a result could not be stored. */
   notSettled(): void {
     this.#ended += 1
   }
@@ -172,7 +176,7 @@ export class EndpointQueue {
     return this.#isProbed ? 1 : (this.#state?.endpoint.concurrency ?? this.#options.perEndpoint())
   }
 
-  /** The number of claims that are not being written down yet. */
+  /** How many claims there are whose results are not being stored yet. */
   get #open(): number {
     return this.#held.size + this.#ended
   }

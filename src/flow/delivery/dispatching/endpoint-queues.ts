@@ -36,7 +36,7 @@ export function createEndpointQueues(options: EndpointQueueOptions) {
   return {
     of,
     all: (): Iterable<EndpointQueue> => queues.values(),
-    /** Sets the states of the endpoints. `more`: the ids of those for which more is due than there was room for. */
+    /** Sets the states of the endpoints. `more`: the ids of endpoints for which more is due than there was room for. */
     update(states: readonly EndpointState[], more: readonly string[]): void {
       if (states !== known) updateStates(states)
       known = states
@@ -50,23 +50,23 @@ export function createEndpointQueues(options: EndpointQueueOptions) {
     releaseAll(): void {
       release((queue) => queue.releaseAll())
     },
-    /** Releases waiting claims beyond an endpoint's limit, and those of endpoints that are sent nothing now. Returns how many. */
+    /** Releases waiting claims above an endpoint's limit, and all claims of endpoints that are sent nothing now. Returns how many. */
     releaseSurplus: () => release((queue) => queue.releaseSurplus()),
-    /** Notes which claims must not start any more, and releases those that still wait. Returns how many. */
+    /** Notes which claims must not start any more, and releases the ones that still wait. Returns how many. */
     releaseOvertaken(overtaken: readonly ClaimRef[]): number {
       const byEndpoint = Map.groupBy(overtaken, ({ endpointId }) => endpointId)
       return release((queue) => queue.releaseOvertaken(byEndpoint.get(queue.endpointId)?.map(({ deliveryId }) => deliveryId) ?? []))
     },
     isIdle: (endpointId: string) => queues.get(endpointId)?.isIdle !== false,
-    /** Notes that all ended attempts are being written down. */
+    /** Notes that the results of all ended attempts are being stored. */
     settling(): void {
       for (const queue of queues.values()) queue.settling()
     },
-    /** Notes that these results were written down. */
+    /** Notes that these results were stored. */
     settled(attempts: readonly SettledAttempt[]): void {
       for (const { endpointId, result } of attempts) of(endpointId).settled(result)
     },
-    /** Notes that these results could not be written down, so that it is unknown whether more is due. */
+    /** Notes that these results could not be stored. So it is unknown whether more is due. */
     notSettled(attempts: readonly SettledAttempt[]): void {
       for (const queue of queues.values()) queue.setMoreDue(false)
       for (const { endpointId } of attempts) of(endpointId).notSettled()

@@ -1,6 +1,6 @@
 import type { Endpoint } from '../../../domain/delivery/endpoint.ts'
 
-/** Keeps endpoints within their `rate` with a token bucket each, which holds one second's worth. */
+/** Keeps each endpoint within its `rate` with a token bucket, which holds the tokens of one second. */
 export type EndpointRates = ReturnType<typeof createEndpointRates>
 
 interface Bucket {
@@ -22,11 +22,11 @@ export function createEndpointRates() {
   }
 
   return {
-    /** How many attempts may start now, by endpoint id; endpoints without a rate are left out. */
+    /** How many attempts may start now, by endpoint id. Endpoints without a rate are left out. */
     allowance(endpoints: Iterable<Endpoint>, nowMs: number): Readonly<Record<string, number>> {
       const rated = [...endpoints].filter(hasRate)
       const current = rated.map((endpoint) => [endpoint.id, filled(endpoint, nowMs)] as const)
-      // Drop the bucket of an endpoint whose rate was removed: it would be charged further and be in debt if a rate is set again.
+      // Drop the bucket of an endpoint whose rate was removed. Otherwise it would go into debt, and owe that when a rate is set again.
       buckets.clear()
       for (const [id, bucket] of current) buckets.set(id, bucket)
       return Object.fromEntries(current.map(([id, { tokens }]) => [id, Math.floor(tokens)]))

@@ -31,7 +31,7 @@ export function createEndpointSigners({ vault, configuredKey, made, log }: Endpo
     return opened === null ? null : { current: opened, next: openedNext ?? undefined, previous: openedPrevious ?? undefined }
   }
 
-  /** Signers by state: the same state has the same keys until their rotation ends. */
+  /** Signers by state. The same state has the same keys until their rotation ends. */
   const known = new WeakMap<EndpointState, { readonly signer: DeliverySigner; readonly untilMs: number }>()
 
   return (state, nowMs) => {

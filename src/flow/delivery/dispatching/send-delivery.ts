@@ -7,8 +7,8 @@ import type { Clock } from '../../ports.ts'
 import type { DeliverySender } from '../ports.ts'
 
 /**
- * Finds the signer of an endpoint at a time; while its key is being replaced, it signs with both keys. Returns at once if the signer is
- * cached; null: its key cannot be opened.
+ * Finds the signer of an endpoint. While the key is being replaced, it signs with both keys. Returns at once if the signer is cached; null:
+ * the key cannot be opened.
  */
 export type SignerOf = (state: EndpointState, nowMs: number) => DeliverySigner | null | Promise<DeliverySigner | null>
 
@@ -72,7 +72,7 @@ export function createSendDelivery(ports: SendDeliveryPorts, { relayId }: SendDe
           onEnd(result)
           return
         }
-        // The receiver may have the next key already and check only one header.
+        // The receiver may already have the next key and check only one header.
         onResend()
         post('exchanged', (again) => onEnd(secondOf(result, again, nextKey)))
       })

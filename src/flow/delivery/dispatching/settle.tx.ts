@@ -88,7 +88,7 @@ async function settleAll(
   for (const attempt of request.settled) {
     const index = indexes.get(attempt.endpointId)
     const state = index === undefined ? undefined : states[index]
-    // The endpoint was removed during the attempt: the delivery is cancelled, whatever the outcome.
+    // The endpoint was removed during the attempt, so the delivery is cancelled, whatever the outcome.
     if (index === undefined || state === undefined) continue
     const seen = seenFailing(state, attempt, look)
     const one = settleOne(seen, attempt, request.nowMs, options)
@@ -108,21 +108,21 @@ async function settleAll(
     if (known?.disabled !== state.disabled || known.keys !== state.keys) await tx.saveEndpoint(state)
     else if (known.health !== state.health) tx.saveHealth(state.endpoint.id, state.health)
   }
-  // Trouble of the operator's own endpoint is only logged, because an event about it could not arrive.
+  // Trouble of the operators' own endpoint is only logged, because an event about it could not arrive.
   const isOperator = ({ endpointId }: EndpointNotice) => states[indexes.get(endpointId) ?? -1]?.origin === 'operator'
   for (const notice of notices.filter((one) => !isOperator(one)))
     await recordOperatorEvent(tx, operatorEvent(notice, request.nowMs), request.nowMs)
   return { states, notices }
 }
 
-/** An answer may name its parcel, so it is not kept if the delivery was erased during the attempt. */
+/** Leaves out the answers of deliveries that were erased during the attempt, because an answer may name its parcel. */
 async function stillStanding(tx: Pick<WriteTx, 'findGone'>, settled: readonly Settled[]): Promise<readonly Settled[]> {
   const telling = settled.filter(({ result }) => result.kind !== 'accepted' && result.answerStart.byteLength > 0)
   const gone = new Set(await tx.findGone(telling.map(({ deliveryId }) => deliveryId)))
   return gone.size === 0 ? settled : settled.filter(({ deliveryId }) => !gone.has(deliveryId))
 }
 
-/** Counts deliveries that are attempted no more, by their endpoints. */
+/** Counts deliveries that are not attempted any more, by their endpoints. */
 function tallyGivenUp(ended: readonly Pick<ClaimRef, 'endpointId'>[], nowMs: number): readonly TallyAddition[] {
   const fromMs = spanStart('hour', nowMs)
   return [...Map.groupBy(ended, ({ endpointId }) => endpointId)].map(([id, ofEndpoint]) => ({
@@ -132,7 +132,7 @@ function tallyGivenUp(ended: readonly Pick<ClaimRef, 'endpointId'>[], nowMs: num
   }))
 }
 
-/** The endpoints that this replica delivers to, including those that it is giving up; null: all. */
+/** The endpoints to which this replica delivers, including those that it is giving up; null: all. */
 function deliveredTo({ held, settled }: DispatchRound): readonly string[] | null {
   return held === undefined ? null : [...new Set([...held, ...settled.map(({ endpointId }) => endpointId)])]
 }
@@ -147,7 +147,7 @@ function seenFailing(state: EndpointState, { endpointId, result }: SettledAttemp
   return health === state.health ? state : { ...state, health }
 }
 
-/** Settles one attempt. An attempt before its time, or a probe, uses up nothing of the schedule. */
+/** Settles one attempt. A probe, or an attempt before its time, does not count towards the schedule. */
 function settleOne(state: EndpointState, attempt: SettledAttempt, nowMs: number, options: DispatchRoundOptions): Omit<Settled, 'round'> {
   const { result, random, plannedAtMs, atMs } = attempt
   const { probing } = state.health
@@ -265,15 +265,15 @@ function createFailureWatch(monotonic: () => number) {
       const seen = new Set<string>()
       return {
         /**
-         * Notes that an endpoint failed. Returns the time since it was last seen to fail, in milliseconds; 0: it did not fail before, or
-         * was noted in this look already.
+         * Notes that an endpoint has failed. Returns the time since its last failure, in milliseconds; 0: it did not fail before, or was
+         * noted in this look already.
          */
         failedAfterMs(endpointId: string): number {
           if (seen.has(endpointId)) return 0
           seen.add(endpointId)
           return nowMs - (lastMs.get(endpointId) ?? nowMs)
         },
-        /** To be called when the results of this round were committed. They count from now on. */
+        /** Call it when the results of this round were committed. They count from now on. */
         keep(): void {
           for (const endpointId of seen) lastMs.set(endpointId, nowMs)
         },
