@@ -38,7 +38,7 @@ export interface Reloaded {
   readonly problems: readonly string[]
 }
 
-/** How a relay starts beside another one. */
+/** How a relay starts next to another one. */
 export interface StartOptions {
   /** Threads that are already starting. */
   readonly threads?: Threads | undefined

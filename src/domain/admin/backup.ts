@@ -18,7 +18,7 @@ const manifestSchema = z.object({
   version: z.string(),
   /** The last number of the feed. */
   sequence: z.number(),
-  /** The names of the keys that encrypt its secrets; empty: its key lies beside it, or none was made yet. */
+  /** The names of the keys that encrypt its secrets; empty: its key lies beside it, or there is no key yet. */
   keys: z.array(z.string()),
   /** How many rows each table holds. */
   rows: z.record(z.string(), z.number()),
@@ -27,7 +27,7 @@ const manifestSchema = z.object({
 /** The description of a backup, stored in the backup itself. */
 export type BackupManifest = Readonly<z.infer<typeof manifestSchema>>
 
-/** Parses a manifest; null: the text is none. */
+/** Parses a manifest; null: the text is not one. */
 export function parseManifest(text: string): BackupManifest | null {
   let value: unknown
   try {
@@ -38,21 +38,21 @@ export function parseManifest(text: string): BackupManifest | null {
   return manifestSchema.safeParse(value).data ?? null
 }
 
-/** The steps of a backup, in order: the store is copied beside itself, the copy is proved, and it is brought to the folder of backups. */
+/** The steps of a backup, in order: the store is copied beside itself, the copy is proved, and it is moved to the folder of backups. */
 export type BackupStep = 'copying' | 'verifying' | 'placing'
 
-/** How far a backup is. `done` and `total` count pages of the store, then tables, then bytes. */
+/** The progress of a backup. `done` and `total` count pages of the store, then tables, then bytes. */
 export interface BackupProgress {
   readonly step: BackupStep
   readonly done: number
   readonly total: number
 }
 
-/** The state of the backups of a store, kept in that store. Times are epoch milliseconds. */
+/** The state of the backups of a store. The store holds it. Times are epoch milliseconds. */
 export interface BackupState {
   /** The last backup that was made; null: there is none. */
   readonly last: MadeBackup | null
-  /** Why the last attempt failed, and when the first attempt since the last success failed; null: the last attempt did not fail. */
+  /** If the last attempt failed: why, and when the first attempt since the last success failed. Null: it did not fail. */
   readonly failing: { readonly sinceMs: number; readonly reason: string } | null
 }
 
@@ -64,13 +64,13 @@ export interface MadeBackup {
 
 export const NO_BACKUPS: BackupState = { last: null, failing: null }
 
-/** The reason for the failure of a backup's job if the relay was stopped or killed. */
+/** Why a backup's job has failed if the relay was stopped or killed. */
 export const BACKUP_WAS_STOPPED = 'The relay was stopped before the backup was done. Nothing of it was kept.'
 
 const SCHEDULED = 'scheduled-'
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$/
 
-/** Why a text is no name for a backup that an operator orders; null: it is one. Completes "name ...". */
+/** Why a text cannot be the name of a backup that an operator orders; null: it can. The reason completes "name ...". */
 export function nameProblem(name: string): string | null {
   if (!NAME.test(name)) return 'must be 1 to 80 letters, digits and . _ -, and begin with a letter or digit'
   if (name.startsWith(SCHEDULED))
@@ -78,17 +78,17 @@ export function nameProblem(name: string): string | null {
   return /\.(?:db|key|part)$/.test(name) ? 'must not end in .db, .key or .part: the relay adds the endings' : null
 }
 
-/** The name of a scheduled backup: its time to the second, in UTC. */
+/** The name of a scheduled backup: its time in UTC, to the second. */
 export function scheduledName(atMs: number): string {
   return `${SCHEDULED}${new Date(atMs).toISOString().slice(0, 19).replaceAll(/[-:]/g, '')}Z`
 }
 
-/** Whether a backup was made by the schedule. Only scheduled backups are removed when there are newer ones. */
+/** Whether the schedule has made a backup. Only scheduled backups are removed when there are newer ones. */
 export function isScheduled(name: string): boolean {
   return /^scheduled-\d{8}T\d{6}Z$/.test(name)
 }
 
-/** The names of scheduled backups of one store beyond the newest `keep`. */
+/** The scheduled backups of one store, by name, that are older than the newest `keep`. */
 export function outlived(names: readonly string[], keep: number): readonly string[] {
   const scheduled = names.filter(isScheduled)
   return scheduled.toSorted().slice(0, Math.max(0, scheduled.length - keep))
@@ -99,7 +99,7 @@ const stateSchema = z.object({
   failing: z.object({ sinceMs: z.number(), reason: z.string() }).nullable(),
 })
 
-/** Parses the state of backups that a store holds. An unreadable text counts as the state without any backup. */
+/** Parses the stored state of backups. If it cannot be read, it counts as a state without backups. */
 export function parseBackupState(text: string): BackupState {
   try {
     return stateSchema.safeParse(JSON.parse(text)).data ?? NO_BACKUPS

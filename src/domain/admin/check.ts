@@ -1,7 +1,7 @@
 import { isDiskFull, isDiskLow } from './disk-room.ts'
 import { isHeldLong, type RetentionReport } from './retention.ts'
 
-/** What is checked, in the order in which it is shown. */
+/** The checks, in the order in which they are shown. */
 export const CHECK_NAMES = [
   'relay',
   'config',
@@ -22,16 +22,16 @@ export const CHECK_NAMES = [
 
 export type CheckName = (typeof CHECK_NAMES)[number]
 
-/** `ok`: it works. `warning`: it works, and somebody should look at it. `failed`: it does not work. `skipped`: it could not be tried, and why. */
+/** `ok`: it works. `warning`: it works, but somebody should look at it. `failed`: it does not work. `skipped`: it could not be tried. */
 export type CheckState = 'ok' | 'warning' | 'failed' | 'skipped'
 
 /** One thing that was checked. */
 export interface CheckLine {
   readonly name: CheckName
-  /** The name of the checked thing if there are several, such as an endpoint; null: there is only one. */
+  /** The name of the checked thing if there are several of its kind, such as an endpoint; null: there is only one. */
   readonly subject: string | null
   readonly state: CheckState
-  /** What was found and, if it is not well, what to do. Never a secret. */
+  /** What was found and, if something is wrong, what to do. Never a secret. */
   readonly message: string
 }
 
@@ -42,7 +42,7 @@ export function isRed(lines: readonly CheckLine[]): boolean {
   return lines.some(({ state }) => state === 'failed')
 }
 
-/** Sorts lines into the order of the names. Those of one name stay in their order. */
+/** Sorts lines into the order of the names. Lines with the same name keep their order. */
 export function inOrder(lines: readonly CheckLine[]): readonly CheckLine[] {
   return lines.toSorted((a, b) => CHECK_NAMES.indexOf(a.name) - CHECK_NAMES.indexOf(b.name))
 }
@@ -57,11 +57,11 @@ const MINUTE_MS = 60_000
 const HOUR_MS = 3_600_000
 const DAY_MS = 86_400_000
 
-/** The carrier's clock is told in whole seconds, and an answer takes a while. */
+/** The carrier's answer gives whole seconds, and takes a while to arrive. */
 const CLOCK_WARNING_MS = 5 * SECOND_MS
 const CLOCK_FAILED_MS = MINUTE_MS
 
-/** Judges the clock. @param aheadMs how far the carrier's clock is ahead of the relay's; null: its answer told no time */
+/** Judges the clock. @param aheadMs how far the carrier's clock is ahead of the relay's; null: its answer has no time */
 export function judgeClock(aheadMs: number | null): Verdict {
   if (aheadMs === null) return skipped('The carrier told no time, so the clock was not compared.')
   const seconds = Math.round(Math.abs(aheadMs) / SECOND_MS)
@@ -89,13 +89,13 @@ export function judgeCertificate(untilMs: number, nowMs: number): Verdict {
   return days < CERTIFICATE_WARNING_DAYS ? warning(`${message} Replace its files and send SIGHUP.`) : ok(message)
 }
 
-/** Files that a relay opens besides its connections. */
+/** How many files a relay opens in addition to its connections. */
 const OTHER_FILES = 200
 
-/** Judges how many files the process may open. @param limit null: the system does not tell, or there is none */
+/** Judges how many files the process may open. @param limit null: there is no limit, or the system does not tell */
 export function judgeOpenFiles(limit: number | null, connectionsMax: number): Verdict {
   if (limit === null) return ok('The system sets no limit that is known.')
-  // Both listeners may be full.
+  // All connections of both listeners may be in use.
   const wanted = 2 * connectionsMax + OTHER_FILES
   if (limit >= wanted) return ok(`The process may open ${limit} files.`)
   const message = `The process may open ${limit} files, and two listeners with limits.connections of ${connectionsMax} need ${wanted}. Raise the limit (ulimit -n, LimitNOFILE), or lower limits.connections.`
@@ -105,7 +105,9 @@ export function judgeOpenFiles(limit: number | null, connectionsMax: number): Ve
 /** A pass begins each hour. */
 const PASS_LATE_MS = 6 * HOUR_MS
 
-/** Judges whether data goes when it is past its time. @param last null: no pass has ended yet @param kept for how long data is kept, as text */
+/**
+ * Judges whether data is removed when its time is over. @param last null: no pass has ended yet @param kept how long data is kept, as text
+ */
 export function judgeRetention(last: RetentionReport | null, kept: string, nowMs: number): Verdict {
   const message = `Data is kept: ${kept}.`
   if (last === null) return ok(message)
@@ -118,7 +120,7 @@ export function judgeRetention(last: RetentionReport | null, kept: string, nowMs
   return ok(message)
 }
 
-/** What is known of the backups of a store. */
+/** The facts about the backups of a store by which they are judged. */
 export interface BackupsToJudge {
   readonly directory: string | null
   readonly cron: string | null
@@ -129,9 +131,9 @@ export interface BackupsToJudge {
   readonly unreadable: string | null
 }
 
-/** A backup is late when it is older than this many times the usual gap between backups. */
+/** A backup is late if it is older than this many times the usual gap between backups. */
 const LATE_GAPS = 2
-/** The gap that is taken for usual where no two backups show it. */
+/** The usual gap, unless two backups show another one. */
 const GAP_MS = DAY_MS
 
 /** Judges the backups: whether any are made, and how old the newest is. */

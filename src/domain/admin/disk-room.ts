@@ -6,7 +6,7 @@ export interface DiskRoom {
   /** Below this, pushes are refused. */
   readonly freeBytesMin: number
   readonly totalBytes: number
-  /** How much the store itself takes. */
+  /** The size of the store. */
   readonly storeBytes: number
   readonly path: string
 }
@@ -14,23 +14,23 @@ export interface DiskRoom {
 /** The reason that `/readyz` gives, before the colon, while the disk is full. */
 export const DISK_FULL = 'disk_nearly_full'
 
-/** Whether pushes are refused for want of room. */
+/** Whether pushes are refused because there is too little room. */
 export function isDiskFull({ freeBytes, freeBytesMin }: Pick<DiskRoom, 'freeBytes' | 'freeBytesMin'>): boolean {
   return freeBytes < freeBytesMin
 }
 
-/** Work that frees space goes on until less than this part of `freeBytesMin` is free. */
+/** Work that frees space continues until less than this part of `freeBytesMin` is free. */
 const WORK_NEEDS = 1 / 4
 
-/** Whether there is room for long work. It goes on while pushes are refused, because it may free what they need. */
+/** Whether there is room for long work. It continues while pushes are refused, because it may free the room that they need. */
 export function hasRoomForWork({ freeBytes, freeBytesMin }: Pick<DiskRoom, 'freeBytes' | 'freeBytesMin'>): boolean {
   return freeBytes >= WORK_NEEDS * freeBytesMin
 }
 
-/** A disk is low, and operators are warned, when less than this many times the limit is free. */
+/** Operators are warned when less than this many times the limit is free. */
 const LOW_AT = 2
 
-/** Whether somebody should make room before pushes are refused. */
+/** Whether somebody should make room, before pushes are refused. */
 export function isDiskLow({ freeBytes, freeBytesMin }: Pick<DiskRoom, 'freeBytes' | 'freeBytesMin'>): boolean {
   return freeBytes < LOW_AT * freeBytesMin
 }
@@ -40,8 +40,10 @@ const PACE_MS_MIN = HOUR_MS / 2
 const FORESEEN_MS = 30 * 24 * HOUR_MS
 
 /**
- * The time from which pushes will be refused if the disk goes on filling as it did, epoch milliseconds. Null: it does not fill, or fills
- * too slowly or for too short a time to tell. @param hours the fewest free bytes of each past hour, as `free`, the oldest first
+ * When pushes will be refused if the disk fills up at the same speed, epoch milliseconds. Null: it does not fill, or it fills too slowly,
+ * or for too short a time to tell.
+ *
+ * @param hours the lowest number of free bytes in each past hour, as `free`, the oldest first
  */
 export function refusesFromMs({ freeBytes, freeBytesMin }: DiskRoom, hours: readonly Tally[], nowMs: number): number | null {
   const [first] = hours.flatMap(({ fromMs, counts }) =>

@@ -1,4 +1,4 @@
-/** How many rows of each kind an erasure has removed. `mentions`: records that named the parcel, and now name nothing in its place. */
+/** How many rows of each kind an erasure has removed. `mentions`: other records that named the parcel. They stay without the name. */
 export interface ErasedCounts {
   readonly parcels: number
   readonly identifiers: number
@@ -44,26 +44,26 @@ export interface NamedEndpoint {
   readonly name: string
 }
 
-/** `erased_before`: it was erased earlier, and is again. `unknown`: no parcel has it, and it was never erased. */
+/** `erased_before`: it was erased earlier, and is erased again. `unknown`: no parcel has it, and it was never erased. */
 export type ErasureOutcome = 'erased' | 'erased_before' | 'unknown'
 
-/** What became of one identifier that was to be erased. */
+/** The result for one identifier. */
 export interface ErasedIdentifier {
   readonly identifier: string
   readonly outcome: ErasureOutcome
-  /** The id of its parcel, which no other parcel gets; null: it had none. */
+  /** The id of its parcel, which no other parcel gets; null: it had no parcel. */
   readonly parcelId: number | null
 }
 
-/** Whether the files of the store still hold what was erased. `pending`: they may; `because` says why, as a sentence. */
+/** Whether the files of the store still hold erased data. `pending`: they may; `because` says why, as a sentence. */
 export type StorageState = { readonly state: 'clean' } | { readonly state: 'pending'; readonly because: string }
 
-/** The records besides a parcel's own that may name it, in the order in which they are searched. */
+/** The kinds of other records that may name a parcel, in the order in which they are searched. */
 export const MENTION_SOURCES = ['quarantined', 'expired', 'dismissed', 'actions', 'events', 'jobs'] as const
 
 export type MentionSource = (typeof MENTION_SOURCES)[number]
 
-/** Where a search continues: after this row of a source. */
+/** Where a search continues: after this row of a kind of records. */
 export interface MentionPlace {
   readonly source: MentionSource
   readonly after: number
@@ -71,19 +71,22 @@ export interface MentionPlace {
 
 export const FIRST_MENTION: MentionPlace = { source: MENTION_SOURCES[0], after: 0 }
 
-/** The place after a page of a source. `last`: the last row of the page; null: the source has no more. Null: nothing is left to search. */
+/**
+ * Where the search continues after a page. `last`: the last row of the page; null: this kind has no more rows. Returns null if nothing is
+ * left to search.
+ */
 export function placeAfter({ source }: MentionPlace, last: number | null): MentionPlace | null {
   if (last !== null) return { source, after: last }
   const next = MENTION_SOURCES[MENTION_SOURCES.indexOf(source) + 1]
   return next === undefined ? null : { source: next, after: 0 }
 }
 
-/** Stands where a record named what was erased. */
+/** This word replaces a name that was erased. */
 export const ERASED_WORD = '(erased)'
 
 const WORD = /[A-Za-z0-9]+/g
 
-/** Takes identifiers out of a text. Null: it names none of them. */
+/** Removes identifiers from a text. Null: the text names none of them. */
 export function scrubText(text: string, identifiers: ReadonlySet<string>): string | null {
   const scrubbed = text.replace(WORD, (word) => (identifiers.has(word.toUpperCase()) ? ERASED_WORD : word))
   return scrubbed === text ? null : scrubbed

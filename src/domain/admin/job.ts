@@ -8,7 +8,7 @@ export interface ReplayJobTask extends ReplayTask {
   readonly kind: 'replay'
 }
 
-/** Reprocesses pushes that were not recorded, up to the one that was the newest when it was ordered. */
+/** Reprocesses pushes that were not recorded, up to the newest one at the time of the order. */
 export interface ReprocessJobTask {
   readonly kind: 'reprocess'
   readonly selection: HeldSelection
@@ -20,13 +20,13 @@ export interface RetentionJobTask {
   readonly kind: 'retention'
 }
 
-/** Derives anew what the store keeps of parcels, and corrects it; `dryRun`: only compares. */
+/** Derives again what the store keeps of parcels, and corrects it. `dryRun`: only compares. */
 export interface RebuildJobTask {
   readonly kind: 'rebuild'
   readonly dryRun: boolean
   /** The ids of the parcels, ascending; null: all. */
   readonly parcels: readonly number[] | null
-  /** How many parcels there were when it was ordered. */
+  /** How many parcels there were at the time of the order. */
   readonly total: number
 }
 
@@ -42,7 +42,7 @@ export interface BackupJobTask {
   readonly name: string
 }
 
-/** A job as operators see it: work that takes too long for one request. Times are epoch milliseconds. */
+/** Work that takes too long for one request, as operators see it. Times are epoch milliseconds. */
 export interface Job {
   readonly jobId: number
   readonly task: JobTask
@@ -50,16 +50,17 @@ export interface Job {
   /** The app that requested it. */
   readonly by: string
   /**
-   * How much is done: a replay counts the deliveries that it queued, a move the rows that it copied, a backup the pages of the store,
-   * a retention pass what it removed, a rebuild the parcels that it compared, any other job the pushes that it reprocessed.
+   * How much is done. A replay counts the deliveries that it has queued, a move the rows that it has copied, a backup the pages of the
+   * store, a retention pass what it has removed, a rebuild the parcels that it has compared, and other jobs the pushes that they have
+   * reprocessed.
    */
   readonly done: number
-  /** Why it failed; null: it has not. */
+  /** Why it failed; null: it has not failed. */
   readonly failure: string | null
   readonly createdAtMs: number
   readonly startedAtMs: number | null
   readonly endedAtMs: number | null
-  /** What a rebuild has found so far; absent: the job is of another kind, or has not begun. */
+  /** The results of a rebuild so far; absent: the job is of another kind, or has not begun. */
   readonly rebuilt?: RebuildReport
 }
 

@@ -1,14 +1,14 @@
 /** Decodes the text of a list piece by piece. */
 export interface ListDecoder {
-  /** Returns the text of a piece; a character that is cut off comes with the next one. */
+  /** Returns the text of a piece. A character that is cut off comes with the next piece. */
   write(bytes: Uint8Array): string
-  /** Returns what is left at the end. */
+  /** Returns the rest at the end. */
   end(): string
 }
 
 /**
- * Creates a decoder for a list: UTF-16 if the list begins with its byte order mark, as spreadsheets save "Unicode text", else UTF-8. The
- * mark is dropped.
+ * Creates a decoder for a list. If the list begins with the byte order mark of UTF-16, as spreadsheets save "Unicode text", it is UTF-16;
+ * otherwise UTF-8. The mark is dropped.
  */
 export function createListDecoder(): ListDecoder {
   let decoder: InstanceType<typeof TextDecoder> | null = null

@@ -1,8 +1,8 @@
 import type { TimeCursor } from '../delivery/operator-event.ts'
 
 /**
- * Who gives an order: an app by its token, a person whom a proxy has logged in, the machine by a signal, or the relay itself by its config. `address`:
- * where the order came from; null: the relay's machine.
+ * Who gives an order: an app by its token, a person whom a proxy has logged in, the machine by a signal, or the relay itself because of its
+ * config. `address`: where the order came from; null: from this machine.
  */
 export interface Actor {
   readonly kind: 'app' | 'person' | 'signal' | 'relay' | 'command'
@@ -55,13 +55,13 @@ export interface OperatorAction {
   readonly detail: Readonly<Record<string, unknown>>
 }
 
-/** An order goes into the audit trail in the transaction that carries it out. */
+/** An order. The transaction that carries it out also adds it to the audit trail. */
 export interface Audited {
-  /** Absent: no operator has given the order. */
+  /** Absent: no operator has given an order. */
   readonly action?: OperatorAction
 }
 
-/** An action as it is read from the audit trail, with its number there. Other versions of the relay may know other words. */
+/** An action from the audit trail, with its number there. It may have words of another version of the relay. */
 export interface KeptAction extends Pick<OperatorAction, 'atMs' | 'detail'> {
   readonly id: number
   readonly by: { readonly kind: string; readonly name: string; readonly address: string | null }
@@ -69,7 +69,7 @@ export interface KeptAction extends Pick<OperatorAction, 'atMs' | 'detail'> {
   readonly target: { readonly kind: string; readonly id: string } | null
 }
 
-/** Selects a page of the audit trail, the newest first; null: from the newest on. */
+/** Selects a page of the audit trail, the newest first. Null: from the newest. */
 export interface ActionQuery {
   readonly before: TimeCursor | null
   readonly limit: number

@@ -10,8 +10,8 @@ export interface StoreCounts {
 }
 
 /**
- * Selects a page of parcels. With `prefix`, those with an identifier that starts with it, sorted by identifier. Otherwise by next check,
- * the most overdue first, then those without one, by the reason why their polling stopped.
+ * Selects a page of parcels. With `prefix`: those with an identifier that begins with it, sorted by identifier. Otherwise: by next check,
+ * the most overdue first, then those without a next check, by the reason why their polling stopped.
  */
 export interface ParcelQuery {
   readonly prefix: string | null
@@ -43,7 +43,7 @@ export interface ListedParcel {
 export interface InspectedIdentifier {
   readonly value: string
   readonly isTrackingId: boolean
-  /** When the carrier last answered that it does not know it, epoch milliseconds; null: never. */
+  /** When the carrier last answered that it does not know the identifier, epoch milliseconds; null: never. */
   readonly refusedAtMs: number | null
 }
 

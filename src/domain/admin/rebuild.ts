@@ -3,7 +3,7 @@ import { digest } from '../digest.ts'
 import type { HistoryChange, HistoryChangeKind } from '../history/rebuild/compare-histories.ts'
 import type { RebuiltParcel } from '../history/rebuild/rebuild-parcel.ts'
 
-/** Most parcels that one order may name. */
+/** The maximum of parcels that one order may name. */
 const NAMED_MAX = 100
 
 /** The body of an order to rebuild. */
@@ -16,12 +16,12 @@ export const rebuildOrderSchema = z.strictObject({
     .describe('Only the parcels with these identifiers; absent: all parcels.'),
 })
 
-/** A change of a history, as the report shows it: where it is and what differs, never the words of the parcel, which may be erased. */
+/** A change of a history in a report: its position and what differs. It never contains the words of the parcel, which may be erased. */
 export interface RebuildExample extends Pick<HistoryChange, 'kind' | 'members'> {
   readonly parcelId: number
-  /** An identifier of the parcel; it is looked up for the reader, never stored here. Null: the parcel is gone. */
+  /** An identifier of the parcel. It is looked up for the reader and not stored here. Null: the parcel is gone. */
   readonly identifier?: string | null
-  /** The id of the entry; null: it has none yet, or the change is of the parcel as a whole. */
+  /** The id of the entry; null: it has none yet, or the change concerns the parcel as a whole. */
   readonly entry: number | null
 }
 
@@ -29,28 +29,28 @@ export interface RebuildExample extends Pick<HistoryChange, 'kind' | 'members'> 
 export interface RebuildReport {
   /** How many parcels were compared. */
   readonly parcels: number
-  /** How many of them have lost bytes, so that they were derived from their sightings. */
+  /** How many parcels have lost bytes, so that they were derived from their sightings. */
   readonly fromSightings: number
-  /** How many of them have bytes that do not match their digest. They were derived from their sightings too. */
+  /** How many parcels have bytes that do not match their digest. They were derived from their sightings too. */
   readonly damaged: number
-  /** How many could not be compared, because of a fault in the relay or because they never rested. They stay as they are. */
+  /** How many could not be compared, because of a fault in the relay or because they kept changing. They stay as they are. */
   readonly left: number
-  /** How many name an identifier that another parcel has. It stays with the other. */
+  /** How many parcels name an identifier that another parcel has. It stays with the other. */
   readonly conflicts: number
-  /** In how many anything stored differs from what was derived. */
+  /** For how many parcels anything stored differs from what was derived. */
   readonly differing: number
-  /** In how many the history, as it is served, differs. */
+  /** For how many parcels the served history differs. */
   readonly histories: number
   /** The changes of histories, by kind. */
   readonly changes: Readonly<Partial<Record<HistoryChangeKind, number>>>
   /** The first change of each kind. */
   readonly examples: readonly RebuildExample[]
-  /** Digests of all parcels in order, as they were stored and as they were derived. Equal ones prove that nothing differs. */
+  /** Digests of all parcels in order, as stored and as derived. If they are equal, nothing differs. */
   readonly stored: string
   readonly derived: string
 }
 
-/** Where a rebuild continues, and what it has found up to there. */
+/** Where a rebuild continues, and its results so far. */
 export interface RebuildProgress {
   /** The last parcel that was compared. */
   readonly rebuiltTo: number
@@ -74,7 +74,7 @@ export const REBUILD_START: RebuildProgress = {
   },
 }
 
-/** Adds a parcel to what a rebuild has found. */
+/** Adds the result for a parcel. */
 export function addRebuilt({ report }: RebuildProgress, parcel: RebuiltParcel): RebuildProgress {
   const changes = { ...report.changes }
   for (const { kind } of parcel.changes) changes[kind] = (changes[kind] ?? 0) + 1
@@ -107,7 +107,7 @@ export function addRebuilt({ report }: RebuildProgress, parcel: RebuiltParcel): 
   }
 }
 
-/** Passes over a parcel that could not be compared. */
+/** Counts a parcel that could not be compared. */
 export function addLeft({ report }: RebuildProgress, parcelId: number): RebuildProgress {
   return { rebuiltTo: parcelId, report: { ...report, parcels: report.parcels + 1, left: report.left + 1 } }
 }

@@ -1,4 +1,4 @@
-/** Work that only one replica may do at a time. The one that holds the dispatcher role of an endpoint delivers to it. */
+/** Work that only one replica may do at a time. The replica with the dispatcher role of an endpoint delivers to it. */
 export type Role = 'poller' | 'janitor' | `dispatcher/${string}`
 
 const DISPATCHER = 'dispatcher/'
@@ -14,12 +14,12 @@ export function endpointOf(role: Role): string | null {
 
 /** One of the relays that share a store. */
 export interface Replica {
-  /** Given at each start; a replica that was declared dead comes back under a new one. */
+  /** Given at each start. A replica that was declared dead comes back under a new id. */
   readonly id: number
   /** Host and process. */
   readonly name: string
   readonly version: string
-  /** Replicas with equal settings have equal fingerprints; where they listen and how they log does not count. */
+  /** Replicas with equal settings have equal fingerprints. Their listeners and their log do not count. */
   readonly configFingerprint: string
   /** The names of its at-rest keys; empty: it has a key file. */
   readonly atRestKeys: readonly string[]
@@ -28,7 +28,7 @@ export interface Replica {
   readonly roles: readonly Role[]
 }
 
-/** Who holds which role, as of one moment. */
+/** Who holds which role at one moment. */
 export interface Assignment {
   /** The ids of the live replicas. */
   readonly live: readonly number[]
@@ -36,7 +36,7 @@ export interface Assignment {
   readonly holders: ReadonlyMap<Role, number>
   /** Every role there is. */
   readonly roles: readonly Role[]
-  /** Which replicas can play a role, for roles that not every live replica can play; in the order of `live`. */
+  /** If only some of the live replicas can play a role: which, in the order of `live`. */
   readonly only?: ReadonlyMap<Role, readonly number[]>
 }
 
@@ -47,9 +47,11 @@ export interface RoleChange {
 }
 
 /**
- * Shares endpoints so that no live replica delivers to two more than another, and the other roles alike. A role that only some replicas can
- * play is shared among those. No role moves without need: a replica with more than its share gives up the excess, and one with less takes
- * what is free. A replica also gives up roles that no longer exist and roles that it can no longer play.
+ * Shares the roles so that no live replica has two endpoints more than another, and likewise for the other roles. A role that only some
+ * replicas can play is shared among those.
+ *
+ * No role moves without need: a replica with more than its share gives up the excess, and a replica with less takes what is free. A replica
+ * also gives up roles that no longer exist, and roles that it can no longer play.
  */
 export function shareRoles({ live, holders, roles, only }: Assignment, me: number): RoleChange {
   const wanted = new Set(roles)
@@ -71,7 +73,7 @@ function shareEvenly(assignment: Assignment, me: number): RoleChange {
   return { take: free.slice(0, Math.max(0, share - mine.length)), giveUp: mine.slice(share) }
 }
 
-/** If roles do not divide evenly, the replicas with the most keep one more. */
+/** How many roles a replica may have. If they do not divide evenly, the replicas with the most keep one more. */
 function shareOf({ live, holders, roles }: Assignment, me: number): number {
   const counts = new Map(live.map((id) => [id, 0]))
   for (const role of roles) {

@@ -6,20 +6,20 @@ import type { InboxState } from '../ingest/inbox.ts'
 export interface Retention {
   /** The bytes of pushes and of polled answers. */
   readonly rawMs: number
-  /** A parcel, after its last entry, its watch order and the last question for it. */
+  /** A parcel, counted from its last entry, its watch order and the last question about it. */
   readonly historyMs: number
   /** Deliveries that have ended, with their attempts. */
   readonly deliveriesMs: number
   readonly feedMs: number
   /** The audit trail and operator events. */
   readonly auditMs: number
-  /** The longest time for which undelivered events, pushes in quarantine, and data that an endpoint still needs are held back. */
+  /** The maximum time for which something is held back: undelivered events, pushes in quarantine, and data that an endpoint still needs. */
   readonly heldMs: number
 }
 
 const CENTURY_MS = 100 * 365 * 24 * 3_600_000
 
-/** The retention with which nothing is removed by its age. */
+/** With this retention nothing is removed because of its age. */
 export const KEPT_FOREVER: Retention = {
   rawMs: CENTURY_MS,
   historyMs: CENTURY_MS,
@@ -30,10 +30,10 @@ export const KEPT_FOREVER: Retention = {
 }
 
 /**
- * The stages of a pass, in order, each with the data that it removes. `overdue`: deliveries that wait past `held`, which are cancelled.
- * `deliveries`: those that have ended. `pushBytes`, `answerBytes`: the raw bytes, while the entries read from them stay. `parcels`: whole parcels.
- * `unrecorded`: pushes that belong to no parcel. `feed`: events of the feed. `composed`: bodies of composed events that neither the feed nor a
- * delivery names. `audit`: the audit trail, operator events and tallies.
+ * The stages of a pass, in order, each with the data that it removes. `overdue`: deliveries that have waited longer than `held`; they are
+ * cancelled. `deliveries`: deliveries that have ended. `pushBytes`, `answerBytes`: the raw bytes; their entries stay. `parcels`: whole
+ * parcels. `unrecorded`: pushes without a parcel. `feed`: events of the feed. `composed`: bodies of composed events that neither the feed
+ * nor a delivery names. `audit`: the audit trail, operator events and tallies.
  */
 export const RETENTION_STAGES = [
   'overdue',
@@ -50,7 +50,10 @@ export const RETENTION_STAGES = [
 export type RetentionStage = (typeof RETENTION_STAGES)[number]
 export type RetentionCounts = Readonly<Partial<Record<RetentionStage, number>>>
 
-/** Rows that are old enough to go, and must stay. `sinceMs`: when the first of them became old enough, epoch milliseconds; null: there are none. */
+/**
+ * Rows that are old enough to be removed but must stay. `sinceMs`: when the first of them became old enough, epoch milliseconds; null:
+ * there are none.
+ */
 export interface HeldBack {
   readonly count: number
   readonly sinceMs: number | null
@@ -80,22 +83,23 @@ export interface AgedPush {
   readonly inboxId: number
   readonly receivedAtMs: number
   readonly state: InboxState
-  /** 0: none. */
+  /** 0: it has no parcel. */
   readonly parcelId: number
   readonly bodyBytes: number
 }
 
 /** The facts about deliveries and endpoints that keep data from being removed. */
 export interface Needs {
-  /** The parcels, among those asked about, with a waiting delivery. */
+  /** The parcels with a waiting delivery, among those that were asked about. */
   readonly awaited: ReadonlySet<number>
-  /** Whether an endpoint is behind: it is still being sent the feed, and so may need any event. */
+  /** Whether an endpoint is behind: it is still being sent the feed, so it may need any event. */
   readonly isBehind: boolean
 }
 
 /**
- * Decides which pushes lose their bytes. Bytes stay while a delivery of their parcel waits. They stay up to `held` while the push is open in quarantine, or
- * while an endpoint is behind. An open push cannot be reprocessed without its bytes, so it is closed when it loses them.
+ * Decides which pushes lose their bytes. The bytes stay while a delivery of their parcel waits. They also stay, but only up to `held`,
+ * while the push is open in quarantine or an endpoint is behind. An open push cannot be reprocessed without its bytes, so it is closed when
+ * it loses them.
  */
 export function decidePushBytes(rows: readonly AgedPush[], { awaited, isBehind }: Needs, nowMs: number, { rawMs, heldMs }: Retention) {
   const isKept = ({ receivedAtMs, parcelId, state }: AgedPush) =>
@@ -108,7 +112,7 @@ export function decidePushBytes(rows: readonly AgedPush[], { awaited, isBehind }
   }
 }
 
-/** Whether a push is open: a quarantined push is, until it is reprocessed or dismissed. */
+/** Whether a push is open. A quarantined push is open until it is reprocessed or dismissed. */
 function isOpen(state: InboxState): boolean {
   return state === 'quarantined'
 }
@@ -127,28 +131,29 @@ export function decideUnrecorded(rows: readonly UnrecordedPush[], nowMs: number,
   }
 }
 
-/** The facts by which the age of a parcel is judged. */
+/** The facts that decide the age of a parcel. */
 export type ParcelAge = Pick<
   ParcelState,
   'parcelId' | 'watchedAtMs' | 'activatedAtMs' | 'latest' | 'lastSeenAtMs' | 'checkedAtMs' | 'nextPollAtMs' | 'entryCount'
 >
 
 /**
- * When anything last happened to a parcel: its last entry, when it was last reported on, its watch order, and the last question for it, whether an app
- * asked the relay or the relay the carrier.
+ * When something last happened to a parcel: its last entry, the last report about it, its watch order, or the last question about it, of an
+ * app or to the carrier.
  */
 function lastTouchedMs({ watchedAtMs, activatedAtMs, latest, lastSeenAtMs, checkedAtMs }: ParcelAge): number {
   return Math.max(activatedAtMs, watchedAtMs ?? 0, latest === null ? 0 : countsFromMs(latest), lastSeenAtMs ?? 0, checkedAtMs ?? 0)
 }
 
-/** Whether nothing has happened to a parcel for longer than `history`. A parcel that is still polled never counts as that old. */
+/** Whether nothing has happened to a parcel for longer than `history`. A parcel that is still polled is never that old. */
 export function isParcelPast(age: ParcelAge, nowMs: number, { historyMs }: Retention): boolean {
   return age.nextPollAtMs === null && lastTouchedMs(age) < nowMs - historyMs
 }
 
 /**
- * Which of some parcels go. A parcel stays while something of it waits to be delivered, up to `held` while an endpoint is behind, until its deliveries
- * have gone by their own age, so that what was given up can be listed, and while it owns the newest push, whose number must not be given again.
+ * Decides which parcels are removed. A parcel stays in four cases: something of it waits to be delivered; an endpoint is behind (only up to
+ * `held`); its deliveries have not been removed because of their own age, so that what was given up can be listed; or it owns the newest
+ * push, whose number must not be given again.
  */
 export function decideParcels(
   rows: readonly ParcelAge[],
@@ -165,14 +170,14 @@ export function decideParcels(
   }
 }
 
-/** The highest numbers that were given up to a time: the last sequence of the feed and the highest parcel id. */
+/** The highest numbers that were in use at a time: the last sequence of the feed and the highest parcel id. */
 export interface AgeMark {
   readonly atMs: number
   readonly sequence: number
   readonly parcelId: number
 }
 
-/** Returns the numbers of the last mark before a time; they are 0 if there is none. */
+/** The numbers of the last mark before a time. They are 0 if there is none. */
 export function givenBefore(marks: readonly AgeMark[], beforeMs: number): Omit<AgeMark, 'atMs'> {
   const older = marks.filter(({ atMs }) => atMs < beforeMs)
   return {
@@ -181,23 +186,24 @@ export function givenBefore(marks: readonly AgeMark[], beforeMs: number): Omit<A
   }
 }
 
-/** A longer gap between two marks shows that the relay stood still or its clock was changed: a running relay makes one every hour. */
+/** A running relay makes a mark every hour. A gap of more than this shows that the relay stood still or its clock was changed. */
 const GAP_MS = 36 * 3_600_000
-/** How long after a jump ahead the clock is doubted. */
+/** How long the clock is doubted after it has jumped ahead. */
 const TRUSTED_AFTER_MS = 24 * 3_600_000
 
-/** The result of marking the present time, which a pass stores when it begins. */
+/** The mark of the present time, which a pass stores when it begins. */
 export interface MarkOfNow {
   readonly mark: AgeMark
   /** Drop the marks after this time, which were made while the clock was ahead by mistake; null: drop none. */
   readonly droppedAfterMs: number | null
-  /** Whether the clock has jumped ahead lately. Everything looks old then, so only an operator's order may remove data. */
+  /** Whether the clock has jumped ahead in the last day. Then everything looks old, so only an operator's order may remove data. */
   readonly isDoubted: boolean
 }
 
 /**
- * Marks the present time. If the clock was ahead for a while, there is a gap before marks that now lie in the future; these marks are dropped. If the clock
- * was put back in another way, the new mark repeats the time of the last one, because no data may look older than it is.
+ * Marks the present time. If the clock was ahead for a while, there is a gap before marks that now lie in the future, and these marks are
+ * dropped. If the clock was put back in another way, the new mark repeats the time of the last one, because no data may look older than it
+ * is.
  */
 export function markNow(marks: readonly AgeMark[], given: AgeMark): MarkOfNow {
   const ahead = marks.findIndex(({ atMs }) => atMs > given.atMs)
@@ -214,21 +220,21 @@ function isDoubted(marks: readonly AgeMark[], nowMs: number): boolean {
   return jumped !== -1 && nowMs - (times[jumped] ?? nowMs) < TRUSTED_AFTER_MS
 }
 
-/** Returns the time of the newest mark that is older than every period. Earlier marks are not needed any more. */
+/** The time of the newest mark that is older than every period. Earlier marks are not needed any more. */
 export function marksKeptFrom(marks: readonly AgeMark[], nowMs: number, { historyMs, feedMs, heldMs }: Retention): number {
   const pastMs = nowMs - Math.max(historyMs, feedMs, heldMs)
   return Math.max(0, ...marks.flatMap(({ atMs }) => (atMs < pastMs ? [atMs] : [])))
 }
 
-/** An endpoint that is behind: it has been sent the feed up to a sequence. */
+/** An endpoint that is behind, and the sequence up to which it was sent the feed. */
 export interface BehindEndpoint {
   readonly endpointId: string
   readonly queuedTo: number
 }
 
 /**
- * Decides up to which sequence the feed is removed. An endpoint that is behind still needs the events above `needed`, so these stay up to `held`. Then they
- * are removed, and `passed` names the endpoints that will never receive them.
+ * Decides up to which sequence the feed is removed. An endpoint that is behind still needs the events above `needed`, so these stay up to
+ * `held`. Then they are removed, and `passed` names the endpoints that will never receive them.
  */
 export function decideFeed(marks: readonly AgeMark[], behind: readonly BehindEndpoint[], nowMs: number, { feedMs, heldMs }: Retention) {
   const past = givenBefore(marks, nowMs - feedMs).sequence
@@ -244,20 +250,20 @@ export function decideFeed(marks: readonly AgeMark[], behind: readonly BehindEnd
   }
 }
 
-/** How far a pass has come: it is stored with each batch, so that a restart goes on exactly there. */
+/** The progress of a pass. It is stored with each batch, so that a restart continues exactly there. */
 export interface RetentionPass {
   readonly startedAtMs: number
   readonly stage: RetentionStage
-  /** Where the stage goes on; null: at its beginning. */
+  /** Where the stage continues; null: at its beginning. */
   readonly cursor: TimeCursor | null
   readonly removed: RetentionCounts
   readonly held: RetentionCounts
-  /** Counts of the data older than `held` that was given up although it was undelivered, open or still needed. */
+  /** How much data older than `held` was given up although it was undelivered, open or still needed. */
   readonly givenUp: RetentionCounts
   readonly heldSinceMs: number | null
-  /** Endpoints, by id, for which deliveries or events were given up. */
+  /** The endpoints, by id, for which deliveries or events were given up. */
   readonly endpoints: readonly string[]
-  /** The clock had jumped ahead, so nothing was removed. */
+  /** Whether the clock had jumped ahead, so that nothing was removed. */
   readonly isClockDoubted: boolean
 }
 
@@ -267,7 +273,7 @@ export interface StageOutcome {
   readonly held?: HeldBack
   readonly givenUp?: number
   readonly endpoints?: readonly string[]
-  /** Where the stage goes on; null: it is over. */
+  /** Where the stage continues; null: it is over. */
   readonly next: TimeCursor | null
 }
 
@@ -276,7 +282,7 @@ export interface RetentionReport extends Omit<RetentionPass, 'stage' | 'cursor'>
   readonly endedAtMs: number
 }
 
-/** The stored state of retention: the pass under way and the result of the last one. */
+/** The stored state of retention: the present pass and the result of the last one. */
 export interface RetentionState {
   readonly pass: RetentionPass | null
   readonly last: RetentionReport | null
@@ -285,7 +291,7 @@ export interface RetentionState {
 /** How often a pass begins. */
 const RETENTION_EVERY_MS = 3_600_000
 
-/** Whether a pass is under way or has to begin. A clock that was put back must not stop them. */
+/** Whether a pass is going on or must begin. Passes must go on if the clock was put back. */
 export function isPassDue({ pass, last }: RetentionState, nowMs: number): boolean {
   return pass !== null || last === null || Math.abs(nowMs - last.startedAtMs) >= RETENTION_EVERY_MS
 }
@@ -295,10 +301,10 @@ export function beginPass(nowMs: number, isClockDoubted = false): RetentionPass 
   return { startedAtMs: nowMs, stage: RETENTION_STAGES[0], cursor: null, ...nothing }
 }
 
-/** The most endpoints that a report names. */
+/** A report names at most this many endpoints. */
 const ENDPOINTS_MAX = 100
 
-/** Returns the pass as the batch has left it. `isOver`: it was the last batch of the last stage. */
+/** The pass after the batch. `isOver`: it was the last batch of the last stage. */
 export function advancePass(pass: RetentionPass, outcome: StageOutcome): { readonly pass: RetentionPass; readonly isOver: boolean } {
   const { removed, held = NOTHING_HELD, givenUp = 0, endpoints = [], next } = outcome
   const { stage } = pass
@@ -320,15 +326,15 @@ export function endPass({ stage: _stage, cursor: _cursor, ...counted }: Retentio
   return { ...counted, endedAtMs: nowMs }
 }
 
-/** How long something may be held back before operators are told. */
+/** Operators are notified of something that was held back for this long. */
 const HELD_TOLD_AFTER_MS = 30 * 24 * 3_600_000
 
-/** Whether operators are to be told that something has been held back for long. */
+/** Whether operators must be notified that something was held back for long. */
 export function isHeldLong({ heldSinceMs, startedAtMs }: RetentionReport): boolean {
   return heldSinceMs !== null && startedAtMs - heldSinceMs >= HELD_TOLD_AFTER_MS
 }
 
-/** The rows from the first on whose sizes together stay below a limit, but at least one. */
+/** The first rows whose sizes together stay below a limit, but at least one row. */
 export function upToSize<Row>(rows: readonly Row[], sizeOf: (row: Row) => number, sizeMax: number): readonly Row[] {
   let size = 0
   const end = rows.findIndex((row, at) => {
@@ -347,7 +353,7 @@ function earlier(one: number | null, other: number | null): number | null {
   return Math.min(one, other)
 }
 
-/** @param dueMs when each came to its time */
+/** @param dueMs when the time of each was over */
 function heldOf(dueMs: readonly number[]): HeldBack {
   return dueMs.length === 0 ? NOTHING_HELD : { count: dueMs.length, sinceMs: Math.min(...dueMs) }
 }

@@ -7,9 +7,7 @@ export type Cell = string | number | Uint8Array | null
 /** The values of a stored row, those of its primary key first. */
 export type StoredRow = readonly Cell[]
 
-/**
- * Facts that each engine keeps in its own way: the highest number given of each kind (the next one is higher), and the carrier's limits.
- */
+/** Facts that each engine keeps in its own form: the highest number of each kind (the next one is higher), and the carrier's limits. */
 export interface StoreNumbers {
   readonly sequence: number
   readonly parcel: number
@@ -17,32 +15,32 @@ export interface StoreNumbers {
   readonly endpoint: number
   readonly delivery: number
   readonly job: number
-  /** The calls of the day, pauses and refusals; null: there were none, or the copied settings say it. */
+  /** The calls of the day, pauses and refusals; null: there are none, or the copied settings contain them. */
   readonly carrier: CarrierMemory | null
 }
 
-/** The steps of a move, in order. In `waiting`, everything is copied and checked but for the last changes. */
+/** The steps of a move, in order. In `waiting`, everything except the last changes is copied and checked. */
 export type MoveStep = 'copying' | 'catching_up' | 'verifying' | 'waiting' | 'switching'
 
-/** The failure of a move's job whose relay was stopped or killed. */
+/** Why a move's job has failed if its relay was stopped or killed. */
 export const MOVE_WAS_STOPPED = 'The relay was stopped before the switch. The store has stayed in use, and the move can be begun again.'
 
-/** The reason why a move ends without a switch if its job is cancelled at the last moment. */
+/** Why a move ends without a switch if its job is cancelled at the last moment. */
 export const MOVE_WAS_CANCELLED = 'The move was cancelled before its switch.'
 
-/** How far a move is. `done` and `total` count rows of the current step. */
+/** The progress of a move. `done` and `total` count rows of the present step. */
 export interface MoveProgress {
   readonly step: MoveStep
   readonly done: number
   readonly total: number
 }
 
-/** Names a row by its primary key: equal only for equal keys. */
+/** A text for a primary key. Only equal keys have equal texts. */
 export function keyTextOf(key: StoredRow): string {
   return JSON.stringify(key.map((cell) => (cell instanceof Uint8Array ? { hex: Buffer.from(cell).toString('hex') } : cell)))
 }
 
-/** A hash over rows in order, the same for the same rows whichever store holds them: each value counts with its type and length. */
+/** A hash over rows in order. It is the same for the same rows in any store. Each value counts with its type and length. */
 export function digestOfRows(rows: readonly StoredRow[]): string {
   const hash = createHash('sha256')
   for (const row of rows) {

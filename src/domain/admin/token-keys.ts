@@ -12,11 +12,11 @@ export interface TokenKeys {
 /** How to replace the key that signs tokens. */
 export interface TokenKeyRotation {
   readonly nowMs: number
-  /** How long tokens signed with the replaced key stay valid, milliseconds; 0: they end now. */
+  /** How long tokens that were signed with the replaced key stay valid, milliseconds; 0: they end now. */
   readonly keepMs: number
 }
 
-/** Replaces the current key by `next`. A key that was replaced before verifies no longer. */
+/** Replaces the current key by `next`. The key before the current one no longer verifies tokens. */
 export function rotateTokenKeys({ current }: TokenKeys, next: Uint8Array, { nowMs, keepMs }: TokenKeyRotation): TokenKeys {
   return { current: next, previous: keepMs > 0 ? { key: current, untilMs: nowMs + keepMs } : null }
 }

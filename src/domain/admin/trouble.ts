@@ -1,16 +1,16 @@
 import type { OperatorEvent } from '../delivery/operator-event.ts'
 
-/** A problem that operators were told of and that lasts. */
+/** A problem that lasts and that operators know of. */
 export interface Trouble {
-  /** Names it: `carrier`, `credentials`, `disk`, a certificate, or a reason of quarantine. */
+  /** Its name: `carrier`, `credentials`, `disk`, a certificate, or a reason of quarantine. */
   readonly subject: string
-  /** When it began, epoch milliseconds. For a reason of quarantine: when operators were last told of it. */
+  /** When it began, epoch milliseconds. For a reason of quarantine: when operators were last notified of it. */
   readonly sinceMs: number
   /** How many more have come since then. */
   readonly count: number
 }
 
-/** A trouble that begins. Operators are told once, whichever replica sees it. */
+/** A trouble that begins. Operators are notified once, whichever replica sees it. */
 export interface TroubleBegun {
   readonly subject: string
   readonly event: OperatorEvent
@@ -23,7 +23,7 @@ export type EndEvent = Extract<OperatorEvent, { readonly event: 'credentials_acc
 /** The same event without its start, which the store knows. */
 type Untimed<Event> = Event extends OperatorEvent ? Omit<Event, 'since'> : never
 
-/** A trouble that is over. Operators are told so once, but only if they were told that it began. */
+/** A trouble that is over. Operators are notified once, but only if they know that it began. */
 export interface TroubleEnded {
   readonly subject: string
   readonly event: Untimed<EndEvent>
@@ -45,7 +45,7 @@ export interface QuarantineCount {
   readonly count: number
 }
 
-/** The events for operators about quarantined pushes, and the state to keep for the next look. `over`: reasons without a push for an hour. */
+/** The events for operators about quarantined pushes, and the state for the next look. `over`: reasons without a push for an hour. */
 export interface QuarantineNews {
   readonly events: readonly OperatorEvent[]
   readonly kept: readonly Trouble[]
@@ -53,8 +53,8 @@ export interface QuarantineNews {
 }
 
 /**
- * Decides what to tell of pushes that were quarantined since the last look: the first push of a reason at once, then once an hour how many
- * more there were. After an hour without any, the next one counts as the first again.
+ * Decides which events to send about pushes that were quarantined since the last look. The first push of a reason is reported at once, then
+ * once an hour how many more there were. After an hour without any, the next one counts as the first again.
  */
 export function tellQuarantined(known: readonly Trouble[], counts: readonly QuarantineCount[], nowMs: number): QuarantineNews {
   const events: OperatorEvent[] = []
@@ -74,7 +74,7 @@ export function tellQuarantined(known: readonly Trouble[], counts: readonly Quar
       continue
     }
     const count = before.count + more
-    // A clock that was put back must not stop the counting.
+    // Count also if the clock was put back.
     const isDue = Math.abs(nowMs - before.sinceMs) >= HOUR_MS
     if (isDue && count === 0) over.push(subject)
     else if (isDue) {

@@ -11,25 +11,25 @@ import type { Replica } from './replica.ts'
 
 /** Facts that are cheap to learn and that show what is wrong with the relay. */
 export interface Glance {
-  /** Why it cannot take pushes or answer; empty: it can. */
+  /** Why the relay cannot take pushes or answer; empty: it can. */
   readonly notReady: readonly string[]
   readonly counts: Pick<StoreCounts, 'quarantined'>
-  /** Null: the store is on a server, which looks after its own disk, or the room could not be measured. */
+  /** Null: the store is on a server, which watches its own disk, or the room could not be measured. */
   readonly disk: DiskRoom | null
   readonly carrier: CarrierState
   readonly pushes: PushChannelView
   readonly endpoints: readonly EndpointState[]
   readonly replicas: readonly Replica[]
-  /** Why the last backup of the store failed, and since when every one has; null: it did not. */
+  /** If the last backup of the store failed: why, and since when every backup has failed; null: it did not fail. */
   readonly backupFailing: BackupState['failing']
 }
 
 /** The state of the relay at one moment. */
 export interface Situation extends Glance {
   readonly counts: StoreCounts
-  /** The pushes in quarantine by reason; the reason with the newest push comes first. */
+  /** The pushes in quarantine by reason. The reason with the newest push comes first. */
   readonly held: readonly HeldGroup[]
-  /** How much waits for endpoints in trouble, and how they failed last, by their ids. */
+  /** For each endpoint in trouble, by id: how much waits for it, and how it failed last. */
   readonly backlogs: ReadonlyMap<string, EndpointBacklog>
   readonly failures: ReadonlyMap<string, FailureGroup>
 }
@@ -76,13 +76,13 @@ export function problemsOf({ notReady, counts, disk, carrier, pushes, endpoints,
   ]
 }
 
-/** Whether polls find what pushes do not bring, so that a silence of the pushes loses nothing. */
+/** Whether polls find everything that pushes do not bring. Then a silence of the pushes loses nothing. */
 export function doPollsFindAll({ carrier, notReady }: Situation): boolean {
   const { kind } = carrierStanding(carrier)
   return notReady.length === 0 && kind !== 'refused' && kind !== 'failing'
 }
 
-/** Whether the pushes that seem silent do come, but are not understood: the newest that the carrier signed is in quarantine. */
+/** Whether pushes only seem silent: the carrier's newest push is in quarantine, so pushes do come but are not understood. */
 export function areOnlyMisunderstood({ pushes, held }: Pick<Situation, 'pushes' | 'held'>): boolean {
   return pushes.health === 'silent' && held.some(({ last }) => last.receivedAtMs > (pushes.lastPushAtMs ?? 0))
 }
@@ -92,13 +92,13 @@ function ofDisk(disk: DiskRoom | null, kind: 'disk_full' | 'disk_low'): readonly
   return isDiskFull(disk) === (kind === 'disk_full') ? [{ kind, disk }] : []
 }
 
-/** One failed call is no problem: the breaker decides when enough calls in a row have failed. */
+/** The problem that the carrier's state is. One failed call is none, because the breaker decides when enough calls in a row have failed. */
 function ofCarrier({ kind }: CarrierStanding): readonly Problem[] {
   if (kind === 'refused') return [{ kind: 'credentials_refused' }]
   return kind === 'failing' ? [{ kind: 'carrier_failing' }] : []
 }
 
-/** Whether the relay knows no parcel yet and waits for the first push. */
+/** Whether the relay knows no parcel yet and waits for its first push. */
 export function isNew({ counts, pushes }: Situation): boolean {
   return counts.parcels === 0 && pushes.lastPushAtMs === null
 }

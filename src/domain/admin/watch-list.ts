@@ -5,8 +5,8 @@ import { isObject, member } from '../json-body.ts'
 export type WatchListFormat = 'ndjson' | 'csv'
 
 /**
- * A parsed line. `nothing`: it is empty or names the columns. `bad`: it holds no identifier; `reason` is a predicate such as "is not valid
- * JSON". `refused`: the whole list cannot be read, and `reason` is a sentence that says why and what to do.
+ * A parsed line. `nothing`: it is empty or names the columns. `bad`: it has no identifier; `reason` is a predicate such as "is not valid
+ * JSON". `refused`: the whole list cannot be read; `reason` is a sentence that says why and what to do.
  */
 export type WatchLine =
   | { readonly kind: 'identifier'; readonly identifier: string }
@@ -21,17 +21,18 @@ export const WATCH_LINE_LENGTH_MAX = 4096
 
 const NAMES: readonly string[] = ['identifier', 'trackingnumber', 'trackingid']
 const SEPARATORS = [',', ';', '\t'] as const
-/** How many names of columns a message shows, and how much of each. */
+/** How many names of columns a message shows, and how many characters of each. */
 const COLUMNS_SHOWN = 20
 const COLUMN_LENGTH_SHOWN = 40
 const NO_IDENTIFIER = 'is not an identifier: it must be 4 to 40 letters and digits'
 const NO_DIGIT = 'has no digit, so it is taken for a column header and not watched; give `column` if the list has a header line'
 
 /**
- * Creates a parser for the lines of one list, to be called in order. NDJSON: a string, or an object with `identifier`. CSV: `column` is a
- * column's name or its number from 1; without it, the column that the first line names `identifier`, `trackingNumber` or `trackingId` is
- * read. A list with a single column needs no name. Whichever of comma, semicolon and tab occurs most often in the first line separates the
- * columns.
+ * Creates a parser for the lines of one list. Call it in the order of the lines.
+ *
+ * NDJSON: a line is a string, or an object with `identifier`. CSV: `column` is a column's name or its number from 1. Without it, the column
+ * is read that the first line names `identifier`, `trackingNumber` or `trackingId`. A list with a single column needs no name. The
+ * separator is the one of comma, semicolon and tab that occurs most often in the first line.
  */
 export function createWatchLineReader(format: WatchListFormat, column: string | null = null): (line: string) => WatchLine {
   if (format === 'ndjson') return (line) => (line.trim() === '' ? { kind: 'nothing' } : readJsonLine(line))
@@ -49,7 +50,7 @@ export function createWatchLineReader(format: WatchListFormat, column: string | 
   }
 }
 
-/** Finds the column to read by the cells of the first line. `isNamed`: that line names the columns and is no data. */
+/** Finds the column to read by the cells of the first line. `isNamed`: that line names the columns and has no data. */
 function findColumn(cells: readonly string[], column: string | null): { readonly at: number; readonly isNamed: boolean } | null {
   const isWanted = (cell: string): boolean =>
     column === null ? NAMES.includes(cell.toLowerCase().replace(/[^a-z]/g, '')) : cell.toLowerCase() === column.trim().toLowerCase()
@@ -61,7 +62,7 @@ function findColumn(cells: readonly string[], column: string | null): { readonly
 }
 
 /**
- * Tracking numbers have digits and names of columns hardly ever do, so a cell without digits is taken for a header and not watched as a
+ * Tracking numbers have digits, and names of columns hardly ever do. So a cell without digits is taken for a header, and not watched as a
  * parcel.
  */
 function readFirstCell(cell: string | undefined, column: string | null): WatchLine {
@@ -100,7 +101,7 @@ function lineOf(identifier: string | null): WatchLine {
   return identifier === null ? { kind: 'bad', reason: NO_IDENTIFIER } : { kind: 'identifier', identifier }
 }
 
-/** Splits a line into cells (RFC 4180, without line breaks in cells); null: a quote is not closed. */
+/** Splits a line into cells (RFC 4180, without line breaks in cells). Null: a quote is not closed. */
 function splitCells(line: string, separator: string): readonly string[] | null {
   const cells: string[] = []
   let cell = ''

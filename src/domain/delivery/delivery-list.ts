@@ -1,7 +1,7 @@
 import { isObject, member, readJson } from '../json-body.ts'
 import type { DeadReason } from './delivery.ts'
 
-/** Selects ended deliveries of one endpoint. All conditions must hold. */
+/** Selects ended deliveries of one endpoint. All conditions must be true. */
 export interface DeliverySelection {
   readonly endpointId: string
   readonly states: readonly ('delivered' | 'dead' | 'cancelled')[]
@@ -17,11 +17,9 @@ export interface DeliverySelection {
 /** Which deliveries to queue again, and for which endpoint. */
 export interface ReplayTask {
   readonly selection: DeliverySelection
-  /**
-   * The id of the endpoint to queue them for: the deliveries' own endpoint, or another one, which then gets deliveries of the same events.
-   */
+  /** The id of the endpoint for which to queue them. It may be another endpoint, which then gets deliveries of the same events. */
   readonly to: string
-  /** When the replay was requested, epoch milliseconds. Deliveries queued later are not selected by time. */
+  /** When the replay was ordered, epoch milliseconds. If deliveries are selected by time, those queued later are left out. */
   readonly untilMs: number
 }
 
@@ -46,7 +44,7 @@ export interface ReplayedBatch {
   readonly next: ReplayCursor | null
 }
 
-/** The count of the deliveries that a replay would queue. */
+/** How many deliveries a replay would queue. */
 export interface ReplayCount {
   readonly count: number
   /** How many parcels they belong to. */
@@ -75,8 +73,8 @@ export interface QueuedSpan {
 }
 
 /**
- * Where a page of a list of deliveries begins: after this delivery. A list ordered by time needs `queuedAtMs` too, because a replayed
- * delivery has a new time but its old id.
+ * Where a page of deliveries begins: after this delivery. A list ordered by time also needs `queuedAtMs`, because a replayed delivery has a
+ * new time but its old id.
  */
 export interface DeliveryCursor {
   readonly id: number
@@ -85,7 +83,7 @@ export interface DeliveryCursor {
 
 /** A page of deliveries. */
 export interface DeliveryPage {
-  /** The newest first. A page may hold fewer than asked for, even none, while there is a `next`. */
+  /** The newest first. While there is a `next`, a page may hold fewer than asked for, even none. */
   readonly deliveries: readonly FoundDelivery[]
   readonly next: DeliveryCursor | null
 }
@@ -94,14 +92,15 @@ export interface DeliveryPage {
 export interface FoundDelivery extends ListedDelivery {
   readonly identifiers: readonly string[]
   /**
-   * Null: the bytes are no longer kept, or are no event of the carrier's. In a list it is also null for bytes longer than `EVENT_READ_MAX`.
+   * Null: the bytes are no longer kept, or they are not an event of the carrier. In a list it is also null for more than `EVENT_READ_MAX`
+   * bytes.
    */
   readonly event: ToldEvent | null
-  /** Null: no attempt was made since it was queued, and no earlier one is kept. */
+  /** Null: no attempt was made since it was queued, and no earlier attempt is kept. */
   readonly lastAttempt: AttemptRecord | null
 }
 
-/** The largest event that a list reads, in bytes, so that a page costs no more than its length says. */
+/** The largest event that a list reads, in bytes. So the cost of a page depends on its length only. */
 export const EVENT_READ_MAX = 16 * 1024
 
 /** The status that an event reports about its parcel. */
@@ -110,7 +109,7 @@ export interface ToldEvent {
   readonly detailedStatus: string
 }
 
-/** Reads what an event tells about its parcel; null: the bytes are no event. */
+/** Reads what an event reports about its parcel; null: the bytes are not an event. */
 export function readToldEvent(body: Uint8Array): ToldEvent | null {
   const reading = readJson(body)
   if (!reading.ok || !isObject(reading.value)) return null
@@ -120,9 +119,9 @@ export function readToldEvent(body: Uint8Array): ToldEvent | null {
 
 /** The request that an attempt sends. */
 export interface SentEvent {
-  /** The endpoint's current URL. */
+  /** The present URL of the endpoint. */
   readonly url: string
-  /** Null: it is no longer kept (`retention.raw`). */
+  /** The body; null: it is no longer kept (`retention.raw`). */
   readonly body: Uint8Array | null
 }
 
@@ -136,8 +135,8 @@ export interface ListedDelivery {
   readonly previousSequence: number
   readonly state: 'queued' | 'retrying' | 'held' | 'delivered' | 'dead' | 'cancelled'
   /**
-   * Why it is dead or cancelled. A delivery that still waits may have `skipped`: it is claimed no more, and ends as soon as no attempt of
-   * it is under way.
+   * Why it is dead or cancelled. A waiting delivery may also have `skipped`. It is then no longer claimed, and ends as soon as no attempt
+   * of it is running.
    */
   readonly reason: DeadReason | 'skipped' | 'endpoint_removed' | 'held_too_long' | null
   readonly attempts: number
@@ -168,7 +167,7 @@ export interface InspectedDelivery {
 }
 
 /**
- * The result of retrying a delivery. `done`: it is due now. `behind`: it is not first, because an earlier delivery of its parcel goes before it. `disabled`:
- * its endpoint is disabled. `ended`: it does not wait any more. `unknown`: there is no such delivery.
+ * The result of retrying a delivery. `done`: it is due now. `behind`: an earlier delivery of its parcel goes first. `disabled`: its
+ * endpoint is disabled. `ended`: it has ended already. `unknown`: there is no such delivery.
  */
 export type RetryOutcome = 'done' | 'unknown' | 'disabled' | 'behind' | 'ended'

@@ -4,21 +4,22 @@ import { createMac, type Mac } from '../ingest/signature.ts'
 import { formatWebhookTime } from '../instant.ts'
 import type { Endpoint } from './endpoint.ts'
 
-/** The content of a delivery, the same at every attempt. */
+/** The content of a delivery. It is the same at every attempt. */
 export interface DeliveryContent {
-  /** Stable over retries and replays, so that receivers can recognize duplicates: letters, digits, `_` and `-`. */
+  /** The same at retries and replays, so that receivers can recognise duplicates. It has letters, digits, `_` and `-`. */
   readonly webhookId: string
   readonly sequence: number
-  /** The sequence of the previous event of the same parcel that was queued for the same endpoint; 0: there was none (DOMAIN 7.3). */
+  /** The sequence of the event that was queued before for the same parcel and endpoint; 0: there was none (DOMAIN 7.3). */
   readonly previousSequence: number
   /** The exact bytes of a push, or `encodeEvent` of a polled entry (DOMAIN 7.1). */
   readonly body: Uint8Array
 }
 
-/** Signs for one endpoint. Made once per endpoint, because preparing a key costs more than the HMAC of an event. */
+/** Signs for one endpoint. It is made once, because preparing a key costs more than the HMAC of an event. */
 export interface DeliverySigner {
   /**
-   * All headers of an attempt, by lower-case name. `exchanged`: signed as if the current and the next key had changed places.
+   * All headers of an attempt, by lower-case name. `exchanged`: the current and the next key change places.
+   *
    * @throws RangeError if `webhookId` has other characters than allowed.
    */
   headers(content: DeliveryContent, nowMs: number, exchanged?: 'exchanged'): Readonly<Record<string, string>>
@@ -35,7 +36,7 @@ export interface SigningKeys {
   readonly previous?: string | undefined
 }
 
-/** One signature per header, as the specification requires. */
+/** Each header has one signature, as the specification requires. */
 const SIGNATURE = 'x-service-hmac-sha256'
 const NEXT_SIGNATURE = 'x-service-hmac-sha256-next'
 const PREVIOUS_SIGNATURE = 'x-service-hmac-sha256-previous'
@@ -57,7 +58,7 @@ export function createDeliverySigner(keys: SigningKeys, signature: Endpoint['sig
     hasNext: next !== undefined,
     headers(content, nowMs, exchanged) {
       const { webhookId, sequence, previousSequence, body } = content
-      // Without this check one signature could fit two different messages, because a full stop separates what is signed.
+      // A full stop separates the parts that are signed. With one in the id, a signature could fit two different messages.
       if (!WEBHOOK_ID.test(webhookId)) throw new RangeError('a webhook-id is made of letters, digits, _ and -')
       const [first, second] = exchanged === undefined || next === undefined ? [current, next] : [next, current]
       const headers = { ...eventHeaders({ webhookId, sequence, previousSequence }), [SIGNATURE]: first(body) }
@@ -82,7 +83,7 @@ export function eventHeaders({ webhookId, sequence, previousSequence }: Omit<Del
   }
 }
 
-/** Signed again at every attempt, because receivers refuse old timestamps. */
+/** The headers of the Standard Webhooks specification. They are signed again at every attempt, because receivers refuse old timestamps. */
 function standardHeaders(keys: readonly Mac[], { webhookId, body }: DeliveryContent, nowMs: number): Record<string, string> {
   const timestamp = String(Math.floor(nowMs / 1000))
   const signatures = keys.map((mac) => `v1,${mac(`${webhookId}.${timestamp}.`, body)}`)
@@ -90,8 +91,8 @@ function standardHeaders(keys: readonly Mac[], { webhookId, body }: DeliveryCont
 }
 
 /**
- * The keys that a receiver following the Standard Webhooks specification may derive from a text. `whsec_` marks Base64. Without it,
- * libraries decode Base64 unless configured otherwise, so a text that could be either is used both ways.
+ * The keys that a receiver may derive from a text by the Standard Webhooks specification. `whsec_` marks Base64. Without it, libraries
+ * decode Base64 unless they are configured otherwise. So a text that could be both is used both ways.
  */
 function standardReadings(key: string): readonly Mac[] {
   const isPrefixed = key.startsWith(STANDARD_PREFIX)
@@ -107,14 +108,14 @@ function standardReadings(key: string): readonly Mac[] {
 export interface PolledEvent {
   readonly entry: Entry
   /**
-   * The identifiers in the order of the carrier's answer. An event names at least one, so if the answer listed none this is the identifier
+   * The identifiers in the order of the carrier's answer. An event names at least one: if the answer listed none, this is the identifier
    * that was polled.
    */
   readonly trackingIds: readonly string[]
   readonly distributionType: string
 }
 
-/** Most identifiers one event may name (DOMAIN 5.3). */
+/** The maximum of identifiers in an event (DOMAIN 5.3). */
 const TRACKING_IDS_MAX = 100
 
 /**
@@ -137,7 +138,7 @@ export function encodeEvent({ entry, trackingIds, distributionType }: PolledEven
   )
 }
 
-/** An empty text is known to be empty. `null` means that there is none, which this format cannot express. */
+/** The texts of an entry. An empty text is known to be empty. `null` means that there is none, which this format cannot express. */
 function localizedTexts(entry: Entry, field: keyof Texts): readonly { readonly value: string; readonly languageCode: string }[] {
   return languagesOf(entry).flatMap((languageCode) => {
     const value = entry.texts[languageCode]?.[field]

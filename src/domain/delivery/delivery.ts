@@ -1,19 +1,19 @@
 import { type BackoffPolicy, lastDelayMs, nextDelayMs, obeyRetryAfterMs } from './backoff.ts'
 
-/** The outcome of an attempt. Only a complete header block counts as an answer; the body does not matter. */
+/** The outcome of an attempt. Only a complete header block counts as an answer. The body does not matter. */
 export type AttemptOutcome =
-  /** A 2xx. `byNextKey`: the sealed next key, if that key signed the specification's header. */
+  /** A 2xx. `byNextKey`: the sealed next key, if it signed the specification's header. */
   | { readonly kind: 'accepted'; readonly status: number; readonly byNextKey?: string }
-  /** Any other answer, including redirects, which are never followed. */
+  /** Any other answer. Redirects belong here, because they are never followed. */
   | { readonly kind: 'rejected'; readonly status: number; readonly retryAfterMs: number | null }
   /** No answer. */
   | { readonly kind: 'failed'; readonly reason: FailureReason; readonly detail: string }
 
 /**
- * Why there was no answer. `connection_refused`: nobody listens there, or there is no route to it; the endpoint has not answered. `forbidden`:
- * the address may not be sent to. `interrupted`: the relay stopped, which says nothing about the endpoint. `withdrawn`: nothing was sent,
- * because the endpoint has changed since the attempt began. `bad_response`: the answer is not HTTP or is too long. `body_gone`: the bytes
- * to send are no longer kept (`retention.raw`), and nothing may be sent instead. `proxy`: the proxy could not be reached or refused.
+ * Why there was no answer. `connection_refused`: nobody listens there, or there is no route. `forbidden`: the relay may not send to the
+ * address. `interrupted`: the relay stopped, which says nothing about the endpoint. `withdrawn`: nothing was sent, because the endpoint has
+ * changed since the attempt began. `bad_response`: the answer is not HTTP or is too long. `body_gone`: the bytes to send are no longer kept
+ * (`retention.raw`), and nothing else may be sent. `proxy`: the proxy could not be reached or refused.
  */
 export type FailureReason =
   | 'timeout'
@@ -37,47 +37,47 @@ export type AttemptResult = AttemptOutcome & {
 }
 
 /**
- * How many deliveries may be claimed for each concurrent attempt. Waiting claims start as soon as others end, before those are written
- * down. With two waiting per attempt, a round settles as many deliveries as are attempted at once.
+ * How many deliveries may be claimed for each concurrent attempt. A waiting claim starts as soon as another attempt ends, before its result
+ * is stored. With two waiting per attempt, a round settles as many deliveries as are attempted at once.
  */
 export const CLAIMS_PER_ATTEMPT = 3
 /**
- * The same for a store on a server, where a round costs round trips and a commit however little it settles: claims must last longer there,
- * and larger rounds cost less per delivery.
+ * The same for a store on a server. There a round costs round trips and a commit, however little it settles. So claims must last longer,
+ * and larger rounds cost less for each delivery.
  */
 export const CLAIMS_PER_ATTEMPT_ON_SERVER = 8
 
 /** How many bytes of an answer are kept. */
 export const ANSWER_KEPT_BYTES = 1024
 
-/** The facts about a delivery on which its next state depends. */
+/** The facts about a delivery that decide its next state. */
 export interface Delivery {
-  /** Attempts made, including the one being settled: at least 1. A replay starts again at 0. */
+  /** The attempts, including the one that is being settled: at least 1. A replay starts again at 0. */
   readonly attempts: number
-  /** How many of them were outside the schedule, and so used up no wait of it. */
+  /** How many of them did not count towards the schedule. */
   readonly spared: number
-  /** When its first attempt since it was queued or last replayed failed, epoch milliseconds; `null`: none failed. */
+  /** When the first attempt failed since it was queued or last replayed, epoch milliseconds; `null`: none failed. */
   readonly firstFailedAtMs: number | null
 }
 
-/** The facts about its endpoint's health on which its next state depends. */
+/** The facts about the health of its endpoint that decide its next state. */
 export interface EndpointRecord {
   /** When it last accepted a delivery, epoch milliseconds; `null`: never. */
   readonly lastSuccessAtMs: number | null
-  /** For how many milliseconds it was seen to fail at everything since it last accepted a delivery, was created or was enabled. */
+  /** For how many milliseconds everything at it was seen to fail, since it last accepted a delivery, was created or was enabled. */
   readonly failedForMs: number
 }
 
-/** An endpoint that has only failed for this long is disabled (DOMAIN 7.4). */
+/** An endpoint is disabled if for this long everything has failed (DOMAIN 7.4). */
 export const FAILING_MAX_MS = 120 * 60 * 60 * 1000
 
 /**
  * Why a delivery was given up. `receiver_refused`: the last answer was not a 2xx. `unreachable`: there was no answer. `forbidden`: the
- * address may not be sent to. `body_gone`: the bytes to send are no longer kept.
+ * relay may not send to the address. `body_gone`: the bytes to send are no longer kept.
  */
 export type DeadReason = 'receiver_refused' | 'unreachable' | 'forbidden' | 'body_gone'
 
-/** Why an endpoint was disabled: it answered 410, or only failed for 120 h. */
+/** Why an endpoint was disabled: it answered 410, or everything failed for 120 h. */
 export type HeldReason = 'gone' | 'failing'
 
 /** The state of a delivery after an attempt. */
@@ -115,7 +115,7 @@ function isUnsent(outcome: AttemptOutcome): boolean {
   return outcome.kind === 'failed' && (outcome.reason === 'interrupted' || outcome.reason === 'withdrawn')
 }
 
-/** Whether nothing was sent because the endpoint had changed meanwhile. This does not count as an attempt. */
+/** Whether nothing was sent because the endpoint has changed. This does not count as an attempt. */
 export function isWithdrawn(outcome: AttemptOutcome): boolean {
   return outcome.kind === 'failed' && outcome.reason === 'withdrawn'
 }
@@ -126,14 +126,14 @@ export function isGone(outcome: AttemptOutcome): boolean {
 }
 
 /**
- * These answers judge the event alone, which would be refused again. Receivers answer otherwise if a key or URL is wrong or if they are
- * busy.
+ * These answers reject the event itself, which would be refused again. If a key or URL is wrong, or receivers are busy, they give other
+ * answers.
  */
 const REFUSED_FOR_GOOD = [400, 409, 413, 415, 422]
 
 /**
- * Whether an answer ends its delivery, so that its parcel's next event may go: the endpoint asked for it (`refusals: skip`) and is not
- * failing. A failing endpoint refuses whatever it is sent, so its answers say nothing about the event (DOMAIN 7.4).
+ * Whether an answer ends its delivery, so that its parcel's next event may go. The endpoint must have asked for this (`refusals: skip`),
+ * and must not be failing. A failing endpoint refuses everything, so its answers say nothing about the event (DOMAIN 7.4).
  */
 export function endsByRefusal(
   { refusals, isFailing }: { refusals: 'wait' | 'skip'; isFailing: boolean },
@@ -142,7 +142,11 @@ export function endsByRefusal(
   return refusals === 'skip' && !isFailing && outcome.kind === 'rejected' && REFUSED_FOR_GOOD.includes(outcome.status)
 }
 
-/** Counts an attempt, unless the relay itself made it fail. @param isSpared the attempt was made before its time or as a probe. */
+/**
+ * Counts an attempt, unless the relay itself made it fail.
+ *
+ * @param isSpared the attempt was made before its time or as a probe.
+ */
 export function countAttempt(delivery: Delivery, outcome: AttemptOutcome, nowMs: number, isSpared = false): Delivery {
   const { attempts, spared, firstFailedAtMs } = delivery
   if (isOwnFailure(outcome)) return { attempts, spared, firstFailedAtMs }
@@ -154,12 +158,21 @@ export function countAttempt(delivery: Delivery, outcome: AttemptOutcome, nowMs:
 }
 
 /**
- * Decides the next state of a delivery after an attempt (DOMAIN 7.4). Every input is an argument, including time and chance; the return
- * type lists every outcome. `held` asks for two things: the endpoint is disabled, and the delivery waits for it. A delivery dies only if
- * the endpoint accepted something after the delivery's first failure: otherwise an outage may have begun in between, and an endpoint that
- * is down for days must lose nothing. @param delivery with this attempt counted, see `countAttempt`. @param health of the endpoint before
- * this attempt. @param random from 0 (inclusive) to 1 (exclusive). @param plannedAtMs when the next attempt on the schedule is due, if this
- * one was outside the schedule; `null`: it was on the schedule.
+ * Decides the next state of a delivery after an attempt (DOMAIN 7.4). Every input is an argument, including time and chance, and the return
+ * type lists every outcome.
+ *
+ * `held` means two things: the endpoint is disabled, and the delivery waits for it.
+ *
+ * A delivery dies only if the endpoint has accepted something since the delivery's first failure. Otherwise the endpoint may be down, and
+ * an endpoint that is down for days must lose nothing.
+ *
+ * @param delivery with this attempt counted, see `countAttempt`.
+ *
+ * @param health of the endpoint before this attempt.
+ *
+ * @param random from 0 (inclusive) to 1 (exclusive).
+ *
+ * @param plannedAtMs if this attempt was not on the schedule: when the next scheduled one is due; `null`: it was on the schedule.
  */
 export function settle(
   delivery: Delivery,

@@ -5,11 +5,14 @@ import type { EndpointNotice, EndpointState } from './endpoint-state.ts'
 /** The settings of delivery. */
 export interface DeliveryRules {
   readonly policy: BackoffPolicy
-  /** Concurrent attempts to an endpoint that sets no limit of its own. */
+  /** How many attempts may run at once to an endpoint that sets no limit. */
   readonly perEndpoint: number
-  /** How many deliveries may be claimed for each concurrent attempt. After a kill, up to this many times an endpoint's concurrency can arrive twice. */
+  /**
+   * How many deliveries may be claimed for each concurrent attempt. After a kill, this many times an endpoint's concurrency can arrive
+   * twice.
+   */
   readonly claimsPerAttempt: number
-  /** Operators are told that an endpoint fails once it has failed for this many milliseconds. */
+  /** Operators are notified that an endpoint fails after this many milliseconds of failing. */
   readonly failingAfterMs: number
 }
 
@@ -23,12 +26,12 @@ export interface QueuedDelivery {
   readonly nowMs: number
 }
 
-/** An event that no push reported, to be queued for one endpoint. */
+/** An event that no push has reported, to be queued for one endpoint. */
 export interface ComposedDelivery extends Omit<QueuedDelivery, 'sequence' | 'inboxId'> {
   readonly body: Uint8Array
 }
 
-/** Events of the feed to be queued. `composed`: the bytes of the events that no push reported. */
+/** Events of the feed to be queued. `composed`: the bytes of events that no push has reported. */
 export interface QueuedFeed {
   readonly composed: readonly { readonly sequence: number; readonly body: Uint8Array }[]
   readonly deliveries: readonly QueuedDelivery[]
@@ -40,12 +43,13 @@ export interface ClaimRef {
   readonly endpointId: string
 }
 
-/** A claimed delivery without the bytes it sends. */
+/** A claimed delivery without its bytes. */
 export interface DeliveryRef extends Delivery, ClaimRef {
   readonly parcelId: number
   readonly sequence: number
   /**
-   * When its schedule planned this attempt, epoch milliseconds. This is later than the claim if the delivery was woken early or is a probe.
+   * When the schedule has planned this attempt, epoch milliseconds. If the delivery was woken early or is a probe, this is later than the
+   * claim.
    */
   readonly plannedAtMs: number
 }
@@ -54,11 +58,11 @@ export interface DeliveryRef extends Delivery, ClaimRef {
 export interface ClaimedDelivery extends DeliveryRef {
   /** The previous event of its parcel at this endpoint; 0: there was none. */
   readonly previousSequence: number
-  /** Null: the bytes are no longer kept. */
+  /** The bytes; null: they are no longer kept. */
   readonly body: Uint8Array | null
 }
 
-/** An attempt that has ended. `attempts` is as claimed, without this one. */
+/** An attempt that has ended. `attempts` does not count it yet. */
 export interface SettledAttempt extends DeliveryRef {
   readonly result: AttemptResult
   /** When the attempt began. */
@@ -67,7 +71,7 @@ export interface SettledAttempt extends DeliveryRef {
   readonly random: number
 }
 
-/** A settled attempt. `attempts` includes this one. */
+/** A settled attempt. `attempts` counts it. */
 export interface Settled extends SettledAttempt {
   readonly settlement: Settlement
   /** The health round of its endpoint after this attempt. */
@@ -87,10 +91,10 @@ export interface ProbeRequest {
 /** Asks for the next deliveries of an endpoint. */
 export interface NextRequest {
   readonly endpointId: string
-  /** The endpoint's health round. Deliveries last attempted in an earlier round have been due since `wokenAtMs`. */
+  /** The endpoint's health round. A delivery whose last attempt was in an earlier round has been due since `wokenAtMs`. */
   readonly round: number
   readonly wokenAtMs: number
-  /** The ids of claimed deliveries, which must end before anything else of their parcels may go. */
+  /** The claimed deliveries, by id. They must end before anything else of their parcels may go. */
   readonly underWay: readonly number[]
   readonly limit: number
   readonly nowMs: number
@@ -103,21 +107,21 @@ export interface NextDelivery extends ClaimedDelivery {
 
 export interface NextDeliveries {
   readonly deliveries: readonly NextDelivery[]
-  /** When to look again for deliveries that this look may have passed over, epoch milliseconds; null: it passed over none. */
+  /** When to look again for deliveries that this look may have missed, epoch milliseconds; null: it has missed none. */
   readonly lookAgainAtMs: number | null
 }
 
 /** The attempts that ended since the last round, and how much may be claimed. */
 export interface DispatchRound {
   readonly settled: readonly SettledAttempt[]
-  /** The ids of the endpoints that this replica delivers to; it claims nothing for others. Absent: all. */
+  /** The ids of the endpoints to which this replica delivers; it claims nothing for others. Absent: all. */
   readonly held?: readonly string[]
   /**
-   * The ids of all other claims, by endpoint id: every delivery that is being sent or waits to be sent. Claims exist only here, and one
-   * that is missing from this list has ended. So no claim is lost, and none expires while its attempt is under way.
+   * The ids of all other claims, by endpoint id: every delivery that is being sent or waits to be sent. Claims exist only here, so a claim
+   * that is missing from this list has ended. No claim is lost, and none expires while its attempt is running.
    */
   readonly inFlight: Readonly<Record<string, readonly number[]>>
-  /** How many attempts the rate of an endpoint allows now, by endpoint id; endpoints without a rate are left out. */
+  /** How many attempts the rate of an endpoint allows now, by endpoint id. Endpoints without a rate are left out. */
   readonly allowance: Readonly<Record<string, number>>
   readonly claimsMax: number
   readonly nowMs: number
@@ -126,15 +130,15 @@ export interface DispatchRound {
 /** The result of a dispatch round. */
 export interface DispatchRoundReport {
   readonly claimed: readonly ClaimedDelivery[]
-  /** Claims that must not start any more, because another delivery of their parcel now goes first or may be under way. */
+  /** Claims that must not start any more: another delivery of their parcel now goes first, or may be under way. */
   readonly overtaken: readonly ClaimRef[]
   readonly endpoints: readonly EndpointState[]
-  /** The changes that operators are notified of, once each. */
+  /** Changes of which operators are notified, once each. */
   readonly notices: readonly EndpointNotice[]
-  /** The ids of endpoints that have as many claims as they may; more probably waits for them. */
+  /** The ids of endpoints that have as many claims as they may. More deliveries probably wait for them. */
   readonly more: readonly string[]
-  /** When the next delivery falls due, epoch milliseconds; null: none waits for its time. */
+  /** When the next delivery is due, epoch milliseconds; null: none waits for its time. */
   readonly nextAtMs: number | null
-  /** Whether pushes arrive as fast as they can be recorded, so that their senders wait for every round; absent: that is not known. */
+  /** Whether pushes arrive as fast as they can be recorded, so that their senders wait for every round. Absent: not known. */
   readonly isBusy?: boolean
 }

@@ -2,19 +2,19 @@ import { notAhead } from '../put-back.ts'
 import { clampRetryAfterMs } from '../retry-after.ts'
 import { type AttemptOutcome, type EndpointRecord, isOwnFailure } from './delivery.ts'
 
-/** How a failing endpoint is probed. Times are epoch milliseconds. Only one probe is under way at a time. */
+/** How a failing endpoint is probed. Times are epoch milliseconds. Only one probe runs at a time. */
 export interface Probing {
   /** When the next probe is due. */
   readonly atMs: number
   /** How many probes failed. */
   readonly failed: number
-  /** Set while the endpoint answers, but refuses what it is sent. */
+  /** Set while the endpoint answers and refuses what it is sent. */
   readonly refused?: Refusing
 }
 
 /**
- * An endpoint that refuses some deliveries may accept others. Deliveries last attempted in round `fromRound` or later were refused; from
- * `atMs` on another one is probed.
+ * An endpoint that refuses some deliveries may accept others. Deliveries whose last attempt was in round `fromRound` or later were refused.
+ * From `atMs` on another delivery is probed.
  */
 export interface Refusing {
   readonly fromRound: number
@@ -25,19 +25,19 @@ export interface Refusing {
 export interface EndpointHealth extends EndpointRecord {
   /** The first failure since it last accepted a delivery, was created or was enabled; `null`: there was none. */
   readonly failingSinceMs: number | null
-  /** The ids of the parcels whose attempts have failed since then: the last `FAILURES_LOOKED_AT`, the newest last. */
+  /** The parcels whose attempts have failed since then, by id: the last `FAILURES_LOOKED_AT`, the newest last. */
   readonly failedParcels: readonly number[]
-  /** Set while it is failing; `null`: it is not. */
+  /** Set while the endpoint is failing; `null`: it is not failing. */
   readonly probing: Probing | null
   /**
-   * Grows when all waiting deliveries are woken and with each failed probe; starts at 1. A delivery keeps the round of its last attempt. If
-   * that round is over, the delivery is due at once, whatever its schedule says; while the endpoint is failing, the earliest round is
-   * probed first.
+   * A counter that starts at 1. It grows when all waiting deliveries are woken, and with each failed probe. A delivery keeps the round of
+   * its last attempt. If that round is over, the delivery is due at once, whatever its schedule says. While the endpoint is failing,
+   * deliveries of the earliest round are probed first.
    */
   readonly round: number
   /** When all waiting deliveries were last woken; 0: never. */
   readonly wokenAtMs: number
-  /** When operators were told that it fails; null: they were not, or it has recovered. */
+  /** When operators were notified that it fails; null: they were not, or it has recovered. */
   readonly alarmedAtMs: number | null
 }
 
@@ -62,11 +62,11 @@ const FAILURES_LOOKED_AT = 5
 const PROBE_MIN_MS = 5000
 const PROBE_MAX_MS = 5 * 60_000
 const PAUSE_MAX_MS = 60 * 60_000
-/** The time between two failures counts as failing time up to this much; during the rest the relay may not have been running. */
+/** Up to this much of the time between two failures counts as failing time. During a longer time the relay may not have been running. */
 const SEEN_MAX_MS = PAUSE_MAX_MS
 /**
- * How old the stored time of a healthy endpoint's last success may be. Storing each success would cost as much as everything else that is
- * kept of the endpoint.
+ * How old the stored time of a healthy endpoint's last success may be. Storing each success would cost as much as storing everything else
+ * about the endpoint.
  */
 const SUCCESS_EVERY_MS = 1000
 
@@ -89,7 +89,7 @@ export interface HealthAttempt {
   readonly atMs: number
 }
 
-/** Makes everything that waits due at once and ends the failing state. */
+/** Makes everything that waits due at once, and ends the failing state. */
 export function wakeWaiting(health: EndpointHealth, nowMs: number): EndpointHealth {
   return { ...health, failedParcels: [], probing: null, round: health.round + 1, wokenAtMs: nowMs }
 }
@@ -99,21 +99,23 @@ export function probeSoon(health: EndpointHealth, nowMs: number): EndpointHealth
   return health.probing === null ? health : { ...health, probing: { ...health.probing, atMs: nowMs } }
 }
 
-/** The health of an endpoint that was enabled again: earlier failures no longer count. */
+/** The health of an endpoint that was enabled again. Its earlier failures no longer count. */
 export function resetHealth({ round }: EndpointHealth, nowMs: number): EndpointHealth {
   return wakeWaiting({ ...newHealth, round }, nowMs)
 }
 
 /**
- * Adds failing time after a failed attempt. `seenMs`, the time since the failure before it, is measured and not the difference of two
- * dates, because setting the clock would turn a second into days.
+ * Adds failing time after a failed attempt. `seenMs`: the measured time since the failure before it. A difference of two dates would not
+ * do, because setting the clock would turn a second into days.
  */
 export function addFailingTime(health: EndpointHealth, outcome: AttemptOutcome, seenMs: number): EndpointHealth {
   if (outcome.kind === 'accepted' || isOwnFailure(outcome) || health.failingSinceMs === null) return health
   return { ...health, failedForMs: health.failedForMs + Math.round(Math.min(SEEN_MAX_MS, Math.max(0, seenMs))) }
 }
 
-/** The health of an endpoint after an attempt. One success ends the failing state. Failures caused by the relay itself change nothing. */
+/**
+ * The health of an endpoint after an attempt. One success ends the failing state. Failures that the relay itself has caused change nothing.
+ */
 export function healthAfter(health: EndpointHealth, { outcome, parcelId, atMs }: HealthAttempt, nowMs: number): EndpointHealth {
   if (isOwnFailure(outcome)) return health
   if (outcome.kind === 'accepted') {
@@ -141,8 +143,8 @@ function probingAfter({ atMs, failed, refused }: Probing, outcome: AttemptOutcom
 }
 
 /**
- * Whether an endpoint refused what it was sent: it answered 4xx. A 429 is no refusal of the event, because such an endpoint refuses
- * anything for a while.
+ * Whether an endpoint has refused what it was sent: it answered 4xx. A 429 does not refuse the event, because such an endpoint refuses
+ * everything for a while.
  */
 function isRefusal(outcome: AttemptOutcome): boolean {
   return outcome.kind === 'rejected' && outcome.status >= 400 && outcome.status <= 499 && outcome.status !== 429
@@ -153,38 +155,38 @@ function hasJustSucceeded({ lastSuccessAtMs }: EndpointHealth, nowMs: number): b
 }
 
 /**
- * Whether an endpoint becomes failing: `yes`, `no`, or `ask`: only if no delivery of another parcel waits, because only few parcels have failed, and events
- * that are never accepted say nothing about others.
+ * Whether an endpoint becomes failing. `ask`: only few parcels have failed, and their events may never be accepted. So the endpoint becomes
+ * failing only if no delivery of another parcel waits.
  */
 export function shouldProbe({ probing, failedParcels }: EndpointHealth): 'yes' | 'no' | 'ask' {
   if (probing !== null || failedParcels.length < FAILURES_LOOKED_AT) return 'no'
   return fewFailedParcels(failedParcels).length === 0 ? 'yes' : 'ask'
 }
 
-/** Makes an endpoint failing, with the first probe after a pause. */
+/** Makes an endpoint failing. The first probe comes after a pause. */
 export function startProbing(health: EndpointHealth, outcome: AttemptOutcome, nowMs: number): EndpointHealth {
   const probing = { atMs: nowMs + pauseMs(0, outcome), failed: 0 }
   return { ...health, probing: probingAfter(probing, outcome, health.round, nowMs) }
 }
 
-/** The ids of the parcels whose attempts failed, if so few failed that others may be accepted; otherwise empty. */
+/** The parcels whose attempts failed, by id, if they are so few that others may be accepted. Otherwise empty. */
 export function fewFailedParcels(failedParcels: readonly number[]): readonly number[] {
   const distinct = [...new Set(failedParcels)]
   return distinct.length < FAILURES_LOOKED_AT ? distinct : []
 }
 
-/** Whether a probe is due. A time further away than any pause was set before the clock was put back, so the probe is due then too. */
+/** Whether a probe is due. If its time is further away than any pause, the clock was put back since, so the probe is due too. */
 export function isProbeDue({ atMs }: { readonly atMs: number }, nowMs: number): boolean {
   return atMs <= nowMs || atMs > nowMs + PAUSE_MAX_MS
 }
 
-/** The health of an endpoint, marked once it was seen to fail long enough for operators to be told. */
+/** The health of an endpoint. If it has been failing for long enough to notify operators, it is marked. */
 export function alarmAfter(health: EndpointHealth, failingAfterMs: number, nowMs: number): EndpointHealth {
   const isDue = health.alarmedAtMs === null && health.failingSinceMs !== null && health.failedForMs >= failingAfterMs
   return isDue ? { ...health, alarmedAtMs: nowMs } : health
 }
 
-/** Moves times that lie in the future to now, after the clock was put back. Otherwise they would count as later than every time to come. */
+/** Moves times in the future to now, after the clock was put back. Otherwise they would count as later than all times to come. */
 export function clampHealthToClock(health: EndpointHealth, nowMs: number): EndpointHealth {
   const { lastSuccessAtMs, failingSinceMs, probing, wokenAtMs, alarmedAtMs } = health
   return {
@@ -202,7 +204,7 @@ function clampProbing({ refused, ...probing }: Probing, nowMs: number): Probing 
   return refused === undefined ? clamped : { ...clamped, refused: { ...refused, atMs: Math.min(refused.atMs, nowMs + PROBE_MIN_MS) } }
 }
 
-/** The pause before the next probe, after `failed` failed ones. It is at least as long as the receiver asked for. */
+/** The pause before the next probe, after `failed` failed probes. It is at least as long as the receiver asked for. */
 function pauseMs(failed: number, outcome: AttemptOutcome): number {
   const ownMs = Math.min(PROBE_MAX_MS, PROBE_MIN_MS * 2 ** Math.min(failed, 10))
   const askedMs = outcome.kind === 'rejected' ? outcome.retryAfterMs : null

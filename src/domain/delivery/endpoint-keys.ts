@@ -1,32 +1,32 @@
 /**
- * The stored keys of an endpoint, each encrypted for this endpoint alone. While a key is being replaced, the old one signs the
- * specification's header and the new one a header of its own, so a receiver that checks one header never refuses (CONTRACT, "Pushes to
+ * The stored keys of an endpoint, each encrypted for this endpoint alone. While a key is being replaced, the old key signs the
+ * specification's header, and the new key signs another header. So a receiver that checks one header never refuses (CONTRACT, "Pushes to
  * endpoints").
  */
 export interface SealedKeys {
   readonly current: string
-  /** When the current key was given, epoch milliseconds; absent: not known. */
+  /** When the current key was set, epoch milliseconds; absent: not known. */
   readonly currentSinceMs?: number
   /** The key that replaces the current one at `fromMs`, epoch milliseconds; null: no key is being replaced. */
   readonly next: { readonly sealed: string; readonly fromMs: number } | null
-  /** The key that was replaced at once and still signs until `untilMs`, as stores of earlier versions hold it; null: there is none. */
+  /** Only in stores of earlier versions: a key that was replaced at once and still signs until `untilMs`; null: there is none. */
   readonly previous: { readonly sealed: string; readonly untilMs: number } | null
 }
 
 /** How long both keys sign. Receivers are used to a day. */
 const OVERLAP_MS = 24 * 60 * 60 * 1000
 
-/** Keys of which none is being replaced. `sinceMs`: when the key was given; absent: not known. */
+/** Keys of which none is being replaced. `sinceMs`: when the key was set; absent: not known. */
 export function onlyKey(sealed: string, sinceMs?: number): SealedKeys {
   return { current: sealed, ...(sinceMs === undefined ? {} : { currentSinceMs: sinceMs }), next: null, previous: null }
 }
 
-/** The keys once the next key has taken over. */
+/** The keys when the next key has taken over. */
 function onlyNext({ sealed, fromMs }: NonNullable<SealedKeys['next']>): SealedKeys {
   return onlyKey(sealed, fromMs - OVERLAP_MS)
 }
 
-/** The keys as of `nowMs`. Returns the same object unless something has run out. */
+/** The keys at `nowMs`. Returns the same object unless a key has expired. */
 export function keysAt(keys: SealedKeys, nowMs: number): SealedKeys {
   const { next, previous } = keys
   if (next !== null && next.fromMs <= nowMs) return onlyNext(next)
@@ -38,7 +38,7 @@ export function keysChangeAtMs({ next, previous }: SealedKeys): number {
   return Math.min(next?.fromMs ?? Number.POSITIVE_INFINITY, previous?.untilMs ?? Number.POSITIVE_INFINITY)
 }
 
-/** The keys after the clock was put back. Times that lie ahead move back with it, so that the overlap lasts as long as intended. */
+/** The keys after the clock was put back. Times in the future move back with it, so that the overlap lasts as long as intended. */
 export function shiftKeys({ next, previous, ...current }: SealedKeys, byMs: number): SealedKeys {
   return {
     ...current,
@@ -47,12 +47,12 @@ export function shiftKeys({ next, previous, ...current }: SealedKeys, byMs: numb
   }
 }
 
-/** Starts to replace the current key. An earlier replacement that is still pending is dropped. */
+/** Begins to replace the current key. Drops an earlier replacement that is not finished. */
 export function rotateKeys(keys: SealedKeys, sealed: string, nowMs: number): SealedKeys {
   return { ...keysAt(keys, nowMs), next: { sealed, fromMs: nowMs + OVERLAP_MS } }
 }
 
-/** Ends the overlap now: from now on the new key signs alone. Null: no key is being replaced. */
+/** Ends the overlap now, so that the new key signs alone. Null: no key is being replaced. */
 export function endOverlap(keys: SealedKeys, nowMs: number): SealedKeys | null {
   const { current, currentSinceMs, next, previous } = keysAt(keys, nowMs)
   if (next !== null) return onlyNext(next)
@@ -60,19 +60,19 @@ export function endOverlap(keys: SealedKeys, nowMs: number): SealedKeys | null {
 }
 
 /**
- * The keys after a receiver accepted a delivery signed with `used`. If that is the next key, the receiver has switched and the overlap
- * ends.
+ * The keys after a receiver accepted a delivery that was signed with `used`. If that is the next key, the receiver has switched, so the
+ * overlap ends.
  */
 export function keysAfterUse(keys: SealedKeys, used: string): SealedKeys {
   return keys.next?.sealed === used ? onlyNext(keys.next) : keys
 }
 
-/** Every sealed key among these, by whatever it is kept for. */
+/** All sealed keys, with the purpose of each. */
 export function sealedTexts({ current, next, previous }: SealedKeys): readonly string[] {
   return [current, next?.sealed, previous?.sealed].filter((text) => text !== undefined)
 }
 
-/** The keys with each sealed text that has a replacement replaced; the keys inside stay the same. */
+/** Replaces each sealed text for which there is a replacement. The keys inside stay the same. */
 export function resealKeys({ current, next, previous, ...since }: SealedKeys, replacements: ReadonlyMap<string, string>): SealedKeys {
   const renewed = (text: string) => replacements.get(text) ?? text
   return {
@@ -83,7 +83,7 @@ export function resealKeys({ current, next, previous, ...since }: SealedKeys, re
   }
 }
 
-/** Endpoints whose key cannot be decrypted: nothing is sent to them until it can. */
+/** Endpoints whose key cannot be decrypted. They are sent nothing until it can. */
 export interface LostKeys {
   /** The file or setting to restore. */
   readonly where: string

@@ -3,7 +3,7 @@ import { DURATION, formatDuration, parseDuration } from '../duration.ts'
 import { readInput } from '../read-input.ts'
 import type { Endpoint, EndpointChange, EndpointSettings } from './endpoint.ts'
 
-/** Shorter keys could be guessed. */
+/** A shorter key could be guessed. */
 const KEY_BYTES_MIN = 16
 const DAY_MS = 86_400_000
 const DURATIONS = 'must be a list of durations from 0s to 365d, such as ["5s", "5m", "30m"]'
@@ -70,9 +70,9 @@ export const keyRotationSchema = z.strictObject({
 
 export interface NewEndpoint {
   readonly settings: EndpointSettings
-  /** Null: generate one. */
+  /** Null: a key is generated. */
   readonly sharedKey: string | null
-  /** The sequence of the feed to start at; null: start with what is recorded from now on. */
+  /** The sequence of the feed at which to start; null: with what is recorded from now on. */
   readonly from: number | null
 }
 
@@ -92,7 +92,7 @@ export function parseEndpointChange(body: unknown): { readonly change: EndpointC
 }
 
 /**
- * Parses a key rotation. `sharedKey` null: generate a new key; undefined, only with `isAtOnce`: finish the rotation that is under way.
+ * Parses a key rotation. `sharedKey` null: generate a new key; undefined, only with `isAtOnce`: finish the rotation that is going on.
  * Throws `bad_request`, whose message repeats no value.
  */
 export function parseKeyRotation(body: unknown): { readonly sharedKey: string | null | undefined; readonly isAtOnce: boolean } {

@@ -4,8 +4,8 @@ import type { EndpointHealth } from './endpoint-health.ts'
 import type { SealedKeys } from './endpoint-keys.ts'
 
 /**
- * An endpoint of the config file. `from`: the sequence of the feed at which it starts when it is new; null or absent: it starts with what
- * is recorded from then on.
+ * An endpoint of the config file. `from`: the sequence of the feed at which a new endpoint starts; null or absent: with what is recorded
+ * from then on.
  */
 export type ConfiguredEndpoint = EndpointSettings & { readonly from?: number | null }
 
@@ -13,14 +13,17 @@ export interface EndpointState {
   readonly endpoint: Endpoint
   /** Who defines it. `config`: the config file; `managed`: the API; `operator`: the setting for operator events. */
   readonly origin: 'config' | 'managed' | 'operator'
-  /** Why it is disabled: by an operator, by its 410, after only failures, or because no config names it any more; null: it is enabled. */
+  /**
+   * Why it is disabled: by an operator, because of its 410, because everything failed, or because no config names it any more; null: it is
+   * enabled.
+   */
   readonly disabled: 'operator' | 'gone' | 'failing' | 'unnamed' | null
-  /** Absent: it is enabled, or the time was not kept when it was disabled. */
+  /** Absent: it is enabled, or this was not stored when it was disabled. */
   readonly disabledSince?: DisabledSince
   readonly health: EndpointHealth
   /** Null: its key is in the config file. */
   readonly keys: SealedKeys | null
-  /** The last sequence of the feed that was queued for it while it catches up; null: it has caught up. */
+  /** While it catches up, the last sequence of the feed that was queued for it; null: it has caught up. */
   readonly queuedTo: number | null
   /** The sequences over which it received backfill; null: never. */
   readonly backfilled: BackfillSpan | null
@@ -36,14 +39,14 @@ export function conditionOf({ disabled, health }: EndpointState): EndpointCondit
 
 /** Selects endpoints. `condition` null: any. */
 export interface EndpointSearch {
-  /** Selects endpoints whose name or URL contains it, in upper or lower case. */
+  /** Selects endpoints whose name or URL contains this, in upper or lower case. */
   readonly text: string
   readonly condition: EndpointCondition | null
 }
 
 const TROUBLE_FIRST: readonly EndpointCondition[] = ['failing', 'disabled', 'delivering']
 
-/** The selected endpoints: those in trouble first, then by name. */
+/** The selected endpoints. Those in trouble come first, then by name. */
 export function searchEndpoints(states: readonly EndpointState[], { text, condition }: EndpointSearch): readonly EndpointState[] {
   const sought = text.toLowerCase()
   const hasIt = ({ endpoint: { name, url } }: EndpointState) => [name, url].some((one) => one.toLowerCase().includes(sought))
@@ -64,19 +67,19 @@ export interface DisabledSince {
   readonly by: string | null
 }
 
-/** An endpoint that is disabled for a reason, or enabled with null. If that changes nothing, it keeps the time and the person. */
+/** An endpoint that is disabled for a reason; null: it is enabled. If that changes nothing, it keeps the time and the person. */
 export function withDisabled(state: EndpointState, disabled: EndpointState['disabled'], since: DisabledSince): EndpointState {
   if (disabled === state.disabled) return state
   const { disabledSince: _before, ...rest } = state
   return disabled === null ? { ...rest, disabled } : { ...rest, disabled, disabledSince: since }
 }
 
-/** An endpoint that must first be sent the feed up to now. */
+/** An endpoint that is still being sent the feed up to now. */
 export interface CatchingUp extends EndpointState {
   readonly queuedTo: number
 }
 
-/** The deliveries that wait for an endpoint, and those that were given up. */
+/** The deliveries that wait for an endpoint, and the ones that were given up. */
 export interface EndpointBacklog {
   readonly waiting: number
   /** When the oldest waiting delivery was queued, epoch milliseconds; null: nothing waits. */
@@ -84,7 +87,9 @@ export interface EndpointBacklog {
   readonly dead: number
 }
 
-/** A managed endpoint to add, under a reserved id. `key`: sealed for this id. `from`: the sequence of the feed to start at; null: now. */
+/**
+ * A managed endpoint to add, under a reserved id. `key`: sealed for this id. `from`: the sequence of the feed at which to start; null: now.
+ */
 export interface AddedEndpoint {
   readonly id: string
   readonly settings: EndpointSettings
@@ -93,7 +98,7 @@ export interface AddedEndpoint {
   readonly nowMs: number
 }
 
-/** A change of a managed endpoint; `key` null: its keys stay. */
+/** A change of a managed endpoint. `key` null: its keys stay. */
 export interface EndpointChangeRequest {
   readonly id: string
   readonly change: EndpointChange
@@ -102,8 +107,8 @@ export interface EndpointChangeRequest {
 }
 
 /**
- * `rotate`: a new sealed key takes over after a time in which both sign. `replace`: it takes over at once. `end`: the key that is to take
- * over does so now.
+ * `rotate`: a new sealed key takes over after a time in which both sign. `replace`: it takes over at once. `end`: the next key takes over
+ * now.
  */
 export type KeyChange = { readonly kind: 'rotate' | 'replace'; readonly sealed: string } | { readonly kind: 'end' }
 
@@ -118,11 +123,11 @@ export type EndpointEdit =
   | { readonly kind: 'from_gone'; readonly oldest: number }
   | { readonly kind: 'from_ahead'; readonly last: number }
 
-/** A change of state that operators are notified of. */
+/** A change of state of which operators are notified. */
 export interface EndpointNotice {
   readonly endpoint: string
   readonly endpointId: string
-  /** `failing`: it has only failed for `operator.failingAfter`. `recovered`: it accepted a delivery after that. */
+  /** `failing`: everything has failed for `operator.failingAfter`. `recovered`: it accepted a delivery after that. */
   readonly kind: 'disabled_gone' | 'disabled_failing' | 'failing' | 'recovered'
   /** Its first failure, epoch milliseconds; null: there was none. */
   readonly sinceMs: number | null

@@ -1,4 +1,4 @@
-/** Which events an endpoint wants; `null`: any value (CONTRACT `endpoints`, `filters`). */
+/** Which events an endpoint wants. `null`: any value (CONTRACT `endpoints`, `filters`). */
 export interface EndpointFilters {
   readonly status: readonly string[] | null
   readonly detailedStatus: readonly string[] | null
@@ -12,12 +12,12 @@ export interface Endpoint {
   /** A unique label. */
   readonly name: string
   readonly url: string
-  /** False: everything waits, including new events (DOMAIN 7.4). */
+  /** False: everything waits, new events too (DOMAIN 7.4). */
   readonly enabled: boolean
   /** `standard-webhooks` adds that specification's headers to the carrier's own (CONTRACT, "Pushes to endpoints"). */
   readonly signature: 'carrier' | 'standard-webhooks'
   readonly filters: EndpointFilters
-  /** Whether it also gets entries from before the relay knew the parcel (DOMAIN 6.6). */
+  /** Whether it also gets entries that happened before the relay knew the parcel (DOMAIN 6.6). */
   readonly backfill: boolean
   /** The maximum of attempts per second; `null`: no limit. */
   readonly ratePerSecond: number | null
@@ -25,7 +25,7 @@ export interface Endpoint {
   readonly concurrency: number | null
   /** Waits between attempts, in milliseconds; `null`: `delivery.schedule` applies. */
   readonly scheduleMs: readonly number[] | null
-  /** How a delivery that it refuses goes on: it waits, or ends as `endsByRefusal` says. */
+  /** What happens to a delivery that it refuses: it waits, or it ends as `endsByRefusal` says. */
   readonly refusals: 'wait' | 'skip'
 }
 
@@ -41,7 +41,7 @@ export function changeEndpoint(endpoint: Endpoint, change: EndpointChange): Endp
   return { ...endpoint, ...Object.fromEntries(Object.entries(change).filter(isGiven)) }
 }
 
-/** An entry as it was recorded, for filters to judge. */
+/** The facts about a recorded entry by which filters decide. */
 export interface RelayedEvent {
   readonly status: string
   readonly detailedStatus: string
@@ -56,8 +56,8 @@ export interface RelayedEvent {
 export const noFilters: EndpointFilters = { status: null, detailedStatus: null, distributionType: null, displayToConsumer: null }
 
 /**
- * Whether an endpoint wants an event: the event passes every filter and, if it is backfill, backfill was requested. Values are compared
- * exactly, because the vocabulary is the carrier's and open. Does not consider `enabled`: events of a disabled endpoint wait.
+ * Whether an endpoint wants an event. The event must pass every filter; if it is backfill, the endpoint must have asked for backfill.
+ * Values are compared exactly, because the carrier chooses them freely. `enabled` does not matter: events of a disabled endpoint wait.
  */
 export function endpointWants(endpoint: Pick<Endpoint, 'filters' | 'backfill'>, event: RelayedEvent): boolean {
   const { filters } = endpoint

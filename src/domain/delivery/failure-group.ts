@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { type AttemptResult, isOwnFailure } from './delivery.ts'
 import type { SettledAttempt } from './dispatch-round.ts'
 
-/** Failed attempts at an endpoint that had the same answer, or no answer for the same reason. Times are epoch milliseconds. */
+/** Failed attempts at an endpoint with the same answer, or with no answer for the same reason. Times are epoch milliseconds. */
 export interface FailureGroup {
   /** Null: there was no answer, for the reason in `reason`. */
   readonly status: number | null
@@ -16,22 +16,22 @@ export interface FailureGroup {
   readonly deliveryId: number
 }
 
-/** A group that attempts add to. */
+/** A group to which attempts are added. */
 export interface FailureNote extends FailureGroup {
   readonly endpointId: string
-  /** Identifies the group among those of its endpoint. */
+  /** Identifies the group within its endpoint. */
   readonly digest: string
 }
 
-/** How many groups are kept for each endpoint: the ones with the latest failures. */
+/** For each endpoint this many groups are kept: those with the latest failures. */
 export const FAILURE_GROUPS_MAX = 20
 
-/** A group counts anew after this long without another failure. */
+/** A group starts counting again after this long without another failure. */
 export const FAILURES_COUNT_FOR_MS = 30 * 24 * 60 * 60 * 1000
 
 /**
- * Groups the failed attempts among these, in the order of endpoints and digests. Attempts that the relay itself made fail are left out,
- * because they say nothing about the endpoint.
+ * Groups the failed attempts, in the order of endpoints and digests. Leaves out attempts that the relay itself made fail, because they say
+ * nothing about the endpoint.
  */
 export function groupFailures(
   attempts: readonly Pick<SettledAttempt, 'endpointId' | 'deliveryId' | 'result' | 'atMs'>[],
@@ -59,7 +59,7 @@ export function groupFailures(
   return [...groups.entries()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, group]) => group)
 }
 
-/** Answers often contain a time, or the id of a request or an event, so only the words around such numbers are compared. */
+/** Answers often contain a time, or the id of a request or an event. So only the words around such numbers are compared. */
 const NUMBERS = /\b(?=[a-z-]*\d)[0-9a-f-]{8,}\b|\d+/gi
 const COMPARED_BYTES = 256
 

@@ -16,14 +16,14 @@ export interface FeedEntries {
   readonly ended: boolean
 }
 
-/** An event of the feed that endpoints are sent, as the entry stands now. */
+/** An event of the feed for endpoints. It has the entry's present content. */
 export interface FeedEntry {
   readonly sequence: number
   readonly parcelId: number
   readonly entry: Entry
   readonly payload: Payload
   readonly backfill: boolean
-  /** The endpoints that were sent the entry before; they are not sent this event. */
+  /** The endpoints that were sent the entry before. They are not sent this event. */
   readonly earlierAudience: Audience
 }
 
@@ -33,37 +33,38 @@ export interface FeedEvent {
   readonly kind: FeedKind
   readonly parcelId: number
   /**
-   * The subject of the event. If endpoints are sent it, the sequence of the sighting it reports; otherwise that of any sighting of its
-   * entry. For an event about the parcel as a whole its own sequence, and for `join` the id of the parcel that was joined.
+   * Identifies the subject of the event. If endpoints are sent it: the sequence of the sighting that it reports. Otherwise: the sequence of
+   * any sighting of its entry. For an event about the parcel as a whole: its own sequence. For `join`: the id of the parcel that was
+   * joined.
    */
   readonly entry: number
-  /** A reference to the body that endpoints are sent, and the endpoints that were sent the entry before; null: endpoints are sent nothing. */
+  /** A reference to the body for endpoints, and the endpoints that were sent the entry before; null: endpoints are sent nothing. */
   readonly payloadRef: (PayloadRef & { readonly earlierAudience: Audience }) | null
 }
 
-/** The event that says that a parcel is gone; endpoints are not sent it. */
+/** The event that reports that a parcel was retired. Endpoints are not sent it. */
 export function retiredEvent(sequence: number, parcelId: number): FeedEvent {
   return { sequence, kind: 'retired', parcelId, entry: sequence, payloadRef: null }
 }
 
-/** The event that says that a parcel was erased. Endpoints are not sent it. */
+/** The event that reports that a parcel was erased. Endpoints are not sent it. */
 export function erasedEvent(sequence: number, parcelId: number): FeedEvent {
   return { sequence, kind: 'erased', parcelId, entry: sequence, payloadRef: null }
 }
 
-/** A reference to what endpoints are sent: a push as received, or an event composed from an entry. */
+/** A reference to a body for endpoints: a push as received, or an event composed from an entry. */
 export type PayloadRef = { readonly kind: 'push'; readonly inboxId: number } | { readonly kind: 'composed'; readonly backfill: boolean }
 
-/** What is known of the subject of an event when it is sent. */
+/** The subject of an event at the time of sending. */
 export interface PayloadSubject {
   readonly entry: Entry
   /** The parcel that holds its history now. */
   readonly parcel: FeedParcel
-  /** Whether the bytes of the push that brought it are still kept. */
+  /** Whether the bytes of the event's push are still kept. */
   readonly hasBody: boolean
 }
 
-/** What endpoints are sent for an event as it stands now. If retention has deleted the bytes of its push, they get a composed event. */
+/** The body for endpoints at the time of sending. If retention has deleted the bytes of the push, they get a composed event. */
 export function payloadOf(ref: PayloadRef, { entry, parcel, hasBody }: PayloadSubject): Payload {
   const { trackingIds, identifiers, distributionType } = parcel
   if (ref.kind === 'composed' || !hasBody)
@@ -75,7 +76,7 @@ export function payloadOf(ref: PayloadRef, { entry, parcel, hasBody }: PayloadSu
 /** A part of the feed, as it is shown to readers. */
 export interface FeedSlice {
   readonly items: readonly FeedItem[]
-  /** The last sequence that was read, including those of parcels deleted since. */
+  /** The last sequence that was read. It may belong to a parcel that was deleted since. */
   readonly next: number
   /** Whether the end of the feed was reached at that moment. */
   readonly ended: boolean

@@ -4,23 +4,23 @@ import type { RawMembers } from '../json-body.ts'
 import { compareBytes } from '../text.ts'
 
 /**
- * The kinds of events in the feed (CONTRACT): an entry is new, changed, united from several or split from another; two parcels were
- * joined; or a parcel is gone, because it was past `retention.history` or was erased.
+ * The kinds of events in the feed (CONTRACT): an entry is new, changed, united from several or split from another; two parcels were joined;
+ * or a parcel is gone, because it was past `retention.history` or was erased.
  */
 export type FeedKind = 'entry' | 'update' | 'united' | 'split' | 'join' | 'retired' | 'erased'
 
 /** A parcel as it is now. `entries`: its history, newest first. */
 export interface FeedParcel extends AnswerSource {
-  /** The relay's own id of it, which is the same in every event until a `join` replaces it. */
+  /** Its id in the relay. The id is the same in every event until a `join` replaces it. */
   readonly parcelId: number
   /** All its identifiers. */
   readonly identifiers: readonly string[]
 }
 
-/** An event of the feed, described by the present state: a reader that applies all events in sequence ends with today's histories. */
+/** An event of the feed with the present content. A reader that applies all events in sequence ends with today's histories. */
 export type FeedItem = ParcelEvent | GoneEvent
 
-/** A parcel is gone, and so is all that was known about it but its id, which no other parcel gets. */
+/** A parcel is gone. Nothing is left of it but its id, which no other parcel gets. */
 export interface GoneEvent {
   readonly sequence: number
   readonly kind: 'retired' | 'erased'
@@ -31,13 +31,13 @@ export interface ParcelEvent {
   readonly sequence: number
   readonly kind: Exclude<FeedKind, GoneEvent['kind']>
   readonly parcel: FeedParcel
-  /** The entry it is about, as it stands now; null: it is about the parcel as a whole. */
+  /** The entry that it is about, with its present content; null: it is about the parcel as a whole. */
   readonly entry: Entry | null
   /** For `join`: the parcel that was joined, and its identifiers. */
   readonly joined: { readonly parcelId: number; readonly identifiers: readonly string[] } | null
 }
 
-/** Encodes an event as JSON text. Unknown members are appended as text, because their numbers must print as they were received. */
+/** Encodes an event as JSON text. Unknown members are appended as text, because their numbers must be printed as they were received. */
 export function encodeFeedItem(item: FeedItem): string {
   if ('parcelId' in item) return JSON.stringify({ sequence: item.sequence, kind: item.kind, parcel: { id: String(item.parcelId) } })
   const { sequence, kind, parcel, entry, joined } = item
@@ -78,7 +78,7 @@ function shownTexts({ texts, displayToConsumer }: Entry): Entry['texts'] {
   )
 }
 
-/** The ids of its other sightings, under which parts of it may have been entries before. */
+/** The ids of its other sightings. Parts of it may have been entries under these ids. */
 function formerIds({ members, sequence }: Entry): readonly number[] {
   return members.flatMap((kept) => (kept.sequence === sequence ? [] : [kept.sequence])).sort((a, b) => a - b)
 }

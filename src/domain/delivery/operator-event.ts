@@ -7,15 +7,17 @@ interface Named {
   readonly name: string
 }
 
-/** An event for operators, told once for each change of state (DOMAIN 7.4). It is never about a parcel. Times are ISO instants. */
+/**
+ * An event for operators. They are notified once for each change of state (DOMAIN 7.4). It is never about a parcel. Times are ISO instants.
+ */
 export type OperatorEvent =
-  /** The endpoint has only failed for `operator.failingAfter`; `since`: its first failure. */
+  /** For `operator.failingAfter` everything at the endpoint has failed. `since`: its first failure. */
   | { readonly event: 'endpoint_failing'; readonly endpoint: Named; readonly since: string }
-  /** Operators were told that the endpoint fails, and it accepts deliveries again. */
+  /** Operators know that the endpoint was failing. Now it accepts deliveries again. */
   | { readonly event: 'endpoint_recovered'; readonly endpoint: Named; readonly since: string }
   /**
-   * The endpoint was disabled by its own answers, or because no config names it any more (`unnamed`). An operator's order is no event; the
-   * audit trail has it.
+   * The endpoint was disabled by its own answers, or because no config names it any more (`unnamed`). An operator's order makes no event,
+   * because the audit trail has it.
    */
   | { readonly event: 'endpoint_disabled'; readonly endpoint: Named; readonly because: 'gone' | 'failing' | 'unnamed' }
   /** No config has named the endpoint for `delivery.removeAfter`. */
@@ -26,15 +28,17 @@ export type OperatorEvent =
   | { readonly event: 'carrier_failing'; readonly reason: string | null }
   | { readonly event: 'carrier_recovered'; readonly since: string }
   /**
-   * `pushes_silent`: the carrier scans but pushes nothing. `pushes_lossy`: pushes arrive and too many are lost. `pushes_trusted`: afterwards they arrive and
-   * few are lost. `lastPushAt`: when the last push came that reported something new.
+   * `pushes_silent`: the carrier scans but pushes nothing. `pushes_lossy`: pushes arrive, but too many are lost. `pushes_trusted`: after
+   * that, pushes arrive and few are lost. `lastPushAt`: when the last push with news came.
    */
   | { readonly event: 'pushes_silent' | 'pushes_lossy' | 'pushes_trusted'; readonly lastPushAt: string | null }
-  /** This many pushes were quarantined for a reason since a time. The first are told at once, and then once an hour how many more came. */
+  /**
+   * This many pushes were quarantined for a reason since a time. The first one is reported at once, then once an hour how many more came.
+   */
   | { readonly event: 'pushes_quarantined'; readonly reason: string; readonly count: number; readonly since: string }
   | { readonly event: 'disk_low'; readonly freeBytes: number; readonly freeBytesMin: number }
   | { readonly event: 'disk_recovered'; readonly freeBytes: number; readonly since: string }
-  /** `changed`: the settings that a reload applied. `problems`: files that could not be used, so that the earlier ones stay in use. */
+  /** `changed`: the settings that a reload applied. `problems`: files that could not be used, so the earlier ones stay in use. */
   | {
       readonly event: 'reloaded'
       readonly replica: string
@@ -45,8 +49,8 @@ export type OperatorEvent =
   | { readonly event: 'reload_failed'; readonly replica: string; readonly problems: readonly string[] }
   | { readonly event: 'certificate_expiring'; readonly listener: string; readonly expiresAt: string; readonly replica: string }
   /**
-   * The store was restored from a backup while no relay ran. The feed goes on after `nextSequence`. `delivered`: how many deliveries were accepted after the
-   * backup; what they told may come again under new ids. Null: that is not known.
+   * The store was restored from a backup while no relay ran. The feed continues after `nextSequence`. `delivered`: how many deliveries were
+   * accepted after the backup; their events may come again under new ids. Null: not known.
    */
   | {
       readonly event: 'store_restored'
@@ -56,7 +60,7 @@ export type OperatorEvent =
       readonly nextSequence: number
       readonly delivered: number | null
     }
-  /** A backup could not be made, after one that could. */
+  /** A backup failed. The one before had not failed. */
   | { readonly event: 'backup_failed'; readonly backup: string; readonly reason: string }
   | { readonly event: 'backup_recovered'; readonly backup: string; readonly since: string }
   | {
@@ -67,9 +71,9 @@ export type OperatorEvent =
       readonly failure: string | null
     }
 
-  /** For 30 days something has been past its time and could not be removed, because it is undelivered, in quarantine, or still needed. */
+  /** For 30 days something could not be removed although its time was over, because it is undelivered, in quarantine, or still needed. */
   | { readonly event: 'retention_held'; readonly held: Readonly<Record<string, number>>; readonly since: string }
-  /** It was held back for `retention.held`, and was given up. `endpoints`: the ids of those that were never sent it. */
+  /** It was held back for `retention.held`, and was then given up. `endpoints`: the ids of endpoints that were never sent it. */
   | { readonly event: 'retention_gave_up'; readonly givenUp: Readonly<Record<string, number>>; readonly endpoints: readonly string[] }
 
 export const OPERATOR_EVENTS = [
@@ -118,7 +122,7 @@ export interface TimeCursor {
 }
 
 /**
- * Selects a page of events, the newest first; null: any, from the newest on. `fromMs` (inclusive) and `toMs` (exclusive) are epoch
+ * Selects a page of events, the newest first. Null: any event, from the newest on. `fromMs` (inclusive) and `toMs` (exclusive) are epoch
  * milliseconds.
  */
 export interface OperatorEventQuery {

@@ -7,7 +7,7 @@ import { endpointWants } from './endpoint.ts'
 import type { Payload } from './feed-entry.ts'
 import type { FeedAddition } from './plan-events.ts'
 
-/** An event of the feed together with what endpoints are sent for it. */
+/** An event of the feed, with everything to make its deliveries. */
 export interface DeliverableEvent {
   /** The sequence of the event in the feed. It also orders the deliveries of the parcel. */
   readonly sequence: number
@@ -16,18 +16,20 @@ export interface DeliverableEvent {
   readonly payload: Payload
   /** Whether it is backfill (DOMAIN 6.6). */
   readonly backfill: boolean
-  /** The endpoints that were sent the entry before; they are not sent this event. */
+  /** The endpoints that were sent the entry before. They are not sent this event. */
   readonly earlierAudience: Audience
   readonly nowMs: number
 }
 
-/** The deliveries of an event. `composed`: the bytes of an event that no push reported; null: it is a push, or no endpoint is sent it. */
+/**
+ * The deliveries of an event. `composed`: the bytes of an event that no push has reported; null: it is a push, or no endpoint is sent it.
+ */
 export interface PlannedDeliveries {
   readonly composed: Uint8Array | null
   readonly deliveries: readonly QueuedDelivery[]
 }
 
-/** Plans the deliveries of an event: to the subscribers that want it and were not sent its entry before. */
+/** Plans the deliveries of an event, for the subscribers that want it and were not sent its entry before. */
 export function planDeliveries(subscribers: readonly Subscriber[], event: DeliverableEvent): PlannedDeliveries {
   const { entry, parcelId, payload, sequence, nowMs, backfill, earlierAudience } = event
   const { status, detailedStatus, displayToConsumer } = entry

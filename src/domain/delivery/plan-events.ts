@@ -7,18 +7,18 @@ import type { KeptBody } from '../history/snapshot.ts'
 import { parseWebhookEvent } from '../ingest/parse-push.ts'
 import type { FeedEvent, Payload } from './feed-entry.ts'
 
-/** An event to add to the feed, and what endpoints are sent for it; `payload` null: nothing. */
+/** An event to add to the feed, with the body for endpoints. `payload` null: endpoints are sent nothing. */
 export interface FeedAddition {
   readonly event: FeedEvent
   readonly entry: Entry
   readonly payload: Payload | null
-  /** The reported sighting with its new audience, to be saved; null: endpoints are sent nothing. */
+  /** The reported sighting with its new audience, which must be saved; null: endpoints are sent nothing. */
   readonly reported: KeptSighting | null
 }
 
 export interface EventPlanContext {
   readonly changes: readonly EntryChange[]
-  /** All entries that endpoints may have to be sent, changed or not. */
+  /** All entries that may have to be sent to endpoints, changed or not. */
   readonly entries: readonly Entry[]
   readonly parcel: Pick<ParcelState, 'parcelId' | 'watchedAtMs' | 'firstPushedAtMs'>
   readonly source: ObservationSource
@@ -27,8 +27,9 @@ export interface EventPlanContext {
 }
 
 /**
- * Plans what an observation adds to the feed: the changes, oldest entry first, then unchanged entries that endpoints still have to be sent.
- * Who still has to be sent an entry depends only on the audiences of its sightings, and on nothing that can change later (DOMAIN 6.6).
+ * Plans what an observation adds to the feed: first the changes, oldest entry first, then unchanged entries that endpoints must still be
+ * sent. Whether an entry must still be sent depends only on the audiences of its sightings, and on nothing that can change later (DOMAIN
+ * 6.6).
  */
 export function planEvents(context: EventPlanContext): readonly FeedAddition[] {
   const planned: FeedAddition[] = []
@@ -45,7 +46,7 @@ export function planEvents(context: EventPlanContext): readonly FeedAddition[] {
   return planned
 }
 
-/** Whether endpoints still have to be sent an entry: nobody was sent it, or a push reports it and some endpoints were left out before. */
+/** Whether endpoints must still be sent an entry: nobody was sent it, or a push reports it and some endpoints were left out before. */
 function isOwed({ members }: Entry): boolean {
   const { kind } = audienceOf(members)
   if (kind === 'nobody' || kind === 'all') return kind === 'nobody'
@@ -75,8 +76,8 @@ function planReport({ parcel, source, findPushes, nextSequence }: EventPlanConte
 }
 
 /**
- * Whether an entry that only polls reported is backfill: it happened before the relay knew the parcel, that is before the parcel was
- * watched and before the earliest event of a push (DOMAIN 6.6).
+ * Whether an entry that only polls have reported is backfill: it happened before the relay knew the parcel. That is before the parcel was
+ * watched, and before the earliest event of a push (DOMAIN 6.6).
  */
 function isBackfill(entry: Entry, parcel: Pick<ParcelState, 'watchedAtMs' | 'firstPushedAtMs'>): boolean {
   if (entry.members.some((kept) => kept.sighting.source === 'push')) return false
@@ -99,23 +100,23 @@ function composedFrom({ observation }: ObservationSource): Payload {
   return { kind: 'composed', trackingIds: trackingIds.length === 0 ? [asked] : trackingIds, distributionType: distributionType ?? '' }
 }
 
-/** Finds the kept pushes of a parcel: the inbox id of the earliest, by `sightingId`. */
+/** Finds the kept pushes of a parcel: the inbox id of the earliest push, by `sightingId`. */
 export type FindPushes = () => ReadonlyMap<string, number>
 
-/** An entry that endpoints have to be sent although it is not new, with the observation that showed it. */
+/** An entry that is not new, but that endpoints must be sent, with the observation that showed it. */
 export interface PayloadRequest {
   readonly entry: Entry
   readonly source: ObservationSource
   readonly findPushes: FindPushes
 }
 
-/** The body that endpoints are sent for an entry that is not new, with the sighting that it reports. */
+/** The body for an entry that is not new, and the sighting that it reports. */
 export interface PayloadSighting {
   readonly payload: Payload
   readonly sighting: KeptSighting
 }
 
-/** Chooses the body for an entry that is not new: its earliest push whose bytes are kept, else a composed event. */
+/** Chooses the body for an entry that is not new: its earliest push whose bytes are kept, otherwise a composed event. */
 function payloadOfKnownEntry({ entry, source, findPushes }: PayloadRequest): PayloadSighting {
   const pushes = entry.members.filter(({ sighting }) => sighting.source === 'push').sort((a, b) => a.sequence - b.sequence)
   const [first] = pushes
@@ -142,7 +143,7 @@ function isOf({ kind, observation }: ObservationSource, kept: KeptSighting): boo
   return kind === 'push' && sightingsOf(observation).some((listed) => sightingId(listed) === sightingId(kept))
 }
 
-/** Indexes kept pushes by `sightingId`. Bodies that no longer parse as events are left out. */
+/** Indexes kept pushes by `sightingId`. Leaves out bodies that can no longer be parsed as events. */
 export function indexPushes(bodies: readonly KeptBody[]): ReadonlyMap<string, number> {
   const found = new Map<string, number>()
   for (const { inboxId, body } of bodies) {

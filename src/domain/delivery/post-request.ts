@@ -6,13 +6,13 @@ export interface PostRequest {
   readonly body: Uint8Array
   readonly route?: Route
   /**
-   * Called once there is a connection, right before the first byte leaves. If it returns false, nothing leaves and the result is
+   * Called when there is a connection, right before the first byte is sent. If it returns false, nothing is sent and the result is
    * `withdrawn`.
    */
   readonly mayLeave?: () => boolean
 }
 
-/** How an endpoint is reached if not directly: through a proxy (URL), or trusting a private authority (PEM) besides the public ones. */
+/** How to reach an endpoint: through a proxy (URL), or with a private authority (PEM) that is trusted as well as the public ones. */
 export interface Route {
   readonly proxy?: string
   readonly ca?: string

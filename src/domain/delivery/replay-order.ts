@@ -7,11 +7,11 @@ export interface ReplayOrder {
   readonly fromSequence: number
   /** Deliveries queued at this time (epoch milliseconds) or later. */
   readonly fromMs: number
-  /** The event of this sequence alone; null: any. */
+  /** Only the event of this sequence; null: any. */
   readonly sequence: number | null
   /** An identifier of a parcel; null: any parcel. */
   readonly parcel: string | null
-  /** The id of the endpoint whose deliveries they are, which may have been removed; null: the endpoint for which they are queued. */
+  /** The id of the endpoint that had the deliveries, which may have been removed; null: the endpoint for which they are queued. */
   readonly of: string | null
   readonly states: readonly ('delivered' | 'dead' | 'cancelled')[]
   /** Only count the deliveries. */
@@ -40,7 +40,7 @@ export const replayOrderSchema = z
 /** The body of a replay of one delivery; it may be left out. */
 export const replayTargetSchema = z.strictObject({ to: z.string().max(100).optional() })
 
-/** Parses to which endpoint a delivery is replayed, by id; null: its own. Throws `bad_request`. */
+/** Parses the endpoint to which a delivery is replayed, by id; null: its own endpoint. Throws `bad_request`. */
 export function parseReplayTarget(body: unknown): string | null {
   const isEmpty = body === undefined || body === null || body === ''
   return readInput('body', replayTargetSchema, isEmpty ? {} : body).to ?? null

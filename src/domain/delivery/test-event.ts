@@ -1,8 +1,8 @@
 import { formatWebhookTime } from '../instant.ts'
 
 /**
- * The body of a test delivery: shaped like an event, but naming no parcel. A receiver that takes it for an event finds no parcel for it;
- * another relay quarantines it (DOMAIN 5.3).
+ * The body of a test delivery. It looks like an event, but names no parcel. A receiver that takes it for an event finds no parcel. Another
+ * relay quarantines it (DOMAIN 5.3).
  */
 export function encodeTestEvent(nowMs: number): Uint8Array {
   return Buffer.from(

@@ -15,7 +15,7 @@ export interface UnnamedEndpoint {
   readonly id: string
   /** Since when no config has named it, epoch milliseconds of the store's clock. */
   readonly sinceMs: number
-  /** How long that has lasted, as far as a replica saw it. */
+  /** How much of that time a replica has seen pass. */
   readonly forMs: number
   /** Why it was disabled before; null: it was not. */
   readonly disabled: EndpointState['disabled']
@@ -37,8 +37,8 @@ export interface UnnamedRequest {
   readonly passedMs: number
   readonly removeAfterMs: number
   /**
-   * Whether the config of the replica that looks has just taken effect. If that config does not name an endpoint either, the omission was
-   * meant.
+   * Whether the config of the replica that looks has just taken effect. If that config does not name an endpoint either, this is on
+   * purpose.
    */
   readonly isStarting: boolean
 }
@@ -65,8 +65,8 @@ export function lookAtUnnamed(
 }
 
 /**
- * Whether it is to be removed. A config must have taken effect since then: if all are older, a change of all configs may still be under
- * way.
+ * Whether the endpoint must be removed. A config must have taken effect since then. If all are older, a change of all configs may still be
+ * going on.
  */
 export function isToBeRemoved({ sinceMs, forMs }: UnnamedEndpoint, latestAtMs: number | null, removeAfterMs: number): boolean {
   return forMs >= removeAfterMs && (latestAtMs === null || latestAtMs >= sinceMs)

@@ -1,16 +1,20 @@
 import type { PollObservation, PushObservation } from '../history/observation.ts'
 
 /**
- * An oddity of an observation that is still recorded. `event_clock_ahead`: a push reports an event in the future, so some clock is wrong.
- * `upstream_regressed`: the carrier's answer lists fewer entries than are known; none is removed (DOMAIN 2.8, 6.7). `upstream_flawed`: some
- * items of the answer were invalid and skipped. `text_dropped`: texts could not be kept (DOMAIN 4.1).
+ * Something odd about an observation that is recorded all the same. `event_clock_ahead`: a push reports an event in the future, so some
+ * clock is wrong. `upstream_regressed`: the carrier's answer lists fewer entries than are known; none is removed (DOMAIN 2.8, 6.7).
+ * `upstream_flawed`: some items of the answer were invalid and skipped. `text_dropped`: texts could not be kept (DOMAIN 4.1).
  */
 export type Anomaly = 'event_clock_ahead' | 'upstream_regressed' | 'upstream_flawed' | 'text_dropped'
 
-/** Synchronized clocks differ by less, in milliseconds. */
+/** Synchronized clocks differ by less than this, in milliseconds. */
 const CLOCKS_DIFFER_MS = 5 * 60_000
 
-/** The oddities of an observation. @param entryCount the number of the parcel's entries once it is recorded. */
+/**
+ * The anomalies of an observation.
+ *
+ * @param entryCount the number of the parcel's entries after recording it.
+ */
 export function anomaliesOf(observation: PushObservation | PollObservation, entryCount: number, nowMs: number): readonly Anomaly[] {
   const main = observation.kind === 'push' ? anomalyOfPush(observation, nowMs) : anomalyOfPoll(observation, entryCount)
   if (observation.textsDropped === 0) return main === null ? NONE : [main]

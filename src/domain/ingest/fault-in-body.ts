@@ -5,14 +5,14 @@ import { type JsonOutline, outlineJson, type Span } from './json-outline.ts'
 
 /** The position of an error in a body. */
 export interface BodyFault {
-  /** The member, such as `eventTime` or `trackingIds[1]`; null: the error lies in no single member. */
+  /** The member, such as `eventTime` or `trackingIds[1]`; null: no single member is at fault. */
   readonly member: string | null
-  /** Whether the member is missing. The position is then the end of the object. */
+  /** Whether the member is missing. Then the position is the end of the object. */
   readonly isMissing: boolean
-  /** The first byte of the position, and the first byte after it, counted from 0. */
+  /** The first byte of the error, and the first byte after it, counted from 0. */
   readonly from: number
   readonly to: number
-  /** The text there, at most 60 characters; a byte that is no text is written in hexadecimal. Empty: nothing is there. */
+  /** The text there, at most 60 characters. A byte that is not text is written in hexadecimal. Empty: nothing is there. */
   readonly found: string
 }
 
@@ -41,8 +41,8 @@ export function glimpseBody(body: Uint8Array): BodyGlimpse {
 }
 
 /**
- * Finds the error in a body that is in quarantine for a reason. Null: the error is not in the body, or this version of the relay can read
- * it. It takes time in proportion to the body's length, so it is computed only when somebody looks.
+ * Finds the error because of which a body is in quarantine. Null: the error is not in the body, or this version of the relay can read the
+ * body. The time that this takes grows with the body's length, so it is done only when somebody looks.
  */
 export function findFault(body: Uint8Array, reason: string | null): BodyFault | null {
   if (reason === 'utf8') return brokenText(body)
@@ -88,7 +88,7 @@ function faultOf({ members }: JsonOutline, root: Span, name: string): TextFault 
     : { member: name, isMissing: false, ...span }
 }
 
-/** The position of the first invalid identifier, or of the list if it is no list or too long. */
+/** The position of the first invalid identifier. If the list is not a list, or is too long: the position of the list. */
 function faultOfIds(text: string, outline: JsonOutline, root: Span): TextFault | null {
   const items = outline.items.get('trackingIds') ?? []
   if (items.length === 0 || items.length > TRACKING_IDS_MAX) return faultOf(outline, root, 'trackingIds')

@@ -1,13 +1,13 @@
 import type { PushObservation, QuarantineReason } from '../history/observation.ts'
 import type { BodyFault } from './fault-in-body.ts'
 
-/** A push with a valid signature, as it arrived. Exactly the bytes of `body` are stored. */
+/** A push with a valid signature, as it arrived. The store keeps exactly the bytes of `body`. */
 export interface ReceivedPush {
   readonly body: Uint8Array
-  /** The `Content-Encoding` header, if any. An encoded body is stored and quarantined, never decompressed. */
+  /** The `Content-Encoding` header; null: there is none. An encoded body is stored and quarantined, never decompressed. */
   readonly contentEncoding: string | null
   readonly receivedAtMs: number
-  /** The index of the configured key that matched. */
+  /** The index of the configured key that has signed it. */
   readonly keyIndex: number
 }
 
@@ -20,7 +20,7 @@ export interface IncomingPush extends ReceivedPush {
   readonly kind: 'push'
   /** The event in its body, or why there is none. */
   readonly reading: ParsedEvent
-  /** Its inbox id, if it is stored already and is being reprocessed. */
+  /** Its inbox id. Only a push that is being reprocessed has one. */
   readonly inboxId?: number
 }
 
@@ -28,26 +28,26 @@ export interface IncomingPush extends ReceivedPush {
 export interface InboxPush {
   readonly inboxId: number
   readonly state: InboxState
-  /** Why it is, or was, quarantined; null: it never was. */
+  /** Why it is in quarantine, or was; null: it never was. */
   readonly reason: string | null
   readonly receivedAtMs: number
   readonly keyIndex: number
   readonly contentEncoding: string | null
-  /** How often it arrived again. */
+  /** How often the same push came again. */
   readonly duplicates: number
-  /** Null: the bytes are no longer kept. */
+  /** The size of its body; null: the bytes are no longer kept. */
   readonly bodyBytes: number | null
-  /** The identifiers of its parcel, tracking numbers first. A push that was not recorded has the ones that its body names. */
+  /** The identifiers of its parcel, tracking numbers first. If the push was not recorded: the identifiers that its body names. */
   readonly identifiers: readonly string[]
-  /** The status of its event; null: its body has none, or is too long to be read for a list. */
+  /** The status of its event; null: its body has none, or is too long for a list. */
   readonly status: string | null
-  /** The position of the error in its body; null: it is not known, or its body is too long to be read for a list. */
+  /** The position of the error in its body; null: it is not known, or the body is too long for a list. */
   readonly fault: BodyFault | null
 }
 
 /**
- * The state of a push. `dismissed`: it was quarantined, and an operator decided that it stays unrecorded. It can still be reprocessed,
- * which reopens it.
+ * The state of a push. `dismissed`: an operator has decided that a quarantined push stays unrecorded. It can still be reprocessed, which
+ * reopens it.
  */
 export type InboxState = InboxEntry['state'] | 'dismissed'
 
@@ -55,27 +55,27 @@ export type InboxState = InboxEntry['state'] | 'dismissed'
 export interface InboxQuery {
   /** Null: any. */
   readonly state: InboxState | null
-  /** Only pushes that are, or were, quarantined for this reason; null or absent: any. */
+  /** Only pushes that are or were in quarantine for this reason; null or absent: any push. */
   readonly reason?: string | null
-  /** An identifier of the parcel; null or absent: any. A push that was not recorded counts if its body names the parcel. */
+  /** An identifier of the parcel; null or absent: any. A push that was not recorded is found if its body names the parcel. */
   readonly parcel?: string | null
-  /** Received at this time or later; null or absent: at any time. Pushes are found by the order in which they came. */
+  /** Only pushes received at this time or later; null or absent: at any time. */
   readonly fromMs?: number | null
-  /** Received before then. */
+  /** Only pushes received before this time; null or absent: at any time. */
   readonly toMs?: number | null
-  /** Pushes with ids below this; null: from the newest. */
+  /** Only pushes with ids below this; null: from the newest. */
   readonly before: number | null
   readonly limit: number
 }
 
 /** A page of the inbox. */
 export interface InboxPage {
-  /** The newest first. A page may hold fewer than asked for, even none, while there is a `next`. */
+  /** The newest first. While there is a `next`, a page may hold fewer than asked for, even none. */
   readonly pushes: readonly InboxPush[]
   readonly next: number | null
 }
 
-/** A push with its bytes; null: they are no longer kept. */
+/** A push with its bytes. */
 export interface InspectedPush extends InboxPush {
   readonly body: Uint8Array | null
 }
@@ -93,17 +93,17 @@ export interface HeldSelection {
   readonly reason: string | null
 }
 
-/** Selects pushes by their inbox ids: after `after` and up to `upTo`, at most `limit`. */
+/** Selects pushes by their inbox ids: above `after` and up to `upTo`, at most `limit`. */
 export interface HeldRange {
   readonly after: number
   readonly upTo: number
   readonly limit: number
 }
 
-/** Selected pushes with their bytes. They may be fewer than asked for, because bodies may be long. */
+/** Selected pushes with their bytes. Bodies may be long, so a page may hold fewer than asked for. */
 export interface HeldPage {
   readonly pushes: readonly (HeldPush & { readonly inboxId: number })[]
-  /** The id of the last one; null: there are no more. */
+  /** The id of the last push of this page; null: there are no more. */
   readonly next: number | null
 }
 
@@ -130,7 +130,7 @@ export interface InboxEntry {
   readonly parcelId: number | null
 }
 
-/** A stored push, as far as finding duplicates needs it. */
+/** The part of a stored push that shows whether another push is its duplicate. */
 export interface KeptPush {
   readonly inboxId: number
   readonly digest: Uint8Array

@@ -1,4 +1,4 @@
-/** A part of a text, by its offsets in UTF-16; `to` is the offset after its end. */
+/** A part of a text, by its offsets in UTF-16. `to` is the offset after its end. */
 export interface Span {
   readonly from: number
   readonly to: number
@@ -6,12 +6,12 @@ export interface Span {
 
 /** The positions of the parts of a JSON text. */
 export interface JsonOutline {
-  /** The offset at which it stops being JSON; null: it is JSON. */
+  /** The offset at which the text stops being JSON; null: it is JSON. */
   readonly errorAt: number | null
   readonly root: Span | null
-  /** The values of the outermost object by name; of a repeated name the last, as `JSON.parse` has it. */
+  /** The values of the outermost object by name. If a name is repeated, the last one counts, as in `JSON.parse`. */
   readonly members: ReadonlyMap<string, Span>
-  /** The items of those values that are arrays. */
+  /** The items of each value that is an array. */
   readonly items: ReadonlyMap<string, readonly Span[]>
 }
 
@@ -28,8 +28,8 @@ const WORDS = ['true', 'false', 'null']
 type Expected = 'value' | 'item' | 'name' | 'next name' | 'colon' | 'comma' | 'end'
 
 /**
- * Finds the parts of a JSON text, or the position at which it stops being JSON, which `JSON.parse` does not tell. It accepts the same texts
- * as `JSON.parse`, reads each character once, and needs no stack however deep the text nests.
+ * Finds the parts of a JSON text, or the position at which it stops being JSON, which `JSON.parse` does not report. It accepts the same
+ * texts as `JSON.parse`, reads each character once, and needs no stack, however deep the text nests.
  */
 export function outlineJson(text: string): JsonOutline {
   const members = new Map<string, Span>()

@@ -9,7 +9,7 @@ import type { IncomingPush, ParsedEvent, ReceivedPush } from './inbox.ts'
 
 /**
  * Parses a verified body as one event (spec, "Webhook event payload"; DOMAIN 5.3). It must have a non-empty `status` and `detailedStatus`,
- * an existing `eventTime`, and 1 to 100 valid `trackingIds`. Anything else may be missing or of another type and is then ignored.
+ * an existing `eventTime`, and 1 to 100 valid `trackingIds`. Anything else may be missing, or is ignored if it has another type.
  */
 export function parseWebhookEvent(body: Uint8Array, contentEncoding: string | null): ParsedEvent {
   if (isEncoded(contentEncoding)) return { ok: false, reason: 'content_encoding' }
@@ -51,7 +51,7 @@ function isEncoded(contentEncoding: string | null): boolean {
   return contentEncoding !== null && contentEncoding.trim().toLowerCase() !== 'identity'
 }
 
-/** Null unless all are valid, because an event with an unreadable identifier may belong to a parcel that we cannot find. */
+/** Null unless all are valid. If one cannot be read, the event may belong to a parcel that we cannot find. */
 function parseTrackingIds(value: unknown): readonly string[] | null {
   if (!Array.isArray(value) || value.length === 0 || value.length > TRACKING_IDS_MAX) return null
   const ids = new Set<string>()
@@ -69,7 +69,7 @@ interface ParsedTexts {
 }
 
 function parseTexts(consumer: unknown, detailed: unknown): ParsedTexts {
-  // No inherited property of an object has the name of a lower-case language tag.
+  // No inherited property of an object has a name like a lower-case language tag.
   const texts: Record<string, Texts> = {}
   const inConsumer = readTexts(consumer)
   const inDetailed = readTexts(detailed)
@@ -103,13 +103,13 @@ function readTexts(list: unknown): ReadTexts {
   return { byLanguage, dropped }
 }
 
-/** Parses a received push, on the thread that received it, because the recording thread has enough to do. */
+/** Parses a received push. This runs on the thread that received it, because the recording thread has enough to do. */
 export function parsePush(received: ReceivedPush): IncomingPush {
   const { body, contentEncoding, receivedAtMs, keyIndex } = received
   return { kind: 'push', body, contentEncoding, receivedAtMs, keyIndex, reading: read(received) }
 }
 
-/** A body on which our own code fails is quarantined like an invalid one, because it would fail again if it were sent again. */
+/** If our own code fails on a body, the push is quarantined like an invalid one. It would fail again if it were sent again. */
 function read({ body, contentEncoding }: ReceivedPush): ParsedEvent {
   try {
     return parseWebhookEvent(body, contentEncoding)

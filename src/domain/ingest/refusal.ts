@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto'
 import { type Explanation, type SuspectPush, searchMismatch } from './mismatch/explain-mismatch.ts'
 
-/** A push that was refused because its signature does not match, explained. Neither its body nor a key is kept. */
+/** A push that was refused because its signature does not match, with an explanation. Neither its body nor a key is kept. */
 export interface Refusal extends Explanation {
   readonly atMs: number
   /** Who sent it. */
   readonly address: string
-  /** Some of its headers by name, each cut to a bounded length. */
+  /** Some of its headers by name, cut to a limited length. */
   readonly headers: Readonly<Record<string, string>>
   /** Null: the body was not read, or was too large to be examined. */
   readonly body: { readonly bytes: number; readonly sha256: string } | null
@@ -17,17 +17,17 @@ export interface KeptRefusal extends Refusal {
   readonly refusalId: number
 }
 
-/** A refused push, as far as it is looked at. */
+/** The parts of a refused push that are examined. */
 export interface RefusedPush extends Pick<SuspectPush, 'body' | 'signatures'> {
   readonly address: string
   /** The first value of a header; null: there is none. */
   readonly header: (name: string) => string | null
 }
 
-/** How many refusals are kept, the last ones. */
+/** How many refusals are kept: the last ones. */
 export const REFUSALS_KEPT = 300
 
-/** Headers that say who sent a push and what became of it on its way. None of them carries a secret by its purpose. */
+/** Headers that say who has sent a push and what happened to it on the way. None of them is meant for a secret. */
 const KEPT_HEADERS = ['content-type', 'content-length', 'content-encoding', 'transfer-encoding', 'user-agent', 'via'].concat([
   'x-forwarded-for',
   'x-forwarded-proto',
@@ -38,10 +38,13 @@ const HEADER_CHARS_MAX = 200
 
 type Keys = Pick<SuspectPush, 'keys' | 'otherKeys'>
 
-/** Enough to try, with two keys, every single mistake of the key, the header and the body, and the likelier pairs: some 90 ms for a usual push. */
+/**
+ * Enough to try, with two keys, every single mistake of the key, the header and the body, and the likelier pairs. That takes some 90 ms for
+ * a usual push.
+ */
 const BOUNDS = { triesMax: 3000, hashedBytesMax: 16 * 1024 * 1024 }
 
-/** Explains a refused push. It pauses as `searchMismatch` does. */
+/** Explains a refused push. It pauses like `searchMismatch`. */
 export function* explainRefusal(refused: RefusedPush, keys: Keys, atMs: number): Generator<undefined, Refusal> {
   const { body, signatures, header, address } = refused
   const push = { body, signatures, webhookId: header('webhook-id'), webhookTimestamp: header('webhook-timestamp'), ...keys }

@@ -1,11 +1,11 @@
 const ESCAPED = /\\u([0-9A-Fa-f]{4})|\\[bfnrt"\\/]/g
 const WORD = /[A-Z0-9]+/g
-/** An identifier has so many characters. */
+/** The length of an identifier. */
 const [LENGTH_MIN, LENGTH_MAX] = [4, 40]
 
 /**
- * The words in a pushed body that may be identifiers, in upper case, whatever else the body holds: bytes that are no JSON, escaped
- * characters, or UTF-16. A packed body must be unpacked before.
+ * The words in a pushed body that may be identifiers, in upper case. The body may also contain bytes that are not JSON, escaped characters,
+ * or UTF-16. A packed body must be unpacked first.
  */
 export function wordsInBody(body: Uint8Array): ReadonlySet<string> {
   const text = Buffer.from(body)

@@ -4,7 +4,7 @@ import { compressions, decompressions } from './compressed-forms.ts'
 import { jsonSpellings } from './json-spellings.ts'
 import { causeOf, type MismatchCause } from './mismatch-causes.ts'
 
-/** Bytes that the sender may have signed, although others arrived. */
+/** Bytes that the sender may have signed, although other bytes arrived. */
 export interface BodyVariant {
   readonly bytes: Uint8Array
   readonly causes: readonly MismatchCause[]
@@ -13,7 +13,9 @@ export interface BodyVariant {
 const BOM = Buffer.from([0xef, 0xbb, 0xbf])
 const CRLF = /\r\n/g
 
-/** What a body may have been when it was signed, without the body as it is; the likelier first. Made one by one, because most are not needed. */
+/**
+ * Bodies that may have been signed, except the body itself, the likelier ones first. They are made one by one, because most are not needed.
+ */
 export function* bodyVariants(body: Uint8Array): Generator<BodyVariant, undefined> {
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
   yield* transported(bytes)
@@ -48,7 +50,7 @@ function* transported(body: Buffer): Generator<BodyVariant, undefined> {
   yield { bytes: new Uint8Array(), causes: [causeOf('body_empty')] }
 }
 
-/** The body, and what may be packed in it. */
+/** The body, and other content that may be packed in it. */
 function* unwrapped(body: Buffer): Generator<BodyVariant, undefined> {
   yield { bytes: body, causes: [] }
   for (const { bytes, how } of decompressions(body)) yield { bytes, causes: [causeOf('body_compressed', how)] }
@@ -87,7 +89,7 @@ function formDecoded(text: string): string {
   }
 }
 
-/** What a JSON body holds as its only item, its only member, or as a string; and the body as the only item of a list. */
+/** The only item or the only member of a JSON body, or the text of a JSON string; also the body as the only item of a list. */
 function* inEnvelopes(text: string): Generator<BodyVariant, undefined> {
   const made = (next: string, ...causes: readonly MismatchCause[]): BodyVariant => ({ bytes: Buffer.from(next, 'utf8'), causes })
   const reading = readJson(Buffer.from(text, 'utf8'))

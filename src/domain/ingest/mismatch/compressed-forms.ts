@@ -17,12 +17,12 @@ export interface CompressedForm {
   readonly how: string
 }
 
-/** Guards against a small body that decompresses into gigabytes. */
+/** A small body could decompress into gigabytes, so this is the limit. */
 const DECOMPRESSED_BYTES_MAX = 1024 * 1024
-/** Compressing more would take longer than it is worth. */
+/** Compressing more would take too long. */
 const COMPRESSED_BYTES_MAX = 32 * 1024
 
-/** What a body decompresses to, if it is compressed. */
+/** Decompresses a body, if it is compressed. */
 export function* decompressions(body: Uint8Array): Generator<CompressedForm, undefined> {
   const bounds = { maxOutputLength: DECOMPRESSED_BYTES_MAX }
   const formats = [
@@ -32,7 +32,7 @@ export function* decompressions(body: Uint8Array): Generator<CompressedForm, und
     ['brotli', brotliDecompressSync],
     ['zstd', zstdDecompressSync],
   ] as const
-  // JSON text is none of them, and trying costs more than this look at its first byte.
+  // JSON text is not compressed, and trying costs more than this look at its first byte.
   if (body[0] === 0x7b || body[0] === 0x5b) return
   for (const [how, decompress] of formats) {
     const bytes = orNull(() => decompress(body, bounds))
@@ -52,7 +52,7 @@ function orNull(decompress: () => Uint8Array): Uint8Array | null {
 const GZIP_SYSTEMS = [3, 255, 0, 10]
 const SYSTEM_AT = 9
 
-/** A body in the forms in which the usual compressors write it. Another program may write another form, so this finds some cases and not all. */
+/** A body, compressed as the usual compressors do it. Another program may do it differently, so this finds some cases but not all. */
 export function* compressions(body: Uint8Array): Generator<CompressedForm, undefined> {
   if (body.length > COMPRESSED_BYTES_MAX) return
   for (const level of [6, 9, 1]) {

@@ -15,9 +15,9 @@ export interface SuspectPush {
   /** `webhook-id` and `webhook-timestamp`, if the request has them. */
   readonly webhookId: string | null
   readonly webhookTimestamp: string | null
-  /** The keys that pushes are verified with. */
+  /** The keys that verify pushes. */
   readonly keys: readonly NamedKey[]
-  /** Keys for other purposes, which a sender may have taken by mistake. */
+  /** Keys for other purposes, which a sender may use by mistake. */
   readonly otherKeys: readonly NamedKey[]
 }
 
@@ -29,12 +29,12 @@ export interface SearchBounds {
 
 /** Why a signature does not match, or that it does. */
 export interface Explanation {
-  /** `valid`: it matches. `explained`: the causes together make it match. `unexplained`: they are all that is known. */
+  /** `valid`: the signature matches. `explained`: the causes together make it match. `unexplained`: only these causes are known. */
   readonly verdict: 'valid' | 'explained' | 'unexplained'
-  /** The name of the key that was used; null: it is not known, or there was none. */
+  /** The name of the key that was used; null: it is not known, or none was used. */
   readonly key: string | null
   readonly causes: readonly MismatchCause[]
-  /** Whether the bounds ended the search before everything was tried. */
+  /** Whether the limits ended the search before everything was tried. */
   readonly isCutShort: boolean
 }
 
@@ -48,8 +48,9 @@ export function explainMismatch(push: SuspectPush, bounds: SearchBounds): Explan
 }
 
 /**
- * Searches for the way in which a push was signed: every usual mistake in the signature, the key and the body, first each by itself and then one of the key
- * together with one of the body. It pauses after each try, so that whoever runs it can let others work. It tells no key, and no part of the body.
+ * Searches for the way in which a push was signed. It tries every usual mistake in the signature, the key and the body, first each by
+ * itself, then one of the key together with one of the body. It pauses after each try, so that the caller can let other work run. It
+ * reveals no key and no part of the body.
  */
 export function* searchMismatch(push: SuspectPush, bounds: SearchBounds): Generator<undefined, Explanation> {
   const header = judgeHeader(push)
@@ -77,7 +78,7 @@ function isOver({ tries, hashedBytes, bounds }: Spent): boolean {
 
 interface Header {
   readonly readings: readonly SignatureReading[]
-  /** What is wrong with it, whatever was signed. */
+  /** What is wrong with the header, whatever was signed. */
   readonly causes: readonly MismatchCause[]
 }
 
@@ -95,10 +96,10 @@ function judgeHeader({ signatures, keys, otherKeys }: SuspectPush): Header {
 }
 
 const VALUES_MAX = 4
-/** A shorter key may stand in a header by chance. */
+/** A shorter key may be part of a header by chance. */
 const KEY_CHARS_MIN = 8
 
-/** How a message may have been made into a digest. */
+/** One way to make a digest of a message. */
 interface Attempt {
   readonly parts: readonly Uint8Array[]
   /** Null: a digest without a key. */
@@ -110,7 +111,7 @@ interface PreparedKey extends KeyVariant {
   readonly secret: KeyObject
 }
 
-/** The likelier mistakes come first, because the bounds may end the search: those of the keys for pushes before those with keys for other purposes. */
+/** The likelier mistakes come first, because the limits may end the search. Keys for pushes come before keys for other purposes. */
 function* attempts(push: SuspectPush, body: Uint8Array): Generator<Attempt, undefined> {
   const keys = push.keys.map(plainKey).map(prepared)
   const mistaken = [...push.keys.flatMap(keyVariants), EMPTY_KEY].map(prepared)
@@ -161,7 +162,7 @@ function* withoutHmac(body: Uint8Array, keys: readonly PreparedKey[]): Generator
   }
 }
 
-/** The usual algorithms by the length of their digest. */
+/** The usual algorithms, by the length of their digest. */
 const ALGORITHMS = [
   { name: 'sha256', shown: 'HMAC-SHA256', bytes: 32 },
   { name: 'sha1', shown: 'HMAC-SHA1', bytes: 20 },
@@ -171,7 +172,7 @@ const ALGORITHMS = [
   { name: 'md5', shown: 'HMAC-MD5', bytes: 16 },
 ] as const
 
-/** A digest of another length is the beginning of one by the algorithm that is asked for. */
+/** A digest of another length is the beginning of one by the requested algorithm. */
 function algorithmOf({ digest }: SignatureReading) {
   return ALGORITHMS.find(({ bytes }) => bytes === digest.length) ?? ALGORITHMS[0]
 }
@@ -202,7 +203,7 @@ function explained(header: Header, { key, causes }: Attempt, reading: SignatureR
   return { verdict: all.length === 0 ? 'valid' : 'explained', key: name, causes: all, isCutShort: false }
 }
 
-/** The header alone shows why. */
+/** Used if the header alone shows why. */
 function explainedBy(causes: readonly MismatchCause[]): Explanation {
   return { verdict: 'explained', key: null, causes, isCutShort: false }
 }
@@ -211,7 +212,7 @@ function unexplained(causes: readonly MismatchCause[]): Explanation {
   return { verdict: 'unexplained', key: null, causes: [...causes, causeOf('unknown')], isCutShort: false }
 }
 
-/** A body that begins as JSON and is none is not what anybody signed. */
+/** A body that begins as JSON and is not JSON cannot be what anybody signed. */
 function damageOf(body: Uint8Array): readonly MismatchCause[] {
   return body[0] === 0x7b && !readJson(body).ok ? [causeOf('body_incomplete')] : []
 }

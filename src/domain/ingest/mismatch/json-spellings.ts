@@ -1,6 +1,6 @@
 import { isObject } from '../../json-body.ts'
 
-/** JSON text that means the same as another, and how it is written. */
+/** Another JSON text with the same meaning, and how it is written. */
 export interface JsonSpelling {
   readonly text: string
   readonly how: string
@@ -79,7 +79,10 @@ const ORDERS: readonly Order[] = [
   { how: 'with the members in alphabetical order', sort: (names) => names.toSorted() },
 ]
 
-/** Writes a JSON value, nested at most as deep as `readJson` accepts, in the ways of the usual libraries; the likelier first. */
+/**
+ * Writes a JSON value in the ways of the usual libraries, the likelier ones first. The value is nested at most as deep as `readJson`
+ * accepts.
+ */
 export function* jsonSpellings(value: unknown): Generator<JsonSpelling, undefined> {
   for (const order of ORDERS)
     for (const escaping of ESCAPINGS)

@@ -1,6 +1,6 @@
 import { causeOf, type MismatchCause } from './mismatch-causes.ts'
 
-/** A key by its name; the name is shown, the key never. */
+/** A key with a name. The name is shown, the key never. */
 export interface NamedKey {
   /** Such as `webhook.sharedKeys[0]`. */
   readonly name: string
@@ -14,12 +14,12 @@ export interface KeyVariant {
   readonly causes: readonly MismatchCause[]
 }
 
-/** A key as pushes are verified with it: its UTF-8 bytes. */
+/** A key with the bytes that verify pushes: its UTF-8 bytes. */
 export function plainKey({ name, key }: NamedKey): KeyVariant {
   return { name, bytes: Buffer.from(key, 'utf8'), causes: [] }
 }
 
-/** What senders make of a key by mistake, without the key as it is. */
+/** Other bytes that senders make of a key by mistake. */
 export function keyVariants({ name, key }: NamedKey): readonly KeyVariant[] {
   const variants: KeyVariant[] = []
   const add = (bytes: Uint8Array | string, ...causes: readonly MismatchCause[]) => {
@@ -57,5 +57,5 @@ export function keyVariants({ name, key }: NamedKey): readonly KeyVariant[] {
   return variants
 }
 
-/** The variant that belongs to no key. */
+/** The variant without a key. */
 export const EMPTY_KEY: KeyVariant = { name: 'no key', bytes: new Uint8Array(), causes: [causeOf('key_empty')] }

@@ -1,6 +1,6 @@
 import { isObject } from '../../json-body.ts'
 
-/** Every cause of a signature that does not match, each with what it means and what mends it. A cause may add a detail, such as which key. */
+/** Every cause of a signature that does not match, with its meaning and its remedy. A cause may add a detail, such as which key. */
 export const MISMATCH_CAUSES = {
   signature_missing: 'The request has no x-service-hmac-sha256 header.',
   signature_repeated:
@@ -68,18 +68,18 @@ export type MismatchCode = keyof typeof MISMATCH_CAUSES
 
 export interface MismatchCause {
   readonly code: MismatchCode
-  /** Says which one, such as `SHA-1` or `webhook.sharedKeys[1]`; null: the code says all. Never a key. */
+  /** Which one, such as `SHA-1` or `webhook.sharedKeys[1]`; null: the code says everything. Never a key. */
   readonly detail: string | null
 }
 
-/** The codes of all causes, the unknown one among them. */
+/** The codes of all causes, including the unknown one. */
 export const MISMATCH_CODES = Object.keys(MISMATCH_CAUSES)
 
 export function causeOf(code: MismatchCode, detail: string | null = null): MismatchCause {
   return { code, detail }
 }
 
-/** Reads a cause that was stored; null: it is of another version, which knew other causes. */
+/** Reads a stored cause; null: it is from a version that knew other causes. */
 export function readCause(value: unknown): MismatchCause | null {
   if (!isObject(value)) return null
   const { code, detail } = value

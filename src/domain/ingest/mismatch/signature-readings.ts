@@ -5,11 +5,11 @@ export interface SignatureReading {
   readonly digest: Uint8Array
   /** How the text differs from strict Base64; empty: it does not. */
   readonly causes: readonly MismatchCause[]
-  /** A time that stands beside the digest, as in `t=1700000000,v1=...`; null: none. */
+  /** The time next to the digest, as in `t=1700000000,v1=...`; null: there is none. */
   readonly time: string | null
 }
 
-/** A longer header is none that anybody signs with. */
+/** Nobody signs with a longer header. */
 const CHARS_MAX = 1024
 const DIGEST_BYTES_MIN = 8
 
@@ -19,14 +19,14 @@ interface Peeled {
   readonly time: string | null
 }
 
-/** Reads a header value in every way in which senders write digests. Empty: it is none. */
+/** Reads a header value in every way in which senders write digests. Empty: it is not a digest. */
 export function readSignature(value: string): readonly SignatureReading[] {
   if (value.length > CHARS_MAX) return []
   const { text, causes, time } = peel(value)
   return decode(text).map((reading) => ({ digest: reading.digest, causes: [...causes, ...reading.causes], time }))
 }
 
-/** Takes off whatever stands around the digest. */
+/** Removes everything around the digest. */
 function peel(value: string): Peeled {
   const causes: MismatchCause[] = []
   let text = value
