@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Command, InvalidArgumentError, Option } from 'commander'
-import { presentCompletion, presentGuide, presentMore } from './demo/guide.ts'
+import { pinsOfGuide, pinsOfMore, presentCompletion, presentGuide, presentMore } from './demo/guide.ts'
 import { type Happening, happeningsBetween } from './demo/happenings.ts'
 import { createLineView } from './demo/line-view.ts'
 import { createLiveView } from './demo/live-view.ts'
@@ -111,6 +111,7 @@ async function play(stage: Stage, view: View, flags: Flags, ending: AbortSignal)
     if (!guided && known !== undefined) {
       // The guide waits until it can name a parcel that the relay knows.
       view.note(presentGuide(stage, { ...flags, trackingNumber: known.trackingNumber, nowMs: Date.now() }))
+      view.pin(pinsOfGuide(stage))
       guided = true
       // Make trouble after the guide, because the guide announces what the relay then warns about.
       await makeTrouble(carrier, shop, troubledApps)
@@ -123,7 +124,10 @@ async function play(stage: Stage, view: View, flags: Flags, ending: AbortSignal)
     const complete = carrier.finished() && now.parcels.every((parcel) => parcel.complete) && now.subscriber.events >= entries
     if (complete && !completed) view.note(presentCompletion(now))
     if (complete && flags.untilComplete) return
-    if (complete && !completed) view.note(presentMore(stage, now))
+    if (complete && !completed) {
+      view.note(presentMore(stage, now))
+      view.pin(pinsOfMore(stage, now))
+    }
     completed ||= complete
     if (flags.untilComplete && performance.now() > giveUpAtMs)
       return fail('some histories were not complete, or did not reach the subscriber, in time')

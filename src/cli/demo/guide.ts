@@ -119,6 +119,18 @@ function presentKill(replicas: readonly DemoReplica[]): readonly string[] {
   ]
 }
 
+/** The commands that stay on a terminal of 80 columns while the demo delivers its parcels. */
+export function pinsOfGuide({ replicas }: Stage): readonly string[] {
+  const internalUrl = replicas[0]?.internalUrl ?? ''
+  return [
+    `Open ${internalUrl} and log in as ${ADMIN.username} / ${ADMIN.password};`,
+    'or paste into another terminal:',
+    `curl -s -w '\\n' ${internalUrl}/readyz`,
+    `curl -s ${internalUrl}/metrics | grep ^relay_`,
+    'More to paste is above: scroll up. Ctrl-C ends the demo.',
+  ]
+}
+
 /** Printed once every history is complete. */
 export function presentCompletion({ parcels, replicas, subscriber }: Picture): string {
   const running = replicas.filter(({ isRunning }) => isRunning).map(({ name }) => name)
@@ -136,17 +148,31 @@ export function presentCompletion({ parcels, replicas, subscriber }: Picture): s
 }
 
 /** Printed after the completion if the demo continues. */
-export function presentMore({ replicas, carrier }: Stage, { parcels }: Picture): string {
-  const trackingNumber = parcels[0]?.trackingNumber ?? ''
-  const metrics = replicas.map(({ internalUrl }) => `${internalUrl}/metrics`).join(' ')
-  const scan = { trackingNumber, status: 'TerminalUpdated', detailedStatus: 'ParcelUpdated', location: 'Kiruna' }
+export function presentMore(stage: Stage, picture: Picture): string {
   return [
     'The demo goes on until Ctrl-C. Give the carrier more to report; after the second',
     'command it sends no more pushes, so polls must find new events:',
     '',
-    `curl -s -w '\\n' ${carrier.url}/sandbox/scan -d '${JSON.stringify(scan)}'`,
-    `curl -s -w '\\n' ${carrier.url}/sandbox/faults -d '{"silence":true}'`,
-    `curl -s ${metrics} | grep -E '^relay_(pushes|polls|missed)'`,
+    ...nextCommands(stage, picture),
     '',
   ].join('\n')
+}
+
+/** The commands that stay on a terminal of 80 columns after the completion. */
+export function pinsOfMore(stage: Stage, picture: Picture): readonly string[] {
+  return ['Report an event, stop the pushes, see the counts (Ctrl-C ends the demo):', ...nextCommands(stage, picture)]
+}
+
+/** No line is wider than 79 characters. */
+function nextCommands({ replicas, carrier }: Stage, { parcels }: Picture): readonly string[] {
+  const scan = { trackingNumber: parcels[0]?.trackingNumber ?? '', status: 'TerminalUpdated' }
+  const [first = '', ...others] = replicas.map(({ internalUrl }) => `${internalUrl}/metrics`)
+  return [
+    `curl -s -w '\\n' ${carrier.url}/sandbox/scan \\`,
+    `  -d '${JSON.stringify(scan)}'`,
+    `curl -s -w '\\n' ${carrier.url}/sandbox/faults -d '{"silence":true}'`,
+    `curl -s ${first} \\`,
+    ...others.map((address) => `  ${address} \\`),
+    "  | grep -E '^relay_(pushes|polls|missed)'",
+  ]
 }

@@ -16,6 +16,8 @@ export function createLineView(output: { write(text: string): unknown }, monoton
   return {
     note: line,
     end: line,
+    // Whatever was printed stays where it is.
+    pin: () => undefined,
     show(picture, happenings) {
       for (const happening of happenings) {
         const count = (counts.get(happening.kind) ?? 0) + 1

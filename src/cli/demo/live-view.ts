@@ -8,6 +8,9 @@ import { presentHappening, presentReplicas, presentTotals } from './wording.ts'
 const GLYPHS: Readonly<Record<Mark, string>> = { pushed: '●', polled: '◆', missing: '○' }
 const LEGEND = '● pushed   ◆ lost, found by a poll   ○ not known yet   ✓ complete'
 const NEWS_SHOWN = 5
+/** On a low terminal the parcels and the commands need the room. */
+const NEWS_SHOWN_LOW = 2
+const LOW_ROWS = 30
 const BAR_WIDTH = 30
 /** A tracking number, up to 14 marks, the tick and a space. */
 const CELL_WIDTH = 34
@@ -19,6 +22,7 @@ const CELL_WIDTH = 34
 export function createLiveView(output: NodeJS.WriteStream): View {
   let drawn: readonly string[] = []
   let news: readonly string[] = []
+  let pinned: readonly string[] = []
 
   const toTop = () => void (drawn.length > 0 && moveCursor(output, 0, -drawn.length))
   const writeLines = (lines: readonly string[]) => {
@@ -48,24 +52,37 @@ export function createLiveView(output: NodeJS.WriteStream): View {
       drawn = []
       draw(picture)
     },
+    pin(lines) {
+      pinned = lines
+    },
     show(picture, happenings: readonly Happening[]) {
       news = [...news, ...happenings.map(presentHappening)].slice(-NEWS_SHOWN)
       toTop()
-      draw(layOut(picture, news, { columns: output.columns ?? 80, rows: output.rows ?? 24 }))
+      draw(layOut(picture, { news, pinned }, { columns: output.columns ?? 80, rows: output.rows ?? 24 }))
     },
     end: (text) => void output.write(`\n${text}\n`),
   }
 }
 
+interface Below {
+  readonly news: readonly string[]
+  /** Commands to paste, below everything else. */
+  readonly pinned: readonly string[]
+}
+
 /** Uses one line fewer than the terminal has, and no line wider than it, so that the picture can always be erased. */
-export function layOut(picture: Picture, news: readonly string[], { columns, rows }: { readonly columns: number; readonly rows: number }) {
+export function layOut(picture: Picture, { news, pinned }: Below, { columns, rows }: { readonly columns: number; readonly rows: number }) {
   const { complete, parcels } = totalsOf(picture)
   const full = parcels === 0 ? 0 : Math.floor((complete / parcels) * BAR_WIDTH)
   const [headline, ...counts] = presentTotals(picture)
   const bar = `${'█'.repeat(full)}${'░'.repeat(BAR_WIDTH - full)}  ${headline}`
   const top = ['', bar, ...filledUp(counts, columns - 1), ...presentReplicas(picture), LEGEND]
   const across = Math.max(1, Math.floor(columns / CELL_WIDTH))
-  const tail = ['', ...news, ...Array.from({ length: NEWS_SHOWN - news.length }, () => '')]
+  const shown = rows < LOW_ROWS ? NEWS_SHOWN_LOW : NEWS_SHOWN
+  const last = news.slice(-shown)
+  // A command that is cut off does harm when it is pasted, so there are all lines or none.
+  const commands = pinned.some((line) => line.length >= columns) || pinned.length > rows / 3 ? [] : pinned
+  const tail = ['', ...last, ...Array.from({ length: shown - last.length }, () => ''), ...(commands.length === 0 ? [] : ['', ...commands])]
   const down = Math.max(0, rows - 1 - top.length - tail.length)
   const grid = gridOf(picture.parcels, across, down)
   return [...top, ...grid, ...tail].slice(0, rows - 1).map((line) => line.slice(0, columns - 1))

@@ -33,9 +33,7 @@ export interface Totals {
   readonly parcels: number
   readonly events: number
   readonly lost: number
-  /** Events whose push was lost but that a poll brought. */
-  readonly filled: number
-  /** The pushes that the relays have received. */
+  /** The pushes that the relays have received and missed. */
   readonly pushes: PushCounts
 }
 
@@ -71,8 +69,7 @@ export function totalsOf({ parcels, replicas }: Picture): Totals {
     parcels: parcels.length,
     events: events.length,
     lost: events.filter(({ lost }) => lost).length,
-    filled: events.filter(({ lost, mark }) => lost && mark === 'polled').length,
-    pushes: { received: sum('received'), duplicates: sum('duplicates') },
+    pushes: { received: sum('received'), duplicates: sum('duplicates'), missed: sum('missed') },
   }
 }
 

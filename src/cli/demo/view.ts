@@ -5,6 +5,8 @@ import type { Picture } from './picture.ts'
 export interface View {
   /** Prints text that stays. */
   note(text: string): void
+  /** Keeps these lines in sight, in place of those from before, where later output would move them off the screen. */
+  pin(lines: readonly string[]): void
   show(picture: Picture, happenings: readonly Happening[]): void
   /** Prints the last line, below everything. */
   end(text: string): void

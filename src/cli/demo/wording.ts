@@ -19,15 +19,18 @@ export function presentElision(kind: HappeningKind): string {
   return `${WORDS[kind]} (more of these are only counted)`
 }
 
-/** `pushes received` and `duplicates` are metrics of the relay; the subscriber counts its own events; the rest compares carrier and relay. */
+/**
+ * `pushes received`, `duplicates` and `gaps filled by polls` (of pushes that were lost or too late) are metrics of the relay; the subscriber counts its own
+ * events; the rest compares carrier and relay.
+ */
 export function presentTotals(picture: Picture): readonly [string, ...string[]] {
-  const { complete, parcels, lost, filled, pushes } = totalsOf(picture)
+  const { complete, parcels, lost, pushes } = totalsOf(picture)
   const { events, wrong } = picture.subscriber
   return [
     `histories complete ${complete}/${parcels}`,
     `pushes received ${pushes.received}`,
     `lost by the carrier ${lost}`,
-    `of these filled by polls ${filled}`,
+    `gaps filled by polls ${pushes.missed}`,
     `duplicates ${pushes.duplicates}`,
     `sent to the subscriber ${events}`,
     ...(wrong === 0 ? [] : [`with a wrong signature ${wrong}`]),

@@ -1,8 +1,10 @@
 import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
+import { pinsOfGuide, pinsOfMore } from '../../../src/cli/demo/guide.ts'
 import { happeningsBetween } from '../../../src/cli/demo/happenings.ts'
 import { createLiveView, layOut } from '../../../src/cli/demo/live-view.ts'
 import { type Picture, pictureOf, totalsOf } from '../../../src/cli/demo/picture.ts'
+import type { Stage } from '../../../src/cli/demo/stage.ts'
 import { startSandbox } from '../../../src/sandbox/sandbox.ts'
 import { startWebhookReceiver } from '../../support/network/webhook-receiver.ts'
 
@@ -15,15 +17,25 @@ async function finishedPicture(loss: number, historyOf: (answer: string) => stri
   await sandbox.stop()
   return {
     parcels,
-    replicas: [{ name: 'relay', isRunning: true, roles: [], pushes: { received: receiver.pushes.length, duplicates: 0 } }],
+    replicas: [{ name: 'relay', isRunning: true, roles: [], pushes: { received: receiver.pushes.length, duplicates: 0, missed: 0 } }],
     subscriber: { events: 0, wrong: 0 },
   }
 }
 
+const marksOfLost = ({ parcels }: Picture) => parcels.flatMap(({ events }) => events.filter(({ lost }) => lost).map(({ mark }) => mark))
+
+/** The stage of the demo with the longest addresses. */
+const STAGE = {
+  replicas: [{ internalUrl: 'http://127.0.0.1:65534' }, { internalUrl: 'http://127.0.0.1:65535' }],
+  carrier: { url: 'http://127.0.0.1:65533' },
+} as unknown as Stage
+const PINNED = pinsOfGuide(STAGE)
+
 test("a history that equals the carrier's is complete, and everything lost was filled by a poll", async () => {
   const picture = await finishedPicture(0.3, (answer) => answer)
   const totals = totalsOf(picture)
-  expect(totals).toMatchObject({ complete: 12, parcels: 12, filled: totals.lost })
+  expect(totals).toMatchObject({ complete: 12, parcels: 12 })
+  expect(marksOfLost(picture)).toEqual(Array.from({ length: totals.lost }, () => 'polled'))
   expect(totals.lost).toBe(totals.events - totals.pushes.received)
   expect(totals.lost).toBeGreaterThan(10)
 })
@@ -34,7 +46,7 @@ test('one byte of difference is not complete', async () => {
 
 test('a lost entry that the relay lacks counts as missing, and a pushed one does not', async () => {
   const picture = await finishedPicture(0.3, () => null)
-  expect(totalsOf(picture)).toMatchObject({ complete: 0, filled: 0 })
+  expect(totalsOf(picture)).toMatchObject({ complete: 0 })
   for (const { lost, mark } of picture.parcels.flatMap(({ events }) => events)) expect(mark).toBe(lost ? 'missing' : 'pushed')
 })
 
@@ -53,7 +65,8 @@ test.each([
   { columns: 40, rows: 12 },
   { columns: 10, rows: 4 },
 ])('the live picture fits a terminal of $columns columns and $rows rows', async (size) => {
-  const lines = layOut(await finishedPicture(0.3, () => null), ['push received     AB123456789SE  Created'], size)
+  const below = { news: ['push received     AB123456789SE  Created'], pinned: PINNED }
+  const lines = layOut(await finishedPicture(0.3, () => null), below, size)
   expect(lines.length).toBeLessThan(size.rows)
   for (const line of lines) expect(line.length).toBeLessThan(size.columns)
 })
@@ -63,11 +76,11 @@ test('the live picture of more parcels than fit counts those it leaves out', asy
   const [parcel] = picture.parcels
   if (parcel === undefined) throw new Error('a picture without parcels')
   const many = { ...picture, parcels: Array.from({ length: 30 }, (_, at) => ({ ...parcel, trackingNumber: `AB${100_000_000 + at}SE` })) }
-  const lines = layOut(many, [], { columns: 80, rows: 24 })
+  const lines = layOut(many, { news: [], pinned: PINNED }, { columns: 80, rows: 24 })
   const shown = lines.join('\n').match(/AB\d{9}SE/g)?.length ?? 0
   expect(shown).toBeLessThan(30)
   expect(lines).toContain(`and ${30 - shown} more parcels; enlarge the window to see them`)
-  expect(layOut(many, [], { columns: 80, rows: 50 }).join('\n')).not.toContain('more parcels')
+  expect(layOut(many, { news: [], pinned: PINNED }, { columns: 80, rows: 50 }).join('\n')).not.toContain('more parcels')
 })
 
 test('the live view overwrites its lines and never clears the screen', async () => {
@@ -82,4 +95,21 @@ test('the live view overwrites its lines and never clears the screen', async () 
   const text = written.join('')
   for (const clearing of ['[J', '[0J', '[1J', '[2J', '[3J']) expect(text).not.toContain(`${String.fromCharCode(27)}${clearing}`)
   expect(text.split('a note')).toHaveLength(2)
+})
+
+test('the next commands stay whole below the picture on 80 columns and 24 rows', async () => {
+  const picture = await finishedPicture(0.3, (answer) => answer)
+  for (const pinned of [pinsOfGuide(STAGE), pinsOfMore(STAGE, picture)]) {
+    const lines = layOut(picture, { news: ['push received     AB123456789SE  Created'], pinned }, { columns: 80, rows: 24 })
+    expect(lines.slice(-pinned.length)).toEqual(pinned)
+    expect(lines.length).toBeLessThan(24)
+    expect(pinned.filter((line) => line.startsWith('curl')).length).toBeGreaterThan(1)
+    expect(lines.join('\n')).toMatch(/AB\d{9}SE|[A-Z]{2}\d{9}SE [●○◆]/)
+  }
+})
+
+test('a terminal that is too narrow for a command shows none of it', async () => {
+  const picture = await finishedPicture(0.3, () => null)
+  const lines = layOut(picture, { news: [], pinned: pinsOfMore(STAGE, picture) }, { columns: 60, rows: 40 })
+  expect(lines.join('\n')).not.toContain('curl')
 })
