@@ -1,8 +1,9 @@
+import { counted } from '../../domain/amounts.ts'
 import type { ToldEvent } from '../../domain/delivery/operator-event.ts'
 import { failureText } from './carrier/carrier-words.ts'
 import { html, type Markup, type Part } from './html.ts'
 import { reasonInTable } from './inbox/quarantine-words.ts'
-import { counted, type StateKind, stateMark, table } from './parts.ts'
+import { type StateKind, stateMark, table } from './parts.ts'
 import { timeInSentence, timeInTable } from './times.ts'
 
 /**

@@ -1,7 +1,7 @@
 import { type Glance, isInTrouble, isWarning, problemsOf } from '../../domain/admin/verdict.ts'
+import { counted, countText } from '../../domain/amounts.ts'
 import { conditionOf } from '../../domain/delivery/endpoint-state.ts'
 import type { Marks } from './layout.ts'
-import { counted, countText } from './parts.ts'
 
 /** The marks beside the links of the side bar, a word for each problem. A section without a problem has no mark. */
 export function marksOf(glance: Glance): Marks {

@@ -19,26 +19,6 @@ export function stateMark(kind: StateKind, word: string, extra: Part = null): Ma
   return html`<span class="st ${kind}">${icon(kind)}${word}${extra === null ? null : html` <small>${extra}</small>`}</span>`
 }
 
-/** A whole number with commas: `4,121,006`. */
-export function countText(count: number): string {
-  return String(count).replace(/\B(?=(\d{3})+$)/g, ',')
-}
-
-const SIZES = ['kilobyte', 'megabyte', 'gigabyte', 'terabyte'].map(
-  (unit) => new Intl.NumberFormat('en', { style: 'unit', unit, maximumSignificantDigits: 3 }),
-)
-
-/** A size in the unit that gives it few digits: `612 MB`, `8.2 GB`. A kilobyte has 1,024 bytes, as in the config. */
-export function bytesText(bytes: number): string {
-  const at = Math.min(SIZES.length - 1, Math.max(0, Math.floor(Math.log2(Math.max(1, bytes)) / 10) - 1))
-  return SIZES[at]?.format(bytes / 1024 ** (at + 1)) ?? ''
-}
-
-/** A number with its noun: `1`, `event waits` and `events wait` give `1 event waits`. */
-export function counted(count: number, one: string, many: string): string {
-  return `${countText(count)} ${count === 1 ? one : many}`
-}
-
 /** A long address or word, which may break after its own marks, and before a capital. */
 export function breakable(text: string): Markup {
   const pieces = text.split(/(?<=[/.?_=&-])(?=[^/])|(?<=[a-z])(?=[A-Z])/)

@@ -1,3 +1,4 @@
+import { spanText } from '../../domain/amounts.ts'
 import { html, type Markup } from './html.ts'
 
 // Instants as a page shows them, in UTC. Script may show them in the viewer's zone; `data-f` tells it the format.
@@ -20,19 +21,6 @@ export function dayText(atMs: number): string {
 function fullText(atMs: number): string {
   const fraction = atMs % SECOND_MS === 0 ? '' : new Date(atMs).toISOString().slice(19, 23)
   return `${dayText(atMs)} ${new Date(atMs).getUTCFullYear()} ${clockText(atMs)}${fraction} UTC`
-}
-
-/** A length of time with two units at most: `41 s`, `4 min 10 s`, `12 min`, `4 h 12 min`, `3 d 4 h`. */
-export function spanText(lengthMs: number): string {
-  const seconds = Math.round(lengthMs / SECOND_MS)
-  if (seconds < 1) return 'less than a second'
-  if (seconds < 60) return `${seconds} s`
-  const minutes = Math.floor(seconds / 60)
-  if (minutes < 60) return minutes < 5 && seconds % 60 > 0 ? `${minutes} min ${seconds % 60} s` : `${minutes} min`
-  const hours = Math.floor(minutes / 60)
-  if (hours < 48) return minutes % 60 > 0 ? `${hours} h ${minutes % 60} min` : `${hours} h`
-  const days = Math.floor(hours / 24)
-  return days < 14 && hours % 24 > 0 ? `${days} d ${hours % 24} h` : `${days} d`
 }
 
 /** A configured length of time, exact: `5 s`, `30 min`, `36 h`, `1 d`. */

@@ -1,10 +1,11 @@
+import { bytesText } from '../../../domain/amounts.ts'
 import { AppError, type ErrorCode } from '../../../domain/errors.ts'
 import type { BackupList, ManageBackups } from '../../../flow/admin/backups/manage-backups.ts'
 import { link } from '../addresses.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'
 import type { PageRoute, Visit } from '../page-route.ts'
-import { asOfLine, bytesText, headline, settingsList, table } from '../parts.ts'
+import { asOfLine, headline, settingsList, table } from '../parts.ts'
 import { timeInSentence, timeInTable } from '../times.ts'
 
 export interface BackupPagesOptions {

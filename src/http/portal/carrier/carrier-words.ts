@@ -1,6 +1,7 @@
+import { spanText } from '../../../domain/amounts.ts'
 import type { CarrierState, UnavailableReason } from '../../../domain/polling/carrier-answer.ts'
 import { html, type Part } from '../html.ts'
-import { relativeTime, spanText } from '../times.ts'
+import { relativeTime } from '../times.ts'
 
 const FAILURES: Readonly<Record<UnavailableReason, string>> = {
   budget: 'our own limits allowed no call',

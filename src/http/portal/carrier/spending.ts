@@ -1,9 +1,10 @@
 import { type Counts, LATENESS_CLASSES, sumOf, totalOf } from '../../../domain/admin/tally.ts'
+import { countText } from '../../../domain/amounts.ts'
 import type { Traffic } from '../../../flow/admin/overview/traffic.ts'
 import { axis, bars, budgetBar, swatch } from '../charts.ts'
 import { html, type Markup } from '../html.ts'
 import { AUTHENTIC } from '../overview/traffic.ts'
-import { countText, table } from '../parts.ts'
+import { table } from '../parts.ts'
 import { hourText } from '../times.ts'
 
 const DAY_MS = 24 * 3_600_000

@@ -1,7 +1,8 @@
+import { counted } from '../../../domain/amounts.ts'
 import { link } from '../addresses.ts'
 import { html, type Markup, markup } from '../html.ts'
 import type { Visit } from '../page-route.ts'
-import { actionButton, counted, icon } from '../parts.ts'
+import { actionButton, icon } from '../parts.ts'
 import { fullTime } from '../times.ts'
 import { options, type WebhookName } from '../webhooks/webhook-names.ts'
 

@@ -1,10 +1,10 @@
 import type { Job, RebuildJobTask } from '../../../domain/admin/job.ts'
 import type { RebuildExample, RebuildReport } from '../../../domain/admin/rebuild.ts'
+import { counted } from '../../../domain/amounts.ts'
 import type { HistoryChangeKind } from '../../../domain/history/rebuild/compare-histories.ts'
 import { link } from '../addresses.ts'
 import { html, type Markup, markup } from '../html.ts'
 import type { Visit } from '../page-route.ts'
-import { counted } from '../parts.ts'
 
 /** Why an order was refused, and what was typed; null: none was given. */
 export type RebuildSaid = { readonly because: string; readonly typed: string } | null

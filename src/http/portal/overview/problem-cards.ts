@@ -1,5 +1,6 @@
 import { type DiskRoom, refusesFromMs } from '../../../domain/admin/disk-room.ts'
 import { areOnlyMisunderstood, isWarning, type Problem, type Situation } from '../../../domain/admin/verdict.ts'
+import { bytesText, counted, countText, spanText } from '../../../domain/amounts.ts'
 import { FAILING_MAX_MS } from '../../../domain/delivery/delivery.ts'
 import { type Past, SHOWN } from '../../../flow/admin/overview/overview.ts'
 import { buttonLink, link, withQuery } from '../addresses.ts'
@@ -9,8 +10,8 @@ import { runbookLink } from '../docs/runbooks.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import { reasonInTable } from '../inbox/quarantine-words.ts'
 import type { Visit } from '../page-route.ts'
-import { bytesText, counted, countText, icon } from '../parts.ts'
-import { relativeTime, spanText, timeInSentence } from '../times.ts'
+import { icon } from '../parts.ts'
+import { relativeTime, timeInSentence } from '../times.ts'
 import { explainFailure, refusesAll } from '../webhooks/failure-words.ts'
 
 interface Told {

@@ -1,8 +1,9 @@
 import { type Counts, totalOf } from '../../../domain/admin/tally.ts'
+import { countText } from '../../../domain/amounts.ts'
 import type { Traffic, TrafficSeries } from '../../../flow/admin/overview/traffic.ts'
 import { axis, bars } from '../charts.ts'
 import { html, type Markup, type Part } from '../html.ts'
-import { countText, table } from '../parts.ts'
+import { table } from '../parts.ts'
 import { dayText, hourText } from '../times.ts'
 
 /** Outcomes of pushes that the carrier had signed. */

@@ -1,11 +1,12 @@
 import type { InspectedIdentifier, ListedParcel } from '../../../domain/admin/parcel-list.ts'
+import { counted } from '../../../domain/amounts.ts'
 import type { ParcelState } from '../../../domain/history/parcel-state.ts'
 import { DOCUMENTED_STATUSES } from '../../../domain/history/status-entry.ts'
 import { link, withQuery } from '../addresses.ts'
 import { html, type Markup, markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'
 import type { Visit } from '../page-route.ts'
-import { actionButton, counted, headline, stateMark, table } from '../parts.ts'
+import { actionButton, headline, stateMark, table } from '../parts.ts'
 import { relativeTime, timeInTable } from '../times.ts'
 import { type WatchSaid, watchForm } from './watch-form.ts'
 

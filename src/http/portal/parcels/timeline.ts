@@ -1,10 +1,11 @@
 import type { InspectedParcel } from '../../../domain/admin/parcel-list.ts'
+import { spanText } from '../../../domain/amounts.ts'
 import type { Entry } from '../../../domain/history/history.ts'
 import { type FirstReport, type Learning, learningOf, type Source } from '../../../domain/history/learning.ts'
 import type { Texts } from '../../../domain/history/status-entry.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import { icon, table } from '../parts.ts'
-import { spanText, timeInLine } from '../times.ts'
+import { timeInLine } from '../times.ts'
 
 /** An entry that is learnt of within this time counts as learnt at once. */
 const AT_ONCE_MS = 5000

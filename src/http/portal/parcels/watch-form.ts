@@ -1,9 +1,10 @@
 import { WATCH_LINES_MAX } from '../../../domain/admin/watch-list.ts'
+import { counted, countText } from '../../../domain/amounts.ts'
 import type { WatchListReport } from '../../../flow/admin/parcels/import-watches.ts'
 import { FILE_BYTES_MAX } from '../form.ts'
 import { html, type Markup, markup } from '../html.ts'
 import type { Visit } from '../page-route.ts'
-import { counted, countText, icon } from '../parts.ts'
+import { icon } from '../parts.ts'
 
 /** The result for the given list, which the page reports; null: no list was given. */
 export type WatchSaid =

@@ -1,10 +1,11 @@
 import { RETENTION_STAGES, type RetentionCounts, type RetentionStage } from '../../../domain/admin/retention.ts'
+import { countText } from '../../../domain/amounts.ts'
 import { formatDuration } from '../../../domain/duration.ts'
 import type { ManageRetention, RetentionView, WouldGoByStage } from '../../../flow/admin/retention/manage-retention.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'
 import type { PageRoute, Visit } from '../page-route.ts'
-import { actionButton, asOfLine, countText, headline, settingsList, table } from '../parts.ts'
+import { actionButton, asOfLine, headline, settingsList, table } from '../parts.ts'
 import { timeInSentence } from '../times.ts'
 
 export interface RetentionPagesOptions {

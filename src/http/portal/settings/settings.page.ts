@@ -1,4 +1,5 @@
 import type { KeptAction } from '../../../domain/admin/operator-action.ts'
+import { countText } from '../../../domain/amounts.ts'
 import { AppError } from '../../../domain/errors.ts'
 import type { ManageSecrets, SealedCounts } from '../../../flow/admin/manage-secrets.ts'
 import { type OperationQueries, readTimeCursor } from '../../../flow/admin/overview/operation-queries.ts'
@@ -7,7 +8,7 @@ import { eventTable } from '../events.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'
 import type { PageRoute, Visit } from '../page-route.ts'
-import { actionButton, asOfLine, countText, headline, table } from '../parts.ts'
+import { actionButton, asOfLine, headline, table } from '../parts.ts'
 import { timeInTable } from '../times.ts'
 
 export interface SettingsPagesOptions {

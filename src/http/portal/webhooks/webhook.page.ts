@@ -1,5 +1,6 @@
 import { sumOf, type Tally } from '../../../domain/admin/tally.ts'
 import { isInTrouble } from '../../../domain/admin/verdict.ts'
+import { counted, countText, spanText } from '../../../domain/amounts.ts'
 import { type AttemptResult, FAILING_MAX_MS } from '../../../domain/delivery/delivery.ts'
 import { conditionOf, type EndpointState } from '../../../domain/delivery/endpoint-state.ts'
 import type { FailureGroup } from '../../../domain/delivery/failure-group.ts'
@@ -10,22 +11,9 @@ import { axis, bars } from '../charts.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'
 import type { Visit } from '../page-route.ts'
-import {
-  actionButton,
-  asOfLine,
-  copyable,
-  counted,
-  countText,
-  crumbs,
-  facts,
-  headline,
-  icon,
-  island,
-  settingsList,
-  table,
-} from '../parts.ts'
+import { actionButton, asOfLine, copyable, crumbs, facts, headline, icon, island, settingsList, table } from '../parts.ts'
 import { receivedText } from '../received-text.ts'
-import { fullTime, hourText, relativeTime, settingText, spanText, timeInSentence, timeInTable } from '../times.ts'
+import { fullTime, hourText, relativeTime, settingText, timeInSentence, timeInTable } from '../times.ts'
 import { answerWord, explainFailure, refusesAll } from './failure-words.ts'
 import { disabledBecause, webhookMark } from './webhook-list.page.ts'
 

@@ -1,0 +1,34 @@
+// Amounts in words, for people: on pages, on a terminal, in messages.
+
+/** A whole number with commas: `4,121,006`. */
+export function countText(count: number): string {
+  return String(count).replace(/\B(?=(\d{3})+$)/g, ',')
+}
+
+/** A number with its noun: `1`, `event waits` and `events wait` give `1 event waits`. */
+export function counted(count: number, one: string, many: string): string {
+  return `${countText(count)} ${count === 1 ? one : many}`
+}
+
+const SIZES = ['kilobyte', 'megabyte', 'gigabyte', 'terabyte'].map(
+  (unit) => new Intl.NumberFormat('en', { style: 'unit', unit, maximumSignificantDigits: 3 }),
+)
+
+/** A size in the unit that gives it few digits: `612 MB`, `8.2 GB`. A kilobyte has 1,024 bytes, as in the config. */
+export function bytesText(bytes: number): string {
+  const at = Math.min(SIZES.length - 1, Math.max(0, Math.floor(Math.log2(Math.max(1, bytes)) / 10) - 1))
+  return SIZES[at]?.format(bytes / 1024 ** (at + 1)) ?? ''
+}
+
+/** A length of time with two units at most: `41 s`, `4 min 10 s`, `12 min`, `4 h 12 min`, `3 d 4 h`. */
+export function spanText(lengthMs: number): string {
+  const seconds = Math.round(lengthMs / 1000)
+  if (seconds < 1) return 'less than a second'
+  if (seconds < 60) return `${seconds} s`
+  const minutes = Math.floor(seconds / 60)
+  if (minutes < 60) return minutes < 5 && seconds % 60 > 0 ? `${minutes} min ${seconds % 60} s` : `${minutes} min`
+  const hours = Math.floor(minutes / 60)
+  if (hours < 48) return minutes % 60 > 0 ? `${hours} h ${minutes % 60} min` : `${hours} h`
+  const days = Math.floor(hours / 24)
+  return days < 14 && hours % 24 > 0 ? `${days} d ${hours % 24} h` : `${days} d`
+}
