@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { systemCode } from '../domain/errors.ts'
+import { systemReason } from '../domain/system-reason.ts'
 import { readRegular } from '../regular-file.ts'
 import { crossCheck } from './cross-checks.ts'
 import { maskedSpans, presentFinding } from './excerpt.ts'
@@ -87,7 +88,7 @@ function readText(path: string): string {
     return new TextDecoder('utf-8', { fatal: true }).decode(readRegular(path))
   } catch (cause) {
     const code = systemCode(cause)
-    const reason = code === 'ERR_ENCODING_INVALID_ENCODED_DATA' ? 'is not UTF-8 text' : `cannot be read (${code ?? 'unknown error'})`
+    const reason = code === 'ERR_ENCODING_INVALID_ENCODED_DATA' ? 'is not UTF-8 text' : `cannot be read (${systemReason(cause)})`
     throw new ConfigError([`${path}:1:1 the config file ${reason}: copy config/example.yaml there, or name another with --config FILE`])
   }
 }

@@ -1,5 +1,5 @@
 import { X509Certificate } from 'node:crypto'
-import { systemCode } from '../domain/errors.ts'
+import { systemReason } from '../domain/system-reason.ts'
 import { readRegular } from '../regular-file.ts'
 
 /** Reads a file that a setting names. Throws an error that names the setting. */
@@ -7,7 +7,7 @@ export function readNamedFile(setting: string, path: string): Buffer {
   try {
     return readRegular(path)
   } catch (cause) {
-    throw new Error(`${setting}: ${path} cannot be read (${systemCode(cause) ?? 'unknown error'})`, { cause })
+    throw new Error(`${setting}: ${path} cannot be read (${systemReason(cause)})`, { cause })
   }
 }
 

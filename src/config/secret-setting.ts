@@ -1,6 +1,6 @@
 import { closeSync, fstatSync, readFileSync } from 'node:fs'
 import { z } from 'zod'
-import { systemCode } from '../domain/errors.ts'
+import { systemReason } from '../domain/system-reason.ts'
 import { openRegular } from '../regular-file.ts'
 import { createSecret, type Secret } from './secret.ts'
 
@@ -119,9 +119,7 @@ function readSecretFile(path: string): SecretReading {
       closeSync(handle)
     }
   } catch (cause) {
-    return unreadable(
-      `names the file ${path}, which cannot be read (${systemCode(cause) ?? 'unknown error'}): create it, or correct the path`,
-    )
+    return unreadable(`names the file ${path}, which cannot be read (${systemReason(cause)}): create it, or correct the path`)
   }
   if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) {
     return unreadable(`names the file ${path}, which begins with a byte order mark: save it as UTF-8 without one`)

@@ -2,6 +2,7 @@ import type { RequestListener } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Config } from '../config/config.ts'
 import { systemCode } from '../domain/errors.ts'
+import { systemReason } from '../domain/system-reason.ts'
 import { startServer } from '../http/server/server.ts'
 import type { RenewTls } from './certificates.ts'
 import { readTlsPair, type TlsFiles } from './tls-files.ts'
@@ -39,8 +40,9 @@ export async function listen(name: 'public' | 'internal', options: ListenOptions
     ...(pair === null ? {} : { tls: pair }),
   }
   const server = await whenFree(() => inTime(startServer(listener, bound)), patienceMs).catch((cause: unknown) => {
-    const why = cause instanceof NotBound ? cause.message : (systemCode(cause) ?? 'unknown error')
-    throw new Error(`listen.${name}: cannot listen on ${host} port ${port} (${why})`, { cause })
+    const why =
+      cause instanceof NotBound ? `cannot listen on ${host} port ${port}: ${cause.message}` : describeRefusal({ host, port }, cause)
+    throw new Error(`listen.${name}: ${why}`, { cause })
   })
   const shown = server.host.includes(':') ? `[${server.host}]` : server.host
   return {
@@ -54,6 +56,16 @@ export async function listen(name: 'public' | 'internal', options: ListenOptions
     },
     stop: server.stop,
   }
+}
+
+/** Why an address cannot be listened on, and what to do. */
+export function describeRefusal({ host, port }: Pick<ListenOptions, 'host' | 'port'>, cause: unknown): string {
+  const code = systemCode(cause)
+  if (code === 'EADDRINUSE') return `port ${port} of ${host} is in use by another program: stop that one, or choose another port`
+  if (code === 'EACCES') return `only a privileged user may listen on port ${port}: choose one from 1024 on, or give the user that right`
+  if (code === 'EADDRNOTAVAIL') return `this machine has no address ${host}: name one that it has, or 0.0.0.0`
+  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return `the name ${host} is not found: name an address of this machine`
+  return `cannot listen on ${host} port ${port}: ${systemReason(cause)}`
 }
 
 async function whenFree<T>(start: () => Promise<T>, patienceMs: number): Promise<T> {

@@ -39,7 +39,7 @@ describe('files', () => {
 
   test('C1: a secret file that is missing stops the start', () => {
     expect(headlinesOf(withKey('{ file: /nonexistent/key }'))).toEqual([
-      'relay.yaml:1:25 webhook.sharedKeys[0]: names the file /nonexistent/key, which cannot be read (ENOENT): create it, or correct the path',
+      'relay.yaml:1:25 webhook.sharedKeys[0]: names the file /nonexistent/key, which cannot be read (there is no such file or folder): create it, or correct the path',
     ])
   })
 

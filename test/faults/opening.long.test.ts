@@ -67,7 +67,7 @@ describe('C1, S8: a start ends with the name of what it cannot open where openin
 
   test('a folder that cannot be made', async () => {
     const { code, said } = await serve(writeConfig(temporaryFolder(), NO_CARRIER, { store: 'sqlite:/proc/nope/deep/x.db' }))
-    expect([code, said]).toEqual([1, expect.stringContaining('store: /proc/nope/deep/x.db cannot be opened for writing (ENOENT)')])
+    expect([code, said]).toEqual([1, expect.stringContaining('store: /proc/nope/deep/x.db cannot be opened for writing: there is no such file or folder')])
   }, 60_000)
 })
 
@@ -80,7 +80,7 @@ test('X1: a move to a place that never opens is refused, and a later stop ends w
   const pipe = makePipe(join(folder, 'pipe.db'))
   for (const [place, why] of [
     [pipe, PIPE],
-    ['/proc/nope/x.db', 'ENOENT'],
+    ['/proc/nope/x.db', 'there is no such file or folder'],
   ] as const) {
     expect(await postJson(asker, '/relay/store/move', { to: `sqlite:${place}` })).toMatchObject({
       status: 409,
@@ -94,5 +94,5 @@ test('a file where a folder of the store would be made is named at the start', a
   const folder = temporaryFolder()
   writeFileSync(join(folder, 'file'), '')
   const { code, said } = await serve(writeConfig(folder, NO_CARRIER, { store: `sqlite:${join(folder, 'file/b/relay.db')}` }))
-  expect([code, said]).toEqual([1, expect.stringContaining('(ENOTDIR)')])
+  expect([code, said]).toEqual([1, expect.stringContaining('a part of its path is no folder')])
 }, 120_000)

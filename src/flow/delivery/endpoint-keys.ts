@@ -1,6 +1,7 @@
 import type { LostKeys } from '../../domain/delivery/endpoint-keys.ts'
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import { AppError, systemCode } from '../../domain/errors.ts'
+import { reasonOfCode } from '../../domain/system-reason.ts'
 import type { Log } from '../ports.ts'
 import type { ReadSide } from '../read-side.ts'
 import type { Vault } from './vault.ts'
@@ -75,7 +76,10 @@ function isSealed(state: EndpointState): state is EndpointState & { readonly key
 function unusable(where: string, cause?: unknown): AppError {
   const code = systemCode(cause)
   if (code !== null)
-    return new AppError('storage_unavailable', `${where} cannot be read or written now (${code}).`, { cause, retryAfterMs: RETRY_AFTER_MS })
+    return new AppError('storage_unavailable', `${where} cannot be read or written now: ${reasonOfCode(code)}.`, {
+      cause,
+      retryAfterMs: RETRY_AFTER_MS,
+    })
   const message = `The key in ${where}, with which the keys of endpoints are encrypted, is lost or damaged. Restore it; or list another in secrets.atRestKeys, restart, and give each endpoint a new key.`
   return new AppError('storage_unavailable', message, { cause, retryAfterMs: RETRY_AFTER_MS })
 }

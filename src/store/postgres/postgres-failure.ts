@@ -1,4 +1,5 @@
 import { StorageFailure, systemCode } from '../../domain/errors.ts'
+import { reasonOfCode } from '../../domain/system-reason.ts'
 
 /** Messages of the driver, which have no code, about a connection that is gone or unusable. */
 const LOST = /^(?:Connection terminated|Client (?:was closed|has encountered a connection error))/
@@ -75,9 +76,9 @@ function explain(name: string, code: string, message: string): string {
   if (code === '53300')
     return `${name} has no connection left (${message}). Raise the server's max_connections, or put a pooler such as pgbouncer before it.`
   if (code === '57P03') return `the server of ${name} is starting or stopping (${message}). Start the relay again when it is up.`
-  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return `the host of ${name} is not known here (${code}). Look at the host in \`store\`.`
+  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return `the host of ${name} is not known here. Look at the host in \`store\`.`
   if (/^E[A-Z]+$/.test(code) || /timeout/i.test(message))
-    return `no PostgreSQL answers at ${name} (${code === '' ? message : code}). Look at the host and the port in \`store\`, and whether the server runs and is let through.`
+    return `no PostgreSQL answers at ${name} (${code === '' ? message : reasonOfCode(code)}). Look at the host and the port in \`store\`, and whether the server runs and is let through.`
   if (/SSL/.test(message) || /CERT|TLS|VERIFY/.test(code))
     return `no encrypted connection to ${name} can be had (${code === '' ? message : code}). Look at \`sslmode\` in \`store\` and at the server's certificate.`
   return `${name} could not be opened (${code === '' ? message : `${code}: ${message}`}).`

@@ -13,6 +13,7 @@ import {
 } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
 import { systemCode } from '../../domain/errors.ts'
+import { reasonOfCode } from '../../domain/system-reason.ts'
 import { refuseIrregular } from '../../regular-file.ts'
 import { closeFolder, FILE_MODE, FOLDER_MODE, STORE_SUFFIXES } from './permissions.ts'
 
@@ -118,13 +119,13 @@ export function openingFailure(path: string, error: unknown): unknown {
 function explain(path: string, code: string): string {
   const folder = dirname(path)
   if (code === 'ENOSPC' || code === 'EDQUOT' || code === 'SQLITE_FULL')
-    return `store: the disk is full: there is no room in ${folder} to open ${path} (${code}). Nothing was deleted; free some space.`
+    return `store: the disk is full: there is no room in ${folder} to open ${path}. Nothing was deleted; free some space.`
   if (code === 'SQLITE_NOTADB')
-    return `store: ${path} is not a SQLite database, or its header is damaged (${code}). Nothing was changed. Restore a backup, or name another file.`
+    return `store: ${path} is not a SQLite database, or its header is damaged. Nothing was changed. Restore a backup, or name another file.`
   if (code === 'EIO' || code.startsWith('SQLITE_CORRUPT') || code.startsWith('SQLITE_IOERR'))
-    return `store: ${path} could not be opened (${code}): the file is damaged or the disk is failing. Nothing was deleted. Check the disk, then restore a backup if necessary.`
-  if (code.startsWith('SQLITE_BUSY')) return `store: another program has locked ${path} (${code}). Close it, then start again.`
-  return `store: ${path} cannot be opened for writing (${code}). The relay's user must be able to write the file and its folder ${folder}.`
+    return `store: ${path} could not be opened: the file is damaged or the disk is failing. Nothing was deleted. Check the disk, then restore a backup if necessary.`
+  if (code.startsWith('SQLITE_BUSY')) return `store: another program has locked ${path}. Close it, then start again.`
+  return `store: ${path} cannot be opened for writing: ${reasonOfCode(code)}. The relay's user must be able to write the file and its folder ${folder}.`
 }
 
 /** Whether the disk is full; a full disk shows up under many error codes. */

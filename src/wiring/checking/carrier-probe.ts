@@ -1,6 +1,7 @@
 import type { LoginFailure, RemoteCarrier } from '../../carrier/call/carrier-client.ts'
 import { failed, judgeClock, ok, skipped, type Verdict } from '../../domain/admin/check.ts'
 import type { UnavailableReason } from '../../domain/polling/carrier-answer.ts'
+import { reasonOfCode } from '../../domain/system-reason.ts'
 import type { Probe } from '../../flow/admin/check.ts'
 
 /** Logs in at the carrier, which is one call of the budget, and compares the clocks by the answer. `note` is added to the line. */
@@ -38,6 +39,6 @@ const UNTRUSTED = /^(?:UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_)/
 function describe({ reason, detail }: LoginFailure): Verdict {
   // The deployment has no fault: others have used up the calls, or wait for the same carrier.
   if (reason === 'budget') return skipped(`${REASONS[reason]} (${detail}).`)
-  if (UNTRUSTED.test(detail)) return failed(`The carrier's certificate is not trusted: name its authority in upstream.caFile (${detail}).`)
-  return failed(`${REASONS[reason]} (${detail}).`)
+  if (UNTRUSTED.test(detail)) return failed(`The carrier's certificate is not trusted: name its authority in upstream.caFile.`)
+  return failed(`${REASONS[reason]} (${reasonOfCode(detail)}).`)
 }

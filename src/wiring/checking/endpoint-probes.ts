@@ -1,6 +1,7 @@
 import { type CheckLine, failed, ok, skipped, type Verdict } from '../../domain/admin/check.ts'
 import type { FailureReason } from '../../domain/delivery/delivery.ts'
 import type { Route } from '../../domain/delivery/post-request.ts'
+import { reasonOfCode } from '../../domain/system-reason.ts'
 import type { Probe } from '../../flow/admin/check.ts'
 import type { Destination, NoConnection } from '../../outbound/try-connection.ts'
 
@@ -58,5 +59,5 @@ const REASONS: Partial<Record<FailureReason, string>> = {
 function describe({ url, route }: Destination, failure: NoConnection | null): Verdict {
   const { host } = new URL(url)
   if (failure === null) return ok(route.proxy === undefined ? `${host} takes connections.` : `The proxy to ${host} takes connections.`)
-  return failed(`${host}: ${REASONS[failure.reason] ?? 'It cannot be reached'} (${failure.detail}).`)
+  return failed(`${host}: ${REASONS[failure.reason] ?? `It cannot be reached: ${reasonOfCode(failure.detail)}`}.`)
 }

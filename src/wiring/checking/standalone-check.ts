@@ -23,6 +23,7 @@ import { inspectSqlite } from '../../store/sqlite/inspect-store.ts'
 import { openAtRestKeys } from '../at-rest-keys.ts'
 import { backupFolder } from '../backups/backup-folder.ts'
 import { authorityOf } from '../carrier.ts'
+import { describeRefusal } from '../listen.ts'
 import { backupProbe } from './backup-probe.ts'
 import { carrierProbe } from './carrier-probe.ts'
 import { configProbes } from './config-probes.ts'
@@ -137,10 +138,7 @@ async function tryPort({ listen }: Config, subject: 'public' | 'internal', isRun
     await new Promise<void>((resolve, reject) => server.once('error', reject).listen({ host, port }, resolve))
     return ok(port === 0 ? `Any free port of ${host} is taken.` : `${host} port ${port} is free.`)
   } catch (error) {
-    const code = systemCode(error) ?? 'unknown error'
-    const why =
-      code === 'EADDRINUSE' ? 'another program has it' : code === 'EACCES' ? 'only a privileged user may listen there' : 'it cannot be used'
-    return failed(`${host} port ${port}: ${why} (${code}). Change listen.${subject}.`)
+    return failed(`${describeRefusal(listen[subject], error)} (listen.${subject}).`)
   } finally {
     server.close()
   }

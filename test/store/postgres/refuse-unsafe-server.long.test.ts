@@ -39,7 +39,7 @@ describe('a database that cannot be had is named without its password', () => {
     await server.stop('immediate')
     const url = changed(server.url(), { password: CANARY })
     expect(await refusalOf(url)).toMatch(
-      /^store: no PostgreSQL answers at postgres:\/\/relay@127\.0\.0\.1:\d+\/postgres \(ECONNREFUSED\)\. Look at the host/,
+      /^store: no PostgreSQL answers at postgres:\/\/relay@127\.0\.0\.1:\d+\/postgres \(nothing listens there\)\. Look at the host/,
     )
     expect(await refusalOf(changed(url, { hostname: 'nowhere.invalid' }))).toMatch(/the host of .* is not known here/)
     await server.start()

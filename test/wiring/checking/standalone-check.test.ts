@@ -140,13 +140,13 @@ test('a disk without room, a port that is taken and a limit of files that is too
   })
   const config = loadConfig(writeConfig(temporaryFolder(), 'http://127.0.0.1:9'), {})
   expect(await diskProbe(config, async () => 1_000_000).look()).toEqual(red('limits.freeSpaceMin'))
-  expect(of('ports', 'public')).toEqual(red('another program has it'))
+  expect(of('ports', 'public')).toEqual(red('is in use by another program'))
   expect(of('open_files')).toEqual(red('limits.connections of 1000000'))
 })
 
 test('a carrier that refuses the login, cannot be reached, or has another time is red', async () => {
   expect((await check({ carrierUrl: (await startCarrier({ status: 401 })).url })).of('credentials')).toEqual(red('upstream.password'))
-  expect((await check()).of('credentials')).toEqual(red('ECONNREFUSED'))
+  expect((await check()).of('credentials')).toEqual(red('nothing listens there'))
   const late = await check({ carrierUrl: (await startCarrier({ aheadMs: 3_600_000 })).url })
   expect(late.of('credentials')).toMatchObject({ state: 'ok' })
   expect(late.of('clock')).toEqual(red('behind the carrier'))
