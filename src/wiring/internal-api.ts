@@ -125,7 +125,7 @@ export function openInternalApi(config: Config, ports: InternalApiPorts) {
     operations: createOperationQueries({ reads }),
     listReplicas: storage.replicas.list,
     manageErasures: manageErasuresOf(ports, { tail, feedSignal }),
-    manageParcels: createParcelCommands({ write, refresh: history.refresh, underWay, clock }),
+    manageParcels: createParcelCommands({ write, refresh: history.refresh, fetchUnknown: history.serve.fetchUnknown, underWay, clock }),
     lookAtParcels: createParcelQueries({ reads, write, clock }),
     upstream: createUpstream({ carrier, write, version: VERSION, refusedSenders: storage.receiver.verbs.refusedSenders }),
     watchList: createImportWatches({ write, clock }),

@@ -7,7 +7,7 @@ import type { ReadSide } from '../read-side.ts'
 import type { WriteSide } from '../write-side.ts'
 import { encodeAnswer, type Freshness, type ParsedQuestion, parseQuestion, presentServed, type Question, type Served } from './answer.ts'
 import { type Asked, createFetchKnown, createFetchUnknown, type FetchOnMissOptions, type FetchOnMissPorts } from './fetch-on-miss.ts'
-import { createFetchOnce, type FetchOncePorts } from './fetch-once.ts'
+import { createFetchOnce, type FetchOnce, type FetchOncePorts } from './fetch-once.ts'
 import type { AnswerCache, CachedAnswer } from './ports.ts'
 
 export interface ServePorts extends FetchOncePorts, FetchOnMissPorts {
@@ -34,6 +34,11 @@ export interface Serve {
    * Answers at once if the answer is cached and no query is needed; null: call `ask`. Throws only `bad_tracking_number` and `bad_language`.
    */
   fromCache(question: Question): Served | null
+  /**
+   * Asks the carrier about an identifier without a parcel by an operator's order, which no earlier answer and no limit for apps holds up.
+   * `unknown`: the carrier does not know it, or its answer could not be used. Throws `erased` and `storage_unavailable`.
+   */
+  fetchUnknown(identifier: string, operator: string): Promise<'recorded' | 'unknown' | 'unavailable'>
 }
 
 /**
@@ -42,7 +47,10 @@ export interface Serve {
  */
 export function createServe(ports: ServePorts, options: ServeOptions): Serve {
   const { cache, clock, meter, reads } = ports
-  const answer = createAnswer(ports, options)
+  const [defaultLanguage] = options.languages
+  if (defaultLanguage === undefined) throw new RangeError('at least one language must be configured')
+  const carrier = createFetchOnce(ports, options)
+  const answer = createAnswer(ports, options, carrier, defaultLanguage)
 
   const answerFromStore = async (question: ParsedQuestion, key: string): Promise<Served> => {
     try {
@@ -83,6 +91,11 @@ export function createServe(ports: ServePorts, options: ServeOptions): Serve {
       const kept = reads.parcelVersion === undefined ? findKept(keyOf(question)) : null
       return kept === null ? null : serveKept(kept)
     },
+    async fetchUnknown(identifier, operator) {
+      if (await ports.isErased(identifier)) throw new AppError('erased', 'This identifier belongs to a parcel that was erased.')
+      const { kind } = await carrier.aboutUnknown({ identifier, language: defaultLanguage, app: operator })
+      return kind === 'recorded' || kind === 'unavailable' ? kind : 'unknown'
+    },
   }
 }
 
@@ -106,11 +119,8 @@ interface Answer {
 }
 
 /** Creates answers from the store, after asking the carrier for what it lacks. */
-function createAnswer(ports: ServePorts, options: ServeOptions) {
-  const [defaultLanguage] = options.languages
-  if (defaultLanguage === undefined) throw new RangeError('at least one language must be configured')
+function createAnswer(ports: ServePorts, options: ServeOptions, carrier: FetchOnce, defaultLanguage: string) {
   const { clock } = ports
-  const carrier = createFetchOnce(ports, options)
   const askAboutUnknown = createFetchUnknown(ports, options, carrier, defaultLanguage)
   const askForMore = createFetchKnown(ports, options, carrier)
 

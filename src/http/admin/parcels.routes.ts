@@ -60,11 +60,12 @@ export const PARCELS_ROUTES = [
     method: 'post',
     path: '/relay/parcels/:identifier/refresh',
     summary: 'Ask the carrier about a parcel now',
-    description: 'In every language. `unknown`: the carrier does not know it, or its answer could not be used.',
+    description:
+      'In every language; about an identifier without a parcel in the first one, and if the carrier knows it, it has a parcel from then on. `unknown`: the carrier does not know it, or its answer could not be used.',
     answers: () => ({
       200: jsonAnswer('The carrier was asked', z.strictObject({ identifier: identifier(), outcome: z.enum(['recorded', 'unknown']) })),
     }),
-    problems: ['bad_tracking_number', 'not_found', 'upstream_unavailable'],
+    problems: ['bad_tracking_number', 'erased', 'upstream_unavailable'],
     answer:
       ({ manageParcels }: ParcelsRoutePorts) =>
       async (ctx, { by, param }) =>

@@ -178,7 +178,8 @@ export async function openPollingWorld(engine: Engine, seed: number, parcels: nu
       watcher.ordered(due)
       return watched(due, () => refresh.refreshNow(due))
     }
-    const manage = createParcelCommands({ write, refresh: { refreshNow }, underWay, clock })
+    const fetchUnknown = async () => 'unknown' as const
+    const manage = createParcelCommands({ write, refresh: { refreshNow }, fetchUnknown, underWay, clock })
     const close = async () => {
       await reads.close()
       await write.close()

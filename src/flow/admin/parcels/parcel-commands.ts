@@ -8,6 +8,8 @@ import type { WriteSide } from '../../write-side.ts'
 export interface ParcelCommandsPorts {
   readonly write: Pick<WriteSide, 'watch' | 'unwatch' | 'claimPoll' | 'recordAction'>
   readonly refresh: { refreshNow(due: DuePoll): Promise<'recorded' | 'unknown' | 'unusable' | 'unavailable'> }
+  /** Asks the carrier about an identifier without a parcel. Throws `erased`. */
+  readonly fetchUnknown: (identifier: string, operator: string) => Promise<'recorded' | 'unknown' | 'unavailable'>
   /** Marks a parcel as being polled while `work` runs. */
   readonly underWay: { during<Value>(parcelId: number, work: () => Promise<Value>): Promise<Value> }
   readonly clock: Clock
@@ -22,7 +24,10 @@ export interface ParcelCommands {
   watch(identifier: string, by: Actor): Promise<{ readonly identifier: string; readonly created: boolean }>
   /** Stops polling until a push comes or an app asks. Deletes nothing. Throws `not_found`. */
   unwatch(identifier: string, by: Actor): Promise<{ readonly identifier: string; readonly stopped: 'unwatched' }>
-  /** Polls now, in every configured language. Throws `not_found` for an identifier without a parcel, and `upstream_unavailable`. */
+  /**
+   * Polls now, in every configured language; an identifier without a parcel in the first one. If the carrier knows it, it has a parcel from
+   * then on. Throws `erased` and `upstream_unavailable`.
+   */
   refresh(identifier: string, by: Actor): Promise<{ readonly identifier: string; readonly outcome: 'recorded' | 'unknown' }>
 }
 
@@ -30,7 +35,7 @@ export interface ParcelCommands {
 const LEASE_MS = 60_000
 const RETRY_AFTER_MS = 30_000
 
-export function createParcelCommands({ write, refresh, underWay, clock }: ParcelCommandsPorts): ParcelCommands {
+export function createParcelCommands({ write, refresh, fetchUnknown, underWay, clock }: ParcelCommandsPorts): ParcelCommands {
   const orderOf = (by: Actor, action: ActionName, identifier: string): OperatorAction => ({
     atMs: clock.now(),
     by,
@@ -54,8 +59,9 @@ export function createParcelCommands({ write, refresh, underWay, clock }: Parcel
     async refresh(text, by) {
       const identifier = readIdentifier(text)
       const due = await write.claimPoll({ identifier, nowMs: clock.now(), leaseMs: LEASE_MS })
-      if (due === null) throw new AppError('not_found', 'No parcel has this identifier. Watch it first.')
-      const outcome = await underWay.during(due.parcelId, () => refresh.refreshNow(due))
+      // A tracking number belongs to no parcel as long as no answer of the carrier has tied it to the tracking id that pushes name.
+      const outcome =
+        due === null ? await fetchUnknown(identifier, by.name) : await underWay.during(due.parcelId, () => refresh.refreshNow(due))
       await write.recordAction({ ...orderOf(by, 'parcel.refreshed', identifier), detail: { outcome } })
       if (outcome === 'unavailable') {
         throw new AppError('upstream_unavailable', 'The carrier cannot be asked now.', { retryAfterMs: RETRY_AFTER_MS })
