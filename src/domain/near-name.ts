@@ -9,6 +9,24 @@ export function suggestName(written: string, candidates: readonly string[]): str
   return best?.name ?? null
 }
 
+const PREFIX_MIN = 3
+
+/** The candidate that begins most like a word, however long it is; of several the nearest one. `null`: none begins like it, or is close. */
+export function nearestName(written: string, candidates: readonly string[]): string | null {
+  const folded = fold(written)
+  const [first] = candidates
+    .map((name) => ({ name, shared: sharedPrefix(folded, fold(name)), distance: editDistance(folded, fold(name)) }))
+    .filter(({ shared }) => shared >= PREFIX_MIN)
+    .toSorted((a, b) => b.shared - a.shared || a.distance - b.distance)
+  return suggestName(written, candidates) ?? first?.name ?? null
+}
+
+function sharedPrefix(a: string, b: string): number {
+  let length = 0
+  while (length < a.length && a[length] === b[length]) length += 1
+  return length
+}
+
 /** Case and separators are the most common slips: `base_url` means `baseUrl`. */
 function fold(name: string): string {
   return name.slice(0, 100).toLowerCase().replace(/[-_]/g, '')

@@ -18,6 +18,7 @@ import type { ReadSide } from '../read-side.ts'
 import type { WriteSide } from '../write-side.ts'
 import type { RouteOf, SignerOf } from './dispatching/send-delivery.ts'
 import { type EndpointView, type InspectedEndpoint, inspectEndpoint, viewEndpoint, viewEndpoints } from './endpoint-view.ts'
+import { createFilterWarnings } from './filter-warnings.ts'
 import type { DeliverySender } from './ports.ts'
 import { explainStart } from './start-position.tx.ts'
 import type { Vault } from './vault.ts'
@@ -27,7 +28,7 @@ export interface ManageEndpointsPorts {
     WriteSide,
     'reserveEndpoint' | 'addEndpoint' | 'changeEndpoint' | 'removeEndpoint' | 'retryEndpoint' | 'recordAction'
   >
-  readonly reads: Pick<ReadSide, 'listEndpoints' | 'countBacklog' | 'lastFailures' | 'listFailures'>
+  readonly reads: Pick<ReadSide, 'listEndpoints' | 'countBacklog' | 'lastFailures' | 'listFailures' | 'listStatuses'>
   readonly vault: Vault
   readonly sender: DeliverySender
   readonly signerOf: SignerOf
@@ -45,6 +46,8 @@ export interface ManageEndpointsPorts {
 export interface KeyedEndpoint {
   readonly state: EndpointView
   readonly sharedKey: string | null
+  /** What is odd about its new settings, in sentences. */
+  readonly warnings: readonly string[]
 }
 
 /** A page of the endpoints that a search found. */
@@ -61,8 +64,8 @@ export interface FoundEndpoints {
  * if there is no such endpoint.
  */
 export interface ManageEndpoints {
-  /** Lists endpoints in the order in which they were added: those with ids above `cursor`, up to `limit`. */
-  list(page: { readonly cursor: number; readonly limit: number }): Promise<{
+  /** Lists endpoints in the order in which they were added: those with ids above `cursor`, up to `limit`; with `name`, only the one with that name. */
+  list(page: { readonly cursor: number; readonly limit: number; readonly name: string | null }): Promise<{
     readonly endpoints: readonly EndpointView[]
     /** The cursor of the next page; null: this is the last. */
     readonly next: string | null
@@ -93,6 +96,7 @@ export interface ManageEndpoints {
 
 export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoints {
   const { write, reads, vault, clock } = ports
+  const warningsAbout = createFilterWarnings(reads)
 
   /** The operators' endpoint is a setting, so it cannot be managed here. */
   const all = async () => (await reads.listEndpoints()).filter(({ origin }) => origin !== 'operator').map(asItStands)
@@ -116,12 +120,13 @@ export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoi
     const key = newKey === undefined ? none : { kind, sealed: await vault.seal(newKey, id) }
     const state = done(await write.changeEndpoint({ id, change, key, nowMs: clock.now(), action }))
     ports.review()
-    return { state: await viewEndpoint(reads, asItStands(state)), sharedKey: newKey ?? null }
+    const warnings = change.filters === undefined ? [] : await warningsAbout(change.filters)
+    return { state: await viewEndpoint(reads, asItStands(state)), sharedKey: newKey ?? null, warnings }
   }
 
   return {
-    async list({ cursor, limit }) {
-      const after = (await all()).filter(({ endpoint }) => Number(endpoint.id) > cursor)
+    async list({ cursor, limit, name }) {
+      const after = (await all()).filter(({ endpoint }) => Number(endpoint.id) > cursor && (name === null || endpoint.name === name))
       const states = after.slice(0, limit)
       return { endpoints: await viewEndpoints(reads, states), next: after.length > limit ? (states.at(-1)?.endpoint.id ?? null) : null }
     },
@@ -140,7 +145,7 @@ export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoi
       const action = orderOf(by, 'endpoint.added', { id, name: settings.name }, { url: withoutQuery(settings.url) })
       const state = done(await write.addEndpoint({ id, settings, key: await vault.seal(key, id), from, nowMs: clock.now(), action }))
       ports.review()
-      return { state: await viewEndpoint(reads, state), sharedKey: key }
+      return { state: await viewEndpoint(reads, state), sharedKey: key, warnings: await warningsAbout(settings.filters) }
     },
     async change(id, body, by) {
       const { change, sharedKey } = parseEndpointChange(body)

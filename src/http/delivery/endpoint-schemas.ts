@@ -67,7 +67,11 @@ export const inspectedEndpointSchema = named('InspectedEndpoint', () =>
 )
 
 export const keyedEndpointSchema = named('KeyedEndpoint', () =>
-  z.strictObject({ ...endpointMembers(), sharedKey: z.string().optional().describe('Shown in this answer only.') }),
+  z.strictObject({
+    ...endpointMembers(),
+    sharedKey: z.string().optional().describe('Shown in this answer only.'),
+    warnings: z.array(z.string()).optional().describe('What is odd about its settings, such as a status that no parcel has had so far.'),
+  }),
 )
 
 export const testSchema = named('EndpointTest', () =>

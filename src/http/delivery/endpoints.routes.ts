@@ -5,7 +5,7 @@ import type { EndpointView, InspectedEndpoint } from '../../flow/delivery/endpoi
 import type { KeyedEndpoint, ManageEndpoints } from '../../flow/delivery/manage-endpoints.ts'
 import { idOf, jsonAnswer, location, pageAnswer } from '../server/answer-schemas.ts'
 import { presentAnswerStart, presentCreated, presentInstant, presentJson } from '../server/present.ts'
-import { count, NO_QUERY, page, query } from '../server/query.ts'
+import { count, NO_QUERY, page, query, text } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
 import { endpointSchema, inspectedEndpointSchema, keyedEndpointSchema, testSchema } from './endpoint-schemas.ts'
 
@@ -27,7 +27,7 @@ export const ENDPOINTS_ROUTES = [
     description: 'In the order in which they were added.',
     scope: 'admin',
     params: {},
-    query: query({ ...page, cursor: count.default(0) }),
+    query: query({ ...page, cursor: count.default(0), name: text.describe('Only the endpoint with this name.') }),
     body: null,
     answers: () => ({ 200: pageAnswer('endpoints', endpointSchema()) }),
     problems: [],
@@ -159,8 +159,12 @@ export const ENDPOINTS_ROUTES = [
   }),
 ]
 
-function presentKeyed({ state, sharedKey }: KeyedEndpoint): object {
-  return sharedKey === null ? presentEndpoint(state) : { ...presentEndpoint(state), sharedKey }
+function presentKeyed({ state, sharedKey, warnings }: KeyedEndpoint): object {
+  return {
+    ...presentEndpoint(state),
+    ...(sharedKey === null ? {} : { sharedKey }),
+    ...(warnings.length === 0 ? {} : { warnings }),
+  }
 }
 
 function presentInspected({ failures, ...view }: InspectedEndpoint): object {

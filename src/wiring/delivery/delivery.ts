@@ -12,6 +12,7 @@ import type { Membership } from '../../flow/admin/replicas/membership.ts'
 import type { DispatcherPorts } from '../../flow/delivery/dispatching/dispatcher.ts'
 import { createEndpointSigners } from '../../flow/delivery/dispatching/endpoint-signers.ts'
 import type { RouteOf } from '../../flow/delivery/dispatching/send-delivery.ts'
+import { createFilterWarnings } from '../../flow/delivery/filter-warnings.ts'
 import { createManageDeliveries, type ManageDeliveries } from '../../flow/delivery/manage-deliveries.ts'
 import { createManageEndpoints, type ManageEndpoints } from '../../flow/delivery/manage-endpoints.ts'
 import type { Vault } from '../../flow/delivery/vault.ts'
@@ -40,6 +41,8 @@ export interface DeliveryPorts {
     | 'countBacklog'
     | 'lastFailures'
     | 'listFailures'
+    | 'listStatuses'
+    | 'listStatuses'
     | 'listDeliveries'
     | 'findDelivery'
     | 'countReplayable'
@@ -128,6 +131,11 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
   const { write, log, replicas } = ports
   const configured = await firstWrite(ports.path, openConfiguredEndpoints(config, ports))
   const { routeOf } = configured
+  const warningsAbout = createFilterWarnings(ports.reads)
+  const warnAboutFilters = async ({ endpoints }: Config) => {
+    for (const { name, filters } of endpoints) for (const warning of await warningsAbout(filters)) log.warn({ endpoint: name }, warning)
+  }
+  await warnAboutFilters(config)
   const outbound = openOutbound(config, ports)
   const { sender } = outbound
   const signerOf = createEndpointSigners({
@@ -191,6 +199,7 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
       await write.adjustDelivery(deliveryRules(next))
       outbound.replace(next)
       review()
+      await warnAboutFilters(next)
     },
     async stop() {
       await janitor.stop()
