@@ -409,7 +409,7 @@ export interface paths {
         put?: never;
         /**
          * Ask the carrier about a parcel now
-         * @description In every language. `unknown`: the carrier does not know it, or its answer could not be used.
+         * @description In every language; about an identifier without a parcel in the first one, and if the carrier knows it, it has a parcel from then on. `unknown`: the carrier does not know it, or its answer could not be used.
          */
         post: operations["postRelayParcelsIdentifierRefresh"];
         delete?: never;
@@ -648,6 +648,26 @@ export interface paths {
          * @description The audit trail of the last 400 days, newest first: each order of an operator that was carried out.
          */
         get: operations["getRelayAudit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/relay/overview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show whether everything works
+         * @description The verdict and its evidence: what is wrong, since when, and who must do what.
+         */
+        get: operations["getRelayOverview"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1699,6 +1719,8 @@ export interface components {
             queuedTo: number | null;
             /** @description Shown in this answer only. */
             sharedKey?: string;
+            /** @description What is odd about its settings, such as a status that no parcel has had so far. */
+            warnings?: string[];
         };
         "Problem.endpoint_exists": {
             /** @constant */
@@ -2756,6 +2778,68 @@ export interface components {
                 [key: string]: unknown;
             };
         };
+        Overview: {
+            /** Format: date-time */
+            at: string;
+            /**
+             * @description `new`: it works, and waits for the first push.
+             * @enum {string}
+             */
+            verdict: "works" | "new" | "problems";
+            /** @description The worst first. Empty: everything works. */
+            problems: {
+                /** @enum {string} */
+                kind: "not_ready" | "credentials_refused" | "carrier_failing" | "pushes_silent" | "endpoint_failing" | "endpoint_disabled" | "quarantined" | "disk_full" | "disk_low" | "backup_failing" | "settings_differ";
+                /**
+                 * @description A `warning` can wait until the morning.
+                 * @enum {string}
+                 */
+                severity: "problem" | "warning";
+                /** @description The name of the endpoint that it is about. */
+                endpoint: string | null;
+                title: string;
+                /** @description Null: not known. */
+                since: string | null;
+                evidence: string[];
+                /** @description What to do, step by step. */
+                todo: string[];
+            }[];
+            pushes: {
+                /** @enum {string} */
+                health: "unknown" | "healthy" | "lossy" | "silent";
+                /** @description When the last push with news came; null: none has. */
+                lastPushAt: string | null;
+            };
+            carrier: {
+                /** @enum {string} */
+                standing: "refused" | "failing" | "troubled" | "answers" | "unasked";
+                lastAnswerAt: string | null;
+                callsToday: number;
+                callsPerDay: number;
+            };
+            endpoints: {
+                delivering: number;
+                failing: number;
+                disabled: number;
+            };
+            inbox: {
+                quarantined: number;
+            };
+            parcels: {
+                known: number;
+                watched: number;
+                overdue: number;
+            };
+            /** @description Null: the store is on a server, or the room could not be measured. */
+            disk: {
+                /** @enum {string} */
+                state: "has_room" | "low" | "full";
+                freeBytes: number;
+                storeBytes: number;
+            } | null;
+            /** @description Their names. */
+            replicas: string[];
+        };
         "Problem.not_movable": {
             /** @constant */
             type: "urn:parcel-relay:error:not_movable";
@@ -3406,6 +3490,8 @@ export interface operations {
                 /** @description The most to show; 100 if it is left out. */
                 limit?: number;
                 cursor?: number;
+                /** @description Only the endpoint with this name. */
+                name?: string;
             };
             header?: never;
             path?: never;
@@ -4325,7 +4411,7 @@ export interface operations {
             400: components["responses"]["bad_request.bad_tracking_number"];
             401: components["responses"]["unauthorized"];
             403: components["responses"]["forbidden"];
-            404: components["responses"]["not_found"];
+            409: components["responses"]["erased"];
             429: components["responses"]["too_many_requests"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal"];
@@ -4862,6 +4948,33 @@ export interface operations {
                         /** @description The `cursor` of the next page; null on the last. */
                         next: string | null;
                     };
+                };
+            };
+            400: components["responses"]["bad_request"];
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["forbidden"];
+            429: components["responses"]["too_many_requests"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["storage_unavailable"];
+        };
+    };
+    getRelayOverview: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The verdict */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Overview"];
                 };
             };
             400: components["responses"]["bad_request"];
@@ -5790,4 +5903,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 41ca8159fa4ab4cf5d55a922f6a625a146c68c0dae20a916978f1406568828d0
+// Made of docs/openapi.json with the SHA-256 3bce090b72afadf8f039e142ac08daeb06e564fa794a371a11bdc5ca9bcd0107

@@ -2,8 +2,9 @@ import { Command } from 'commander'
 import { type Config, ConfigError } from '../config/config.ts'
 import { readCertificates } from '../config/named-file.ts'
 import { CHECK_NAMES, type CheckLine, type CheckName, type CheckState, failed, inOrder, isRed, warning } from '../domain/admin/check.ts'
+import { systemCode } from '../domain/errors.ts'
 import { checkStandalone } from '../wiring/checking/standalone-check.ts'
-import { addRelayOptions, type ClientOptions, describeProblem, isAlive, listOf, openRelay, textOf } from './asking/ask-relay.ts'
+import { addRelayOptions, type ClientOptions, describeProblem, listOf, lookForRelay, openRelay, textOf } from './asking/ask-relay.ts'
 import { openConfig } from './config/config-file.ts'
 import { EXIT } from './exit-codes.ts'
 
@@ -34,7 +35,8 @@ async function check(
   const config = await readFile(options.config)
   const client =
     isGiven || !('config' in config) ? options : { ...options, url: internalUrl(config.config), pinned: ownCertificate(config.config) }
-  const running = await isAlive(client)
+  const absent = await lookForRelay(client)
+  const running = absent === null
   if (running && options.username !== undefined && options.password !== undefined) {
     // The relay has read the file some time ago, so what it says now is looked at here.
     const asked = await askRelay(client)
@@ -42,10 +44,15 @@ async function check(
   }
   const relay = running
     ? warning(`A relay runs at ${client.url}. Set RELAY_USERNAME and RELAY_PASSWORD to the login of an app with the scope admin to ask it.`)
-    : { state: 'skipped' as const, message: `No relay answers at ${client.url}.` }
+    : { state: 'skipped' as const, message: describeAbsence(absent, client.url) }
   const lines: readonly CheckLine[] = [{ name: 'relay', subject: null, ...relay }]
   if (!('config' in config)) return [...lines, ...config.lines]
   return [...lines, ...(await checkStandalone(config.config, { isRunning: running }))]
+}
+
+/** Why nobody answers, unless no relay runs there, which may be meant. */
+function describeAbsence(why: Error, url: string): string {
+  return systemCode(why.cause) === 'ECONNREFUSED' ? `No relay answers at ${url}.` : why.message.replace(/^no/, 'No').replace(/[^?]$/, '$&.')
 }
 
 /** The config with the lines about it, or only the lines if it cannot be used. */

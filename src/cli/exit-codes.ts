@@ -15,3 +15,9 @@ export function fail(message: string): void {
   process.stderr.write(`${message}\n`)
   process.exitCode = EXIT.failed
 }
+
+/** Reports a usage error, which commander cannot find by itself, and sets the exit code. */
+export function failUsage(message: string): void {
+  process.stderr.write(`${message}\n`)
+  process.exitCode = EXIT.usage
+}

@@ -27,22 +27,31 @@ export function hashPasswordCommand(): Command {
 
 function problemOf(password: string | null): string | null {
   if (password === null) return 'the two passwords differ; nothing was hashed'
-  if (password.trim() === '') return 'the password is empty; pipe it in, or run this in a terminal'
+  if (password.trim() === '')
+    return 'the password is empty. Run this in a terminal (in a container: docker exec -it), or give it a file: hash-password < FILE'
   if (Buffer.byteLength(password) > BYTES_MAX) return `the password is longer than ${BYTES_MAX} bytes`
   return null
 }
+
+/** A file or a pipe delivers within this time; a person who types takes longer. */
+const QUIET_MS = 1000
+const SEEN =
+  'hash-password: standard input is no terminal, so what you type here can be seen. Press Ctrl-C, and run this in a terminal (in a container: docker exec -it).\n'
 
 /** Drops one newline at the end, which the shell adds. */
 async function readAll(): Promise<string> {
   const chunks: Buffer[] = []
   let size = 0
+  const warned = setTimeout(() => process.stderr.write(SEEN), QUIET_MS)
   const input: AsyncIterable<Uint8Array> = process.stdin
   for await (const chunk of input) {
+    clearTimeout(warned)
     const bytes = Buffer.from(chunk)
     chunks.push(bytes)
     size += bytes.length
     if (size > BYTES_MAX * 2) break
   }
+  clearTimeout(warned)
   return Buffer.concat(chunks)
     .toString('utf8')
     .replace(/\r?\n$/, '')

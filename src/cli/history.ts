@@ -1,11 +1,13 @@
 import { Command } from 'commander'
 import {
+  type AskRelay,
   addRelayOptions,
   type ClientOptions,
   describeProblem,
   listOf,
   memberOf,
   openRelay,
+  type RelayAnswer,
   textOf,
   typedIdentifier,
 } from './asking/ask-relay.ts'
@@ -18,11 +20,21 @@ export function historyCommand(): Command {
     .argument('<identifier>')
     .action(async (identifier: string, options: ClientOptions) => {
       const ask = await openRelay(options)
-      const answer = await ask('GET', `/relay/parcels/${typedIdentifier(identifier)}`)
+      const path = `/relay/parcels/${typedIdentifier(identifier)}`
+      const known = await ask('GET', path)
+      const answer = known.status === 404 ? await askCarrierFirst(ask, path) : known
       if (answer.status !== 200) return fail(`${identifier}: ${describeProblem(answer)}`)
       process.stdout.write(options.json === true ? `${JSON.stringify(answer.body)}\n` : describe(answer.body))
     })
   return addRelayOptions(command)
+}
+
+/** A tracking number belongs to no parcel as long as no poll has tied it to the tracking id that pushes name: the carrier knows. */
+async function askCarrierFirst(ask: AskRelay, path: string): Promise<RelayAnswer> {
+  const refreshed = await ask('POST', `${path}/refresh`)
+  if (refreshed.status !== 200) return refreshed
+  if (textOf(refreshed.body, 'outcome') === 'recorded') return await ask('GET', path)
+  return { status: 404, body: { detail: 'the relay does not know it, and neither does the carrier, which was asked now' } }
 }
 
 function describe(parcel: unknown): string {

@@ -1,4 +1,5 @@
 import { Command, Option } from 'commander'
+import { counted, countText } from '../domain/amounts.ts'
 import {
   type AskRelay,
   addRelayOptions,
@@ -9,21 +10,24 @@ import {
   openRelay,
   textOf,
 } from './asking/ask-relay.ts'
+import { addLimitOption, type LimitOptions, listUpTo, sayWhetherMore } from './asking/paged-list.ts'
 import { EXIT, fail } from './exit-codes.ts'
+import { age } from './terminal/ages.ts'
+import { type Cell, plain, table } from './terminal/table.ts'
 
-interface InboxOptions extends ClientOptions {
+interface InboxOptions extends ClientOptions, LimitOptions {
   readonly state?: string
-  readonly limit: string
+  readonly parcel?: string
   readonly reprocess?: boolean
 }
 
 /** `inbox`: lists, shows and reprocesses the pushes of a running relay. */
 export function inboxCommand(): Command {
   const command = new Command('inbox')
-    .description('list received pushes, show some by id, or reprocess those that were not recorded')
+    .description('list received pushes, the newest first, show some by id, or reprocess those that were not recorded')
     .argument('[ids...]')
     .addOption(new Option('--state <state>', 'only those in this state').choices(['recorded', 'quarantined', 'expired', 'dismissed']))
-    .option('--limit <count>', 'list at most this many, newest first', '100')
+    .option('--parcel <identifier>', 'only those about this parcel')
     .option('--reprocess', 'reprocess the pushes named, or all in --state')
     .action(async (ids: readonly string[], options: InboxOptions) => {
       if (options.reprocess === true && (ids.length === 0) === (options.state === undefined)) {
@@ -36,15 +40,22 @@ export function inboxCommand(): Command {
       else if (ids.length > 0) for (const id of ids) await show(ask, id, options)
       else await list(ask, options)
     })
-  return addRelayOptions(command)
+  return addRelayOptions(addLimitOption(command, 100))
 }
 
-async function list(ask: AskRelay, { state, limit, json }: InboxOptions): Promise<void> {
-  const query = new URLSearchParams({ limit, ...(state === undefined ? {} : { state }) })
-  const page = await ask('GET', `/relay/inbox?${query.toString()}`)
-  if (page.status !== 200) return fail(describeProblem(page))
-  if (json === true) process.stdout.write(`${JSON.stringify(page.body)}\n`)
-  else for (const push of listOf(page.body, 'pushes')) process.stdout.write(`${describe(push)}\n`)
+async function list(ask: AskRelay, { state, parcel, limit, json }: InboxOptions): Promise<void> {
+  const listed = await listUpTo(ask, { path: '/relay/inbox', name: 'pushes', limit, query: { state, parcel } })
+  const { items, next } = listed
+  if (json === true) return void process.stdout.write(`${JSON.stringify({ pushes: items, next })}\n`)
+  if (items.length === 0) return void process.stdout.write(`${describeNone({ state, parcel })}\n`)
+  process.stdout.write(table(['id', 'received', 'parcel', 'status', 'state', 'why', 'bytes'], items.map(rowOf)))
+  sayWhetherMore(listed)
+}
+
+function describeNone({ state, parcel }: { readonly state: string | undefined; readonly parcel: string | undefined }): string {
+  const about = parcel === undefined ? '' : ` about ${parcel}`
+  if (state !== undefined) return `No push${about} is ${state}.`
+  return parcel === undefined ? 'The inbox is empty.' : `The inbox holds no push${about}.`
 }
 
 async function show(ask: AskRelay, id: string, { json }: InboxOptions): Promise<void> {
@@ -54,10 +65,13 @@ async function show(ask: AskRelay, id: string, { json }: InboxOptions): Promise<
   process.stdout.write(json === true ? `${JSON.stringify(answer.body)}\n` : `${describe(answer.body)}\n${body}\n`)
 }
 
-async function reprocessAll(ask: AskRelay, ids: readonly string[], { json }: InboxOptions): Promise<void> {
+async function reprocessAll(ask: AskRelay, ids: readonly string[], { state, json }: InboxOptions): Promise<void> {
+  if (ids.length === 0 && json !== true) process.stdout.write(`No push is ${state ?? 'named'}: there is nothing to reprocess.\n`)
+  let left = 0
   for (const [at, id] of ids.entries()) {
     const answer = await ask('POST', `/relay/inbox/${encodeURIComponent(id)}/reprocess`)
     const reason = textOf(answer.body, 'reason')
+    if (STILL_HELD.includes(textOf(answer.body, 'outcome') ?? '')) left += 1
     if (answer.status !== 200) fail(`${id}: ${describeProblem(answer)}`)
     else if (json === true) process.stdout.write(`${JSON.stringify({ id, outcome: memberOf(answer.body, 'outcome'), reason })}\n`)
     else
@@ -65,7 +79,11 @@ async function reprocessAll(ask: AskRelay, ids: readonly string[], { json }: Inb
         `${id}: ${textOf(answer.body, 'outcome') ?? ''}${reason === null ? '' : ` (${reason})`}, ${at + 1} of ${ids.length}\n`,
       )
   }
+  if (left > 0) fail(`${counted(left, 'push is', 'pushes are')} still not recorded.`)
 }
+
+/** The outcomes with which a push is still not recorded. */
+const STILL_HELD = ['quarantined', 'expired']
 
 /** Lists all pushes before the first is reprocessed, because that changes the list. In the order of arrival. */
 async function idsIn(ask: AskRelay, state: string): Promise<readonly string[]> {
@@ -80,8 +98,34 @@ async function idsIn(ask: AskRelay, state: string): Promise<readonly string[]> {
   return found.reverse()
 }
 
-function describe(push: unknown): string {
-  const words = ['id', 'receivedAt', 'state', 'reason'].map((name) => textOf(push, name) ?? '')
+function rowOf(push: unknown): readonly Cell[] {
+  const state = textOf(push, 'state') ?? ''
   const bytes = memberOf(push, 'bodyBytes')
-  return `${words.join('  ').trimEnd()}  ${typeof bytes === 'number' ? `${bytes} bytes` : 'body no longer kept'}`
+  const [parcel] = listOf(memberOf(push, 'parcel'), 'identifiers')
+  return [
+    textOf(push, 'id') ?? '',
+    `${age(textOf(push, 'receivedAt'))} ago`,
+    typeof parcel === 'string' ? parcel : '',
+    textOf(push, 'status') ?? '',
+    state === 'quarantined' ? { text: state, tone: 'warn' } : state,
+    reasonOf(push),
+    typeof bytes === 'number' ? countText(bytes) : 'gone',
+  ]
+}
+
+/** Why a push is, or was, in quarantine, and what is wrong in its body. */
+function reasonOf(push: unknown): string {
+  const reason = textOf(push, 'reason')
+  if (reason === null) return ''
+  const place = memberOf(push, 'place')
+  const member = textOf(place, 'member')
+  const found = textOf(place, 'found') ?? ''
+  const what = member === null ? found : memberOf(place, 'missing') === true ? `${member} is missing` : `${member} is ${found}`
+  return what === '' ? reason.replaceAll('_', ' ') : `${reason.replaceAll('_', ' ')}: ${what}`
+}
+
+function describe(push: unknown): string {
+  const [id, received, parcel, status, state, why] = rowOf(push).map((cell) => (typeof cell === 'string' ? cell : cell.text))
+  const words = [`push ${id}`, `received ${textOf(push, 'receivedAt') ?? ''} (${received})`, parcel, status, state, why]
+  return plain(words.filter((word) => word !== '').join('  '))
 }

@@ -1,20 +1,30 @@
 import { Command } from 'commander'
+import { systemCode } from '../domain/errors.ts'
+import { systemReason } from '../domain/system-reason.ts'
 import { VERSION } from '../package-files.ts'
 import { EXIT, withExitCodes } from './exit-codes.ts'
+import { addExamples } from './help/examples.ts'
 
 /** Loads a command only when it is run, so that `serve` does not wait for the libraries of others. */
 const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   serve: async () => (await import('./serve.ts')).serveCommand(),
   demo: async () => (await import('./demo.ts')).demoCommand(),
   sandbox: async () => (await import('./sandbox.ts')).sandboxCommand(),
-  watch: async () => (await import('./watch.ts')).watchCommand(),
-  forget: async () => (await import('./forget.ts')).forgetCommand(),
-  refresh: async () => (await import('./refresh.ts')).refreshCommand(),
-  inbox: async () => (await import('./inbox.ts')).inboxCommand(),
+  status: async () => (await import('./status.ts')).statusCommand(),
+  check: async () => (await import('./check.ts')).checkCommand(),
+  parcels: async () => (await import('./parcels.ts')).parcelsCommand(),
   history: async () => (await import('./history.ts')).historyCommand(),
+  watch: async () => (await import('./watch.ts')).watchCommand(),
+  refresh: async () => (await import('./refresh.ts')).refreshCommand(),
+  forget: async () => (await import('./forget.ts')).forgetCommand(),
+  endpoints: async () => (await import('./endpoints.ts')).endpointsCommand(),
+  deliveries: async () => (await import('./deliveries.ts')).deliveriesCommand(),
+  retry: async () => (await import('./deliveries/retry.ts')).retryCommand(),
+  replay: async () => (await import('./deliveries/replay.ts')).replayCommand(),
+  inbox: async () => (await import('./inbox.ts')).inboxCommand(),
+  tail: async () => (await import('./tail.ts')).tailCommand(),
   rebuild: async () => (await import('./rebuild.ts')).rebuildCommand(),
   'move-store': async () => (await import('./move-store.ts')).moveStoreCommand(),
-  check: async () => (await import('./check.ts')).checkCommand(),
   verify: async () => (await import('./verify.ts')).verifyCommand(),
   restore: async () => (await import('./restore.ts')).restoreCommand(),
   prune: async () => (await import('./prune.ts')).pruneCommand(),
@@ -23,25 +33,41 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   'hash-password': async () => (await import('./hash-password.ts')).hashPasswordCommand(),
   secrets: async () => (await import('./secrets.ts')).secretsCommand(),
   'generate-key': async () => (await import('./generate-key.ts')).generateKeyCommand(),
+  completion: async () => (await import('./completion.ts')).completionCommand(() => createProgram()),
+}
+
+/** Creates the program with these commands, by default with all. */
+export async function createProgram(names: readonly string[] = Object.keys(COMMANDS)): Promise<Command> {
+  const program = new Command('parcel-relay')
+    .description("Receives, polls, merges, serves and relays a carrier's parcel status.")
+    .version(VERSION, '--version', 'print the version')
+  for (const name of names) {
+    const command = await COMMANDS[name]?.()
+    if (command !== undefined) program.addCommand(command)
+  }
+  addExamples(program)
+  return withExitCodes(program)
 }
 
 /** Runs the command named on the command line. */
 export async function runProgram(): Promise<void> {
   const asked = process.argv[2] ?? ''
-  const wanted = Object.hasOwn(COMMANDS, asked) ? [asked] : Object.keys(COMMANDS)
-  const program = new Command('parcel-relay')
-    .description("Receives, polls, merges, serves and relays a carrier's parcel status.")
-    .version(VERSION, '--version', 'print the version')
-  for (const name of wanted) {
-    const command = await COMMANDS[name]?.()
-    if (command !== undefined) program.addCommand(command)
-  }
+  const program = await (Object.hasOwn(COMMANDS, asked) ? createProgram([asked]) : createProgram())
   try {
-    await withExitCodes(program).parseAsync()
+    await program.parseAsync()
   } catch (error) {
-    process.stderr.write(`parcel-relay: ${error instanceof Error ? error.message : String(error)}\n`)
+    process.stderr.write(`parcel-relay: ${describeError(error)}\n`)
     // A start that failed may have left a thread that never ends.
     const { endProcess } = await import('../runtime/end-process.ts')
     await endProcess(EXIT.failed)
   }
+}
+
+/** The message of an error. The system's own, such as "ENOENT: no such file or directory, open 'x'", is said in words. */
+function describeError(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  const code = systemCode(error)
+  if (code === null || !error.message.startsWith(`${code}:`)) return error.message
+  const path = 'path' in error && typeof error.path === 'string' ? `${error.path}: ` : ''
+  return `${path}${systemReason(error)}`
 }

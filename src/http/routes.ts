@@ -7,6 +7,7 @@ import { HEALTH_ROUTES, type HealthRoutePorts } from './admin/health.routes.ts'
 import { INBOX_ROUTES, type InboxRoutePorts } from './admin/inbox.routes.ts'
 import { JOBS_ROUTES, type JobsRoutePorts } from './admin/jobs.routes.ts'
 import { OPERATIONS_ROUTES, type OperationsRoutePorts } from './admin/operations.routes.ts'
+import { OVERVIEW_ROUTES, type OverviewRoutePorts } from './admin/overview.routes.ts'
 import { PARCEL_LISTS_ROUTES, type ParcelListsRoutePorts } from './admin/parcel-lists.routes.ts'
 import { PARCELS_ROUTES, type ParcelsRoutePorts } from './admin/parcels.routes.ts'
 import { REBUILD_ROUTES, type RebuildRoutePorts } from './admin/rebuild.routes.ts'
@@ -34,6 +35,7 @@ export type InternalPorts = WithAuthorize &
   InboxRoutePorts &
   JobsRoutePorts &
   OperationsRoutePorts &
+  OverviewRoutePorts &
   ParcelListsRoutePorts &
   ParcelsRoutePorts &
   RefusalsRoutePorts &
@@ -59,6 +61,7 @@ const ADMIN = [
   ...REFUSALS_ROUTES,
   ...JOBS_ROUTES,
   ...OPERATIONS_ROUTES,
+  ...OVERVIEW_ROUTES,
   ...REBUILD_ROUTES,
   ...STORE_ROUTES,
   ...SECRETS_ROUTES,

@@ -103,6 +103,14 @@ describe('hash-password', () => {
       expect(err).toBe('hash-password: takes no arguments; it prompts for the password or reads standard input\n')
     }
   })
+
+  test('warns a person who types without a terminal that the password can be seen', async () => {
+    const relay = shipped()
+    const child = tieToTest(spawn(process.execPath, [...relay.args, 'hash-password'], { ...ownGroup, env: relay.env }))
+    await new Promise<void>((resolve) => child.stderr.once('data', () => resolve()))
+    child.stdin.end(`${CANARY}\n`)
+    expect(await verify((await text(child.stdout)).trim(), CANARY)).toBe(true)
+  })
 })
 
 describe('generate-key', () => {

@@ -38,7 +38,9 @@ test('C2: a caFile that is missing or holds no certificate stops the start and i
   const caFile = join(temporaryFolder(), 'ca.pem')
   const start = (sections: Sections) => relayOfTest(sections)
   const endpoints = [{ name: 'shop', url: 'https://shop.internal/', sharedKey: KEY, caFile }]
-  await expect(start({ endpoints })).rejects.toThrow(`endpoints: "shop": caFile: ${caFile} cannot be read (there is no such file or folder)`)
+  await expect(start({ endpoints })).rejects.toThrow(
+    `endpoints: "shop": caFile: ${caFile} cannot be read (there is no such file or folder)`,
+  )
   writeFileSync(caFile, 'no certificate')
   await expect(start({ endpoints })).rejects.toThrow('contains no certificate')
   await expect(start({ upstream: { caFile } })).rejects.toThrow(`upstream.caFile: ${caFile} contains no certificate`)

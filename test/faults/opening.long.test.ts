@@ -67,7 +67,10 @@ describe('C1, S8: a start ends with the name of what it cannot open where openin
 
   test('a folder that cannot be made', async () => {
     const { code, said } = await serve(writeConfig(temporaryFolder(), NO_CARRIER, { store: 'sqlite:/proc/nope/deep/x.db' }))
-    expect([code, said]).toEqual([1, expect.stringContaining('store: /proc/nope/deep/x.db cannot be opened for writing: there is no such file or folder')])
+    expect([code, said]).toEqual([
+      1,
+      expect.stringContaining('store: /proc/nope/deep/x.db cannot be opened for writing: there is no such file or folder'),
+    ])
   }, 60_000)
 })
 

@@ -171,6 +171,8 @@ log: { level: loud }
     const { code, out, err } = await serve(config)
     taken.close()
     expect([code, out.includes('relay ready')]).toEqual([1, false])
-    expect(err).toBe(`parcel-relay: listen.internal: port ${port} of 127.0.0.1 is in use by another program: stop that one, or choose another port\n`)
+    expect(err).toBe(
+      `parcel-relay: listen.internal: port ${port} of 127.0.0.1 is in use by another program: stop that one, or choose another port\n`,
+    )
   })
 })

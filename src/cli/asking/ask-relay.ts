@@ -2,6 +2,7 @@ import { type Command, Option } from 'commander'
 import { readCertificates } from '../../config/named-file.ts'
 import { parseTypedIdentifier } from '../../domain/identifiers.ts'
 import { type RequestToSend, sendRequest } from './send-request.ts'
+import { unreachable } from './unreachable.ts'
 
 /** The address of the running relay, and the login to use. */
 export interface ClientOptions {
@@ -15,10 +16,12 @@ export interface ClientOptions {
   readonly json?: boolean
 }
 
+const DEFAULT_URL = 'http://127.0.0.1:8081'
+
 /** Adds the options to reach a running relay. The password comes only from the environment, because `ps` would show an argument. */
 export function addRelayOptions(command: Command): Command {
   return command
-    .addOption(new Option('--url <address>', "the running relay's internal listener").default('http://127.0.0.1:8081').env('RELAY_URL'))
+    .addOption(new Option('--url <address>', "the running relay's internal listener").default(DEFAULT_URL).env('RELAY_URL'))
     .addOption(new Option('--ca <file>', 'PEM file with the private authority of its certificate').env('RELAY_CA'))
     .addOption(
       new Option('--username <name>', 'an app with the scope admin; its password is read from RELAY_PASSWORD').env('RELAY_USERNAME'),
@@ -38,23 +41,30 @@ export interface RelayAnswer {
 /** Sends a request to a running relay as an operator. Throws an error fit to show if the relay cannot be reached. */
 export type AskRelay = (method: string, path: string, body?: { readonly type: string; readonly text: string }) => Promise<RelayAnswer>
 
-export async function openRelay({ url, ca, pinned, username, password }: ClientOptions): Promise<AskRelay> {
-  if (username === undefined || password === undefined) {
+export async function openRelay({ username = '', password = '', ...options }: ClientOptions): Promise<AskRelay> {
+  if (username === '' || password === '') {
     throw new Error('set RELAY_USERNAME and RELAY_PASSWORD to the login of an app with the scope admin')
   }
-  const trust = { ca: authorityIn(ca), pinned, timeoutMs: TIMEOUT_MS }
-  const login = await request(`${url}/auth/token`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ username, password }),
-    ...trust,
-  })
-  const token = textOf(login.body, 'token')
-  if (login.status !== 200 || token === null) throw new Error(`the relay refuses the login: ${describeProblem(login)}`)
+  const url = relayAddress(options)
+  const trust = { ca: authorityIn(options.ca), pinned: options.pinned, timeoutMs: TIMEOUT_MS }
+  const logIn = async (): Promise<string> => {
+    const headers = { 'content-type': 'application/json' }
+    const login = await request(`${url}/auth/token`, { method: 'POST', headers, body: JSON.stringify({ username, password }), ...trust })
+    const token = textOf(login.body, 'token')
+    if (login.status === 200 && token !== null) return token
+    throw new Error(login.status === 404 ? await describeStranger(url, options) : `the relay refuses the login: ${describeProblem(login)}`)
+  }
+  let token = await logIn()
   return async (method, path, body) => {
-    const headers = { authorization: `Bearer ${token}`, ...(body === undefined ? {} : { 'content-type': body.type }) }
-    const sent = body === undefined ? {} : { body: body.text }
-    return await request(`${url}${path}`, { method, headers, ...sent, ...trust })
+    const send = async () => {
+      const headers = { authorization: `Bearer ${token}`, ...(body === undefined ? {} : { 'content-type': body.type }) }
+      return await request(`${url}${path}`, { method, headers, ...(body === undefined ? {} : { body: body.text }), ...trust })
+    }
+    const answer = await send()
+    if (answer.status !== 401) return answer
+    // A token expires after an hour, and some commands run longer.
+    token = await logIn()
+    return await send()
   }
 }
 
@@ -62,22 +72,44 @@ export async function openRelay({ url, ca, pinned, username, password }: ClientO
 const TIMEOUT_MS = 300_000
 const ALIVE_MS = 5000
 
-function authorityIn(file: string | undefined): string | undefined {
-  return file === undefined ? undefined : readCertificates('RELAY_CA', file)
+/** The address without a slash at its end. One without a scheme, such as 127.0.0.1:8081, has TLS if a private authority is named. */
+function relayAddress({ url, ca = '' }: Pick<ClientOptions, 'url' | 'ca'>): string {
+  const given = url.trim() === '' ? DEFAULT_URL : url.trim()
+  const address = given.includes('://') ? given : `${ca === '' ? 'http' : 'https'}://${given}`
+  if (!/^https?:/i.test(address) || !URL.canParse(address))
+    throw new Error(`--url must be an address such as ${DEFAULT_URL}, and is ${given}`)
+  const { origin, pathname } = new URL(address)
+  return `${origin}${pathname}`.replace(/\/+$/, '')
 }
 
-/** Whether a relay answers. */
-export async function isAlive({ url, ca, pinned }: Pick<ClientOptions, 'url' | 'ca' | 'pinned'>): Promise<boolean> {
-  const request = { method: 'GET', ca: authorityIn(ca), pinned, timeoutMs: ALIVE_MS }
-  const answer = await sendRequest(`${url}/healthz`, request).catch(() => null)
-  return answer?.status === 200 && textOf(answer.body, 'status') === 'ok'
+function authorityIn(file = ''): string | undefined {
+  return file === '' ? undefined : readCertificates('RELAY_CA', file)
+}
+
+/** Looks whether a relay answers; returns why not, null: it does. */
+export async function lookForRelay(options: Pick<ClientOptions, 'url' | 'ca' | 'pinned'>): Promise<Error | null> {
+  const url = relayAddress(options)
+  const trust = { ca: authorityIn(options.ca), pinned: options.pinned }
+  try {
+    const { status, body } = await sendRequest(`${url}/healthz`, { method: 'GET', ...trust, timeoutMs: ALIVE_MS })
+    return status === 200 && textOf(body, 'status') === 'ok' ? null : new Error(`no relay answers at ${url}: something else does`)
+  } catch (cause) {
+    return unreachable(url, cause)
+  }
+}
+
+/** Says who answers at an address where nobody can log in. */
+async function describeStranger(url: string, options: ClientOptions): Promise<string> {
+  const stranger = await lookForRelay(options)
+  if (stranger !== null) return stranger.message
+  return `${url} is the public listener of a relay, which only takes pushes. Commands ask its internal listener (listen.internal, usually port 8081): name that with --url or in RELAY_URL`
 }
 
 async function request(url: string, sent: RequestToSend): Promise<RelayAnswer> {
   try {
     return await sendRequest(url, sent)
   } catch (cause) {
-    throw new Error(`no relay answers at ${new URL(url).origin}: is it running, and is this its internal listener?`, { cause })
+    throw unreachable(url, cause)
   }
 }
 

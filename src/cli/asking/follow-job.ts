@@ -6,7 +6,7 @@ const LOOK_EVERY_MS = 500
 /** While another relay takes over, nobody may answer for a moment. */
 const SILENCE_MS_MAX = 30_000
 
-/** What a step is called, and what is counted in it. */
+/** What a step is called, and what is counted in it. `whole`: the same for a job that has no steps. */
 export type StepNames = Readonly<Record<string, readonly [name: string, unit: string]>>
 
 /** Shows how far a job is until it has ended, and returns it. Ctrl-C cancels it. */
@@ -31,7 +31,7 @@ async function untilEnded(ask: AskRelay, id: string, steps: StepNames): Promise<
         return job.body
       }
       const progress = memberOf(job.body, 'progress')
-      const step = textOf(progress, 'step')
+      const step = textOf(progress, 'step') ?? ('whole' in steps ? 'whole' : null)
       if (step !== null) {
         const [name, unit] = steps[step] ?? [step, '']
         line.show(name, Number(memberOf(progress, 'done')), Number(memberOf(progress, 'total')), unit)

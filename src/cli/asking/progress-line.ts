@@ -1,3 +1,5 @@
+import { countText } from '../../domain/amounts.ts'
+
 /** The output that shows progress. */
 interface Screen {
   readonly isTTY?: boolean
@@ -13,17 +15,23 @@ export interface ProgressLine {
 
 const CELLS = 24
 
-/** A terminal gets a bar that is drawn over itself, any other output a line for each step. */
+/** A terminal gets a bar that is drawn over itself, or a count if nobody knows the total; any other output a line for each step. */
 export function createProgressLine(screen: Screen): ProgressLine {
   let shown = ''
   let width = 0
   return {
     show(step, done, total, unit) {
       if (screen.isTTY === true) {
-        const line = `${step}${total > 0 ? ` ${bar(done / total)} ${done} of ${total} ${unit}` : ''}`
+        const amount =
+          total > 0
+            ? ` ${bar(done / total)} ${countText(done)} of ${countText(total)} ${unit}`
+            : done > 0
+              ? ` ${countText(done)} ${unit}`
+              : ''
+        const line = `${step}${amount}`
         screen.write(`\r${line.padEnd(width)}`)
         width = line.length
-      } else if (step !== shown) screen.write(`${step}${total > 0 ? `: ${total} ${unit}` : ''}\n`)
+      } else if (step !== shown) screen.write(`${step}${total > 0 ? `: ${countText(total)} ${unit}` : ''}\n`)
       shown = step
     },
     end() {

@@ -38,8 +38,16 @@ export async function sendRequest(url: string, { method, headers = {}, body, tim
     request.on('error', reject)
     request.end(body)
   })
-  if (status >= 300 && status < 400) throw new Error('it redirects')
-  return { status, body: type.includes('json') ? JSON.parse(text) : text }
+  if (status >= 300 && status < 400) throw new Error('what answers there redirects')
+  return { status, body: type.includes('json') ? parse(text) : text }
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (cause) {
+    throw new Error('what answers there sends no valid JSON', { cause })
+  }
 }
 
 function tlsOptionsOf({ ca, pinned }: Pick<RequestToSend, 'ca' | 'pinned'>) {

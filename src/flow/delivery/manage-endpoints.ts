@@ -125,11 +125,7 @@ export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoi
   }
 
   return {
-    async list({ cursor, limit, name }) {
-      const after = (await all()).filter(({ endpoint }) => Number(endpoint.id) > cursor && (name === null || endpoint.name === name))
-      const states = after.slice(0, limit)
-      return { endpoints: await viewEndpoints(reads, states), next: after.length > limit ? (states.at(-1)?.endpoint.id ?? null) : null }
-    },
+    list: async (page) => await viewPage(reads, await all(), page),
     async search({ skip, limit, ...question }) {
       const states = await all()
       const found = searchEndpoints(states, question)
@@ -182,6 +178,16 @@ export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoi
       return result
     },
   }
+}
+
+async function viewPage(
+  reads: ManageEndpointsPorts['reads'],
+  all: readonly EndpointState[],
+  { cursor, limit, name }: Parameters<ManageEndpoints['list']>[0],
+) {
+  const after = all.filter(({ endpoint }) => Number(endpoint.id) > cursor && (name === null || endpoint.name === name))
+  const states = after.slice(0, limit)
+  return { endpoints: await viewEndpoints(reads, states), next: after.length > limit ? (states.at(-1)?.endpoint.id ?? null) : null }
 }
 
 /** An order for the audit trail. It contains the name of the endpoint, which may be removed or renamed later. */

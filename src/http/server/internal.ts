@@ -12,7 +12,7 @@ import { methodNotAllowed } from './method-not-allowed.ts'
 
 export interface InternalOptions
   extends AppOptions,
-    Omit<InternalPorts, 'authorize' | 'holdAccess' | 'showDocs'>,
+    Omit<InternalPorts, 'authorize' | 'holdAccess' | 'showDocs' | 'overview' | 'clock'>,
     Pick<DocsOptions, 'readDocs'> {
   readonly authenticate: Authenticate
   readonly serve: Pick<Serve, 'ask' | 'fromCache'>
@@ -25,6 +25,8 @@ export function createInternalListener(options: InternalOptions): RequestListene
   const authorize = createAuthorize(authenticate, countFailure)
   const router = createInternalRouter({
     ...options,
+    overview: options.portal.overview,
+    clock: options.portal.clock,
     authorize,
     holdAccess: createHoldAccess(authenticate),
     showDocs: createShowDocs({ ...options.portal, readDocs: options.readDocs }),

@@ -42,7 +42,6 @@ export interface DeliveryPorts {
     | 'lastFailures'
     | 'listFailures'
     | 'listStatuses'
-    | 'listStatuses'
     | 'listDeliveries'
     | 'findDelivery'
     | 'countReplayable'

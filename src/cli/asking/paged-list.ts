@@ -1,0 +1,50 @@
+import { type Command, InvalidArgumentError } from 'commander'
+import { type AskRelay, describeProblem, listOf, textOf } from './ask-relay.ts'
+
+const PAGE_MAX = 500
+const LIMIT_MAX = 100_000
+
+export interface Listed {
+  readonly items: readonly unknown[]
+  /** The cursor of what was not asked for; null: that is all. */
+  readonly next: string | null
+}
+
+/** Lists up to `limit` items, page by page. */
+export async function listUpTo(
+  ask: AskRelay,
+  { path, name, limit, query }: { readonly path: string; readonly name: string; readonly limit: number; readonly query: Query },
+): Promise<Listed> {
+  const items: unknown[] = []
+  for (let cursor: string | null = null; ; ) {
+    const page = new URLSearchParams({ limit: String(Math.min(PAGE_MAX, limit - items.length)) })
+    for (const [key, value] of Object.entries({ ...query, cursor: cursor ?? undefined })) if (value !== undefined) page.set(key, value)
+    const answer = await ask('GET', `${path}?${page.toString()}`)
+    if (answer.status !== 200) throw new Error(describeProblem(answer))
+    items.push(...listOf(answer.body, name))
+    cursor = textOf(answer.body, 'next')
+    if (cursor === null || items.length >= limit) return { items, next: cursor }
+  }
+}
+
+/** Parameters of a list; undefined: it was not given. */
+export type Query = Readonly<Record<string, string | undefined>>
+
+export interface LimitOptions {
+  readonly limit: number
+}
+
+export function addLimitOption(command: Command, count = 50): Command {
+  return command.option('--limit <count>', 'list at most this many', readLimit, count)
+}
+
+function readLimit(text: string): number {
+  const limit = /^\d{1,6}$/.test(text) ? Number(text) : 0
+  if (limit < 1 || limit > LIMIT_MAX) throw new InvalidArgumentError(`It must be a whole number from 1 to ${LIMIT_MAX}.`)
+  return limit
+}
+
+/** Says on standard error that a list goes on, so that it is not taken for all there is. */
+export function sayWhetherMore({ items, next }: Listed): void {
+  if (next !== null) process.stderr.write(`There are more than these ${items.length}: raise --limit, or narrow the list down.\n`)
+}

@@ -1,0 +1,29 @@
+import { systemCode } from '../../domain/errors.ts'
+
+const UNTRUSTED =
+  'its certificate is not trusted. If a private authority has signed it, name the file with that authority (PEM) with --ca or in RELAY_CA'
+
+/** Why no answer came, and what to do, by the code of the failure. */
+const REASONS: readonly (readonly [codes: RegExp, reason: (url: URL) => string])[] = [
+  [/^(?:DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_VERIFY_LEAF_SIGNATURE|UNABLE_TO_GET_ISSUER_CERT)/, () => UNTRUSTED],
+  [/^CERT_HAS_EXPIRED$/, () => 'its certificate has expired'],
+  [/^CERT_NOT_YET_VALID$/, () => 'its certificate is not valid yet: is the clock of this machine right?'],
+  [/^ERR_TLS_CERT_ALTNAME_INVALID$/, ({ hostname }) => `its certificate is for another name than ${hostname}: use a name that it holds`],
+  [/^(?:EPROTO|ERR_SSL_)/, ({ host }) => `it does not speak TLS there. Without TLS its address begins with http://${host}`],
+  [/^HPE_/, ({ host }) => `what answers there is not HTTP. With TLS its address begins with https://${host}`],
+  [/^ECONNREFUSED$/, () => 'nothing listens there. Is it running, and is this its internal listener (listen.internal)?'],
+  [/^(?:ENOTFOUND|EAI_)/, ({ hostname }) => `the name ${hostname} is not found`],
+  [/^ECONNRESET$/, ({ host }) => `the connection was ended without an answer. With TLS its address begins with https://${host}`],
+  [/^(?:ETIMEDOUT|EHOSTUNREACH|ENETUNREACH)$/, () => 'no way leads there: look at the address, the network and the firewall'],
+]
+
+/** The error for a request that got no whole answer. It says what to do next. */
+export function unreachable(address: string, cause: unknown): Error {
+  const url = new URL(address)
+  const code = systemCode(cause) ?? ''
+  const known = REASONS.find(([codes]) => codes.test(code))?.[1](url)
+  const reason =
+    known ??
+    `${cause instanceof Error && code === '' ? cause.message : 'the connection failed'}. Is this its internal listener (listen.internal)?`
+  return new Error(`no relay answers at ${url.origin}: ${reason}`, { cause })
+}

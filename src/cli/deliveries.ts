@@ -1,0 +1,62 @@
+import { Command, Option } from 'commander'
+import { DELIVERY_STATES } from '../flow/delivery/manage-deliveries.ts'
+import { addRelayOptions, type ClientOptions, describeProblem, openRelay } from './asking/ask-relay.ts'
+import { addLimitOption, type LimitOptions, listUpTo, sayWhetherMore } from './asking/paged-list.ts'
+import { presentDeliveries, presentDelivery } from './deliveries/present-delivery.ts'
+import { replayCommand } from './deliveries/replay.ts'
+import { retryCommand, skipCommand } from './deliveries/retry.ts'
+import { findEndpoint } from './endpoints/find-endpoint.ts'
+import { fail } from './exit-codes.ts'
+import { readTimeOption } from './terminal/ages.ts'
+
+/** `deliveries`: lists, shows and orders deliveries of a running relay. */
+export function deliveriesCommand(): Command {
+  return new Command('deliveries')
+    .description('list what was pushed to endpoints, or waits to be; show, retry, skip or replay it')
+    .addCommand(listCommand(), { isDefault: true })
+    .addCommand(showCommand())
+    .addCommand(retryCommand())
+    .addCommand(skipCommand())
+    .addCommand(replayCommand())
+}
+
+interface ListOptions extends ClientOptions, LimitOptions {
+  readonly endpoint?: string
+  readonly parcel?: string
+  readonly state?: string
+  readonly from?: string
+  readonly to?: string
+}
+
+function listCommand(): Command {
+  const command = new Command('list')
+    .description('list them, the newest first (this is what `deliveries` alone does)')
+    .option('--endpoint <endpoint>', 'only those to this endpoint, by its name or id')
+    .option('--parcel <identifier>', 'only those about this parcel')
+    .addOption(new Option('--state <state>', 'only those in this state').choices(DELIVERY_STATES))
+    .option('--from <time>', 'only those queued at this time or later: 2026-03-01T10:00:00Z, or 2h for two hours ago', readTimeOption)
+    .option('--to <time>', 'only those queued before this time', readTimeOption)
+    .action(async ({ endpoint, parcel, state, from, to, ...options }: ListOptions) => {
+      const ask = await openRelay(options)
+      const id = endpoint === undefined ? undefined : (await findEndpoint(ask, endpoint)).id
+      const query = { endpoint: id, parcel, state, from, to }
+      const listed = await listUpTo(ask, { path: '/relay/deliveries', name: 'deliveries', limit: options.limit, query })
+      if (options.json === true) return void process.stdout.write(`${JSON.stringify({ deliveries: listed.items, next: listed.next })}\n`)
+      process.stdout.write(presentDeliveries(listed.items))
+      sayWhetherMore(listed)
+    })
+  return addRelayOptions(addLimitOption(command))
+}
+
+function showCommand(): Command {
+  const command = new Command('show')
+    .description('show one: the request that is sent, and what the endpoint answered to each attempt')
+    .argument('<id>')
+    .action(async (id: string, options: ClientOptions) => {
+      const ask = await openRelay(options)
+      const answer = await ask('GET', `/relay/deliveries/${encodeURIComponent(id)}`)
+      if (answer.status !== 200) return fail(`${id}: ${describeProblem(answer)}`)
+      process.stdout.write(options.json === true ? `${JSON.stringify(answer.body)}\n` : presentDelivery(answer.body))
+    })
+  return addRelayOptions(command)
+}

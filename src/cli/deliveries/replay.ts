@@ -1,0 +1,123 @@
+import { Command, InvalidArgumentError, Option } from 'commander'
+import { counted, countText } from '../../domain/amounts.ts'
+import { type AskRelay, addRelayOptions, type ClientOptions, describeProblem, memberOf, openRelay, textOf } from '../asking/ask-relay.ts'
+import { followJob } from '../asking/follow-job.ts'
+import { findEndpoint } from '../endpoints/find-endpoint.ts'
+import { fail, failUsage } from '../exit-codes.ts'
+import { age, readTimeOption } from '../terminal/ages.ts'
+
+interface ReplayOptions extends ClientOptions {
+  readonly endpoint?: string
+  readonly to?: string
+  readonly since?: string | number
+  readonly sequence?: number
+  readonly parcel?: string
+  readonly of?: string
+  readonly state?: string
+  readonly dryRun?: boolean
+}
+
+/** `replay`, and `deliveries replay`. */
+export function replayCommand(): Command {
+  const command = new Command('replay')
+    .description('send ended deliveries again: those named, or those of an endpoint that did not arrive')
+    .argument('[ids...]', 'deliveries')
+    .option('--to <endpoint>', 'send the deliveries named to this endpoint instead of their own')
+    .option('--endpoint <endpoint>', 'send many to this endpoint, by its name or id')
+    .option(
+      '--since <time>',
+      'with --endpoint: those queued since a time (2026-03-01T10:00:00Z), for so long (2h), or from a sequence on',
+      readSince,
+    )
+    .option('--sequence <sequence>', 'with --endpoint: only the event with this sequence', readSequence)
+    .option('--parcel <identifier>', 'with --endpoint: only those about this parcel')
+    .option('--of <endpoint>', 'with --endpoint: those of another endpoint; one that was removed by its id')
+    .addOption(
+      new Option('--state <state>', 'with --endpoint: those that ended so, instead of dead and cancelled').choices([
+        'delivered',
+        'dead',
+        'cancelled',
+      ]),
+    )
+    .option('--dry-run', 'only say what would be sent')
+    .action(async (ids: readonly string[], options: ReplayOptions) => {
+      const { endpoint, since, sequence, parcel, of } = options
+      if ((ids.length === 0) === (endpoint === undefined)) return failUsage('replay: name deliveries by id, or an endpoint with --endpoint')
+      if (endpoint !== undefined && [since, sequence, parcel, of].every((given) => given === undefined))
+        return failUsage('replay: with --endpoint say what to send: --since, --sequence, --parcel or --of')
+      const ask = await openRelay(options)
+      if (endpoint === undefined) await replayEach(ask, ids, options)
+      else await replayMany(ask, endpoint, options)
+    })
+  return addRelayOptions(command)
+}
+
+function readSince(text: string): string | number {
+  return /^\d{1,15}$/.test(text) ? Number(text) : readTimeOption(text)
+}
+
+function readSequence(text: string): number {
+  if (!/^\d{1,15}$/.test(text)) throw new InvalidArgumentError('It must be a sequence of the feed, a whole number.')
+  return Number(text)
+}
+
+async function replayEach(ask: AskRelay, ids: readonly string[], { to, dryRun, json }: ReplayOptions): Promise<void> {
+  const target = to === undefined ? null : await findEndpoint(ask, to)
+  for (const id of ids) {
+    const path = `/relay/deliveries/${encodeURIComponent(id)}`
+    const found = await ask('GET', path)
+    const own = textOf(memberOf(found.body, 'endpoint'), 'name') ?? ''
+    if (found.status !== 200) {
+      fail(`${id}: ${describeProblem(found)}`)
+      continue
+    }
+    const state = textOf(found.body, 'state') ?? ''
+    const isEnded = ['delivered', 'dead', 'cancelled'].includes(state)
+    if (dryRun === true) {
+      if (!isEnded) fail(`${id}: it has not ended (${state}), so it need not be sent again`)
+      else if (json === true) process.stdout.write(`${JSON.stringify({ id, to: target?.name ?? own, dryRun: true })}\n`)
+      else process.stdout.write(`${id}: would be sent to ${target?.name ?? own} again\n`)
+      continue
+    }
+    const text = JSON.stringify(target === null ? {} : { to: target.id })
+    const answer = await ask('POST', `${path}/replay`, { type: 'application/json', text })
+    if (answer.status !== 202) fail(`${id}: ${describeProblem(answer)}`)
+    else if (json === true) process.stdout.write(`${JSON.stringify({ id, to: target?.name ?? own, dryRun: false })}\n`)
+    else process.stdout.write(`${id}: queued for ${target?.name ?? own} again\n`)
+  }
+}
+
+async function replayMany(ask: AskRelay, nameOrId: string, options: ReplayOptions): Promise<void> {
+  const { since, sequence, parcel, state, dryRun = false, json } = options
+  const { id, name } = await findEndpoint(ask, nameOrId)
+  const of = options.of === undefined ? undefined : await sourceOf(ask, options.of)
+  const text = JSON.stringify({ since, sequence, parcel, of, state, dryRun })
+  const answer = await ask('POST', `/relay/endpoints/${id}/replay`, { type: 'application/json', text })
+  const jobId = textOf(answer.body, 'id')
+  if (answer.status !== 200 && answer.status !== 202) return fail(describeProblem(answer))
+  if (jobId !== null) return await reportJob(ask, jobId, name, options)
+  if (json === true) return void process.stdout.write(`${JSON.stringify(answer.body)}\n`)
+  const count = Number(memberOf(answer.body, 'count'))
+  const deliveries = counted(count, 'delivery', 'deliveries')
+  if (!dryRun) return void process.stdout.write(`${deliveries} queued for ${name} again.\n`)
+  const oldest = age(textOf(answer.body, 'oldestQueuedAt'))
+  const more = memberOf(answer.body, 'more') === true ? 'More than ' : ''
+  const about =
+    count === 0 ? '' : ` about ${counted(Number(memberOf(answer.body, 'parcels')), 'parcel', 'parcels')}, the oldest from ${oldest} ago,`
+  process.stdout.write(`${more}${deliveries}${about} would be sent to ${name} again. Nothing was sent.\n`)
+}
+
+/** The id of the endpoint whose deliveries are sent; one that was removed is known by its id alone. */
+async function sourceOf(ask: AskRelay, nameOrId: string): Promise<string> {
+  return /^\d{1,15}$/.test(nameOrId) ? nameOrId : (await findEndpoint(ask, nameOrId)).id
+}
+
+async function reportJob(ask: AskRelay, id: string, name: string, { json }: ClientOptions): Promise<void> {
+  const job = await followJob(ask, id, { whole: ['queueing', 'deliveries'] })
+  const state = textOf(job, 'state')
+  if (json === true) process.stdout.write(`${JSON.stringify(job)}\n`)
+  if (state === 'cancelled') return fail('cancelled: what was queued until then is sent')
+  if (state !== 'done') return fail(textOf(job, 'failure') ?? `the job ended as ${state}`)
+  if (json !== true)
+    process.stdout.write(`${countText(Number(memberOf(memberOf(job, 'progress'), 'done')))} deliveries queued for ${name} again.\n`)
+}

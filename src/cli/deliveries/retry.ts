@@ -1,0 +1,54 @@
+import { Command } from 'commander'
+import { counted } from '../../domain/amounts.ts'
+import { type AskRelay, addRelayOptions, type ClientOptions, describeProblem, memberOf, openRelay, textOf } from '../asking/ask-relay.ts'
+import { findEndpoint } from '../endpoints/find-endpoint.ts'
+import { fail, failUsage } from '../exit-codes.ts'
+
+interface RetryOptions extends ClientOptions {
+  readonly endpoint?: string
+}
+
+/** `retry`, and `deliveries retry`. */
+export function retryCommand(): Command {
+  const command = new Command('retry')
+    .description('attempt waiting deliveries now: those named, or everything that waits for an endpoint')
+    .argument('[ids...]', 'deliveries')
+    .option('--endpoint <endpoint>', 'everything that waits for this endpoint, by its name or id')
+    .action(async (ids: readonly string[], options: RetryOptions) => {
+      if ((ids.length === 0) === (options.endpoint === undefined))
+        return failUsage('retry: name deliveries by id, or an endpoint with --endpoint')
+      const ask = await openRelay(options)
+      if (options.endpoint === undefined) await orderEach(ask, ids, 'retry', options)
+      else await retryEndpoint(ask, options.endpoint, options)
+    })
+  return addRelayOptions(command)
+}
+
+/** `deliveries skip`. */
+export function skipCommand(): Command {
+  const command = new Command('skip')
+    .description('give waiting deliveries up, so that the next ones of their parcels are sent')
+    .argument('<ids...>')
+    .action(async (ids: readonly string[], options: ClientOptions) => await orderEach(await openRelay(options), ids, 'skip', options))
+  return addRelayOptions(command)
+}
+
+async function orderEach(ask: AskRelay, ids: readonly string[], order: 'retry' | 'skip', { json }: ClientOptions): Promise<void> {
+  for (const id of ids) {
+    const answer = await ask('POST', `/relay/deliveries/${encodeURIComponent(id)}/${order}`)
+    if (answer.status !== 202) fail(`${id}: ${describeProblem(answer)}`)
+    else if (json === true) process.stdout.write(`${JSON.stringify(answer.body)}\n`)
+    else
+      process.stdout.write(
+        `${id}: ${order === 'retry' ? 'due now' : 'given up'}, ${textOf(memberOf(answer.body, 'endpoint'), 'name') ?? ''}\n`,
+      )
+  }
+}
+
+async function retryEndpoint(ask: AskRelay, nameOrId: string, { json }: ClientOptions): Promise<void> {
+  const { id, name } = await findEndpoint(ask, nameOrId)
+  const answer = await ask('POST', `/relay/endpoints/${id}/retry`)
+  if (answer.status !== 202) return fail(describeProblem(answer))
+  const waiting = counted(Number(memberOf(answer.body, 'waiting')), 'delivery', 'deliveries')
+  process.stdout.write(json === true ? `${JSON.stringify(answer.body)}\n` : `${name}: ${waiting} due now.\n`)
+}

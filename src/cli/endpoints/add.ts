@@ -1,0 +1,81 @@
+import { Command, InvalidArgumentError, Option } from 'commander'
+import { addRelayOptions, type ClientOptions, describeProblem, listOf, openRelay, textOf } from '../asking/ask-relay.ts'
+import { fail } from '../exit-codes.ts'
+import { addKeyOptions, type KeyOptions, keyIn, printKey } from './shared-key.ts'
+
+interface AddOptions extends ClientOptions, KeyOptions {
+  readonly status?: readonly string[]
+  readonly detailedStatus?: readonly string[]
+  readonly distributionType?: readonly string[]
+  readonly from?: number
+  readonly backfill?: boolean
+  readonly rate?: number
+  readonly concurrency?: number
+  readonly signature?: string
+  readonly refusals?: string
+  readonly disabled?: boolean
+}
+
+/** `endpoints add`. */
+export function addCommand(): Command {
+  const each = (value: string, before: readonly string[] = []) => [...before, value]
+  const command = new Command('add')
+    .description('push events to a URL from now on; without a key, the relay makes one and shows it once')
+    .argument('<name>', 'what to call it')
+    .argument('<url>', 'where to push, such as https://shop.internal/parcel-events')
+    .option('--status <value>', 'only events with this status; may be repeated', each)
+    .option('--detailed-status <value>', 'only events with this detailed status; may be repeated', each)
+    .option('--distribution-type <value>', 'only events of parcels that are distributed so; may be repeated', each)
+    .option('--from <sequence>', 'start with this sequence of the feed instead of with what comes from now on', wholeNumber)
+    .option('--backfill', 'push the events too that are older than the relay’s first knowledge of a parcel')
+    .option('--rate <number>', 'attempts per second at most', positiveNumber)
+    .option('--concurrency <count>', 'attempts at the same time at most', wholeNumber)
+    .addOption(new Option('--signature <kind>', 'how pushes are signed').choices(['carrier', 'standard-webhooks']))
+    .addOption(new Option('--refusals <what>', 'let a refused push hold up its parcel, or skip it').choices(['wait', 'skip']))
+    .option('--disabled', 'add it, but push nothing until it is enabled')
+    .action(async (name: string, url: string, options: AddOptions) => {
+      const ask = await openRelay(options)
+      const text = JSON.stringify({ name, url, ...settingsIn(options), ...keyIn(options) })
+      const answer = await ask('POST', '/relay/endpoints', { type: 'application/json', text })
+      if (answer.status !== 201) return fail(describeProblem(answer))
+      if (options.json === true) return void process.stdout.write(`${JSON.stringify(answer.body)}\n`)
+      for (const warning of listOf(answer.body, 'warnings')) process.stderr.write(`warning: ${String(warning)}\n`)
+      process.stdout.write(`${name} is added as number ${textOf(answer.body, 'id') ?? ''}. Try it: parcel-relay endpoints test ${name}\n`)
+      printKey(answer.body)
+    })
+  return addRelayOptions(addKeyOptions(command))
+}
+
+/** Only what was given, so that the relay fills in its own defaults. */
+function settingsIn({
+  status,
+  detailedStatus,
+  distributionType,
+  from,
+  backfill,
+  rate,
+  concurrency,
+  signature,
+  refusals,
+  disabled,
+}: AddOptions) {
+  return {
+    filters: defined({ status, detailedStatus, distributionType }),
+    ...defined({ from, backfill, rate, concurrency, signature, refusals }),
+    ...(disabled === true ? { enabled: false } : {}),
+  }
+}
+
+function defined(members: Readonly<Record<string, unknown>>): object {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined))
+}
+
+function wholeNumber(text: string): number {
+  if (!/^\d{1,15}$/.test(text)) throw new InvalidArgumentError('It must be a whole number.')
+  return Number(text)
+}
+
+function positiveNumber(text: string): number {
+  if (!/^\d{1,9}(\.\d{1,9})?$/.test(text) || Number(text) === 0) throw new InvalidArgumentError('It must be a number above 0.')
+  return Number(text)
+}

@@ -1,0 +1,102 @@
+import { counted, countText } from '../../domain/amounts.ts'
+import { listOf, memberOf, textOf } from '../asking/ask-relay.ts'
+import { age } from '../terminal/ages.ts'
+import { type Cell, plain, table } from '../terminal/table.ts'
+
+/** The list: what state each endpoint is in, what waits for it, and how it failed last. */
+export function presentEndpoints(endpoints: readonly unknown[]): string {
+  if (endpoints.length === 0) return 'There is no endpoint yet. Add one: parcel-relay endpoints add NAME URL\n'
+  return table(
+    ['name', 'state', 'waiting', 'oldest', 'given up', 'last error', 'id'],
+    endpoints.map((endpoint) => [
+      textOf(endpoint, 'name') ?? '',
+      stateCell(endpoint),
+      countText(Number(memberOf(endpoint, 'waiting'))),
+      age(textOf(endpoint, 'oldestWaitingSince')),
+      countText(Number(memberOf(endpoint, 'givenUp'))),
+      lastError(endpoint),
+      textOf(endpoint, 'id') ?? '',
+    ]),
+  )
+}
+
+/** An endpoint with its settings, its health and its failures. */
+export function presentEndpoint(endpoint: unknown): string {
+  const text = (name: string) => textOf(endpoint, name)
+  const waiting = Number(memberOf(endpoint, 'waiting'))
+  const oldest = age(text('oldestWaitingSince'))
+  const lines: readonly (readonly [name: string, value: string | null])[] = [
+    ['name', text('name')],
+    ['id', text('id')],
+    ['url', text('url')],
+    ['defined in', text('origin') === 'config' ? 'the config file' : 'the store'],
+    ['state', describeState(endpoint)],
+    ['waiting', `${counted(waiting, 'delivery', 'deliveries')}${oldest === '' ? '' : `, the oldest for ${oldest}`}`],
+    ['given up', counted(Number(memberOf(endpoint, 'givenUp')), 'delivery', 'deliveries')],
+    ['last success', since(text('lastSuccessAt'))],
+    ['last error', lastError(endpoint) === '' ? null : lastError(endpoint)],
+    ['next probe', text('nextProbeAt')],
+    ['filters', describeFilters(memberOf(endpoint, 'filters'))],
+    ['signature', text('signature')],
+    ['new key from', text('nextKeyFrom')],
+    ['old key until', text('previousKeyUntil')],
+  ]
+  const settings = lines.flatMap(([name, value]) => (value === null ? [] : [`${name.padEnd(14)}${plain(value)}`]))
+  const failures = listOf(endpoint, 'failures')
+  return `${settings.join('\n')}\n${failures.length === 0 ? '' : `\n${presentFailures(failures)}`}`
+}
+
+function presentFailures(failures: readonly unknown[]): string {
+  return table(
+    ['failed with', 'times', 'last', 'delivery'],
+    failures.map((failure) => [
+      describeAnswer(failure),
+      countText(Number(memberOf(failure, 'count'))),
+      since(textOf(failure, 'lastAt')) ?? '',
+      textOf(failure, 'delivery') ?? '',
+    ]),
+  )
+}
+
+function stateCell(endpoint: unknown): Cell {
+  const state = textOf(endpoint, 'state') ?? ''
+  const because = textOf(endpoint, 'disabledBecause')
+  if (state !== 'disabled') return { text: state, tone: state === 'active' ? 'good' : 'bad' }
+  return { text: because === null ? state : `disabled (${because})`, tone: because === 'operator' ? 'dim' : 'bad' }
+}
+
+function describeState(endpoint: unknown): string {
+  const state = textOf(endpoint, 'state') ?? ''
+  const because = textOf(endpoint, 'disabledBecause')
+  const from = textOf(endpoint, state === 'disabled' ? 'disabledSince' : 'failingSince')
+  return `${state}${because === null ? '' : ` (${because})`}${from === null ? '' : ` for ${age(from)}, since ${from}`}`
+}
+
+function lastError(endpoint: unknown): string {
+  const failure = memberOf(endpoint, 'lastFailure')
+  return typeof failure === 'object' && failure !== null ? `${describeAnswer(failure)}, ${since(textOf(failure, 'at')) ?? ''}` : ''
+}
+
+/** What came back of an attempt: the status and the beginning of the answer, or why there was none. */
+export function describeAnswer(attempt: unknown): string {
+  const status = memberOf(attempt, 'status')
+  if (typeof status !== 'number') return (textOf(attempt, 'reason') ?? 'no answer').replaceAll('_', ' ')
+  const start = (textOf(attempt, 'answerStart') ?? '').split('\n')[0]?.trim().slice(0, ANSWER_SHOWN) ?? ''
+  return start === '' ? String(status) : `${status} ${start}`
+}
+
+const ANSWER_SHOWN = 60
+
+function since(instant: string | null): string | null {
+  return instant === null ? null : `${age(instant)} ago`
+}
+
+function describeFilters(filters: unknown): string | null {
+  const named = ['status', 'detailedStatus', 'distributionType'].flatMap((name) => {
+    const values = listOf(filters, name)
+    return values.length === 0 ? [] : [`${name} ${values.join(' or ')}`]
+  })
+  const shown = memberOf(filters, 'displayToConsumer')
+  const all = typeof shown === 'boolean' ? [...named, `displayToConsumer ${shown}`] : named
+  return all.length === 0 ? null : all.join('; ')
+}

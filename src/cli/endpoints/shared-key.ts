@@ -1,0 +1,28 @@
+import type { Command } from 'commander'
+import { signingKeysIn } from '../../config/signing-keys.ts'
+import { textOf } from '../asking/ask-relay.ts'
+
+export interface KeyOptions {
+  readonly keyFile?: string
+  readonly keyEnv?: string
+}
+
+/** A key never comes as an argument, because `ps` and the history of the shell would show it. */
+export function addKeyOptions(command: Command): Command {
+  return command
+    .option('--key-file <file>', 'sign with the key in this file')
+    .option('--key-env <name>', 'sign with the key in this environment variable')
+}
+
+/** The member of a request with the key that was named; none was: no member, so the relay makes one. */
+export function keyIn({ keyFile, keyEnv }: KeyOptions): { readonly sharedKey?: string } {
+  if (keyFile !== undefined && keyEnv !== undefined) throw new Error('name the key with --key-file or with --key-env, not with both')
+  const [key] = signingKeysIn(keyFile === undefined ? [] : [keyFile], keyEnv === undefined ? [] : [keyEnv]).push
+  return key === undefined ? {} : { sharedKey: key.key }
+}
+
+/** Prints a key that the relay has made. A key that was given is not shown. */
+export function printKey(body: unknown): void {
+  const key = textOf(body, 'sharedKey')
+  if (key !== null) process.stdout.write(`Its key, which is shown only this once: ${key}\n`)
+}

@@ -1,0 +1,46 @@
+import { Command, Option } from 'commander'
+import { STOPPED_REASONS } from '../flow/admin/parcels/parcel-queries.ts'
+import { addRelayOptions, type ClientOptions, listOf, memberOf, openRelay, textOf } from './asking/ask-relay.ts'
+import { addLimitOption, type LimitOptions, listUpTo, sayWhetherMore } from './asking/paged-list.ts'
+import { age, until } from './terminal/ages.ts'
+import { table } from './terminal/table.ts'
+
+interface ParcelsOptions extends ClientOptions, LimitOptions {
+  readonly status?: string
+  readonly stopped?: string
+}
+
+/** `parcels`: lists the parcels of a running relay. */
+export function parcelsCommand(): Command {
+  const command = new Command('parcels')
+    .description('list parcels: their status, and when the carrier is asked next; `history` shows one of them')
+    .argument('[beginning]', 'only those with an identifier that begins like this')
+    .option('--status <status>', 'only those whose latest status is this')
+    .addOption(new Option('--stopped <reason>', 'only those that are not polled any more, for this reason').choices(STOPPED_REASONS))
+    .action(async (beginning: string | undefined, { status, stopped, limit, ...options }: ParcelsOptions) => {
+      const ask = await openRelay(options)
+      const listed = await listUpTo(ask, { path: '/relay/parcels', name: 'parcels', limit, query: { query: beginning, status, stopped } })
+      if (options.json === true) return void process.stdout.write(`${JSON.stringify({ parcels: listed.items, next: listed.next })}\n`)
+      process.stdout.write(present(listed.items))
+      sayWhetherMore(listed)
+    })
+  return addRelayOptions(addLimitOption(command))
+}
+
+function present(parcels: readonly unknown[]): string {
+  if (parcels.length === 0) return 'No parcel is like that.\n'
+  return table(
+    ['parcel', 'status', 'last seen', 'next check'],
+    parcels.map((parcel) => {
+      const cadence = memberOf(parcel, 'cadence')
+      const next = textOf(cadence, 'nextCheckAt')
+      const seen = age(textOf(cadence, 'heardAt'))
+      return [
+        listOf(parcel, 'identifiers').join(', '),
+        textOf(parcel, 'status') ?? '',
+        seen === '' ? 'never' : `${seen} ago`,
+        next === null ? (textOf(cadence, 'stopped') ?? 'not watched') : until(next),
+      ]
+    }),
+  )
+}

@@ -1,0 +1,88 @@
+import { Command } from 'commander'
+import { bytesText, counted, countText } from '../domain/amounts.ts'
+import { addRelayOptions, type ClientOptions, describeProblem, listOf, memberOf, openRelay, textOf } from './asking/ask-relay.ts'
+import { EXIT, fail } from './exit-codes.ts'
+import { age } from './terminal/ages.ts'
+import { paint, plain, type Tone } from './terminal/table.ts'
+
+/** `status`: says whether a running relay works and, if not, what to do. */
+export function statusCommand(): Command {
+  const command = new Command('status')
+    .description('say whether everything works and, if not, what to do; exits with 1 if there is a problem that cannot wait')
+    .action(async (options: ClientOptions) => {
+      const ask = await openRelay(options)
+      const answer = await ask('GET', '/relay/overview')
+      if (answer.status !== 200) return fail(describeProblem(answer))
+      process.stdout.write(options.json === true ? `${JSON.stringify(answer.body)}\n` : present(answer.body))
+      if (listOf(answer.body, 'problems').some((problem) => !isWarning(problem))) process.exitCode = EXIT.failed
+    })
+  return addRelayOptions(command)
+}
+
+function isWarning(problem: unknown): boolean {
+  return textOf(problem, 'severity') === 'warning'
+}
+
+function present(overview: unknown): string {
+  const problems = listOf(overview, 'problems')
+  return [verdictOf(overview, problems), ...problems.map(presentProblem), presentFacts(overview)].join('\n\n').concat('\n')
+}
+
+function verdictOf(overview: unknown, problems: readonly unknown[]): string {
+  if (problems.length > 0) {
+    const tone = problems.every(isWarning) ? 'warn' : 'bad'
+    return paint(counted(problems.length, 'problem', 'problems'), tone)
+  }
+  return paint(textOf(overview, 'verdict') === 'new' ? 'Ready: waiting for the first push' : 'Everything works', 'good')
+}
+
+function presentProblem(problem: unknown): string {
+  const since = textOf(problem, 'since')
+  const title = `${plain(textOf(problem, 'title') ?? '')}${since === null ? '' : `, since ${since} (${age(since)})`}`
+  const evidence = listOf(problem, 'evidence').map((sentence) => `  ${plain(String(sentence))}`)
+  const todo = listOf(problem, 'todo').map((step) => `  -> ${plain(String(step))}`)
+  return [paint(title, isWarning(problem) ? 'warn' : 'bad'), ...evidence, ...todo].join('\n')
+}
+
+function presentFacts(overview: unknown): string {
+  const of = (group: string, name: string) => memberOf(memberOf(overview, group), name)
+  const count = (group: string, name: string) => countText(Number(of(group, name)))
+  const text = (group: string, name: string) => textOf(memberOf(overview, group), name)
+  const ago = (instant: string | null, none: string) => (instant === null ? none : `${age(instant)} ago`)
+  const disk = memberOf(overview, 'disk')
+  const rows: readonly (readonly [name: string, state: string, evidence: string])[] = [
+    ['pushes', text('pushes', 'health') ?? '', `the last one with news came ${ago(text('pushes', 'lastPushAt'), 'never')}`],
+    [
+      'carrier',
+      text('carrier', 'standing') ?? '',
+      `answered ${ago(text('carrier', 'lastAnswerAt'), 'never')}; ${count('carrier', 'callsToday')} of today's ${count('carrier', 'callsPerDay')} calls are used`,
+    ],
+    [
+      'endpoints',
+      Number(of('endpoints', 'failing')) > 0 ? 'failing' : 'ok',
+      `${count('endpoints', 'delivering')} deliver, ${count('endpoints', 'failing')} fail, ${count('endpoints', 'disabled')} are disabled`,
+    ],
+    ['inbox', Number(of('inbox', 'quarantined')) > 0 ? 'quarantine' : 'ok', `${count('inbox', 'quarantined')} in quarantine`],
+    ['parcels', 'ok', `${count('parcels', 'known')} known, ${count('parcels', 'watched')} polled, ${count('parcels', 'overdue')} due now`],
+    ...(disk === null
+      ? []
+      : [
+          [
+            'disk',
+            text('disk', 'state')?.replaceAll('_', ' ') ?? '',
+            `${bytesText(Number(of('disk', 'freeBytes')))} free; the store takes ${bytesText(Number(of('disk', 'storeBytes')))}`,
+          ] as const,
+        ]),
+    ['replicas', 'ok', listOf(overview, 'replicas').join(', ')],
+  ]
+  return rows.map(([name, state, evidence]) => `${name.padEnd(11)}${paint(state.padEnd(12), toneOf(state))}${plain(evidence)}`).join('\n')
+}
+
+const BAD = ['silent', 'refused', 'failing', 'full']
+const ODD = ['lossy', 'troubled', 'quarantine', 'low']
+
+function toneOf(state: string): Tone {
+  if (BAD.includes(state)) return 'bad'
+  if (ODD.includes(state)) return 'warn'
+  return ['unknown', 'unasked'].includes(state) ? 'dim' : 'good'
+}

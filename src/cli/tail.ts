@@ -1,0 +1,132 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { Argument, Command, InvalidArgumentError, Option } from 'commander'
+import { DELIVERY_STATES } from '../flow/delivery/manage-deliveries.ts'
+import {
+  type AskRelay,
+  addRelayOptions,
+  type ClientOptions,
+  describeProblem,
+  memberOf,
+  openRelay,
+  type RelayAnswer,
+  textOf,
+} from './asking/ask-relay.ts'
+import { createFollowedDeliveries } from './deliveries/followed-deliveries.ts'
+import { deliveryLine } from './deliveries/present-delivery.ts'
+import { findEndpoint } from './endpoints/find-endpoint.ts'
+import { EXIT, failUsage } from './exit-codes.ts'
+import { feedLine, readFeed } from './terminal/feed-line.ts'
+
+interface TailOptions extends ClientOptions {
+  readonly lines: number
+  readonly after?: number
+  readonly endpoint?: string
+  readonly state?: string
+}
+
+const LOOK_EVERY_MS = 1000
+const BEYOND_THE_END = 999_999_999_999_999
+/** How long a request for the feed waits for news; the relay allows at most 50 s. */
+const WAIT = '30s'
+/** While a relay restarts, nobody answers for a moment. */
+const AGAIN_AFTER_MS = 2000
+
+/** `tail`: shows what happens in a running relay as it happens. */
+export function tailCommand(): Command {
+  const command = new Command('tail')
+    .description('show what happens, as it happens: events of the feed, or deliveries; Ctrl-C ends it')
+    .addArgument(new Argument('[what]', 'what to show').choices(['feed', 'deliveries']).default('feed'))
+    .option('-n, --lines <count>', 'begin with this many that were before', readCount, 10)
+    .option('--after <sequence>', 'feed: begin after this sequence', readCount)
+    .option('--endpoint <endpoint>', 'deliveries: only those to this endpoint, by its name or id')
+    .addOption(new Option('--state <state>', 'deliveries: only those in this state').choices(DELIVERY_STATES))
+    .action(async (what: 'feed' | 'deliveries', options: TailOptions) => {
+      if (what === 'feed' && (options.endpoint ?? options.state) !== undefined)
+        return failUsage('tail: --endpoint and --state belong to deliveries')
+      if (what === 'deliveries' && options.after !== undefined) return failUsage('tail: --after belongs to the feed')
+      const ask = await openRelay(options)
+      endQuietly()
+      if (what === 'feed') await followFeed(ask, options)
+      else await followDeliveries(ask, options)
+    })
+  return addRelayOptions(command)
+}
+
+/** Ctrl-C is how a tail ends, and so is the end of what it is piped into: neither is a failure. */
+function endQuietly(): void {
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(EXIT.ok))
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? EXIT.ok : EXIT.failed))
+}
+
+function readCount(text: string): number {
+  if (!/^\d{1,15}$/.test(text)) throw new InvalidArgumentError('It must be a whole number of at least 0.')
+  return Number(text)
+}
+
+async function followFeed(ask: AskRelay, { lines, after, json }: TailOptions): Promise<never> {
+  const patient = createPatientAsk(ask)
+  let position = after ?? Math.max(0, (await lastSequence(patient)) - lines)
+  for (;;) {
+    const answer = await patient(`/relay/events?after=${position}&limit=100&wait=${WAIT}`)
+    const page = readFeed(answer.body)
+    if (page === null) {
+      // The feed was pruned, or a restored store ends earlier: go on where there is something.
+      position = positionAfterGap(answer)
+      continue
+    }
+    for (const event of page.events) process.stdout.write(`${json === true ? JSON.stringify(event) : feedLine(event)}\n`)
+    position = page.next
+  }
+}
+
+/** The last sequence of the feed: a question beyond its end names it. */
+async function lastSequence(ask: (path: string) => Promise<RelayAnswer>): Promise<number> {
+  const { body } = await ask(`/relay/events?after=${BEYOND_THE_END}&limit=1`)
+  return Number(memberOf(body, 'lastSequence') ?? 0)
+}
+
+function positionAfterGap(answer: RelayAnswer): number {
+  const oldest = memberOf(answer.body, 'oldestSequence')
+  const last = memberOf(answer.body, 'lastSequence')
+  if (typeof oldest !== 'number' && typeof last !== 'number') throw new Error(describeProblem(answer))
+  process.stderr.write(`${textOf(answer.body, 'detail') ?? 'The feed has a gap.'}\n`)
+  return typeof oldest === 'number' ? Math.max(0, oldest - 1) : Number(last)
+}
+
+async function followDeliveries(ask: AskRelay, { lines, endpoint, state, json }: TailOptions): Promise<never> {
+  const id = endpoint === undefined ? null : (await findEndpoint(ask, endpoint)).id
+  const query = new URLSearchParams({ ...(id === null ? {} : { endpoint: id }), ...(state === undefined ? {} : { state }) })
+  const patient = createPatientAsk(ask)
+  const followed = createFollowedDeliveries({ firstMax: lines })
+  for (;;) {
+    const answer = await patient(`/relay/deliveries?limit=200&${query.toString()}`)
+    if (answer.status !== 200) throw new Error(describeProblem(answer))
+    for (const delivery of followed.changedIn(answer.body)) {
+      const line = json === true ? JSON.stringify(delivery) : `${new Date().toISOString().slice(11, 19)}  ${deliveryLine(delivery)}`
+      process.stdout.write(`${line}\n`)
+    }
+    await pause(LOOK_EVERY_MS)
+  }
+}
+
+/** Asks again while nobody answers, and says so once. Refusals are answers. */
+function createPatientAsk(ask: AskRelay): (path: string) => Promise<RelayAnswer> {
+  let isSilent = false
+  return async (path) => {
+    for (;;) {
+      try {
+        const answer = await ask('GET', path)
+        if (answer.status < 500) {
+          if (isSilent) process.stderr.write('The relay answers again.\n')
+          isSilent = false
+          return answer
+        }
+        throw new Error(describeProblem(answer))
+      } catch (error) {
+        if (!isSilent) process.stderr.write(`${error instanceof Error ? error.message : String(error)} Waiting for it.\n`)
+        isSilent = true
+        await pause(AGAIN_AFTER_MS)
+      }
+    }
+  }
+}

@@ -1,0 +1,28 @@
+import { InvalidArgumentError } from 'commander'
+import { spanText } from '../../domain/amounts.ts'
+import { parseDuration } from '../../domain/duration.ts'
+
+/** How long ago a time was, such as `12 min`; `''`: there is no time. */
+export function age(instant: string | null, nowMs = Date.now()): string {
+  return instant === null ? '' : spanText(Math.max(0, nowMs - Date.parse(instant)))
+}
+
+/** How far ahead a time is, such as `in 12 min`; `now`: it has come. */
+export function until(instant: string, nowMs = Date.now()): string {
+  const aheadMs = Date.parse(instant) - nowMs
+  return aheadMs < 1000 ? 'now' : `in ${spanText(aheadMs)}`
+}
+
+/** The time that a person gave as a time with its zone, or as how long ago it was: `2h`. Null: it is neither. */
+function readTime(text: string, nowMs = Date.now()): string | null {
+  const agoMs = parseDuration(text)
+  if (agoMs !== null) return new Date(nowMs - agoMs).toISOString()
+  return /^\d{4}-\d\d-\d\dT.*(?:Z|[+-]\d\d:?\d\d)$/i.test(text) && !Number.isNaN(Date.parse(text)) ? new Date(text).toISOString() : null
+}
+
+/** Reads a time of the command line, for commander. */
+export function readTimeOption(text: string): string {
+  const time = readTime(text)
+  if (time === null) throw new InvalidArgumentError('It must be a time such as 2026-03-01T10:00:00Z, or how long ago: 2h.')
+  return time
+}

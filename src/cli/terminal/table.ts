@@ -1,0 +1,37 @@
+import { stripVTControlCharacters, styleText } from 'node:util'
+
+/** How a cell looks on a terminal that shows colours. */
+export type Tone = 'good' | 'warn' | 'bad' | 'dim'
+
+export type Cell = string | { readonly text: string; readonly tone: Tone }
+
+const STYLES = { good: 'green', warn: 'yellow', bad: 'red', dim: 'dim' } as const
+
+/** Colours a text if standard output is a terminal and NO_COLOR does not forbid it. */
+export function paint(text: string, tone: Tone): string {
+  return styleText(STYLES[tone], text, { stream: process.stdout })
+}
+
+/** Makes a text fit for a line of a terminal: whoever sent it could otherwise move the cursor or set the title of the window. */
+export function plain(text: string): string {
+  return stripVTControlCharacters(text).replace(/\p{Cc}+/gu, ' ')
+}
+
+/** Aligns rows under their titles; the last column may be as long as it likes. */
+export function table(titles: readonly string[], rows: readonly (readonly Cell[])[]): string {
+  const texts = rows.map((row) => row.map((cell) => plain(typeof cell === 'string' ? cell : cell.text)))
+  const widths = titles.map((title, at) => Math.max(title.length, ...texts.map((row) => row[at]?.length ?? 0)))
+  const line = (cells: readonly string[], look: (text: string, at: number) => string) =>
+    cells.map((text, at) => `${look(text, at)}${at === cells.length - 1 ? '' : ' '.repeat((widths[at] ?? 0) - text.length)}`).join('  ')
+  const head = line(
+    titles.map((title) => title.toUpperCase()),
+    (text) => paint(text, 'dim'),
+  )
+  const body = texts.map((row, rowAt) =>
+    line(row, (text, at) => {
+      const cell = rows[rowAt]?.[at]
+      return typeof cell === 'object' && text !== '' ? paint(text, cell.tone) : text
+    }).trimEnd(),
+  )
+  return `${[head, ...body].join('\n')}\n`
+}

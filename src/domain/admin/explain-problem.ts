@@ -1,0 +1,167 @@
+import { bytesText, counted, countText, spanText } from '../amounts.ts'
+import type { FailureGroup } from '../delivery/failure-group.ts'
+import { type DiskRoom, isDiskFull } from './disk-room.ts'
+import { areOnlyMisunderstood, type Problem, type Situation } from './verdict.ts'
+
+/** A problem in plain text, for a terminal or a message. */
+export interface Explanation {
+  /** One line, without a full stop. */
+  readonly title: string
+  /** Since when, epoch milliseconds; null: not known. */
+  readonly sinceMs: number | null
+  /** What is known about it, in sentences. */
+  readonly evidence: readonly string[]
+  /** What somebody must do, step by step. */
+  readonly todo: readonly string[]
+}
+
+const RELOAD = 'then reload: parcel-relay reload.'
+
+/** Explains a problem of the relay: what is wrong, since when, and who must do what. The portal says the same with links and buttons. */
+export function explainProblem(problem: Problem, situation: Situation, nowMs: number): Explanation {
+  switch (problem.kind) {
+    case 'not_ready':
+      return {
+        title: 'The relay is not ready',
+        sinceMs: null,
+        evidence: [`${problem.reason}.`],
+        todo: ['The log says more. Mend the cause; the relay goes on by itself.'],
+      }
+    case 'credentials_refused':
+      return {
+        title: 'The carrier refuses our password',
+        sinceMs: situation.carrier.refusal?.atMs ?? null,
+        evidence: ['No call is made meanwhile. Pushes still come; apps are answered from the store.'],
+        todo: [`Correct upstream.password, ${RELOAD}`],
+      }
+    case 'carrier_failing':
+      return explainCarrier(situation)
+    case 'pushes_silent':
+      return areOnlyMisunderstood(situation) ? explainMisunderstood(situation) : explainSilence(situation)
+    case 'endpoint_failing':
+    case 'endpoint_disabled':
+      return explainEndpoint(problem, situation, nowMs)
+    case 'quarantined':
+      return {
+        title: `${counted(problem.count, 'push is', 'pushes are')} in quarantine`,
+        sinceMs: null,
+        evidence: ['They are authentic, and the relay does not understand them. They are kept.'],
+        todo: ['See why: parcel-relay inbox --state quarantined. Look whether the carrier has changed its format.'],
+      }
+    case 'disk_full':
+    case 'disk_low':
+      return explainDisk(problem.disk)
+    case 'backup_failing':
+      return {
+        title: 'No backup can be made',
+        sinceMs: problem.sinceMs,
+        evidence: [`${problem.reason}.`, 'The relay works. If its store were lost now, only older backups could be restored.'],
+        todo: [`Mend the folder of backups, or name another in backup.directory, ${RELOAD}`, 'Make one: parcel-relay backup NAME.'],
+      }
+    case 'settings_differ':
+      return {
+        title: 'Replicas run with different settings',
+        sinceMs: null,
+        evidence: ['They share one store, and act differently on it.'],
+        todo: ['Give all the same config file, then restart those that differ.'],
+      }
+  }
+}
+
+function explainCarrier({ carrier }: Situation): Explanation {
+  const { lastFailure, breaker } = carrier
+  const reason = lastFailure === null ? 'unknown' : lastFailure.reason.replaceAll('_', ' ')
+  return {
+    title: 'The carrier fails to answer',
+    sinceMs: null,
+    evidence: [`The last failure: ${reason}. The relay asks again in ${spanText(breaker.restMs)}.`],
+    todo: ['Check whether the carrier reports an outage, and whether DNS, the firewall and the proxy let the relay reach it.'],
+  }
+}
+
+function explainSilence({ pushes }: Situation): Explanation {
+  return {
+    title: 'No push comes',
+    sinceMs: pushes.lastPushAtMs,
+    evidence: [`The carrier scans as usual: polls found ${countText(pushes.missedSincePush)} entries since then that no push brought.`],
+    todo: [
+      'From outside your network ask the address that the carrier pushes to, such as: curl -i https://YOUR-HOST/webhooks/status. The relay answers a GET with 405. After any other answer look at DNS, the proxy and its certificate.',
+      'Does the portal show refused signatures since then (Inbox, Refusals)? Then pushes come, signed with another key than ours or in another way.',
+      "In the carrier's portal: is our webhook enabled, with this address?",
+    ],
+  }
+}
+
+function explainMisunderstood({ pushes }: Situation): Explanation {
+  return {
+    title: 'No push is understood',
+    sinceMs: pushes.lastPushAtMs,
+    evidence: [
+      `The carrier has pushed since then, but all of it is in quarantine. Polls found ${countText(pushes.missedSincePush)} entries that no push brought.`,
+    ],
+    todo: [
+      'See why: parcel-relay inbox --state quarantined.',
+      'Ask the carrier whether it has changed its format. If it has, the relay needs an update.',
+    ],
+  }
+}
+
+function explainEndpoint(
+  { kind, state }: Extract<Problem, { kind: 'endpoint_failing' | 'endpoint_disabled' }>,
+  { backlogs, failures }: Situation,
+  nowMs: number,
+): Explanation {
+  const { id, name } = state.endpoint
+  const [backlog, failure] = [backlogs.get(id), failures.get(id)]
+  const typed = /^[\w.-]+$/.test(name) ? name : id
+  const oldest = backlog?.oldestAtMs ?? null
+  const waiting =
+    backlog === undefined
+      ? 'Its events wait.'
+      : `${counted(backlog.waiting, 'event waits', 'events wait')}${oldest === null ? '' : `, the oldest for ${spanText(nowMs - oldest)}`}.`
+  const evidence = [...(failure === undefined ? [] : [describeFailure(failure)]), `${waiting} None is lost.`]
+  if (kind === 'endpoint_failing')
+    return {
+      title: `${name} fails`,
+      sinceMs: state.health.failingSinceMs,
+      evidence,
+      todo: [
+        `Give its answer to the people who run ${name}: parcel-relay endpoints show ${typed}.`,
+        `When it is mended: parcel-relay endpoints retry ${typed}.`,
+      ],
+    }
+  return {
+    title: `${name} ${state.disabled === 'gone' ? 'answered 410 Gone and is disabled' : 'failed for 120 h and is disabled'}`,
+    sinceMs: state.disabledSince?.atMs ?? null,
+    evidence,
+    todo: [
+      `Ask the people who run ${name} to mend it, then enable it: parcel-relay endpoints enable ${typed}.`,
+      `If nobody needs it any more: parcel-relay endpoints disable ${typed}, or endpoints remove ${typed}.`,
+    ],
+  }
+}
+
+function describeFailure({ status, reason }: FailureGroup): string {
+  return status === null ? `No answer: ${(reason ?? 'unknown').replaceAll('_', ' ')}.` : `It answers ${status}.`
+}
+
+function explainDisk(disk: DiskRoom): Explanation {
+  const { freeBytes, freeBytesMin, totalBytes, storeBytes, path } = disk
+  const usage = `On the disk of ${path} ${bytesText(totalBytes - freeBytes)} of ${bytesText(totalBytes)} are used, ${bytesText(storeBytes)} by the store.`
+  const isFull = isDiskFull(disk)
+  return {
+    title: isFull ? "The store's disk is full: pushes are refused" : `${bytesText(freeBytes)} are free on the store's disk`,
+    sinceMs: null,
+    evidence: [
+      isFull
+        ? `${bytesText(freeBytes)} are free; the relay needs ${bytesText(freeBytesMin)}. It answers pushes with 503, so the carrier sends them again, and it does not poll.`
+        : `Below ${bytesText(freeBytesMin)} pushes are answered with 503. Nothing is lost now.`,
+      usage,
+    ],
+    todo: [
+      isFull
+        ? `Free ${bytesText(freeBytesMin - freeBytes)} or more on that disk. The relay then goes on by itself.`
+        : 'Make room on that disk, or ask the people who run the machine to.',
+    ],
+  }
+}

@@ -1,0 +1,132 @@
+import { z } from 'zod'
+import { isDiskFull, isDiskLow } from '../../domain/admin/disk-room.ts'
+import { explainProblem } from '../../domain/admin/explain-problem.ts'
+import { isNew, isWarning, type Problem, problemsOf, type Situation } from '../../domain/admin/verdict.ts'
+import { conditionOf } from '../../domain/delivery/endpoint-state.ts'
+import { type CarrierStanding, carrierStanding } from '../../domain/polling/carrier-standing.ts'
+import type { PushHealth } from '../../domain/polling/push-health.ts'
+import type { Overview } from '../../flow/admin/overview/overview.ts'
+import type { Clock } from '../../flow/ports.ts'
+import { instant, jsonAnswer, named, oneOfAll, wholeNumber } from '../server/answer-schemas.ts'
+import { presentInstant, presentJson } from '../server/present.ts'
+import { NO_QUERY } from '../server/query.ts'
+import { apiRoute } from '../server/route.ts'
+
+export interface OverviewRoutePorts {
+  readonly overview: Pick<Overview, 'read'>
+  readonly clock: Pick<Clock, 'now'>
+}
+
+const overviewSchema = named('Overview', () =>
+  z.strictObject({
+    at: instant(),
+    verdict: z.enum(['works', 'new', 'problems']).describe('`new`: it works, and waits for the first push.'),
+    problems: z
+      .array(
+        z.strictObject({
+          kind: oneOfAll<Problem['kind']>({
+            not_ready: true,
+            credentials_refused: true,
+            carrier_failing: true,
+            pushes_silent: true,
+            endpoint_failing: true,
+            endpoint_disabled: true,
+            quarantined: true,
+            disk_full: true,
+            disk_low: true,
+            backup_failing: true,
+            settings_differ: true,
+          }),
+          severity: z.enum(['problem', 'warning']).describe('A `warning` can wait until the morning.'),
+          endpoint: z.string().nullable().describe('The name of the endpoint that it is about.'),
+          title: z.string(),
+          since: instant().nullable().describe('Null: not known.'),
+          evidence: z.array(z.string()),
+          todo: z.array(z.string()).describe('What to do, step by step.'),
+        }),
+      )
+      .describe('The worst first. Empty: everything works.'),
+    pushes: z.strictObject({
+      health: oneOfAll<PushHealth>({ unknown: true, healthy: true, lossy: true, silent: true }),
+      lastPushAt: instant().nullable().describe('When the last push with news came; null: none has.'),
+    }),
+    carrier: z.strictObject({
+      standing: oneOfAll<CarrierStanding['kind']>({ refused: true, failing: true, troubled: true, answers: true, unasked: true }),
+      lastAnswerAt: instant().nullable(),
+      callsToday: wholeNumber(),
+      callsPerDay: wholeNumber(),
+    }),
+    endpoints: z.strictObject({ delivering: wholeNumber(), failing: wholeNumber(), disabled: wholeNumber() }),
+    inbox: z.strictObject({ quarantined: wholeNumber() }),
+    parcels: z.strictObject({ known: wholeNumber(), watched: wholeNumber(), overdue: wholeNumber() }),
+    disk: z
+      .strictObject({ state: z.enum(['has_room', 'low', 'full']), freeBytes: wholeNumber(), storeBytes: wholeNumber() })
+      .nullable()
+      .describe('Null: the store is on a server, or the room could not be measured.'),
+    replicas: z.array(z.string()).describe('Their names.'),
+  }),
+)
+
+/** The verdict on the relay. */
+export const OVERVIEW_ROUTES = [
+  apiRoute({
+    method: 'get',
+    path: '/relay/overview',
+    summary: 'Show whether everything works',
+    description: 'The verdict and its evidence: what is wrong, since when, and who must do what.',
+    scope: 'admin',
+    params: {},
+    query: NO_QUERY,
+    body: null,
+    answers: () => ({ 200: jsonAnswer('The verdict', overviewSchema()) }),
+    problems: [],
+    example: { path: {} },
+    answer:
+      ({ overview, clock }: OverviewRoutePorts) =>
+      async (ctx) =>
+        presentJson(ctx, 200, presentOverview(await overview.read(), clock.now())),
+  }),
+]
+
+function presentOverview(situation: Situation, nowMs: number): object {
+  const { pushes, carrier, endpoints, counts, disk, replicas } = situation
+  const problems = problemsOf(situation)
+  const count = (condition: ReturnType<typeof conditionOf>) => endpoints.filter((state) => conditionOf(state) === condition).length
+  return {
+    at: presentInstant(nowMs),
+    verdict: problems.length > 0 ? 'problems' : isNew(situation) ? 'new' : 'works',
+    problems: problems.map((problem) => presentProblem(problem, situation, nowMs)),
+    pushes: { health: pushes.health, lastPushAt: presentInstant(pushes.lastPushAtMs) },
+    carrier: {
+      standing: carrierStanding(carrier).kind,
+      lastAnswerAt: presentInstant(carrier.lastAnswerAtMs),
+      callsToday: carrier.budget.callsToday,
+      callsPerDay: carrier.budget.callsPerDay,
+    },
+    endpoints: { delivering: count('delivering'), failing: count('failing'), disabled: count('disabled') },
+    inbox: { quarantined: counts.quarantined },
+    parcels: { known: counts.parcels, watched: counts.watched, overdue: counts.overdue },
+    disk:
+      disk === null
+        ? null
+        : {
+            state: isDiskFull(disk) ? 'full' : isDiskLow(disk) ? 'low' : 'has_room',
+            freeBytes: disk.freeBytes,
+            storeBytes: disk.storeBytes,
+          },
+    replicas: replicas.map(({ name }) => name),
+  }
+}
+
+function presentProblem(problem: Problem, situation: Situation, nowMs: number): object {
+  const { title, sinceMs, evidence, todo } = explainProblem(problem, situation, nowMs)
+  return {
+    kind: problem.kind,
+    severity: isWarning(problem.kind) ? 'warning' : 'problem',
+    endpoint: 'state' in problem ? problem.state.endpoint.name : null,
+    title,
+    since: presentInstant(sinceMs),
+    evidence,
+    todo,
+  }
+}

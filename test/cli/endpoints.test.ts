@@ -1,0 +1,113 @@
+import { expect, test, vi } from 'vitest'
+import { z } from 'zod'
+import { pushBody } from '../support/history/builders.ts'
+import { receiverOfTest } from '../support/network/webhook-receiver.ts'
+import { push } from '../support/relay/relay.ts'
+import { relayOfTest } from '../support/relay/relay-of-test.ts'
+import { commandsOf } from '../support/relay/run-command.ts'
+
+const SECTIONS = { delivery: { allowNetworks: ['127.0.0.0/8'], schedule: ['1h'], jitter: 0 } }
+
+test('an endpoint is added, tried, shown, rotated, disabled and removed by commands', async () => {
+  const receiver = await receiverOfTest()
+  const run = commandsOf(await relayOfTest(SECTIONS))
+  expect((await run('endpoints')).stdout).toMatch(/^There is no endpoint yet.*endpoints add/)
+  const added = await run('endpoints', 'add', 'shop', receiver.url, '--status', 'TerminalArrived', '--status', 'DeliverySucceeded')
+  expect([added.code, added.stdout]).toEqual([0, expect.stringMatching(/^shop is added as number 1\..*\nIts key, .*: \S{40,}\n$/)])
+  const tried = await run('endpoints', 'test', 'shop')
+  expect([tried.code, tried.stdout]).toEqual([0, expect.stringMatching(/^shop accepts the test push: 200, after \d+ ms\.\n$/)])
+  receiver.answer(() => ({ status: 503, body: 'down \u001b[31mfor now' }))
+  const refused = await run('endpoints', 'test', 'shop')
+  expect([refused.code, refused.stdout]).toEqual([1, expect.stringContaining('does not accept the test push: 503')])
+  expect((await run('endpoints', 'show', '1')).stdout).toMatch(/^filters +status TerminalArrived or DeliverySucceeded$/m)
+  const rotated = await run('endpoints', 'rotate', 'shop')
+  expect(rotated.stdout).toMatch(/^shop: both keys sign until \S+, then the new one alone\.\nIts key, which is shown only this once: /)
+  expect((await run('endpoints', 'rotate', 'shop', '--now')).stdout).toBe('shop: the new key alone signs from now on.\n')
+  expect((await run('endpoints', 'disable', 'shop')).stdout).toBe('shop is disabled: 0 deliveries for it until it is enabled.\n')
+  expect((await run('endpoints')).stdout).toMatch(/^NAME +STATE .*\nshop +disabled \(operator\) /)
+  const kept = await run('endpoints', 'remove', 'shop')
+  expect(kept.stdout).toContain('Nothing was removed')
+  expect((await run('endpoints', 'remove', 'shop', '--yes')).stdout).toBe('shop is removed.\n')
+  expect(JSON.parse((await run('endpoints', '--json')).stdout)).toEqual({ endpoints: [] })
+})
+
+test('a name that no endpoint has is answered with the nearest one', async () => {
+  const run = commandsOf(await relayOfTest(SECTIONS))
+  expect((await run('endpoints', 'add', 'warehouse', 'http://127.0.0.1:9/')).code).toBe(0)
+  const missed = await run('endpoints', 'retry', 'warehous')
+  expect([missed.code, missed.stderr]).toEqual([
+    1,
+    expect.stringContaining('no endpoint has the name or id warehous; did you mean warehouse?'),
+  ])
+})
+
+test('a filter with a status that no parcel has had is accepted with a warning', async () => {
+  const filters = { status: ['Createt'] }
+  const endpoints = [{ name: 'configured', url: 'http://127.0.0.1:9/', sharedKey: 'a-shared-key-for-tests-only', filters }]
+  const relay = await relayOfTest({ ...SECTIONS, endpoints })
+  const warning = 'filters.status: no parcel has had the status "Createt" so far; did you mean Created?'
+  expect(relay.lines.map(({ message }) => message)).toContain(warning)
+  const run = commandsOf(relay)
+  const added = await run('endpoints', 'add', 'shop', 'http://127.0.0.1:9/', '--status', 'Createt', '--status', 'Ingested')
+  expect([added.code, added.stderr]).toEqual([0, `warning: ${warning}\n`])
+  await push(relay.publicUrl, pushBody({ trackingIds: ['70000002'], status: 'Teleported' }))
+  const known = await run('endpoints', 'add', 'lab', 'http://127.0.0.1:9/', '--status', 'Teleported')
+  expect([known.code, known.stderr]).toEqual([0, ''])
+})
+
+test('what an endpoint refused is listed, shown, retried, skipped and sent again by commands', async () => {
+  const receiver = await receiverOfTest()
+  receiver.answer(() => ({ status: 500, body: 'out of order' }))
+  const relay = await relayOfTest(SECTIONS)
+  const run = commandsOf(relay)
+  await run('endpoints', 'add', 'shop', receiver.url)
+  await push(relay.publicUrl, pushBody({ trackingIds: ['70000001'] }))
+  await vi.waitFor(() => expect(receiver.pushes).toHaveLength(1), { timeout: 60_000 })
+  const listed = z.object({ deliveries: z.array(z.object({ id: z.string(), state: z.string(), attemptCount: z.number() })) })
+  const list = async (...more: readonly string[]) =>
+    listed.parse(JSON.parse((await run('deliveries', '--json', ...more)).stdout)).deliveries
+  await vi.waitFor(async () => expect(await list('--endpoint', 'shop')).toMatchObject([{ attemptCount: 1 }]), { timeout: 60_000 })
+  const [delivery] = await list('--state', 'retrying')
+  const id = delivery?.id ?? ''
+  expect((await run('deliveries')).stdout).toMatch(/^ID .*\n\d+ +shop +70000001 +TerminalArrived +retrying +1 +500 out of order +.* ago\n$/)
+  const shown = (await run('deliveries', 'show', id)).stdout
+  expect(shown).toContain(`POST ${receiver.url}\n`)
+  expect(shown).toMatch(/\nwebhook-id: \S+\n/)
+  expect(shown).toMatch(/\nATTEMPTED AT +TOOK +ANSWER\n\S+ +\d+ ms +500 out of order\n$/)
+  const early = await run('replay', id)
+  expect([early.code, early.stderr]).toEqual([1, expect.stringContaining('has not ended')])
+  expect((await run('retry', '--endpoint', 'shop')).stdout).toBe('shop: 1 delivery due now.\n')
+  await vi.waitFor(() => expect(receiver.pushes.length).toBeGreaterThan(1), { timeout: 60_000 })
+  expect((await run('deliveries', 'skip', id)).stdout).toBe(`${id}: given up, shop\n`)
+  await vi.waitFor(async () => expect(await list('--state', 'dead')).toHaveLength(1), { timeout: 60_000 })
+  receiver.answer(() => 200)
+  const before = receiver.pushes.length
+  const dry = await run('replay', '--endpoint', 'shop', '--since', '2h', '--dry-run')
+  expect(dry.stdout).toMatch(/^1 delivery about 1 parcel, the oldest from .* ago, would be sent to shop again\. Nothing was sent\.\n$/)
+  expect((await run('deliveries', 'replay', id, '--dry-run')).stdout).toBe(`${id}: would be sent to shop again\n`)
+  expect(receiver.pushes).toHaveLength(before)
+  expect((await run('replay', '--endpoint', 'shop', '--since', '2h')).stdout).toBe('1 delivery queued for shop again.\n')
+  await vi.waitFor(() => expect(receiver.pushes).toHaveLength(before + 1), { timeout: 60_000 })
+})
+
+test('orders that name neither deliveries nor an endpoint are usage errors', async () => {
+  const run = commandsOf({ internalUrl: 'http://127.0.0.1:9' })
+  for (const args of [
+    ['retry'],
+    ['replay'],
+    ['replay', '--endpoint', 'shop'],
+    ['replay', '1', '--endpoint', 'shop'],
+    ['deliveries', '--from', 'noon'],
+  ])
+    expect(await run(...args)).toMatchObject({ code: 2, stdout: '' })
+})
+
+test('parcels are listed by the beginning of an identifier, and an empty list says so', async () => {
+  const relay = await relayOfTest(SECTIONS)
+  const run = commandsOf(relay)
+  for (const id of ['71000001', '71000002', '72000001']) await push(relay.publicUrl, pushBody({ trackingIds: [id] }))
+  expect((await run('parcels', '71')).stdout).toMatch(/^PARCEL .*\n71000001 +TerminalArrived .*\n71000002 +TerminalArrived .*\n$/)
+  const first = await run('parcels', '--limit', '1')
+  expect([first.code, first.stderr]).toEqual([0, expect.stringContaining('There are more than these 1')])
+  expect((await run('parcels', '79')).stdout).toBe('No parcel is like that.\n')
+})

@@ -1,0 +1,56 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { startWorld } from '../faults/world.ts'
+import { answerBody, pushBody } from '../support/history/builders.ts'
+import { operatorOf } from '../support/relay/manage.ts'
+import { commandsOf } from '../support/relay/run-command.ts'
+
+async function start() {
+  const world = await startWorld()
+  onTestFinished(() => world.stop())
+  return { ...world, run: commandsOf(world) }
+}
+
+test('history and refresh of a tracking number that no poll has tied yet ask the carrier', async () => {
+  const { carrier, run, ...world } = await start()
+  carrier.says.set('WA300000001SE', () => answerBody({ trackingIds: ['75000001'] }))
+  expect((await world.push(pushBody({ trackingIds: ['75000001'] }))).status).toBe(200)
+  const shown = await run('history', 'wa300000001se')
+  expect([shown.code, shown.stdout]).toEqual([0, expect.stringMatching(/^WA300000001SE \(tracking number\), 75000001 \(tracking id\)\n/)])
+  carrier.says.set('WA300000002SE', () => answerBody({ trackingIds: ['75000002'] }))
+  expect((await run('refresh', 'WA300000002SE')).stdout).toBe('WA300000002SE: recorded (1 of 1)\n')
+  expect((await run('refresh', 'WA300000003SE')).stdout).toBe('WA300000003SE: unknown (1 of 1)\n')
+  const unknown = await run('history', 'WA300000003SE')
+  expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringContaining('neither does the carrier, which was asked now')])
+  carrier.setDown(true)
+  expect(await run('history', 'WA300000004SE')).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('The carrier cannot be asked now.'),
+  })
+})
+
+test('an erased identifier is not asked about by an order of an operator', async () => {
+  const { carrier, ...world } = await start()
+  expect((await world.push(pushBody({ trackingIds: ['75000003'] }))).status).toBe(200)
+  const operate = await operatorOf(world)
+  expect((await operate('DELETE', '/relay/parcels/75000003')).status).toBe(200)
+  expect((await operate('POST', '/relay/parcels/75000003/refresh')).body).toMatchObject({ type: 'urn:parcel-relay:error:erased' })
+  expect(carrier.callsAbout('75000003')).toBe(0)
+})
+
+test('inbox shows what is wrong in a push, and reprocessing it in vain exits with 1', async () => {
+  const { run, ...world } = await start()
+  expect((await run('inbox')).stdout).toBe('The inbox is empty.\n')
+  await world.push(pushBody({ trackingIds: ['75000004'] }))
+  expect((await run('inbox', '--state', 'quarantined')).stdout).toBe('No push is quarantined.\n')
+  expect(await run('inbox', '--reprocess', '--state', 'quarantined')).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining('nothing to reprocess'),
+  })
+  await world.push(pushBody({ trackingIds: ['75000005'], eventTime: 'yesterday' }))
+  const { stdout } = await run('inbox')
+  expect(stdout).toMatch(
+    /^ID +RECEIVED +PARCEL +STATUS +STATE +WHY +BYTES\n2 .* ago +75000005 +TerminalArrived +quarantined +event time: eventTime is "?yesterday"? +\d+\n1 /,
+  )
+  const again = await run('inbox', '--reprocess', '2')
+  expect(again).toMatchObject({ code: 1, stdout: '2: quarantined (event_time), 1 of 1\n', stderr: '1 push is still not recorded.\n' })
+})

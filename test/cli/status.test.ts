@@ -1,0 +1,35 @@
+import { expect, test, vi } from 'vitest'
+import { pushBody } from '../support/history/builders.ts'
+import { receiverOfTest } from '../support/network/webhook-receiver.ts'
+import { operatorOf } from '../support/relay/manage.ts'
+import { push } from '../support/relay/relay.ts'
+import { relayOfTest } from '../support/relay/relay-of-test.ts'
+import { commandsOf } from '../support/relay/run-command.ts'
+
+test('status gives the verdict first, then what is wrong with what to do, and exits with 1', async () => {
+  const receiver = await receiverOfTest()
+  receiver.answer(() => 503)
+  const relay = await relayOfTest({ delivery: { allowNetworks: ['127.0.0.0/8'], schedule: ['1h'] } })
+  const run = commandsOf(relay)
+  const fresh = await run('status')
+  expect([fresh.code, fresh.stdout]).toEqual([0, expect.stringMatching(/^Ready: waiting for the first push\n/)])
+  await run('endpoints', 'add', 'shop', receiver.url)
+  for (let id = 73_000_000; id < 73_000_030; id++) await push(relay.publicUrl, pushBody({ trackingIds: [String(id)] }))
+  const operate = await operatorOf(relay)
+  await vi.waitFor(async () => expect((await operate('GET', '/relay/overview')).body).toMatchObject({ verdict: 'problems' }), {
+    timeout: 60_000,
+  })
+  await push(relay.publicUrl, Buffer.from([0xff]))
+  const { code, stdout } = await run('status')
+  expect(code).toBe(1)
+  expect(stdout).toMatch(/^2 problems\n\nshop fails, since \S+ \(/)
+  expect(stdout).toMatch(/\n {2}It answers 503\.\n {2}\d+ events wait, the oldest for .*\. None is lost\.\n/)
+  expect(stdout).toContain('  -> When it is mended: parcel-relay endpoints retry shop.\n')
+  expect(stdout).toContain('1 push is in quarantine')
+  expect(stdout).toMatch(/^endpoints +failing +0 deliver, 1 fail, 0 are disabled$/m)
+  expect(stdout).not.toContain('\u001b[')
+  expect(JSON.parse((await run('status', '--json')).stdout)).toMatchObject({
+    verdict: 'problems',
+    problems: [{ endpoint: 'shop' }, { severity: 'warning' }],
+  })
+})
