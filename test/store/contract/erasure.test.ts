@@ -11,7 +11,7 @@ import { OPERATOR } from '../../support/relay/operator.ts'
 import { DAY_MS, NOON } from '../../support/runner/constants.ts'
 import { filesThatHold, tablesThatHold } from '../../support/store/all-rows.ts'
 import { engines } from '../../support/store/engines.ts'
-import { storedNumber } from '../../support/store/stored-rows.ts'
+import { changeStoredRows, storedNumber } from '../../support/store/stored-rows.ts'
 import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
 const KEY = Buffer.alloc(32, 7)
@@ -88,6 +88,20 @@ describe.each(engines)('erasures on $name', (engine) => {
     if (engine.name !== sqlite.name) return expect(report.storage.state).toBe('pending')
     expect(report.storage).toEqual({ state: 'clean' })
     expect(filesThatHold(path, words)).toEqual([])
+  })
+
+  test('an event composed for endpoints goes with its parcel, even after its delivery has gone', async () => {
+    const { path, writes, poll, forget } = await open(engine)
+    await addEndpoint(writes, NOON, { backfill: true })
+    const statuses = [{ status: 'Created', detailedStatusDescription: 'PLANTEDPOLL', eventTimestamp: at(5) }]
+    for (const asked of ['GONE0001', 'KEPT0001']) await poll({ asked, trackingIds: [asked], statuses })
+    const composed = () => storedNumber(path, 'select count(*) from composed_event')
+    expect(await composed()).toBe(2)
+    // As retention does with those that have ended.
+    await changeStoredRows(path, 'delete from delivery')
+    await forget('GONE0001')
+    expect(await tablesThatHold(path, ['GONE0001'])).toEqual([])
+    expect(await composed()).toBe(1)
   })
 
   test('a dry run says what would go, and changes nothing', async () => {

@@ -27,6 +27,16 @@ const deliveriesOf = statement<OfParcels>()((db, p, { rowsOf }) =>
 )
 const removeDeliveries = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('delivery').where('id', 'in', oneOf(p.ids)))
 const removeAttempts = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('attempt').where('delivery_id', 'in', oneOf(p.ids)))
+/** The events composed from polls, whose bodies stay while the feed names them, even when their deliveries have gone. */
+const composedOf = statement<OfParcels>()((db, p, { oneOf }) =>
+  db
+    .selectFrom('sighting')
+    .innerJoin('feed', 'feed.entry', 'sighting.sequence')
+    .select('feed.sequence')
+    .distinct()
+    .where('sighting.parcel_id', 'in', oneOf(p.ids))
+    .where('feed.payload_ref', '<=', sql.lit(0)),
+)
 const removeComposed = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('composed_event').where('sequence', 'in', oneOf(p.ids)))
 /** A group stores only its last delivery. So a group whose answer names the parcel is removed too. Each endpoint has few groups. */
 const removeFailures = statement<{ endpointIds: readonly number[]; deliveryIds: readonly number[]; names: readonly string[] }>()(
@@ -96,6 +106,7 @@ export async function eraseParcels(session: Session, ids: readonly number[]): Pr
   const deliveries = await eraseDeliveries(session, ids, values)
   const { rows: pushes } = await session.run(removePushes, { ids })
   session.enqueueWrite(removeExpected, { ids })
+  session.enqueueWrite(removeComposed, { ids: (await session.all(composedOf, { ids })).map(({ sequence }) => sequence) })
   const used = (await session.all(contentsOf, { ids })).map((row) => row.content_id)
   const { rows: sightings } = await session.run(removeSightings, { ids })
   const contents = (await session.all(unused, { ids: used })).map(({ id }) => id)

@@ -91,6 +91,8 @@ create table feed (
   sequence bigint primary key, parcel_id bigint not null, entry bigint not null, payload_ref bigint,
   earlier_audience bigint not null default 0, kind smallint not null);
 create index feed_joins on feed (entry, sequence) where kind = 4;
+-- An erasure removes the bodies of the events that were composed for the entries of the parcel.
+create index feed_composed on feed (entry) where payload_ref <= 0;
 
 create table composed_event (sequence bigint primary key, body bytea not null);
 

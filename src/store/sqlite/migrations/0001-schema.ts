@@ -76,6 +76,8 @@ create table feed (
   sequence integer primary key, kind integer not null, parcel_id integer not null, entry integer not null, payload_ref integer,
   earlier_audience integer default 0 not null);
 create index feed_joins on feed (entry, sequence) where kind = 4;
+-- An erasure removes the bodies of the events that were composed for the entries of the parcel.
+create index feed_composed on feed (entry) where payload_ref <= 0;
 
 create table composed_event (sequence integer primary key, body blob not null);
 
