@@ -15,7 +15,7 @@ import { inSeconds } from '../support/relay/relay-process.ts'
 import { NO_CARRIER } from '../support/runner/constants.ts'
 import { shipped } from '../support/runner/shipped.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
-import { tablesThatHold } from '../support/store/all-rows.ts'
+import { filesThatHold, tablesThatHold } from '../support/store/all-rows.ts'
 import { contentsOf } from '../support/store/moving.ts'
 import { changeStoredRows, storedNumber, storedRows } from '../support/store/stored-rows.ts'
 
@@ -213,6 +213,7 @@ test.each(TOMBSTONES)('a restored backup holds nothing that was erased after it:
 
   const again = await start(folder)
   expect(await tablesThatHold(store(folder), ['GONE0001'])).toEqual([])
+  expect(filesThatHold(store(folder), ['GONE0001'])).toEqual([])
   expect(await tablesThatHold(store(folder), ['KEPT0001'])).not.toEqual([])
   expect((await push(again.publicUrl, pushBody({ trackingIds: ['GONE0001'] }))).status).toBe(200)
   expect(await tablesThatHold(store(folder), ['GONE0001'])).toEqual([])

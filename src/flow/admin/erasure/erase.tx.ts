@@ -41,6 +41,10 @@ export function createErase(
 
   /** The tombstones of erasures that must be repeated, by mark; null: not read yet. */
   let missed: ReadonlyMap<string, MarkedTombstone> | null = null
+  async function loadMissed(): Promise<ReadonlyMap<string, MarkedTombstone>> {
+    missed ??= new Map((await store.missedTombstones()).tombstones.map((one) => [one.mark, one]))
+    return missed
+  }
 
   /** The announcement makes other replicas review their deliveries and their pages of the feed. */
   async function run<Result>(isDryRun: boolean, work: (tx: EraseTx) => Promise<Result>): Promise<Result> {
@@ -78,11 +82,14 @@ export function createErase(
       const { sealedKey, tombstones } = await store.missedTombstones()
       return { sealedKey, count: tombstones.length }
     },
-    async repeatErasures({ after }) {
-      const { tombstones } = await store.missedTombstones()
-      missed ??= new Map(tombstones.map((one) => [one.mark, one]))
-      const missing = missed
-      return await store.transaction((tx) => repeat(tx, key(), { missing, after }))
+    async repeatErasures({ after, dryRun }) {
+      const missing = await loadMissed()
+      const work = (tx: EraseTx) => repeat(tx, key(), { missing, after })
+      return dryRun ? await run(true, work) : await store.transaction(work)
+    },
+    async settleErasures() {
+      const missing = await loadMissed()
+      await store.transaction(async (tx) => tx.addTombstones([...missing.values()]))
     },
     async isErased({ identifier, nowMs }) {
       const known = tombstoneKey()
@@ -145,13 +152,13 @@ async function repeat(
   }
   const held = await tx.holdParcels([...erasedAtMs.keys()].sort((a, b) => a - b))
   const { names } = await tx.eraseParcels(held.map(({ parcelId }) => parcelId))
+  // The others are stored at the very end: until then a start repeats the erasures.
+  const unmarked = names.filter(({ value }) => !missing.has(markOf(key, value)))
   addTombstones(
     tx,
     key,
-    names.map((name) => ({ ...name, erasedAtMs: erasedAtMs.get(name.parcelId) ?? 0 })),
+    unmarked.map((name) => ({ ...name, erasedAtMs: erasedAtMs.get(name.parcelId) ?? 0 })),
   )
   const isLast = page.length < COMPARED
-  // Only now, because once they are stored no tombstone counts as missing any more.
-  if (isLast) tx.addTombstones([...missing.values()])
   return { next: isLast ? null : (page.at(-1)?.value ?? null), names: names.map(({ value }) => value) }
 }

@@ -64,9 +64,14 @@ export interface ErasureWrites {
   missedErasures(): Promise<{ readonly sealedKey: string | null; readonly count: number }>
   /**
    * Erases again what was erased after the store was backed up: the parcels among a page of identifiers above `after`. `next` null: this
-   * was the last page, and the tombstones are stored. `names`: the identifiers of the erased parcels.
+   * was the last page. `names`: the identifiers of the erased parcels. `dryRun`: only finds them.
    */
-  repeatErasures(page: { readonly after: string }): Promise<{ readonly next: string | null; readonly names: readonly string[] }>
+  repeatErasures(page: {
+    readonly after: string
+    readonly dryRun: boolean
+  }): Promise<{ readonly next: string | null; readonly names: readonly string[] }>
+  /** Stores the tombstones of the repeated erasures. From then on none counts as missed. */
+  settleErasures(): Promise<void>
   /** Whether an identifier belongs to an erased parcel. Then the carrier is not asked about it. */
   isErased(request: { readonly identifier: string; readonly nowMs: number }): Promise<boolean>
 }

@@ -14,7 +14,14 @@ interface Sealing {
 export interface TombstoneKeyPorts {
   readonly write: Pick<
     ErasureWrites,
-    'tombstoneKey' | 'keepTombstoneKey' | 'useTombstoneKey' | 'missedErasures' | 'repeatErasures' | 'searchMentions'
+    | 'tombstoneKey'
+    | 'keepTombstoneKey'
+    | 'useTombstoneKey'
+    | 'missedErasures'
+    | 'repeatErasures'
+    | 'settleErasures'
+    | 'searchMentions'
+    | 'cleanStorage'
   >
   readonly vault: Sealing
   /** 32 random bytes. */
@@ -128,14 +135,26 @@ function lost(where: string): Error {
 /** One transaction searches this many records. */
 const SEARCHED = 200
 
-async function repeatAll({ repeatErasures, searchMentions }: TombstoneKeyPorts['write']): Promise<number> {
-  const names: string[] = []
-  for (let after: string | null = ''; after !== null; ) {
-    const repeated: { readonly next: string | null; readonly names: readonly string[] } = await repeatErasures({ after })
-    names.push(...repeated.names)
-    after = repeated.next
+/**
+ * Repeats erasures. What else names the parcels is searched first, because nobody knows their identifiers once they are gone; the tombstones
+ * are stored last, so that a start after a crash repeats everything.
+ */
+async function repeatAll({ repeatErasures, settleErasures, searchMentions, cleanStorage }: TombstoneKeyPorts['write']): Promise<number> {
+  async function onEachPage(dryRun: boolean): Promise<readonly string[]> {
+    const names: string[] = []
+    for (let after: string | null = ''; after !== null; ) {
+      const page: { readonly next: string | null; readonly names: readonly string[] } = await repeatErasures({ after, dryRun })
+      names.push(...page.names)
+      after = page.next
+    }
+    return names
   }
-  for (let place: MentionPlace | null = names.length === 0 ? null : FIRST_MENTION; place !== null; )
-    place = (await searchMentions({ identifiers: names, place, limit: SEARCHED, dryRun: false })).next
-  return names.length
+  const identifiers = await onEachPage(true)
+  for (let place: MentionPlace | null = identifiers.length === 0 ? null : FIRST_MENTION; place !== null; )
+    place = (await searchMentions({ identifiers, place, limit: SEARCHED, dryRun: false })).next
+  await onEachPage(false)
+  // The file of the restored store still holds what was erased, until it is overwritten by the pages that the WAL holds.
+  await cleanStorage()
+  await settleErasures()
+  return identifiers.length
 }
