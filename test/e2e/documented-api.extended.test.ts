@@ -1,0 +1,43 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, expect, test } from 'vitest'
+import { closeOpened } from '../carrier/carrier-double.ts'
+import { documentedCommands, failedOf, typeInShell } from '../support/docs/shell-session.ts'
+import { SHARED_KEY } from '../support/relay/relay.ts'
+import { startWithExamples } from '../support/relay/relay-with-examples.ts'
+import { temporaryFolder } from '../support/runner/temporary.ts'
+import { testWith } from '../support/runner/test-with.ts'
+
+afterAll(closeOpened)
+
+const PAGE = 'docs/api.md'
+
+test('every part of docs/api.md that has a table has a line to paste into a shell', () => {
+  const parts = readFileSync(PAGE, 'utf8').split(/^#+ /m)
+  const tables = parts.filter((part) => part.includes('|---|'))
+  expect(tables.length).toBeGreaterThan(8)
+  expect(tables.filter((part) => !part.includes('```sh api\n')).map((part) => part.split('\n')[0])).toEqual([])
+})
+
+testWith(
+  'bash',
+  'curl',
+  'openssl',
+)('each line of docs/api.md for the shell works', async () => {
+  const { publicUrl, internalUrl } = await startWithExamples()
+  const folder = temporaryFolder()
+  // An answer that is an error fails its command.
+  writeFileSync(join(folder, '.curlrc'), 'fail-with-body\n')
+  const own = (command: string) =>
+    command
+      .replace('RELAY=http://127.0.0.1:8081 PUBLIC=http://127.0.0.1:8080', `RELAY=${internalUrl} PUBLIC=${publicUrl}`)
+      .replace('the key of the carrier, from webhook.sharedKeys', SHARED_KEY)
+  const env = { PATH: process.env.PATH, CURL_HOME: folder, HOME: folder }
+  const typed = await typeInShell(documentedCommands(PAGE, 'api').map(own), { cwd: folder, env })
+  const [refused, ...failed] = failedOf(typed)
+  expect(failed).toEqual([])
+  // The example of an error.
+  expect(refused).toMatchObject({ command: expect.stringContaining('colour=red'), status: 22 })
+  expect(refused?.output).toMatch(/"type":"urn:parcel-relay:error:bad_request".*colour/)
+  expect(typed.find(({ command }) => command.includes('/webhooks/status'))?.output).toBe('200\n')
+})

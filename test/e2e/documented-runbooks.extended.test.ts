@@ -1,0 +1,58 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { afterAll, expect } from 'vitest'
+import { signBody } from '../../src/domain/ingest/signature.ts'
+import { closeOpened, openCarrier } from '../carrier/carrier-double.ts'
+import { documentedCommands, failedOf, typeInShell } from '../support/docs/shell-session.ts'
+import { pushBody } from '../support/history/builders.ts'
+import { ADMIN, push, SHARED_KEY, spawnRelay, writeConfig } from '../support/relay/relay.ts'
+import { shipped } from '../support/runner/shipped.ts'
+import { temporaryFolder } from '../support/runner/temporary.ts'
+import { testWith } from '../support/runner/test-with.ts'
+
+afterAll(closeOpened)
+
+/** A folder as an operator finds it: the config, the data, and `parcel-relay` on the path. */
+function setUp(carrierUrl: string) {
+  const folder = temporaryFolder()
+  for (const name of ['bin', 'config', 'data', 'backups']) mkdirSync(join(folder, name))
+  const config = writeConfig(join(folder, 'config'), carrierUrl, {
+    store: `sqlite:${join(folder, 'data', 'relay.db')}`,
+    backup: { directory: join(folder, 'backups') },
+  })
+  const { args, env } = shipped()
+  const program = ['#!/bin/sh', `exec ${[process.execPath, ...args].map((word) => `'${word}'`).join(' ')} "$@"`, ''].join('\n')
+  writeFileSync(join(folder, 'bin', 'parcel-relay'), program, { mode: 0o755 })
+  // An answer that is an error fails its command.
+  writeFileSync(join(folder, '.curlrc'), 'fail-with-body\n')
+  const path = `${join(folder, 'bin')}:${dirname(process.execPath)}:${process.env.PATH ?? ''}`
+  return { folder, config, env: { ...env, PATH: path, CURL_HOME: folder, HOME: folder } }
+}
+
+testWith(
+  'bash',
+  'curl',
+  'openssl',
+)('each command of docs/runbooks.md runs beside a relay', async () => {
+  const carrier = await openCarrier()
+  const { folder, config, env } = setUp(carrier.url)
+  const relay = await spawnRelay(config)
+  const body = pushBody()
+  await push(relay.publicUrl, body)
+  writeFileSync(join(folder, 'body.json'), body)
+  const commands = documentedCommands('docs/runbooks.md', 'runbooks').map((command) =>
+    command.replace('http://127.0.0.1:8081', relay.internalUrl),
+  )
+  const typed = await typeInShell([`SIGNATURE='${signBody(body, SHARED_KEY)}'`, ...commands], {
+    cwd: folder,
+    env,
+    answers: [ADMIN.password],
+  })
+  expect(failedOf(typed)).toEqual([])
+  expect(typed.length).toBeGreaterThan(30)
+  const outputOf = (part: string) => typed.find(({ command }) => command.includes(part))?.output
+  expect(outputOf('/readyz')).toContain('"status":"ready"')
+  expect(outputOf('parcel-relay verify')).toContain('matches')
+  relay.process.kill('SIGTERM')
+  await relay.ended
+})

@@ -1,0 +1,29 @@
+import { globSync, readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+
+const PAGES = ['README.md', 'CONTRIBUTING.md', ...globSync('docs/**/*.md')]
+const TESTS = globSync('test/**/*.test.ts').map((path) => readFileSync(path, 'utf8'))
+
+/** The blocks of commands that need no session, by their first line: the tests of the package, the demo and the gate run these, and one is a whole page. */
+const WITHOUT_SESSION = ['npm ci && npm run demo', 'npm ci && npm test', 'npm ci', 'MALLOC_ARENA_MAX=2 node']
+const RUN_WHOLE = ['docs/integrating.md']
+
+const blocks = PAGES.flatMap((page) =>
+  [...readFileSync(page, 'utf8').matchAll(/^ *```(?:sh|bash) ?(\S*)\n(.*)$/gm)].map(([, session = '', first = '']) => ({
+    page,
+    session,
+    first,
+  })),
+)
+
+test('every block of commands in the documents is typed into a shell by a test', () => {
+  const runs = ({ page, session }: (typeof blocks)[number]) =>
+    TESTS.some((text) => text.includes(`'${page}'`) && text.includes(`'${session}'`) && text.includes('documentedCommands('))
+  const untried = blocks.filter(
+    (block) =>
+      !RUN_WHOLE.includes(block.page) &&
+      !(block.session === '' ? WITHOUT_SESSION.some((line) => block.first.startsWith(line)) : runs(block)),
+  )
+  expect(blocks.length).toBeGreaterThan(50)
+  expect(untried).toEqual([])
+})
