@@ -727,7 +727,7 @@ export interface paths {
         put?: never;
         /**
          * Encrypt all secrets with the first at-rest key
-         * @description The keys of endpoints are encrypted in the store. After this, keys that follow the first one in `secrets.atRestKeys` are not needed any more, unless something is unreadable. May be repeated.
+         * @description The store holds secrets, such as the keys of endpoints, only in encrypted form. Afterwards the first entry of `secrets.atRestKeys` is enough, unless something is unreadable. May be repeated.
          */
         post: operations["postRelaySecretsReseal"];
         delete?: never;
@@ -747,7 +747,7 @@ export interface paths {
         put?: never;
         /**
          * Replace the key that signs tokens
-         * @description Tokens that apps have stay valid until they expire. With `at`, they end now: apps and people log in again, and other replicas follow within 10 s.
+         * @description Tokens that apps have stay valid until they expire. With the body `{ "at": "now" }` they end now. Apps and people must then log in again; other replicas notice it within 10 s.
          */
         post: operations["postRelaySecretsRotateTokens"];
         delete?: never;
@@ -5091,13 +5091,13 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @description Names the key that encrypts now, by a digest. */
+                        /** @description A digest of the at-rest key that encrypts now. */
                         key: string;
-                        /** @description Secrets that another key had encrypted. */
+                        /** @description How many secrets another at-rest key had encrypted. */
                         resealed: number;
-                        /** @description Secrets that this key had encrypted before. */
+                        /** @description How many secrets this at-rest key had encrypted already. */
                         upToDate: number;
-                        /** @description Secrets that no key opens. Give each a new one, or restore its key. */
+                        /** @description Secrets that no at-rest key opens. Replace each of them, or restore the at-rest key. */
                         unreadable: string[];
                     };
                 };
@@ -5132,14 +5132,14 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It is replaced */
+            /** @description The key is replaced */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": {
-                        /** @description When the last token from before expires; null: all have ended. */
+                        /** @description When the last token of the old key expires; null: all have ended. */
                         validUntil: string | null;
                     };
                 };

@@ -31,8 +31,8 @@ import { startTimers } from './wiring/timers.ts'
 import { openTombstoneKey } from './wiring/tombstone-key.ts'
 
 /**
- * Assembles and starts the relay. Resolves when both listeners answer. A relay that fails to take over from another closes all that it has
- * opened.
+ * Assembles and starts the relay. Resolves when both listeners answer. If a relay fails to take over from another one, it closes everything
+ * that it has opened.
  */
 export async function startRelay(config: Config, log: Log, options: StartOptions = {}): Promise<RunningRelay> {
   const closing = createClosing()

@@ -1,11 +1,11 @@
 import { promises, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
-// This file lies at the top of `src`, and of the compiled `dist`, so that one relative path leads to these files from both.
+// This file is at the top of `src`, and of the compiled `dist`. So one relative path leads to these files from both.
 
 const PORTAL_ASSETS = ['portal.css', 'portal.js', 'icon.svg']
 
-/** A file that the portal's pages refer to; null: there is none of that name. */
+/** A file to which the portal's pages refer; null: there is none of that name. */
 export function readPortalAsset(name: string): Buffer | null {
   return PORTAL_ASSETS.includes(name) ? readFileSync(new URL(`./http/portal/assets/${name}`, import.meta.url)) : null
 }

@@ -1,6 +1,9 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats, statSync } from 'node:fs'
 
-/** The error for a path that leads to no regular file. Such an open may block for ever: a named pipe waits until its other end is opened. */
+/**
+ * The error for a path that does not lead to a regular file. Opening such a file may block forever: a named pipe waits until its other end
+ * is opened.
+ */
 class NotRegular extends Error {
   override readonly name = 'NotRegular'
   readonly code: string
@@ -11,7 +14,7 @@ class NotRegular extends Error {
   }
 }
 
-/** Throws `NotRegular` if something is at `path` that is not a regular file. Opens nothing. */
+/** Throws `NotRegular` if there is something at `path` that is not a regular file. Opens nothing. */
 export function refuseIrregular(path: string): void {
   const found = statSync(path, { throwIfNoEntry: false })
   if (found !== undefined) refuseKind(path, found)
@@ -20,7 +23,7 @@ export function refuseIrregular(path: string): void {
 /** Opens a regular file for reading. The caller closes it. Throws `NotRegular`, or the error of the system. */
 export function openRegular(path: string): number {
   refuseKind(path, statSync(path))
-  // Open without waiting, because something that is not regular may have replaced the file meanwhile.
+  // Open without waiting, because something else may have replaced the regular file meanwhile.
   const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
   try {
     refuseKind(path, fstatSync(file))
@@ -45,7 +48,7 @@ function refuseKind(path: string, found: Stats): void {
   if (!found.isFile()) throw new NotRegular(path, codeOf(found))
 }
 
-/** The system has a code only for folders; the other codes are words for operators in the same form. */
+/** A code for the log. The system has one only for folders, so the others are made up in the same form. */
 function codeOf(found: Stats): string {
   if (found.isDirectory()) return 'EISDIR'
   if (found.isFIFO()) return 'NOT_A_FILE_BUT_A_NAMED_PIPE'

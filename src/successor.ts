@@ -6,11 +6,11 @@ import { findStoreInUse } from './wiring/moving/store-in-use.ts'
 import { untilReachable } from './wiring/moving/until-reachable.ts'
 import type { RunningRelay, StartOptions } from './wiring/running-relay.ts'
 
-/** Requests under way may delay the relay that takes over by this long. */
+/** Requests that are being answered may delay the relay that takes over by this long. */
 const LAST_REQUESTS_MS = 1000
 
 /**
- * Runs the relay on the store that is in use. When the store is moved, another relay starts in this process and takes over: it is ready
+ * Runs the relay on the store that is in use. When the store is moved, another relay starts in this process and takes over. It is ready
  * before the first one closes its listeners, and listens at the same addresses.
  */
 export async function runRelay(config: Config, log: Log, threads?: Threads): Promise<RunningRelay> {
@@ -85,7 +85,7 @@ async function whereMoved(config: Config, log: Log, error: unknown): Promise<Con
   return inUse
 }
 
-/** Takes the certificate files of the new settings. Whether a listener has TLS stays as it was. */
+/** Takes the certificate files of the new settings. Whether a listener has TLS does not change. */
 function withTlsOf(before: Config['listen'], after: Config['listen']): Config['listen'] {
   const of = (name: 'public' | 'internal') => ({
     ...before[name],
@@ -94,7 +94,7 @@ function withTlsOf(before: Config['listen'], after: Config['listen']): Config['l
   return { public: of('public'), internal: of('internal') }
 }
 
-/** Fills in the bound ports where the config lets the system choose. */
+/** Fills in the bound ports if the config lets the system choose them. */
 function listeningLike(config: Config, { publicUrl, internalUrl }: RunningRelay): Config {
   const at = (name: 'public' | 'internal', url: string) => ({
     ...config.listen[name],

@@ -9,7 +9,7 @@ const STEPS: StepNames = {
   placing: ['bringing it to its folder', 'bytes'],
 }
 
-/** `backup`: backs up the store of a running relay, which goes on meanwhile. */
+/** `backup`: backs up the store of a relay while it runs. */
 export function backupCommand(): Command {
   const command = new Command('backup')
     .description('back up the store of a running relay into backup.directory, while it goes on')

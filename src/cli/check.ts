@@ -12,14 +12,17 @@ interface CheckOptions extends ClientOptions {
   readonly config: string
 }
 
-/** `check`: tells line by line whether a deployment works and, if not, why. It asks the relay if one runs, and looks by itself otherwise. */
+/**
+ * `check`: says line by line whether a deployment works and, if not, why. It asks the relay if one is running, and otherwise checks by
+ * itself.
+ */
 export function checkCommand(): Command {
   const command = new Command('check')
     .description('check whether this deployment works, and why not: config, keys, store, disk, carrier, endpoints')
     .option('--config <file>', 'the config file', 'config/relay.yaml')
     .action(async (options: CheckOptions, self: Command) => {
       const isGiven = self.getOptionValueSource('url') !== 'default'
-      // Who names another relay, and no file, asks about that relay's config.
+      // Someone who names another relay, but no file, asks about the config of that relay.
       const hasFile = !isGiven || self.getOptionValueSource('config') !== 'default'
       const lines = inOrder(await check(options, { isGiven, hasFile }))
       process.stdout.write(options.json === true ? `${JSON.stringify({ ok: !isRed(lines), lines })}\n` : present(lines))
@@ -38,7 +41,7 @@ async function check(
   const absent = await lookForRelay(client)
   const running = absent === null
   if (running && options.username !== undefined && options.password !== undefined) {
-    // The relay has read the file some time ago, so what it says now is looked at here.
+    // The relay read the file some time ago, so the file is checked here as it is now.
     const asked = await askRelay(client)
     return hasFile ? [...config.lines, ...asked.filter(({ name }) => name !== 'config')] : asked
   }
@@ -81,7 +84,7 @@ async function askRelay(client: CheckOptions): Promise<readonly CheckLine[]> {
   }
 }
 
-/** Null: a relay of a later version checks more. */
+/** Null: the answer is from a relay of a later version, which checks more. */
 function readLine(line: unknown): CheckLine | null {
   const name: CheckName | undefined = CHECK_NAMES.find((one) => one === textOf(line, 'name'))
   const state = STATES.find((one) => one === textOf(line, 'state'))
@@ -92,17 +95,17 @@ function readLine(line: unknown): CheckLine | null {
 const STATES = ['ok', 'warning', 'failed', 'skipped'] as const satisfies readonly CheckState[]
 const WORDS: Readonly<Record<CheckState, string>> = { ok: 'ok', warning: 'WARN', failed: 'FAIL', skipped: '-' }
 
-/** The address at which a relay with this config is reached from this machine. */
+/** The address at which this machine reaches a relay with this config. */
 function internalUrl({ listen: { internal } }: Config): string {
   const host = internal.host === '0.0.0.0' ? '127.0.0.1' : internal.host === '::' ? '::1' : internal.host
   return `${internal.tls === null ? 'http' : 'https'}://${host.includes(':') ? `[${host}]` : host}:${internal.port}`
 }
 
-/** The certificate that the relay shows there, which need not name this machine; absent: it shows none, or none that can be read. */
+/** The certificate that the relay shows at that address. It need not name this machine. Absent: it has none, or it cannot be read. */
 function ownCertificate({ listen: { internal } }: Config): string | undefined {
   try {
     const chain = internal.tls === null ? '' : readCertificates('listen.internal.tls.certFile', internal.tls.certFile)
-    // The first certificate of a chain is the relay's. Trusting the others too would trust everything that they sign.
+    // The first certificate of a chain is the relay's own. Trusting the others too would trust everything that they sign.
     return /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/.exec(chain)?.[0]
   } catch {
     return undefined

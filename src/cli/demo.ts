@@ -27,7 +27,9 @@ const LOOK_EVERY_MS = 500
 /** With --until-complete: the time after the last event within which every history must be complete. */
 const PATIENCE_MS = 60_000
 
-/** `parcel-relay demo`: a relay, a carrier that loses pushes, a subscriber that receives every event, and trouble to look at in the portal. */
+/**
+ * `parcel-relay demo`: a relay, a carrier that loses pushes, a subscriber that receives every event, and problems to look at in the portal.
+ */
 export function demoCommand(): Command {
   const command = new Command('demo')
     .description(
@@ -66,7 +68,7 @@ async function run(flags: Flags): Promise<void> {
   const ending = new AbortController()
   const end = () => ending.abort()
   void untilSignalled().then(end)
-  // End also when the terminal is closed or the reader of the pipe has gone.
+  // Also end when the terminal is closed or the reader of the pipe is gone.
   process.once('SIGHUP', end)
   process.stdout.on('error', end)
   const view = process.stdout.isTTY ? createLiveView(process.stdout) : createLineView(process.stdout, () => performance.now())
@@ -113,7 +115,7 @@ async function play(stage: Stage, view: View, flags: Flags, ending: AbortSignal)
       view.note(presentGuide(stage, { ...flags, trackingNumber: known.trackingNumber, nowMs: Date.now() }))
       view.pin(pinsOfGuide(stage))
       guided = true
-      // Make trouble after the guide, because the guide announces what the relay then warns about.
+      // Make trouble after the guide, because the guide announces the warnings that the relay then logs.
       await makeTrouble(carrier, shop, troubledApps)
     }
     if (guided) {

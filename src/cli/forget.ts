@@ -64,7 +64,7 @@ async function forgetFile(ask: AskRelay, file: string, { json, column, yes }: Fo
   if (wrong.length > 0) fail(wrong.join('\n'))
 }
 
-/** What went or would go, and where it may still be. */
+/** Lists the data that is erased or would be erased, and where copies may remain. */
 function describe(report: unknown, isErased: boolean): string {
   const removed = Object.entries(memberOf(report, 'removed') ?? {}).filter(([, count]) => Number(count) > 0)
   const counts = removed.length === 0 ? 'nothing' : removed.map(([what, count]) => `${count} ${what}`).join(', ')

@@ -11,7 +11,7 @@ interface PruneOptions extends ClientOptions {
   readonly config: string
 }
 
-/** `prune`: removes what is past its time, through a running relay; `--compact`: returns free space, with the relay stopped. */
+/** `prune`: removes data whose time is over, through a running relay. With `--compact`: returns free space, while the relay is stopped. */
 export function pruneCommand(): Command {
   const command = new Command('prune')
     .description('remove now what is older than `retention` says, as the relay does every hour')

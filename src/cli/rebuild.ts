@@ -20,7 +20,7 @@ interface RebuildOptions extends ClientOptions {
 
 const LOOK_EVERY_MS = 500
 
-/** `rebuild`: derives histories anew from the bytes of pushes and answers, in a running relay. */
+/** `rebuild`: derives histories again from the bytes of pushes and answers, in a running relay. */
 export function rebuildCommand(): Command {
   const command = new Command('rebuild')
     .description('compare histories with the bytes of their pushes and answers, and correct what differs; nothing is sent to endpoints')
@@ -66,7 +66,7 @@ function report(job: unknown, { json, dryRun }: RebuildOptions): void {
   else if (state !== 'done') fail(textOf(job, 'failure') ?? `the job ended as ${state}`)
 }
 
-/** How many parcels, if any, and what about them. */
+/** The texts for each count of parcels above zero. */
 const COUNTS: readonly (readonly [name: string, words: string])[] = [
   ['fromSightings', 'have lost bytes and were compared with their sightings'],
   ['damaged', 'have bytes that do not match their digests'],

@@ -13,7 +13,7 @@ interface RestoreOptions {
   readonly json?: boolean
 }
 
-/** `restore`: puts a backup in the place of the store of a relay that is stopped. */
+/** `restore`: replaces the store of a stopped relay with a backup. */
 export function restoreCommand(): Command {
   return new Command('restore')
     .description('restore a backup as the store, with the relay stopped; the store that was there is kept under another name')

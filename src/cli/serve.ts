@@ -53,9 +53,11 @@ async function serve(config: Config, path: string): Promise<void> {
   endIfLate(log, ENDING_MS, 'the relay has stopped')
 }
 
-/** How long a stop may take beyond `shutdownTimeout`, which is for requests: the store must still finish its writes. */
+/**
+ * The time beyond `shutdownTimeout` that a stop may take. `shutdownTimeout` is for requests; after it, the store must finish its writes.
+ */
 const STOPPING_MS = 10_000
-/** How long the process may take to end when nothing is left to do. */
+/** The time in which the process must end when nothing is left to do. */
 const ENDING_MS = 2000
 
 /** Ends the process if it still runs after `afterMs`, because something in it hangs. */
@@ -78,7 +80,9 @@ function endOnFault(log: Log): void {
   })
 }
 
-/** Loading code takes most of a start, so the threads load their code while this one loads the rest. */
+/**
+ * Starts the threads before loading the rest of the code. Loading code takes most of a start, so threads and process load at the same time.
+ */
 async function start(config: Config, log: Log): Promise<RunningRelay> {
   setHeapFlags()
   const threads = config.store.engine === 'sqlite' ? startThreads(config, config.store.path) : undefined

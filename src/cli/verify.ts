@@ -14,12 +14,12 @@ interface VerifyOptions {
   readonly json?: true
 }
 
-/** The largest `webhook.bodyBytesMax` there can be. */
+/** The largest possible `webhook.bodyBytesMax`. */
 const BODY_BYTES_MAX = 64 * 1024 * 1024
-/** Some seconds for a usual body, and a minute for the largest. */
+/** These bounds allow some seconds for a usual body, and a minute for the largest. */
 const BOUNDS = { triesMax: 200_000, hashedBytesMax: 4 * 1024 * 1024 * 1024 }
 
-/** `verify`: tells why the signature of a body does not match. It opens no store and asks no relay. */
+/** `verify`: says why the signature of a body does not match. It opens no store and asks no relay. */
 export function verifyCommand(): Command {
   const all = (value: string, before: readonly string[] = []) => [...before, value]
   const command = new Command('verify')
@@ -42,14 +42,14 @@ export function verifyCommand(): Command {
   return withExitCodes(command)
 }
 
-/** Null: the config has problems, which were reported. */
+/** Null: the config has problems. They are reported. */
 async function keysFor({ config: path, keyFile, keyEnv }: VerifyOptions): Promise<SigningKeys | null> {
   if (keyFile.length + keyEnv.length > 0) return signingKeysIn(keyFile, keyEnv)
   const config = await readConfig(path)
   return config === null ? null : signingKeysOf(config)
 }
 
-/** Reads to the end, of a pipe too, and never more than the bound. */
+/** Reads to the end, also of a pipe, but never more than the bound. */
 function readBounded(file: string, bytesMax: number): Buffer {
   const opened = file === '-' ? STANDARD_INPUT : openSync(file, 'r')
   const parts: Buffer[] = []

@@ -15,7 +15,7 @@ type DeepReadonly<T> = T extends (...args: never[]) => unknown
     ? { readonly [Key in keyof T]: DeepReadonly<T[Key]> }
     : T
 
-/** Every setting, checked, with its default filled in and its unit in its name. Secrets are wrapped (`Secret`). */
+/** All settings, checked. Defaults are filled in, and names end in units. Secrets are wrapped (`Secret`). */
 export type Settings = DeepReadonly<z.output<ReturnType<typeof configSchema>>>
 
 export type Config = Settings & {
@@ -25,7 +25,7 @@ export type Config = Settings & {
   readonly conflicts: readonly string[]
 }
 
-/** The config cannot be used. `problems` lists all reasons, each with file, line, column, path and what to write instead. */
+/** The config cannot be used. `problems` lists all reasons. Each has a file, line, column and path, and says what to write instead. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
   readonly problems: readonly string[]

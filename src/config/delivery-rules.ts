@@ -1,7 +1,7 @@
 import { CLAIMS_PER_ATTEMPT, CLAIMS_PER_ATTEMPT_ON_SERVER } from '../domain/delivery/delivery.ts'
 import type { Settings } from './config.ts'
 
-/** The default of `operator.failingAfter`. It also counts if `operator` is missing, because endpoints' states are stored anyway. */
+/** The default of `operator.failingAfter`. It applies even without `operator`, because the states of endpoints are always stored. */
 const FAILING_AFTER_MS = 15 * 60_000
 
 /** The settings that the write side needs to claim and settle deliveries. */

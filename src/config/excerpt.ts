@@ -4,9 +4,9 @@ import { type Finding, formatPath, isPlainName, type Path } from './finding.ts'
 import { REDACTED } from './secret.ts'
 import { keyName, pairAt, type Source } from './source.ts'
 
-// Shows a finding with its line and a caret. A config line may hold a secret, and findings end up in logs and tickets, so anything that may be
-// a secret is masked. In readable YAML that is the value of every secret setting and of every unknown key (which may be a mistyped one). In
-// unreadable YAML it is everything that does not clearly belong to another setting.
+// Shows a finding with its line and a caret. A config line may hold a secret, and findings end up in logs and tickets, so anything that may
+// be a secret is masked. In readable YAML, that is the value of every secret setting and of every unknown key (which may be a mistyped
+// secret). In unreadable YAML, it is everything that does not clearly belong to another setting.
 
 const SECRET_KEYS = ['password', 'passwordHash', 'sharedKey', 'sharedKeys', 'atRestKeys']
 const WIDTH = 120

@@ -13,8 +13,8 @@ const STORE = /^sqlite:(\S.*)$/
 const STORE_SUFFIXES = ['', '-wal', '.marker', '.lock', '.key', '.tombstones']
 
 /**
- * Lists the files that a config names, including secrets and the store, so that they can be opened on trial first. A config that cannot be
- * read gives an empty list; loading it reports the reason.
+ * Lists the files that a config names, including secrets and the store, so that a start can test whether they open. If the config cannot be
+ * read, the list is empty; loading the config reports the reason.
  */
 export function filesNamedIn(configFile: string): readonly NamedFile[] {
   try {

@@ -21,7 +21,7 @@ const LIVE: ReadonlySet<string> = new Set([
 /** Sections with some settings that a reload applies. */
 const PARTLY: ReadonlySet<string> = new Set(['webhook', 'upstream', 'secrets'])
 
-/** The settings that have changed since the start and that a reload does not apply, by their names in the file. */
+/** Returns the names of the settings that have changed since the start and that a reload does not apply. */
 export function needsRestart(started: Settings, next: Settings): readonly string[] {
   return changedNames(started, { ...next, listen: withFilesOf(started.listen, next.listen) })
     .flatMap((name) => {
@@ -32,7 +32,10 @@ export function needsRestart(started: Settings, next: Settings): readonly string
     .map((name) => name.replace(/Ms$/, ''))
 }
 
-/** The settings that differ and that a reload applies, by their names in the file; each endpoint and app by its own name. Never a value. */
+/**
+ * Returns the names of the settings that differ and that a reload applies. Each endpoint and app counts as a setting. Never returns a
+ * value.
+ */
 export function reloadedSettings(before: Settings, next: Settings): readonly string[] {
   return changedNames(before, next)
     .flatMap((name) => {

@@ -2,11 +2,11 @@ import type { NamedKey } from '../domain/ingest/mismatch/key-variants.ts'
 import type { Config } from './config.ts'
 import { readSecret } from './secret-setting.ts'
 
-/** The keys of a config by the names of their settings, revealed: to find out with which one a push was signed. */
+/** The keys of a config, revealed, by the names of their settings. They serve to find out which key signed a push. */
 export interface SigningKeys {
-  /** The ones that pushes are verified with. */
+  /** The keys that verify pushes. */
   readonly push: readonly NamedKey[]
-  /** Secrets that a sender may have taken for one of those. */
+  /** Other secrets. A sender may have signed with one of them by mistake. */
   readonly others: readonly NamedKey[]
 }
 
@@ -21,10 +21,10 @@ export function signingKeysOf({ webhook, endpoints, operator, upstream }: Config
   }
 }
 
-/** Each key is tried, so a config with very many endpoints would make each explanation dear. */
+/** An explanation tries every key. This bounds its cost if a config has very many endpoints. */
 const ENDPOINTS_MAX = 20
 
-/** Keys given by files and environment variables instead of a config. Throws an error that names the one that cannot be read. */
+/** Reads keys from files and environment variables instead of a config. Throws an error that names the key that cannot be read. */
 export function signingKeysIn(files: readonly string[], variables: readonly string[], env: NodeJS.ProcessEnv = process.env): SigningKeys {
   const given = [...files.map((file) => ({ file })), ...variables.map((name) => ({ env: name }))]
   const push = given.map((reference) => {

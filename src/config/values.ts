@@ -118,7 +118,7 @@ export function isProxyUrl(value: string): boolean {
   return url !== null && /^https?:$/.test(url.protocol)
 }
 
-/** Whether it is the URL of a database on one host: the driver would look up a list of hosts as one name. */
+/** Whether it is the URL of a database on one host. The driver would treat a list of hosts as one name. */
 export function isPostgresUrl(value: string): boolean {
   const url = readUrl(value)
   return url !== null && /^postgres(?:ql)?:$/.test(url.protocol) && /^[^,]+$/.test(url.hostname) && url.pathname.length > 1
@@ -129,13 +129,13 @@ const POSTGRES_PARAMETERS = ['application_name', 'host', 'options', 'password', 
   ['sslnegotiation', 'sslrootcert', 'uselibpqcompat', 'user'],
 )
 
-/** Says why a text is no address of a store; null: it is one. */
+/** Says why a text is not the address of a store; null: it is one. */
 export function storeAddressProblem(value: string): string | null {
   if (/^sqlite:[^\s].*$/.test(value)) return null
   if (!isPostgresUrl(value)) return 'must be sqlite:PATH or postgres://user:password@host:5432/database'
   const names = [...(readUrl(value)?.searchParams.keys() ?? [])]
   if (names.every((name) => POSTGRES_PARAMETERS.includes(name))) return null
-  // Do not repeat the parameter: it may be a part of a password with a question mark.
+  // Do not repeat the parameter: it may be part of a password that contains a question mark.
   return `has a parameter in its address that is not known; known are ${POSTGRES_PARAMETERS.join(', ')}`
 }
 
@@ -164,7 +164,7 @@ export const timeOfDay = checkedText('time of day', 'must be a time of day such 
 )
 
 export const zone = checkedText('time zone', 'must be a time zone such as Europe/Stockholm or UTC', (value) => {
-  // An offset such as +01:00 is no zone: it knows no summer time, and schedules would not take it.
+  // An offset such as +01:00 is not a zone: it has no summer time, and the scheduler does not accept it.
   if (!/^[A-Za-z]/.test(value)) return false
   try {
     new Intl.DateTimeFormat('en', { timeZone: value })

@@ -1,4 +1,4 @@
-/** The stable code of every expected failure. `http/server/errors` maps each to its status; a code without one does not compile. */
+/** The stable code of every expected failure. `http/server/errors` gives each a status. A code without a status does not compile. */
 export type ErrorCode =
   | 'bad_request'
   | 'bad_tracking_number'
@@ -31,20 +31,20 @@ export type ErrorCode =
 const SYSTEM_CODE = /^[A-Z0-9_]{1,64}$/
 
 /**
- * The code that the system or a library gave an error, such as `ECONNREFUSED`; null: it has none of that form. Unlike a message, a code
- * quotes nothing that was sent, received or read.
+ * The code that the system or a library has given an error, such as `ECONNREFUSED`; null: the error has none of that form. Unlike a
+ * message, a code quotes nothing that was sent, received or read.
  */
 export function systemCode(error: unknown): string | null {
   const code = error instanceof Error && 'code' in error ? error.code : null
   return typeof code === 'string' && SYSTEM_CODE.test(code) ? code : null
 }
 
-/** The codes of SQLite for failures of the store itself; its other codes are about the statement. */
+/** The codes of SQLite for failures of the store itself. Its other codes are about the statement. */
 const STORAGE_FAILURE = /^SQLITE_(?:FULL|IOERR|BUSY|LOCKED|CORRUPT|READONLY|CANTOPEN|NOTADB|PROTOCOL|NOMEM)(?:_|$)/
 
 /**
- * The store is not there, or did not do what it was asked. An engine throws this where its error codes alone do not say so. `code`: the code
- * of its cause, if none is given.
+ * The store is not there, or did not do what it was asked to. An engine throws this if its error codes alone do not say so. `code`: by
+ * default the code of its cause.
  */
 export class StorageFailure extends Error {
   override readonly name = 'StorageFailure'
@@ -64,8 +64,8 @@ export function isStorageFailure(error: unknown): boolean {
 export type ErrorFacts = Readonly<Record<string, string | number | readonly object[]>>
 
 /**
- * An expected failure. `message` is safe to show, `retryAfterMs` says when a retry may succeed, and programs can read `facts`, which are
- * shown beside the message.
+ * An expected failure. `message` is safe to show, and `retryAfterMs` says when a retry may succeed. Programs can read `facts`, which are
+ * shown with the message.
  */
 export class AppError extends Error {
   override readonly name = 'AppError'

@@ -1,10 +1,10 @@
 const FORM = /^[A-Z0-9]{4,40}$/
-/** Longer texts are not even looked at. */
+/** A longer text is refused without looking at it. */
 const TEXT_LENGTH_MAX = 200
 
 /**
- * Parses a tracking number or tracking id: trimmed, ASCII letters in upper case. `null`: it has not 4 to 40 letters and digits (DOMAIN
- * 1.1).
+ * Parses a tracking number or tracking id: trimmed, ASCII letters in upper case. `null`: it does not have 4 to 40 letters and digits
+ * (DOMAIN 1.1).
  */
 export function parseIdentifier(text: unknown): string | null {
   if (typeof text !== 'string' || text.length > TEXT_LENGTH_MAX) return null
@@ -13,18 +13,18 @@ export function parseIdentifier(text: unknown): string | null {
   return FORM.test(folded) ? folded : null
 }
 
-/** White space, hyphens of every width, and invisible marks: people copy them along with a number from a page or a label. */
+/** White space, hyphens of every width, and invisible marks. People copy them together with a number from a page or a label. */
 const COPIED_ALONG = /[\s\p{Pd}\u2212\p{Cf}\u00ad]/gu
 
 /**
- * Parses an identifier that a person has typed or copied into a list or a command: spaces, hyphens and invisible marks in it are dropped
- * (DOMAIN 1.1). `null`: what is left is no identifier.
+ * Parses an identifier that a person has typed or copied into a list or a command. Drops spaces, hyphens and invisible marks in it (DOMAIN
+ * 1.1). `null`: the rest is not an identifier.
  */
 export function parseTypedIdentifier(text: unknown): string | null {
   return typeof text === 'string' && text.length <= TEXT_LENGTH_MAX ? parseIdentifier(text.replace(COPIED_ALONG, '')) : null
 }
 
-/** Says what is wrong with a text that is no identifier, as a sentence. It names at most one character, by its code. */
+/** Says, in a sentence, why a text is not an identifier. It names at most one character, by its code. */
 export function describeBadIdentifier(text: string): string {
   const rule = 'An identifier is 4 to 40 letters and digits.'
   const characters = Array.from(text.slice(0, TEXT_LENGTH_MAX).trim())
@@ -40,7 +40,7 @@ function nameOf(character: string): string {
   return /[\s\p{Cf}\u00ad]/u.test(character) ? `${code}, which is invisible` : code
 }
 
-/** How long an identifier that the carrier does not know is not asked about again, in milliseconds (DOMAIN 6.3). */
+/** An identifier that the carrier does not know is not asked about again for this long, in milliseconds (DOMAIN 6.3). */
 export const REFUSAL_HOLDS_MS = 24 * 60 * 60 * 1000
 
 /** The maximum of identifiers in one push (DOMAIN 5.3). */

@@ -12,8 +12,8 @@ export type RawMembers = readonly (readonly [name: string, json: string])[]
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /**
- * Parses bytes as JSON in UTF-8. A BOM, a NUL byte (UTF-16) or a malformed sequence gives `utf8`. `JSON.parse` is iterative and takes any
- * depth; nothing recursive runs before the depth is checked.
+ * Parses bytes as JSON in UTF-8. A BOM, a NUL byte (UTF-16) or a malformed sequence gives `utf8`. `JSON.parse` does not recurse, so it
+ * takes any depth. Nothing that recurses runs before the depth is checked.
  */
 export function readJson(body: Uint8Array): ParsedJson {
   let text: string
@@ -32,7 +32,7 @@ export function readJson(body: Uint8Array): ParsedJson {
   return nestsDeeperAt(text) === null ? { ok: true, value, text } : { ok: false, reason: 'too_deep' }
 }
 
-/** The offset at which valid JSON text first nests arrays and objects too deep; null: it never does. */
+/** The offset at which valid JSON text first nests arrays and objects too deeply; null: it never does. */
 export function nestsDeeperAt(text: string, max = DEPTH_MAX): number | null {
   // A text with fewer brackets cannot exceed the limit. This settles nearly every body without looking at each character.
   if (occurrences(text, '{', max) + occurrences(text, '[', max) <= max) return null
@@ -49,7 +49,7 @@ export function nestsDeeperAt(text: string, max = DEPTH_MAX): number | null {
   return null
 }
 
-/** How often a character occurs; stops counting at one more than `enough`. */
+/** How often a character occurs. Stops counting at one more than `enough`. */
 function occurrences(text: string, character: string, enough: number): number {
   let count = 0
   for (let at = text.indexOf(character); at !== -1 && count <= enough; at = text.indexOf(character, at + 1)) count++
@@ -61,7 +61,7 @@ export function isObject(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Returns an own member, never an inherited one, because `constructor` and `__proto__` may be names; undefined: there is none. */
+/** An own member, never an inherited one, because `constructor` and `__proto__` may be names; undefined: there is none. */
 export function member(object: Readonly<Record<string, unknown>>, name: string): unknown {
   return Object.hasOwn(object, name) ? object[name] : undefined
 }
@@ -79,7 +79,7 @@ interface JsonSource {
 
 const hasRawJson = (json: object): json is JsonSource => 'rawJSON' in json
 
-/** Parses text that passed `readJson` again, so that every number prints as it was written (`1e400`, 20 digits, `-0`). */
+/** Parses text that has passed `readJson` again, so that every number is printed as it was written (`1e400`, 20 digits, `-0`). */
 export function parseKeepingNumbers(text: string): unknown {
   const json: object = JSON
   if (!hasRawJson(json)) return JSON.parse(text)

@@ -1,4 +1,4 @@
-/** The candidate that a mistyped name most likely meant; `null`: none is close. */
+/** The candidate that a mistyped name most likely means; `null`: none is close. */
 export function suggestName(written: string, candidates: readonly string[]): string | null {
   const folded = fold(written)
   let best: { readonly name: string; readonly distance: number } | null = null
@@ -32,7 +32,7 @@ function fold(name: string): string {
   return name.slice(0, 100).toLowerCase().replace(/[-_]/g, '')
 }
 
-/** The number of insertions, deletions, replacements and swaps of neighbours that turn one text into the other. */
+/** How many insertions, deletions, replacements and swaps of neighbours turn one text into the other. */
 function editDistance(a: string, b: string): number {
   let older: number[] = []
   let previous = Array.from({ length: b.length + 1 }, (_, index) => index)

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { AppError } from './errors.ts'
 import { suggestName } from './near-name.ts'
 
-/** The source of input: a JSON body, or the parameters of a query. A parameter is a text or, if it was repeated, a list of texts. */
+/** Where input comes from: a JSON body, or the parameters of a query. A parameter is a text or, if it was repeated, a list of texts. */
 export type InputKind = 'body' | 'query'
 
 /** One error with its source: a JSON pointer into the body (RFC 6901), or the name of a parameter. */
@@ -14,8 +14,8 @@ const ERRORS_SHOWN = 20
 const NAME_LENGTH_SHOWN = 100
 
 /**
- * Parses input with a schema whose messages follow a name, as in "must be a duration such as 30s". Throws `bad_request` with all errors:
- * one sentence each, and the same under `errors` for programs. Values are not repeated, as they may be keys.
+ * Parses input with a schema whose messages follow a name, such as "must be a duration such as 30s". Throws `bad_request` with all errors:
+ * one sentence each, and the same under `errors` for programs. No value is repeated, because it may be a key.
  */
 export function readInput<T>(kind: InputKind, schema: z.ZodType<T>, value: unknown): T {
   const namesAt = new Map<string, readonly string[]>()
@@ -71,7 +71,7 @@ function subjectOf(kind: InputKind, path: Path): string {
   return kind === 'query' ? 'The query' : 'The body'
 }
 
-/** The default message for an issue; the schema's own message, if it has one, takes precedence. */
+/** The default message for an issue. If the schema has its own message, that one is used. */
 function describe(kind: InputKind, issue: z.core.$ZodRawIssue): string {
   if (issue.input === undefined && issue.code !== 'unrecognized_keys') return `is missing: it ${demand(issue)}`
   if (kind === 'query' && Array.isArray(issue.input)) return 'must be given only once'

@@ -3,17 +3,17 @@ const MAX_MS = 3_600_000
 const SECONDS = /^\d+$/
 const HTTP_DATE = /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? .*\d{2}:\d{2}:\d{2}/
 
-/** The wait, in milliseconds, when an answer asks for one without saying how long. */
+/** How long to wait, in milliseconds, if an answer asks for a wait without saying how long. */
 export const retryAfterDefaultMs = 30_000
 
-/** Clamps a wait to 1 s .. 1 h, in whole milliseconds. The carrier's `Retry-After` is obeyed, but within limits. */
+/** Limits a wait to 1 s .. 1 h, in whole milliseconds. The carrier's `Retry-After` is obeyed, but within limits. */
 export function clampRetryAfterMs(waitMs: number): number {
   return Math.round(Math.min(MAX_MS, Math.max(MIN_MS, waitMs)))
 }
 
 /**
- * Parses a `Retry-After` header (RFC 9110: seconds or an HTTP-date) to milliseconds from `nowMs`, clamped. `null`: it is absent or
- * unreadable. Text must look like a date before it is parsed as one, because the platform accepts almost anything, even `-1`.
+ * Parses a `Retry-After` header (RFC 9110: seconds or an HTTP-date) to milliseconds from `nowMs`, within the limits. `null`: it is absent
+ * or cannot be read. Text must look like a date before it is parsed as one, because the platform accepts almost anything, even `-1`.
  */
 export function parseRetryAfter(header: string | null, nowMs: number): number | null {
   const text = header?.trim() ?? ''

@@ -3,7 +3,7 @@ import type { Clock, Log } from './ports.ts'
 /** Logs failures that may come many times a second while something is broken. */
 export interface FailureLog {
   /**
-   * Logs the first failure of a kind at `level`, then at most one every ten seconds; the rest go to level `debug`. A kind is one message
+   * Logs the first failure of a kind at `level`, then at most one every ten seconds. The others go to level `debug`. A kind is one message
    * with one error.
    */
   add(level: 'error' | 'warn', fields: { readonly err: unknown; readonly [name: string]: unknown }, message: string): void

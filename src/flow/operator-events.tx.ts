@@ -3,11 +3,11 @@ import type { WriteTx } from './write-store.ts'
 
 export type OperatorEventTx = Pick<WriteTx, 'addOperatorEvent' | 'listEndpoints' | 'queueComposed'>
 
-/** Operator events belong to no parcel. As parcel 0 they are delivered in order among themselves. */
+/** Operator events belong to no parcel. As parcel 0 they are delivered in their order. */
 const NO_PARCEL = 0
 
 /**
- * Stores an operator event and queues it for the endpoint that the setting `operator` creates, if there is one, so that it survives a
+ * Stores an operator event, and queues it for the endpoint that the setting `operator` creates, if there is one. So the event survives a
  * restart and is retried. Both happen in the transaction of the change that the event reports.
  */
 export async function recordOperatorEvent(tx: OperatorEventTx, event: OperatorEvent, nowMs: number): Promise<void> {

@@ -1,14 +1,14 @@
 import type { CallSpender } from '../domain/admin/tally.ts'
 import type { CallPriority, CarrierAnswer, CarrierState } from '../domain/polling/carrier-answer.ts'
-/** The wall clock for what is stored, the monotonic clock for intervals; both in milliseconds. Injected, so that tests control time. */
+/** The wall clock for stored times, and the monotonic clock for intervals; both in milliseconds. Injected, so that tests control time. */
 export interface Clock {
   /** The wall clock, epoch milliseconds. It may jump. */
   now(): number
-  /** A clock that never goes back, in milliseconds from an arbitrary start. */
+  /** A clock that never goes back, in milliseconds from any start. */
   monotonic(): number
 }
 
-/** The log: facts as fields, a sentence as message. Never secrets or bodies. */
+/** The log: facts as fields, a sentence as the message. Never secrets or bodies. */
 export interface Log {
   debug(fields: object, message: string): void
   info(fields: object, message: string): void
@@ -16,16 +16,16 @@ export interface Log {
   error(fields: object, message: string): void
 }
 
-/** A bounded cache: any value may be gone at any time, and losing it costs only work. A `Map` is one that never evicts. */
+/** A cache of limited size. Any value may be gone at any time, and losing it costs only work. A `Map` is one that never drops anything. */
 export interface Memory<Value> {
   get(key: string): Value | undefined
   set(key: string, value: Value): unknown
   delete(key: string): unknown
 }
 
-/** Receives reports of what happened; `ops/metrics` turns them into metrics. Durations are in milliseconds. */
+/** Receives reports of what happened. `ops/metrics` turns them into metrics. Durations are in milliseconds. */
 export interface Meter {
-  /** Counts pushes by outcome. `keyIndex`: the key that signed them; null: none did. */
+  /** Counts pushes by outcome. `keyIndex`: the key that has signed them; null: none has. */
   pushReceived(outcome: string, keyIndex: number | null, count?: number): void
   /** Counts an explained refusal under each of its causes. */
   refusalExplained(causes: readonly string[]): void
@@ -51,7 +51,7 @@ export interface Meter {
   served(result: 'hit' | 'fetched' | 'stale' | 'not_found' | 'unavailable'): void
 }
 
-/** The carrier's pull API. Failures of the carrier or the network are values, never thrown. */
+/** The carrier's pull API. Failures of the carrier or the network are values. They are never thrown. */
 export interface Carrier {
   /** Requests the whole history (`all`) of one identifier in one language. */
   fetchAll(request: {

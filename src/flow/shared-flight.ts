@@ -1,13 +1,13 @@
 import type { FlightEnd } from '../domain/polling/flight-end.ts'
 import type { SharedFlights } from './history/ports.ts'
 
-/** A replica that was killed keeps the others waiting for this long at most. */
+/** If a replica is killed, the others wait for this long at most. */
 const LEASE_MS = 5000
 const RENEW_MS = LEASE_MS / 3
 /** Waiting replicas look this often whether the flight has ended, at most `LOOKS_MAX` times. */
 const LOOK_MS = 200
 const LOOKS_MAX = 150
-/** Callers are asked to wait this long if the outcome of the flight stays unknown. */
+/** If the outcome of the flight stays unknown, callers are asked to wait this long. */
 const RETRY_AFTER_MS = 30_000
 
 export interface SharedFlightPorts {
@@ -16,23 +16,23 @@ export interface SharedFlightPorts {
 }
 
 /**
- * Runs a job once when several replicas want it at the same time: one replica does it, and the others look several times a second, for half
- * a minute at most, whether it has ended. If that replica was killed, another takes over once its lease has lapsed.
+ * Runs a job once if several replicas want it at the same time. One replica does it. The others look several times a second, for half a
+ * minute at most, whether it has ended. If the replica was killed, another takes over when its lease has lapsed.
  */
 export type SharedFlight = <Value>(key: string, flight: Flight<Value>) => Promise<Value>
 
-/** A job that one replica runs for all, and how its end is passed on. */
+/** A job that one replica runs for all, with the way to pass on its end. */
 export interface Flight<Value> {
   readonly start: () => Promise<Value>
-  /** The key of a flight that must have ended first; null: none must. */
+  /** The key of another flight that must have ended first; null: none. */
   readonly after: string | null
   readonly endOf: (value: Value) => FlightEnd
   /**
-   * For this long after the end, some seconds at most, `not_found` also answers callers that did not wait: they may have begun to ask
+   * For this long after the end, some seconds at most, `not_found` also answers callers that did not wait. They may have begun to ask
    * before it.
    */
   readonly notFoundForMs: number
-  /** Turns the end into a value for another caller. Null: it is of no use to that caller, who then starts the job itself. */
+  /** Turns the end into a value for another caller. Null: that caller cannot use it, and starts the job itself. */
   readonly read: (end: FlightEnd) => Value | null
 }
 
@@ -76,7 +76,7 @@ export function createSharedFlight({ flights, pause }: SharedFlightPorts): Share
       if (turn.kind === 'taken') return await fly(key, turn.holder, flight)
       const value = turn.kind === 'ended' ? flight.read(turn.end) : null
       if (value !== null) return value
-      // An end that is of no use to the caller: take the flight.
+      // The caller cannot use this end, so take the flight.
       waited = turn.kind === 'held'
       if (waited) await pause(LOOK_MS)
     }

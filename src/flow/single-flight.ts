@@ -1,7 +1,7 @@
-/** Runs one job per key at a time. Callers that arrive meanwhile get the outcome of the running job, including its failure. */
+/** Runs one job for each key at a time. Callers that come meanwhile get the outcome of the running job, also its failure. */
 export interface SingleFlight<Value> {
   (key: string, start: () => Promise<Value>): Promise<Value>
-  /** The job that runs for a key, if one does. */
+  /** The job that is running for a key; undefined: none is. */
   underWay(key: string): Promise<Value> | undefined
 }
 

@@ -13,7 +13,7 @@ export async function findTombstones(
   return new Map(found.map(({ mark, ...tombstone }) => [byMark.get(mark) ?? '', tombstone]))
 }
 
-/** Keeps tombstones for identifiers. Throws without a key, because then nothing can have been erased. */
+/** Saves tombstones for identifiers. Throws without a key, because nothing can have been erased then. */
 export function addTombstones(tx: Pick<WriteTx, 'addTombstones'>, key: Uint8Array | null, names: readonly ErasedName[]): void {
   if (key === null) throw new Error('identifiers are erased without a key for their tombstones')
   tx.addTombstones(names.map(({ value, parcelId, erasedAtMs }) => ({ mark: markOf(key, value), parcelId, erasedAtMs })))

@@ -53,7 +53,7 @@ function createApiDocument({ version }: { readonly version: string }) {
   )
 }
 
-/** Drops what tells a reader nothing: the bounds of all whole numbers that JSON can hold, and a pattern beside its format. */
+/** Removes parts that tell a reader nothing: the limits of all whole numbers that JSON can hold, and a pattern next to its format. */
 function plain(schema: { maximum?: unknown; minimum?: unknown; format?: unknown; pattern?: unknown }): void {
   if (schema.maximum === Number.MAX_SAFE_INTEGER) delete schema.maximum
   if (schema.minimum === Number.MIN_SAFE_INTEGER) delete schema.minimum
@@ -62,7 +62,7 @@ function plain(schema: { maximum?: unknown; minimum?: unknown; format?: unknown;
 
 type Responses = readonly (readonly [status: string, response: ZodOpenApiResponseObject])[]
 
-/** Makes one response for each problem, however many rows answer with it, so that the document holds it once. */
+/** Makes one response for each problem, however many rows answer with it, so that the document has it once. */
 function createProblemResponses(): (row: RouteRow) => Responses {
   const problemsOf = createProblemAnswers()
   const made = new Map<string, ZodOpenApiResponseObject>()
@@ -135,7 +135,7 @@ function queryParameters({ query, example }: RouteRow): z.ZodObject {
   return z.object(Object.fromEntries(described))
 }
 
-/** Drops null, which stands for a missing parameter and which nobody can send. */
+/** Removes null, which stands for a missing parameter and which nobody can send. */
 function givenOrNot(schema: z.core.$ZodType): z.ZodType {
   const whole = asSchema(schema)
   if (!(whole instanceof z.ZodDefault) || whole.def.defaultValue !== null) return whole

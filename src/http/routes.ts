@@ -76,7 +76,7 @@ const ADMIN = [
 /** Every route of the internal listener. */
 export const INTERNAL_ROUTES: readonly Route<InternalPorts>[] = [...HISTORY, ...DELIVERY, ...UPSTREAM_ROUTES, ...ADMIN]
 
-/** A capability of the relay, as the document groups its addresses. */
+/** A capability of the relay. The document groups its addresses by capability. */
 export interface Capability {
   readonly name: string
   readonly about: string

@@ -10,9 +10,9 @@ export interface LogOptions {
 }
 
 /**
- * Writes JSON lines, with the level as text and the time as ISO 8601. An allow-list decides which fields are copied: an error keeps its type,
- * message, stack, code and cause (libraries attach requests and configs to errors), bytes become their number. Members named like a secret
- * are masked at any depth, because pino's own redaction works only on paths of fixed depth.
+ * Writes JSON lines, with the level as text and the time as ISO 8601. Copies only allowed fields: an error keeps its type, message, stack,
+ * code and cause (libraries attach requests and configs to errors), and bytes become their number. Masks members named like a secret at any
+ * depth, because pino's own redaction works only on paths of fixed depth.
  */
 export function createLog({ level, destination = standardOutput() }: LogOptions): Log {
   const logger = pino(
@@ -31,7 +31,7 @@ export function createLog({ level, destination = standardOutput() }: LogOptions)
   return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') }
 }
 
-/** A line for the log of another thread: plain data, without secrets. */
+/** A line from another thread: plain data, without secrets. */
 export interface LogLine {
   readonly level: keyof Log
   readonly fields: object
@@ -49,10 +49,10 @@ export function createForwardedLog(least: keyof Log, send: (line: LogLine) => vo
   return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') }
 }
 
-/** Joins the messages of a copied error and its causes. Pino does so for errors, but takes a copy for a plain object. */
+/** Joins the messages of a copied error and its causes. Pino does so only for real errors. */
 function joinCauses(copy: unknown): unknown {
   if (typeof copy !== 'object' || copy === null || !('type' in copy && 'message' in copy)) return copy
-  // A copy without a stack must not show the one of the error that is made here.
+  // A copy without a stack must not show the stack of the error made here.
   const error = Object.assign(new Error(), { stack: '' }, copy)
   const joined = pino.stdSerializers.err(error)
   return Object.assign(joined, { type: copy.type, stack: joined.stack === '' ? undefined : joined.stack.trimStart() })
@@ -100,7 +100,7 @@ function safeValue(value: unknown, depth: number, above: ReadonlySet<object>): u
 
 const HEADER_NAME = /^[\w-]+$/
 
-/** In a list of raw headers, the item before a value is its name. A setting such as `upstream.password` is no header's name. */
+/** In a list of raw headers, the item before a value is its name. A setting such as `upstream.password` is not the name of a header. */
 function safeItems(items: readonly unknown[], depth: number, within: ReadonlySet<object>): readonly unknown[] {
   return items.slice(0, MEMBERS_MAX).map((item, index) => {
     const before = items[index - 1]
@@ -126,7 +126,7 @@ function safeError(error: Error, depth: number, above: ReadonlySet<object>): obj
     message: safeText(String(error.message)),
     ...(typeof stack === 'string' ? { stack: safeText(stack) } : {}),
     ...(typeof code === 'string' || typeof code === 'number' ? { code } : {}),
-    // A cause can be any value; beside errors only text is safe to log.
+    // A cause can be any value. Except for errors, only text is safe to log.
     ...(cause instanceof Error
       ? { cause: safeValue(cause, depth + 1, within) }
       : typeof cause === 'string'
@@ -136,14 +136,14 @@ function safeError(error: Error, depth: number, above: ReadonlySet<object>): obj
 }
 
 /**
- * Whether an error says all there is to know without its stack: it was foreseen, or the store, the disk or the network is in trouble. Only a
- * bug needs the place in the code.
+ * Whether an error is clear without its stack: it was expected, or the store, the disk or the network is in trouble. Only a bug needs its
+ * position in the code.
  */
 function isExpected(error: Error): boolean {
   return error instanceof AppError || isStorageFailure(error) || SYSTEM_TROUBLE.has(systemCode(error) ?? '')
 }
 
-/** Codes of the system for a disk or a network in trouble. */
+/** System codes for a disk or a network in trouble. */
 const SYSTEM_TROUBLE: ReadonlySet<string> = new Set([
   'ENOSPC',
   'EDQUOT',

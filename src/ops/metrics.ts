@@ -35,16 +35,16 @@ export interface Metrics {
 export interface MetricsPorts {
   readonly gauges: () => Promise<Gauges>
   readonly endpoints: () => Promise<readonly EndpointGauge[]>
-  /** The certificates that the listeners show, with the number of days until each expires. */
+  /** The certificates that the listeners show, with the days until each expires. */
   readonly certificates: () => readonly { readonly listener: string; readonly daysLeft: number }[]
-  /** Encrypted secrets in the store, by whether the first at-rest key has encrypted them. */
+  /** Encrypted secrets in the store, grouped by whether the first at-rest key encrypted them. */
   readonly secrets: () => Promise<{ readonly upToDate: number; readonly outdated: number }>
   /** The replicas that share the store, and the id of this one, which is among them. */
   /** The restores of the store. */
   readonly restores: () => readonly RestoreRecord[]
-  /** What is known of backups, and how many have failed since the relay was started. */
+  /** The state of the backups, and how many have failed since the relay was started. */
   readonly backups: () => { readonly state: BackupState; readonly failures: number; readonly nowMs: number }
-  /** What is stored of retention. */
+  /** The stored state of retention. */
   readonly retention: () => Promise<RetentionState>
   readonly replicas: () => Promise<{ readonly all: readonly Pick<Replica, 'id' | 'roles'>[]; readonly id: number }>
 }
@@ -281,7 +281,7 @@ function createSecretsGauge(registry: Registry, read: MetricsPorts['secrets']): 
   }
 }
 
-/** A store is restored while no relay runs, so these never change. */
+/** A store is restored only while no relay runs, so these never change. */
 function setRestoreGauges(registry: Registry, restores: readonly RestoreRecord[]): void {
   const registers = [registry]
   const gauge = (name: string, help: string) => new Gauge({ name, help, registers })
@@ -292,7 +292,7 @@ function setRestoreGauges(registry: Registry, restores: readonly RestoreRecord[]
   ).set(restores.reduce((sum, { delivered }) => sum + (delivered ?? 0), 0))
 }
 
-/** Without a backup there is no age and no size: an alarm on an age that is absent tells so. */
+/** Without a backup there is no age and no size. An alarm on an absent age reports that. */
 function createRetentionGauges(registry: Registry, read: MetricsPorts['retention']): () => Promise<void> {
   const registers = [registry]
   const byKind = (name: string, help: string) => new Gauge({ name, help, labelNames: ['kind'], registers })

@@ -4,7 +4,7 @@ import type { Vault } from '../flow/delivery/vault.ts'
 
 const ALGORITHM = { alg: 'dir', enc: 'A256GCM' } as const
 
-/** The keys that encrypt. Ask for them whenever one is needed, because they may be replaced while the relay runs. */
+/** The keys for encryption. Ask for them whenever you need one, because they may be replaced while the relay runs. */
 export interface AtRestKeys {
   /** The keys, 32 bytes each. The first encrypts, all decrypt. Empty: none exists yet. */
   list(): readonly Uint8Array[]
@@ -13,8 +13,8 @@ export interface AtRestKeys {
 }
 
 /**
- * Encrypts endpoint keys as compact JWE. `kid` names the encrypting key, so that it can be replaced while old rows stay readable. The
- * endpoint's id is authenticated too, so a key copied to another endpoint's row cannot be decrypted.
+ * Encrypts endpoint keys as compact JWE. `kid` names the encrypting key, so that the key can be replaced while old rows stay readable. The
+ * endpoint's id is authenticated too, so a key copied to the row of another endpoint cannot be decrypted.
  */
 export function createVault(keys: AtRestKeys): Vault {
   return {
@@ -47,7 +47,7 @@ export function createVault(keys: AtRestKeys): Vault {
   }
 }
 
-/** The name of the key that sealed it; null: it is damaged. */
+/** The name of the key that encrypted it; null: it is damaged. */
 function keyNameIn(sealed: string): string | null {
   try {
     return decodeProtectedHeader(sealed).kid ?? null

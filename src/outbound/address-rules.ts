@@ -6,15 +6,15 @@ import ipaddr from 'ipaddr.js'
 export type AddressRefusal = 'loopback' | 'link_local' | 'metadata' | 'special' | 'own_port' | 'not_listed' | 'not_an_address'
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6
-/** A network: an address and the number of its leading bits that count. */
+/** A network: an address, and how many of its leading bits count. */
 export type Network = readonly [Address, number]
 
 const network = (cidr: string): Network => ipaddr.parseCIDR(cidr)
 
-/** The metadata services of clouds, which give out credentials. Most are link-local; these are not. */
+/** The metadata services of clouds, which give out credentials. Most are link-local. These are not. */
 const METADATA = ['100.100.100.200/32', '168.63.129.16/32', '192.0.0.192/32', 'fd00:ec2::/32', 'fd20:ce::/32'].map(network)
 
-/** The rules must also refuse addresses that embed another address. The library counts this network of them as ordinary. */
+/** An address that embeds another address must be refused too. The library counts this network of such addresses as ordinary. */
 const IPV4_COMPATIBLE = network('::/96')
 const SPECIAL: ReadonlySet<string> = new Set([
   'unspecified',
@@ -29,7 +29,7 @@ const SPECIAL: ReadonlySet<string> = new Set([
   'amt',
 ])
 
-/** Parses an address or a network in CIDR form; `null`: it is neither. An IPv4 address written as IPv6 becomes IPv4. */
+/** Parses an address, or a network in CIDR form; `null`: it is neither. An IPv4 address that is written as IPv6 becomes IPv4. */
 export function parseNetwork(text: string): Network | null {
   const [written = '', bits] = text.split('/')
   // The library would also accept `10.1` and `012.0.0.1`.
@@ -44,7 +44,7 @@ export type Allowed =
   | { readonly kind: 'origin'; readonly address: string; readonly port: number }
   | { readonly kind: 'host'; readonly name: string }
 
-/** Parses an entry: a network, an address, `address:port` (IPv6 in brackets), or else a host name, in lower case. */
+/** Parses an entry: a network, an address, `address:port` (IPv6 in brackets), or otherwise a host name, in lower case. */
 export function parseAllowed(text: string): Allowed {
   const network = parseNetwork(text)
   if (network !== null) return { kind: 'network', network }
@@ -72,22 +72,25 @@ export function refuseAddress(text: string, listed: readonly Network[]): Address
   return listed.some((one) => isIn(address, one)) ? null : 'not_listed'
 }
 
-/** Why listing a network has no effect, because none of its addresses is ever allowed; `null`: it has an effect. */
+/** Why listing a network has no effect: none of its addresses is ever allowed. `null`: it has an effect. */
 export function refuseNetwork(listed: Network): AddressRefusal | null {
   const [address, bits] = listed
   const kind = address.kind() === 'ipv4' ? ipaddr.IPv4 : ipaddr.IPv6
   const cidr = `${address.toString()}/${bits}`
   const [first, last] = [kind.networkAddressFromCIDR(cidr), kind.broadcastAddressFromCIDR(cidr)]
-  // A network that ends in another range contains ordinary addresses in between.
+  // A network whose last address is in another range also contains ordinary addresses.
   return first.range() === last.range() ? refuseAddress(first.toString(), [listed]) : null
 }
 
-/** A wider network only happens to contain loopback addresses, so it does not count as listing them. */
+/** Whether a network lists loopback addresses on purpose. A wider network only happens to contain them. */
 function isLoopback([address, bits]: Network): boolean {
   return address.range() === 'loopback' && bits >= 8
 }
 
-/** Who lists 127.0.0.0/8 means this machine, so it includes `::1`, which `localhost` may resolve to. */
+/**
+ * Whether a listed network includes an address. Somebody who lists 127.0.0.0/8 means this machine, so that includes `::1`, to which
+ * `localhost` may resolve.
+ */
 function covers(listed: Network, address: Address): boolean {
   return isIn(address, listed) || (listed[0].kind() === 'ipv4' && listed[1] === 8 && address.kind() === 'ipv6')
 }

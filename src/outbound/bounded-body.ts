@@ -1,4 +1,4 @@
-/** Reads a body of at most `bytesMax` bytes. `null`: it is longer, and the rest is not read. Throws if the body is cut short. */
+/** Reads a body of at most `bytesMax` bytes. `null`: it is longer, and the rest is not read. Throws if the body breaks off. */
 export async function readBoundedBody(body: AsyncIterable<unknown>, bytesMax: number): Promise<Uint8Array | null> {
   const chunks: Uint8Array[] = []
   let size = 0

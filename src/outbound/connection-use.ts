@@ -6,7 +6,7 @@ import { isConnectionLost } from './send-failure.ts'
 export interface ConnectionUse {
   /** Null until the first connection is made. */
   socket: Socket | null
-  /** The number of requests begun on this connection. */
+  /** How many requests have begun on this connection. */
   requests: number
 }
 
@@ -16,7 +16,7 @@ export interface ConnectionUser extends Dispatcher.DispatchHandler {
   onClient(use: ConnectionUse): void
 }
 
-/** A pool whose handlers learn which connection they use, and whether it is new, because the library does not say. */
+/** A pool that tells its handlers which connection they use, and whether it is new. The library does not say. */
 export function createTrackedPool(origin: string | URL, options: Pool.Options): Pool {
   return new Pool(origin, { ...options, factory: createTrackedClient })
 }
@@ -47,12 +47,12 @@ function isConnectionUser(handler: Dispatcher.DispatchHandler): handler is Conne
   return 'onClient' in handler
 }
 
-/** Decides whether a failed request may be repeated: only if it was lost with a connection that an earlier request had used. */
+/** Decides whether a failed request may be repeated. It may if it was lost with a connection that an earlier request had used. */
 export interface ReuseCheck {
   belongsTo(client: ConnectionUse): void
-  /** Call when the request starts. */
+  /** Call it when the request starts. */
   begin(): void
-  /** False after a byte of an answer and after a time-out, because the other side may then be at work on the request. */
+  /** False after a byte of an answer, and after a time-out, because then the other side may be working on the request. */
   mayRepeat(error: unknown): boolean
 }
 

@@ -10,18 +10,19 @@ export interface DeadlineEntry {
 
 export interface DeadlineList {
   add(end: () => void, nowMs: number): DeadlineEntry
-  /** Call once for each entry, however it ended. */
+  /** Call it once for each entry, whatever has ended it. */
   remove(one: DeadlineEntry): void
-  /** All entries, in the order they began. */
+  /** All entries, in the order in which they began. */
   all(): readonly DeadlineEntry[]
-  /** Sets what is called when the list becomes empty; called at once if it is. */
+  /** Sets a function that is called when the list becomes empty, or at once if it is empty. */
   onEmpty(run: () => void): void
 }
 
 /**
- * Ends posts that take too long. All entries have the same limit, so they fall due in the order they began, and one timer for the first is
- * enough, though thousands begin per second. The entries are a linked list, because at this rate a set or a map would keep many removed
- * entries in memory.
+ * Ends posts that take too long. All entries have the same limit, so they are due in the order in which they began. One timer for the first
+ * is enough, though thousands begin per second.
+ *
+ * The entries are a linked list, because at this rate a set or a map would keep many removed entries in memory.
  */
 export function createDeadlineList(timeoutMs: number, startTimer: StartTimer): DeadlineList {
   let first: DeadlineEntry | null = null

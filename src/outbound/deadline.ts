@@ -6,14 +6,14 @@ export const startRealTimer: StartTimer = (delayMs, run) => {
   return () => clearTimeout(timer)
 }
 
-/** A time limit over a whole call: connecting, headers, body and retries. */
+/** A time limit for a whole call: connecting, headers, body and retries. */
 export interface Deadline {
   readonly signal: AbortSignal
-  /** Starts the time; later calls change nothing. */
+  /** Starts the time. Later calls change nothing. */
   start(): void
   /** Ends the call now, as if its time were over. */
   abort(): void
-  /** Call when the call is over. Removes its timer and listener. */
+  /** Call it when the call is over. It removes the timer and the listener. */
   end(): void
 }
 
@@ -36,7 +36,10 @@ export function createDeadline(timeoutMs: number, startTimer: StartTimer, outer?
   }
 }
 
-/** Waits for shared work. When the signal is aborted, this caller gets `whenAborted` and the work continues for the others. */
+/**
+ * Waits for work that several callers share. When the signal is aborted, this caller gets `whenAborted`, and the work continues for the
+ * others.
+ */
 export function orWhenAborted<Value>(work: Promise<Value>, signal: AbortSignal, whenAborted: Value): Promise<Value> {
   if (signal.aborted) return Promise.resolve(whenAborted)
   return new Promise((resolve, reject) => {

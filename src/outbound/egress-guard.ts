@@ -2,7 +2,7 @@ import { lookup as systemLookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { type AddressRefusal, isOwnAddress, type Network, parseAllowed, refuseAddress } from './address-rules.ts'
 
-/** Why the relay may not send to a URL: how it is written, or where it leads. */
+/** Why the relay may not send to a URL: because of how it is written, or of where it leads. */
 export type EgressRefusal = 'malformed' | 'scheme' | 'userinfo' | 'port' | 'host_form' | AddressRefusal
 
 /** Whether the relay may send to a URL. */
@@ -12,7 +12,7 @@ export type UrlVerdict =
 
 type ReadUrl = { readonly ok: true; readonly url: URL } | { readonly ok: false; readonly reason: EgressRefusal }
 
-/** Whether the relay may connect to a host. The caller must connect to one of these addresses without resolving again. */
+/** Whether the relay may connect to a host. The caller must connect to one of these addresses, and must not resolve the name again. */
 export type HostVerdict =
   | { readonly ok: true; readonly addresses: readonly string[] }
   | { readonly ok: false; readonly reason: EgressRefusal }
@@ -21,9 +21,9 @@ export type HostVerdict =
 export type Lookup = (hostname: string) => Promise<readonly string[]>
 
 export interface EgressOptions {
-  /** `delivery.allowNetworks`: networks, addresses, host names, and `address:port`, which also lists a port of the relay itself. */
+  /** `delivery.allowNetworks`: networks, addresses, host names, and `address:port`, which also allows a port of the relay itself. */
   readonly allowNetworks: readonly string[]
-  /** The ports that the relay itself listens on; empty before it listens. */
+  /** The ports on which the relay itself listens. Empty before it listens. */
   readonly ownPorts: () => readonly number[]
   readonly lookup?: Lookup
 }
@@ -31,18 +31,19 @@ export interface EgressOptions {
 /** How many verdicts are cached. Every attempt needs one, and parsing a URL costs as much processor time as posting to it. */
 const REMEMBERED = 1000
 
-/** Decides where the relay may send. Nothing is allowed unless it is listed. */
+/** Decides where the relay may send. Only listed addresses are allowed. */
 export interface EgressGuard {
   /**
-   * Checks how a URL is written and, if its host is an address, where it leads. Resolves no names: used when saving and before every
+   * Checks how a URL is written and, if its host is an address, where it leads. Resolves no names. Used when saving, and before every
    * attempt.
    */
   checkUrl(text: string): UrlVerdict
   /**
-   * The same for a URL that is requested through a proxy. The proxy resolves names, but names of this machine are refused like its addresses.
+   * The same for a URL that is requested through a proxy. The proxy resolves names, but names of this machine are refused like its
+   * addresses.
    */
   checkProxiedUrl(text: string): UrlVerdict
-  /** Resolves a host now: every one of its addresses must be allowed. Rejects if it cannot be resolved. */
+  /** Resolves a host now. Every one of its addresses must be allowed. Rejects if the name cannot be resolved. */
   checkHost(hostname: string, port: number): Promise<HostVerdict>
 }
 
@@ -51,7 +52,7 @@ const resolveAll: Lookup = async (hostname) => {
   return answers.map(({ address }) => address)
 }
 
-/** Resolves hosts and refuses none, for a host that the config names. */
+/** Resolves hosts and refuses none. Used for hosts that the config names. */
 export const ANY_HOST: Pick<EgressGuard, 'checkHost'> = {
   async checkHost(hostname) {
     return { ok: true, addresses: isIP(hostname) === 0 ? await resolveAll(hostname) : [hostname] }
@@ -100,7 +101,7 @@ export function createEgressGuard({ allowNetworks, ownPorts, lookup = resolveAll
   }
 }
 
-/** Caches verdicts by text. Apart from the text they depend only on the relay's own ports, so a change of those empties the cache. */
+/** Caches verdicts by text. Apart from the text they depend only on the relay's own ports, so a change of these empties the cache. */
 function remembering(check: (text: string) => UrlVerdict, ownPorts: () => readonly number[]): (text: string) => UrlVerdict {
   const verdicts = new Map<string, UrlVerdict>()
   let portsThen: readonly number[] = []
@@ -118,8 +119,8 @@ function remembering(check: (text: string) => UrlVerdict, ownPorts: () => readon
 }
 
 /**
- * Parses a URL that is written in full and unambiguously. The platform's parser alone is too lenient: it repairs `http:host`, backslashes and
- * tabs, and turns `2130706433`, `0x7f.1`, `%31` and circled digits into addresses that nobody would see in the text.
+ * Parses a URL that is written in full and has only one meaning. The platform's parser alone accepts too much: it repairs `http:host`,
+ * backslashes and tabs, and turns `2130706433`, `0x7f.1`, `%31` and circled digits into addresses that nobody would see in the text.
  */
 function readUrl(text: string): ReadUrl {
   const refused = (reason: EgressRefusal): ReadUrl => ({ ok: false, reason })
@@ -162,8 +163,8 @@ function readAllowed(allowNetworks: readonly string[]) {
 }
 
 /**
- * Shares concurrent lookups of one name. The platform resolves few names at a time, so a resolver that never answers for one name must not
- * block the rest.
+ * Shares lookups of one name that run at the same time. The platform resolves few names at once, so a name that is never answered must not
+ * block the others.
  */
 function sharingLookups(lookup: Lookup): Lookup {
   const running = new Map<string, Promise<readonly string[]>>()

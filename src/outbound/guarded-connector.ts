@@ -28,8 +28,8 @@ const KEEP_ALIVE_MS = 60_000
 
 /**
  * Opens connections only to addresses that were just checked. It does not resolve again, so a name that changes after the check gains
- * nothing. It also checks hosts that are given as addresses, which the platform's `lookup` hook does not see. Several addresses are tried one
- * after the other, a quarter of a second apart, and the first that answers wins.
+ * nothing. It also checks hosts that are given as addresses, which the platform's `lookup` hook does not see. Several addresses are tried a
+ * quarter of a second apart, and the first that answers wins.
  */
 export function createGuardedConnector(
   guard: Pick<EgressGuard, 'checkHost'>,
@@ -38,7 +38,7 @@ export function createGuardedConnector(
   const secure = buildConnector({
     timeout: timeoutMs,
     allowH2: false,
-    // Explicit, because an environment variable could turn the check off.
+    // Set this here, because an environment variable could turn the check off.
     rejectUnauthorized: true,
     secureContext: createTlsContext(ca),
   })
@@ -96,14 +96,15 @@ function whenConnected(socket: Socket, timeoutMs: number, startTimer: StartTimer
 }
 
 /**
- * Resets the connection, instead of closing it, when a post on it is aborted. After a close the system could go on for minutes sending bytes
- * already written, and the endpoint could get them after a newer post of another replica. `beneath` is the TCP connection under TLS, if any.
+ * Resets the connection, instead of closing it, when a post on it is aborted. After a close the system could go on for minutes to send
+ * bytes that were already written. The endpoint could then get them after a newer post of another replica. `beneath`: the TCP connection
+ * under TLS, if any.
  */
 function resetWhenAborted(socket: Socket, beneath: Socket): Socket {
   const destroy = socket.destroy.bind(socket)
   socket.destroy = (error) => {
     if (socket.destroyed || !isAbort(error)) return destroy(error)
-    // A reset destroys the socket without an error, but the client needs the one that it passed.
+    // A reset destroys the socket without an error, but the client needs the error that it has passed.
     socket.destroy = () => destroy(error)
     beneath.resetAndDestroy()
     return destroy(error)
@@ -111,5 +112,5 @@ function resetWhenAborted(socket: Socket, beneath: Socket): Socket {
   return socket
 }
 
-/** Recognises the client's error for the connection of an aborted request. An idle connection ends with another error. */
+/** Whether this is the client's error for the connection of an aborted request. An idle connection ends with another error. */
 const isAbort = (error: Error | undefined): boolean => error instanceof errors.InformationalError && error.message === 'aborted'

@@ -16,7 +16,7 @@ export interface ProxiedOptions {
 
 /** Sends through an HTTP proxy: https through a tunnel that the proxy cannot read, http as requests to the proxy. */
 export function createProxiedAgent({ proxy, ca, timeoutMs, connections, createPool }: ProxiedOptions): Dispatcher {
-  // Explicit, because an environment variable could turn the check off.
+  // Set this here, because an environment variable could turn the check off.
   const tls = { secureContext: createTlsContext(ca), rejectUnauthorized: true, timeout: timeoutMs }
   return new ProxyAgent({
     uri: proxy,
@@ -27,7 +27,7 @@ export function createProxiedAgent({ proxy, ca, timeoutMs, connections, createPo
     proxyTls: tls,
     ...(connections === undefined ? {} : { connections }),
     ...(createPool === undefined ? {} : { factory: createPool }),
-    // Without this limit, the client would wait for a proxy that never answers long after all callers have left.
+    // Without this limit the client would wait for a proxy that never answers, long after all callers have left.
     clientFactory: (origin, options) => new Pool(origin, { ...options, headersTimeout: timeoutMs }),
   })
 }

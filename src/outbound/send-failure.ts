@@ -3,7 +3,7 @@ import type { FailureReason } from '../domain/delivery/delivery.ts'
 import { systemCode } from '../domain/errors.ts'
 import { EgressRefused } from './guarded-connector.ts'
 
-/** The reason why an attempt got no answer. */
+/** Why an attempt got no answer. */
 export interface SendFailure {
   readonly reason: FailureReason
   /** A code, never a message, because messages quote what was sent and received. */
@@ -29,14 +29,14 @@ const TLS_CODE = /^(?:ERR_TLS_|ERR_SSL_|CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_S
 /** The client's codes for a proxy that opened no tunnel, refused our credentials, or could not be reached. */
 const BY_PROXY: ReadonlySet<string> = new Set(['UND_ERR_ABORTED', 'UND_ERR_PRX_TLS', 'UND_ERR_PRX_CONN', 'UND_ERR_INVALID_ARG'])
 
-/** The same for a request through a proxy. The relay resolves and connects to the proxy only, so such failures are the proxy's. */
+/** The same for a request through a proxy. The relay itself only resolves and connects to the proxy, so such failures are the proxy's. */
 export function proxiedFailureOf(error: unknown): SendFailure {
   const failure = failureOf(error)
   const isOfProxy = BY_PROXY.has(failure.detail) || failure.reason === 'dns' || failure.reason === 'connection_refused'
   return isOfProxy ? { ...failure, reason: 'proxy' } : failure
 }
 
-/** The reason why a request got no answer, from the error that ended it before its deadline. */
+/** Why a request got no answer, from the error that ended it before its deadline. */
 export function failureOf(error: unknown): SendFailure {
   if (error instanceof EgressRefused) return { reason: 'forbidden', detail: error.reason }
   if (error instanceof errors.HTTPParserError) return { reason: 'bad_response', detail: 'NO_HTTP' }

@@ -18,13 +18,13 @@ export interface SenderOptions {
   readonly timeoutMs: number
   readonly clock: Clock
   readonly startTimer?: StartTimer
-  /** Whether posts may be sent now; if not, they end as `interrupted`. Default: they may. */
+  /** Whether posts may be sent now. If not, they end as `interrupted`. Default: they may. */
   readonly mayPost?: () => boolean
 }
 
 /**
  * Posts to endpoints. `close` ends the posts in flight; later posts fail as `interrupted`. `retire` waits for the posts in flight, then
- * closes; a post that has no connection yet is `withdrawn` when it gets one.
+ * closes; a post without a connection becomes `withdrawn` when it gets one.
  */
 export interface Sender extends DeliverySender {
   close(): Promise<void>
@@ -64,7 +64,7 @@ export function createSender({ guard, timeoutMs, clock, startTimer = startRealTi
       { origin: verdict.origin, path: verdict.path, headers, body },
       {
         now: clock.now,
-        // While the post connects, another replica may take over, or the endpoint or the config may change, so ask again then.
+        // While the post connects, another replica may take over, or the endpoint or the config may change. So ask again then.
         refusal: () => (mayPost() ? (isRetired || !mayLeave() ? WITHDRAWN : null) : LAPSED),
         openFresh: () => pools.openFresh(route, verdict.origin),
         failureOf: isProxied ? proxiedFailureOf : failureOf,
@@ -103,8 +103,9 @@ const DIRECT: Route = {}
 const always = () => true
 
 /**
- * Keeps one pool of connections per route and origin while it is used; a pool per delivery would leak. The caller limits concurrency. The
- * client's own agent does the same, but costs more: it builds a key for each request and forwards every event of its pools.
+ * Keeps one pool of connections for each route and origin while it is used. A pool for each delivery would leak. The caller limits
+ * concurrency. The client's own agent does the same but costs more: it builds a key for each request, and forwards every event of its
+ * pools.
  */
 function createPools(guard: EgressGuard, timeoutMs: number) {
   const pools = new Map<string, Dispatcher>()
@@ -139,7 +140,7 @@ function createPools(guard: EgressGuard, timeoutMs: number) {
       closeUnused(name, made)
       return made
     },
-    /** A pool for one post, which destroys it when it ends. */
+    /** A pool for one post, which destroys it at its end. */
     openFresh: (route: Route, origin: string) => open(origin, route),
     async destroy(): Promise<void> {
       const all = [...pools.values()]

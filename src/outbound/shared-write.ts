@@ -1,6 +1,6 @@
 /**
- * Runs one write at a time. Callers that arrive during a write share the next one, which writes the state at its beginning. So each caller
- * gets the outcome of a write that contains its change.
+ * Runs one write at a time. Callers that come during a write share the next one. Each caller gets the outcome of a write that contains its
+ * change.
  */
 export function createSharedWrite(write: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> | null = null

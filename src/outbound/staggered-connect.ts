@@ -1,20 +1,20 @@
 import type { StartTimer } from './deadline.ts'
 
-/** The head start of one address before the next is tried too, in milliseconds (RFC 8305, "Connection Attempt Delay"). */
+/** An address gets this head start before the next is tried too, in milliseconds (RFC 8305, "Connection Attempt Delay"). */
 export const STAGGER_MS = 250
 /** The maximum of addresses that are tried per host. */
 const ADDRESSES_MAX = 10
 
-/** Starts one attempt to connect. `giveUp` ends it; it calls nothing afterwards. */
+/** Starts one attempt to connect. `giveUp` ends it; afterwards it calls nothing. */
 export type StartAttempt<Connection> = (
   address: string,
   callbacks: { readonly onConnected: (connection: Connection) => void; readonly onFailed: (error: Error) => void },
 ) => { giveUp(): void }
 
 /**
- * Connects to whichever address of a host answers first (RFC 8305). Each address gets a head start of `STAGGER_MS` over the next one, so
- * that an address that drops packets costs a quarter of a second instead of a whole time limit. When one fails, the next starts at once. When
- * one connects, the others are given up. If all fail, the error is the last address's.
+ * Connects to the address of a host that answers first (RFC 8305). Each address gets a head start of `STAGGER_MS` over the next one. So an
+ * address that drops packets costs a quarter of a second, and not the whole time limit. When one fails, the next starts at once. When one
+ * connects, the others are given up. If all fail, the error is that of the last address.
  */
 export function connectStaggered<Connection>(
   addresses: readonly string[],
@@ -58,7 +58,7 @@ export function connectStaggered<Connection>(
   startNext()
 }
 
-/** Alternates IPv6 and IPv4, beginning with the family that the resolver puts first: one family may have no route at all. */
+/** Alternates IPv6 and IPv4, beginning with the family that the resolver puts first. One family may have no route at all. */
 function alternateFamilies(addresses: readonly string[]): string[] {
   const isV6 = (address: string): boolean => address.includes(':')
   const first = addresses.filter((address) => isV6(address) === isV6(addresses[0] ?? ''))

@@ -11,7 +11,7 @@ export interface NoConnection {
   readonly detail: string
 }
 
-/** Where to connect, and how deliveries go there. */
+/** Where to connect, and how deliveries get there. */
 export interface Destination {
   readonly url: string
   readonly route: Route
@@ -23,8 +23,8 @@ export interface TryConnectionOptions {
 }
 
 /**
- * Connects as a delivery would, with TLS if the URL says so, and sends nothing. With a proxy it connects to the proxy. Null: the connection was made, and is
- * closed again.
+ * Connects as a delivery would, with TLS if the URL says so, and sends nothing. With a proxy it connects to the proxy. Null: the connection
+ * was made, and is closed again.
  */
 export async function tryConnection({ url, route }: Destination, { guard, timeoutMs }: TryConnectionOptions): Promise<NoConnection | null> {
   const { proxy, ca } = route

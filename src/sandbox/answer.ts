@@ -58,7 +58,7 @@ export function answerOf(status: number, value: unknown, headers: Readonly<Recor
   return { status, json: JSON.stringify(value), headers }
 }
 
-/** An error in this carrier's own shape, because the specification shows none. */
+/** An error in a shape that this sandbox invents, because the specification shows none. */
 export function errorAnswer(status: number, message: string, headers: Readonly<Record<string, string>> = {}): Answer {
   return answerOf(status, { message }, headers)
 }

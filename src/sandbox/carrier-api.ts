@@ -19,7 +19,7 @@ export interface CarrierApiOptions {
 
 const statusPath = /^\/v1\/status\/([^/]+)\/(latest|all)$/
 
-/** The name a call is counted under. */
+/** The name under which a call is counted. */
 export function carrierPathOf(path: string): string | null {
   if (path === '/auth/token') return path
   const kind = statusPath.exec(path)?.[2]

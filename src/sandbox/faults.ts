@@ -1,10 +1,12 @@
-/** The faults to inject; 0 or false means none. Fractions from 0 to 1 of events (pushes), answers (pulls) or entries (language gaps). */
+/** The faults to inject; 0 or false: none. Fractions are from 0 to 1, of events (pushes), answers (pulls) or entries (language gaps). */
 export interface Faults {
   /** Fraction of events that are never pushed. */
   readonly loss: number
   /** Fraction of events that are pushed twice. */
   readonly duplicates: number
-  /** Events are collected in windows of this many and shuffled within a window; below 2 they go out in the order in which they happen. */
+  /**
+   * Events are collected in windows of this many and shuffled within a window. Below 2, they are sent in the order in which they happen.
+   */
   readonly reorder: number
   /** Delay of each push. */
   readonly delayMs: number
@@ -43,7 +45,7 @@ export const noFaults: Faults = {
 
 const fractions: ReadonlySet<string> = new Set(['loss', 'duplicates', 'unauthorized', 'rateLimited', 'serverErrors', 'languageGaps'])
 
-/** The faults with a change applied. Throws a RangeError that says what to write, for unknown names and impossible values. */
+/** Applies a change to the faults. For unknown names and impossible values, throws a RangeError that says what to write. */
 export function changedFaults(faults: Faults, change: unknown): Faults {
   if (typeof change !== 'object' || change === null || Array.isArray(change))
     throw new RangeError('faults must be an object of names and values')

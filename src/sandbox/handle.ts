@@ -24,7 +24,7 @@ export interface Sandbox {
   setFaults(change: Partial<Faults>): Faults
   setWebhookUrls(urls: readonly string[]): void
   revokeTokens(): void
-  /** Pushes a body as it is, whether or not it is an event, signed with the shared key or another one. Resolves with the receivers' answers. */
+  /** Pushes any body, also one that is not an event, signed with the shared key or another one. Resolves with the receivers' answers. */
   push(order: PushOrder): Promise<readonly PushAttempt[]>
   /** The simulated time, epoch milliseconds. */
   now(): number

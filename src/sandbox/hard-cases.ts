@@ -113,7 +113,7 @@ const unknownFields: Harden = (plan) => ({
 })
 
 const hardenings = {
-  // These precede the cases that add scans, so that the added scans get their share of them.
+  // These come before the cases that add scans, so that they also apply to the added scans.
   equalInstants,
   twoPlaces,
   equalEntries,

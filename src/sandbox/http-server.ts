@@ -10,7 +10,7 @@ export interface HttpServer {
   stop(): Promise<void>
 }
 
-/** The same as the relay's. With Node's 5 s, a client on a busy machine would send on connections that are just being closed. */
+/** The same as in the relay. With Node's 5 s, a client on a busy machine would send on connections that are just being closed. */
 const KEEP_ALIVE_MS = 72_000
 
 /** Serves `answer` and counts calls of the carrier's own paths. */

@@ -17,8 +17,8 @@ export interface SandboxOptions {
   /** Whether the clock stands still until `resume`. */
   readonly paused?: boolean
   /**
-   * Parcels start now and run in real time, `speed` times faster than planned. Entries then have the real time, which tests of rules about an
-   * entry's age need (closing checks, missed pushes). The clock itself runs at speed 1.
+   * Parcels start now and run in real time, `speed` times faster than planned. Entries then have real times. Tests of rules about an
+   * entry's age need them (closing checks, missed pushes). The clock itself runs at speed 1.
    */
   readonly live?: boolean
   /** The fraction of parcels with each hard case; `mix` overrides it by name. */

@@ -7,7 +7,7 @@ export type Member = readonly [name: string, json: string]
 /** How the pull API writes the time of an entry; pushes always include milliseconds. */
 export type PullTime = 'milliseconds' | 'seconds' | 'zeros'
 
-/** One entry of a parcel as the carrier will publish it, with the differences between pushes and pulls. */
+/** A planned entry of a parcel, with the differences between its push and its pulls. */
 export interface Scan {
   readonly id: string
   readonly status: string
@@ -112,7 +112,7 @@ export function trackingIdOf(seed: number, index: number, nth: number): string {
   return `37${String(Math.abs(seed) % 1000).padStart(3, '0')}${String(index * 10 + nth).padStart(13, '0')}`
 }
 
-/** The rest of the plan of a parcel to which nothing special happens. */
+/** The default members of a plan, for a parcel without hard cases. */
 export const uneventful = {
   laterTrackingId: null,
   distributionType: distributionTypes[0],

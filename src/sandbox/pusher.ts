@@ -14,8 +14,8 @@ export interface PushAttempt {
 }
 
 /**
- * An event and the fate of its push: `silenced` (during a silence) and `lost` pushes never go out; a `waiting` push is in a window, a delay or a
- * queue; a `sent` push has reached every receiver or was given up.
+ * An event and what happened to its push. A `silenced` push (during a silence) and a `lost` push are never sent. A `waiting` push is in a
+ * window, a delay or a queue. A `sent` push has reached every receiver or was given up.
  */
 export interface PushRecord {
   /** Numbered from 1, oldest first. */
@@ -44,7 +44,7 @@ export interface PusherOptions {
 
 export interface Pusher {
   publish(event: PushEvent): void
-  /** Posts a body as it is to every receiver, once, signed with this key. The sandbox keeps no record of it, because it is no event. */
+  /** Posts a body to every receiver, once, signed with this key. The sandbox keeps no record of it, because it is not an event. */
   post(body: string, sharedKey: string): Promise<readonly PushAttempt[]>
   /** Sends what the window still holds; resolves when nothing is waiting. */
   settle(): Promise<void>
@@ -77,7 +77,7 @@ function recordOf(event: PushEvent, sequence: number, silent: boolean, faults: F
 
 /**
  * Events pass through the window (where they may be shuffled), the delay, and the queue of their parcel. So a receiver gets the pushes of a
- * parcel one at a time, in the order they left the window, and parcels do not wait for each other.
+ * parcel one at a time, in the order in which they left the window. Parcels do not wait for each other.
  */
 export function createPusher(options: PusherOptions): Pusher {
   const { urls, seed, faults } = options

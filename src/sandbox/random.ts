@@ -1,4 +1,4 @@
-/** A well-mixed 32-bit number from a seed and names, so that one random decision never shifts another. */
+/** A well-mixed 32-bit number from a seed and names. The names keep random decisions independent of each other. */
 function mix(seed: number, names: readonly (string | number)[]): number {
   let hash = Math.imul(seed | 0, 0x9e3779b1) ^ 0x811c9dc5
   for (const letter of names.join('\u0001')) hash = Math.imul(hash ^ (letter.codePointAt(0) ?? 0), 0x01000193)

@@ -21,7 +21,7 @@ export interface ParcelOrder {
   readonly numberOnly?: boolean
 }
 
-/** A push requested by a test: anything, which need not be an event. */
+/** A push requested by a test. Its body can be anything, also something that is not an event. */
 export interface PushOrder {
   readonly body: string
   /** Default: the key agreed with the receivers. */
@@ -43,7 +43,7 @@ function wordFor(order: ScanOrder): Word {
 export function orderedScan(order: ScanOrder, trackingNumber: string, nth: number, seed: number, nowMs: number): Scan {
   const id = `${trackingNumber}/ordered-${nth}`
   const scan = plainScan(id, wordFor(order), order.atMs ?? nowMs, order.location ?? '', randomFor(seed, id))
-  // Among equal instants the latest request comes first.
+  // Among equal instants, the latest request comes first.
   const placed = { ...scan, publishedAtMs: nowMs, tie: -nth - drawFor(seed, id) }
   return order.displayToConsumer === undefined ? placed : { ...placed, displayToConsumer: order.displayToConsumer }
 }

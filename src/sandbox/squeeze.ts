@@ -1,11 +1,11 @@
 import type { ParcelPlan } from './parcel-plan.ts'
 
 export interface Squeeze {
-  /** This time in the plan ... */
+  /** A time in the plan. */
   readonly fromMs: number
-  /** ... becomes this one, */
+  /** The time that replaces it. */
   readonly toMs: number
-  /** and all later times run faster by this factor. */
+  /** Later times follow this many times faster. */
   readonly factor: number
 }
 

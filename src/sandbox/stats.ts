@@ -2,7 +2,7 @@ import type { PushRecord } from './pusher.ts'
 import type { Tally } from './tally.ts'
 
 export interface PushStats {
-  /** Events of parcels; each is silenced, lost, or goes out. */
+  /** Events of parcels. Each is silenced, lost or sent. */
   readonly events: number
   readonly silenced: number
   readonly lost: number

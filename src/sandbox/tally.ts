@@ -52,8 +52,8 @@ function tallyParcel(plan: ParcelPlan): Tally {
 }
 
 /**
- * Counts the hard cases in the entries that the carrier will publish, not those that were requested. The last four count parcels; the others
- * count entries, instants or groups of equal entries.
+ * Counts the hard cases in the entries that the carrier will publish, which may differ from the requested ones. The last four members count
+ * parcels; the others count entries, instants or groups of equal entries.
  */
 export function tallyWorld(plans: readonly ParcelPlan[]): Tally {
   const tallies = plans.map(tallyParcel)

@@ -2,14 +2,14 @@ import { createHmac } from 'node:crypto'
 import type { Member, PullTime, Scan } from './parcel-plan.ts'
 import { type Language, languages, type Texts } from './vocabulary.ts'
 
-/** The bodies of pushes and pulls about a parcel, in the shapes of the specification. */
+/** The members about the parcel itself in the bodies of pushes and pulls, in the shapes of the specification. */
 export interface Labels {
   readonly trackingIds: readonly string[]
   readonly distributionType: string
   readonly extra: readonly Member[]
 }
 
-/** A published entry with its current texts, which may have changed since. */
+/** A published entry with its current texts. */
 export interface PublishedEntry {
   readonly scan: Scan
   readonly texts: Texts

@@ -115,7 +115,7 @@ describe(`with the script ${javaScriptEnabled ? 'on' : 'off'}`, () => {
       await page.getByText('Watch parcels', { exact: true }).click()
     await page.getByLabel('Tracking numbers or ids, one a line').fill(`${one}\n${other}\n?`)
     await page.getByRole('button', { name: 'Watch these parcels' }).click()
-    expect(await page.getByRole('alert').textContent()).toMatch(/2 are watched, 2 of them new\. 1 line holds no identifier:\s+Line 3: \?/)
+    expect(await page.getByRole('alert').textContent()).toMatch(/2 parcels are watched, 2 new\. 1 line holds no identifier:\s+Line 3: \?/)
     await page.getByRole('link', { name: one, exact: true }).click()
     await page.getByRole('button', { name: 'Stop watching' }).click()
     expect(await page.getByRole('main').textContent()).toContain('ended: somebody stopped them')

@@ -97,17 +97,17 @@ async function watchFile(content: string | Uint8Array<ArrayBuffer>, name: string
 
 test('a file of parcels is watched: CSV with its column, NDJSON, and what a spreadsheet saves', async () => {
   const csv = await watchFile('order;trackingNumber\r\n1;PP100000008SE\r\n2;="82000008"\r\n', 'orders.csv')
-  expect([csv.status, csv.text.includes('2 are watched, 2 of them new.')]).toEqual([200, true])
-  expect((await watchFile('{"identifier": "82000009"}\n"82000010"\n', 'list.NDJSON')).text).toContain('2 are watched, 2 of them new.')
+  expect([csv.status, csv.text.includes('2 parcels are watched, 2 new.')]).toEqual([200, true])
+  expect((await watchFile('{"identifier": "82000009"}\n"82000010"\n', 'list.NDJSON')).text).toContain('2 parcels are watched, 2 new.')
   const utf16 = new Uint8Array(Buffer.from('\ufeffnumber\tname\r\n82000011\tBo', 'utf16le'))
-  expect((await watchFile(utf16, 'sheet.txt', { column: 'number' })).text).toContain('1 is watched, 1 of them new.')
+  expect((await watchFile(utf16, 'sheet.txt', { column: 'number' })).text).toContain('1 parcel is watched, 1 new.')
   const typed = await watchFile('', '', { identifiers: '82000012' })
-  expect(typed.text).toContain('1 is watched, 1 of them new.')
+  expect(typed.text).toContain('1 parcel is watched, 1 new.')
 })
 
 test('a mistake in a file of parcels is explained, with its line', async () => {
   const { text } = await watchFile('trackingNumber,name\n82000013,a\n<b>no number,b\n', '"><b>.csv')
-  expect(text).toContain('1 is watched, 1 of them new.')
+  expect(text).toContain('1 parcel is watched, 1 new.')
   expect(text).toMatch(/Line 3: .*&lt;b&gt;no number,b/)
   const unnamed = await watchFile('order,parcel\n1,82000014\n', 'orders.csv')
   expect([unnamed.status, unnamed.text]).toEqual([
@@ -134,7 +134,7 @@ test('a form with a file from elsewhere, or at a page that takes none, is refuse
 
 test('a list of parcels is watched, and what is no identifier is named by its line', async () => {
   const answer = await visitor.post('/parcels', { identifiers: 'PP100000007SE\r\n\r\n  82000007 \r\nno <b>number\r\n' })
-  expect(answer.text).toContain('2 are watched, 2 of them new.')
+  expect(answer.text).toContain('2 parcels are watched, 2 new.')
   expect(answer.text).toMatch(/Line 4: .*no &lt;b&gt;number/)
   expect((await visitor.get('/parcels/PP100000007SE')).text).toContain('Stop watching')
   const none = await visitor.post('/parcels', { identifiers: ' ' })

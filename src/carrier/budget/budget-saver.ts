@@ -18,9 +18,9 @@ export interface BudgetSaverPorts {
   readonly log: Log
 }
 
-/** Saves, before they take effect, the facts about the carrier that must survive this run. */
+/** Saves the facts about the carrier that must survive this run, before they take effect. */
 export interface BudgetSaver {
-  /** Saves the current state and some calls in advance. False: the store failed. */
+  /** Saves the present state, and some calls in advance. False: the store failed. */
   keep(): Promise<boolean>
   /** Saves the state without calls in advance, because no more calls are made. */
   close(): Promise<boolean>
@@ -61,7 +61,9 @@ export function createBudgetSaver({ budget, tokens, remember, clock, asking, log
   }
 }
 
-/** The rest of a wait that an earlier run saved in wall time. It is never longer than when it was saved, even if the clock was set back. */
+/**
+ * The rest of a wait that an earlier run has saved in wall time. It is never longer than when it was saved, even if the clock was set back.
+ */
 export function remainingWaitMs(untilMs: number | null, atMs: number, nowMs: number): number {
   return untilMs === null ? 0 : Math.max(0, Math.min(untilMs - atMs, untilMs - nowMs))
 }

@@ -8,7 +8,7 @@ import { type BudgetSaverPorts, createBudgetSaver } from './budget-saver.ts'
 import { createOwnBudget } from './own-budget.ts'
 import { createSharedBudget } from './shared-budget.ts'
 
-/** The budget for calls to the carrier. This process saves it alone, or shares a row of it with other replicas. */
+/** The budget for calls to the carrier. This process either saves it alone, or shares a row with other replicas. */
 export interface CarrierBudget {
   readonly slots: QueueBudget
   inFlight(): number
@@ -34,7 +34,7 @@ interface BudgetOptions {
   readonly asking: BudgetSaverPorts['asking']
 }
 
-/** `pausedForMs`: the rest of a pause that the last run began. Without `shared`, this process calls the carrier alone. */
+/** `pausedForMs`: the rest of a pause that began in the last run. Without `shared`, this process calls the carrier alone. */
 export function openBudget(
   options: BudgetOptions,
   shared: SharedCarrier | undefined,
@@ -77,7 +77,7 @@ function openSharedBudget(options: BudgetOptions, shared: SharedCarrier): Carrie
   const keep = () =>
     guard(async () => {
       await calls.settle()
-      // The schedule compares the time of the last run with the clock, so keep that time too.
+      // The schedule compares the time of the last run with the clock, so save that time too.
       await remember?.({
         atMs: clock.now(),
         askedAtMs: asking.lastMs(),

@@ -12,7 +12,10 @@ import {
 import type { DayCalls } from '../../domain/polling/carrier-memory.ts'
 import { clampRetryAfterMs } from '../../domain/retry-after.ts'
 
-/** At most `AHEAD_MAX` calls, and at most this share of the day's calls, are saved in advance. A kill wastes the ones not yet made. */
+/**
+ * How many calls are saved in advance: at most `AHEAD_MAX`, and at most this share of the day's calls. A kill wastes the calls that were
+ * not made yet.
+ */
 const AHEAD_MAX = 64
 const AHEAD_PART = 1 / 1000
 
@@ -29,9 +32,9 @@ export interface EarlierCalls {
   readonly days: readonly DayCalls[]
   /** When it was saved, epoch milliseconds. */
   readonly atMs: number
-  /** The end of the pause that the carrier asked for, monotonic milliseconds. */
+  /** The end of a pause that the carrier asked for, monotonic milliseconds. */
   readonly pausedUntilMs: number
-  /** When this run began, monotonic milliseconds. The earlier run ended before that, perhaps just after a call. */
+  /** The begin of this run, monotonic milliseconds. The earlier run ended before that, perhaps just after a call. */
   readonly endedMs: number
 }
 
@@ -40,44 +43,46 @@ export type SlotResult =
   | { readonly kind: 'taken' }
   | { readonly kind: 'wait'; readonly untilMs: number }
   | { readonly kind: 'paused'; readonly untilMs: number }
-  /** As many calls as `concurrency` allows are in flight. */
+  /** All calls that `concurrency` allows are in flight. */
   | { readonly kind: 'busy' }
-  /** The rate allows the call, but it is not saved yet: first save the days that `toWriteDown` returns. */
+  /** The rate allows the call, but it is not saved yet. First save the days that `toWriteDown` returns. */
   | { readonly kind: 'unwritten' }
   /** The day's calls are used up. */
   | { readonly kind: 'spent'; readonly retryAfterMs: number }
 
-/** The budget of a process that calls the carrier alone (DOMAIN 6.4), as pure bookkeeping: the caller passes the time. */
+/** The budget of a process that calls the carrier alone (DOMAIN 6.4). It only calculates: the caller passes the time. */
 export interface OwnBudget {
   /** Takes a slot if one is free now. A taken slot must be released. */
   takeSlot(nowMs: number, wallMs: number): SlotResult
   release(): void
-  /** No call is made before `untilMs`; a longer pause set earlier stays. */
+  /** Allows no call before `untilMs`. A longer pause that was set earlier stays. */
   pauseUntil(untilMs: number): void
   pausedUntilMs(): number
-  /** The earliest time at which rate and pause allow a call, when `ahead` others go first. */
+  /** The earliest time at which rate and pause allow a call, if `ahead` other calls go first. */
   earliestMs(nowMs: number, ahead: number): number
   inFlight(): number
   callsToday(wallMs: number): number
-  /** The calls to save: the calls made, and with `ahead` some more that may be made today. */
+  /** The calls to save: the calls that were made and, with `ahead`, some more that may be made today. */
   toWriteDown(wallMs: number, ahead: boolean): readonly DayCalls[]
-  /** Call when these days have been saved: their calls may now be made. */
+  /** Call it when these days are saved. Their calls may now be made. */
   writtenDown(days: readonly DayCalls[]): void
 }
 
-/** The burst is half a second's worth of calls, so that no second, wherever it starts, has more than 1.5 times the rate. */
+/** A burst has the calls of half a second. So no second, wherever it begins, has more than 1.5 times the rate. */
 function ownLimits({ ratePerSecond, callsPerDay, concurrency }: OwnBudgetOptions): BudgetLimits {
-  // Below this rate only one call fits into a second, and two calls made 1,000 ms apart may arrive within one.
+  // At this rate or below, only one call fits into a second. Two calls that are made 1,000 ms apart may arrive within one second, so the
+  // interval is longer.
   const intervalUs = Math.max(1e6 / ratePerSecond, ratePerSecond * 1.5 < 2 ? 1_020_000 : 0)
   const headStartUs = (Math.max(1, Math.floor(ratePerSecond / 2)) - 1) * intervalUs
   return { intervalUs, headStartUs, callsPerDay, concurrency, slotMs: Number.POSITIVE_INFINITY }
 }
 
 /**
- * Rate and pauses use monotonic time, so a corrected wall clock causes neither a stall nor a burst; only the day is by the wall clock (UTC).
+ * Rate and pauses use monotonic time, so that a corrected wall clock causes neither a stall nor a burst. Only the day uses the wall clock
+ * (UTC).
  *
- * A call is made only after it is saved among the calls of its day. Several calls are saved at once: a kill wastes the ones not made yet,
- * but forgets none that was made.
+ * A call is made only after it is saved among the calls of its day. Several calls are saved at once. A kill wastes the ones that were not
+ * made yet, but no call that was made is forgotten.
  */
 export function createOwnBudget(options: OwnBudgetOptions): OwnBudget {
   const { callsPerDay, earlier = null } = options
@@ -131,7 +136,7 @@ export function createOwnBudget(options: OwnBudgetOptions): OwnBudget {
       const today = dayOf(wallMs)
       const more = Math.max(0, Math.min(aheadMost, callsPerDay - callsToday(row, wallMs)))
       const counts = { ...written, ...row.days, [today]: (row.days[today] ?? 0) + more }
-      // Until the new record is saved, the calls of the old one may still be made, so the new record never counts fewer.
+      // Until the new record is saved, the calls of the old one may still be made. So the new record never counts fewer.
       return listDays(counts).map(({ day, calls }) => ({ day, calls: Math.max(calls, written[day] ?? 0) }))
     },
     writtenDown(saved) {

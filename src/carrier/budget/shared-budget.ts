@@ -7,26 +7,26 @@ import type { StartTimer } from '../../outbound/deadline.ts'
 import type { QueueBudget, Waiting } from '../call/call-queue.ts'
 import type { SlotResult } from './own-budget.ts'
 
-/** A slot that is not used this soon after its request is given back, so that unused slots cannot add up to a burst. */
+/** A slot that is not used this soon after its request is given back. Otherwise unused slots could add up to a burst. */
 const USE_WITHIN_MS = 250
-/** If this many answers in a row came too late to be used, the store counts as failing. */
+/** The store counts as failing if this many answers in a row come too late to be used. */
 const LATE_MAX = 3
-/** Above this rate, calls per second, one request asks for several slots, at most every `ASK_EVERY_MS`. */
+/** Above this rate, in calls per second, one request asks for several slots, and requests are at least `ASK_EVERY_MS` apart. */
 const MANY_A_SECOND = 50
 const ASK_EVERY_MS = 20
-/** How often to check whether the day's calls are still used up. */
+/** How often to look whether the day's calls are still used up. */
 const SPENT_LOOK_MS = 1000
 /** How long after a call's time limit its slot lapses. */
 const END_MARGIN_MS = 2000
-/** How long an ended slot waits for another request that can report it as well, and how soon a failed report is repeated. */
+/** An ended slot waits this long for another request that can report it. A failed report is repeated after the same time. */
 const END_WITHIN_MS = 20
 const END_AGAIN_MS = 1000
-/** How far the server's clock may get ahead of a replica's before it counts as set forward. */
+/** The server's clock counts as set forward if it gets this far ahead of a replica's clock. */
 const CLOCK_SLACK_MS = 2000
 
 export interface SharedBudgetOptions {
   readonly store: BudgetStore
-  /** A name that no other replica has, and that this replica's earlier run did not have. */
+  /** A name that no other replica has, and no earlier run of this replica had. */
   readonly replica: string
   readonly ratePerSecond: number
   readonly callsPerDay: number
@@ -36,9 +36,9 @@ export interface SharedBudgetOptions {
   readonly startTimer: StartTimer
 }
 
-/** One replica's view of the budget that all replicas share (DOMAIN 6.4). */
+/** The budget that all replicas share (DOMAIN 6.4), as one replica sees it. */
 export interface SharedBudget extends QueueBudget {
-  /** Asks for slots for the waiting calls. Returns false if the answers come too late to be used; rejects if the store fails. */
+  /** Asks for slots for the waiting calls. False: the answers come too late to be used. Rejects if the store fails. */
   reserve(waiting: Waiting): Promise<boolean>
   /** Saves pauses and ended calls, and reads how many calls were made. */
   settle(): Promise<void>
@@ -49,8 +49,8 @@ export interface SharedBudget extends QueueBudget {
 }
 
 /**
- * A slot may be used up to `USE_WITHIN_MS` after it was granted. The interval allows for that, so that no second has more than 1.5 times the
- * rate, or more than one call at a low rate. The burst is a quarter of a second's worth of calls.
+ * The limits with which the shared row decides. A slot may be used up to `USE_WITHIN_MS` after it was granted, and the interval allows for
+ * that. So no second has more than 1.5 times the rate, or more than one call at a low rate. A burst has the calls of a quarter of a second.
  */
 function sharedLimits({ ratePerSecond, callsPerDay, concurrency, timeoutMs }: Omit<SharedBudgetOptions, 'store'>): BudgetLimits {
   const burst = Math.max(1, Math.floor(ratePerSecond / 4))
@@ -64,19 +64,19 @@ function sharedLimits({ ratePerSecond, callsPerDay, concurrency, timeoutMs }: Om
 interface Verdict {
   readonly slot: Exclude<SlotResult, { kind: 'taken' | 'unwritten' | 'busy' }>
   readonly untilMs: number
-  /** Whether it also holds for apps. It does if an app's call was part of the request. */
+  /** Whether it also concerns apps. It does if the request contained an app's call. */
   readonly forApps: boolean
-  /** Whether all slots are taken, so that a call that ends here makes room. */
+  /** Whether all slots are in use, so that a call that ends here makes room. */
   readonly isBusy: boolean
 }
 
-/** The slots that this replica was granted, and the last answer of the shared row. Times are monotonic milliseconds. */
+/** Keeps the slots that this replica was granted, and the last answer of the shared row. Times are monotonic milliseconds. */
 export function createSharedBudget(options: SharedBudgetOptions): SharedBudget {
   const { clock, concurrency } = options
   const limits = sharedLimits(options)
   const row = createBudgetRow(options, limits)
   let free: readonly { readonly name: string; readonly untilMs: number }[] = []
-  /** The slots of calls in flight; the one that lapses first is in front. */
+  /** The slots of calls in flight. The one that lapses first is in front. */
   let taken: readonly string[] = []
   let verdict: Verdict | null = null
   let late = 0
@@ -102,7 +102,7 @@ export function createSharedBudget(options: SharedBudgetOptions): SharedBudget {
       return verdict.slot
     },
     release() {
-      // All slots are alike, so end the one that lapses first: the others then last as long as their calls.
+      // All slots are alike. End the one that lapses first, so that the others last as long as their calls.
       const [first, ...others] = taken
       if (first === undefined) return
       taken = others
@@ -149,13 +149,13 @@ function judge(
 }
 
 interface Asked {
-  /** The names of the slots that were asked for; the first `answer.granted` of them are granted. */
+  /** The names of the slots in the request. The first `answer.granted` of them are granted. */
   readonly wanted: readonly string[]
   readonly answer: BudgetAnswer
   readonly sentMs: number
 }
 
-/** Sends requests to the shared row, and keeps what its answers say. */
+/** Sends requests to the shared row, and keeps the answers. */
 function createBudgetRow({ store, replica, clock, startTimer }: SharedBudgetOptions, limits: BudgetLimits) {
   let count = 0
   let ended: readonly string[] = []
@@ -199,7 +199,7 @@ function createBudgetRow({ store, replica, clock, startTimer }: SharedBudgetOpti
 
   return {
     ask,
-    /** Ends these slots with the next request, or with a separate one if none follows soon. */
+    /** Ends these slots with the next request. If none follows soon, it makes one. */
     end(names: readonly string[]): void {
       ended = [...ended, ...names]
       endSoon(END_WITHIN_MS)

@@ -2,13 +2,13 @@ import type { CarrierMemory } from '../../domain/polling/carrier-memory.ts'
 import type { Clock } from '../../flow/ports.ts'
 
 /**
- * Longer than the time between two saves of the memory. A killed run may have asked questions after its last save, with stamps that are at
- * most this much later.
+ * Longer than the time between two saves of the memory. A killed run may have given stamps after its last save, which are at most this much
+ * later.
  */
 const UNWRITTEN_MS = 60_000
 
 /**
- * Stamps questions to the carrier with their time. The answer to the latest question is believed, so every stamp is later than the one
+ * Gives each question to the carrier a time stamp. The answer to the latest question is believed. So every stamp is later than the one
  * before, even if the clock is set back or the process is killed and restarted.
  */
 export interface AskingClock {
@@ -29,7 +29,9 @@ export function createAskingClock(clock: Pick<Clock, 'now'>, memory: Pick<Carrie
   }
 }
 
-/** If the clock was set back since the last save, adds the time in which the last run may have stamped without saving. */
+/**
+ * The last stamp. If the clock was set back since the last save, adds the time in which the last run may have given stamps without saving.
+ */
 function lastOf({ atMs, askedAtMs = atMs }: Pick<CarrierMemory, 'atMs' | 'askedAtMs'>, nowMs: number): number {
   return nowMs < atMs ? Math.max(askedAtMs, atMs) + UNWRITTEN_MS : askedAtMs
 }

@@ -6,11 +6,11 @@ import type { OwnBudget, SlotResult } from '../budget/own-budget.ts'
 
 export interface Permit {
   readonly kind: 'granted'
-  /** Frees the slot; further calls change nothing. */
+  /** Frees the slot. Later calls change nothing. */
   release(): void
 }
 
-/** A refused call, with the time after which a retry may succeed. */
+/** Says why a call was refused, and after which time a retry may succeed. */
 export interface Refusal {
   readonly kind: 'refused'
   readonly reason: 'budget' | 'rate_limited'
@@ -20,8 +20,8 @@ export interface Refusal {
 export interface TakeRequest {
   readonly priority: CallPriority
   /**
-   * Monotonic milliseconds. A call that cannot be made before this time is refused at once. `null`: the caller waits for the rate as long as
-   * needed, but not for a long pause.
+   * A call that cannot be made before this time is refused at once, monotonic milliseconds. `null`: the caller waits for the rate as long
+   * as needed, but not for a long pause.
    */
   readonly giveUpAtMs: number | null
   readonly signal: AbortSignal
@@ -50,11 +50,11 @@ export interface CallQueueOptions {
   readonly budget: QueueBudget
   readonly clock: Clock
   readonly startTimer: StartTimer
-  /** The longest pause that a caller without `giveUpAtMs` waits for. */
+  /** A caller without `giveUpAtMs` waits for a pause of at most this length. */
   readonly pausePatienceMs: number
   /** The maximum of waiting calls per priority. */
   readonly waitingMax: number
-  /** Saves more of the day's calls for the waiting callers. False: the store failed, so no call may be made. */
+  /** Saves more of the day's calls, for the waiting callers. False: the store failed, so no call may be made. */
   readonly writeDown: (waiting: Waiting) => Promise<boolean>
 }
 
@@ -66,7 +66,7 @@ interface Waiter {
   readonly settle: (outcome: Permit | Refusal) => void
 }
 
-/** Creates the queue: apps before the schedule, first come first served within each. */
+/** Creates the queue. Apps go before the schedule, and each in the order of arrival. */
 export function createCallQueue(options: CallQueueOptions): CallQueue {
   const { budget, clock, startTimer, pausePatienceMs, waitingMax } = options
   const rooms = { app: new Set<Waiter>(), schedule: new Set<Waiter>() }
@@ -100,7 +100,9 @@ export function createCallQueue(options: CallQueueOptions): CallQueue {
     else refuseAll(UNWRITABLE_RETRY_MS)
   }
 
-  /** Grants calls while the budget allows, then sleeps until it allows the next. Runs again when a slot is released or calls are saved. */
+  /**
+   * Grants calls while the budget allows them, then sleeps until it allows the next. Runs again when a slot is released or calls are saved.
+   */
   function admit(): void {
     cancelTimer?.()
     cancelTimer = null
@@ -133,7 +135,7 @@ export function createCallQueue(options: CallQueueOptions): CallQueue {
       const waiter = createWaiter(giveUpAtMs, signal, resolve, () => leave(waiter, outOfBudget()))
       room.add(waiter)
       admit()
-      // After `admit`, which gives the better reason if the carrier asked for a pause.
+      // Do this after `admit`, which gives the better reason if the carrier asked for a pause.
       if (giveUpAtMs !== null && room.has(waiter) && budget.earliestMs(nowMs, ahead) > giveUpAtMs) leave(waiter, outOfBudget())
     })
   }

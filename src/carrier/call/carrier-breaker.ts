@@ -14,12 +14,15 @@ interface Question {
 
 /** The circuit breaker for calls to the carrier. */
 export interface CarrierBreaker {
-  /** Runs `ask` unless the breaker is open. Null, which `ask` may return: the call was withdrawn, so it counts neither way. */
+  /**
+   * Runs `ask` unless the breaker is open. Null, which `ask` may return: the call was withdrawn, so it counts neither as a failure nor as
+   * an answer.
+   */
   guard(question: Question, ask: () => Promise<StatusOutcome | null>): Promise<StatusOutcome | null>
   state(): CarrierState['breaker']
 }
 
-/** Protects a failing carrier from further calls (see `domain/polling/breaker`), and logs when that starts and ends. */
+/** Protects a failing carrier from more calls (see `domain/polling/breaker`), and logs when this begins and ends. */
 export function createCarrierBreaker(clock: Clock, log: Log, random: () => number = Math.random): CarrierBreaker {
   let breaker = closedBreaker
 

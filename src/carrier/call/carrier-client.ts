@@ -31,7 +31,7 @@ export interface CarrierOptions {
   readonly username: string
   /** Read at every token request, so that a new password needs no restart. */
   readonly password: () => string
-  /** The time limit for one call once it is made: connecting, headers, body, retries. For an app it includes waiting in the queue. */
+  /** The time limit for a call: connecting, headers, body and retries. For an app it includes the wait in the queue. */
   readonly timeoutMs: number
   readonly ratePerSecond: number
   /** Per UTC day. */
@@ -41,9 +41,9 @@ export interface CarrierOptions {
   readonly onCall?: (spender: CallSpender) => void
   readonly clock: Clock
   readonly log: Log
-  /** The state that an earlier run saved: the day's calls, pauses the carrier asked for and refused credentials still count. */
+  /** The state that an earlier run has saved. Its calls of the day, its pauses and its refused credentials still count. */
   readonly memory?: CarrierMemory | null
-  /** Saves that state durably for the next run. Calls are made, and pauses and refusals reported, only after it has resolved. */
+  /** Saves that state durably for the next run. Calls are made, and pauses and refusals reported, only after this has resolved. */
   readonly remember?: (memory: CarrierMemory) => Promise<void>
   /** The token and the budget that replicas share, with the keys that encrypt the token; absent: this process calls the carrier alone. */
   readonly shared?: SharedCarrier & { readonly vault: TokenVault }
@@ -63,20 +63,20 @@ export interface LoginFailure {
   readonly detail: string
 }
 
-/** The carrier on the network. `close` ends what is in flight; afterwards every call is `unavailable`. */
+/** The carrier on the network. `close` ends everything in flight. Afterwards every call is `unavailable`. */
 export interface RemoteCarrier extends Carrier {
   /**
-   * Tries the current password before the first question, with one call of the budget; `state` shows the result too. Makes no call while an
+   * Tries the present password before the first question, with one call of the budget; `state` shows the result too. Makes no call while an
    * earlier refusal forbids another attempt. Resolves with the reason if there is no token.
    */
   logIn(): Promise<LoginFailure | null>
-  /** How far the carrier's clock is ahead of ours, by its last answer; negative: behind. Null: no answer has told its time. */
+  /** How far the carrier's clock is ahead of ours, by its last answer; negative: behind. Null: no answer had a time. */
   aheadMs(): number | null
   /** Saves the current state for the next run. */
   keep(): Promise<unknown>
-  /** Logs how many calls have failed while an outage lasts, at most once a minute. To be called every few seconds. */
+  /** Logs how many calls have failed in an outage, at most once a minute. Call it every few seconds. */
   logOutage(): void
-  /** Trusts another private authority (PEM), or none, from the next connection on; calls under way finish. */
+  /** Trusts another private authority (PEM), or none, from the next connection on. Running calls finish. */
   replaceAuthority(ca: string | undefined): void
   close(): Promise<void>
 }
@@ -122,13 +122,13 @@ export function createCarrier(options: CarrierOptions): RemoteCarrier {
   return {
     async fetchAll({ identifier, language, priority, spender, signal }) {
       const deadline = deadlines.open(signal)
-      // For an app the limit includes the wait in the queue; a scheduled poll may wait as long as it takes.
+      // For an app the limit includes the wait in the queue. A scheduled poll may wait as long as it takes.
       if (priority === 'app') deadline.start()
       const giveUpAtMs = priority === 'app' ? clock.monotonic() + timeoutMs : null
       try {
         const outcome = await breaker.guard({ identifier, priority }, async () => {
           const answered = await askStatus(ports, { identifier, language, priority, spender, giveUpAtMs, deadline })
-          // If the caller or a shutdown ended the call, its failure is not the carrier's: keep it from the breaker and the log.
+          // If the caller or a stop of the relay has ended the call, the carrier did not fail. Keep it from the breaker and the log.
           const isWithdrawn = signal?.aborted === true || deadlines.closed()
           return answered.kind === 'unavailable' && isWithdrawn ? null : answered
         })
@@ -171,7 +171,7 @@ function createAgent({ concurrency, timeoutMs, ca, proxy, hosts = ANY_HOST }: Ca
   return new Agent({ connections: concurrency, allowH2: false, connect: createGuardedConnector(hosts, { timeoutMs, ca }) })
 }
 
-/** The connections in use, and the ones opened before the authority was replaced, until their calls are over. */
+/** The connections in use. After the authority was replaced, earlier ones also stay until their calls are over. */
 function createConnections(options: CarrierOptions) {
   let { ca } = options
   let agent = createAgent(options)
@@ -192,7 +192,7 @@ function createConnections(options: CarrierOptions) {
   }
 }
 
-/** The deadlines of all calls. Closing ends the running calls; a call that is opened afterwards ends at once. */
+/** The deadlines of all calls. Closing ends the running calls. A call that is opened afterwards ends at once. */
 function createDeadlines(timeoutMs: number, startTimer: StartTimer) {
   const running = new Set<Deadline>()
   let closed = false

@@ -6,7 +6,7 @@ import type { StatusOutcome } from './status-call.ts'
 export interface CarrierLog {
   /** Notes the outcome of a call, and returns it in the form of the port. */
   record(outcome: StatusOutcome): CarrierAnswer
-  /** Logs how many calls have failed since the last line about the outage, if that is a minute old. To be called every few seconds. */
+  /** Logs how many calls have failed since the last line about the outage, if that is a minute old. Call it every few seconds. */
   flush(): void
   latest(): Pick<CarrierState, 'lastAnswerAtMs' | 'lastFailure'>
 }
@@ -14,8 +14,8 @@ export interface CarrierLog {
 type Trouble = 'down' | 'rate_limited' | 'credentials' | 'redirect' | 'answers'
 
 /**
- * The kind of trouble that each reason belongs to. While one kind lasts, a change of the reason is not logged again. Null: one of the
- * relay's own limits, which is no trouble.
+ * The kind of trouble of each reason. While one kind lasts, another reason of the same kind is not logged. Null: one of the relay's own
+ * limits, which is no trouble.
  */
 const TROUBLES: Readonly<Record<UnavailableReason, Trouble | null>> = {
   budget: null,
@@ -39,7 +39,7 @@ const MESSAGES: Readonly<Record<Trouble, string>> = {
   answers: 'the answers of the carrier cannot be used',
 }
 
-/** At most so many beginnings and ends of outages are logged per minute, because a carrier may keep failing and recovering. */
+/** At most this many begins and ends of outages are logged per minute, because a carrier may keep failing and recovering. */
 const LINES_MAX = 10
 const LINES_EVERY_MS = 60_000
 

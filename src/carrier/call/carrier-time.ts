@@ -4,11 +4,11 @@ import type { Clock } from '../../flow/ports.ts'
 export interface CarrierTime {
   /** Call when an answer has come. `date`: its header; null: it has none. `sentAtMs`: when its request was sent, epoch milliseconds. */
   answered(date: string | null, sentAtMs: number): void
-  /** How far the carrier's clock is ahead of ours, by its last answer; negative: behind. Null: no answer has told its time. */
+  /** How far the carrier's clock is ahead of ours, by its last answer; negative: behind. Null: no answer had a time. */
   aheadMs(): number | null
 }
 
-/** `Date` has whole seconds, so on average half a second was cut off. */
+/** `Date` has whole seconds, so half a second is cut off on average. */
 const CUT_OFF_MS = 500
 
 export function createCarrierTime(clock: Pick<Clock, 'now'>): CarrierTime {
@@ -17,7 +17,7 @@ export function createCarrierTime(clock: Pick<Clock, 'now'>): CarrierTime {
     answered(date, sentAtMs) {
       const told = date === null ? Number.NaN : Date.parse(date)
       if (Number.isNaN(told)) return
-      // It was told at some time between the request and now.
+      // The carrier read its clock at some time between the request and now.
       aheadMs = Math.round(told + CUT_OFF_MS - (sentAtMs + clock.now()) / 2)
     },
     aheadMs: () => aheadMs,

@@ -12,7 +12,7 @@ import type { CarrierTime } from './carrier-time.ts'
 /** How much of an unneeded body is read, so that its connection can be used again. */
 const UNWANTED_BYTES_MAX = 65_536
 
-/** Connection errors that come at once, before any answer: a quick retry may help, and repeating a request is harmless. */
+/** Connection errors that come at once, before any answer. A quick retry may help, and repeating the request does no harm. */
 const QUICK_CODES: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'])
 
 const NO_HTTP = 'NO_HTTP'
@@ -27,7 +27,7 @@ export interface CarrierRequest {
   readonly priority: CallPriority
   readonly spender: CallSpender
   readonly giveUpAtMs: number | null
-  /** Starts when the request is sent, unless it runs already. */
+  /** Started when the request is sent, unless it is running already. */
   readonly deadline: Deadline
 }
 
@@ -46,7 +46,7 @@ export interface Failed {
   readonly kind: 'failed'
   readonly reason: UnavailableReason
   readonly retryAfterMs?: number
-  /** A code for the log, which quotes nothing received. */
+  /** A code for the log. It quotes nothing that was received. */
   readonly detail: string
   /** Whether the failure may count against the carrier: the request was sent, and was not cut off before `fairShareMs`. */
   readonly conclusive: boolean
@@ -54,7 +54,7 @@ export interface Failed {
   readonly quick: boolean
 }
 
-/** Makes one request, which is one call of the budget. Failures of the carrier or the network are values, never thrown. */
+/** Makes one request, which is one call of the budget. Failures of the carrier or the network are values. They are never thrown. */
 export type Exchange = (request: CarrierRequest) => Promise<Answered | Failed>
 
 interface ExchangePorts {
@@ -145,7 +145,7 @@ async function ask(
   try {
     const bytes = await readBoundedBody(response.body, bodyBytesMax)
     if (bytes === null) return failed('bad_response', 'too_large')
-    // We asked for plain bytes. Decompressing would let a small answer grow without bound.
+    // We asked for plain bytes. If we decompressed, a small answer could grow without limit.
     const encoding = headerOf(response, 'content-encoding')
     return encoding === null || encoding.toLowerCase() === 'identity' ? answered(bytes) : failed('bad_response', 'content_encoding')
   } catch (error) {
@@ -153,7 +153,7 @@ async function ask(
   }
 }
 
-/** Joins repeated headers, as HTTP allows. A header that must not be repeated becomes unreadable, and so is ignored. */
+/** Joins repeated headers, as HTTP allows. A header that must not be repeated then cannot be read, and so is ignored. */
 function headerOf(response: Dispatcher.ResponseData, name: string): string | null {
   const value = response.headers[name]
   return typeof value === 'string' ? value : (value?.join(', ') ?? null)

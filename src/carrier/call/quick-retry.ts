@@ -7,15 +7,15 @@ const FIRST_PAUSE_MS = 100
 const PASSING: ReadonlySet<number> = new Set([502, 503, 504])
 
 /**
- * Repeats a request up to twice, after a short jittered pause, when its failure looks temporary: the connection was refused or reset, or a
- * gateway had no backend. An answer with `Retry-After` is never repeated sooner than it asks.
+ * Repeats a request up to twice, after a short random pause, if its failure looks temporary: the connection was refused or reset, or a
+ * gateway had no backend. An answer with `Retry-After` is never repeated earlier than that.
  */
 export async function withQuickRetries(ask: () => Promise<Answered | Failed>, signal: AbortSignal): Promise<Answered | Failed> {
   const passing = new Error('temporary failure')
   let last: Answered | Failed | null = null
   const attempt = async (): Promise<Answered | Failed> => {
     const result = await ask()
-    // A repeat that was not sent, or was cut off at once, says less about the carrier than the request before, so keep that result.
+    // A repeat that was not sent, or was cut off at once, says less about the carrier than the request before. So keep the earlier result.
     if (last === null || result.kind === 'answered' || result.conclusive) last = result
     if (isPassing(last)) throw passing
     return last
@@ -28,7 +28,7 @@ export async function withQuickRetries(ask: () => Promise<Answered | Failed>, si
   }
 }
 
-/** Names who spends each call of one request: the sender spends the first, the others count as repeats. */
+/** Names who makes each call of one request: the sender makes the first, the others count as repeats. */
 export function spentBy(sender: CallSpender): () => CallSpender {
   let isFirst = true
   return () => {

@@ -2,16 +2,16 @@ const SECOND = 1_000
 const MINUTE = 60 * SECOND
 
 /**
- * The wait after the first, second and further refused attempts in a row: three attempts within 15 minutes, then pauses of 15 minutes
- * growing to an hour.
+ * The wait after the first, second and further refused attempts in a row: three attempts within 15 minutes, then pauses that grow from 15
+ * minutes to an hour.
  */
 const REFUSED_WAITS_MS: readonly number[] = [SECOND, MINUTE, 15 * MINUTE, 30 * MINUTE]
 const REFUSED_WAIT_MAX_MS = 60 * MINUTE
 export const CREDENTIAL_WAIT_MAX_MS = REFUSED_WAIT_MAX_MS
 
 /**
- * The wait after trouble that says nothing about the credentials. It is shorter, but long enough that calls that need a token do not each
- * request one.
+ * The wait after trouble that says nothing about the credentials. It is shorter, but long enough that not every call that needs a token
+ * requests one.
  */
 const TROUBLE_WAIT_MS = SECOND
 const TROUBLE_WAIT_MAX_MS = MINUTE
@@ -19,17 +19,17 @@ const TROUBLE_WAIT_MAX_MS = MINUTE
 /** Why the gate is closed: refused credentials, or other trouble. */
 export type GateClosure = 'credentials' | 'trouble'
 
-/** Decides when the credentials may be tried again. Pure bookkeeping in monotonic milliseconds. */
+/** Decides when the credentials may be tried again. It only calculates, in monotonic milliseconds. */
 export interface CredentialGate {
-  /** Milliseconds until the next attempt; 0: now. */
+  /** Milliseconds until the next attempt; 0: it may be made now. */
   waitMs(nowMs: number): number
-  /** The credentials were accepted or refused. */
+  /** Counts an attempt, whether it was accepted or refused. */
   tried(): void
-  /** The last attempt was refused, by the token endpoint or by the status API: the gate closes. */
+  /** Notes that the token endpoint or the status API has refused the last attempt. Closes the gate. */
   refused(nowMs: number): void
-  /** The token endpoint could not be reached or its answer was unusable; `waitMs`: its `Retry-After`, if any. */
+  /** Notes that the token endpoint could not be reached, or its answer could not be used. `waitMs`: its `Retry-After`, if any. */
   troubled(nowMs: number, waitMs: number | null): void
-  /** A token worked, or the credentials changed: earlier attempts no longer count. */
+  /** Forgets earlier attempts, because a token worked or the credentials have changed. */
   reset(): void
   closedBy(nowMs: number): GateClosure | null
   tries(): number
@@ -48,8 +48,8 @@ export interface EarlierTries {
 }
 
 /**
- * The attempts since a token last worked decide the wait, whichever side refused. A token endpoint whose tokens the status API refuses is
- * asked no more often than one that refuses the password.
+ * The attempts since a token last worked decide the wait, whichever side has refused. So a token endpoint whose tokens the status API
+ * refuses is asked no more often than one that refuses the password.
  */
 export function createCredentialGate(earlier: EarlierTries | null = null): CredentialGate {
   let tries = earlier?.tries ?? 0

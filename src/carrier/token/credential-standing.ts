@@ -1,24 +1,24 @@
 import type { CarrierState } from '../../domain/polling/carrier-answer.ts'
 import type { CredentialRefusal } from '../../domain/polling/carrier-memory.ts'
 
-/** The last refusal. If another replica was refused, `atMs` and `by` are null, because they are not shared. */
+/** The last refusal. If it came to another replica, `atMs` and `by` are null, because they are not shared. */
 export type LastRefusal = Required<Pick<CredentialRefusal, 'atMs' | 'by' | 'mark'>>
 
-/** The standing of the credentials in use: what operators are told, and whether a refusal counts. */
+/** Whether the credentials in use are refused: what operators see, and whether a refusal counts. */
 export interface CredentialStanding {
   /** The state that operators see. */
   state(): CarrierState['credentials']
-  /** Whether a refusal counts. If so, attempts are rationed until the status API accepts a token, even if `state` already says otherwise. */
+  /** Whether a refusal counts. Then attempts are limited until the status API accepts a token, even if `state` already says otherwise. */
   isRationed(): boolean
   last(): LastRefusal
-  /** Another password is in use, so earlier refusals no longer count. */
+  /** Notes that another password is in use. Earlier refusals no longer count. */
   begin(): void
   refused(refusal: LastRefusal): void
-  /** The token endpoint accepted the password. */
+  /** Notes that the token endpoint has accepted the password. */
   obtained(): void
-  /** Another replica obtained the token in use, after the last refusal. */
+  /** Notes that another replica has obtained the token in use, after the last refusal. */
   brought(): void
-  /** The status API accepted a token. Returns false if that proves nothing, because the token is older than the last refusal. */
+  /** Notes that the status API has accepted a token. False: this proves nothing, because the token is older than the last refusal. */
   proved(): boolean
   /** Takes over the state that the replicas share. */
   adopt(isRefused: boolean, mark: LastRefusal['mark']): void
@@ -46,7 +46,7 @@ export function createCredentialStanding(earlier: CredentialRefusal | null): Cre
     },
     obtained() {
       refusedSinceObtained = false
-      // If the status API refused such a token, getting another one shows nothing.
+      // If the status API has refused such a token, getting another one shows nothing.
       if (state === 'unknown' || (state === 'refused' && last.by === 'token_endpoint')) state = 'obtained'
     },
     brought() {

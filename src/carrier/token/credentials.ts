@@ -11,29 +11,29 @@ import type { NoToken } from './token-request.ts'
 
 /** The state of the credentials, which decides whether a token may be requested now (DOMAIN 6.4). */
 export interface Credentials {
-  /** The reason why no token may be requested now; null: one may be requested. A new password may be tried at once. */
+  /** Why no token may be requested now; null: one may be requested. A new password may be tried at once. */
   closed(): NoToken | null
-  /** Call when a password is sent to the token endpoint. If it is not the refused one, the refusal no longer counts. */
+  /** Call it when a password is sent to the token endpoint. If it is not the refused one, the refusal no longer counts. */
   present(password: string): void
-  /** The token endpoint refused the credentials. Returns what the caller gets. */
+  /** Notes that the token endpoint has refused the credentials. Returns the result for the caller. */
   notTaken(detail: string): NoToken
-  /** The status API refused a token that the credentials had brought. */
+  /** Notes that the status API has refused a token that came from the credentials. */
   tokenRefused(detail: string): NoToken
-  /** No token could be obtained, for a reason that says nothing about the credentials. */
+  /** Notes that no token could be obtained, for a reason that says nothing about the credentials. */
   troubled(failure: NoToken): NoToken
-  /** The credentials brought a token. */
+  /** Notes that the credentials have brought a token. */
   obtained(): void
-  /** Another replica got a token with the credentials, and left this state. */
+  /** Notes that another replica has obtained a token with the credentials, and takes over its state. */
   brought(state: TokenState): void
-  /** The status API accepted the token. Returns whether a refusal counted until now. */
+  /** Notes that the status API has accepted the token. Returns whether a refusal counted until now. */
   proved(): boolean
   /** The state that operators see. */
   state(): Pick<CarrierState, 'credentials' | 'refusal'>
-  /** Whether a refusal counts. If so, attempts are rationed until the status API accepts a token, even if `state` already says otherwise. */
+  /** Whether a refusal counts. Then attempts are limited until the status API accepts a token, even if `state` already says otherwise. */
   isRationed(): boolean
   /** The refusal to save for the next run; null: none counts. */
   refusal(): CredentialRefusal | null
-  /** The end of the pause that the token endpoint asked for, monotonic milliseconds, to save for the next run. */
+  /** The end of a pause that the token endpoint asked for, monotonic milliseconds, to be saved for the next run. */
   pausedUntilMs(): number
   /** Takes over the state that the replicas share. */
   adopt(state: TokenState): void
@@ -188,7 +188,7 @@ function createTrouble({ log, authUrl }: Pick<CredentialOptions, 'log' | 'authUr
   let logged: string | null = null
   return {
     last: () => last,
-    /** Takes over a failure that another replica had and logged. Null: it did not say why. */
+    /** Takes over a failure that another replica had and logged. Null: that replica did not say why. */
     adopt(reason: UnavailableReason | null): void {
       if (isOwn && reason === last.reason) return
       isOwn = false

@@ -3,7 +3,7 @@ import { type CredentialOptions, type Credentials, readPassword } from './creden
 import { CLAIM_MS, type TokenShare } from './shared-token.ts'
 import { type NoToken, requestToken, type TokenRequestOptions } from './token-request.ts'
 
-/** How long a replica waits between two looks for the token that another replica requests, and how many times it looks. */
+/** A replica looks for the token that another one requests: how long it waits between two looks, and how often it looks. */
 const LOOK_MS = 150
 const LOOKS_MAX = 200
 
@@ -13,10 +13,10 @@ const STORE_FAILED: NoToken = { kind: 'none', reason: 'budget', detail: 'token_s
 
 type ObtainOptions = TokenRequestOptions & Pick<CredentialOptions, 'password'>
 
-/** The token that a password brought, or the reason why it brought none. */
+/** The token that a password has brought, or why it has brought none. */
 interface Presented {
   readonly result: { readonly kind: 'token'; readonly token: string; readonly password: string } | NoToken
-  /** Whether it must survive a crash, as a refusal and a wait that the endpoint asked for must. */
+  /** Whether it must survive a crash. A refusal must, and so must a wait that the endpoint asked for. */
   readonly mustKeep: boolean
 }
 
@@ -46,8 +46,8 @@ interface TogetherOptions extends ObtainOptions {
 type SharedTokenResult = { readonly kind: 'token'; readonly token: string; readonly version: number | null } | NoToken
 
 /**
- * Gets the token that all replicas use. If there is none, or only `stale`, one replica requests a new one and the others wait for it.
- * Refused credentials, and waits that the endpoint asked one replica for, hold for all.
+ * Gets the token that all replicas use. If there is none, or only `stale`, one replica requests a new one and the others wait for it. If
+ * the endpoint refuses the credentials of one replica, or asks it to wait, this applies to all.
  */
 export async function obtainTogether(options: TogetherOptions, stale: string | null): Promise<SharedTokenResult> {
   const { share, credentials, startTimer } = options
@@ -76,7 +76,7 @@ export async function obtainTogether(options: TogetherOptions, stale: string | n
 
 async function requestClaimed(options: TogetherOptions, version: number): Promise<SharedTokenResult> {
   const { share, credentials } = options
-  // The replica that held the claim before may have changed the state since we read it, so read it again.
+  // The replica that held the claim before may have changed the state meanwhile, so read it again.
   credentials.adopt(await share.read())
   const closed = credentials.closed()
   if (closed !== null) {

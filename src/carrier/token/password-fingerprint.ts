@@ -3,11 +3,11 @@ import type { CredentialRefusal } from '../../domain/polling/carrier-memory.ts'
 
 type Fingerprint = NonNullable<CredentialRefusal['mark']>
 
-/** Two bytes do not reveal the password, because many passwords share them, but they show whether it has changed. */
+/** Two bytes show whether the password has changed. They do not reveal it, because many passwords share them. */
 const DIGEST_BYTES = 2
 const SALT_BYTES = 16
 
-/** A salted fingerprint of a password, too short to recover it. */
+/** A fingerprint of a password with a salt, too short to recover the password. */
 export function fingerprintPassword(password: string): Fingerprint {
   const salt = randomBytes(SALT_BYTES).toString('hex')
   return { salt, digest: digestOf(password, salt) }

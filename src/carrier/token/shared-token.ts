@@ -5,21 +5,21 @@ import { readPassword } from './credentials.ts'
 
 /** If a replica is killed while it requests a token, the others wait this long before one of them requests it. */
 export const CLAIM_MS = 5000
-/** The context with which the token is encrypted, so that no other secret can be put in its column. */
+/** The token is encrypted for this purpose, so that no other secret can be put into its column. */
 const CONTEXT = 'carrier-token'
 
-/** The token that replicas share, readable only with the at-rest keys. */
+/** The token that replicas share. Only the at-rest keys can open it. */
 export interface TokenShare {
-  /** `token`: null if there is none, or if it was obtained with other credentials. */
+  /** `token` null: there is none, or it was obtained with other credentials. */
   read(): Promise<TokenRecord & { readonly token: string | null }>
   /** Takes or renews the right to replace this version. */
   claim(version: number): Promise<boolean>
-  /** Saves the token that the claim brought for this password. Returns its version; null: the claim was lost. */
+  /** Saves the token that was obtained with this password. Returns its version; null: the claim was lost. */
   replace(token: string, password: string, state: TokenState): Promise<number | null>
   /** Removes the token, because the request that held the claim was refused. */
   drop(state: TokenState): Promise<void>
   giveUp(state: TokenState): Promise<void>
-  /** `accepted` and `refused` only start to save how the status API took a token; the next `read` waits for that. */
+  /** `accepted` and `refused` only begin to save what the status API has said about a token. The next `read` waits for that. */
   accepted(version: number): void
   refused(version: number, state: TokenState): void
 }
@@ -36,13 +36,13 @@ export function createTokenShare(
 ): TokenShare {
   const holder = randomBytes(8).toString('hex')
   let saved: Promise<unknown> = Promise.resolve()
-  // The fingerprint is encrypted together with the token, so that nobody can try passwords against it.
+  // Encrypt the fingerprint together with the token, so that nobody can try passwords against it.
   const fingerprintOf = (password: string): string =>
     createHash('sha256')
       .update(JSON.stringify([login.authUrl, login.username, password]))
       .digest('base64url')
 
-  /** A failed write does no harm: the next call with the token shows the same again. */
+  /** A failed write does no harm, because the next call with the token shows the same again. */
   function saveSoon(write: () => Promise<void>): void {
     saved = saved.then(write).catch(() => undefined)
   }

@@ -3,8 +3,8 @@ import { isObject, member, readJson } from '../../domain/json-body.ts'
 const TOKEN = /^[\x21-\x7e]{1,8192}$/
 
 /**
- * Parses the answer of the token endpoint (spec, "POST {base_url}/auth/token"). `null`: it has no token that fits into a header, as one with
- * a line break does not.
+ * Parses the answer of the token endpoint (spec, "POST {base_url}/auth/token"). `null`: it has no token that fits into a header. A token
+ * with a line break does not.
  */
 export function parseTokenAnswer(body: Uint8Array): string | null {
   const reading = readJson(body)
@@ -14,8 +14,8 @@ export function parseTokenAnswer(body: Uint8Array): string | null {
 }
 
 /**
- * When a token says that it expires, epoch milliseconds, if it is a JWT. It is only a hint for renewing in time: nothing verifies the token,
- * and the spec promises no format.
+ * When a token expires by its own statement, epoch milliseconds, if it is a JWT. This only helps to renew in time: nothing verifies the
+ * token, and the spec promises no format.
  */
 export function readExpiryHint(token: string): number | null {
   const [, payload, signature, ...more] = token.split('.')

@@ -8,39 +8,40 @@ import type { TokenShare } from './shared-token.ts'
 import { readExpiryHint } from './token-answer.ts'
 import type { NoToken, TokenRequestOptions } from './token-request.ts'
 
-/** An `exp` that is nearer than this is ignored, or the token would be renewed all the time. */
+/** An `exp` that is nearer than this is ignored. Otherwise the token would be renewed all the time. */
 const HINT_MIN_MS = 10_000
 const RENEW_AHEAD_MAX_MS = 60_000
 
 export type TokenResult = { readonly kind: 'token'; readonly token: string } | NoToken
 
 /**
- * Provides the carrier's bearer token: one request however many callers need it, kept until it is refused or about to expire (DOMAIN 6.5).
+ * Provides the carrier's bearer token. One request serves all callers that need it, and the token is kept until it is refused or about to
+ * expire (DOMAIN 6.5).
  */
 export interface TokenClient {
   /** The current token, or a new one. */
   get(signal: AbortSignal): Promise<TokenResult>
-  /** The current token, if any, without requesting one. */
+  /** The current token; null: there is none. Requests nothing. */
   current(): string | null
-  /** The status API refused this token: returns a newer one, or requests one. */
+  /** Returns a newer token, or requests one, because the status API has refused this one. */
   renew(rejected: string, signal: AbortSignal): Promise<TokenResult>
-  /** The status API refused this token, and a new one would be refused too. The credentials now count as refused. */
+  /** Notes that the status API has refused this token and would refuse a new one too. The credentials now count as refused. */
   refuse(rejected: string): NoToken
-  /** The status API accepted this token. */
+  /** Notes that the status API has accepted this token. */
   prove(token: string): void
-  /** Gets a token for the current password, even if there is a token already. */
+  /** Gets a token for the present password, even if there is a token already. */
   logIn(signal: AbortSignal): Promise<TokenResult>
   state(): Pick<CarrierState, 'credentials' | 'refusal'>
   /** Whether a refusal counts, because no later token was accepted. */
   isRationed(): boolean
   /** The refusal to save for the next run; null: none counts. */
   refusal(): CredentialRefusal | null
-  /** The end of the pause that the token endpoint asked for, monotonic milliseconds, to save for the next run. */
+  /** The end of a pause that the token endpoint asked for, monotonic milliseconds, to be saved for the next run. */
   pausedUntilMs(): number
 }
 
 export interface TokenClientOptions extends TokenRequestOptions, CredentialOptions {
-  /** Saves the state, which must survive a crash: called at a refusal, when it ends, and when the endpoint asks for a pause. */
+  /** Saves the state, which must survive a crash. Called when a refusal begins or ends, and when the endpoint asks for a pause. */
   readonly keep: () => Promise<unknown>
   /** The token that replicas share; null: this process requests tokens alone. */
   readonly share: TokenShare | null
@@ -53,14 +54,14 @@ interface Held {
   readonly renewAtMs: number | null
   /** The version under which replicas share the token; null: only this process has it. */
   readonly version: number | null
-  /** Whether the status API accepted the token, and the shared row says so. */
+  /** Whether the status API has accepted the token, and the shared row says so. */
   readonly isProved: boolean
 }
 
 /**
  * Creates the token client. Without a token, the first caller requests one, unless the gate is closed. A token is used until the status API
  * refuses it. When it is about to expire it is renewed in the background, and stays in use if that fails. The credentials count as refused
- * when either side refuses them, until the status API accepts a token obtained since.
+ * if either side refuses them, until the status API accepts a token that was obtained since.
  */
 export function createTokenClient(options: TokenClientOptions): TokenClient {
   const { clock, log, share } = options
@@ -75,7 +76,7 @@ export function createTokenClient(options: TokenClientOptions): TokenClient {
   }
   const obtain = async (): Promise<TokenResult> => {
     const { result, mustKeep } = await presentPassword(options, credentials)
-    // Save before the call returns, because a crash must forget neither the attempt nor a requested wait.
+    // Save before the call returns. A crash must forget neither the attempt nor a wait that was asked for.
     if (mustKeep) await options.keep()
     if (result.kind === 'token') hold(result.token, null)
     return result
@@ -87,7 +88,7 @@ export function createTokenClient(options: TokenClientOptions): TokenClient {
     return { kind: 'token', token: result.token }
   }
   const request = (): Promise<TokenResult> => {
-    // If replicas share the credentials, the state here may be out of date, so `obtainTogether` checks the shared one.
+    // If replicas share the credentials, the state here may be out of date. `obtainTogether` checks the shared one.
     const reason = flight === null && share === null ? credentials.closed() : null
     if (reason !== null) return Promise.resolve(reason)
     // Many callers may share one request. Only the first gets its failure as conclusive, so that it counts once.
@@ -138,7 +139,7 @@ export function createTokenClient(options: TokenClientOptions): TokenClient {
   }
 }
 
-/** Returns a monotonic time, so that a clock that is set later makes the renewal neither too early nor too late. */
+/** When to renew a token. The time is monotonic, so that setting the clock makes the renewal neither too early nor too late. */
 function renewalTime(token: string, clock: Clock): number | null {
   const expiresAtMs = readExpiryHint(token)
   const leftMs = expiresAtMs === null ? 0 : expiresAtMs - clock.now()

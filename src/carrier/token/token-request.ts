@@ -16,7 +16,7 @@ export interface NoToken {
   readonly detail: string
   /** The address that gave no token, for the log. */
   readonly url?: string
-  /** Whether the failure may count against the carrier: this call itself made a request, and had time for an answer. */
+  /** Whether the failure may count against the carrier: this call has made a request itself, and there was time for an answer. */
   readonly conclusive: boolean
 }
 

@@ -7,9 +7,9 @@ import { unreachable } from './unreachable.ts'
 /** The address of the running relay, and the login to use. */
 export interface ClientOptions {
   readonly url: string
-  /** A file with a private authority (PEM). */
+  /** A PEM file with a private CA. */
   readonly ca?: string
-  /** The certificate (PEM) that it must show, which no name needs to fit. */
+  /** The certificate (PEM) that the relay must show. Its names do not matter. */
   readonly pinned?: string | undefined
   readonly username?: string
   readonly password?: string
@@ -38,7 +38,7 @@ export interface RelayAnswer {
   readonly body: unknown
 }
 
-/** Sends a request to a running relay as an operator. Throws an error fit to show if the relay cannot be reached. */
+/** Sends a request to a running relay as an operator. If the relay cannot be reached, throws an error that can be shown. */
 export type AskRelay = (method: string, path: string, body?: { readonly type: string; readonly text: string }) => Promise<RelayAnswer>
 
 export async function openRelay({ username = '', password = '', ...options }: ClientOptions): Promise<AskRelay> {
@@ -68,7 +68,7 @@ export async function openRelay({ username = '', password = '', ...options }: Cl
   }
 }
 
-/** A long list takes the relay a while. */
+/** Allows for a long list, which the relay needs time for. */
 const TIMEOUT_MS = 300_000
 const ALIVE_MS = 5000
 
@@ -113,12 +113,12 @@ async function request(url: string, sent: RequestToSend): Promise<RelayAnswer> {
   }
 }
 
-/** Encodes an identifier, as a person typed or copied it, for a URL. The relay refuses text that is no identifier. */
+/** Encodes for a URL an identifier that a person typed or copied. The relay refuses a text that is not an identifier. */
 export function typedIdentifier(text: string): string {
   return encodeURIComponent(typedIdentifierText(text))
 }
 
-/** The same for a body. */
+/** Does the same for a body. */
 export function typedIdentifierText(text: string): string {
   return parseTypedIdentifier(text) ?? text
 }

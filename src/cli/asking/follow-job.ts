@@ -3,13 +3,13 @@ import { type AskRelay, memberOf, textOf } from './ask-relay.ts'
 import { createProgressLine } from './progress-line.ts'
 
 const LOOK_EVERY_MS = 500
-/** While another relay takes over, nobody may answer for a moment. */
+/** While another relay takes over, there may be no answer for a moment. */
 const SILENCE_MS_MAX = 30_000
 
 /** What a step is called, and what is counted in it. `whole`: the same for a job that has no steps. */
 export type StepNames = Readonly<Record<string, readonly [name: string, unit: string]>>
 
-/** Shows how far a job is until it has ended, and returns it. Ctrl-C cancels it. */
+/** Shows the progress of a job until it ends, then returns the job. Ctrl-C cancels it. */
 export async function followJob(ask: AskRelay, id: string, steps: StepNames): Promise<unknown> {
   const cancel = () => void ask('DELETE', `/relay/jobs/${id}`).catch(() => undefined)
   process.once('SIGINT', cancel)

@@ -4,15 +4,15 @@ import { Readable } from 'node:stream'
 import { createListDecoder } from '../../domain/admin/list-decoder.ts'
 import { createWatchLineReader } from '../../domain/admin/watch-list.ts'
 
-/** A part of a list, as it is sent. */
+/** A part of a list, sent in one request. */
 export interface ListPart {
   readonly type: string
   readonly text: string
   /** Parameters of the request. */
   readonly query: readonly string[]
-  /** How many lines of the file it holds. */
+  /** The number of lines of the file in this part. */
   readonly lines: number
-  /** The line in the file of a line in this part, both from 1. */
+  /** Converts the number of a line in this part to its number in the file. Both count from 1. */
   readonly lineOf: (line: number) => number
   readonly isLast: boolean
 }
@@ -49,7 +49,7 @@ export async function sendList(file: string, column: string | undefined, send: (
   if (part.length > 0) await sendPart(part, true)
 }
 
-/** The text of a list, which a spreadsheet may have saved as UTF-16. */
+/** Decodes the text of a list. A spreadsheet may have saved it as UTF-16. */
 async function* decoded(file: string): AsyncGenerator<string> {
   const decoder = createListDecoder()
   for await (const chunk of createReadStream(file)) if (chunk instanceof Uint8Array) yield decoder.write(chunk)

@@ -7,7 +7,7 @@ interface Screen {
 }
 
 export interface ProgressLine {
-  /** Shows a step and how much of it is done; `unit`: what is counted. */
+  /** Shows a step and how much of it is done. `unit` names the things that are counted. */
   show(step: string, done: number, total: number, unit: string): void
   /** Call it after the last step. */
   end(): void

@@ -6,21 +6,21 @@ export interface RequestToSend {
   readonly method: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
-  /** A private authority (PEM), trusted as well as the public ones. */
+  /** A private CA (PEM), trusted in addition to the public ones. */
   readonly ca?: string | undefined
-  /** The one certificate (PEM) that the other side must show, whatever name it has; absent: any that is trusted and names the host. */
+  /** The only certificate (PEM) to accept, whatever its names. Absent: any certificate that is trusted and names the host. */
   readonly pinned?: string | undefined
-  /** How long the other side may be silent. */
+  /** The longest silence to wait for. */
   readonly timeoutMs: number
 }
 
 export interface Answer {
   readonly status: number
-  /** The parsed body if it is JSON, else its text. */
+  /** The body, parsed if it is JSON, else as text. */
   readonly body: unknown
 }
 
-/** Sends a request. Not by `fetch`, which cannot be told of a private authority. Rejects if no whole answer comes, or a redirect. */
+/** Sends a request. It does not use `fetch`, which cannot take a private CA. Rejects on a redirect or an incomplete answer. */
 export async function sendRequest(url: string, { method, headers = {}, body, timeoutMs, ...trust }: RequestToSend): Promise<Answer> {
   const { status, type, text } = await new Promise<{ status: number; type: string; text: string }>((resolve, reject) => {
     const length = body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) }

@@ -3,7 +3,7 @@ import { filesNamedIn } from '../../config/named-files.ts'
 import { OPENING_MS, tryOpening } from '../../runtime/opening/try-opening.ts'
 import { fail } from '../exit-codes.ts'
 
-/** Loads a config file. Null: the file has problems, which are reported, and the command will exit with 1. */
+/** Loads a config file. Null: the file has problems. They are reported, and the command will exit with 1. */
 export async function readConfig(path: string): Promise<Config | null> {
   try {
     return await openConfig(path)
@@ -14,7 +14,10 @@ export async function readConfig(path: string): Promise<Config | null> {
   }
 }
 
-/** Loads a config file. First opens it and every file it names on trial, because a file that never opens would block this process for ever. */
+/**
+ * Loads a config file. Before that, tests whether the file and every file it names can be opened, because a file that never opens would
+ * block this process for ever.
+ */
 export async function openConfig(path: string): Promise<Config> {
   await tryOpening([() => [{ what: 'the config file', path }], () => filesNamedIn(path)], { deadlineMs: OPENING_MS })
   return loadConfig(path)

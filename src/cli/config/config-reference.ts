@@ -3,7 +3,7 @@ import { configJsonSchema } from '../../config/config.ts'
 
 /** The part of JSON Schema that the reference uses. */
 interface Setting {
-  /** Type and bounds, where JSON Schema keywords cannot express them. */
+  /** The type and bounds, if keywords of JSON Schema cannot express them. */
   readonly $comment?: string
   readonly description?: string
   readonly default?: unknown
@@ -60,7 +60,7 @@ function presentSection(root: Setting, key: string, setting: Setting): string {
   return `## ${key}\n\n${about}| key | type and bounds | default | meaning |\n|---|---|---|---|\n${rows.map(presentRow).join('\n')}\n`
 }
 
-/** The settings within a group or within the entries of a list; an optional group has a row of its own. */
+/** The settings within a group or within the entries of a list. An optional group has its own row. */
 function rowsWithin(setting: Setting, prefix: string): readonly Row[] {
   const { properties = {}, required = [], additionalProperties } = setting.items ?? setting
   const rows = Object.entries(properties).flatMap(([name, inner]): readonly Row[] => {
@@ -110,7 +110,7 @@ function boundsOf(minimum = 0, maximum = Number.MAX_SAFE_INTEGER): string {
   return maximum === Number.MAX_SAFE_INTEGER ? `${minimum} or more` : `${minimum} to ${maximum}`
 }
 
-/** A value as the config file would have it. */
+/** A value as it is written in the config file. */
 function presentValue(value: unknown): string {
   return Array.isArray(value) ? `[${value.map(presentValue).join(', ')}]` : String(value)
 }

@@ -12,7 +12,7 @@ const TIMEOUT_MS = 10_000
 /** Headers that belong to a connection and not to the request. */
 const HOP_HEADERS = new Set(['connection', 'content-length', 'expect', 'host', 'keep-alive', 'transfer-encoding'])
 
-/** Passes each request to the next target or, if that cannot be reached, to the one after it. */
+/** Passes each request to the next target. If that cannot be reached, passes it to the one after it. */
 export async function startBalancer(host: string, port: number, targets: readonly string[]): Promise<Balancer> {
   let turn = 0
   const pass = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {

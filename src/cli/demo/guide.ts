@@ -6,7 +6,7 @@ import type { Stage } from './stage.ts'
 import { ABOUT_TROUBLE } from './trouble.ts'
 
 export interface GuideOptions {
-  /** A parcel that the relay knows already. */
+  /** A parcel that the relay already knows. */
   readonly trackingNumber: string
   readonly parcels: number
   readonly seconds: number

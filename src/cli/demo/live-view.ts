@@ -16,8 +16,8 @@ const BAR_WIDTH = 30
 const CELL_WIDTH = 34
 
 /**
- * For terminals: redraws one picture in the same place. Each line is overwritten and cleared to its end, because clearing the screen below
- * would push every picture into the scrollback of many terminals.
+ * For terminals: redraws one picture at the same position. It overwrites each line and clears the rest of the line, because clearing the
+ * whole screen would push every picture into the scrollback of many terminals.
  */
 export function createLiveView(output: NodeJS.WriteStream): View {
   let drawn: readonly string[] = []

@@ -9,8 +9,8 @@ const AT_ONCE = 10
 const FIRST_POLLS_MS = 7000
 
 /**
- * Returns a function that takes a picture: it requests the history of every parcel that still differs from the carrier's. It waits for the
- * first polls, because a request for an unknown parcel makes the relay ask the carrier, and the demo would show its own effect.
+ * Returns a function that takes a picture. It requests the history of every parcel that still differs from the carrier's. It waits for the
+ * first polls: a request for an unknown parcel makes the relay ask the carrier, and the demo would then show its own effect.
  */
 export function createLook(carrier: Pick<Sandbox, 'world'>, shop: Shop, subscriber: Pick<Subscriber, 'counts'>): () => Promise<Picture> {
   const histories = new Map<string, string>()
@@ -27,7 +27,7 @@ export function createLook(carrier: Pick<Sandbox, 'world'>, shop: Shop, subscrib
     const differing = asksNow ? parcels.filter(({ trackingNumber, answers }) => histories.get(trackingNumber) !== answers.en) : []
     for (let from = 0; from < differing.length; from += AT_ONCE) await Promise.all(differing.slice(from, from + AT_ONCE).map(askFor))
     return {
-      // Compare with the carrier's state from before the requests, so that a push on its way is not taken for a poll.
+      // Compare with the carrier's state from before the requests, or a push on its way would count as a poll.
       parcels: parcels.map((parcel) => pictureOf(parcel, histories.get(parcel.trackingNumber) ?? null)),
       replicas: await shop.news(),
       subscriber: subscriber.counts(),

@@ -21,7 +21,7 @@ export interface ReplicaOptions {
 /** How long a stop may wait for requests in flight, before the process is killed. */
 const STOP_MAX_MS = 15_000
 
-/** Starts `parcel-relay serve` as a process of its own. Resolves when it is ready. */
+/** Starts `parcel-relay serve` in a separate process. Resolves when it is ready. */
 export async function startReplica({ name, folder, settings, configFile, onTrouble }: ReplicaOptions): Promise<DemoReplica> {
   const path = join(folder, `${name.replace(' ', '-')}.yaml`)
   const document = parseDocument(readFileSync(configFile, 'utf8'))
@@ -62,7 +62,7 @@ function endWithThisProcess(child: ChildProcess): void {
 
 type Addresses = Pick<DemoReplica, 'publicUrl' | 'internalUrl'>
 
-/** Resolves with the addresses in the line that says that the relay is ready; warnings and errors go to `onTrouble`. */
+/** Resolves with the addresses from the line that reports that the relay is ready. Passes warnings and errors to `onTrouble`. */
 function readLog({ stdout }: ChildProcess, onTrouble: (message: string) => void): Promise<Addresses> {
   return new Promise((resolve) => {
     if (stdout === null) return

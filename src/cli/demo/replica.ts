@@ -4,7 +4,7 @@ export interface DemoReplica {
   readonly pid: number
   readonly publicUrl: string
   readonly internalUrl: string
-  /** Resolves with the reason when the relay has ended. */
+  /** Resolves with the reason when the relay ends. */
   readonly died: Promise<unknown>
   isRunning(): boolean
   stop(): Promise<void>

@@ -14,11 +14,11 @@ export interface ReplicasOptions {
   readonly carrierUrl: string
   readonly subscriberUrl: string
   readonly onCallUrl: string
-  /** Called with the replicas' warnings and errors, and when one has ended. */
+  /** Called with the replicas' warnings and errors, and when a replica ends. */
   readonly onTrouble: (message: string) => void
 }
 
-/** Replicas, each in a process of its own, on a PostgreSQL server that is made for them, behind a load balancer. */
+/** Starts replicas behind a load balancer. Each runs in a separate process. They share a new PostgreSQL server. */
 export async function startReplicas(config: Config, options: ReplicasOptions): Promise<DemoRelays> {
   const { listen, webhook } = config
   const { folder, internalPorts, carrierUrl, subscriberUrl, onCallUrl, onTrouble } = options

@@ -61,7 +61,7 @@ export async function setStage(options: StageOptions, find = findPort): Promise<
   }
 }
 
-/** `started` collects what was started, and ends it in reverse order. */
+/** `started` collects everything that was started, and ends it in reverse order. */
 async function startStage(options: StageOptions, find: typeof findPort, started: AsyncDisposableStack): Promise<Stage> {
   const settings = loadConfig(DEMO_CONFIG)
   const { listen } = settings

@@ -3,19 +3,19 @@ import { madeEvent } from './made-event.ts'
 import type { Shop } from './shop.ts'
 import type { TroubledApps } from './troubled-apps.ts'
 
-/** A watched number of which the carrier has no parcel. */
+/** A watched number for which the carrier has no parcel. */
 const MISTYPED = 'AB123456798SE'
 /** A key that the relay does not know. */
 const OTHER_KEY = 'key-of-the-test-system-of-the-carrier'
 const WRONGLY_SIGNED = 5
-/** How many pushes have a time in a format that the carrier never uses. */
+/** The number of pushes whose time has a format that the carrier never uses. */
 const REFORMATTED = 3
-/** How many bytes are left of the push that is cut off. */
+/** The number of bytes left of the push that is cut off. */
 const CUT_TO = 96
 
 /**
- * Makes realistic trouble to look at in the portal: apps refuse events, the carrier pushes bodies that are no events, somebody signs with
- * another key, and a number is mistyped. None of it touches the histories of the demo's parcels.
+ * Makes realistic trouble to look at in the portal: apps refuse events, the carrier pushes bodies that are not events, somebody signs with
+ * another key, and a number is mistyped. Nothing of this affects the histories of the demo's parcels.
  */
 export async function makeTrouble(carrier: Sandbox, shop: Shop, { webhooks }: TroubledApps): Promise<void> {
   for (const { name, url } of webhooks) await shop.addWebhook(name, url)
@@ -31,7 +31,7 @@ export async function makeTrouble(carrier: Sandbox, shop: Shop, { webhooks }: Tr
   }
 }
 
-/** Tells what to look at in the portal. */
+/** Says what to look at in the portal. */
 export const ABOUT_TROUBLE = [
   'There is trouble to look at: the webhook billing fails, warehouse refuses some',
   'events at first, old-shop is gone; pushes are in quarantine, and others had a',

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 
-/** Apps whose webhooks are in trouble, and one that pages the operator on call. They share a listener; each has its own path. */
+/** Apps whose webhooks are in trouble, and one that pages the operator on call. They share a listener. Each has its own path. */
 export interface TroubledApps {
   readonly onCallUrl: string
   /** The webhooks that an operator would add. */
@@ -44,7 +44,7 @@ export async function startTroubledApps(host: string, port: number): Promise<Tro
   }
 }
 
-/** An app that refuses some events at first, and takes each on its second attempt. */
+/** An app that refuses some events at first, and accepts each on its second attempt. */
 function busyApp(): (eventId: string) => Answer {
   const refused = new Set<string>()
   let events = 0

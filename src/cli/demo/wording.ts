@@ -14,7 +14,7 @@ export function presentHappening({ kind, trackingNumber, about }: Happening): st
   return `${WORDS[kind]} ${trackingNumber}  ${about}`
 }
 
-/** Printed after the last happening of a kind that is shown by itself. */
+/** Printed after the last happening of a kind that is shown singly. */
 export function presentElision(kind: HappeningKind): string {
   return `${WORDS[kind]} (more of these are only counted)`
 }

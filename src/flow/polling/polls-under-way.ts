@@ -1,14 +1,14 @@
 /*
  * The schedule must not poll a parcel twice at once. Claiming a poll leases its parcel: until the lease ends, the schedule does not claim it
- * again; only an operator's order may. The result of the poll ends the lease, whether it is recorded or failed. If the result gets lost, the
- * lease lapses.
+ * again. Only an operator's order may. The lease ends when the result of the poll is recorded, or when the poll has failed. If the result is
+ * lost, the lease expires.
  *
- * A poll may take longer than its lease, because it waits for the carrier's budget. So the poller passes the parcels that are still being
- * polled with each claim, and the writer skips them. It leases them again for that claim only (until its time plus 1 ms): the result of a
- * poll is saved before its work here ends, so a poll may have ended its lease already, and nothing would end a longer one.
+ * A poll waits for the carrier's budget, so it may take longer than its lease. With each claim the poller therefore names the parcels that it
+ * is still polling, and the writer skips them. The writer leases them again for that claim only (until its time plus 1 ms). A longer lease
+ * might never be ended: the result of a poll is saved before its work here ends, so the poll may already have ended its lease.
  *
- * A replica that loses its own lease aborts its scheduled polls and saves no result of them. If it becomes the poller again, it passes their
- * parcels with its first claim as if they were still being polled, and their leases end with that claim.
+ * A replica that loses its role as poller aborts its scheduled polls and saves no result of them. If it becomes the poller again, its first
+ * claim names their parcels as if they were still being polled, and their leases end with that claim.
  */
 
 /** The parcels that are being polled, on schedule or by order. */

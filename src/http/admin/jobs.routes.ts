@@ -19,7 +19,7 @@ export interface JobsRoutePorts {
   readonly manageBackups: Pick<ManageBackups, 'progressOf'>
 }
 
-/** How far a job is that runs by itself. */
+/** The progress of a job that is running. */
 function progressIn({ moves, manageBackups }: JobsRoutePorts, { jobId }: Job): JobProgress | null {
   return moves.progressOf(jobId) ?? manageBackups.progressOf(jobId)
 }

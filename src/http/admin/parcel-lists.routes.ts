@@ -30,7 +30,7 @@ const LIST_QUERY = query({
   status: text,
   stopped: oneOf(STOPPED_REASONS),
 })
-/** Leaves room for several times the bytes of 100,000 lines. */
+/** Room for several times the bytes of 100,000 lines. */
 const LIST_BYTES_MAX = 64 * 1024 * 1024
 
 /** The body of a request that sends a list. */
@@ -128,7 +128,7 @@ export async function withList<Result>(
     if (format === undefined) throw new AppError('bad_request', 'Content-Type must be application/x-ndjson or text/csv.')
     return await take({ format, lines: linesOf(ctx.req) })
   } catch (error) {
-    // Read and discard the rest of the list, so that its sender sees the refusal instead of a broken pipe.
+    // Read and discard the rest of the list. Otherwise its sender would see a broken pipe and not the refusal.
     ctx.req.resume()
     if (!ctx.req.complete) ctx.set('Connection', 'close')
     throw error

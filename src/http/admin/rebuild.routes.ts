@@ -13,7 +13,7 @@ export interface RebuildRoutePorts {
 /** A hundred identifiers of 40 characters fit. */
 const BODY_BYTES_MAX = 16 * 1024
 
-/** The rebuild of what is derived. */
+/** Derives histories again. */
 export const REBUILD_ROUTES = [
   apiRoute({
     method: 'post',

@@ -14,20 +14,20 @@ const BODY_BYTES_MAX = 1024
 
 const resealSchema = () =>
   z.strictObject({
-    key: z.string().describe('Names the key that encrypts now, by a digest.'),
-    resealed: z.int().describe('Secrets that another key had encrypted.'),
-    upToDate: z.int().describe('Secrets that this key had encrypted before.'),
-    unreadable: z.array(z.string()).describe('Secrets that no key opens. Give each a new one, or restore its key.'),
+    key: z.string().describe('A digest of the at-rest key that encrypts now.'),
+    resealed: z.int().describe('How many secrets another at-rest key had encrypted.'),
+    upToDate: z.int().describe('How many secrets this at-rest key had encrypted already.'),
+    unreadable: z.array(z.string()).describe('Secrets that no at-rest key opens. Replace each of them, or restore the at-rest key.'),
   })
 
-/** The relay's own keys. */
+/** Replaces the relay's own keys: the at-rest keys and the key that signs tokens. */
 export const SECRETS_ROUTES = [
   apiRoute({
     method: 'post',
     path: '/relay/secrets/reseal',
     summary: 'Encrypt all secrets with the first at-rest key',
     description:
-      'The keys of endpoints are encrypted in the store. After this, keys that follow the first one in `secrets.atRestKeys` are not needed any more, unless something is unreadable. May be repeated.',
+      'The store holds secrets, such as the keys of endpoints, only in encrypted form. Afterwards the first entry of `secrets.atRestKeys` is enough, unless something is unreadable. May be repeated.',
     scope: 'admin',
     params: {},
     query: NO_QUERY,
@@ -45,7 +45,7 @@ export const SECRETS_ROUTES = [
     path: '/relay/secrets/rotate-tokens',
     summary: 'Replace the key that signs tokens',
     description:
-      'Tokens that apps have stay valid until they expire. With `at`, they end now: apps and people log in again, and other replicas follow within 10 s.',
+      'Tokens that apps have stay valid until they expire. With the body `{ "at": "now" }` they end now. Apps and people must then log in again; other replicas notice it within 10 s.',
     scope: 'admin',
     params: {},
     query: NO_QUERY,
@@ -56,8 +56,8 @@ export const SECRETS_ROUTES = [
     },
     answers: () => ({
       200: jsonAnswer(
-        'It is replaced',
-        z.strictObject({ validUntil: instant().nullable().describe('When the last token from before expires; null: all have ended.') }),
+        'The key is replaced',
+        z.strictObject({ validUntil: instant().nullable().describe('When the last token of the old key expires; null: all have ended.') }),
       ),
     }),
     problems: [],

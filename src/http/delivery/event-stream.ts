@@ -5,7 +5,7 @@ import type { FeedFollower } from '../../flow/delivery/follow-feed.ts'
 export interface EventStreamPorts {
   readonly next: FeedFollower
   isOver(): boolean
-  /** Aborted when the reader has left, or may read no longer. */
+  /** Aborted when the reader has left, or may no longer read. */
   readonly left: AbortSignal
 }
 
@@ -18,16 +18,16 @@ export interface EventStreamOptions {
 
 const HEADERS = {
   'Content-Type': 'text/event-stream',
-  // No proxy may cache, compress or buffer the stream: an event must arrive when it is sent.
+  // No proxy may cache, compress or buffer the stream, because an event must arrive when it is sent.
   'Cache-Control': 'no-store, no-transform',
   'X-Accel-Buffering': 'no',
 }
 const RECONNECT_MS = 2000
 
 /**
- * Sends the feed as server-sent events: `id` is the sequence, `data` the event, a comment the heartbeat. It reads the next page only when
- * the client has taken the last one, so a slow reader costs one page of memory. Rejects if it cannot read the first page; later failures
- * only end the stream.
+ * Sends the feed as server-sent events. `id` is the sequence, `data` the event, and a comment the heartbeat. It reads the next page only
+ * when the client has taken the last one, so a slow reader costs one page of memory. Rejects if it cannot read the first page. Later
+ * failures only end the stream.
  */
 export async function streamEvents(res: ServerResponse, ports: EventStreamPorts, options: EventStreamOptions): Promise<void> {
   const { left } = ports
@@ -60,7 +60,7 @@ function framesOf(page: FeedPage): Buffer {
   return frames
 }
 
-/** Sends the bytes; false if the reader does not take them. */
+/** Sends the bytes. False: the reader does not take them. */
 async function isTaken(res: ServerResponse, bytes: Buffer, { slowMs, left }: { slowMs: number; left: AbortSignal }): Promise<boolean> {
   if (res.destroyed || left.aborted) return false
   if (res.write(bytes)) return true

@@ -14,21 +14,21 @@ import { streamEvents } from './event-stream.ts'
 import { feedEventSchema } from './feed-schemas.ts'
 import { createFollowerSlots } from './follower-slots.ts'
 
-/** `wait` is bounded below the server's timeout for inactive connections. */
+/** The limit of `wait` is below the server's time-out for inactive connections. */
 const QUERY = query({
   after: count.default(0).describe('The sequence after which to begin.'),
   limit: whole(1, 500).default(100),
   wait: durationMs(50).default(0).describe('How long to wait for events, such as 30s.'),
 })
 const PAGE_CHARS_MAX = 512 * 1024
-/** A slow reader may keep one such page in memory. */
+/** The size of a page of a stream. A slow reader may keep one such page in memory. */
 const STREAM_PAGE = { limit: 500, charsMax: 64 * 1024, inStep: true }
 const STREAM = { heartbeatMs: 15_000, slowMs: 15_000 }
 const NUMBER = /^\d{1,15}$/
 
 export interface EventsRoutePorts {
   readonly followFeed: FollowFeed
-  /** `limits.feedFollowers`: streams and waiting requests at once. */
+  /** `limits.feedFollowers`: how many streams and waiting requests there may be at once. */
   readonly feedFollowersMax: number
   readonly authorize: Authorize
   readonly holdAccess: HoldAccess
@@ -69,7 +69,7 @@ export const EVENTS_ROUTES = [
 function createFeedReader({ followFeed, feedFollowersMax, authorize, holdAccess, log }: EventsRoutePorts) {
   const slots = createFollowerSlots(feedFollowersMax)
 
-  /** Runs `work` while it holds a follower's slot. Its signal aborts when the client disconnects, loses the slot or loses its access. */
+  /** Runs `work` while it holds a follower's slot. Its signal is aborted when the client disconnects, or loses the slot or its access. */
   async function following(ctx: Context, app: string, work: (left: AbortSignal) => Promise<void>): Promise<void> {
     const slot = slots.take(app)
     const leaving = leavingOf(ctx.res)
@@ -94,7 +94,7 @@ function createFeedReader({ followFeed, feedFollowersMax, authorize, holdAccess,
       if (!ctx.res.headersSent) throw err
       log.debug({ err }, 'a stream of events ended early')
     }
-    // The stream wrote the answer itself.
+    // The stream has written the answer itself.
     ctx.respond = false
   }
 
@@ -116,7 +116,7 @@ function createFeedReader({ followFeed, feedFollowersMax, authorize, holdAccess,
       if (left.aborted) await authorize(ctx, 'status')
       presentPage(ctx, page)
     }
-    // A plain page takes no follower's slot.
+    // A plain page needs no follower's slot.
     if (wait === 0) await answer(new AbortController().signal)
     else await following(ctx, username, answer)
   }
@@ -133,7 +133,7 @@ function presentPage(ctx: Context, page: FeedPage): void {
   ctx.set('Cache-Control', 'no-store')
 }
 
-/** The sequence where a reconnecting reader left off. It overrides `after`, which stays in the reader's URL. */
+/** Where a reader that reconnects has stopped, as a sequence. It overrides `after`, which is still in the reader's URL. */
 function lastEventId(ctx: Context): number | null {
   const [value, ...more] = headerValues(ctx.req, 'last-event-id')
   if (value === undefined || value === '') return null

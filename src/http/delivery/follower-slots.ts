@@ -1,6 +1,6 @@
 import { EdgeError } from '../server/errors.ts'
 
-/** A slot for one follower of the feed, which costs memory and writes while it is held. */
+/** The slot of one follower of the feed. While it is held, it costs memory and writes. */
 export interface Slot {
   /** Aborted when the slot goes to another app. */
   readonly revoked: AbortSignal
@@ -8,13 +8,13 @@ export interface Slot {
 }
 
 export interface FollowerSlots {
-  /** Throws `overloaded` when all slots are taken and either this app has its share or no app has more than its share. */
+  /** Throws `overloaded` if all slots are taken, and this app has its share or no app has more than its share. */
   take(app: string): Slot
 }
 
 /**
- * Hands out the slots of `limits.feedFollowers`. One app may hold them all while no other asks. Once all are taken, the app with the most, if
- * it holds more than a quarter, loses its oldest slot to an app that holds less than a quarter.
+ * Gives out the slots of `limits.feedFollowers`. One app may hold all of them while no other asks. When all are taken, an app with less
+ * than a quarter can still get one. It takes the oldest slot of the app with the most, if that has more than a quarter.
  */
 export function createFollowerSlots(slotsMax: number): FollowerSlots {
   const shareMax = Math.max(1, Math.floor(slotsMax / 4))

@@ -9,7 +9,7 @@ const lastPushAt = () => instant().nullable().describe('When the last push came 
 const numbers = () => z.record(z.string(), wholeNumber())
 const texts = () => z.array(z.string())
 
-/** The members of each event, besides its name and time. An event without a line here does not compile. */
+/** The members of each event, except its name and time. An event without a line here does not compile. */
 const MEMBERS: Readonly<Record<OperatorEvent['event'], () => Readonly<Record<string, z.ZodType>>>> = {
   endpoint_failing: () => ({ endpoint: endpointNamed(), since: since() }),
   endpoint_recovered: () => ({ endpoint: endpointNamed(), since: since() }),

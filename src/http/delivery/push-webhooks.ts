@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { EXAMPLE_EVENT, eventSchema } from '../ingest/webhook.routes.ts'
 import { operatorEventSchema } from './operator-event-schemas.ts'
 
-/** A request that the relay posts, as the document describes it. */
+/** A request that the relay posts, described for the API document. */
 export interface PushedEvent {
   readonly summary: string
   readonly description: string

@@ -7,10 +7,10 @@ import { proveConnection } from '../server/connection-slots.ts'
 import { headerValues } from '../server/header-values.ts'
 import { headersOf } from './status.routes.ts'
 
-/** The form of nearly every request. */
+/** Nearly every request has this form. */
 const PLAIN = /^\/v1\/status\/([A-Za-z0-9]{4,40})\/(all|latest)(?:\?language=([A-Za-z]{2,8}))?$/
 const BEARER = 'Bearer '
-/** Nearly every answer is smaller. A larger one is sent without a copy, so slow readers share the cached bytes. */
+/** Nearly every answer is smaller. A larger one is sent without a copy, so that slow readers share the cached bytes. */
 const COPIED_BYTES_MAX = 16 * 1024
 
 export interface PlainRequestOptions {
@@ -19,8 +19,8 @@ export interface PlainRequestOptions {
 }
 
 /**
- * A fast path for the most frequent request: in plain form, from an app whose token was verified before. Routing, promises and setting
- * headers one by one would cost twice as much as a cached answer. Other requests go to the status routes, which give the same answers.
+ * A fast path for nearly every request: in plain form, from an app whose token was verified before. Routing, promises and setting headers
+ * one by one would cost twice as much as a cached answer. Other requests go to the status routes, which give the same answers.
  */
 export function plainRequests({ serve, authenticate }: PlainRequestOptions): Middleware {
   const read = (req: IncomingMessage): Question | null => {
@@ -49,7 +49,7 @@ function send(ctx: Context, served: Served): void {
   const { body } = served
   const head = [...headersOf(served), ['Content-Type', 'application/json'], ['Content-Length', String(body.byteLength)]]
   ctx.res.writeHead(200, head.flat())
-  // Node joins a latin1 text to the head and sends both in one write; a buffer would need a second write.
+  // Node adds a latin1 text to the head and sends both in one write. A buffer would need a second write.
   if (body.byteLength <= COPIED_BYTES_MAX) ctx.res.end(body.toString('latin1'), 'latin1')
   else ctx.res.end(body)
 }

@@ -15,7 +15,7 @@ export interface StatusRoutePorts {
   readonly authorize: Authorize
 }
 
-/** A loose object, because the carrier may add members and the relay passes them on. */
+/** A loose object: the carrier may add members, and the relay passes them on. */
 const statusEntry = named('StatusEntry', () =>
   z.looseObject({
     status: z.string(),
@@ -62,7 +62,9 @@ const answersOf = (schema: z.ZodType) => ({
   304: { description: 'Nothing has changed since the `ETag` in `If-None-Match`', headers: answerHeaders() },
 })
 
-/** The carrier's own pull API: an app switches to the relay by changing its base URL. `plain-requests` answers the most frequent form of these. */
+/**
+ * The carrier's own pull API: an app switches to the relay by changing its base URL. `plain-requests` answers nearly all of these requests.
+ */
 export const STATUS_ROUTES = [
   ownRoute({
     ...statusRow,
@@ -88,7 +90,7 @@ function answers(kind: QuestionKind) {
   return ({ serve, authorize }: StatusRoutePorts) =>
     async (ctx: WithParams): Promise<void> => {
       const { username } = await authorize(ctx, 'status')
-      // Text that the router cannot decode keeps its "%", which no identifier contains, so it is refused as a bad identifier.
+      // If the router cannot decode a text, the text keeps its "%". No identifier contains that, so it is refused as a bad identifier.
       presentAnswer(
         ctx,
         await serve.ask({ app: username, identifier: ctx.params.identifier ?? '', language: languageOf(ctx.querystring), kind }),
@@ -121,7 +123,7 @@ function presentAnswer(ctx: Context, served: Served): void {
 export function headersOf({ etag, ageSeconds, contentLanguage, cacheStatus }: Served): readonly (readonly [name: string, value: string])[] {
   return [
     ['ETag', etag],
-    // Only the app may keep the answer, and must revalidate it each time; the ETag makes that cheap.
+    // Only the app may keep the answer, and must ask each time whether it is still current. The ETag makes that cheap.
     ['Cache-Control', 'private, no-cache'],
     ['Cache-Status', cacheStatus],
     ['Content-Language', contentLanguage],

@@ -6,7 +6,7 @@ import { receivePushes } from './webhook.ts'
 
 const texts = () => z.array(z.looseObject({ value: z.string(), languageCode: z.string() }))
 
-/** An event, as the carrier pushes it and as endpoints receive it. A loose object, because the carrier may add members. */
+/** An event, as the carrier pushes it and as endpoints receive it. It is a loose object, because the carrier may add members. */
 export const eventSchema = named('Event', () =>
   z.looseObject({
     status: z.string(),
@@ -33,7 +33,7 @@ export const EXAMPLE_EVENT = {
   detailedStatusDescription: [{ value: 'Arrived at the terminal', languageCode: 'en' }],
 }
 
-/** The address that the carrier pushes to. The public listener serves it before any router, and no schema checks a push. */
+/** The address to which the carrier pushes. The public listener serves it before any router, and no schema checks a push. */
 export const WEBHOOK_ROUTES = [
   ownRoute({
     method: 'post',

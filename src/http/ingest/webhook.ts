@@ -12,7 +12,7 @@ import { headerValues } from '../server/header-values.ts'
 import type { RawBodies } from '../server/raw-body.ts'
 
 export interface WebhookPorts {
-  /** `webhook.path`, exact. */
+  /** `webhook.path`, which must match exactly. */
   readonly path: string
   readonly receive: Receive
   readonly bodies: RawBodies

@@ -1,6 +1,6 @@
 import { html, type Markup, markup } from './html.ts'
 
-/** An address of the portal. Every link and form gets its address from here, so received text can never become an address. */
+/** An address of the portal. Every link and form gets its address from here, so that received text can never become an address. */
 export interface Address {
   /** From the root of the host, with the prefix of `portal.publicUrl`, for example `/relay/webhooks/3`. */
   readonly path: string
@@ -9,14 +9,14 @@ export interface Address {
 /** Makes the address of a page: each part of the path is encoded. */
 export type AddressTag = (texts: TemplateStringsArray, ...parts: readonly (string | number)[]) => Address
 
-/** Makes addresses below a prefix, which is empty or begins with a slash and does not end with one. */
+/** Makes addresses below a prefix. The prefix is empty, or begins with a slash and does not end with one. */
 export function createAddresses(prefix: string): AddressTag {
   return (texts, ...parts) => ({
     path: prefix + texts.map((text, at) => text + (at < parts.length ? encodeURIComponent(String(parts[at])) : '')).join(''),
   })
 }
 
-/** The same address with a query; parameters that are null are left out. */
+/** The same address with a query. Parameters that are null are left out. */
 export function withQuery(address: Address, query: Readonly<Record<string, string | number | null>>): Address {
   const given = Object.entries(query).flatMap(([name, value]) => (value === null || value === '' ? [] : [[name, String(value)] as const]))
   return given.length === 0 ? address : { path: `${address.path}?${new URLSearchParams(Object.fromEntries(given)).toString()}` }

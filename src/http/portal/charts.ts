@@ -1,7 +1,7 @@
 import { html, type Markup, type Part } from './html.ts'
 
-// Small charts that the server draws: numbers in, markup out. No script and no style attributes, one path for each series. The style sheet gives the
-// shown size and the colours.
+// Small charts that the server draws: numbers in, markup out. They have no script and no style attributes, and one path for each series.
+// The style sheet sets size and colours.
 
 /** The widths of the bars and of the gaps between them, and the height of the highest, in the units of the drawing. */
 const SIZES = { spark: { width: 4, gap: 1, height: 24 }, strip: { width: 8, gap: 2, height: 40 } } as const
@@ -34,7 +34,7 @@ export function axis(names: readonly Part[]): Markup {
   return html`<div class="axis" aria-hidden="true">${names.map((name) => html`<span>${name}</span>`)}</div>`
 }
 
-/** One bar in up to five parts, each a share of a whole. A line marks `share`. */
+/** One bar in up to five parts, each a share of the whole. A line marks `share`. */
 export function budgetBar(
   parts: readonly number[],
   { of, share, summary }: { readonly of: number; readonly share: number; readonly summary: string },

@@ -20,12 +20,12 @@ export interface FormFile {
   readonly bytes: Uint8Array
 }
 
-/** The form of a request that sent none. */
+/** The form of a request without a form. */
 export const NO_FORM: Form = { get: () => '', all: () => [], file: null }
 
 const BODY_BYTES_MAX = 256 * 1024
 const FIELDS_MAX = 2000
-/** A file is kept in memory while it is read. */
+/** A file is kept in memory while it is read, so this is the limit. */
 export const FILE_BYTES_MAX = 4 * 1024 * 1024
 const MULTIPART = 'multipart/form-data'
 
@@ -49,8 +49,8 @@ const readUrlEncoded = koaBody({
 })
 
 /**
- * Reads the form that a page sent. Only with `takesFile` may it hold a file. Throws `bad_request` for anything else than a form, and
- * `body_too_large`.
+ * Reads the form that a page has sent. It may contain a file only with `takesFile`. Throws `bad_request` for anything that is not a form,
+ * and `body_too_large`.
  */
 export async function readForm(ctx: Context, { takesFile = false } = {}): Promise<Form> {
   if (takesFile && typeof ctx.is(MULTIPART) === 'string') return await readWithFile(ctx)
@@ -80,13 +80,13 @@ async function readWithFile(ctx: Context): Promise<Form> {
       maxFileSize: FILE_BYTES_MAX,
       maxFields: FIELDS_MAX,
       maxFieldsSize: BODY_BYTES_MAX,
-      // A browser sends an empty file where none was chosen.
+      // A browser sends an empty file if none was chosen.
       allowEmptyFiles: true,
       minFileSize: 0,
       onFileBegin: (_field, file) => {
         name = file.originalFilename ?? ''
       },
-      // Keep the file in memory, so that nothing that was sent is left on the disk.
+      // Keep the file in memory, so that nothing of it is left on the disk.
       fileWriteStreamHandler: () =>
         new Writable({
           write(chunk: Uint8Array, _encoding, done) {

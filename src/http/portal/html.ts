@@ -2,7 +2,7 @@
 
 const made = Symbol('markup')
 
-/** Markup that goes into a page unescaped: `html` makes it, or `markup` from text of our own. No text from outside can pass for markup. */
+/** Markup that goes into a page unescaped. `html` makes it, or `markup` from our own text. Text from outside can never become markup. */
 export interface Markup {
   readonly [made]: string
 }
@@ -10,7 +10,7 @@ export interface Markup {
 /** A value in a template. Null, undefined and false write nothing. */
 export type Part = string | number | null | undefined | false | Markup | readonly Part[]
 
-/** Takes text of our own as markup, such as a drawn shape. Never pass text that was received, read or configured. */
+/** Takes our own text as markup, such as a drawn shape. Never pass text that was received, read or configured. */
 export function markup(text: string): Markup {
   return { [made]: text }
 }
@@ -21,9 +21,9 @@ export function charactersOf(part: Markup): string {
 }
 
 /**
- * Makes markup of a template. Between tags it takes texts, numbers and markup; in a quoted attribute, texts and numbers; between attributes,
- * only markup, for attributes that may be absent. Throws a `TypeError` for a value anywhere else: in the name of a tag or an attribute, in an
- * attribute without quotes, a comment, a script or a style.
+ * Makes markup of a template. It takes texts, numbers and markup between tags; texts and numbers in a quoted attribute; and only markup
+ * between attributes, for attributes that may be absent. Throws a `TypeError` for a value anywhere else: in the name of a tag or an
+ * attribute, in an attribute without quotes, in a comment, a script or a style.
  */
 export function html(texts: TemplateStringsArray, ...parts: readonly Part[]): Markup {
   const contexts = contextsOf(texts)
@@ -68,7 +68,7 @@ function contextsOf(texts: TemplateStringsArray): readonly Context[] {
 }
 
 /**
- * The state of reading a template. `name`: in a tag, before its first space. `tag`: between its attributes. `bare`: in an attribute outside
+ * The state of reading a template. `name`: in a tag, before its first space. `tag`: between its attributes. `bare`: in an attribute without
  * quotes. `other`: in a script, a style or a comment, where an escaped text would mean something else.
  */
 interface State {
@@ -104,7 +104,7 @@ function step(state: State, rest: string): State {
 
 function contextAt(state: State, text: string): Context {
   if (state.in === 'text' || state.in === 'quoted' || state.in === 'tag') return state.in
-  // Markup of an attribute begins with its space, so it may follow a name: `<h1${lang}>`.
+  // The markup of an attribute begins with its space, so it may follow a name: `<h1${lang}>`.
   if (state.in === 'name' && /<[a-z][a-z0-9]*$/i.test(text)) return 'tag'
   throw new TypeError('A template cannot be filled in inside a name, an attribute without quotes, a comment, a script or a style.')
 }

@@ -17,7 +17,7 @@ const SECTIONS = [
 
 export type Section = (typeof SECTIONS)[number][0]
 
-/** Marks beside the links of the side bar. */
+/** Marks next to the links of the side bar. */
 export type Marks = Readonly<Partial<Record<Section, readonly [kind: StateKind, text: string]>>>
 
 /** The facts that every page of one request needs, such as the time. */
@@ -29,7 +29,7 @@ export interface View {
   readonly version: string
   /** The origin of `portal.publicUrl`; null: none is configured. */
   readonly publicOrigin: string | null
-  /** Empty where nothing is known, for example on a page that reports why. */
+  /** Empty if nothing is known, for example on a page that says why. */
   readonly marks: Marks
   /** Whether script may load the page again to keep it up to date. False for the answer to a form. */
   readonly isLive: boolean
@@ -102,7 +102,7 @@ ${main}
 `)
 }
 
-/** A page without the side bar, for somebody who is not logged in: the login page and errors. */
+/** A page without the side bar, for somebody who is not logged in: the login page, and errors. */
 export function renderBare(view: View, { title, main }: Pick<Page, 'title' | 'main'>): string {
   return charactersOf(html`${head(view, title)}
 <body class="bare">

@@ -3,7 +3,7 @@ import { counted, countText } from '../../domain/amounts.ts'
 import { conditionOf } from '../../domain/delivery/endpoint-state.ts'
 import type { Marks } from './layout.ts'
 
-/** The marks beside the links of the side bar, a word for each problem. A section without a problem has no mark. */
+/** The marks next to the links of the side bar, a word for each problem. A section without a problem has no mark. */
 export function marksOf(glance: Glance): Marks {
   const { endpoints, counts, carrier, pushes } = glance
   const problems = problemsOf(glance)

@@ -9,7 +9,7 @@ import type { Person } from './session.ts'
 /** A request for a page by somebody who may see it. */
 export interface Visit extends View {
   readonly person: Person
-  /** The person and their address, as the audit trail names them. */
+  /** The person and their address, for the audit trail. */
   readonly by: Actor
   readonly ctx: Context
   /** A variable part of the path, as raw text. */
@@ -21,7 +21,7 @@ export interface Visit extends View {
 }
 
 /**
- * A page as text, with status 200 by default; an address of our own to go to after an action; or bytes to save, under a name of our own.
+ * A page as text, by default with status 200; an address of the portal to go to after an action; or bytes to save, under a name of ours.
  */
 export type PageAnswer =
   | { readonly page: string; readonly status?: number }

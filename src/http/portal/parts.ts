@@ -4,7 +4,7 @@ import { timeInTable, zone } from './times.ts'
 
 // The building blocks of pages: marks, headlines, tables, problems and buttons.
 
-/** The kinds of state, from good to bad; each has its own shape and colour. */
+/** The kinds of state, from good to bad. Each has its own shape and colour. */
 export type StateKind = 'ok' | 'warn' | 'bad' | 'off' | 'wait' | 'none'
 
 type IconName = StateKind | 'push' | 'poll' | 'find' | 'menu' | 'box'
@@ -14,7 +14,7 @@ export function icon(name: IconName, kind: 'ok' | 'warn' | 'bad' | '' = ''): Mar
   return html`<svg class="i ${kind}" aria-hidden="true"><use href="#i-${name}"/></svg>`
 }
 
-/** A state as shape, colour and word, with `extra` in small type beside the word. */
+/** A state as shape, colour and word, with `extra` in small type after the word. */
 export function stateMark(kind: StateKind, word: string, extra: Part = null): Markup {
   return html`<span class="st ${kind}">${icon(kind)}${word}${extra === null ? null : html` <small>${extra}</small>`}</span>`
 }
@@ -25,12 +25,12 @@ export function breakable(text: string): Markup {
   return html`${pieces.map((piece, at) => (at === 0 ? html`${piece}` : html`<wbr>${piece}`))}`
 }
 
-/** A value that is selected with one click; script shows the button that copies it. */
+/** A value that one click selects. Script shows the button that copies it. */
 export function copyable(id: string, text: string, label: string): Markup {
   return html`<span class="copy"><code id="${id}">${breakable(text)}</code><button class="btn small" type="button" data-copy="${id}" aria-label="Copy ${label}" hidden>Copy</button></span>`
 }
 
-/** Attributes of an element that script replaces when it has changed. Use an id once in a page. */
+/** Attributes of an element that script replaces when it has changed. Use each id once in a page. */
 export function liveAs(id: 'name' | 'lead' | 'acts' | 'asof' | 'side-links'): Markup {
   return markup(` id="${id}" data-live`)
 }
@@ -43,10 +43,10 @@ export function island(id: string, part: Part): Markup {
 export interface Headline {
   readonly title: Part
   readonly state?: Part
-  /** One sentence or two that answer the page's question. */
+  /** One or two sentences that answer the page's question. */
   readonly lead?: Part
   readonly actions?: Part
-  /** The line that gives the time of the page's data. */
+  /** The line with the time of the page's data. */
   readonly asOf?: Part
   readonly isIdentifier?: boolean
   /** Whether script keeps the headline up to date. */
@@ -65,7 +65,7 @@ ${isFilled(lead) ? html`<p class="lead"${live('lead')}${isLive ? POLITE : null}>
 ${asOf}`
 }
 
-/** Makes a screen reader read the change once it has finished what it is reading. */
+/** A screen reader reads the change when it has finished what it is reading. */
 const POLITE = markup(' aria-live="polite"')
 
 function isFilled(part: Part): boolean {
@@ -87,7 +87,7 @@ export function asOfLine(nowMs: number, here: Address, isLive = false): Markup {
 export interface Column {
   readonly title: string
   readonly isNumber?: boolean
-  /** The times in it are UTC, or the viewer's. */
+  /** Whether its times are in UTC, or in the viewer's zone. */
   readonly isTime?: boolean
   /** Whether only screen readers get it. */
   readonly isHidden?: boolean
@@ -97,13 +97,13 @@ export interface Table {
   /** Says what the rows are, for people who cannot see them. */
   readonly label: string
   readonly columns: readonly Column[]
-  /** Each row has as many parts as there are columns; the first names it. */
+  /** Each row has as many parts as there are columns. The first one names the row. */
   readonly rows: readonly (readonly Part[])[]
   /** `cards`: on narrow screens each row becomes a card. `slim`: on wide screens numbers stay near their names. */
   readonly kind?: 'cards' | 'cards tight' | 'cards tight slim' | 'cards tl' | 'traffic cards'
 }
 
-/** A table whose rows may become cards; its roles keep it a table for screen readers. */
+/** A table whose rows may become cards. Its roles keep it a table for screen readers. */
 export function table({ label, columns, rows, kind = 'cards' }: Table): Markup {
   const head = columns.map(
     ({ title, isNumber, isTime, isHidden }) =>
@@ -140,7 +140,7 @@ export function settingsList(rows: readonly (readonly [name: string, value: Part
   return html`<dl class="set">${rows.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`
 }
 
-/** A form that is one button: it posts `fields` and nothing else. */
+/** A form that is a single button. It posts `fields` and nothing else. */
 export function actionButton(
   to: Address,
   name: string,

@@ -138,13 +138,13 @@ export function createPortal(options: PortalOptions): Router {
 
   return router
 
-  /** Tells an open page when what it shows has changed. */
+  /** Tells an open page when its data has changed. */
   async function openStream(ctx: Context): Promise<void> {
     const person = await sessions.personOf(ctx, false)
     const held = person === null ? null : await sessions.hold(ctx, person)
     ctx.set('Cache-Control', 'no-store')
     if (person === null || held === null || !options.live.hasRoom()) {
-      // After this status a browser does not try again; the page shows the time of its data.
+      // After this status a browser does not try again. The page shows the time of its data.
       ctx.status = person === null ? 401 : 503
       held?.release()
       return
@@ -153,7 +153,7 @@ export function createPortal(options: PortalOptions): Router {
     const page = new URLSearchParams(ctx.querystring).get('page') ?? ''
     await options.live.stream(ctx.res, { shown: shownOn(page, person), isAllowed: () => settings().enabled && held.isAllowed() })
     held.release()
-    // The stream wrote the answer itself.
+    // The stream has written the answer itself.
     ctx.respond = false
   }
 }

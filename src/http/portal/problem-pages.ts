@@ -21,7 +21,7 @@ export interface ProblemPage {
   readonly page: string
 }
 
-/** The page that answers a request that failed. An unexpected failure is logged under the number that the page shows. */
+/** The page that answers a failed request. An unexpected failure is logged under the number that the page shows. */
 export function problemPage(
   error: unknown,
   { view, person, ctx, log }: { readonly view: View; readonly person: Person | null; readonly ctx: Context; readonly log: Log },

@@ -1,15 +1,15 @@
-/** How many characters of a body a page shows. The file to download has the rest. */
+/** How many characters of a body a page shows. The file for download has the rest. */
 export const SHOWN_MAX = 64 * 1024
 
-/** The depth to which the relay reads events. Deeper JSON is not indented, because that would make it very long. */
+/** The relay reads events up to this depth. Deeper JSON is not indented, because that would make it very long. */
 const INDENTED_DEPTH_MAX = 64
 
-/** Control characters, and marks that change the direction of text: with them a page would show something else than was sent. */
+/** Control characters, and marks that change the direction of text. With them a page would not show what was sent. */
 const HIDDEN = /(?![\t\n])[\p{Cc}\u{202a}-\u{202e}\u{2066}-\u{2069}]/gu
 
 /**
- * Shows received bytes or text safely: replaces what is no text, or would not show as what it is, by marks. Leaves out a carriage return
- * before a line feed.
+ * Shows received bytes or text safely. Everything that is not text, or would show as something else, is replaced by marks. A carriage
+ * return before a line feed is left out.
  */
 export function receivedText(received: Uint8Array | string): string {
   const text = typeof received === 'string' ? received : new TextDecoder('utf-8', { ignoreBOM: true }).decode(received)
@@ -23,7 +23,7 @@ export function firstLine(received: Uint8Array): string {
 }
 
 /**
- * JSON with a line for each member; every name and value stays as it was written. Null: the text is no JSON, is longer than a page shows,
+ * JSON with a line for each member. Every name and value stays as it was written. Null: the text is not JSON, is longer than a page shows,
  * or is nested too deeply.
  */
 export function indentJson(text: string): string | null {

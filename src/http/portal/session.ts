@@ -15,7 +15,7 @@ export interface Person {
 
 export interface SessionsOptions {
   readonly authenticate: Pick<Authenticate, 'issueToken' | 'continueSession' | 'hold'>
-  /** The relay's id, for the cookie's name: cookies ignore ports, so relays on one host need different names. */
+  /** The relay's id, for the cookie's name. Cookies ignore ports, so relays on one host need different names. */
   readonly relayId: string
   readonly settings: () => SessionSettings
   /** Whether the peer of the connection is a proxy of `listen.internal.trustProxy`. */
@@ -23,7 +23,7 @@ export interface SessionsOptions {
 }
 
 export interface SessionSettings {
-  /** The header in which the proxy names the person it has logged in; null: there is none. */
+  /** The header in which the proxy names the person whom it has logged in; null: there is none. */
   readonly trustedHeader: string | null
   /** The names in that header that have the scope `admin`. */
   readonly admins: readonly string[]
@@ -35,11 +35,14 @@ export interface SessionSettings {
 
 /** The sessions of the portal. A session is a token in a cookie, so any replica can check it without the store. */
 export interface Sessions {
-  /** The person who sent a request; null: nobody is logged in. `isUse` renews the session. Throws `forbidden` if the proxy's header is ambiguous. */
+  /**
+   * The person who has sent a request; null: nobody is logged in. `isUse` renews the session. Throws `forbidden` if the proxy's header is
+   * ambiguous.
+   */
   personOf(ctx: Context, isUse: boolean): Promise<Person | null>
   /** Watches the access of a request that continues after it was authorized, such as a stream. */
   hold(ctx: Context, person: Person): Promise<Held>
-  /** Begins a session. Throws as `Authenticate.issueToken` does. */
+  /** Begins a session. Throws the same errors as `Authenticate.issueToken`. */
   logIn(ctx: Context, credentials: Credentials, visitor: Visitor): Promise<void>
   logOut(ctx: Context): void
 }
@@ -108,7 +111,7 @@ function isSame(now: Person | null, before: Person): boolean {
   return now?.name === before.name && now.scope === before.scope
 }
 
-/** The value of a cookie. Null: it is missing, or there are several, of which an attacker may have planted one. */
+/** The value of a cookie. Null: it is missing, or there are several. An attacker may have planted one of them. */
 function cookieOf(req: IncomingMessage, name: string): string | null {
   const values = headerValues(req, 'cookie')
     .flatMap((header) => header.split(';'))

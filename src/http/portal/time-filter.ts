@@ -1,7 +1,7 @@
 import { AppError } from '../../domain/errors.ts'
 import { html, type Markup } from './html.ts'
 
-/** A range of time as a browser sends it; an empty end is open. */
+/** A range of time as a browser sends it. An empty end means no limit. */
 export interface TimeFilter {
   readonly from: string
   readonly to: string

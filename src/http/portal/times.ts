@@ -1,7 +1,7 @@
 import { spanText } from '../../domain/amounts.ts'
 import { html, type Markup } from './html.ts'
 
-// Instants as a page shows them, in UTC. Script may show them in the viewer's zone; `data-f` tells it the format.
+// Instants as a page shows them, in UTC. Script may show them in the viewer's zone. `data-f` tells it the format.
 
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
 const [SECOND_MS, MINUTE_MS, HOUR_MS, DAY_MS] = [1000, 60_000, 3_600_000, 86_400_000]
@@ -17,7 +17,7 @@ export function dayText(atMs: number): string {
   return `${day.getUTCDate()} ${MONTHS[day.getUTCMonth()] ?? ''}`
 }
 
-/** An instant as `25 Nov 2026 14:41:37.250 UTC`; whole seconds without a fraction. */
+/** An instant as `25 Nov 2026 14:41:37.250 UTC`. Whole seconds have no fraction. */
 function fullText(atMs: number): string {
   const fraction = atMs % SECOND_MS === 0 ? '' : new Date(atMs).toISOString().slice(19, 23)
   return `${dayText(atMs)} ${new Date(atMs).getUTCFullYear()} ${clockText(atMs)}${fraction} UTC`
@@ -63,7 +63,7 @@ export function timeInSentence(atMs: number, nowMs: number): Markup {
   return html`${time(atMs, 'hm', day + clockText(atMs).slice(0, 5), titleOf(atMs, nowMs))} ${zone}`
 }
 
-/** For a timeline: day and time of day, without the day if it is that of the time before. */
+/** For a timeline: day and time of day. The day is left out if the time before has the same. */
 export function timeInLine(atMs: number, beforeMs: number | null, nowMs: number): Markup {
   const day = beforeMs !== null && isSameDay(atMs, beforeMs) ? '' : `${dayText(atMs)} `
   return time(atMs, 'day', day + clockText(atMs), titleOf(atMs, nowMs))
@@ -79,7 +79,7 @@ export function fullTime(atMs: number, nowMs: number): Markup {
   return time(atMs, 'full', fullText(atMs), relativeText(atMs, nowMs))
 }
 
-/** The zone of the times beside it; script changes it together with them. */
+/** The zone of the times around it. Script changes both together. */
 export const zone = html`<span class="zone">UTC</span>`
 
 /** The hour that begins at this moment, in UTC: `14:00`. */

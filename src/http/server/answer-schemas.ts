@@ -1,15 +1,15 @@
 import { z } from 'zod'
 import type { PathParameter, RouteAnswer } from './route.ts'
 
-// Functions make the schemas of answers, when the API document or a test asks for them, so they take no memory in a running relay.
+// These functions make the schemas of answers when the API document or a test asks for them. So they take no memory in a running relay.
 
-/** A schema that the document lists under `id`; it is made once. */
+/** A schema that the document lists under `id`. It is made once. */
 export function named<Schema extends z.ZodType>(id: string, make: () => Schema): () => Schema {
   let made: Schema | undefined
   return () => (made ??= make().meta({ id }))
 }
 
-/** Exactly these values. A value that only the type or only the list has does not compile. */
+/** Exactly these values. If a value is only in the type or only in the list, it does not compile. */
 export function oneOfAll<Value extends string>(values: Readonly<Record<Value, true>>) {
   return z.enum(Object.keys(values))
 }
@@ -23,14 +23,14 @@ export const wholeNumber = () => z.int().min(0)
 /** An id that the relay gave. */
 export const numberedId = () => z.string().regex(/^\d{1,15}$/)
 
-/** An identifier of a parcel, as the relay writes it. */
+/** An identifier of a parcel in the form that the relay writes. */
 export const identifier = () => z.string().regex(/^[A-Z0-9]{4,40}$/)
 
 export function jsonAnswer(description: string, schema: z.ZodType, headers?: z.ZodObject): RouteAnswer {
   return { description, content: { 'application/json': schema }, ...(headers === undefined ? {} : { headers }) }
 }
 
-/** A page of a list: its items under their name, and the cursor of the next one. */
+/** A page of a list: its items under their name, and the cursor of the next page. */
 export function pageAnswer(name: string, item: z.ZodType): RouteAnswer {
   const next = z.string().nullable().describe('The `cursor` of the next page; null on the last.')
   return jsonAnswer('A page of the list', z.strictObject({ [name]: z.array(item), next }))

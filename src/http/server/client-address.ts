@@ -6,7 +6,7 @@ import { headerValues } from './header-values.ts'
 export type AddressOf = (req: IncomingMessage) => string
 
 /**
- * The peer's address or, behind trusted proxies, the rightmost forwarded address that is not a trusted proxy. Anything left of it may be
+ * The peer's address. Behind trusted proxies: the rightmost forwarded address that is not a trusted proxy. Anything to its left may be
  * forged.
  */
 export function createAddressOf(trustProxy: readonly string[] = []): AddressOf {
@@ -25,7 +25,7 @@ export function createAddressOf(trustProxy: readonly string[] = []): AddressOf {
   }
 }
 
-/** Whether the peer itself is a trusted proxy; forwarded addresses do not matter. */
+/** Whether the peer itself is a trusted proxy. Forwarded addresses do not matter. */
 export function createIsFromProxy(trustProxy: readonly string[]): (req: IncomingMessage) => boolean {
   const isProxy = createIsProxy(trustProxy)
   return (req) => isIP(peerOf(req)) !== 0 && isProxy(peerOf(req))
@@ -51,7 +51,7 @@ function plain(address: string): string {
   return address.startsWith('::ffff:') && isIP(address.slice(7)) === 4 ? address.slice(7) : address
 }
 
-/** The network that failures are counted by. An IPv6 client usually controls a whole /64, so all of it counts as one address. */
+/** The network by which failures are counted. An IPv6 client usually controls a whole /64, so all of it counts as one address. */
 export function networkOf(address: string): string {
   if (isIP(address) !== 6) return address
   const [head = '', tail] = address.split('::')

@@ -2,9 +2,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
 export interface ConnectionSlotsOptions {
-  /** `limits.connections`: how many may be open at once, those in a TLS handshake included. */
+  /** `limits.connections`: how many may be open at once, including those in a TLS handshake. */
   readonly slotsMax: number
-  /** From the moment a connection is accepted to the end of its first request. */
+  /** How long a connection may take from when it is accepted to the end of its first request. */
   readonly firstRequestMs: number
   /** A monotonic clock, in milliseconds. */
   readonly now: () => number
@@ -12,24 +12,24 @@ export interface ConnectionSlotsOptions {
 
 /** Limits the connections of a listener, because each costs memory and a file descriptor. */
 export interface ConnectionSlots {
-  /** Gives a slot to a connection as it is accepted, before any TLS handshake. If none is free, closes another connection or this one. */
+  /** Gives a slot to a connection when it is accepted, before any TLS handshake. If none is free, closes another connection or this one. */
   take(socket: Socket): void
-  /** Call with the first request of each connection, once its header has arrived. */
+  /** Call it with the first request of each connection, when its header has arrived. */
   begun(req: IncomingMessage, res: ServerResponse): void
-  /** Closes every connection that has sent no whole request in time. */
+  /** Closes every connection that has not sent a whole request in time. */
   sweep(): void
   /** Closes every connection. */
   closeAll(): void
 }
 
 interface Connection {
-  /** The socket as accepted; with TLS, the one below the TLS socket. */
+  /** The accepted socket. With TLS, it is the one below the TLS socket. */
   readonly socket: Socket
   readonly name: string
   readonly openedAtMs: number
-  /** The first request, until it is known to be whole. */
+  /** The first request, until it is known to be complete. */
   first: { readonly req: IncomingMessage; readonly res: ServerResponse } | null
-  /** The socket of the first request, once that request is known to be whole. */
+  /** The socket of the first request, when that request is known to be complete. */
   asker: Socket | null
 }
 
@@ -44,15 +44,17 @@ export function proveConnection({ socket }: Pick<IncomingMessage, 'socket'>): vo
 }
 
 /**
- * Anyone may connect, so a connection has to show what it is for. Until its first request is whole, all of its phases (waiting for a byte,
- * the TLS handshake, the header, the body) share one deadline. When slots are short, the oldest connection without a whole request is
- * closed; if there is none, the oldest whose requests proved nothing; and if all others are proven, the new one.
+ * Anyone may connect, so a connection must show its purpose. Until its first request is complete, one deadline covers everything: waiting
+ * for a byte, the TLS handshake, the header, the body.
+ *
+ * If slots are short, the oldest connection without a complete request is closed. If there is none, the oldest is closed whose requests
+ * have proved nothing. If all others are proven, the new one is closed.
  */
 export function createConnectionSlots({ slotsMax, firstRequestMs, now }: ConnectionSlotsOptions): ConnectionSlots {
   const open = new Map<string, Connection>()
-  /** Connections without a whole request, the oldest first. Some may have sent one meanwhile: `hasAsked` finds out when it matters. */
+  /** Connections without a complete request, the oldest first. Some may have sent one meanwhile: `hasAsked` finds out when it matters. */
   const silent = new Set<Connection>()
-  /** Connections that have sent a whole request. Some may have become proven meanwhile. */
+  /** Connections that have sent a complete request. Some may have become proven meanwhile. */
   const strangers = new Set<Connection>()
 
   const leave = (connection: Connection): void => {
@@ -66,7 +68,7 @@ export function createConnectionSlots({ slotsMax, firstRequestMs, now }: Connect
     connection.socket.destroy()
   }
 
-  /** Whether a connection has sent a whole request; if so, moves it from the silent ones to the strangers. */
+  /** Whether a connection has sent a complete request. If so, moves it from the silent ones to the strangers. */
   const hasAsked = (connection: Connection): boolean => {
     if (connection.first?.req.complete !== true) return false
     connection.asker = connection.first.req.socket
@@ -128,7 +130,7 @@ function sayTimedOut(socket: Socket): void {
   socket.destroySoon()
 }
 
-/** A TLS socket and the one below it are two objects, so their common peer names the connection. */
+/** A TLS socket and the one below it are two objects, so the address of their peer identifies the connection. */
 function nameOf({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress} ${remotePort}`
 }

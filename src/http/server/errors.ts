@@ -10,7 +10,7 @@ type EdgeCode = 'method_not_allowed' | 'headers_too_large' | 'overloaded' | 'int
 
 export type ProblemCode = ErrorCode | EdgeCode
 
-/** A refusal by the HTTP layer itself; `allow` goes with `method_not_allowed`. */
+/** A refusal by the HTTP layer itself. `allow` belongs to `method_not_allowed`. */
 export class EdgeError extends Error {
   override readonly name = 'EdgeError'
   readonly code: EdgeCode

@@ -5,16 +5,16 @@ import type { Visitor } from '../../flow/admin/tokens/authenticate.ts'
 import { type AddressOf, networkOf } from './client-address.ts'
 import { createTries, type PerMinute } from './per-minute.ts'
 
-/** Returns the failure to answer with: the one that happened, or `too_many_requests` once an address has failed too often. */
+/** The failure with which to answer: the one that happened or, when an address has failed too often, `too_many_requests`. */
 export type CountFailure = (req: IncomingMessage, failure: AppError) => Promise<AppError>
 
 /** Describes who logs in. Call it with the user name before checking a password. */
 export type VisitorOf = (req: IncomingMessage, username: string) => Visitor
 
-/** Bounds the memory for counts, however many addresses and names an attacker invents. */
+/** Limits the memory for counts, however many addresses and names an attacker invents. */
 const COUNTS_MAX = 16_384
 
-/** Counts failed signatures, tokens and passwords per address. It runs only after a failure, so it never refuses a valid request. */
+/** Counts failed signatures, tokens and passwords by address. It runs only after a failure, so it never refuses a valid request. */
 export function createCountFailure(perMinute: PerMinute, addressOf: AddressOf): CountFailure {
   const countOf = createCounts()
   return async (req, failure) => {
@@ -25,8 +25,9 @@ export function createCountFailure(perMinute: PerMinute, addressOf: AddressOf): 
 }
 
 /**
- * Counts wrong passwords per address and user name, and per address. Past either limit no password is checked until the minute is over: a
- * check would reveal the right password, and costs the relay more than a try costs the client. Logins from other addresses are not affected.
+ * Counts wrong passwords by address and user name, and by address. Above either limit no password is checked until the minute is over: a
+ * check would reveal the right password, and costs the relay more than a try costs the client. Logins from other addresses are not
+ * affected.
  */
 export function createVisitorOf(limit: number, addressOf: AddressOf): VisitorOf {
   const tries = createTries(limit)
@@ -54,7 +55,10 @@ function tooManyTries(retryAfterMs: number): AppError {
   return new AppError('too_many_requests', 'Too many wrong passwords from this address. Try again later.', { retryAfterMs })
 }
 
-/** Maps a name to one of the counts. Names may share a count; the salt keeps attackers from choosing a name that shares another's. */
+/**
+ * Assigns a name to one of the counts. Several names may share a count. The salt keeps attackers from choosing a name that shares
+ * another's.
+ */
 function createCounts(): (of: string) => string {
   const salt = randomBytes(16)
   return (of) => String(createHmac('sha256', salt).update(of).digest().readUInt32BE() % COUNTS_MAX)

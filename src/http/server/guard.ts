@@ -8,7 +8,7 @@ const HEADERS_MAX = 1000
 /** RFC 9112, 3.2.2: a server must accept the absolute form. Its authority is ignored. */
 const ABSOLUTE_FORM = /^https?:\/\/[^/?#]*/i
 
-/** Refuses ambiguous requests that Node lets through: other transfer codings, two Host headers, too many headers. */
+/** Refuses ambiguous requests that Node accepts: other transfer codings, two Host headers, too many headers. */
 export function guardRequests(): Middleware {
   return (ctx, next) => {
     const { req } = ctx

@@ -37,7 +37,7 @@ export function createInternalListener(options: InternalOptions): RequestListene
   })
 }
 
-/** No route here refuses a body by its headers alone, so every `Expect: 100-continue` is granted. */
+/** No route here refuses a body because of its headers alone, so every `Expect: 100-continue` is granted. */
 const continueAlways: Middleware = async (ctx, next) => {
   if (ctx.get('Expect').toLowerCase() === '100-continue') ctx.res.writeContinue()
   await next()

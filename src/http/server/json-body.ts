@@ -17,7 +17,7 @@ export function readJson(bytesMax: number) {
   })
 }
 
-/** Refuses bodies of other types, because koa-body would ignore them as if they were empty. */
+/** Refuses bodies of other types. koa-body would ignore them as if they were empty. */
 export function refuseOtherTypes(ctx: Context): void {
   const isEmpty = ctx.get('Content-Length') === '0'
   if (isEmpty || ctx.is('json') !== false) return
@@ -25,7 +25,7 @@ export function refuseOtherTypes(ctx: Context): void {
   throw new AppError('bad_request', 'The body must be JSON, with Content-Type: application/json.')
 }
 
-/** Replaces the parser's message, which quotes the body and so may show a key. */
+/** Replaces the parser's message, which quotes the body and may show a key. */
 function describe(message: string): string {
   if (message.includes('only supports object')) return 'The body must be a JSON object.'
   if (message.includes('forbidden prototype')) return 'The body must not have a member "__proto__".'

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 
-/** Aborts when the client disconnects. If it disconnected before this call, no event will follow, so it aborts at once. */
+/** Is aborted when the client disconnects. If it has disconnected already, no event follows, so this is aborted at once. */
 export function leavingOf(res: ServerResponse): AbortController {
   const leaving = new AbortController()
   if (res.closed) leaving.abort()

@@ -8,10 +8,10 @@ export interface AppOptions {
   readonly log: Log
 }
 
-/** Makes a listener with the parts that both share: the guard before the routes, and problem answers for errors. */
+/** Makes a listener with the parts that both have in common: the guard before the routes, and problem answers for errors. */
 export function createListener({ log }: AppOptions, mount: (app: Koa) => void): RequestListener {
   const app = new Koa()
-  // Koa emits this event only for connections that broke during an answer; without a handler it would print them.
+  // Koa emits this event only for connections that broke during an answer. Without a handler it would print them.
   app.on('error', (err: unknown) => log.debug({ err }, 'a connection broke during an answer'))
   app.use(presentProblems(log))
   app.use(guardRequests())

@@ -1,7 +1,9 @@
 import type { Middleware } from 'koa'
 import { EdgeError } from './errors.ts'
 
-/** Runs after the routers: a path that exists under other methods gets a 405 with `Allow`, for every method, OPTIONS and TRACE included. */
+/**
+ * Runs after the routers. If a path exists only with other methods, it answers 405 with `Allow`, for every method, also OPTIONS and TRACE.
+ */
 export function methodNotAllowed(): Middleware {
   return async (ctx, next) => {
     const matched: unknown = ctx.matched

@@ -1,16 +1,16 @@
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
 
-/** Counts once for a key. Null: within the limit; otherwise the milliseconds until the count starts again. */
+/** Counts once for a key. Null: it is within the limit. Otherwise returns the milliseconds until the count starts again. */
 export type PerMinute = (key: string) => Promise<number | null>
 
-/** Limits failures. Each try counts before its result is known, so that simultaneous tries cannot exceed the limit. */
+/** Limits failures. Each try counts before its result is known, so that tries at the same time cannot exceed the limit. */
 export interface Tries {
   readonly begin: PerMinute
   /** Takes back the count of a try that succeeded. */
   forgive(key: string): Promise<void>
 }
 
-/** A limit per key and minute. Call it for failures only; a success is then never counted or refused. */
+/** A limit for each key and minute. Call it for failures only, so that a success is never counted or refused. */
 export function createPerMinute(limit: number): PerMinute {
   return createTries(limit).begin
 }

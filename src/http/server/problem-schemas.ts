@@ -5,9 +5,9 @@ import type { RouteAnswer, RouteRow } from './route.ts'
 
 /** Problems that can answer any request. */
 const ALWAYS: readonly ProblemCode[] = ['bad_request', 'headers_too_large', 'internal']
-/** Further problems of requests that need a token. */
+/** More problems of requests that need a token. */
 const WITH_TOKEN: readonly ProblemCode[] = ['unauthorized', 'forbidden', 'too_many_requests', 'storage_unavailable']
-/** Further problems of requests with a body. */
+/** More problems of requests with a body. */
 const OF_BODY: readonly ProblemCode[] = ['body_too_large']
 
 const inputErrors = () =>
@@ -19,7 +19,7 @@ const inputErrors = () =>
     ]),
   )
 
-/** Members that some problems have for programs, besides the members of every problem. */
+/** Members for programs that some problems have, in addition to the members of every problem. */
 const FACTS: { readonly [Code in ProblemCode]?: () => Readonly<Record<string, z.ZodType>> } = {
   bad_request: () => ({
     errors: inputErrors().optional().describe('Every problem of the query, the body or the list.'),
@@ -33,7 +33,7 @@ const FACTS: { readonly [Code in ProblemCode]?: () => Readonly<Record<string, z.
   feed_rewound: () => ({ lastSequence: wholeNumber() }),
 }
 
-/** Headers that some problems have, by status, besides the headers of every problem. */
+/** Headers that some problems have, by status, in addition to the headers of every problem. */
 const HEADERS: Readonly<Record<number, () => z.ZodObject>> = {
   401: () => z.object({ 'WWW-Authenticate': z.literal('Bearer').optional() }),
   405: () => z.object({ Allow: z.string().describe('The methods of this address.') }),
@@ -64,7 +64,7 @@ export interface ProblemAnswer extends RouteAnswer {
   readonly id: string
 }
 
-/** Makes the problem answers of rows. Equal ones are one object, so that the document holds them once. */
+/** Makes the problem answers of rows. Equal answers are one object, so that the document has them once. */
 export function createProblemAnswers(): (row: RouteRow) => readonly ProblemAnswer[] {
   const schemaOf = onceEach(problemSchema)
   const made = new Map<string, ProblemAnswer>()

@@ -13,7 +13,7 @@ export function query<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
 /** For a route without parameters. */
 export const NO_QUERY = query({})
 
-/** For an address of the carrier's API, or an open one: it accepts every parameter and ignores it. */
+/** For an address of the carrier's API, or an open one. It accepts every parameter and ignores it. */
 export const ANY_QUERY = z.object({})
 
 /** Makes the document show a number or a boolean for a parameter that arrives as text. */
@@ -47,7 +47,7 @@ export function oneOf<const Value extends string>(values: readonly Value[]) {
 
 export const text = z.string().max(TEXT_LENGTH_MAX).nullable().default(null)
 
-/** A parameter that `readText` parses; null from it means malformed. */
+/** A parameter that `readText` parses. If that returns null, the parameter is malformed. */
 export function read<Value>(readText: (text: string) => Value | null, error: string) {
   return z
     .string()

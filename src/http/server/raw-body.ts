@@ -2,18 +2,21 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { AppError } from '../../domain/errors.ts'
 import { EdgeError } from './errors.ts'
 
-/** Limits how much of a refused body is read and discarded, which lets its sender see the refusal instead of a broken pipe. */
+/** How much of a refused body is read and discarded. So its sender sees the refusal and not a broken pipe. */
 const DRAIN = { bytesMax: 64 * 1024 * 1024, timeMs: 2000 } as const
 const DRAIN_UNSIGNED_BYTES_MAX = 64 * 1024
 const RETRY_AFTER_MS = 1000
 
 export interface RawBodies {
   /**
-   * Passes the exact bytes received to `use` and counts them against the budget until it settles. Throws `body_too_large` and `overloaded`;
-   * rejects with a plain Error if the client disconnects.
+   * Passes the exact bytes to `use`, and counts them against the budget until it settles. Throws `body_too_large` and `overloaded`. Rejects
+   * with a plain Error if the client disconnects.
    */
   use<Result>(req: IncomingMessage, res: ServerResponse, use: (body: Buffer) => Promise<Result>): Promise<Result>
-  /** Reads at most 64 KB of the body of a request that is refused anyway. Resolves with the body if it is whole and to be kept, else with null. */
+  /**
+   * Reads at most 64 KB of the body of a request that is refused anyway. Resolves with the body if it is complete and is to be kept,
+   * otherwise with null.
+   */
   refuse(req: IncomingMessage, res: ServerResponse, keeps: boolean): Promise<Buffer | null>
 }
 
@@ -27,14 +30,14 @@ export interface RawBodyOptions {
 }
 
 /**
- * Reads bodies within a budget over all requests, because a body must be held before it can be verified. Half of the budget is an equal share
- * per connection, so that large bodies cannot keep small ones out; the other half is first come, first served.
+ * Reads bodies within a budget for all requests, because a body must be in memory before it can be verified. Half of the budget is an equal
+ * share for each connection, so that large bodies cannot keep out small ones. The other half goes to whoever comes first.
  */
 export function createRawBodies({ bodyBytesMax, bytesInFlightMax, connectionsMax }: RawBodyOptions): RawBodies {
   const shareBytes = Math.floor(bytesInFlightMax / 2 / connectionsMax)
   let poolBytes = Math.floor(bytesInFlightMax / 2)
 
-  /** Calls `take` before it keeps a chunk; `take` returns an error if the bytes cannot be received or held. */
+  /** Calls `take` before it keeps a chunk. `take` returns an error if the bytes cannot be received or kept. */
   const read = (req: IncomingMessage, take: (received: number, kept: number) => Error | null): Promise<Buffer> =>
     new Promise((resolve, reject) => {
       const body = createBody(Math.min(declaredBytes(req) ?? bodyBytesMax, bodyBytesMax))
@@ -54,7 +57,7 @@ export function createRawBodies({ bodyBytesMax, bytesInFlightMax, connectionsMax
       req.on('data', keep)
       req.on('end', () => resolve(body.bytes()))
       req.on('close', () => {
-        // Check this first: every request closes, and creating an error costs more than reading a body.
+        // Check this first, because every request closes, and making an error costs more than reading a body.
         if (req.readableEnded) return
         body.forget()
         reject(new Error('the client disconnected in the middle of its body'))
@@ -63,7 +66,7 @@ export function createRawBodies({ bodyBytesMax, bytesInFlightMax, connectionsMax
 
   return {
     async use(req, res, use) {
-      // Bytes that this request takes from the shared half of the budget, beyond its own share.
+      // Bytes of this request in the shared half of the budget, in addition to its own share.
       let held = 0
       const take = (received: number, kept: number): Error | null => {
         if (received > bodyBytesMax) return tooLarge(bodyBytesMax)
@@ -73,7 +76,7 @@ export function createRawBodies({ bodyBytesMax, bytesInFlightMax, connectionsMax
         poolBytes -= wanted
         return null
       }
-      // A client that sent `Expect: 100-continue` has sent no body yet and will not if it is refused now.
+      // A client that sent `Expect: 100-continue` has sent no body yet, and will send none if it is refused now.
       let sending = !awaitsContinue(req)
       let body: Buffer | null = null
       try {
@@ -102,9 +105,9 @@ export function createRawBodies({ bodyBytesMax, bytesInFlightMax, connectionsMax
   }
 }
 
-/** Reads up to `bytesMax` bytes for a limited time and discards them, or keeps copies. True: the request has ended. */
+/** Reads up to `bytesMax` bytes for a limited time, and discards them or keeps copies. True: the request has ended. */
 async function drained(req: IncomingMessage, bytesMax: number, copies: Buffer[] | null = null): Promise<boolean> {
-  // A small body has often come with the head, and then nothing need be read to discard it.
+  // A small body has often come with the head. Then nothing need be read to discard it.
   if (req.destroyed || (copies === null ? req.complete : req.readableEnded)) return req.complete
   const { promise, resolve } = Promise.withResolvers<void>()
   let left = bytesMax
@@ -122,7 +125,7 @@ async function drained(req: IncomingMessage, bytesMax: number, copies: Buffer[] 
   return req.complete
 }
 
-/** Releases what still arrives of the body, at most two reads, instead of leaving it to the garbage collector. */
+/** Frees the memory of the rest of the body, at most two reads, at once. */
 function closeAfterAnswer(req: IncomingMessage, res: ServerResponse): void {
   let left = DRAIN_UNSIGNED_BYTES_MAX
   req.on('data', (chunk: Buffer) => {
@@ -133,7 +136,7 @@ function closeAfterAnswer(req: IncomingMessage, res: ServerResponse): void {
   res.setHeader('Connection', 'close')
 }
 
-/** Null: the body is chunked, so its size is unknown. */
+/** The size of a body; null: the body is chunked, so its size is unknown. */
 function declaredBytes({ headers }: IncomingMessage): number | null {
   return headers['transfer-encoding'] === undefined ? Number(headers['content-length'] ?? 0) : null
 }
@@ -156,22 +159,22 @@ function overloaded(): EdgeError {
 
 /** Collects a body as it arrives. */
 export interface Body {
-  /** How much memory the body would hold after `more` bytes; a growing body reserves room for what may follow. */
+  /** How much memory the body would take after `more` bytes. A growing body reserves room for what may follow. */
   heldWith(more: number): number
   add(chunk: Buffer): void
   /** The whole body. Nothing may be added afterwards. */
   bytes(): Buffer
-  /** Releases the memory of a body that is no longer needed. */
+  /** Frees the memory of a body that is no longer needed. */
   forget(): void
 }
 
-/** Smaller pieces are left to the garbage collector: releasing them costs more than it saves. */
+/** Smaller pieces are left to the garbage collector, because freeing them costs more than it saves. */
 const GIVEN_BACK_BYTES_MIN = 16 * 1024
 const NOTHING = Buffer.alloc(0)
 
 /**
- * Holds no byte twice. Nearly every body comes in one piece, which is kept as it is; the pieces of a larger one are copied into a growing
- * buffer and released.
+ * Keeps no byte twice. Nearly every body comes in one piece, which is kept as it is. The pieces of a larger one are copied into a growing
+ * buffer and freed.
  */
 export function createBody(bytesMax: number): Body {
   let kept: Buffer = NOTHING
@@ -208,8 +211,8 @@ export function createBody(bytesMax: number): Body {
 }
 
 /**
- * Releases the memory of a buffer at once. The garbage collector sees only small objects in a flood of bodies, so without this hundreds of
- * megabytes would wait for it.
+ * Frees the memory of a buffer at once. In a flood of bodies the garbage collector sees only small objects, and would let hundreds of
+ * megabytes wait.
  */
 export function giveBack(bytes: Buffer): void {
   const { buffer } = bytes
@@ -218,7 +221,7 @@ export function giveBack(bytes: Buffer): void {
   if (buffer instanceof ArrayBuffer && !buffer.detached) buffer.transfer(0)
 }
 
-/** Releases the memory after the current event, because Node may still be reading these bytes. */
+/** Frees the memory after the present event, because Node may still be reading these bytes. */
 function giveBackSoon(bytes: Buffer): void {
   if (bytes.length >= GIVEN_BACK_BYTES_MIN) queueMicrotask(() => giveBack(bytes))
 }

@@ -3,13 +3,13 @@ import { AppError } from '../../domain/errors.ts'
 
 export interface LineBounds {
   readonly bytesMax: number
-  /** In characters; a longer line is cut off, so that it is one bad line and the rest still counts. */
+  /** In characters. A longer line is cut off, so that it is one bad line and the rest still counts. */
   readonly lineLengthMax: number
 }
 
 /**
- * The lines of a body in UTF-8 or UTF-16 as they arrive, ended by line feeds with or without carriage returns. Reads no
- * further than the consumer does. Throws `body_too_large`.
+ * The lines of a body in UTF-8 or UTF-16 as they arrive. They end with a line feed, with or without a carriage return. Reads no further
+ * than the consumer does. Throws `body_too_large`.
  */
 export async function* readLines(body: AsyncIterable<unknown>, { bytesMax, lineLengthMax }: LineBounds): AsyncGenerator<string> {
   const decoder = createListDecoder()

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 export interface RequestTurns {
   /** Handles the server's `request` events. */
   readonly handle: RequestListener
-  /** The last unanswered response of each connection, which goes out after all its others. */
+  /** The last unanswered response of each connection. It is sent after all its others. */
   lastOwed(): readonly ServerResponse[]
 }
 
@@ -21,44 +21,46 @@ interface Line {
   last: ServerResponse | null
   /** Requests that are being answered, or whose answer the client has not taken yet. */
   answering: number
-  /** Requests that wait behind these, in order, and their weight together. */
+  /** Requests that wait behind these, in order, and the sum of their weights. */
   readonly waiting: Waiting[]
   weight: number
-  /** Whether it is queued for a turn. */
+  /** Whether the connection is queued for a turn. */
   isInLine: boolean
   /** Whether reading from it is paused. */
   isHeld: boolean
   isCut: boolean
 }
 
-/** The part of Node's HTTP parser used here; Node does not declare it. */
+/** The part of Node's HTTP parser that is used here. Node does not declare it. */
 interface Parser {
   onIncoming: ((req: IncomingMessage, keepAlive: boolean) => number) | null
 }
 
-/** Requests of one connection answered at a time, so that a client that reads no answers cannot pile them up. */
+/** How many requests of a connection are answered at a time. Otherwise a client that reads no answers could pile them up. */
 const AT_ONCE = 8
-/** Waiting requests begun in one turn of the event loop, before other connections are read. */
+/** How many waiting requests begin in one turn of the event loop, before other connections are read. */
 const TURNS_AT_ONCE = 32
 /** One connection may use a sixteenth of `waitingMax`. */
 const SHARES = 16
 /** A waiting body of this size weighs as much as a request. */
 const BODY_BYTES_PER_WEIGHT = 4096
-/** Node reads this much of a connection at a time, so a chunked body may hold as much. */
+/** Node reads this much of a connection at a time, so a chunked body may be as large. */
 const READ_BYTES = 64 * 1024
 /** Makes the parser stop. */
 const STOP_PARSING = -1
 
 /**
- * Answers connections in turns. A connection's first request is answered at once; requests pipelined behind it wait for a round-robin turn.
- * Node parses at once everything that it reads, up to some 2,500 requests. So `waitingMax` bounds the weight of all waiting requests; beyond
- * it, the connection with the most is closed. `onFirst` is called with the first request of each connection.
+ * Answers connections in turns. The first request of a connection is answered at once. Requests that are pipelined behind it wait for a
+ * turn, which connections take in a circle.
+ *
+ * Node parses everything that it reads at once, up to some 2,500 requests. So `waitingMax` limits the weight of all waiting requests.
+ * Beyond it, the connection with the most is closed. `onFirst` is called with the first request of each connection.
  */
 export function shareTurns(answer: RequestListener, waitingMax: number, onFirst: RequestListener = () => undefined): RequestTurns {
   const share = Math.max(AT_ONCE, Math.floor(waitingMax / SHARES))
   const lines = new Map<Socket, Line>()
   let waiting = 0
-  /** Weight discarded within the last second; while it is high, connections get a smaller share. */
+  /** The weight that was discarded within the last second. While it is high, connections get a smaller share. */
   let thrownAway = 0
 
   const handle: RequestListener = (req, res) => {
@@ -69,8 +71,8 @@ export function shareTurns(answer: RequestListener, waitingMax: number, onFirst:
     else wait(line, { req, res, weight: isFirst ? 0 : weightOf(req) })
   }
 
-  // One map entry per connection, not per request: V8 keeps the old tables of a busy map alive, and with them whole requests, which makes
-  // scavenges ten times as long.
+  // Use one map entry for each connection, not for each request. V8 keeps the old tables of a busy map alive, and with them whole requests,
+  // which makes scavenges ten times as long.
   const open = (req: IncomingMessage, res: ServerResponse): Line => {
     const { socket } = req
     onFirst(req, res)
@@ -137,7 +139,7 @@ export function shareTurns(answer: RequestListener, waitingMax: number, onFirst:
   return { handle, lastOwed: () => [...lines.values()].flatMap(({ last }) => last ?? []) }
 }
 
-/** Round-robin over connections: one request of each, at most `TURNS_AT_ONCE` per turn of the event loop. */
+/** Takes one request of each connection in a circle, at most `TURNS_AT_ONCE` in a turn of the event loop. */
 function goRound(beginNext: (line: Line) => void) {
   const queue: Line[] = []
   let isAwake = false
@@ -150,7 +152,7 @@ function goRound(beginNext: (line: Line) => void) {
     wake()
   }
 
-  // Once per turn of the event loop, so that other connections are read in between.
+  // Once in a turn of the event loop, so that other connections are read in between.
   const wake = (): void => {
     if (isAwake) return
     isAwake = true
@@ -196,7 +198,7 @@ function release(line: Line): void {
   line.socket.resume()
 }
 
-/** Keeps Node from reading a held connection and from parsing a closed one, because Node checks neither. */
+/** Keeps Node from reading a held connection and from parsing a closed one. Node checks neither. */
 function governReading(line: Line): void {
   const { socket } = line
   const { resume } = socket

@@ -16,7 +16,7 @@ type ParamOf<Path extends string> = Path extends `${string}:${infer Name}/${infe
     ? Name
     : never
 
-/** A variable part of a path, as the document describes it. The flows check it themselves. */
+/** A variable part of a path, described for the document. The flows check its value. */
 export interface PathParameter {
   readonly description: string
   /** Called only when the document is made, like every schema that checks no request. */
@@ -53,16 +53,16 @@ interface RouteBody {
 interface Described<Path extends string> {
   readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete'
   readonly path: Path
-  /** A few words, without a full stop. */
+  /** A few words, without a full stop at the end. */
   readonly summary: string
-  /** Markdown; `''`: the summary says it all. */
+  /** Markdown; `''`: the summary says everything. */
   readonly description: string
   readonly params: { readonly [Name in ParamOf<Path>]: PathParameter }
   readonly query: z.ZodObject
   readonly body: RouteBody | null
-  /** By status, without the problems. Called only when the document is made, so a running relay builds no schemas of answers. */
+  /** By status, without the problems. Called only when the document is made, so that a running relay builds no schemas of answers. */
   readonly answers: () => Readonly<Record<number, RouteAnswer>>
-  /** The problems that this route can answer, besides those of every route. */
+  /** The problems with which this route can answer, in addition to those of every route. */
   readonly problems: readonly ProblemCode[]
   readonly example: Example<Path>
 }
@@ -92,7 +92,7 @@ export interface ApiCall<Path extends string, Query> {
   readonly body: unknown
 }
 
-/** A row under /relay. Its query is checked against its schema: every other parameter is refused. */
+/** A row under /relay. Its query is checked by its schema, which refuses every other parameter. */
 interface ApiRow<Path extends `/relay/${string}`, Query, Ports> extends Described<Path> {
   readonly scope: Scope
   readonly query: z.ZodObject & z.ZodType<Query>
@@ -105,8 +105,8 @@ export interface WithAuthorize {
 }
 
 /**
- * Makes a route under /relay. A row declares its scope and its parameters, so no route can forget to refuse others. The route authorizes
- * the request first, then checks the query, and only then reads the body.
+ * Makes a route under /relay. A row declares its scope and its parameters, so no route can forget to refuse others. The route first
+ * authorizes the request, then checks the query, and then reads the body.
  */
 export function apiRoute<const Path extends `/relay/${string}`, Query, Ports>(
   row: ApiRow<Path, Query, Ports>,
@@ -138,7 +138,7 @@ function jsonReaderOf(body: RouteBody | null) {
   return body !== null && body.bytesMax !== null && 'application/json' in body.content ? readJson(body.bytesMax) : null
 }
 
-/** A row outside /relay, whose handler reads the request itself: the carrier's API and the open addresses. */
+/** A row outside of /relay, whose handler reads the request itself: the carrier's API and the open addresses. */
 type OwnRow<Path extends `/${string}`, Ports> = Described<Path> & Pick<Route<Ports>, 'scope' | 'listener' | 'handle'>
 
 export function ownRoute<const Path extends `/${string}`, Ports>(row: OwnRow<Path, Ports>): Route<Ports> {

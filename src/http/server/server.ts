@@ -9,9 +9,9 @@ export interface ServerOptions {
   readonly host: string
   /** 0: any free port. */
   readonly port: number
-  /** `limits.connections`, those in a TLS handshake included. */
+  /** `limits.connections`, including those in a TLS handshake. */
   readonly connectionsMax: number
-  /** `limits.requestsWaiting`: pipelined requests that wait, over all connections. */
+  /** `limits.requestsWaiting`: how many pipelined requests may wait, over all connections. */
   readonly requestsWaitingMax: number
   readonly tls?: ServerTls
   readonly timeouts?: Partial<ServerTimeouts>
@@ -25,15 +25,15 @@ export interface ServerTls {
 }
 
 export interface ServerTimeouts {
-  /** From a connection's start to the end of its first request, any TLS handshake included. */
+  /** From the start of a connection to the end of its first request, with any TLS handshake. */
   readonly firstRequestMs: number
-  /** From the first byte of a request, or the connection's start, to the end of its headers. */
+  /** From the first byte of a request, or the start of the connection, to the end of its headers. */
   readonly headersMs: number
   /** To the end of its body. */
   readonly requestMs: number
   /** Longer than a proxy's idle timeout, so that a proxy never reuses a connection that is being closed. */
   readonly keepAliveMs: number
-  /** Without a byte in either direction. It closes connections of clients that do not read. */
+  /** How long no byte may pass in either direction. This closes the connections of clients that do not read. */
   readonly inactiveMs: number
 }
 
@@ -41,9 +41,11 @@ export interface RunningServer {
   /** The address as bound. */
   readonly host: string
   readonly port: number
-  /** Shows another certificate from the next handshake on. If its key does not fit, throws and changes nothing. Without TLS it does nothing. */
+  /**
+   * Shows another certificate from the next handshake on. If its key does not fit, throws and changes nothing. Without TLS it does nothing.
+   */
   replaceTls(tls: ServerTls): void
-  /** Takes no more connections, lets requests in flight finish, and closes connections that have not finished in time. */
+  /** Takes no more connections, lets running requests finish, and closes connections that have not finished in time. */
   stop(timeoutMs: number): Promise<void>
 }
 
@@ -58,10 +60,12 @@ const TIMEOUTS: ServerTimeouts = {
 const CHECK_MS = 500
 const HEADER_BYTES_MAX = 16 * 1024
 const SWEEP_MS = 100
-/** Limits the waiting connections that a stop still accepts, one per turn of the event loop: Node's backlog, and a time. */
+/**
+ * A stop still accepts waiting connections, one in each turn of the event loop. This limits their number, to Node's backlog, and the time.
+ */
 const TAKING = { turnsMax: 512, msMax: 2000 } as const
 
-/** Binds a listener with limits on everything a client can stretch; Node's defaults are lax. */
+/** Binds a listener with limits on everything that a client can draw out. Node's defaults are too generous. */
 export async function startServer(listener: RequestListener, options: ServerOptions): Promise<RunningServer> {
   const timeouts = { ...TIMEOUTS, ...options.timeouts }
   const limits = {
@@ -73,7 +77,7 @@ export async function startServer(listener: RequestListener, options: ServerOpti
   }
   const tlsServer = options.tls === undefined ? null : createTlsServer({ ...limits, ...options.tls })
   const server = tlsServer ?? createServer(limits)
-  // The guard counts headers; Node would silently drop those over its own limit.
+  // The guard counts headers. Node would silently drop those above its own limit.
   server.maxHeadersCount = 0
   server.setTimeout(timeouts.inactiveMs)
 
@@ -91,7 +95,7 @@ export async function startServer(listener: RequestListener, options: ServerOpti
     turns.handle(req, res)
   }
   server.on('request', handle)
-  // Node would send the 100 itself; here a route sends it only if it wants the body.
+  // Node would send the 100 itself. Here a route sends it, and only if it wants the body.
   server.on('checkContinue', handle)
   const { address, port } = await listen(server, options)
   return {
@@ -121,9 +125,9 @@ function listen(server: Server, { host, port }: ServerOptions): Promise<AddressI
 }
 
 /**
- * Answers everything that was sent before the stop, even if it is still in the system's buffers: it accepts waiting connections first, and
- * only the sweeps close kept-alive ones. It sweeps repeatedly, because a busy connection turns idle later, and at the end of a turn of the
- * event loop, because Node reads first what has arrived.
+ * Answers everything that was sent before the stop, even if it is still in the system's buffers. It accepts waiting connections first. Only
+ * the sweeps close idle connections. They repeat, because a busy connection turns idle later. They run at the end of a turn of the event
+ * loop, because Node first reads what has arrived.
  */
 async function stop(server: Server, closeAll: () => void, timeoutMs: number): Promise<void> {
   const { promise: closed, resolve } = Promise.withResolvers<void>()
@@ -142,7 +146,7 @@ async function stop(server: Server, closeAll: () => void, timeoutMs: number): Pr
   server.close()
 }
 
-/** Connections that are established but not accepted would break with the listener; Node accepts one per turn. */
+/** Accepts connections that are established and still waiting. They would break with the listener. Node accepts one in each turn. */
 async function takeWaiting(server: Server): Promise<void> {
   const untilMs = performance.now() + TAKING.msMax
   let turns = 0

@@ -10,7 +10,7 @@ export interface TokensOptions {
   /** The relay's own signing keys, at least 32 bytes each. */
   readonly keyring: Pick<TokenKeyring, 'current' | 'find' | 'seek'>
   readonly clock: Pick<Clock, 'now'>
-  /** Keeps the two kinds of token apart: a bearer token cannot serve as a session, nor a session as a bearer token. */
+  /** Keeps the two kinds of token apart: a bearer token cannot be used as a session, nor a session as a bearer token. */
   readonly audience: 'parcel-relay' | 'parcel-relay-portal'
 }
 
@@ -54,7 +54,7 @@ export function createTokens({ keyring, clock, audience }: TokensOptions): Token
   }
 }
 
-/** The name of the key that a token says it was signed with. Null: it says none. */
+/** The name of the key with which a token says it was signed. Null: it does not say. */
 function keyNameIn(token: string): string | null {
   try {
     return decodeProtectedHeader(token).kid ?? null

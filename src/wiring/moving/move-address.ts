@@ -2,7 +2,7 @@ import type { Config } from '../../config/config.ts'
 import { createVault } from '../../ops/vault.ts'
 import { readAddress, type StoreAddress, writeAddress } from '../storage/store-address.ts'
 
-/** What the address is encrypted for. The key of an endpoint has the endpoint's id here. */
+/** Names the purpose of the encryption. For the key of an endpoint, it is the id of the endpoint. */
 const PURPOSE = 'moved-store'
 
 function vaultOf(config: Config) {

@@ -24,8 +24,8 @@ function installedFolder(): string {
 }
 
 /**
- * Returns programs that the server's user can run. If that user cannot enter this checkout, or if npm ran no install scripts and so the links
- * between libraries are missing, it copies the programs to `folder`.
+ * Returns programs that the server's user can run. Copies them to `folder` if that user cannot enter this checkout, or if the links between
+ * libraries are missing because npm ran no install scripts.
  */
 export function postgresPrograms(folder: string): { readonly initdb: string; readonly postgres: string } {
   const installed = installedFolder()

@@ -8,9 +8,9 @@ import { postgresPrograms, SERVER_USER } from './programs.ts'
 export interface PostgresOptions {
   /** Settings of postgresql.conf. */
   readonly settings?: Readonly<Record<string, string>>
-  /** The folder to make the server's folder in. Default: the system's folder for temporary files. */
+  /** The parent of the server's folder. Default: the system's folder for temporary files. */
   readonly parent?: string
-  /** A data folder of `makeInitialData` to copy, which takes a tenth of the time. Absent: a new one is made. */
+  /** A data folder from `makeInitialData` to copy, which takes a tenth of the time. Absent: makes a new one. */
   readonly initial?: string
 }
 
@@ -131,7 +131,9 @@ async function end(server: ChildProcess, signal: NodeJS.Signals): Promise<void> 
 
 const LEASH = 'cat >/dev/null; test -f data/postmaster.pid && kill -QUIT "$(head -n 1 data/postmaster.pid)"; cd / && rm -rf "$0"'
 
-/** Starts a shell that stops the server and deletes its folder when its stdin closes, which happens even if this process is killed. */
+/**
+ * Starts a shell that stops the server and deletes its folder when its standard input closes. That happens even if this process is killed.
+ */
 function startLeash(folder: string): { release(): Promise<void> } {
   const shell = spawn('/bin/sh', ['-c', LEASH, folder], {
     ...SERVER_USER,

@@ -28,7 +28,7 @@ export interface ErasedParcels {
   /** One result for each identifier of the request, in the same order. */
   readonly results: readonly ErasedIdentifier[]
   readonly counts: Omit<ErasedCounts, 'mentions'>
-  /** The endpoints to which something of the parcels was sent. */
+  /** The endpoints that were sent something about the parcels. */
   readonly endpoints: readonly NamedEndpoint[]
   /** All identifiers of the erased parcels, with the ids of the parcels. */
   readonly names: readonly { readonly value: string; readonly parcelId: number }[]

@@ -12,10 +12,10 @@ export interface BackupPagesOptions {
   readonly manageBackups: Pick<ManageBackups, 'list' | 'start'>
 }
 
-/** What an order may be refused for. The page then says so beside its form. */
+/** The refusals of an order that the page shows next to its form. */
 const REFUSALS: readonly ErrorCode[] = ['bad_request', 'not_backed_up', 'too_many_jobs']
 
-/** The backups there are, and a form that makes one. */
+/** The backups in the folder, and a form that makes one. */
 export function backupPages({ manageBackups }: BackupPagesOptions): readonly PageRoute[] {
   return [
     {

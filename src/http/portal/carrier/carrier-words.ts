@@ -19,12 +19,12 @@ const FAILURES: Readonly<Record<UnavailableReason, string>> = {
 
 const TEXTS: ReadonlyMap<string, string> = new Map(Object.entries(FAILURES))
 
-/** The reason of a failed call, as a part of a sentence. An event of another version may hold a reason that this version does not know. */
+/** The reason of a failed call, as a part of a sentence. An event of another version may have a reason that this version does not know. */
 export function failureText(reason: string): string {
   return TEXTS.get(reason) ?? reason.replaceAll('_', ' ')
 }
 
-/** Tells an operator who refused the password, when, and when the relay tries again. */
+/** Says who refused the password, when, and when the relay tries again. */
 export function refusalEvidence({ refusal }: CarrierState, nowMs: number): Part {
   if (refusal === null) return null
   const { atMs, by, retryMs } = refusal

@@ -46,7 +46,7 @@ export function leftText({ budget: { callsToday, callsPerDay } }: CarrierState):
   return `${countText(callsToday)} of today’s ${countText(callsPerDay)} calls are used`
 }
 
-/** The connection to the carrier: its pushes, its answers, and the calls that they cost. */
+/** The connection to the carrier: its pushes, its answers, and the calls that were made. */
 export function carrierPage(visit: Visit, situation: Situation & Past): string {
   const { carrier, pushes, replicas, counts, endpoints, traffic } = situation
   const { nowMs, to, person } = visit
@@ -107,7 +107,7 @@ ${table({
   return renderPage(visit, { title, section: 'carrier', person, main })
 }
 
-/** The work of a replica besides taking pushes and answering apps. */
+/** The work of a replica, except taking pushes and answering apps. */
 function dutiesOf(roles: readonly Role[], endpoints: readonly EndpointState[]): string {
   const names = new Map(endpoints.map(({ endpoint: { id, name } }) => [id, name]))
   const served = roles.flatMap((role) => names.get(endpointOf(role) ?? '') ?? [])

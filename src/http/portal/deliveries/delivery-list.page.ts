@@ -73,7 +73,7 @@ function nothing({ to }: Visit, { filters, webhooks }: DeliveryListing): Markup 
   return html`<div class="empty"><h2>There is nobody to deliver to</h2><p>Each event becomes one delivery for each webhook that wants it.</p><p>${buttonLink(to`/webhooks/new`, 'Add webhook', 'main')}</p></div>`
 }
 
-/** All webhooks, and the removed ones that this page or its filters name. */
+/** All webhooks, and removed ones that this page or its filters name. */
 function withRemoved({ webhooks, deliveries, filters, replay }: DeliveryListing): readonly WebhookName[] {
   const names = new Map<string, string>()
   for (const id of [filters.endpoint, replay.of]) if (/^\d{1,15}$/.test(id)) names.set(id, `webhook ${id}`)

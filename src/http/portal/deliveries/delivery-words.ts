@@ -37,13 +37,13 @@ export function wordOf({ state }: ShownDelivery): string {
   return MARKS[state][1]
 }
 
-/** Names the event: by its status or, if that cannot be read any more, by its number in the feed. */
+/** Names the event: by its status or, if that can no longer be read, by its number in the feed. */
 export function eventName(delivery: ShownDelivery): string {
   if (isOperatorEvent(delivery)) return 'Operator event'
   return delivery.event?.status ?? `Event ${countText(delivery.sequence)}`
 }
 
-/** Whether it tells operators something, so that it has neither a parcel nor a webhook. */
+/** Whether it is an event for operators, so that it has neither a parcel nor a webhook. */
 export function isOperatorEvent({ endpointName }: ShownDelivery): boolean {
   return endpointName === OPERATOR_NAME
 }
@@ -53,7 +53,7 @@ export function isBehind({ state, nextAttemptAtMs }: ShownDelivery): boolean {
   return (state === 'queued' || state === 'retrying') && nextAttemptAtMs === null
 }
 
-/** The answer to the last attempt, or the reason why there was no attempt. */
+/** The answer to the last attempt, or why there was no attempt. */
 export function lastAnswer(delivery: ShownDelivery): Part {
   if (delivery.lastAttempt !== null) return answerInRow(delivery.lastAttempt)
   if (delivery.state === 'held') return html`none <small>the webhook is disabled</small>`
@@ -66,7 +66,7 @@ function answerInRow(attempt: AttemptRecord): Markup {
   return html`${answerName(attempt)} <small>${start === '' ? tookText(attempt) : start}</small>`
 }
 
-/** The status of an answer, or the reason why there was none. */
+/** The status of an answer, or why there was none. */
 export function answerName({ status, reason }: AttemptRecord): string {
   return status === null ? (reason ?? 'no answer').replaceAll('_', ' ') : String(status)
 }

@@ -157,7 +157,7 @@ function attemptsOf(attempts: readonly AttemptRecord[], nowMs: number): Markup {
   })
 }
 
-/** An answer as text. If the attempt after it got the same answer, it is not written again. */
+/** An answer as text. If the attempt after it got the same answer, it is not shown again. */
 function answerOf(attempt: AttemptRecord, later: AttemptRecord | undefined): Part {
   if (attempt.answerStart.length === 0) return answerName(attempt)
   const isSame = later !== undefined && Buffer.compare(later.answerStart, attempt.answerStart) === 0

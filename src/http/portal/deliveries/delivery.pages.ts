@@ -15,10 +15,10 @@ export interface DeliveryPagesOptions {
 }
 
 const LIST_MAX = 100
-/** Errors that the page shows beside its form, instead of an error page. */
+/** Errors that the page shows next to its form, instead of an error page. */
 const MISTAKES: readonly ErrorCode[] = ['bad_request', 'bad_tracking_number', 'not_found', 'not_replayable', 'too_many_jobs']
 const NO_FILTERS: DeliveryFilters = { endpoint: '', parcel: '', state: '', from: '', to: '' }
-/** A time before any delivery. With a start, a replay leaves out deliveries that were queued after the count. */
+/** A time before any delivery. If a replay has a start, it leaves out deliveries that were queued after the count. */
 const EVER = '1970-01-01T00:00:00.001Z'
 
 /** The pages about deliveries: their list with replays, and one with its attempts. */
@@ -58,7 +58,7 @@ export function deliveryPages({ manageDeliveries, manageEndpoints }: DeliveryPag
 
   async function replay({ param, form, to, by }: Visit): Promise<PageAnswer> {
     const { delivery } = await manageDeliveries.find(param('id'))
-    // Pressing the button twice sends the form twice.
+    // If the button is pressed twice, the form comes twice.
     if (form.get('queued') !== String(delivery.queuedAtMs))
       throw new AppError('stale_form', 'It was queued again since this page was made, so nothing was done. Look at it again first.')
     const other = form.get('to')
@@ -74,7 +74,9 @@ export function deliveryPages({ manageDeliveries, manageEndpoints }: DeliveryPag
     }
   }
 
-  /** Counts the deliveries that a form selects, or replays them. If the form is sent again, they are all queued already, so none is queued twice. */
+  /**
+   * Counts the deliveries that a form selects, or replays them. If the form is sent again, all are queued already, so none is queued twice.
+   */
   async function replayMany(visit: Visit): Promise<PageAnswer> {
     const { form } = visit
     const fields = { of: form.get('of'), state: form.get('state'), since: form.get('since'), to: form.get('to') }

@@ -14,7 +14,7 @@ export interface ReplayFields {
   readonly to: string
 }
 
-/** The result of a replay that the page reports; null: none was requested. */
+/** The result of a replay, which the page reports; null: none was requested. */
 export type ReplaySaid =
   | {
       readonly kind: 'counted'
@@ -37,7 +37,10 @@ interface ReplayForm {
   readonly targets: readonly WebhookName[]
 }
 
-/** The form that sends deliveries again: it counts first, then replays what it counted. A link to the form opens the disclosure around it. */
+/**
+ * The form that sends deliveries again. It counts first, then replays what it has counted. A link to the form opens the disclosure around
+ * it.
+ */
 export function replayForm(visit: Visit, { fields, said, sources, targets }: ReplayForm): Markup | null {
   if (targets.length === 0) return null
   const named = (webhooks: readonly WebhookName[]) => webhooks.map(({ id, name }) => [id, name] as const)

@@ -19,7 +19,7 @@ export interface DocsOptions {
 /** Shows the pages of the manual and of the API to everybody who reaches the internal listener. */
 export function createShowDocs({ readDocs, settings, version }: DocsOptions): ShowDocs {
   let loading: Promise<Markdown> | null = null
-  // Pages are made once for each public URL, because anybody may ask as often as they like.
+  // Make pages once for each public URL, because anybody may ask as often as they like.
   let made: { readonly publicUrl: string | null; readonly pages: Map<string, Promise<Markup>> } = { publicUrl: null, pages: new Map() }
 
   return async (ctx, name) => {

@@ -1,16 +1,16 @@
 import type { Token } from 'markdown-it'
 
-/** The address that a link leads to. Null: its target is not shown here, so the link becomes plain text. */
+/** The address to which a link leads. Null: its target is not shown here, so the link becomes plain text. */
 export type LinkTo = (href: string) => string | null
 
-/** Turns Markdown of our own into HTML. Raw HTML in it stays text. */
+/** Turns our own Markdown into HTML. Raw HTML in it stays text. */
 export interface Markdown {
   readonly page: (text: string, linkTo: LinkTo) => string
   /** A few words, without a paragraph around them. */
   readonly line: (text: string) => string
 }
 
-/** Loads the library when somebody first reads the manual, so that a relay whose manual nobody reads need not hold it. */
+/** Loads the library when somebody first reads the manual. A relay whose manual nobody reads need not keep it in memory. */
 export async function loadMarkdown(): Promise<Markdown> {
   const { default: MarkdownIt } = await import('markdown-it')
   const md = new MarkdownIt({ html: false })

@@ -3,7 +3,7 @@ import { type Address, type AddressTag, link } from '../addresses.ts'
 import { html, type Markup } from '../html.ts'
 import type { ManualPage } from './manual.ts'
 
-/** The part of the manual about each problem: its page, the heading's id, and the text of the link. */
+/** The part of the manual about each problem: its page, the id of its heading, and the text of the link. */
 export const RUNBOOKS: Readonly<Record<Problem['kind'], readonly [page: ManualPage, heading: string, name: string]>> = {
   not_ready: ['runbooks', 'the-relay-is-not-ready', 'the relay is not ready'],
   credentials_refused: ['runbooks', 'credentials_refused', 'refused credentials'],

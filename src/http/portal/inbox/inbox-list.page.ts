@@ -73,7 +73,7 @@ ${refusedSection(visit, listing)}`
   return renderPage(visit, { title, section: 'inbox', person, main })
 }
 
-/** The states as the filter offers them: trouble first. */
+/** The states in the order of the filter: trouble first. */
 const STATES = ['quarantined', 'recorded', 'expired', 'dismissed'] as const satisfies readonly (typeof INBOX_STATES)[number][]
 
 function leadOf(total: number): Part {

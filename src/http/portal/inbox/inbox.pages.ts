@@ -12,7 +12,7 @@ export interface InboxPagesOptions {
 }
 
 const LIST_MAX = 100
-/** Errors that the page shows beside its filters, instead of an error page. */
+/** Errors that the page shows next to its filters, instead of an error page. */
 const MISTAKES: readonly ErrorCode[] = ['bad_request', 'bad_tracking_number']
 /** Errors that mean that an order was refused. */
 const REFUSALS: readonly ErrorCode[] = ['not_reprocessable', 'not_dismissable', 'too_many_jobs']
@@ -105,7 +105,7 @@ function readReason(text: string): string | null {
   return REASON_CHOICES.find(([reason]) => reason === text)?.[0] ?? null
 }
 
-/** The result of the work, or the reason why it was refused. */
+/** The result of the work, or why it was refused. */
 async function orRefused<Done>(work: () => Promise<Done>): Promise<Done | { readonly kind: 'refused'; readonly because: string }> {
   try {
     return await work()

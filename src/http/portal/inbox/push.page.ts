@@ -100,10 +100,10 @@ function bodyOf({ to }: Visit, { inboxId, fault }: InspectedPush, body: Uint8Arr
 ${isUtf8(bytes) ? null : html`<p class="dim">It is not UTF-8: what is no text is shown as <code>�</code>.</p>`}${bytes.length > SHOWN_MAX ? html`<p class="dim">Only ${countText(SHOWN_MAX)} of its bytes are shown.</p>` : null}`
 }
 
-/** How much is shown before wrong bytes that are far from the start. */
+/** How much of a body is shown before wrong bytes that are far from its start. */
 const BEFORE_FAULT_BYTES = 2000
 
-/** The body as text, its wrong bytes marked. If it is long, only the part around them is shown. */
+/** The body as text, with its wrong bytes marked. If it is long, only the part around them is shown. */
 function markedText(bytes: Buffer, fault: BodyFault | null): Markup {
   if (fault === null) return html`${receivedText(bytes.subarray(0, SHOWN_MAX))}`
   const from = fault.to <= SHOWN_MAX ? 0 : Math.max(0, fault.from - BEFORE_FAULT_BYTES)

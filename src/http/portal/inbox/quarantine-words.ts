@@ -50,7 +50,7 @@ const REASONS: ReadonlyMap<string, readonly [short: string, sentence: string]> =
 /** The reasons as a filter offers them. */
 export const REASON_CHOICES: readonly (readonly [reason: string, text: string])[] = [...REASONS].map(([reason, [short]]) => [reason, short])
 
-/** The member that is wrong, or the bytes where there is no single one. */
+/** The member that is wrong, or the bytes if no single member is. */
 export function faultInTable({ member, isMissing, from, found }: BodyFault): Markup {
   if (member === null && found === '') return html`<small>ends after ${counted(from, 'byte', 'bytes')}</small>`
   if (member === null) return html`<span class="answer">${receivedText(found)}</span> <small>byte ${countText(from)}</small>`

@@ -15,7 +15,7 @@ export interface RefusalsListing {
   readonly isFirst: boolean
 }
 
-/** Pushes whose signature did not match, each with the reason as far as it was found, the newest first. */
+/** Pushes whose signature did not match, the newest first, each with the causes that were found. */
 export function refusalsPage(visit: Visit, { refusals, next, isFirst }: RefusalsListing): string {
   const { to, nowMs, person } = visit
   const lead = refusals.length === 0 && isFirst ? 'No push was refused for its signature.' : leadOf(refusals)

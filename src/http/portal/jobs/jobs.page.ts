@@ -20,7 +20,7 @@ export interface JobPagesOptions {
 }
 
 const SHOWN_MAX = 50
-/** Errors that the page shows beside the form, instead of an error page. */
+/** Errors that the page shows next to the form, instead of an error page. */
 const REFUSALS: readonly ErrorCode[] = ['bad_request', 'not_found', 'too_many_jobs']
 
 /** Work that takes too long for one request: its progress, and a button that stops it. */

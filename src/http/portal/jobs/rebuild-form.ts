@@ -6,10 +6,12 @@ import { link } from '../addresses.ts'
 import { html, type Markup, markup } from '../html.ts'
 import type { Visit } from '../page-route.ts'
 
-/** Why an order was refused, and what was typed; null: none was given. */
+/** Why an order was refused, and what was typed; null: there was no order. */
 export type RebuildSaid = { readonly because: string; readonly typed: string } | null
 
-/** The form that derives histories anew. Comparing is its main button: an operator sees what would change before anything does. */
+/**
+ * The form that derives histories again. Its main button only compares, so that an operator sees what would change before anything does.
+ */
 export function rebuildForm({ to }: Visit, said: RebuildSaid): Markup {
   return html`<details class="plain"${said === null ? null : markup(' open')}><summary>Rebuild histories</summary>
 <form id="rebuild" method="post" action="${to`/jobs/rebuild`.path}">
@@ -22,7 +24,7 @@ export function rebuildForm({ to }: Visit, said: RebuildSaid): Markup {
 ${said === null ? null : html`<div class="note bad" role="alert"><strong>No job was started.</strong> ${said.because}</div>`}</details>`
 }
 
-/** The identifiers that were typed, between spaces or commas; null: none. */
+/** The identifiers that were typed, separated by spaces or commas; null: none. */
 export function parcelsIn(text: string): readonly string[] | null {
   const typed = text.split(/[\s,]+/).filter((part) => part !== '')
   return typed.length === 0 ? null : typed

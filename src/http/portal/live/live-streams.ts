@@ -14,13 +14,13 @@ export interface LiveStreamsPorts {
 /** An open page. */
 export interface LivePage {
   readonly shown: Shown
-  /** Whether the person who opened it may still see it; asked several times a second. */
+  /** Whether the person who has opened it may still see it. Called several times a second. */
   readonly isAllowed: () => boolean
 }
 
-/** Tells open pages, over server-sent events, that what they show has changed. */
+/** Tells open pages, over server-sent events, that their data has changed. */
 export interface LiveStreams {
-  /** False: as many streams are open as may be. */
+  /** False: the maximum of streams is open. */
   hasRoom(): boolean
   /** Streams until the reader leaves the page or may not see it any more, or the relay stops. */
   stream(res: ServerResponse, page: LivePage): Promise<void>
@@ -30,13 +30,13 @@ interface Stream extends LivePage {
   readonly res: ServerResponse
   /** A digest of what the page showed at the last look; null: there was no look yet. */
   stamp: string | null
-  /** Beats since something was written. */
+  /** How many beats have passed since something was written. */
   quiet: number
 }
 
 /** These streams do not count among the feed's followers. */
 const STREAMS_MAX = 100
-/** Streams end within a second of the reason to end. */
+/** A stream ends within a second after it should. */
 const BEAT_MS = 250
 /** Looks are two seconds apart, so that no page is loaded more often. */
 const BEATS_PER_LOOK = 8
@@ -51,7 +51,7 @@ const HEADERS = {
   'X-Content-Type-Options': 'nosniff',
 }
 
-/** Creates the streams of open pages. One look serves all of them, and none is made while no page is open. */
+/** Creates the streams of open pages. One look serves all of them. While no page is open, no look is made. */
 export function createLiveStreams({ look, repeat, isOver, log }: LiveStreamsPorts): LiveStreams {
   const streams = new Set<Stream>()
   let beating: { readonly stop: () => void } | null = null
@@ -86,7 +86,7 @@ export function createLiveStreams({ look, repeat, isOver, log }: LiveStreamsPort
         stream.stamp = stamp
       }
     } catch (err) {
-      // Each page shows the time of its data. Once the store can be read again, the next look tells pages what has changed.
+      // Each page shows the time of its data. When the store can be read again, the next look tells the pages what has changed.
       log.debug({ err }, 'open pages could not be kept up to date')
     }
   }
@@ -101,7 +101,7 @@ export function createLiveStreams({ look, repeat, isOver, log }: LiveStreamsPort
   return {
     hasRoom: () => streams.size < STREAMS_MAX,
     async stream(res, page) {
-      // If the reader left while we looked up the session, no close event follows, and the stream would count for ever.
+      // If the reader left while we looked up the session, no close event follows, and the stream would count forever.
       if (res.closed) return
       const stream: Stream = { ...page, res, stamp: null, quiet: 0 }
       const closed = new Promise<void>((resolve) => {
@@ -109,7 +109,7 @@ export function createLiveStreams({ look, repeat, isOver, log }: LiveStreamsPort
       })
       streams.add(stream)
       beating ??= repeat(beat, BEAT_MS)
-      // Look before answering, so that a reader who has the answer is told of every later change.
+      // Look before answering. A reader who has the answer is then told of every later change.
       await lookForAll()
       if (!res.headersSent && !res.destroyed) {
         res.writeHead(200, HEADERS)

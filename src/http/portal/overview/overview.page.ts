@@ -13,7 +13,7 @@ import { relativeTime } from '../times.ts'
 import { problemSections } from './problem-cards.ts'
 import { trafficSection } from './traffic.ts'
 
-/** The first page: it says whether everything works and, if not, what is wrong, since when, and who must do what. */
+/** The first page. It says whether everything works and, if not, what is wrong, since when, and who must do what. */
 export function overviewPage(visit: Visit, situation: Situation & Past): string {
   const { nowMs, to, person } = visit
   const problems = problemsOf(situation)

@@ -22,10 +22,10 @@ interface Told {
   readonly runbook?: Problem['kind']
 }
 
-/** How many webhooks in trouble get a card; one line stands for the others. The overview reads backlogs for this many webhooks only. */
+/** How many webhooks in trouble get a card. One line stands for the others. The overview reads backlogs only for this many. */
 const EXPLAINED = SHOWN.backlogs
 
-/** The problems, a card each, with who must do what. */
+/** The problems, with a card for each that says who must do what. */
 export function problemSections(visit: Visit, situation: Situation & Past, problems: readonly Problem[]): Markup {
   const ofWebhooks = problems.filter((problem) => 'state' in problem)
   const beyond = new Set<Problem>(ofWebhooks.slice(EXPLAINED))
@@ -114,7 +114,7 @@ function tell(visit: Visit, situation: Situation & Past, problem: Problem): Told
   }
 }
 
-/** The carrier still pushes, but the relay understands none of it. That needs another remedy than a blocked connection. */
+/** The carrier still pushes, but the relay understands none of the pushes. That needs another remedy than a blocked connection. */
 function tellMisunderstood({ nowMs, to, person }: Visit, { pushes, carrier, held }: Situation): Told {
   const [newest] = held
   return {

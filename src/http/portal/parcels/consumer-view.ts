@@ -6,7 +6,7 @@ import { table } from '../parts.ts'
 import { timeInLine } from '../times.ts'
 import { textIn, whatHappened } from './timeline.ts'
 
-/** The carrier may use any language; more tabs than these would hide the history. */
+/** The carrier may use any language. More tabs than these would hide the history. */
 const VIEWS_MAX = 8
 const NAMES = new Intl.DisplayNames('en', { type: 'language' })
 
@@ -25,7 +25,9 @@ export function languageName(tag: string): string {
   }
 }
 
-/** The entries as an app shows them to a consumer who reads `language`. An entry without a text in it shows another language's. */
+/**
+ * The entries as an app shows them to a consumer who reads `language`. If an entry has no text in it, a text in another language is shown.
+ */
 export function consumerTable(entries: readonly Entry[], language: string, nowMs: number): Markup {
   const visible = entries.filter(({ displayToConsumer }) => displayToConsumer)
   return table({

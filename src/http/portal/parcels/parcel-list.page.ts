@@ -20,12 +20,12 @@ interface ParcelFilters {
 
 interface ParcelListing {
   readonly filters: ParcelFilters
-  /** Null: no identifier can begin with the text that was sought. */
+  /** Null: no identifier can begin with the text that was searched for. */
   readonly found: { readonly parcels: readonly ListedParcel[]; readonly next: string | null } | null
   readonly said: WatchSaid
 }
 
-/** Why a parcel is not checked any more, in words that fit after "ended". */
+/** Why a parcel is no longer checked, in words that fit after "ended". */
 export const STOPPED_BECAUSE: Readonly<Record<Stopped, string>> = {
   delivered: 'delivered',
   stale: 'no news for a long time',
@@ -35,7 +35,7 @@ export const STOPPED_BECAUSE: Readonly<Record<Stopped, string>> = {
 
 const IDENTIFIER = /^[A-Z0-9]{4,40}$/
 
-/** All parcels, or those that were sought, the next check first. */
+/** All parcels, or the ones that were searched for, the next check first. */
 export function parcelListPage(visit: Visit, { filters, found, said }: ParcelListing): string {
   const { person, to } = visit
   const { text, status, stopped } = filters
@@ -107,7 +107,7 @@ function rowsOf({ to, nowMs }: Visit, parcels: readonly ListedParcel[]): Markup 
   })
 }
 
-/** A parcel is called by its tracking number, or by its first tracking id until that is known. */
+/** The name of a parcel: its tracking number or, until that is known, its first tracking id. */
 export function mainIdentifier(identifiers: readonly InspectedIdentifier[]): string {
   return (identifiers.find(({ isTrackingId }) => !isTrackingId) ?? identifiers[0])?.value ?? ''
 }
@@ -122,7 +122,7 @@ function nameOf(linkTo: (value: string) => Markup, identifiers: readonly Inspect
   }${hasNumber ? null : html`<small>tracking number not known yet</small>`}`
 }
 
-/** When a check is due. A check whose time has come may still wait for its turn. */
+/** When a check is due. If its time has come, it may still be waiting for its turn. */
 export function dueText(atMs: number, nowMs: number): Part {
   return atMs <= nowMs ? 'due now' : relativeTime(atMs, nowMs)
 }

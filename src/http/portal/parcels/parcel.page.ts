@@ -13,7 +13,7 @@ import { consumerTable, consumerViews, languageName } from './consumer-view.ts'
 import { dueText, mainIdentifier, STOPPED_BECAUSE } from './parcel-list.page.ts'
 import { timeline } from './timeline.ts'
 
-/** What the page has to report: why the carrier did not answer with the parcel, or that nothing was erased; null: nothing. */
+/** The message of the page: why the carrier did not answer with the parcel, or that nothing was erased; null: there is none. */
 export type ParcelSaid = 'unknown' | 'unavailable' | 'unconfirmed' | null
 
 const SAID: Readonly<Record<NonNullable<ParcelSaid>, readonly [what: string, then: string]>> = {
@@ -110,7 +110,9 @@ function tabsOf({ to }: Visit, name: string, languages: readonly string[], shown
   )}</ul>`
 }
 
-/** The address to share. Without `portal.publicUrl` the relay does not know its host, so script fills in the one that the browser used. */
+/**
+ * The address to share. Without `portal.publicUrl` the relay does not know its host, so script fills in the one that the browser has used.
+ */
 function shareSection({ to, publicOrigin }: Visit, name: string): Markup {
   const { path } = to`/parcels/${name}`
   return html`<section aria-labelledby="share"><h2 id="share">Share</h2>

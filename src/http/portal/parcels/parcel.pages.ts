@@ -31,7 +31,7 @@ interface GivenList {
   readonly read: readonly string[]
 }
 
-/** Turns typed lines into JSON values, because each typed line is one identifier and nothing else. */
+/** Turns typed lines into JSON values, so that each typed line is one identifier and nothing else. */
 function typedList(text: string): GivenList {
   const lines = text.split(/\r?\n/).map((line) => line.trim())
   return { format: 'ndjson', column: null, lines, read: lines.map((line) => (line === '' ? '' : JSON.stringify(line))) }
@@ -105,7 +105,7 @@ export function parcelPages({ lookAtParcels, manageParcels, manageErasures, watc
       file === null ? typedList(typed) : await listInFile(file, get('column').trim().slice(0, COLUMN_LENGTH_MAX))
     if (lines.every((line) => line.trim() === '')) return await list(visit, { kind: 'empty' })
     try {
-      // A bad line does not keep the good ones from being watched.
+      // A bad line must not keep the good ones from being watched.
       const report = await watchList({ ...given, atomic: false, lines: Readable.from(read), by: visit.by })
       return await list(visit, { kind: 'watched', lines, report })
     } catch (error) {

@@ -7,14 +7,14 @@ import { html, type Markup, type Part } from '../html.ts'
 import { icon, table } from '../parts.ts'
 import { timeInLine } from '../times.ts'
 
-/** An entry that is learnt of within this time counts as learnt at once. */
+/** If an entry is learnt of within this time, it counts as learnt at once. */
 const AT_ONCE_MS = 5000
 
 /** The entries of a parcel, newest first, with the texts for consumers and how the relay learnt of each entry. */
 export function timeline({ entries, state }: InspectedParcel, nowMs: number): Markup {
   if (entries.length === 0) return html`<p>The carrier has told nothing about it yet.</p>`
   const learnings = entries.map(learningOf)
-  // No push was to be expected for earlier entries.
+  // For earlier entries no push could be expected.
   const knownSinceMs = Math.min(...[state.watchedAtMs, ...learnings.map(({ first }) => first.atMs)].filter((atMs) => atMs !== null))
   return table({
     label: 'History, newest first',
@@ -60,7 +60,7 @@ function textsOf({ texts }: Entry, of: (texts: Texts) => string | null | undefin
   return html`<div>${sorted.map(({ language, text }) => textIn(language, text))}</div>`
 }
 
-/** A text of the carrier’s with its language beside it. */
+/** A text of the carrier with its language. */
 export function textIn(language: string, text: string): Markup {
   return html`<p lang="${language}"><span class="lang" aria-hidden="true">${language}</span>${text}</p>`
 }

@@ -6,7 +6,7 @@ import { html, type Markup, markup } from '../html.ts'
 import type { Visit } from '../page-route.ts'
 import { icon } from '../parts.ts'
 
-/** The result for the given list, which the page reports; null: no list was given. */
+/** The result for the list, which the page reports; null: no list was given. */
 export type WatchSaid =
   | { readonly kind: 'empty' }
   | { readonly kind: 'refused'; readonly reason: string }
@@ -41,7 +41,7 @@ function saidOf(said: NonNullable<WatchSaid>): Markup {
   const title =
     watched === 0
       ? 'None is watched.'
-      : `${counted(watched, 'is', 'are')} watched, ${created === 0 ? 'none' : countText(created)} of them new.`
+      : `${counted(watched, 'parcel is', 'parcels are')} watched, ${created === 0 ? 'none' : countText(created)} new.`
   const isGood = failed === 0
   return html`<div class="note ${isGood ? 'ok' : 'warn'}" role="${isGood ? 'status' : 'alert'}">${isGood ? icon('ok', 'ok') : null} <strong>${title}</strong>${
     isGood

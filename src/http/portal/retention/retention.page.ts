@@ -24,7 +24,7 @@ const WORDS: Readonly<Record<RetentionStage, string>> = {
   audit: 'Audit trail, operator events, tallies',
 }
 
-/** How long data is kept, what the last pass did, and a button that starts one. */
+/** How long data is kept, what the last pass has removed, and a button that starts a pass. */
 export function retentionPages({ manageRetention }: RetentionPagesOptions): readonly PageRoute[] {
   return [
     {

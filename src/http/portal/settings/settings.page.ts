@@ -14,7 +14,7 @@ import { timeInTable } from '../times.ts'
 export interface SettingsPagesOptions {
   readonly operations: OperationQueries
   readonly manageSecrets: ManageSecrets
-  /** The settings in effect, as a config file would have them, with secrets masked. */
+  /** The settings in effect, in the form of a config file, with secrets masked. */
   readonly config: () => Readonly<Record<string, unknown>>
 }
 
@@ -126,7 +126,7 @@ ${older(to`/events`, next)}`
   return renderPage(visit, { title: 'What happened', section: 'overview', person, main })
 }
 
-/** The relay's own keys; those of the config are replaced there. */
+/** The relay's own keys. The keys in the config are replaced in the config. */
 function keys({ to }: Visit, { upToDate, outdated }: SealedCounts): Markup {
   const encrypted = outdated === 0 ? 'all with the first at-rest key' : `${countText(outdated)} of them with a key other than the first`
   return html`<p>The store holds ${countText(upToDate + outdated)} encrypted keys of webhooks, ${encrypted}. ${link(to`/docs/operating`, 'How to replace each key')}</p>

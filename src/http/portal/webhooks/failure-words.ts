@@ -4,7 +4,7 @@ import type { FailureGroup } from '../../../domain/delivery/failure-group.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import { firstLine } from '../received-text.ts'
 
-/** The answer in a word or two: its status, or the reason why there was none. */
+/** The answer in a word or two: its status, or why there was none. */
 export function answerWord({ status, reason }: Pick<FailureGroup, 'status' | 'reason'>): string {
   return status === null ? (reason ?? 'no answer').replaceAll('_', ' ') : String(status)
 }
@@ -29,7 +29,7 @@ export function refusesAll({ health: { lastSuccessAtMs } }: EndpointState, { fir
 
 /**
  * Explains a failure in one sentence, with the answer if there was one. `isAll`: nothing was accepted since the failures began, so the
- * endpoint refuses whatever it is sent.
+ * endpoint refuses everything.
  */
 export function explainFailure(failure: FailureGroup, url: string, isAll: boolean): Markup {
   const { status, reason, answerStart } = failure

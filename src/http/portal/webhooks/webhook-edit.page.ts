@@ -35,7 +35,7 @@ function titleOf(errors: FieldErrors, title: string): string {
   return count === 0 ? title : `${count} ${count === 1 ? 'mistake' : 'mistakes'} · ${title}`
 }
 
-/** The page after a webhook was added, the only one that shows its key. */
+/** The page after a webhook was added. Only this page shows its key. */
 export function addedPage(visit: Visit, { state: { endpoint }, sharedKey }: KeyedEndpoint): string {
   const { to, person } = visit
   const main = html`${crumbs([to`/webhooks`, 'Webhooks'])}
@@ -49,7 +49,7 @@ ${howToCheck}
   return renderPage(visit, { title: `${endpoint.name} added · Webhooks`, section: 'webhooks', person, main })
 }
 
-/** The page after a new key was made, the only one that shows it. */
+/** The page after a new key was made. Only this page shows it. */
 export function keyPage(visit: Visit, { state: { endpoint, keys }, sharedKey }: KeyedEndpoint): string {
   const { to, person, nowMs } = visit
   const fromMs = keys?.next?.fromMs ?? null

@@ -60,14 +60,16 @@ export function webhookEditPages(manageEndpoints: ManageEndpoints): readonly Pag
     return { goTo: visit.to`/webhooks/${visit.param('id')}` }
   }
 
-  /** Refuses a form that is sent again, for example by reloading the page that shows a key: it would replace the key that was just copied. */
+  /**
+   * Refuses a form that is sent again, for example by reloading the page that shows a key. It would replace the key that was just copied.
+   */
   async function refuseStale({ param, form }: Visit): Promise<void> {
     if (form.get('keys') === stampOfKeys(await manageEndpoints.find(param('id')))) return
     throw new AppError('stale_form', 'Its key was replaced since this page was made, so nothing was done. Look at it again first.')
   }
 }
 
-/** Does what a form asks for, or shows the form again with what is wrong in it. */
+/** Does what a form asks for. If something in the form is wrong, shows it again and says what. */
 async function orSayWhatIsWrong(work: () => Promise<PageAnswer>, formAgain: (errors: FieldErrors) => Promise<string>): Promise<PageAnswer> {
   try {
     return await work()

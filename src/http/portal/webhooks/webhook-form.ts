@@ -6,7 +6,7 @@ import { link } from '../addresses.ts'
 import type { Form } from '../form.ts'
 import { html, type Markup, markup } from '../html.ts'
 
-/** The fields of a form about a webhook, as text, without the key: a typed key is never sent back. */
+/** The fields of a form about a webhook, as text, without the key: a key that was typed is never sent back. */
 export interface WebhookFields {
   readonly url: string
   readonly name: string
@@ -85,7 +85,7 @@ export function fieldsOfEndpoint(endpoint: Endpoint, schedule: readonly string[]
   }
 }
 
-/** The body that the API takes for these fields. Text that is no number stays text, so that the API says what is wrong with it. */
+/** The body that the API takes for these fields. Text that is not a number stays text, so that the API says what is wrong. */
 export function bodyOf(fields: WebhookFields): object {
   const list = (text: string) => {
     const values = text.split(',').map((value) => value.trim())
@@ -110,12 +110,12 @@ export function bodyOf(fields: WebhookFields): object {
   }
 }
 
-/** The start of a new webhook in the feed, as the API takes it. */
+/** Where a new webhook starts in the feed, in the form that the API takes. */
 export function startOf({ from }: WebhookFields): string | number {
   return /^\d{1,15}$/.test(from) ? Number(from) : from
 }
 
-/** Errors by field; null: the refusal is about no field, so it is no mistake in the form. */
+/** Errors by field; null: the refusal concerns no field, so the form has no mistake. */
 export function fieldErrors(error: unknown): FieldErrors | null {
   if (!(error instanceof AppError)) return null
   if (error.code === 'endpoint_exists') return { name: 'A webhook of this name exists.' }
@@ -130,7 +130,7 @@ export function fieldErrors(error: unknown): FieldErrors | null {
   return named.length === 0 ? null : Object.fromEntries(named)
 }
 
-/** Replaces the member's name at the start of a sentence by its field's label. */
+/** Replaces the name of a member at the start of a sentence by the label of its field. */
 function byLabel(member: string, sentence: string): string {
   const label = LABELS[member]
   return label !== undefined && sentence.startsWith(`${member} `) ? `${label}${sentence.slice(member.length)}` : sentence
@@ -148,7 +148,7 @@ const LABELS: Readonly<Record<string, string>> = {
   schedule: 'Waits between attempts',
   from: 'Start',
 }
-/** The fields inside each disclosure; a disclosure with a mistake is open. */
+/** The fields inside each disclosure. A disclosure with a mistake is open. */
 const EVENTS = ['status', 'detailedStatus', 'distributionType']
 const SENDING = ['rate', 'concurrency', 'schedule', 'from']
 
@@ -166,7 +166,7 @@ export interface WebhookForm {
   readonly button: string
   readonly fields: WebhookFields
   readonly errors: FieldErrors
-  /** Whether it adds a webhook: only then has the form a key and a start. */
+  /** Whether it adds a webhook. Only then does the form have a key and a start. */
   readonly isNew: boolean
 }
 
@@ -229,7 +229,7 @@ function choice(name: string, chosen: string, options: readonly (readonly [value
   return html`<select id="${name}" name="${name}">${options.map(([value, text]) => html`<option value="${value}"${value === chosen ? SELECTED : null}>${text}</option>`)}</select>`
 }
 
-/** A field with its label, its hint and, if it is wrong, what is wrong with it. */
+/** A field with its label and its hint. If the field is wrong, it says why. */
 function field(name: string, hint: string, errors: FieldErrors, input: (more: Markup) => Markup): Markup {
   const error = errors[name]
   const described = html` aria-describedby="${error === undefined ? '' : `${name}-error `}${name}-hint"`

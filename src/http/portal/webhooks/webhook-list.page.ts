@@ -14,7 +14,7 @@ import { options } from './webhook-names.ts'
 
 const KINDS: Readonly<Record<EndpointCondition, StateKind>> = { delivering: 'ok', failing: 'bad', disabled: 'off' }
 
-/** The state with its mark, and `extra` in small type beside it. */
+/** The state with its mark, and `extra` in small type after it. */
 export function webhookMark(state: EndpointState, extra: Part = null): Markup {
   const word = conditionOf(state)
   return stateMark(KINDS[word], word, extra)
@@ -35,7 +35,7 @@ export function disabledBecause({ disabled, disabledSince }: EndpointState, nowM
   return disabledSince === undefined ? because : html`${because}, since ${timeInSentence(disabledSince.atMs, nowMs)}`
 }
 
-/** The search field is shown from this many webhooks on. */
+/** With this many webhooks or more, the page has a search field. */
 const SEARCHED_FROM = 20
 
 export interface WebhookListing extends FoundEndpoints {
@@ -44,7 +44,7 @@ export interface WebhookListing extends FoundEndpoints {
   readonly limit: number
 }
 
-/** All webhooks, or those that were sought; those in trouble come first. */
+/** All webhooks, or the ones that were searched for. Those in trouble come first. */
 export function webhookListPage(visit: Visit, listing: WebhookListing): string {
   const { to, nowMs, person } = visit
   const { all, endpoints, search } = listing

@@ -1,13 +1,13 @@
 import type { ManageEndpoints } from '../../../flow/delivery/manage-endpoints.ts'
 import { html, type Markup, markup } from '../html.ts'
 
-/** A webhook as forms name it. */
+/** A webhook with the name that forms show. */
 export interface WebhookName {
   readonly id: string
   readonly name: string
 }
 
-/** How many webhooks a form offers. */
+/** A form offers at most this many webhooks. */
 const OFFERED_MAX = 1000
 
 /** All webhooks, by name. */

@@ -161,7 +161,7 @@ function settingsOf({ endpoint }: EndpointState): readonly (readonly [string, Pa
   ]
 }
 
-/** A digest of a webhook's current keys, so that a form can tell whether they have changed since. It reveals nothing about them. */
+/** A digest of a webhook's current keys, by which a form can tell whether they have changed. It reveals nothing about them. */
 export function stampOfKeys({ keys }: EndpointState): string {
   return keys === null ? '' : digest(`${keys.current} ${keys.next?.sealed ?? ''}`)
 }

@@ -84,7 +84,7 @@ const scrubJoins = statement<{ sequences: readonly number[] }>()((db, p, { oneOf
 /** The removed rows. */
 export interface ErasedRows {
   readonly counts: Omit<ErasedCounts, 'mentions'>
-  /** The endpoints to which something of the parcels was sent. */
+  /** The endpoints that were sent something about the parcels. */
   readonly endpoints: readonly NamedEndpoint[]
   /** The identifiers. They are deleted. */
   readonly names: readonly { readonly value: string; readonly parcelId: number }[]
