@@ -5903,4 +5903,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 3bce090b72afadf8f039e142ac08daeb06e564fa794a371a11bdc5ca9bcd0107
+// Made of docs/openapi.json with the SHA-256 92aa19160366f0e1fc5214d053cd140b49bbec56dda9d420dbc1c505b049791b
