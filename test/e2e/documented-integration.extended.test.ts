@@ -1,11 +1,12 @@
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { expect, vi } from 'vitest'
 import { freePort } from '../../src/cli/demo/postgres/throwaway-server.ts'
 import { addressOf, startDemo } from '../cli/demo/demo-process.ts'
-import { blockUnder, fencedBlocks } from '../support/runner/documented.ts'
+import { blockUnder, type FencedBlock, fencedBlocks } from '../support/runner/documented.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 import { testWith } from '../support/runner/test-with.ts'
 import { ownGroup, tieToTest } from '../support/runner/tied-process.ts'
@@ -16,10 +17,17 @@ const OTHER_RECEIVERS = ['Python', 'Bash']
 /** A person takes longer to paste the next lines than the receiver to start. */
 const UNTIL_LISTENING = 'curl -sS -o /dev/null --retry 60 --retry-connrefused --retry-delay 1 "http://127.0.0.1:$PORT/" 2> /dev/null\n'
 
+/** A person waits for what is announced; here the test sends a line once it has come. */
+const UNTIL_ARRIVED = 'echo "the new key is $ENDPOINT_KEY"\nread -r _\n'
+
 /** The lines of the page as pasted one after another into one bash, with these words in place of others. */
 function pastedLines(words: Readonly<Record<string, string>>): string {
   const blocks = fencedBlocks(PAGE).filter(({ heading, language }) => language === 'sh' && !OTHER_RECEIVERS.includes(heading))
-  const script = blocks.map(({ text }) => (text.includes('receiver.mjs') ? text + UNTIL_LISTENING : text)).join('')
+  const linesOf = ({ heading, text }: FencedBlock) => {
+    if (text.includes('receiver.mjs')) return text + UNTIL_LISTENING
+    return heading === 'When you are done' ? `${UNTIL_ARRIVED}${text}` : text
+  }
+  const script = blocks.map(linesOf).join('')
   return Object.entries(words).reduce((text, [documented, own]) => {
     if (!text.includes(documented)) throw new Error(`${PAGE} does not say ${documented}`)
     return text.replaceAll(documented, own)
@@ -27,17 +35,15 @@ function pastedLines(words: Readonly<Record<string, string>>): string {
 }
 
 /** Runs lines in bash in an empty folder that has the programs of the page. */
-function paste(script: string): readonly string[] {
+function paste(script: string) {
   const folder = temporaryFolder()
   writeFileSync(join(folder, 'follow.mjs'), blockUnder(PAGE, 'Follow the feed', 'js'))
   writeFileSync(join(folder, 'receiver.mjs'), blockUnder(PAGE, 'Node', 'js'))
   const env = { PATH: `${dirname(process.execPath)}${delimiter}${process.env.PATH ?? ''}` }
-  const child = tieToTest(
-    spawn('bash', ['-euo', 'pipefail', '-c', script], { ...ownGroup, cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] }),
-  )
+  const child = tieToTest(spawn('bash', ['-euo', 'pipefail', '-c', script], { ...ownGroup, cwd: folder, env, stdio: 'pipe' }))
   const lines: string[] = []
   for (const stream of [child.stdout, child.stderr]) createInterface(stream).on('line', (line) => lines.push(line))
-  return lines
+  return { lines, child }
 }
 
 testWith(
@@ -55,7 +61,7 @@ testWith(
     AB123456789SE: parcel,
     'PORT=9000': `PORT=${port}`,
   })
-  const lines = paste(`${script}\necho "the new key is $ENDPOINT_KEY"\nwait`)
+  const { lines, child } = paste(script)
   const said = (pattern: RegExp) => vi.waitFor(() => expect(lines.join('\n')).toMatch(pattern))
 
   await said(/^the new key is \S{40,}$/m)
@@ -64,7 +70,9 @@ testWith(
   expect(lines.find((line) => line.includes('"status":204'))).toBeDefined()
   expect(lines.find((line) => line.startsWith('{"deliveries":['))).toBeDefined()
   // The carrier's new event arrives by the feed and as a push, under the same sequence.
-  await said(/^stored \d+$/m)
-  const sequence = /^stored (\d+)$/m.exec(lines.join('\n'))?.[1] ?? ''
+  await said(/stored \d+$/m)
+  const sequence = /stored (\d+)$/m.exec(lines.join('\n'))?.[1] ?? ''
   await said(new RegExp(`^${sequence} entry \\d+ TerminalUpdated$`, 'm'))
+  child.stdin.write('\n')
+  expect(await once(child, 'close')).toEqual([0, null])
 })
