@@ -48,6 +48,9 @@ const PLANNED_SECONDS = 56 * 3600
 /** A free port may be taken before the demo uses it, so a failed start is repeated with others. */
 const STARTS_MAX = 5
 
+/** The system says it of a port of the demo's own, and the relay of one of its listeners. */
+const PORT_TAKEN = /EADDRINUSE|is in use by another program/
+
 /** Starts a relay, or two replicas, with a new store, a paused carrier, a subscriber and apps in trouble. */
 export async function setStage(options: StageOptions, find = findPort): Promise<Stage> {
   for (let start = 1; ; start++) {
@@ -56,7 +59,7 @@ export async function setStage(options: StageOptions, find = findPort): Promise<
       return await startStage(options, find, started)
     } catch (error) {
       await started.disposeAsync()
-      if (start === STARTS_MAX || !String(error).includes('EADDRINUSE')) throw error
+      if (start === STARTS_MAX || !PORT_TAKEN.test(String(error))) throw error
     }
   }
 }
