@@ -800,6 +800,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/relay/reload": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Reload the config
+         * @description Reads the config file again, and the files that it names, as SIGHUP does. Each call reaches one replica: call every one. If the file has mistakes, nothing changes.
+         */
+        post: operations["postRelayReload"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/relay/check": {
         parameters: {
             query?: never;
@@ -2876,6 +2896,30 @@ export interface components {
             /** @description The id of this very answer; the log has it too. */
             instance: string;
         };
+        Reloaded: {
+            /** @description The replica that has reloaded its config. */
+            replica: string;
+            /** @description Settings that have changed and are in effect, by their names in the file. */
+            changed: string[];
+            /** @description Settings that have changed since the start and need a restart. */
+            needsRestart: string[];
+            /** @description Files that could not be used; what they held before stays in use. */
+            problems: string[];
+        };
+        "Problem.not_reloadable": {
+            /** @constant */
+            type: "urn:parcel-relay:error:not_reloadable";
+            /** @constant */
+            title: "The config cannot be reloaded";
+            /** @constant */
+            status: 409;
+            /** @description What is wrong, for people. */
+            detail: string;
+            /** @description The id of this very answer; the log has it too. */
+            instance: string;
+            /** @description Every mistake of the config file, with its line. */
+            problems?: string[];
+        };
         Check: {
             /** @description Whether no line has failed. */
             ok: boolean;
@@ -3256,6 +3300,15 @@ export interface components {
             };
             content: {
                 "application/problem+json": components["schemas"]["Problem.not_backed_up"] | components["schemas"]["Problem.too_many_jobs"];
+            };
+        };
+        /** @description `not_reloadable`: the config cannot be reloaded */
+        not_reloadable: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem.not_reloadable"];
             };
         };
         /** @description `signature_invalid`: the signature does not match */
@@ -5302,6 +5355,34 @@ export interface operations {
             503: components["responses"]["storage_unavailable"];
         };
     };
+    postRelayReload: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is reloaded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reloaded"];
+                };
+            };
+            400: components["responses"]["bad_request"];
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["forbidden"];
+            409: components["responses"]["not_reloadable"];
+            429: components["responses"]["too_many_requests"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["storage_unavailable"];
+        };
+    };
     getRelayCheck: {
         parameters: {
             query?: never;
@@ -5903,4 +5984,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 92aa19160366f0e1fc5214d053cd140b49bbec56dda9d420dbc1c505b049791b
+// Made of docs/openapi.json with the SHA-256 d23c732f4453b6899a7d997e7252553b7b22d5830944b2cc4ff3889c7f9491e8

@@ -122,6 +122,7 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
     backups: backups.manage,
     tombstoneKey,
     restores,
+    reloadConfig: options.reloadConfig ?? null,
   })
   const { removeAfterMs } = config.delivery
   beginDuties({

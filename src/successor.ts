@@ -1,7 +1,6 @@
 import { startRelay } from './app.ts'
 import type { Config } from './config/config.ts'
 import type { Log } from './flow/ports.ts'
-import type { Threads } from './wiring/hosting/threads.ts'
 import { findStoreInUse } from './wiring/moving/store-in-use.ts'
 import { untilReachable } from './wiring/moving/until-reachable.ts'
 import type { RunningRelay, StartOptions } from './wiring/running-relay.ts'
@@ -13,7 +12,11 @@ const LAST_REQUESTS_MS = 1000
  * Runs the relay on the store that is in use. When the store is moved, another relay starts in this process and takes over. It is ready
  * before the first one closes its listeners, and listens at the same addresses.
  */
-export async function runRelay(config: Config, log: Log, threads?: Threads): Promise<RunningRelay> {
+export async function runRelay(
+  config: Config,
+  log: Log,
+  { threads, reloadConfig }: Pick<StartOptions, 'threads' | 'reloadConfig'> = {},
+): Promise<RunningRelay> {
   const died = Promise.withResolvers<unknown>()
   let settings = config
   let latest: RunningRelay | null = null
@@ -21,7 +24,7 @@ export async function runRelay(config: Config, log: Log, threads?: Threads): Pro
   let isStopping = false
 
   async function start(inUse: Config, options: StartOptions): Promise<RunningRelay> {
-    const relay = await startRelay(inUse, log, { ...options, handOver })
+    const relay = await startRelay(inUse, log, { ...options, handOver, reloadConfig })
     latest = relay
     void relay.died.then((error) => (relay === latest && handingOver === null ? died.resolve(error) : undefined))
     return relay
@@ -59,9 +62,9 @@ export async function runRelay(config: Config, log: Log, threads?: Threads): Pro
     store,
     died: died.promise,
     endWriting: () => current.endWriting(),
-    async reload(next) {
+    async reload(next, by) {
       await handingOver
-      const reloaded = await current.reload(next)
+      const reloaded = await current.reload(next, by)
       // Settings that need a restart stay as they were.
       settings = { ...next, store: config.store, listen: withTlsOf(settings.listen, next.listen) }
       return reloaded

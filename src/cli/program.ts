@@ -23,6 +23,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   replay: async () => (await import('./deliveries/replay.ts')).replayCommand(),
   inbox: async () => (await import('./inbox.ts')).inboxCommand(),
   tail: async () => (await import('./tail.ts')).tailCommand(),
+  reload: async () => (await import('./reload.ts')).reloadCommand(),
   rebuild: async () => (await import('./rebuild.ts')).rebuildCommand(),
   'move-store': async () => (await import('./move-store.ts')).moveStoreCommand(),
   verify: async () => (await import('./verify.ts')).verifyCommand(),

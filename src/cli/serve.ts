@@ -1,5 +1,8 @@
 import { Command } from 'commander'
 import { type Config, ConfigError } from '../config/config.ts'
+import type { Actor } from '../domain/admin/operator-action.ts'
+import { AppError, isStorageFailure } from '../domain/errors.ts'
+import type { ReloadConfig, Reloaded } from '../flow/admin/reload-config.ts'
 import type { Log } from '../flow/ports.ts'
 import { createLog } from '../ops/log.ts'
 import { VERSION } from '../package-files.ts'
@@ -36,9 +39,11 @@ async function serve(config: Config, path: string): Promise<void> {
   // Register before the start, so that a signal during the start stops the relay in order.
   const stopped = untilSignalled(() => void endProcess(EXIT.failed))
   void stopped.then(() => endIfLate(log, config.shutdownTimeoutMs + STOPPING_MS, 'the relay did not stop in time'))
-  const started = start(config, log)
-  reloadOnSignal({ started, path, log })
-  const relay = await started
+  const ready = Promise.withResolvers<RunningRelay>()
+  const reload = createReload({ started: ready.promise, path, log })
+  reloadOnSignal(reload)
+  ready.resolve(start(config, log, reload))
+  const relay = await ready.promise
   const { publicUrl, internalUrl, store } = relay
   log.info({ public: publicUrl, internal: internalUrl, version: VERSION, config: path, store }, 'relay ready')
   const ended = await Promise.race([stopped.then((signal) => ({ signal })), relay.died.then((error) => ({ error }))])
@@ -83,20 +88,33 @@ function endOnFault(log: Log): void {
 /**
  * Starts the threads before loading the rest of the code. Loading code takes most of a start, so threads and process load at the same time.
  */
-async function start(config: Config, log: Log): Promise<RunningRelay> {
+async function start(config: Config, log: Log, reloadConfig: ReloadConfig): Promise<RunningRelay> {
   setHeapFlags()
   const threads = config.store.engine === 'sqlite' ? startThreads(config, config.store.path) : undefined
   const { runRelay } = await import('../successor.ts')
-  return await runRelay(config, log, threads)
+  return await runRelay(config, log, { threads, reloadConfig })
 }
 
 /** SIGHUP reloads the config. If the config has problems, all of them are logged and nothing changes. */
-function reloadOnSignal(served: Served): void {
-  let last = Promise.resolve()
+function reloadOnSignal(reloadConfig: ReloadConfig): void {
+  const by: Actor = { kind: 'signal', name: 'SIGHUP', address: null }
   process.on('SIGHUP', () => {
-    last = last.then(() => reload(served))
+    // What went wrong is logged.
+    reloadConfig(by).catch(() => undefined)
   })
 }
+
+/** Reloads by signals and by the API wait for each other. */
+function createReload(served: Served): ReloadConfig {
+  let last: Promise<unknown> = Promise.resolve()
+  return async (by) => {
+    const reloading = last.then(() => reload(served, by))
+    last = reloading.catch(() => undefined)
+    return await reloading
+  }
+}
+
+const PROBLEMS_SHOWN = 100
 
 interface Served {
   readonly started: Promise<RunningRelay>
@@ -104,12 +122,13 @@ interface Served {
   readonly log: Log
 }
 
-async function reload({ started, path, log }: Served): Promise<void> {
+async function reload({ started, path, log }: Served, by: Actor): Promise<Reloaded> {
   try {
     const config = await openConfig(path)
     for (const warning of config.warnings) log.warn({}, warning)
     if (config.conflicts.length > 0) throw new ConfigError(config.conflicts)
-    const { changed, needsRestart, problems } = await (await started).reload(config)
+    const reloaded = await (await started).reload(config, by)
+    const { changed, needsRestart, problems } = reloaded
     log.info(
       { changed, ...(problems.length === 0 ? {} : { problems }) },
       changed.length === 0
@@ -117,11 +136,15 @@ async function reload({ started, path, log }: Served): Promise<void> {
         : 'config reloaded: the changed settings are in effect',
     )
     if (needsRestart.length > 0) log.warn({ settings: needsRestart }, 'other settings have changed and need a restart to take effect')
+    return reloaded
   } catch (error) {
     const problems = error instanceof ConfigError ? error.problems : [error instanceof Error ? error.message : String(error)]
     log.error({ problems }, 'the reloaded config has problems; nothing has changed')
     await started
       .then((relay) => relay.reloadFailed(problems))
       .catch((err: unknown) => log.warn({ err }, 'the failed reload cannot be recorded'))
+    if (isStorageFailure(error) || error instanceof AppError) throw error
+    const facts = { problems: problems.slice(0, PROBLEMS_SHOWN) }
+    throw new AppError('not_reloadable', 'The config has problems; nothing has changed.', { cause: error, facts })
   }
 }

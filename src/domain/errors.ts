@@ -20,6 +20,7 @@ export type ErrorCode =
   | 'not_skippable'
   | 'not_rotating'
   | 'not_resealable'
+  | 'not_reloadable'
   | 'stale_form'
   | 'feed_gone'
   | 'feed_rewound'
@@ -61,7 +62,7 @@ export function isStorageFailure(error: unknown): boolean {
   return error instanceof StorageFailure || STORAGE_FAILURE.test(systemCode(error) ?? '')
 }
 
-export type ErrorFacts = Readonly<Record<string, string | number | readonly object[]>>
+export type ErrorFacts = Readonly<Record<string, string | number | readonly object[] | readonly string[]>>
 
 /**
  * An expected failure. `message` is safe to show, and `retryAfterMs` says when a retry may succeed. Programs can read `facts`, which are

@@ -12,6 +12,7 @@ import { PARCEL_LISTS_ROUTES, type ParcelListsRoutePorts } from './admin/parcel-
 import { PARCELS_ROUTES, type ParcelsRoutePorts } from './admin/parcels.routes.ts'
 import { REBUILD_ROUTES, type RebuildRoutePorts } from './admin/rebuild.routes.ts'
 import { REFUSALS_ROUTES, type RefusalsRoutePorts } from './admin/refusals.routes.ts'
+import { RELOAD_ROUTES, type ReloadRoutePorts } from './admin/reload.routes.ts'
 import { REPLICAS_ROUTES, type ReplicasRoutePorts } from './admin/replicas.routes.ts'
 import { RETENTION_ROUTES, type RetentionRoutePorts } from './admin/retention.routes.ts'
 import { SECRETS_ROUTES, type SecretsRoutePorts } from './admin/secrets.routes.ts'
@@ -40,6 +41,7 @@ export type InternalPorts = WithAuthorize &
   ParcelsRoutePorts &
   RefusalsRoutePorts &
   RebuildRoutePorts &
+  ReloadRoutePorts &
   ReplicasRoutePorts &
   RetentionRoutePorts &
   SecretsRoutePorts &
@@ -67,6 +69,7 @@ const ADMIN = [
   ...SECRETS_ROUTES,
   ...BACKUPS_ROUTES,
   ...REPLICAS_ROUTES,
+  ...RELOAD_ROUTES,
   ...CHECK_ROUTES,
   ...RETENTION_ROUTES,
   ...HEALTH_ROUTES,

@@ -20,6 +20,7 @@ import { createReadTraffic } from '../flow/admin/overview/traffic.ts'
 import { createImportWatches } from '../flow/admin/parcels/import-watches.ts'
 import { createParcelCommands } from '../flow/admin/parcels/parcel-commands.ts'
 import { createParcelQueries } from '../flow/admin/parcels/parcel-queries.ts'
+import type { ReloadConfig } from '../flow/admin/reload-config.ts'
 import { createManageRetention } from '../flow/admin/retention/manage-retention.ts'
 import type { Authenticate } from '../flow/admin/tokens/authenticate.ts'
 import { createFeedTail, type FeedTail } from '../flow/delivery/feed-tail.ts'
@@ -43,6 +44,7 @@ import { storesLeftBeside } from '../store/sqlite/left-stores.ts'
 import type { Delivery } from './delivery/delivery.ts'
 import type { History } from './history.ts'
 import type { CommitSignal } from './recording.ts'
+import { REPLICA } from './replicas.ts'
 import type { openReporting } from './reporting.ts'
 import type { Storage } from './storage/opened-storage.ts'
 
@@ -65,6 +67,8 @@ export interface InternalApiPorts {
   readonly restores: readonly RestoreRecord[]
   readonly check: Check
   readonly tombstoneKey: TombstoneKeyKeeper
+  /** Null: the config comes from no file. */
+  readonly reloadConfig: ReloadConfig | null
   readonly portal: {
     readonly sessions: Authenticate
     /** The settings in effect. */
@@ -81,17 +85,7 @@ export function openInternalApi(config: Config, ports: InternalApiPorts) {
   const feedSignal = createFeedSignal()
   commitSignal.subscribe({ committed: () => feedSignal.tell(), failed: () => undefined })
   const tail = createFeedTail({ reads, gaps: ports.restores, yieldToOthers: () => nextTurn() })
-  const overview = createOverview({
-    reads,
-    counts: reporting.counts,
-    write,
-    carrier,
-    readiness: reporting.readiness.read,
-    disk: () => diskRoomOf(storage, config.limits.freeSpaceBytesMin),
-    readTraffic: createReadTraffic({ reads, clock }),
-    listReplicas: storage.replicas.list,
-    backups: ports.backups.state,
-  })
+  const overview = overviewOf(config, ports)
   const look = createLiveLook({ overview, tail, reads, clock })
   const addressOf = createAddressOf(config.listen.internal.trustProxy)
   const listener = createInternalListener({
@@ -147,12 +141,33 @@ export function openInternalApi(config: Config, ports: InternalApiPorts) {
       version: VERSION,
       clock,
     },
+    reloadConfig: ports.reloadConfig ?? refuseReload,
+    replica: REPLICA.name,
     readiness: reporting.readiness.read,
     metrics: reporting.metrics.render,
     readDocument: readApiDocument,
     readDocs,
   })
   return { listener, feedSignal, forgetFeed: tail.forget }
+}
+
+function overviewOf({ limits }: Config, { storage, reporting, carrier, backups }: InternalApiPorts) {
+  const { clock, reads, write } = storage
+  return createOverview({
+    reads,
+    counts: reporting.counts,
+    write,
+    carrier,
+    readiness: reporting.readiness.read,
+    disk: () => diskRoomOf(storage, limits.freeSpaceBytesMin),
+    readTraffic: createReadTraffic({ reads, clock }),
+    listReplicas: storage.replicas.list,
+    backups: backups.state,
+  })
+}
+
+async function refuseReload(): Promise<never> {
+  throw new AppError('not_reloadable', 'This relay was not started from a config file, so there is nothing to reload.')
 }
 
 function manageRetentionOf({ storage, delivery, portal }: InternalApiPorts) {

@@ -2,9 +2,10 @@ import type { RemoteCarrier } from '../carrier/call/carrier-client.ts'
 import type { Config } from '../config/config.ts'
 import { needsRestart, reloadedSettings } from '../config/needs-restart.ts'
 import { signingKeysOf } from '../config/signing-keys.ts'
-import type { OperatorAction } from '../domain/admin/operator-action.ts'
+import type { Actor, OperatorAction } from '../domain/admin/operator-action.ts'
 import { sealedTexts } from '../domain/delivery/endpoint-keys.ts'
 import { TOMBSTONE_SEAL } from '../flow/admin/erasure/tombstone-key.ts'
+import type { Reloaded } from '../flow/admin/reload-config.ts'
 import type { Authenticate } from '../flow/admin/tokens/authenticate.ts'
 import type { Vault } from '../flow/delivery/vault.ts'
 import type { Clock, Log } from '../flow/ports.ts'
@@ -20,7 +21,7 @@ import { appsOf } from './history.ts'
 import type { ReceiveSide } from './hosting/receive-side.ts'
 import type { Listening } from './listen.ts'
 import { REPLICA } from './replicas.ts'
-import type { Reloaded, RunningRelay } from './running-relay.ts'
+import type { RunningRelay } from './running-relay.ts'
 
 export interface ReloadPorts {
   readonly atRest: Pick<AtRest, 'keys' | 'keysOf' | 'replace'>
@@ -48,6 +49,8 @@ const PROBLEMS_TOLD = 20
 /** How many endpoints a message names. */
 const NAMED_MAX = 10
 
+const SIGNAL: Actor = { kind: 'signal', name: 'SIGHUP', address: null }
+
 /** Creates the verbs of `RunningRelay` that reload the config. */
 export function createReload(config: Config, ports: ReloadPorts): Pick<RunningRelay, 'reload' | 'reloadFailed'> {
   const { delivery, authenticate, sessions, certificates, receiver, publicServer, internalServer, applied } = ports
@@ -58,7 +61,7 @@ export function createReload(config: Config, ports: ReloadPorts): Pick<RunningRe
   certificates.inUse('public', publicServer.tlsUntilMs)
   certificates.inUse('internal', internalServer.tlsUntilMs)
   return {
-    async reload(next) {
+    async reload(next, by = SIGNAL) {
       // Replace the apps first: a removed app must lose its access without waiting for the store.
       replaceApps(next)
       try {
@@ -84,7 +87,7 @@ export function createReload(config: Config, ports: ReloadPorts): Pick<RunningRe
         ...(await certificates.renew(next, { public: receiver.renewTls, internal: internalServer.renewTls })),
       ]
       const reloaded = { changed, needsRestart: needsRestart(config, next), problems }
-      await tellReloaded(ports, reloaded)
+      await tellReloaded(ports, reloaded, by)
       return reloaded
     },
     async reloadFailed(problems) {
@@ -121,11 +124,11 @@ async function refuseLosingKeys(next: Config, { atRest, reads, write }: ReloadPo
 }
 
 /** Reports a reload to operators. A failure is only logged, because the reload has happened anyway. */
-async function tellReloaded({ write, clock, wakeDispatcher, log }: ReloadPorts, reloaded: Reloaded): Promise<void> {
+async function tellReloaded({ write, clock, wakeDispatcher, log }: ReloadPorts, reloaded: Reloaded, by: Actor): Promise<void> {
   const nowMs = clock.now()
   const action: OperatorAction = {
     atMs: nowMs,
-    by: { kind: 'signal', name: 'SIGHUP', address: null },
+    by,
     action: 'config.reloaded',
     target: null,
     detail: { replica: REPLICA.name, ...reloaded },

@@ -1,5 +1,7 @@
 import type { Config } from '../config/config.ts'
+import type { Actor } from '../domain/admin/operator-action.ts'
 import type { ManageMovesPorts } from '../flow/admin/moving/manage-moves.ts'
+import type { ReloadConfig, Reloaded } from '../flow/admin/reload-config.ts'
 import type { Threads } from './hosting/threads.ts'
 
 /** A relay that was started. */
@@ -14,9 +16,9 @@ export interface RunningRelay {
   /**
    * Applies a reloaded config: its apps, webhook keys, carrier password, endpoints, delivery, operator and backups. Also reads the files of
    * certificates again. Everything else needs a restart. If it rejects, nothing has changed. If a certificate cannot be used, the relay
-   * keeps the previous one.
+   * keeps the previous one. `by`: who ordered it; absent: a signal did.
    */
-  reload(config: Config): Promise<Reloaded>
+  reload(config: Config, by?: Actor): Promise<Reloaded>
   /** Tells operators that a config could not be reloaded, and why. */
   reloadFailed(problems: readonly string[]): Promise<void>
   /**
@@ -28,16 +30,6 @@ export interface RunningRelay {
   stop(timeoutMs?: number): Promise<void>
 }
 
-/** What a reload did. Settings have their names in the file; no value is named. */
-export interface Reloaded {
-  /** Settings that have changed since the last reload and are in effect. */
-  readonly changed: readonly string[]
-  /** Settings that have changed since the start and need a restart. */
-  readonly needsRestart: readonly string[]
-  /** Files that could not be used; what they held before stays in use. */
-  readonly problems: readonly string[]
-}
-
 /** How a relay starts next to another one. */
 export interface StartOptions {
   /** Threads that are already starting. */
@@ -46,4 +38,6 @@ export interface StartOptions {
   readonly stopPredecessor?: () => Promise<void>
   /** Absent: the store cannot be moved. */
   readonly handOver?: NonNullable<ManageMovesPorts['handOver']>
+  /** Absent: the config comes from no file, so it cannot be reloaded. */
+  readonly reloadConfig?: ReloadConfig | undefined
 }

@@ -29,9 +29,9 @@ async function startRelay(sections: Sections = {}) {
 const LOGIN = { RELAY_USERNAME: ADMIN.username, RELAY_PASSWORD: ADMIN.password }
 
 test('check lists the mistakes of a config that serve would refuse, and exits with 1', async () => {
-  const { code, stdout } = await check(['--config', fileOf(withLines('unknwon: 1'))])
+  const { code, stdout } = await check(['--config', fileOf(withLines('unknwon: 1')), '--url', 'http://127.0.0.1:9'])
   expect(code).toBe(1)
-  expect(stdout).toMatch(/^- +relay +No relay answers at http:\/\/127\.0\.0\.1:8081\.\nFAIL +config +.*relay\.yaml:\d+:\d+ unknwon/m)
+  expect(stdout).toMatch(/^- +relay +No relay answers at http:\/\/127\.0\.0\.1:9\.\nFAIL +config +.*relay\.yaml:\d+:\d+ unknwon/m)
 })
 
 test('check prints JSON, and a config on PostgreSQL without keys at rest is red', async () => {

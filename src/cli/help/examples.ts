@@ -33,6 +33,7 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   replay: ['replay --endpoint shop --since 2h --dry-run', 'replay 4711 --to warehouse'],
   inbox: ['inbox --state quarantined', 'inbox --reprocess --state quarantined'],
   tail: ['tail', 'tail deliveries --endpoint shop'],
+  reload: ['reload'],
   rebuild: ['rebuild --dry-run'],
   'move-store': ["move-store --to 'postgres://relay@db.internal/relay'"],
   verify: ["verify push.json --signature 'kTrj6hB1b0qv4gE0xk2J0q8r7v5yqk6tq2l0o1m3n4M='"],

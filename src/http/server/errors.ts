@@ -45,6 +45,7 @@ export const PROBLEMS: Readonly<Record<ProblemCode, readonly [status: number, ti
   not_skippable: [409, 'There is nothing to skip'],
   not_rotating: [409, 'No key is being replaced'],
   not_resealable: [409, 'Not every replica has the key'],
+  not_reloadable: [409, 'The config cannot be reloaded'],
   not_reprocessable: [409, 'This push cannot be reprocessed'],
   not_dismissable: [409, 'This push cannot be dismissed'],
   stale_form: [409, 'This page is out of date'],

@@ -46,6 +46,8 @@ export const nothingServed = {
   manageDeliveries: { list: notAsked, find: notAsked, replay: notAsked, retry: notAsked, skip: notAsked, replayMany: notAsked },
   operations: { events: notAsked, tallies: notAsked, actions: notAsked },
   check: notAsked,
+  reloadConfig: notAsked,
+  replica: 'this',
   manageJobs: { list: notAsked, find: notAsked, cancel: notAsked },
   moves: { start: notAsked, progressOf: () => null },
   manageRebuild: { start: notAsked },

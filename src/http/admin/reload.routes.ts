@@ -1,0 +1,45 @@
+import { z } from 'zod'
+import type { ReloadConfig } from '../../flow/admin/reload-config.ts'
+import { jsonAnswer, named } from '../server/answer-schemas.ts'
+import { presentJson } from '../server/present.ts'
+import { NO_QUERY } from '../server/query.ts'
+import { apiRoute } from '../server/route.ts'
+
+export interface ReloadRoutePorts {
+  readonly reloadConfig: ReloadConfig
+  /** The name of the replica that answers. */
+  readonly replica: string
+}
+
+const settings = () => z.array(z.string())
+
+const reloadedSchema = named('Reloaded', () =>
+  z.strictObject({
+    replica: z.string().describe('The replica that has reloaded its config.'),
+    changed: settings().describe('Settings that have changed and are in effect, by their names in the file.'),
+    needsRestart: settings().describe('Settings that have changed since the start and need a restart.'),
+    problems: z.array(z.string()).describe('Files that could not be used; what they held before stays in use.'),
+  }),
+)
+
+/** The reload of the config. */
+export const RELOAD_ROUTES = [
+  apiRoute({
+    method: 'post',
+    path: '/relay/reload',
+    summary: 'Reload the config',
+    description:
+      'Reads the config file again, and the files that it names, as SIGHUP does. Each call reaches one replica: call every one. If the file has mistakes, nothing changes.',
+    scope: 'admin',
+    params: {},
+    query: NO_QUERY,
+    body: null,
+    answers: () => ({ 200: jsonAnswer('It is reloaded', reloadedSchema()) }),
+    problems: ['not_reloadable'],
+    example: { path: {} },
+    answer:
+      ({ reloadConfig, replica }: ReloadRoutePorts) =>
+      async (ctx, { by }) =>
+        presentJson(ctx, 200, { replica, ...(await reloadConfig(by)) }),
+  }),
+]

@@ -1,0 +1,36 @@
+import { appendFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { operatorOf } from '../support/relay/manage.ts'
+import { ADMIN, writeConfig } from '../support/relay/relay.ts'
+import { relayOfTest } from '../support/relay/relay-of-test.ts'
+import { runRelay } from '../support/relay/relay-process.ts'
+import { commandsOf } from '../support/relay/run-command.ts'
+import { NO_CARRIER } from '../support/runner/constants.ts'
+import { temporaryFolder } from '../support/runner/temporary.ts'
+
+test('reload says what changed, what needs a restart, and what is wrong in the file', async () => {
+  const folder = temporaryFolder()
+  const config = writeConfig(folder, NO_CARRIER)
+  await using relay = await runRelay(config)
+  const run = commandsOf(relay)
+  expect(await run('reload')).toMatchObject({ code: 0, stdout: expect.stringMatching(/: nothing has changed\.\n$/) })
+  writeConfig(folder, NO_CARRIER, { retention: { history: '300d' }, limits: { batch: 100 } })
+  const changed = await run('reload')
+  expect(changed.stdout).toMatch(/: in effect now:\n {2}retention\.history\nThese have changed too, and need a restart:\n {2}limits\n$/)
+  const operate = await operatorOf(relay)
+  expect((await operate('GET', '/relay/audit?limit=1')).body).toMatchObject({
+    actions: [{ action: 'config.reloaded', by: { kind: 'app', name: ADMIN.username }, detail: { changed: ['retention.history'] } }],
+  })
+  appendFileSync(config, 'unknwon: 1\n')
+  const wrong = await run('reload')
+  expect([wrong.code, wrong.stderr]).toEqual([
+    1,
+    expect.stringMatching(/nothing has changed\.\n.*relay\.yaml:\d+:1 unknwon: is not a known key/),
+  ])
+  expect((await operate('GET', '/relay/operator-events?limit=1')).body).toMatchObject({ events: [{ event: 'reload_failed' }] })
+})
+
+test('a relay that was not started from a file has nothing to reload', async () => {
+  const run = commandsOf(await relayOfTest())
+  expect(await run('reload')).toMatchObject({ code: 1, stderr: expect.stringContaining('not started from a config file') })
+})
