@@ -5,6 +5,8 @@ import { signBody } from '../../src/domain/ingest/signature.ts'
 import { closeOpened, openCarrier } from '../carrier/carrier-double.ts'
 import { documentedCommands, failedOf, typeInShell } from '../support/docs/shell-session.ts'
 import { pushBody } from '../support/history/builders.ts'
+import { startWebhookReceiver } from '../support/network/webhook-receiver.ts'
+import { operatorOf } from '../support/relay/manage.ts'
 import { ADMIN, push, SHARED_KEY, spawnRelay, writeConfig } from '../support/relay/relay.ts'
 import { shipped } from '../support/runner/shipped.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
@@ -18,6 +20,7 @@ function setUp(carrierUrl: string) {
   for (const name of ['bin', 'config', 'data', 'backups']) mkdirSync(join(folder, name))
   const config = writeConfig(join(folder, 'config'), carrierUrl, {
     store: `sqlite:${join(folder, 'data', 'relay.db')}`,
+    delivery: { allowNetworks: ['127.0.0.0/8'] },
     backup: { directory: join(folder, 'backups') },
   })
   const { args, env } = shipped()
@@ -37,6 +40,8 @@ testWith(
   const carrier = await openCarrier()
   const { folder, config, env } = setUp(carrier.url)
   const relay = await spawnRelay(config)
+  await using shop = await startWebhookReceiver()
+  await (await operatorOf(relay))('POST', '/relay/endpoints', { name: 'shop', url: shop.url })
   const body = pushBody()
   await push(relay.publicUrl, body)
   writeFileSync(join(folder, 'body.json'), body)
@@ -51,6 +56,8 @@ testWith(
   expect(failedOf(typed)).toEqual([])
   expect(typed.length).toBeGreaterThan(30)
   const outputOf = (part: string) => typed.find(({ command }) => command.includes(part))?.output
+  expect(outputOf('parcel-relay status')).toMatch(/^Everything works$/m)
+  expect(outputOf('endpoints show shop')).toContain(shop.url)
   expect(outputOf('/readyz')).toContain('"status":"ready"')
   expect(outputOf('parcel-relay verify')).toContain('matches')
   relay.process.kill('SIGTERM')
