@@ -111,7 +111,7 @@ export async function fillStore({ place, engine, parcels, endpoints, atMs, say }
 
 /** A placeholder: the config of the started relay sets the URL. */
 export function endpointNamed(name: string): EndpointSettings {
-  const nothing = { backfill: false, ratePerSecond: null, concurrency: null, scheduleMs: null, refusals: 'wait' as const }
+  const nothing = { backfill: false, ratePerSecond: null, concurrency: null, scheduleMs: null, refusals: 'wait' as const, headers: [] }
   return { name, url: 'http://127.0.0.1:9/', enabled: true, signature: 'carrier', filters: noFilters, ...nothing }
 }
 

@@ -1,3 +1,4 @@
+import { fixedHeaderProblem } from '../domain/delivery/fixed-headers.ts'
 import { parseDuration } from '../domain/duration.ts'
 import type { Finding, Path } from './finding.ts'
 import { valueAt } from './issues.ts'
@@ -17,6 +18,7 @@ export function crossCheck(values: unknown, source: Source): readonly Finding[] 
     ...samePort(values),
     ...emptyQuietHours(values),
     ...untrustedHeader(values),
+    ...headersForPeople(values),
     ...retentionOrder(values, source),
     ...homelessBackups(values),
   ].map(({ path, message }) => ({ severity: 'problem', offset: offsetOf(source, path, 'value'), path, message }))
@@ -72,6 +74,19 @@ function untrustedHeader(values: unknown): readonly Complaint[] {
   const proxies = valueAt(values, ['listen', 'internal', 'trustProxy'])
   if (typeof valueAt(values, path) !== 'string' || (Array.isArray(proxies) && proxies.length > 0)) return []
   return [{ path, message: 'needs listen.internal.trustProxy: it is believed only from those proxies' }]
+}
+
+/** An endpoint that is a relay too would take the header for a person. */
+function headersForPeople(values: unknown): readonly Complaint[] {
+  const [trusted, endpoints] = [valueAt(values, ['portal', 'trustedHeader']), valueAt(values, ['endpoints'])]
+  if (typeof trusted !== 'string' || !Array.isArray(endpoints)) return []
+  return endpoints.flatMap((endpoint: unknown, index) => {
+    const headers = valueAt(endpoint, ['headers'])
+    const names = typeof headers === 'object' && headers !== null ? Object.keys(headers) : []
+    return names
+      .filter((name) => name.toLowerCase() === trusted.toLowerCase())
+      .map((name) => ({ path: ['endpoints', index, 'headers', name], message: fixedHeaderProblem(name, trusted) ?? '' }))
+  })
 }
 
 function emptyQuietHours(values: unknown): readonly Complaint[] {

@@ -8,7 +8,7 @@ import { keyName, pairAt, type Source } from './source.ts'
 // be a secret is masked. In readable YAML, that is the value of every secret setting and of every unknown key (which may be a mistyped
 // secret). In unreadable YAML, it is everything that does not clearly belong to another setting.
 
-const SECRET_KEYS = ['password', 'passwordHash', 'sharedKey', 'sharedKeys', 'atRestKeys']
+const SECRET_KEYS = ['password', 'passwordHash', 'sharedKey', 'sharedKeys', 'atRestKeys', 'headers']
 const WIDTH = 120
 
 /** Start and end, as offsets in the text. */

@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import { FIXED_HEADERS_MAX, fixedHeaderProblem, fixedValueProblem, lowerCaseNames } from '../domain/delivery/fixed-headers.ts'
+import { isStandardKey, STANDARD_KEY_RULE } from '../domain/delivery/standard-key.ts'
 import { allowedTarget } from './allowed-target.ts'
 import { caFile, proxy } from './schema-carrier.ts'
 import { looksWeak, type SchemaContext, secret } from './secret-setting.ts'
@@ -15,7 +17,9 @@ export function endpoint(context: SchemaContext) {
     enabled: flag.default(true).describe('false: deliveries wait.'),
     signature: oneOf(['carrier', 'standard-webhooks'])
       .default('carrier')
-      .describe("carrier: the carrier's own header; standard-webhooks: the headers of that specification too."),
+      .describe(
+        "carrier: the carrier's own header; standard-webhooks: the headers of that specification too; sharedKey is then Base64, with or without whsec_.",
+      ),
     filters: section({
       status: list(text, '[DeliverySucceeded]').optional().describe('Only these statuses.'),
       detailedStatus: list(text, '[ArrivedT2]').optional().describe('Only these detailed statuses.'),
@@ -45,17 +49,44 @@ export function endpoint(context: SchemaContext) {
       .describe(
         'wait: a refused event is retried, and later events of its parcel wait for it; skip: one answered 400, 409, 413, 415 or 422 is dead at once, while the endpoint is not failing.',
       ),
+    headers: z
+      .record(z.string(), secret(context, { problem: fixedValueProblem }), {
+        error: 'must be a group of headers, such as { Authorization: { env: SHOP_TOKEN } }',
+      })
+      .superRefine((headers, issues) => {
+        const report = (path: string[], message: string) => issues.addIssue({ code: 'custom', path, message })
+        for (const name of Object.keys(headers)) {
+          const problem = fixedHeaderProblem(name, null)
+          if (problem !== null) report([name], problem)
+        }
+        if (Object.keys(headers).length > FIXED_HEADERS_MAX) report([], `must hold at most ${FIXED_HEADERS_MAX} headers`)
+        if (lowerCaseNames(headers) === null) report([], 'must not name a header twice, in whatever case')
+      })
+      .transform((headers) => lowerCaseNames(headers) ?? {})
+      .prefault({})
+      .describe('Further headers of its requests, such as Authorization, with secret values.'),
+    clientCert: section({
+      certFile: text.describe('PEM file with the certificate.'),
+      keyFile: text.describe('PEM file with its key.'),
+    })
+      .optional()
+      .describe('The certificate that the relay shows when the endpoint asks for one. SIGHUP reads the files again.'),
     proxy: proxy(context),
     caFile,
-  }).transform(({ rate, concurrency, schedule, from, proxy: via, caFile: ca, ...rest }) => ({
-    ...rest,
-    ratePerSecond: rate ?? null,
-    concurrency: concurrency ?? null,
-    scheduleMs: schedule ?? null,
-    from: from === 'now' ? null : from,
-    proxy: via ?? null,
-    caFile: ca ?? null,
-  }))
+  }).transform(({ rate, concurrency, schedule, from, proxy: via, caFile: ca, clientCert, ...rest }, issues) => {
+    if (rest.signature === 'standard-webhooks' && !isStandardKey(rest.sharedKey.reveal()))
+      issues.addIssue({ code: 'custom', path: ['sharedKey'], message: STANDARD_KEY_RULE })
+    return {
+      ...rest,
+      ratePerSecond: rate ?? null,
+      concurrency: concurrency ?? null,
+      scheduleMs: schedule ?? null,
+      from: from === 'now' ? null : from,
+      proxy: via ?? null,
+      caFile: ca ?? null,
+      clientCert: clientCert ?? null,
+    }
+  })
 }
 
 export function delivery() {

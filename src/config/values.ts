@@ -129,9 +129,20 @@ const POSTGRES_PARAMETERS = ['application_name', 'host', 'options', 'password', 
   ['sslnegotiation', 'sslrootcert', 'uselibpqcompat', 'user'],
 )
 
-/** Says why a text is not the address of a store; null: it is one. */
+const SEVERAL_HOSTS =
+  'names several hosts, and the driver would look the whole list up as one name: write one address that always leads to the primary, such as a virtual address, a DNS name that moves with it, or a proxy (HAProxy, pgbouncer) in front of the servers'
+
+/** Whether the URL of a database names a list of hosts, as only the drivers of other languages take it. */
+function namesSeveralHosts(value: string): boolean {
+  const [, authority = '', parameters = ''] = /^postgres(?:ql)?:\/\/([^/?#]*)[^?]*(\?.*)?$/is.exec(value) ?? []
+  const hosts = [authority.slice(authority.lastIndexOf('@') + 1), ...new URLSearchParams(parameters).getAll('host')]
+  return hosts.some((host) => host.includes(','))
+}
+
+/** Says why a text is no address of a store; null: it is one. */
 export function storeAddressProblem(value: string): string | null {
   if (/^sqlite:[^\s].*$/.test(value)) return null
+  if (namesSeveralHosts(value)) return SEVERAL_HOSTS
   if (!isPostgresUrl(value)) return 'must be sqlite:PATH or postgres://user:password@host:5432/database'
   const names = [...(readUrl(value)?.searchParams.keys() ?? [])]
   if (names.every((name) => POSTGRES_PARAMETERS.includes(name))) return null

@@ -52,6 +52,8 @@ export interface ReuseCheck {
   belongsTo(client: ConnectionUse): void
   /** Call it when the request starts. */
   begin(): void
+  /** The IP address at the other end of the request's connection; undefined: it has none. */
+  address(): string | undefined
   /** False after a byte of an answer, and after a time-out, because then the other side may be working on the request. */
   mayRepeat(error: unknown): boolean
 }
@@ -61,6 +63,7 @@ export function createReuseCheck(): ReuseCheck {
   let socket: Socket | null = null
   let isReused = false
   let bytesBefore = 0
+  let address: string | undefined
   return {
     belongsTo(client) {
       use = client
@@ -70,8 +73,11 @@ export function createReuseCheck(): ReuseCheck {
       socket = use.socket
       isReused = use.requests > 0
       bytesBefore = socket?.bytesRead ?? 0
+      // A socket forgets its address when it is closed.
+      address = socket?.remoteAddress
       use.requests += 1
     },
+    address: () => address,
     mayRepeat: (error) => isReused && socket?.bytesRead === bytesBefore && isConnectionLost(error),
   }
 }

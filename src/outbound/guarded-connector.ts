@@ -3,7 +3,7 @@ import { buildConnector, errors } from 'undici'
 import { orWhenAborted, type StartTimer, startRealTimer } from './deadline.ts'
 import type { EgressGuard, EgressRefusal } from './egress-guard.ts'
 import { connectStaggered, type StartAttempt } from './staggered-connect.ts'
-import { createTlsContext } from './tls-context.ts'
+import { createTlsContext, type TlsIdentity } from './tls-context.ts'
 
 export class EgressRefused extends Error {
   override readonly name = 'EgressRefused'
@@ -15,11 +15,9 @@ export class EgressRefused extends Error {
   }
 }
 
-export interface ConnectorOptions {
+export interface ConnectorOptions extends TlsIdentity {
   /** The time limit for resolving the host, and for connecting to each address. */
   readonly timeoutMs: number
-  /** A private authority (PEM), trusted as well as the public ones. */
-  readonly ca?: string | undefined
   readonly startTimer?: StartTimer
 }
 
@@ -33,14 +31,14 @@ const KEEP_ALIVE_MS = 60_000
  */
 export function createGuardedConnector(
   guard: Pick<EgressGuard, 'checkHost'>,
-  { timeoutMs, ca, startTimer = startRealTimer }: ConnectorOptions,
+  { timeoutMs, ca, client, startTimer = startRealTimer }: ConnectorOptions,
 ): buildConnector.connector {
   const secure = buildConnector({
     timeout: timeoutMs,
     allowH2: false,
     // Set this here, because an environment variable could turn the check off.
     rejectUnauthorized: true,
-    secureContext: createTlsContext(ca),
+    secureContext: createTlsContext({ ca, client }),
   })
 
   return (options, callback) => {

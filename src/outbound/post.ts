@@ -28,8 +28,8 @@ export interface PostHandlers {
   readonly openFresh: () => Dispatcher
   /** Turns the error that ended a request into the reason why there was no answer. */
   readonly failureOf: (error: unknown) => SendFailure
-  /** Called once. */
-  readonly onEnd: (outcome: AttemptOutcome, answerStart: Uint8Array) => void
+  /** Called once. `address`: see `AttemptResult`. */
+  readonly onEnd: (outcome: AttemptOutcome, answerStart: Uint8Array, address: string | undefined) => void
 }
 
 /** Ends a post and its connection now. If a status was received, it counts. Otherwise `why` is the outcome. */
@@ -57,6 +57,7 @@ export function startPost(
   let kept: Uint8Array[] | null = null
   let size = 0
   let isOver = false
+  let refusedBy: string | undefined
   const connection = createReuseCheck()
   let fresh: Dispatcher | null = null
   const request: Dispatcher.DispatchOptions = { origin, path, method: 'POST', headers, body }
@@ -66,7 +67,11 @@ export function startPost(
     isOver = true
     controller?.abort(new errors.RequestAbortedError())
     void fresh?.destroy()
-    onEnd(outcome ?? failedOutcome(why), outcome === null || kept === null ? EMPTY_BODY : Buffer.concat(kept))
+    onEnd(
+      outcome ?? failedOutcome(why),
+      outcome === null || kept === null ? EMPTY_BODY : Buffer.concat(kept),
+      connection.address() ?? refusedBy,
+    )
   }
 
   const handler: ConnectionUser = {
@@ -98,6 +103,7 @@ export function startPost(
     },
     onResponseError(_controller, error) {
       controller = null
+      refusedBy = addressIn(error)
       if (isOver || fresh !== null || !connection.mayRepeat(error)) {
         end(failureOf(error))
         return
@@ -114,6 +120,11 @@ export function startPost(
 function outcomeOf(status: number, retryAfter: string | string[] | undefined, nowMs: number): AttemptOutcome {
   if (status >= 200 && status <= 299) return { kind: 'accepted', status }
   return { kind: 'rejected', status, retryAfterMs: parseRetryAfter(typeof retryAfter === 'string' ? retryAfter : null, nowMs) }
+}
+
+/** The address that an error of the system names, such as the one that refused the connection. */
+function addressIn(error: unknown): string | undefined {
+  return error instanceof Error && 'address' in error && typeof error.address === 'string' ? error.address : undefined
 }
 
 /** The outcome of an attempt without an answer. */

@@ -1,11 +1,10 @@
 import { type Dispatcher, Pool, ProxyAgent } from 'undici'
-import { createTlsContext } from './tls-context.ts'
+import { createTlsContext, type TlsIdentity } from './tls-context.ts'
 
-export interface ProxiedOptions {
+/** The authority is trusted for the target and for the proxy; only the target is shown the client certificate. */
+export interface ProxiedOptions extends TlsIdentity {
   /** The URL of the proxy, with user and password if it needs them. */
   readonly proxy: string
-  /** A private authority (PEM), trusted for the target and for the proxy. */
-  readonly ca?: string | undefined
   /** The time limit for connecting, and for the proxy's answer to the request for a tunnel. */
   readonly timeoutMs: number
   /** The maximum of connections per origin; absent: the caller limits them. */
@@ -15,16 +14,17 @@ export interface ProxiedOptions {
 }
 
 /** Sends through an HTTP proxy: https through a tunnel that the proxy cannot read, http as requests to the proxy. */
-export function createProxiedAgent({ proxy, ca, timeoutMs, connections, createPool }: ProxiedOptions): Dispatcher {
-  // Set this here, because an environment variable could turn the check off.
-  const tls = { secureContext: createTlsContext(ca), rejectUnauthorized: true, timeout: timeoutMs }
+export function createProxiedAgent({ proxy, ca, client, timeoutMs, connections, createPool }: ProxiedOptions): Dispatcher {
+  // Explicit, because an environment variable could turn the check off.
+  const checked = { rejectUnauthorized: true, timeout: timeoutMs }
+  const proxyTls = { ...checked, secureContext: createTlsContext({ ca }) }
   return new ProxyAgent({
     uri: proxy,
     allowH2: false,
     headersTimeout: 0,
     bodyTimeout: 0,
-    requestTls: tls,
-    proxyTls: tls,
+    requestTls: client === undefined ? proxyTls : { ...checked, secureContext: createTlsContext({ ca, client }) },
+    proxyTls,
     ...(connections === undefined ? {} : { connections }),
     ...(createPool === undefined ? {} : { factory: createPool }),
     // Without this limit the client would wait for a proxy that never answers, long after all callers have left.

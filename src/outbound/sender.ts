@@ -68,14 +68,10 @@ export function createSender({ guard, timeoutMs, clock, startTimer = startRealTi
         refusal: () => (mayPost() ? (isRetired || !mayLeave() ? WITHDRAWN : null) : LAPSED),
         openFresh: () => pools.openFresh(route, verdict.origin),
         failureOf: isProxied ? proxiedFailureOf : failureOf,
-        onEnd(outcome, answerStart) {
+        onEnd(outcome, answerStart, address) {
           running.remove(lasting)
-          const durationMs = clock.monotonic() - startedMs
-          onEnd(
-            outcome.kind === 'accepted'
-              ? { kind: 'accepted', status: outcome.status, answerStart, durationMs }
-              : { ...outcome, answerStart, durationMs },
-          )
+          const attempt = { answerStart, durationMs: clock.monotonic() - startedMs, ...(address === undefined ? {} : { address }) }
+          onEnd(outcome.kind === 'accepted' ? { kind: 'accepted', status: outcome.status, ...attempt } : { ...outcome, ...attempt })
         },
       },
     )
@@ -110,9 +106,9 @@ const always = () => true
 function createPools(guard: EgressGuard, timeoutMs: number) {
   const pools = new Map<string, Dispatcher>()
 
-  function open(origin: string, { proxy, ca }: Route): Dispatcher {
-    if (proxy !== undefined) return createProxiedAgent({ proxy, ca, timeoutMs, createPool: createTrackedPool })
-    const connect = createGuardedConnector(guard, { timeoutMs, ca })
+  function open(origin: string, { proxy, ...identity }: Route): Dispatcher {
+    if (proxy !== undefined) return createProxiedAgent({ proxy, ...identity, timeoutMs, createPool: createTrackedPool })
+    const connect = createGuardedConnector(guard, { timeoutMs, ...identity })
     // The deadline limits the whole exchange, so idle timeouts are off.
     return createTrackedPool(origin, { connect, allowH2: false, headersTimeout: 0, bodyTimeout: 0 })
   }
@@ -130,9 +126,9 @@ function createPools(guard: EgressGuard, timeoutMs: number) {
 
   return {
     of(route: Route, origin: string): Dispatcher {
-      const { proxy, ca } = route
+      const { proxy, ca, client } = route
       const target = proxy === undefined ? origin : `by ${proxy}`
-      const name = ca === undefined ? target : `${target} ${ca}`
+      const name = ca === undefined && client === undefined ? target : `${target} ${ca} ${client?.cert}`
       const known = pools.get(name)
       if (known !== undefined) return known
       const made = open(origin, route)

@@ -27,11 +27,14 @@ export interface TryConnectionOptions {
  * was made, and is closed again.
  */
 export async function tryConnection({ url, route }: Destination, { guard, timeoutMs }: TryConnectionOptions): Promise<NoConnection | null> {
-  const { proxy, ca } = route
+  const { proxy, ca, client } = route
   const verdict = proxy === undefined ? guard.checkUrl(url) : guard.checkProxiedUrl(url)
   if (!verdict.ok) return { reason: 'forbidden', detail: verdict.reason }
   const { protocol, hostname, port } = new URL(proxy ?? verdict.origin)
-  const connect = createGuardedConnector(proxy === undefined ? guard : ANY_HOST, { timeoutMs, ca })
+  const connect = createGuardedConnector(
+    proxy === undefined ? guard : ANY_HOST,
+    proxy === undefined ? { timeoutMs, ca, client } : { timeoutMs, ca },
+  )
   return await new Promise((resolve) => {
     connect({ protocol, port, hostname: hostname.replace(/^\[(.*)\]$/, '$1') }, (error, socket) => {
       socket?.destroy()

@@ -146,13 +146,29 @@ export function decodeFeedKind(number: number): FeedKind {
 type EndpointSettings = Omit<Endpoint, 'id' | 'name' | 'enabled'>
 
 export function encodeEndpointSettings(endpoint: Endpoint): string {
-  const { url, signature, filters, backfill, ratePerSecond, concurrency, scheduleMs, refusals } = endpoint
-  return JSON.stringify({ url, signature, filters, backfill, ratePerSecond, concurrency, scheduleMs, refusals } satisfies EndpointSettings)
+  const { url, signature, filters, backfill, ratePerSecond, concurrency, scheduleMs, refusals, headers } = endpoint
+  const settings = {
+    url,
+    signature,
+    filters,
+    backfill,
+    ratePerSecond,
+    concurrency,
+    scheduleMs,
+    refusals,
+    headers,
+  } satisfies EndpointSettings
+  return JSON.stringify(settings)
+}
+
+function decodeSettings(text: string): EndpointSettings {
+  // Earlier versions had no fixed headers. `encodeEndpointSettings` wrote the rest.
+  return { headers: [], ...(JSON.parse(text) as Omit<EndpointSettings, 'headers'>) }
 }
 
 export function decodeEndpoint(row: Selectable<Tables['endpoint']>): EndpointState {
   // The columns hold only what `saveEndpoint` wrote.
-  const settings = JSON.parse(row.settings) as EndpointSettings
+  const settings = decodeSettings(row.settings)
   const disabled = row.disabled as EndpointState['disabled']
   return {
     endpoint: { ...settings, id: String(row.id), name: row.name, enabled: disabled === null },
@@ -170,8 +186,9 @@ function decodeDisabledSince({ disabled, disabled_at_ms: atMs, disabled_by: by }
   return disabled === null || atMs === null ? {} : { disabledSince: { atMs, by } }
 }
 
-export function decodeEndpointUrl(settings: string): string {
-  return (JSON.parse(settings) as EndpointSettings).url
+export function decodeEndpointTarget(settings: string): Pick<Endpoint, 'url' | 'headers'> {
+  const { url, headers } = decodeSettings(settings)
+  return { url, headers }
 }
 
 function decodeSpan({ backfill_from: from, backfill_to: to, backfill_earlier }: Selectable<Tables['endpoint']>): BackfillSpan | null {

@@ -259,6 +259,7 @@ interface DeliveryTable {
   readonly accepted_at_ms: number | null
   readonly accepted_duration_ms: number | null
   readonly accepted_status: number | null
+  readonly accepted_address: string | null
 }
 
 /** Failed attempts at an endpoint, grouped by equal answers. */
@@ -303,4 +304,6 @@ interface AttemptTable {
   readonly status: number | null
   readonly reason: string | null
   readonly answer: Uint8Array | null
+  /** The IP address it went to. */
+  readonly address: string | null
 }

@@ -14,6 +14,7 @@ const env = {
   RELAY_SHOP_PASSWORD_HASH: HASH,
   RELAY_ADMIN_PASSWORD_HASH: HASH,
   RELAY_SHOP_KEY: CANARY,
+  RELAY_SHOP_TOKEN: CANARY,
   RELAY_OPS_KEY: CANARY,
   RELAY_AT_REST_KEY: Buffer.alloc(32, 7).toString('base64'),
 }
@@ -126,7 +127,7 @@ describe('config print', () => {
       webhook: { sharedKeys: ['[redacted]'] },
       upstream: { password: '[redacted]' },
       apps: [{ username: 'shop', passwordHash: '[redacted]' }, { passwordHash: '[redacted]' }],
-      endpoints: [{ sharedKey: '[redacted]' }],
+      endpoints: [{ sharedKey: '[redacted]', headers: { authorization: '[redacted]' } }],
       operator: { sharedKey: '[redacted]' },
       secrets: { atRestKeys: ['[redacted]'] },
     })

@@ -135,7 +135,14 @@ describe('problems', () => {
       withLines('store: postgres://u:p@h/d?sslmod=require'),
       'relay.yaml:3:8 store: has a parameter in its address that is not known; known are application_name, ',
     ],
-    ['a list of hosts', withLines('store: postgres://u:p@one,two/d'), 'relay.yaml:3:8 store: must be sqlite:PATH or postgres://'],
+    ['a list of hosts', withLines('store: postgres://u:p@one,two/d'), 'relay.yaml:3:8 store: names several hosts, and the driver would'],
+    ['a list of hosts with ports', withLines('store: postgresql://u:p@one:5432,two:5433/d'), 'relay.yaml:3:8 store: names several hosts'],
+    ['a list of hosts in a parameter', withLines('store: postgres://u:p@/d?host=one,two'), 'relay.yaml:3:8 store: names several hosts'],
+    [
+      'a key that the libraries of Standard Webhooks refuse',
+      withLines('endpoints:', '  - { name: a, url: "http://a/", signature: standard-webhooks, sharedKey: not-base-64-at-all-but-long }'),
+      'relay.yaml:4:75 endpoints[0].sharedKey: must be Base64, with or without whsec_ before it',
+    ],
     ['an unknown engine', withLines('store: mysql://h/d'), 'relay.yaml:3:8 store: must be sqlite:PATH or postgres://'],
     [
       'a webhook path the router would read as a pattern',

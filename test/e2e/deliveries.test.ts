@@ -69,6 +69,7 @@ test('a dead delivery tells every attempt and what its receiver answered', async
       durationMs: expect.any(Number),
       status: 422,
       reason: null,
+      address: '127.0.0.1',
       answerStart: '',
     })),
   )
@@ -94,7 +95,7 @@ test('a delivery shows what was sent, of which parcel, and the answer as text wh
   expect(shown.request).toEqual({
     url: world.receiver.url,
     headers: Object.fromEntries(
-      ['content-type', 'webhook-id', 'relay-sequence', 'relay-previous-sequence'].map((name) => [name, headers[name]]),
+      ['user-agent', 'content-type', 'webhook-id', 'relay-sequence', 'relay-previous-sequence'].map((name) => [name, headers[name]]),
     ),
     body: body.toString(),
   })

@@ -250,3 +250,19 @@ test('only operators may use the routes of endpoints, and an unknown id is a 404
   expect((await fetchDocumented(`${internalUrl}/relay/endpoints`)).status).toBe(401)
   for (const id of ['777', 'x', '%00']) expect((await operate('PATCH', `/relay/endpoints/${id}`, { enabled: true })).status).toBe(404)
 })
+
+test('a key that the library of Standard Webhooks refuses is refused however it is set', async () => {
+  const { operate } = await share()
+  const plain = { sharedKey: 'a plain text and no Base64' }
+  const signature = { signature: 'standard-webhooks' }
+  const add = { name: 'standard', url: 'http://127.0.0.1:9/', enabled: false }
+  const refused = { status: 400, body: { errors: [{ detail: expect.stringContaining('must be Base64') }] } }
+  expect(await operate('POST', '/relay/endpoints', { ...add, ...signature, ...plain })).toMatchObject(refused)
+  const { id } = (await operate('POST', '/relay/endpoints', { ...add, ...plain })).body
+  const path = `/relay/endpoints/${String(id)}`
+  expect(await operate('PATCH', path, signature)).toMatchObject(refused)
+  expect((await operate('PATCH', path, { ...signature, sharedKey: null })).body).toMatchObject(signature)
+  expect(await operate('PATCH', path, plain)).toMatchObject(refused)
+  expect(await operate('POST', `${path}/rotate`, plain)).toMatchObject(refused)
+  expect((await operate('GET', path)).body).toMatchObject(signature)
+})

@@ -47,6 +47,14 @@ describe('O1: an answer', () => {
     expect(result.durationMs).toBeLessThan(5_000)
   })
 
+  test('names the address it came from, as does a refused connection; a name without one has none', async () => {
+    await using world = openSender()
+    expect(await world.post(await openStatus(204))).toMatchObject({ kind: 'accepted', address: '127.0.0.1' })
+    expect(await world.post(await openStatus(500))).toMatchObject({ kind: 'rejected', address: '127.0.0.1' })
+    expect(await world.post(await refusingUrl())).toMatchObject({ reason: 'connection_refused', address: '127.0.0.1' })
+    expect(await world.post('http://nowhere.invalid/')).not.toHaveProperty('address')
+  })
+
   test('counts only once it is final: provisional responses before it are skipped', async () => {
     const url = await openAnswering(`${'HTTP/1.1 102 Processing\r\n\r\n'.repeat(20)}HTTP/1.1 201 Created\r\ncontent-length: 0\r\n\r\n`)
     await using world = openSender()
@@ -266,7 +274,7 @@ describe('O8: a request that arrives', () => {
       })
     })
     await using world = openSender()
-    const signer = createDeliverySigner({ current: key }, 'standard-webhooks')
+    const signer = createDeliverySigner({ current: key }, 'standard-webhooks', { userAgent: 'parcel-relay/test' })
     for (const [at, body] of bodies.entries()) {
       const headers = signer.headers({ webhookId: `evt_${at}`, sequence: at + 1, previousSequence: at, body }, Date.now())
       expect(await world.sender.send({ url, headers, body })).toMatchObject({ kind: 'accepted' })

@@ -112,7 +112,8 @@ function boundsOf(minimum = 0, maximum = Number.MAX_SAFE_INTEGER): string {
 
 /** A value as it is written in the config file. */
 function presentValue(value: unknown): string {
-  return Array.isArray(value) ? `[${value.map(presentValue).join(', ')}]` : String(value)
+  if (Array.isArray(value)) return `[${value.map(presentValue).join(', ')}]`
+  return typeof value === 'object' ? JSON.stringify(value) : String(value)
 }
 
 function escapeCell(text: string): string {

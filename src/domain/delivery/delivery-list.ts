@@ -121,7 +121,9 @@ export function readToldEvent(body: Uint8Array): ToldEvent | null {
 export interface SentEvent {
   /** The present URL of the endpoint. */
   readonly url: string
-  /** The body; null: it is no longer kept (`retention.raw`). */
+  /** The names of its fixed headers. */
+  readonly headers: readonly string[]
+  /** Null: it is no longer kept (`retention.raw`). */
   readonly body: Uint8Array | null
 }
 
@@ -157,6 +159,8 @@ export interface AttemptRecord {
   readonly status: number | null
   readonly reason: string | null
   readonly answerStart: Uint8Array
+  /** The IP address that it went to, or that refused it; null: there was no connection. */
+  readonly address: string | null
 }
 
 /** A delivery with its attempts, the last first, and the request that an attempt sends. */

@@ -3,6 +3,8 @@ import type { Texts } from '../history/status-entry.ts'
 import { createMac, type Mac } from '../ingest/signature.ts'
 import { formatWebhookTime } from '../instant.ts'
 import type { Endpoint } from './endpoint.ts'
+import type { FixedHeaders } from './fixed-headers.ts'
+import { standardReadings } from './standard-key.ts'
 
 /** The content of a delivery. It is the same at every attempt. */
 export interface DeliveryContent {
@@ -36,19 +38,25 @@ export interface SigningKeys {
   readonly previous?: string | undefined
 }
 
-/** Each header has one signature, as the specification requires. */
+/** Headers that do not depend on the event. */
+export interface ConstantHeaders {
+  readonly userAgent: string
+  /** The endpoint's own; a `user-agent` among them replaces the relay's. */
+  readonly fixed?: FixedHeaders
+}
+
+/** One signature per header, as the specification requires. */
 const SIGNATURE = 'x-service-hmac-sha256'
 const NEXT_SIGNATURE = 'x-service-hmac-sha256-next'
 const PREVIOUS_SIGNATURE = 'x-service-hmac-sha256-previous'
 const WEBHOOK_ID = /^[A-Za-z0-9_-]{1,128}$/
-const STANDARD_PREFIX = 'whsec_'
-const STANDARD_KEY_BYTES = { min: 24, max: 64 }
 
 /**
  * Creates the signer of an endpoint (CONTRACT, "Pushes to endpoints"). It always sets the carrier's own header, with the key as UTF-8 bytes
  * (spec, "Authentication").
  */
-export function createDeliverySigner(keys: SigningKeys, signature: Endpoint['signature']): DeliverySigner {
+export function createDeliverySigner(keys: SigningKeys, signature: Endpoint['signature'], given: ConstantHeaders): DeliverySigner {
+  const constant = { 'user-agent': given.userAgent, ...given.fixed }
   const macOf = (key: string | undefined) => (key === undefined ? undefined : createMac(Buffer.from(key, 'utf8')))
   const current = createMac(Buffer.from(keys.current, 'utf8'))
   const [next, previous] = [macOf(keys.next), macOf(keys.previous)]
@@ -61,7 +69,7 @@ export function createDeliverySigner(keys: SigningKeys, signature: Endpoint['sig
       // A full stop separates the parts that are signed. With one in the id, a signature could fit two different messages.
       if (!WEBHOOK_ID.test(webhookId)) throw new RangeError('a webhook-id is made of letters, digits, _ and -')
       const [first, second] = exchanged === undefined || next === undefined ? [current, next] : [next, current]
-      const headers = { ...eventHeaders({ webhookId, sequence, previousSequence }), [SIGNATURE]: first(body) }
+      const headers = { ...constant, ...eventHeaders({ webhookId, sequence, previousSequence }), [SIGNATURE]: first(body) }
       if (second === undefined && previous === undefined && standardKeys.length === 0) return headers
       return {
         ...headers,
@@ -88,20 +96,6 @@ function standardHeaders(keys: readonly Mac[], { webhookId, body }: DeliveryCont
   const timestamp = String(Math.floor(nowMs / 1000))
   const signatures = keys.map((mac) => `v1,${mac(`${webhookId}.${timestamp}.`, body)}`)
   return { 'webhook-timestamp': timestamp, 'webhook-signature': signatures.join(' ') }
-}
-
-/**
- * The keys that a receiver may derive from a text by the Standard Webhooks specification. `whsec_` marks Base64. Without it, libraries
- * decode Base64 unless they are configured otherwise. So a text that could be both is used both ways.
- */
-function standardReadings(key: string): readonly Mac[] {
-  const isPrefixed = key.startsWith(STANDARD_PREFIX)
-  const base64 = isPrefixed ? key.slice(STANDARD_PREFIX.length) : key
-  const decoded = Buffer.from(base64, 'base64')
-  const isStrict = decoded.length > 0 && decoded.toString('base64') === base64
-  if (isPrefixed && isStrict) return [createMac(decoded)]
-  const mayBeBase64 = isStrict && decoded.length >= STANDARD_KEY_BYTES.min && decoded.length <= STANDARD_KEY_BYTES.max
-  return [...(mayBeBase64 ? [decoded] : []), Buffer.from(key, 'utf8')].map((bytes) => createMac(bytes))
 }
 
 /** An entry that no push reported, with the values of its parcel as a whole. */

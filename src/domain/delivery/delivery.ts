@@ -34,6 +34,8 @@ export type AttemptResult = AttemptOutcome & {
   readonly durationMs: number
   /** The first bytes of the answer's body, at most `ANSWER_KEPT_BYTES`. */
   readonly answerStart: Uint8Array
+  /** The IP address that it went to, or that refused it: the proxy's, if there is one. Absent: there was no connection. */
+  readonly address?: string
 }
 
 /**

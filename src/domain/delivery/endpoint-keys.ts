@@ -1,6 +1,6 @@
 /**
- * The stored keys of an endpoint, each encrypted for this endpoint alone. While a key is being replaced, the old key signs the
- * specification's header, and the new key signs another header. So a receiver that checks one header never refuses (CONTRACT, "Pushes to
+ * The stored secrets of an endpoint, each encrypted for this endpoint alone: its keys and the values of its fixed headers. While a key is being replaced, the old one signs the
+ * specification's header and the new one a header of its own, so a receiver that checks one header never refuses (CONTRACT, "Pushes to
  * endpoints").
  */
 export interface SealedKeys {
@@ -11,6 +11,8 @@ export interface SealedKeys {
   readonly next: { readonly sealed: string; readonly fromMs: number } | null
   /** Only in stores of earlier versions: a key that was replaced at once and still signs until `untilMs`; null: there is none. */
   readonly previous: { readonly sealed: string; readonly untilMs: number } | null
+  /** The values of its fixed headers, by lower-case name; absent: it has none. */
+  readonly headers?: Readonly<Record<string, string>>
 }
 
 /** How long both keys sign. Receivers are used to a day. */
@@ -21,15 +23,27 @@ export function onlyKey(sealed: string, sinceMs?: number): SealedKeys {
   return { current: sealed, ...(sinceMs === undefined ? {} : { currentSinceMs: sinceMs }), next: null, previous: null }
 }
 
-/** The keys when the next key has taken over. */
-function onlyNext({ sealed, fromMs }: NonNullable<SealedKeys['next']>): SealedKeys {
-  return onlyKey(sealed, fromMs - OVERLAP_MS)
+/** The keys once the next key has taken over. */
+function onlyNext(keys: SealedKeys, { sealed, fromMs }: NonNullable<SealedKeys['next']>): SealedKeys {
+  return replaceKey(keys, sealed, fromMs - OVERLAP_MS)
+}
+
+/** The keys with another current key, of which none is being replaced. */
+export function replaceKey({ headers }: SealedKeys, sealed: string, sinceMs?: number): SealedKeys {
+  return { ...onlyKey(sealed, sinceMs), ...(headers === undefined ? {} : { headers }) }
+}
+
+/** The keys with some values of fixed headers changed; null removes one. */
+export function changeHeaders(keys: SealedKeys, change: Readonly<Record<string, string | null>>): SealedKeys {
+  const { headers: before, ...rest } = keys
+  const kept = Object.entries({ ...before, ...change }).flatMap(([name, sealed]) => (sealed === null ? [] : [[name, sealed] as const]))
+  return kept.length === 0 ? rest : { ...rest, headers: Object.fromEntries(kept) }
 }
 
 /** The keys at `nowMs`. Returns the same object unless a key has expired. */
 export function keysAt(keys: SealedKeys, nowMs: number): SealedKeys {
   const { next, previous } = keys
-  if (next !== null && next.fromMs <= nowMs) return onlyNext(next)
+  if (next !== null && next.fromMs <= nowMs) return onlyNext(keys, next)
   return previous !== null && previous.untilMs <= nowMs ? { ...keys, previous: null } : keys
 }
 
@@ -55,8 +69,8 @@ export function rotateKeys(keys: SealedKeys, sealed: string, nowMs: number): Sea
 /** Ends the overlap now, so that the new key signs alone. Null: no key is being replaced. */
 export function endOverlap(keys: SealedKeys, nowMs: number): SealedKeys | null {
   const { current, currentSinceMs, next, previous } = keysAt(keys, nowMs)
-  if (next !== null) return onlyNext(next)
-  return previous === null ? null : onlyKey(current, currentSinceMs)
+  if (next !== null) return onlyNext(keys, next)
+  return previous === null ? null : replaceKey(keys, current, currentSinceMs)
 }
 
 /**
@@ -64,22 +78,26 @@ export function endOverlap(keys: SealedKeys, nowMs: number): SealedKeys | null {
  * overlap ends.
  */
 export function keysAfterUse(keys: SealedKeys, used: string): SealedKeys {
-  return keys.next?.sealed === used ? onlyNext(keys.next) : keys
+  return keys.next?.sealed === used ? onlyNext(keys, keys.next) : keys
 }
 
-/** All sealed keys, with the purpose of each. */
-export function sealedTexts({ current, next, previous }: SealedKeys): readonly string[] {
-  return [current, next?.sealed, previous?.sealed].filter((text) => text !== undefined)
+/** Every sealed text among these, by whatever it is kept for. */
+export function sealedTexts({ current, next, previous, headers = {} }: SealedKeys): readonly string[] {
+  return [current, next?.sealed, previous?.sealed, ...Object.values(headers)].filter((text) => text !== undefined)
 }
 
-/** Replaces each sealed text for which there is a replacement. The keys inside stay the same. */
-export function resealKeys({ current, next, previous, ...since }: SealedKeys, replacements: ReadonlyMap<string, string>): SealedKeys {
+/** The keys with each sealed text that has a replacement replaced; the keys inside stay the same. */
+export function resealKeys(keys: SealedKeys, replacements: ReadonlyMap<string, string>): SealedKeys {
+  const { current, next, previous, headers, ...since } = keys
   const renewed = (text: string) => replacements.get(text) ?? text
   return {
     ...since,
     current: renewed(current),
     next: next === null ? null : { ...next, sealed: renewed(next.sealed) },
     previous: previous === null ? null : { ...previous, sealed: renewed(previous.sealed) },
+    ...(headers === undefined
+      ? {}
+      : { headers: Object.fromEntries(Object.entries(headers).map(([name, sealed]) => [name, renewed(sealed)])) }),
   }
 }
 

@@ -2,6 +2,14 @@ import { z } from 'zod'
 import { DURATION, formatDuration, parseDuration } from '../duration.ts'
 import { readInput } from '../read-input.ts'
 import type { Endpoint, EndpointChange, EndpointSettings } from './endpoint.ts'
+import {
+  FIXED_HEADERS_MAX,
+  type FixedHeaders,
+  fixedHeaderProblem,
+  fixedValueProblem,
+  lowerCaseNames,
+  maskedHeaders,
+} from './fixed-headers.ts'
 
 /** A shorter key could be guessed. */
 const KEY_BYTES_MIN = 16
@@ -25,6 +33,28 @@ const key = z
   .max(1024)
   .refine((value) => Buffer.byteLength(value) >= KEY_BYTES_MIN, { error: `must have at least ${KEY_BYTES_MIN} bytes` })
   .refine((value) => value.trim() === value, { error: 'must not begin or end with white space' })
+
+/** The trusted header of the portal is a setting, which the flow checks. */
+const headerName = z.string().superRefine((name, context) => {
+  const problem = fixedHeaderProblem(name, null)
+  if (problem !== null) context.addIssue({ code: 'custom', message: problem })
+})
+const headerValue = z.string().superRefine((value, context) => {
+  const problem = fixedValueProblem(value)
+  if (problem !== null) context.addIssue({ code: 'custom', message: problem })
+})
+const HEADERS = 'must be a JSON object with the name and the value of each header, such as {"Authorization": "Bearer ..."}'
+
+function headersOf<Value extends z.ZodType>(value: Value) {
+  return z
+    .record(headerName, value, { error: HEADERS })
+    .superRefine((headers, context) => {
+      const few = Object.keys(headers).length <= FIXED_HEADERS_MAX
+      if (!few) context.addIssue({ code: 'custom', message: `must hold at most ${FIXED_HEADERS_MAX} headers` })
+      if (lowerCaseNames(headers) === null) context.addIssue({ code: 'custom', message: 'must not name a header twice, in whatever case' })
+    })
+    .transform((headers) => lowerCaseNames(headers) ?? {})
+}
 
 const members = {
   name: label,
@@ -55,12 +85,16 @@ export const newEndpointSchema = z.strictObject({
   concurrency: members.concurrency.default(null),
   schedule: members.schedule.default(null),
   refusals: members.refusals.default('wait'),
+  headers: headersOf(headerValue).prefault({}),
   sharedKey: key.nullable().default(null),
   from: z.union([z.literal('now'), z.int().min(0)], { error: 'must be "now", or a sequence of the feed to start with' }).default('now'),
 })
 
 /** The body of a change of an endpoint. */
-export const endpointChangeSchema = z.strictObject(members).partial().extend({ sharedKey: key.nullable().optional() })
+export const endpointChangeSchema = z
+  .strictObject(members)
+  .partial()
+  .extend({ headers: headersOf(headerValue.nullable()).optional(), sharedKey: key.nullable().optional() })
 
 /** The body of a key rotation; it may be left out. */
 export const keyRotationSchema = z.strictObject({
@@ -70,7 +104,9 @@ export const keyRotationSchema = z.strictObject({
 
 export interface NewEndpoint {
   readonly settings: EndpointSettings
-  /** Null: a key is generated. */
+  /** Its fixed headers, whose names are in the settings too. */
+  readonly headers: FixedHeaders
+  /** Null: generate one. */
   readonly sharedKey: string | null
   /** The sequence of the feed at which to start; null: with what is recorded from now on. */
   readonly from: number | null
@@ -78,17 +114,24 @@ export interface NewEndpoint {
 
 /** Parses a request for a new endpoint. Throws `bad_request`, whose message repeats no value. */
 export function parseNewEndpoint(body: unknown): NewEndpoint {
-  const { sharedKey, from, rate, schedule, ...rest } = readInput('body', newEndpointSchema, body)
-  return { settings: { ...rest, ratePerSecond: rate, scheduleMs: schedule }, sharedKey, from: from === 'now' ? null : from }
+  const { sharedKey, headers, from, rate, schedule, ...rest } = readInput('body', newEndpointSchema, body)
+  const settings = { ...rest, ratePerSecond: rate, scheduleMs: schedule, headers: Object.keys(headers) }
+  return { settings, headers, sharedKey, from: from === 'now' ? null : from }
 }
 
-/**
- * Parses a change of an endpoint. `sharedKey` null: generate a new key; undefined: keep the key. Throws `bad_request`, whose message
- * repeats no value.
- */
-export function parseEndpointChange(body: unknown): { readonly change: EndpointChange; readonly sharedKey: string | null | undefined } {
-  const { sharedKey, rate, schedule, ...rest } = readInput('body', endpointChangeSchema, body)
-  return { change: { ...rest, ratePerSecond: rate, scheduleMs: schedule }, sharedKey }
+/** A change of an endpoint. */
+export interface ParsedChange {
+  readonly change: EndpointChange
+  /** The values of fixed headers to set, by lower-case name; null removes one. Others stay. */
+  readonly headers: Readonly<Record<string, string | null>>
+  /** Null: generate a new key; undefined: keep the key. */
+  readonly sharedKey: string | null | undefined
+}
+
+/** Parses a change of an endpoint. Throws `bad_request`, whose message repeats no value. */
+export function parseEndpointChange(body: unknown): ParsedChange {
+  const { sharedKey, headers = {}, rate, schedule, ...rest } = readInput('body', endpointChangeSchema, body)
+  return { change: { ...rest, ratePerSecond: rate, scheduleMs: schedule }, headers, sharedKey }
 }
 
 /**
@@ -101,8 +144,9 @@ export function parseKeyRotation(body: unknown): { readonly sharedKey: string | 
   return { sharedKey: at === undefined ? (sharedKey ?? null) : sharedKey, isAtOnce: at !== undefined }
 }
 
-/** Settings in the form of the API, as `parseNewEndpoint` reads them. */
+/** Settings in the form of the API, as `parseNewEndpoint` reads them, with the values of fixed headers masked. */
 export function presentSettings(endpoint: Endpoint) {
-  const { ratePerSecond, scheduleMs, ...rest } = endpoint
-  return { ...rest, rate: ratePerSecond, schedule: scheduleMs === null ? null : scheduleMs.map(formatDuration) }
+  const { ratePerSecond, scheduleMs, headers, ...rest } = endpoint
+  const schedule = scheduleMs === null ? null : scheduleMs.map(formatDuration)
+  return { ...rest, rate: ratePerSecond, schedule, headers: maskedHeaders(headers) }
 }

@@ -88,21 +88,24 @@ export interface EndpointBacklog {
 }
 
 /**
- * A managed endpoint to add, under a reserved id. `key`: sealed for this id. `from`: the sequence of the feed at which to start; null: now.
+ * A managed endpoint to add, under a reserved id. `key` and the values of `headers`: sealed for this id. `from`: the sequence of the feed to
+ * start at; null: now.
  */
 export interface AddedEndpoint {
   readonly id: string
   readonly settings: EndpointSettings
   readonly key: string
+  readonly headers?: Readonly<Record<string, string>>
   readonly from: number | null
   readonly nowMs: number
 }
 
-/** A change of a managed endpoint. `key` null: its keys stay. */
+/** A change of a managed endpoint; `key` null: its keys stay. `headers`: sealed values of fixed headers to set; null removes one. */
 export interface EndpointChangeRequest {
   readonly id: string
-  readonly change: EndpointChange
+  readonly change: Omit<EndpointChange, 'headers'>
   readonly key: KeyChange | null
+  readonly headers?: Readonly<Record<string, string | null>>
   readonly nowMs: number
 }
 
@@ -114,11 +117,11 @@ export type KeyChange = { readonly kind: 'rotate' | 'replace'; readonly sealed: 
 
 /**
  * The result of an edit. `unknown`: there is no such endpoint. `name_taken`: another endpoint has the name. `read_only`: the endpoint is defined in the
- * config file. `not_rotating`: no key is being replaced.
+ * config file. `not_rotating`: no key is being replaced. `too_many_headers`: it would have more fixed headers than it may.
  */
 export type EndpointEdit =
   | { readonly kind: 'done'; readonly state: EndpointState }
-  | { readonly kind: 'unknown' | 'name_taken' | 'read_only' | 'not_rotating' }
+  | { readonly kind: 'unknown' | 'name_taken' | 'read_only' | 'not_rotating' | 'too_many_headers' }
   /** The endpoint cannot start at that sequence: events before `oldest` are no longer kept, or no event has a sequence above `last`. */
   | { readonly kind: 'from_gone'; readonly oldest: number }
   | { readonly kind: 'from_ahead'; readonly last: number }

@@ -27,6 +27,8 @@ export interface Endpoint {
   readonly scheduleMs: readonly number[] | null
   /** What happens to a delivery that it refuses: it waits, or it ends as `endsByRefusal` says. */
   readonly refusals: 'wait' | 'skip'
+  /** The names of its fixed headers, lower-case. Their values are secrets, and are with its keys. */
+  readonly headers: readonly string[]
 }
 
 /** The settings of an endpoint: everything but its id. */

@@ -12,8 +12,18 @@ export interface PostRequest {
   readonly mayLeave?: () => boolean
 }
 
-/** How to reach an endpoint: through a proxy (URL), or with a private authority (PEM) that is trusted as well as the public ones. */
+/**
+ * How an endpoint is reached if not directly: through a proxy (URL), trusting a private authority (PEM) besides the public ones, or showing
+ * a client certificate.
+ */
 export interface Route {
   readonly proxy?: string
   readonly ca?: string
+  readonly client?: ClientCertificate
+}
+
+/** A certificate and its key, in PEM. */
+export interface ClientCertificate {
+  readonly cert: string
+  readonly key: string
 }

@@ -1,7 +1,17 @@
 import type { Audited } from '../../domain/admin/operator-action.ts'
 import { changeEndpoint } from '../../domain/delivery/endpoint.ts'
 import { newHealth, resetHealth } from '../../domain/delivery/endpoint-health.ts'
-import { endOverlap, onlyKey, resealKeys, rotateKeys, type SealedKeys, sealedTexts } from '../../domain/delivery/endpoint-keys.ts'
+import {
+  changeHeaders,
+  endOverlap,
+  onlyKey,
+  replaceKey,
+  resealKeys,
+  rotateKeys,
+  type SealedKeys,
+  sealedTexts,
+} from '../../domain/delivery/endpoint-keys.ts'
+
 import {
   type EndpointChangeRequest,
   type EndpointEdit,
@@ -9,6 +19,7 @@ import {
   type KeyChange,
   withDisabled,
 } from '../../domain/delivery/endpoint-state.ts'
+import { FIXED_HEADERS_MAX } from '../../domain/delivery/fixed-headers.ts'
 import { backfillSpan } from '../../domain/history/audience.ts'
 import { type AuditTx, audit } from '../audit.tx.ts'
 import type { WriteSide } from '../write-side.ts'
@@ -28,7 +39,7 @@ export function createEditEndpoints(store: Transactions<EditTx>): EditEndpoints 
   return {
     reserveEndpoint: (nowMs) => store.transaction((tx) => tx.reserveEndpoint(nowMs)),
 
-    addEndpoint: ({ id, settings, key, from, nowMs, ...order }) =>
+    addEndpoint: ({ id, settings, key, headers = {}, from, nowMs, ...order }) =>
       edit(async (tx) => {
         if (await isNameTaken(tx, settings.name, id)) return { kind: 'name_taken' }
         const start = await startPosition(tx, from)
@@ -38,7 +49,7 @@ export function createEditEndpoints(store: Transactions<EditTx>): EditEndpoints 
           origin: 'managed',
           disabled: null,
           health: newHealth,
-          keys: onlyKey(key, nowMs),
+          keys: changeHeaders(onlyKey(key, nowMs), headers),
           queuedTo: start.queuedTo,
           backfilled: backfillSpan(null, settings.backfill, await firstUnqueuedSequence(tx, start.queuedTo)),
         }
@@ -56,9 +67,10 @@ export function createEditEndpoints(store: Transactions<EditTx>): EditEndpoints 
         if (state.origin !== 'managed' && !onlyEnablesAgain(state, request)) return { kind: 'read_only' }
         const { name } = request.change
         if (name !== undefined && (await isNameTaken(tx, name, request.id))) return { kind: 'name_taken' }
-        const keys = keysAfter(state.keys, request.key, request.nowMs)
+        const keys = keysAfter(state.keys, request)
         if (keys === 'not_rotating') return { kind: 'not_rotating' }
-        const after = { ...changed(state, request, await firstUnqueuedSequence(tx, state.queuedTo)), keys }
+        if (Object.keys(keys?.headers ?? {}).length > FIXED_HEADERS_MAX) return { kind: 'too_many_headers' }
+        const after = withKeys(changed(state, request, await firstUnqueuedSequence(tx, state.queuedTo)), keys)
         await tx.saveEndpoint(after)
         audit(tx, request)
         return { kind: 'done', state: after }
@@ -99,12 +111,9 @@ async function find(tx: Pick<EditTx, 'listEndpoints'>, id: string): Promise<Endp
   return (await tx.listEndpoints()).find(({ endpoint }) => endpoint.id === id)
 }
 
-/**
- * Whether a change only enables an endpoint again that its own answers have disabled. Nothing else of an endpoint of the config file can be
- * changed.
- */
-function onlyEnablesAgain(state: EndpointState, { change, key }: EndpointChangeRequest): boolean {
-  const given = Object.entries(change).filter(([, value]) => value !== undefined)
+/** An endpoint of the config file cannot be changed, except to enable it after its own answers disabled it. */
+function onlyEnablesAgain(state: EndpointState, { change, key, headers = {} }: EndpointChangeRequest): boolean {
+  const given = [...Object.entries(change), ...Object.entries(headers)].filter(([, value]) => value !== undefined)
   return state.disabled !== 'operator' && state.disabled !== 'unnamed' && key === null && given.length === 1 && change.enabled === true
 }
 
@@ -121,8 +130,18 @@ function changed(state: EndpointState, { change, nowMs, action }: EndpointChange
   }
 }
 
-function keysAfter(keys: SealedKeys | null, change: KeyChange | null, nowMs: number): SealedKeys | null | 'not_rotating' {
-  if (change === null) return keys
+/** An endpoint with these keys, whose settings name the fixed headers that are kept with them. */
+function withKeys(state: EndpointState, keys: SealedKeys | null): EndpointState {
+  return { ...state, endpoint: { ...state.endpoint, headers: Object.keys(keys?.headers ?? {}) }, keys }
+}
+
+function keysAfter(keys: SealedKeys | null, { key, headers = {}, nowMs }: EndpointChangeRequest): SealedKeys | null | 'not_rotating' {
+  const after = key === null ? keys : keysRotated(keys, key, nowMs)
+  return after === null || after === 'not_rotating' ? after : changeHeaders(after, headers)
+}
+
+function keysRotated(keys: SealedKeys | null, change: KeyChange, nowMs: number): SealedKeys | 'not_rotating' {
   if (change.kind === 'end') return (keys === null ? null : endOverlap(keys, nowMs)) ?? 'not_rotating'
-  return change.kind === 'replace' || keys === null ? onlyKey(change.sealed, nowMs) : rotateKeys(keys, change.sealed, nowMs)
+  if (keys === null) return onlyKey(change.sealed, nowMs)
+  return change.kind === 'replace' ? replaceKey(keys, change.sealed, nowMs) : rotateKeys(keys, change.sealed, nowMs)
 }

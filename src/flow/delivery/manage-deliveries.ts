@@ -10,6 +10,7 @@ import type {
   SentEvent,
 } from '../../domain/delivery/delivery-list.ts'
 import { eventHeaders } from '../../domain/delivery/delivery-request.ts'
+import { maskedHeaders } from '../../domain/delivery/fixed-headers.ts'
 import { parseReplayOrder, parseReplayTarget } from '../../domain/delivery/replay-order.ts'
 import { AppError } from '../../domain/errors.ts'
 import { wrongInput } from '../../domain/read-input.ts'
@@ -38,6 +39,8 @@ export interface ManageDeliveriesPorts {
 export interface ManageDeliveriesOptions {
   /** The prefix of event ids. */
   readonly relayId: string
+  /** The `User-Agent` of deliveries. */
+  readonly userAgent: string
 }
 
 /** A delivery with the id under which its receiver knows the event. */
@@ -132,7 +135,7 @@ const RETRY_REFUSALS = {
 } as const
 
 // oxlint-disable-next-line max-lines-per-function -- one verb after the other, each short
-export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId }: ManageDeliveriesOptions): ManageDeliveries {
+export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId, userAgent }: ManageDeliveriesOptions): ManageDeliveries {
   const { write, reads, clock } = ports
   const { endpointExists, replayAll, settleRemoved } = createReplays(ports)
   const show = (delivery: FoundDelivery): ShownDelivery => ({ ...delivery, webhookId: `${relayId}_${delivery.sequence}` })
@@ -143,7 +146,7 @@ export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId }
     const found = /^\d{1,15}$/.test(id) ? await reads.findDelivery(Number(id)) : null
     if (found === null) throw new AppError('not_found', 'There is no such delivery.')
     const delivery = show(found.delivery)
-    return { delivery, attempts: found.attempts, request: showRequest(delivery, found.sent) }
+    return { delivery, attempts: found.attempts, request: showRequest(delivery, found.sent, userAgent) }
   }
 
   return {
@@ -220,8 +223,9 @@ export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId }
   }
 }
 
-function showRequest(delivery: ShownDelivery, { url, body }: SentEvent): ShownRequest {
-  return { url, headers: eventHeaders(delivery), body: body === null ? null : Buffer.from(body).toString() }
+function showRequest(delivery: ShownDelivery, { url, headers, body }: SentEvent, userAgent: string): ShownRequest {
+  const shown = { 'user-agent': userAgent, ...maskedHeaders(headers), ...eventHeaders(delivery) }
+  return { url, headers: shown, body: body === null ? null : Buffer.from(body).toString() }
 }
 
 function encodeCursor({ id, queuedAtMs }: DeliveryCursor): string {

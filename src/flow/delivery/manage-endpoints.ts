@@ -10,6 +10,8 @@ import {
   type KeyChange,
   searchEndpoints,
 } from '../../domain/delivery/endpoint-state.ts'
+import { FIXED_HEADERS_MAX, fixedHeaderProblem } from '../../domain/delivery/fixed-headers.ts'
+import { isStandardKey, STANDARD_KEY_RULE } from '../../domain/delivery/standard-key.ts'
 import { encodeTestEvent } from '../../domain/delivery/test-event.ts'
 import { AppError } from '../../domain/errors.ts'
 import { wrongInput } from '../../domain/read-input.ts'
@@ -35,6 +37,8 @@ export interface ManageEndpointsPorts {
   readonly routeOf: RouteOf
   /** Why nothing may be sent to a URL; null: something may. */
   readonly refuseUrl: (url: string) => string | null
+  /** The header that names people to the portal (`portal.trustedHeader`); null: there is none. */
+  readonly trustedHeader: () => string | null
   /** 32 random bytes in Base64. */
   readonly makeKey: () => string
   readonly clock: Clock
@@ -114,11 +118,19 @@ export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoi
   const orderOf = (by: Actor, action: ActionName, endpoint: Pick<Endpoint, 'id' | 'name'>, detail: object = {}) =>
     auditedOrder({ by, action, atMs: clock.now() }, endpoint, detail)
 
-  async function edit(id: string, change: EndpointChange, { sharedKey, kind }: KeyEdit, action: OperatorAction) {
+  /** Seals the values of fixed headers; null stays null. */
+  async function sealAll<Value extends string | null>(headers: Readonly<Record<string, Value>>, id: string) {
+    checkHeaders(Object.keys(headers), ports)
+    const seal = async ([name, value]: readonly [string, Value]) => [name, value === null ? value : await vault.seal(value, id)] as const
+    return Object.fromEntries(await Promise.all(Object.entries(headers).map(seal)))
+  }
+
+  async function edit(id: string, change: EndpointChange, { sharedKey, kind, headers = {} }: SecretEdit, action: OperatorAction) {
     const newKey = sharedKey === null ? ports.makeKey() : sharedKey
     const none: KeyChange | null = kind === 'replace' ? { kind: 'end' } : null
     const key = newKey === undefined ? none : { kind, sealed: await vault.seal(newKey, id) }
-    const state = done(await write.changeEndpoint({ id, change, key, nowMs: clock.now(), action }))
+    const sealed = await sealAll(headers, id)
+    const state = done(await write.changeEndpoint({ id, change, key, headers: sealed, nowMs: clock.now(), action }))
     ports.review()
     const warnings = change.filters === undefined ? [] : await warningsAbout(change.filters)
     return { state: await viewEndpoint(reads, asItStands(state)), sharedKey: newKey ?? null, warnings }
@@ -134,26 +146,32 @@ export function createManageEndpoints(ports: ManageEndpointsPorts): ManageEndpoi
     states: all,
     find: async (id) => inspectEndpoint(reads, await stateOf(id), clock.now()),
     async add(body, by) {
-      const { settings, sharedKey, from } = parseNewEndpoint(body)
+      const { settings, headers, sharedKey, from } = parseNewEndpoint(body)
       checkUrl(settings, ports)
       const key = sharedKey ?? ports.makeKey()
+      if (settings.signature === 'standard-webhooks') checkStandardKey(key)
       const id = await write.reserveEndpoint(clock.now())
       const action = orderOf(by, 'endpoint.added', { id, name: settings.name }, { url: withoutQuery(settings.url) })
-      const state = done(await write.addEndpoint({ id, settings, key: await vault.seal(key, id), from, nowMs: clock.now(), action }))
+      const sealed = { key: await vault.seal(key, id), headers: await sealAll(headers, id) }
+      const state = done(await write.addEndpoint({ id, settings, ...sealed, from, nowMs: clock.now(), action }))
       ports.review()
       return { state: await viewEndpoint(reads, state), sharedKey: key, warnings: await warningsAbout(settings.filters) }
     },
     async change(id, body, by) {
-      const { change, sharedKey } = parseEndpointChange(body)
+      const { change, headers, sharedKey } = parseEndpointChange(body)
       checkUrl(change, ports)
-      const { endpoint } = await stateOf(id)
+      const state = await stateOf(id)
+      const { endpoint } = state
+      if ((change.signature ?? endpoint.signature) === 'standard-webhooks') await checkStandardKeys(state, sharedKey, vault)
       const url = change.url === undefined ? {} : { url: withoutQuery(change.url) }
-      const detail = { change: { ...change, ...url }, newKey: sharedKey !== undefined }
-      return await edit(id, change, { sharedKey, kind: 'rotate' }, orderOf(by, 'endpoint.changed', endpoint, detail))
+      const names = Object.keys(headers)
+      const detail = { change: { ...change, ...url, ...(names.length === 0 ? {} : { headers: names }) }, newKey: sharedKey !== undefined }
+      return await edit(id, change, { sharedKey, headers, kind: 'rotate' }, orderOf(by, 'endpoint.changed', endpoint, detail))
     },
     async rotate(id, body, by) {
       const { sharedKey, isAtOnce } = parseKeyRotation(body)
       const { endpoint } = await stateOf(id)
+      if (endpoint.signature === 'standard-webhooks' && typeof sharedKey === 'string') checkStandardKey(sharedKey)
       const action = orderOf(by, 'endpoint.key_replaced', endpoint, { at: isAtOnce ? 'now' : 'in 24 h' })
       return await edit(id, {}, { sharedKey, kind: isAtOnce ? 'replace' : 'rotate' }, action)
     },
@@ -199,8 +217,10 @@ function auditedOrder(
   return { ...order, target: { kind: 'endpoint', id }, detail: { endpoint: name, ...detail } }
 }
 
-interface KeyEdit {
-  /** Null: generate a new key. Undefined: there is no new key. */
+interface SecretEdit {
+  /** Values of fixed headers to set; null removes one. */
+  readonly headers?: Readonly<Record<string, string | null>>
+  /** Null: generate a new key; undefined: there is no new key. */
   readonly sharedKey: string | null | undefined
   readonly kind: 'rotate' | 'replace'
 }
@@ -220,7 +240,32 @@ function checkUrl({ url }: { readonly url?: EndpointSettings['url'] | undefined 
   if (refusal !== null) throw wrongInput('body', 'url', describeRefusal(refusal))
 }
 
-/** Messages for malformed URLs. Other refusals come from the settings. */
+/** Checks what only the settings say about the names of fixed headers. */
+function checkHeaders(names: readonly string[], { trustedHeader }: ManageEndpointsPorts): void {
+  for (const name of names) {
+    const problem = fixedHeaderProblem(name, trustedHeader())
+    if (problem !== null) throw wrongInput('body', 'headers', `headers.${name} ${problem}.`)
+  }
+}
+
+function checkStandardKey(key: string): void {
+  if (!isStandardKey(key)) throw wrongInput('body', 'sharedKey', `sharedKey ${STANDARD_KEY_RULE}.`)
+}
+
+/** Checks the given key of an endpoint with `signature: standard-webhooks` or, if none is given, the ones that it has. */
+async function checkStandardKeys({ endpoint, keys }: EndpointState, sharedKey: string | null | undefined, vault: Vault): Promise<void> {
+  if (typeof sharedKey === 'string') checkStandardKey(sharedKey)
+  const sealed = sharedKey !== undefined || keys === null ? [] : [keys.current, ...(keys.next === null ? [] : [keys.next.sealed])]
+  const opened = await Promise.all(sealed.map((text) => vault.open(text, endpoint.id)))
+  if (opened.some((key) => key !== null && !isStandardKey(key)))
+    throw wrongInput(
+      'body',
+      'signature',
+      `signature standard-webhooks needs another key: give a sharedKey with it, which ${STANDARD_KEY_RULE}.`,
+    )
+}
+
+/** Messages for malformed URLs; other refusals come from the settings. */
 const MALFORMED: Readonly<Record<string, string>> = {
   malformed: 'url must be a complete URL such as https://shop.internal/parcel-events.',
   scheme: 'url must begin with http:// or https://.',
@@ -248,6 +293,7 @@ function done(edit: EndpointEdit): EndpointState {
   if (edit.kind === 'name_taken') throw new AppError('endpoint_exists', 'Another endpoint has this name: choose one that is not taken.')
   if (edit.kind === 'from_gone') throw new AppError('feed_gone', `from: ${explainStart(edit)}`, { facts: { oldestSequence: edit.oldest } })
   if (edit.kind === 'from_ahead') throw wrongInput('body', 'from', `from: ${explainStart(edit)}`)
+  if (edit.kind === 'too_many_headers') throw wrongInput('body', 'headers', `headers: an endpoint may have at most ${FIXED_HEADERS_MAX}.`)
   if (edit.kind === 'not_rotating') {
     throw new AppError(
       'not_rotating',

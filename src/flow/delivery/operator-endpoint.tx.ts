@@ -22,6 +22,7 @@ export async function saveOperator(tx: Pick<WriteTx, 'listEndpoints' | 'saveEndp
       concurrency: null,
       scheduleMs: SCHEDULE_MS,
       refusals: 'wait',
+      headers: [],
     },
     origin: 'operator',
     disabled: null,

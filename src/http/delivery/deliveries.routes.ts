@@ -186,6 +186,6 @@ function presentDelivery(delivery: ShownDelivery): object {
   }
 }
 
-function presentAttempt({ atMs, durationMs, status, reason, answerStart }: AttemptRecord): object {
-  return { at: presentInstant(atMs), durationMs, status, reason, ...presentAnswerStart(answerStart) }
+function presentAttempt({ atMs, durationMs, status, reason, address, answerStart }: AttemptRecord): object {
+  return { at: presentInstant(atMs), durationMs, status, reason, address, ...presentAnswerStart(answerStart) }
 }

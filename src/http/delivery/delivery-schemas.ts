@@ -35,6 +35,10 @@ const attemptSchema = named('DeliveryAttempt', () =>
     durationMs: z.number().min(0),
     status: wholeNumber().nullable().describe('Null: there was no answer, for the `reason`.'),
     reason: failureReason().nullable(),
+    address: z
+      .string()
+      .nullable()
+      .describe("The IP address that it went to, or that refused it; the proxy's, if there is one. Null: no connection."),
     ...answerStart(),
   }),
 )

@@ -32,6 +32,7 @@ const endpointMembers = () => ({
   concurrency: wholeNumber().nullable().describe('Attempts at the same time; null: `delivery.perEndpoint`.'),
   schedule: z.array(z.string()).nullable().describe('Waits between attempts; null: `delivery.schedule`.'),
   refusals: oneOfAll<Endpoint['refusals']>({ wait: true, skip: true }),
+  headers: z.record(z.string(), z.literal('[redacted]')).describe('The names of its fixed headers; the values are never shown.'),
   origin: z.enum(['config', 'managed']),
   state: z.enum(['active', 'failing', 'disabled']),
   disabledBecause: oneOfAll<NonNullable<EndpointState['disabled']>>({
@@ -80,6 +81,7 @@ export const testSchema = named('EndpointTest', () =>
     status: wholeNumber().nullable().describe('Null: there was no answer, for the `reason`.'),
     reason: failureReason().nullable(),
     durationMs: wholeNumber(),
+    address: z.string().nullable().describe('The IP address that it went to, or that refused it; null: there was no connection.'),
     ...answerStart(),
   }),
 )

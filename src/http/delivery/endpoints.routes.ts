@@ -216,6 +216,7 @@ function presentTest(result: AttemptResult): object {
     status: result.kind === 'failed' ? null : result.status,
     reason: result.kind === 'failed' ? result.reason : null,
     durationMs: Math.round(result.durationMs),
+    address: result.address ?? null,
     ...presentAnswerStart(result.answerStart),
   }
 }

@@ -60,6 +60,7 @@ export function decodeAttempt(row: Selectable<Tables['attempt']>): AttemptRecord
     status: row.status,
     reason: row.reason,
     answerStart: row.answer ?? new Uint8Array(),
+    address: row.address,
   }
 }
 
@@ -68,6 +69,6 @@ export function decodeAttempt(row: Selectable<Tables['attempt']>): AttemptRecord
  * it makes further attempts.
  */
 export function acceptedAttempt(row: DeliveryRow): AttemptRecord | null {
-  const { accepted_at_ms: atMs, accepted_duration_ms: durationMs, accepted_status: status } = row
-  return atMs === null ? null : { atMs, durationMs: durationMs ?? 0, status, reason: null, answerStart: new Uint8Array() }
+  const { accepted_at_ms: atMs, accepted_duration_ms: durationMs, accepted_status: status, accepted_address: address } = row
+  return atMs === null ? null : { atMs, durationMs: durationMs ?? 0, status, reason: null, answerStart: new Uint8Array(), address }
 }

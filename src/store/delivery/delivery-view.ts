@@ -8,7 +8,7 @@ import {
   type SentEvent,
   type ToldEvent,
 } from '../../domain/delivery/delivery-list.ts'
-import { decodeEndpointUrl } from '../codec.ts'
+import { decodeEndpointTarget } from '../codec.ts'
 import type { Session } from '../engine.ts'
 import { loadIdentifiersOf } from '../history/parcels.ts'
 import { statement } from '../statement.ts'
@@ -35,7 +35,7 @@ const sentOf = statement<{ id: number }>()((db, p) =>
 export async function findSentEvent(session: Session, deliveryId: number): Promise<SentEvent> {
   const [row] = await session.all(sentOf, { id: deliveryId })
   if (row === undefined) throw new Error(`delivery ${deliveryId} has no endpoint`)
-  return { url: decodeEndpointUrl(row.settings), body: row.body }
+  return { ...decodeEndpointTarget(row.settings), body: row.body }
 }
 
 const pushedOf = statement<{ ids: readonly number[]; bytesMax: number }>()((db, p, { oneOf }) =>

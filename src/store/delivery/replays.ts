@@ -9,11 +9,11 @@ import { findEnded, isByTime } from './ended-deliveries.ts'
 const keepAccepted = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db
     .insertInto('attempt')
-    .columns(['delivery_id', 'at_ms', 'duration_ms', 'status'])
+    .columns(['delivery_id', 'at_ms', 'duration_ms', 'status', 'address'])
     .expression((of) =>
       of
         .selectFrom('delivery')
-        .select(['id', 'accepted_at_ms', 'accepted_duration_ms', 'accepted_status'])
+        .select(['id', 'accepted_at_ms', 'accepted_duration_ms', 'accepted_status', 'accepted_address'])
         .where('id', 'in', oneOf(p.ids))
         .where('accepted_at_ms', 'is not', null)
         .$narrowType<{ accepted_at_ms: number; accepted_duration_ms: number }>(),
@@ -36,6 +36,7 @@ const requeue = statement<{ ids: readonly number[]; queuedAtMs: number; nowMs: n
       accepted_at_ms: null,
       accepted_duration_ms: null,
       accepted_status: null,
+      accepted_address: null,
     })
     .where('id', 'in', oneOf(p.ids))
     .where('state', '>=', DELIVERY_STATE.delivered),

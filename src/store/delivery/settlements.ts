@@ -11,6 +11,7 @@ const insertAttempt = statement<{
   status: number | null
   reason: string | null
   answer: Uint8Array | null
+  address: string | null
 }>()((db, p) =>
   db.insertInto('attempt').values({
     delivery_id: p.deliveryId,
@@ -19,6 +20,7 @@ const insertAttempt = statement<{
     status: p.status,
     reason: p.reason,
     answer: p.answer,
+    address: p.address,
   }),
 )
 /**
@@ -89,6 +91,7 @@ const accept = statement<{
   atMs: number | null
   durationMs: number | null
   status: number | null
+  address: string | null
 }>()((db, p) =>
   db
     .updateTable('delivery')
@@ -100,6 +103,7 @@ const accept = statement<{
       accepted_at_ms: p.atMs,
       accepted_duration_ms: p.durationMs,
       accepted_status: p.status,
+      accepted_address: p.address,
     })
     .where('id', '=', p.id)
     .where('state', 'in', UNENDED),
@@ -163,7 +167,8 @@ export function saveSettlements(session: Session, settled: readonly Settled[], s
   for (const one of settled) {
     const { deliveryId: id, attempts, result, atMs } = one
     if (isPlainlyAccepted(one)) {
-      session.enqueueWrite(accept, { id, attempts, nowMs, atMs, durationMs: Math.round(result.durationMs), status: one.result.status })
+      const { durationMs, address = null } = result
+      session.enqueueWrite(accept, { id, attempts, nowMs, atMs, durationMs: Math.round(durationMs), status: one.result.status, address })
     } else saveAttempted(session, one, nowMs)
     if (hasEnded(one)) session.enqueueWrite(releaseFirst, { id, nowMs })
   }
@@ -187,7 +192,7 @@ export function saveAttempted(session: Session, one: Settled, nowMs: number): vo
   const { deliveryId: id, attempts, spared, round, firstFailedAtMs, settlement } = one
   saveAttempt(session, one)
   if (settlement.state === 'delivered') {
-    session.enqueueWrite(accept, { id, attempts, nowMs, atMs: null, durationMs: null, status: null })
+    session.enqueueWrite(accept, { id, attempts, nowMs, atMs: null, durationMs: null, status: null, address: null })
   } else if (settlement.state === 'dead') {
     session.enqueueWrite(giveUp, { id, attempts, reason: settlement.reason, nowMs })
   } else {
@@ -204,6 +209,7 @@ function saveAttempt(session: Session, { deliveryId, atMs, result }: Settled): v
     status: result.kind === 'failed' ? null : result.status,
     reason: result.kind === 'failed' ? result.reason : null,
     answer: result.answerStart.byteLength === 0 ? null : result.answerStart,
+    address: result.address ?? null,
   })
   session.enqueueWrite(forgetAttempts, { deliveryId })
 }

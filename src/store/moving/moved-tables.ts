@@ -196,13 +196,14 @@ const MOVED: { readonly [Name in MovedName]: MovedTable } = {
       accepted_at_ms: 'number',
       accepted_duration_ms: 'number',
       accepted_status: 'number',
+      accepted_address: 'text',
     },
     { columns: ['endpoint_id', 'parcel_id', 'sequence'] },
   ),
   attempt: moved(
     'attempt',
     { id: 'number' },
-    { delivery_id: 'number', at_ms: 'number', duration_ms: 'number', status: 'number', reason: 'text', answer: 'bytes' },
+    { delivery_id: 'number', at_ms: 'number', duration_ms: 'number', status: 'number', reason: 'text', answer: 'bytes', address: 'text' },
   ),
   failure: moved(
     'failure',

@@ -13,6 +13,7 @@ export function configProbes(config: Config, clock: Pick<Clock, 'now'>): readonl
     { name: 'keys', subject: 'webhook.sharedKeys', look: async () => judgeSharedKeys(config) },
     ...listenersOf(config, clock),
     ...authoritiesOf(config),
+    ...clientCertificatesOf(config, clock),
     { name: 'open_files', subject: null, look: async () => judgeOpenFiles(openFilesLimit(), config.limits.connections) },
   ]
 }
@@ -63,7 +64,15 @@ function authoritiesOf({ upstream, endpoints }: Config): readonly Probe[] {
   })
 }
 
-/** How many files this process may open; null: this system does not tell. Only Linux does. */
+function clientCertificatesOf({ endpoints }: Config, clock: Pick<Clock, 'now'>): readonly Probe[] {
+  return endpoints.flatMap(({ name, clientCert }): readonly Probe[] => {
+    if (clientCert === null) return []
+    const subject = `clientCert of endpoint ${name}`
+    return [{ name: 'certificate', subject, look: async () => judgeCertificate(readTlsPair(subject, clientCert).untilMs, clock.now()) }]
+  })
+}
+
+/** Null: this system does not tell. Only Linux does. */
 function openFilesLimit(): number | null {
   try {
     const [, limit] = /^Max open files\s+(\d+)/m.exec(readNamedFile('limits', '/proc/self/limits').toString()) ?? []

@@ -3,9 +3,7 @@ import { resolve } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { createCarrier } from '../../carrier/call/carrier-client.ts'
 import type { Config } from '../../config/config.ts'
-import { readCertificates } from '../../config/named-file.ts'
 import { type CheckLine, failed, ok, skipped, type Verdict } from '../../domain/admin/check.ts'
-import type { Route } from '../../domain/delivery/post-request.ts'
 import { systemCode } from '../../domain/errors.ts'
 import { createCheck, type Probe } from '../../flow/admin/check.ts'
 import { createEndpointKeys } from '../../flow/delivery/endpoint-keys.ts'
@@ -23,6 +21,7 @@ import { inspectSqlite } from '../../store/sqlite/inspect-store.ts'
 import { openAtRestKeys } from '../at-rest-keys.ts'
 import { backupFolder } from '../backups/backup-folder.ts'
 import { authorityOf } from '../carrier.ts'
+import { readRoute } from '../delivery/endpoint-route.ts'
 import { describeRefusal } from '../listen.ts'
 import { backupProbe } from './backup-probe.ts'
 import { carrierProbe } from './carrier-probe.ts'
@@ -145,15 +144,11 @@ async function tryPort({ listen }: Config, subject: 'public' | 'internal', isRun
 }
 
 function endpointsOf({ endpoints, operator }: Config): readonly EndpointToTry[] {
-  const routeOf = ({ proxy, caFile, name }: Config['endpoints'][number]): Route => ({
-    ...(proxy === null ? {} : { proxy: proxy.reveal() }),
-    ...(caFile === null ? {} : { ca: readCertificates(`endpoints: "${name}": caFile`, caFile) }),
-  })
   const named = endpoints.map((endpoint) => ({
     name: endpoint.name,
     url: endpoint.url,
     enabled: endpoint.enabled,
-    route: () => routeOf(endpoint),
+    route: () => readRoute(endpoint),
   }))
   return operator === null ? named : [...named, { name: 'operator', url: operator.url, enabled: true, route: () => ({}) }]
 }

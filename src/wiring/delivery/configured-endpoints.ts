@@ -1,19 +1,22 @@
 import type { Config } from '../../config/config.ts'
-import { readCertificates } from '../../config/named-file.ts'
 import type { ConfiguredEndpoint, EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import type { Route } from '../../domain/delivery/post-request.ts'
 import type { Membership } from '../../flow/admin/replicas/membership.ts'
+import type { ConfiguredSecrets } from '../../flow/delivery/dispatching/endpoint-signers.ts'
 import type { RouteOf } from '../../flow/delivery/dispatching/send-delivery.ts'
 import type { Clock, Log } from '../../flow/ports.ts'
 import type { WriteSide } from '../../flow/write-side.ts'
 import { replicaConfigOf } from '../replicas.ts'
+import { readRoute } from './endpoint-route.ts'
 
 /** The endpoints of the present config, and how to reach them. */
 export interface ConfiguredEndpoints {
   readonly routeOf: RouteOf
-  /** The key of an endpoint that the config defines. */
-  keyOf(state: Pick<EndpointState, 'origin' | 'endpoint'>): string | undefined
-  /** How many attempts may run at once at an endpoint. */
+  /** The secrets of an endpoint that the config defines. */
+  secretsOf(state: Pick<EndpointState, 'origin' | 'endpoint'>): ConfiguredSecrets | undefined
+  /** `portal.trustedHeader` */
+  trustedHeader(): string | null
+  /** How many attempts may be under way at an endpoint. */
   perEndpoint(): number
   /** Replaces the endpoints by those of another config. If it rejects, nothing has changed. */
   replace(next: Config): Promise<void>
@@ -49,7 +52,8 @@ export async function openConfiguredEndpoints(config: Config, ports: ConfiguredE
   await sync(config)
   return {
     routeOf: ({ origin, endpoint }) => (origin === 'config' ? routes.get(endpoint.name) : undefined) ?? DIRECT,
-    keyOf: ({ origin, endpoint: { name } }) => (definedIn(current, origin, name) ?? definedIn(former, origin, name))?.sharedKey.reveal(),
+    secretsOf: ({ origin, endpoint: { name } }) => secretsIn(current, origin, name) ?? secretsIn(former, origin, name),
+    trustedHeader: () => current.portal.trustedHeader,
     perEndpoint: () => current.delivery.perEndpoint,
     restore: () => sync(current, false),
     removeUnnamed: createRemoveUnnamed(ports, () => current),
@@ -105,20 +109,21 @@ function createRemoveUnnamed({ write, replicas, clock, log }: ConfiguredEndpoint
   }
 }
 
-function definedIn(config: Config, origin: EndpointState['origin'], endpointName: string) {
-  return origin === 'operator' ? config.operator : config.endpoints.find(({ name }) => name === endpointName)
+function secretsIn(config: Config, origin: EndpointState['origin'], endpointName: string): ConfiguredSecrets | undefined {
+  if (origin === 'operator') return config.operator === null ? undefined : { sharedKey: config.operator.sharedKey.reveal(), headers: {} }
+  const defined = config.endpoints.find(({ name }) => name === endpointName)
+  if (defined === undefined) return undefined
+  const headers = Object.entries(defined.headers).map(([name, value]) => [name, value.reveal()] as const)
+  return { sharedKey: defined.sharedKey.reveal(), headers: Object.fromEntries(headers) }
 }
 
 function settingsOf(endpoint: Config['endpoints'][number]): ConfiguredEndpoint {
   const { name, url, enabled, signature, filters, backfill, ratePerSecond, concurrency, scheduleMs, refusals, from } = endpoint
-  return { name, url, enabled, signature, filters, backfill, ratePerSecond, concurrency, scheduleMs, refusals, from }
+  const headers = Object.keys(endpoint.headers)
+  return { name, url, enabled, signature, filters, backfill, ratePerSecond, concurrency, scheduleMs, refusals, headers, from }
 }
 
 /** How to reach the endpoints of the config, by name. If a file cannot be used, throws an error that names the setting. */
 function readRoutes({ endpoints }: Config): ReadonlyMap<string, Route> {
-  const routeOf = ({ name, proxy, caFile }: Config['endpoints'][number]): Route => ({
-    ...(proxy === null ? {} : { proxy: proxy.reveal() }),
-    ...(caFile === null ? {} : { ca: readCertificates(`endpoints: "${name}": caFile`, caFile) }),
-  })
-  return new Map(endpoints.map((endpoint) => [endpoint.name, routeOf(endpoint)]))
+  return new Map(endpoints.map((endpoint) => [endpoint.name, readRoute(endpoint)]))
 }

@@ -19,6 +19,7 @@ import type { Vault } from '../../flow/delivery/vault.ts'
 import type { Clock, Log, Meter } from '../../flow/ports.ts'
 import type { ReadSide } from '../../flow/read-side.ts'
 import type { WriteSide } from '../../flow/write-side.ts'
+import { VERSION } from '../../package-files.ts'
 import type { DiskWatch } from '../../runtime/disk-watch.ts'
 import { createDutyCycle } from '../../runtime/duty-cycle.ts'
 import { createMemory } from '../../runtime/memory.ts'
@@ -30,6 +31,7 @@ import { openDispatching } from './dispatching.ts'
 import { startJanitor } from './janitor.ts'
 
 const KEY_BYTES = 32
+const USER_AGENT = `parcel-relay/${VERSION}`
 
 export interface DeliveryPorts {
   /** Names the store in messages. */
@@ -139,7 +141,8 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
   const { sender } = outbound
   const signerOf = createEndpointSigners({
     vault: ports.vault,
-    configuredKey: configured.keyOf,
+    configured: configured.secretsOf,
+    userAgent: USER_AGENT,
     made: createMemory<DeliverySigner>({ entriesMax: SIGNERS_MAX }),
     log,
   })
@@ -163,10 +166,18 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
     relayId,
     manageDeliveries: createManageDeliveries(
       { ...ports, review: reorder, reviewed: reordered, work: janitor.wake, inTurn, stopping: stopping.signal },
-      { relayId },
+      { relayId, userAgent: USER_AGENT },
     ),
     manageJobs: createManageJobs(ports),
-    manageEndpoints: createManageEndpoints({ ...ports, sender, signerOf, routeOf, refuseUrl: outbound.refuseUrl, review }),
+    manageEndpoints: createManageEndpoints({
+      ...ports,
+      sender,
+      signerOf,
+      routeOf,
+      refuseUrl: outbound.refuseUrl,
+      trustedHeader: configured.trustedHeader,
+      review,
+    }),
     connections: { list: async () => (await ports.reads.listEndpoints()).map(listed(routeOf)), make: outbound.tryConnection },
     start() {
       dispatching.start()

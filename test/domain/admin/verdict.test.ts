@@ -13,7 +13,16 @@ const failing = { ...newHealth, failingSinceMs: 1, probing: { atMs: 2, failed: 1
 function endpoint(change: Partial<EndpointState>): EndpointState {
   const settings = { url: 'http://shop', enabled: true, signature: 'carrier', filters: noFilters, backfill: false } as const
   return {
-    endpoint: { id: '1', name: 'shop', ...settings, ratePerSecond: null, concurrency: null, scheduleMs: null, refusals: 'wait' },
+    endpoint: {
+      id: '1',
+      name: 'shop',
+      ...settings,
+      ratePerSecond: null,
+      concurrency: null,
+      scheduleMs: null,
+      refusals: 'wait',
+      headers: [],
+    },
     origin: 'managed',
     disabled: null,
     health: newHealth,

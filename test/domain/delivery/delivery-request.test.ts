@@ -14,11 +14,13 @@ const OLD_KEY = 'the-key-before-it'
 const body = Buffer.concat([Buffer.from(' \r\n'), pushBody({ location: 'Göteborg' }), Buffer.from('\n')])
 const content: DeliveryContent = { webhookId: 'evt_01J-7', sequence: 42, previousSequence: 17, body }
 const nowMs = Date.now()
+const CONSTANT = { userAgent: 'parcel-relay/9' }
 
 describe('the headers of a delivery', () => {
   test('are exactly these, and the signature is the HMAC of the exact bytes', () => {
-    expect(createDeliverySigner({ current: KEY }, 'carrier').headers(content, nowMs)).toEqual({
+    expect(createDeliverySigner({ current: KEY }, 'carrier', CONSTANT).headers(content, nowMs)).toEqual({
       'content-type': 'application/json',
+      'user-agent': 'parcel-relay/9',
       'x-service-hmac-sha256': definedHmac(body, KEY),
       'webhook-id': 'evt_01J-7',
       'relay-sequence': '42',
@@ -26,23 +28,28 @@ describe('the headers of a delivery', () => {
     })
   })
 
+  test('hold the fixed headers of the endpoint, whose user-agent replaces that of the relay', () => {
+    const fixed = { authorization: 'Bearer secret', 'user-agent': 'another' }
+    expect(createDeliverySigner({ current: KEY }, 'carrier', { ...CONSTANT, fixed }).headers(content, nowMs)).toMatchObject(fixed)
+  })
+
   testWith('openssl')('O8: the signature is what openssl computes', () => {
     for (const key of [KEY, OLD_KEY, 'k'.repeat(100)]) {
-      const headers = createDeliverySigner({ current: key }, 'carrier').headers(content, nowMs)
+      const headers = createDeliverySigner({ current: key }, 'carrier', CONSTANT).headers(content, nowMs)
       expect(headers['x-service-hmac-sha256']).toBe(opensslHmac(body, key))
       expect(headers['x-service-hmac-sha256']).toBe(definedHmac(body, key))
     }
   })
 
   test('O8: verify as the specification has it, and no longer when a byte is changed', () => {
-    const headers = createDeliverySigner({ current: KEY }, 'carrier').headers(content, nowMs)
+    const headers = createDeliverySigner({ current: KEY }, 'carrier', CONSTANT).headers(content, nowMs)
     const signature = headers['x-service-hmac-sha256'] ?? ''
     expect(createVerifier([KEY]).verify(body, signature)).toBe(0)
     expect(createVerifier([KEY]).verify(body.subarray(1), signature)).toBeNull()
   })
 
   test('O9: during rotation the old key keeps the specification’s header, the next signs its own', () => {
-    const signer = createDeliverySigner({ current: OLD_KEY, next: KEY }, 'carrier')
+    const signer = createDeliverySigner({ current: OLD_KEY, next: KEY }, 'carrier', CONSTANT)
     const both = { 'x-service-hmac-sha256': definedHmac(body, OLD_KEY), 'x-service-hmac-sha256-next': definedHmac(body, KEY) }
     expect(signer.headers(content, nowMs)).toMatchObject(both)
     expect(signer.headers(content, nowMs, 'exchanged')).toMatchObject({
@@ -52,14 +59,14 @@ describe('the headers of a delivery', () => {
   })
 
   test('O9: a rotation that began with the new key in the specification’s header ends that way', () => {
-    const headers = createDeliverySigner({ current: KEY, previous: OLD_KEY }, 'carrier').headers(content, nowMs)
+    const headers = createDeliverySigner({ current: KEY, previous: OLD_KEY }, 'carrier', CONSTANT).headers(content, nowMs)
     expect(headers['x-service-hmac-sha256']).toBe(definedHmac(body, KEY))
     expect(headers['x-service-hmac-sha256-previous']).toBe(definedHmac(body, OLD_KEY))
     expect(headers).not.toHaveProperty('x-service-hmac-sha256-next')
   })
 
   test('stay the same over retries and replays, except those that hold the time', () => {
-    const signer = createDeliverySigner({ current: KEY }, 'standard-webhooks')
+    const signer = createDeliverySigner({ current: KEY }, 'standard-webhooks', CONSTANT)
     const { 'webhook-timestamp': _, 'webhook-signature': __, ...first } = signer.headers(content, nowMs)
     const { 'webhook-timestamp': later, 'webhook-signature': ___, ...again } = signer.headers(content, nowMs + 3_600_000)
     expect(again).toEqual(first)
@@ -67,14 +74,14 @@ describe('the headers of a delivery', () => {
   })
 
   test.each(['a.b', 'a b', '', 'é', 'a\r\nb'])('refuse %j as a webhook-id', (webhookId) => {
-    expect(() => createDeliverySigner({ current: KEY }, 'carrier').headers({ ...content, webhookId }, nowMs)).toThrow(RangeError)
+    expect(() => createDeliverySigner({ current: KEY }, 'carrier', CONSTANT).headers({ ...content, webhookId }, nowMs)).toThrow(RangeError)
   })
 })
 
 describe('signature: standard-webhooks', () => {
   const base64Key = randomBytes(32).toString('base64')
   const headersFor = ([current = '', next]: readonly string[], sent = content) =>
-    createDeliverySigner({ current, next }, 'standard-webhooks').headers(sent, nowMs)
+    createDeliverySigner({ current, next }, 'standard-webhooks', CONSTANT).headers(sent, nowMs)
 
   test.each([
     ['a key with the prefix of that specification', `whsec_${base64Key}`, () => new Webhook(`whsec_${base64Key}`)],
@@ -102,7 +109,7 @@ describe('signature: standard-webhooks', () => {
   })
 
   test('the timestamp is that of the attempt, in whole seconds, so a receiver may refuse old ones', () => {
-    const old = createDeliverySigner({ current: `whsec_${base64Key}` }, 'standard-webhooks').headers(content, nowMs - 3_600_000)
+    const old = createDeliverySigner({ current: `whsec_${base64Key}` }, 'standard-webhooks', CONSTANT).headers(content, nowMs - 3_600_000)
     expect(() => new Webhook(base64Key).verify(body, old)).toThrow('too old')
   })
 })

@@ -1,5 +1,17 @@
 import { expect, test } from 'vitest'
-import { endOverlap, keysAfterUse, keysAt, keysChangeAtMs, onlyKey, rotateKeys } from '../../../src/domain/delivery/endpoint-keys.ts'
+import {
+  changeHeaders,
+  endOverlap,
+  keysAfterUse,
+  keysAt,
+  keysChangeAtMs,
+  onlyKey,
+  replaceKey,
+  resealKeys,
+  rotateKeys,
+  sealedTexts,
+  shiftKeys,
+} from '../../../src/domain/delivery/endpoint-keys.ts'
 import { DAY_MS } from '../../support/runner/constants.ts'
 
 const NOW = 1_000_000
@@ -26,6 +38,24 @@ test('O9: the overlap ends by order, or when a receiver takes what the next key 
   expect(keysAfterUse(rotating, 'new')).toEqual(onlyKey('new', NOW))
   const again = rotateKeys(rotating, 'newer', NOW + 1000)
   expect(keysAfterUse(again, 'new')).toBe(again)
+})
+
+test('the values of fixed headers stay whatever becomes of the keys, and change by name', () => {
+  const headers = { authorization: 'sealed a', 'x-key': 'sealed b' }
+  const keys = rotateKeys(changeHeaders(onlyKey('old'), headers), 'new', NOW)
+  const after = [
+    keys,
+    keysAt(keys, NOW + DAY_MS),
+    endOverlap(keys, NOW),
+    keysAfterUse(keys, 'new'),
+    shiftKeys(keys, 1),
+    replaceKey(keys, 'x'),
+  ]
+  for (const one of after) expect(one?.headers).toEqual(headers)
+  expect(changeHeaders(keys, { 'x-key': null, 'x-new': 'sealed c' }).headers).toEqual({ authorization: 'sealed a', 'x-new': 'sealed c' })
+  expect(changeHeaders(keys, { authorization: null, 'x-key': null })).not.toHaveProperty('headers')
+  expect(sealedTexts(keys)).toEqual(['old', 'new', 'sealed a', 'sealed b'])
+  expect(resealKeys(keys, new Map([['sealed a', 'anew']])).headers).toEqual({ ...headers, authorization: 'anew' })
 })
 
 test('an overlap that began with the new key as the current one ends as it began', () => {

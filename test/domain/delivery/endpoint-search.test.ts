@@ -14,7 +14,7 @@ function endpoint(id: string, name: string, change: Partial<EndpointState> = {})
     backfill: false,
   } as const
   return {
-    endpoint: { id, name, ...settings, ratePerSecond: null, concurrency: null, scheduleMs: null, refusals: 'wait' },
+    endpoint: { id, name, ...settings, ratePerSecond: null, concurrency: null, scheduleMs: null, refusals: 'wait', headers: [] },
     origin: 'managed',
     disabled: null,
     health: newHealth,

@@ -58,7 +58,13 @@ async function openRelay(engine: Engine) {
           })
         },
       },
-      signerOf: createEndpointSigners({ vault: openVault, configuredKey: () => undefined, made: new Map<string, DeliverySigner>(), log }),
+      signerOf: createEndpointSigners({
+        vault: openVault,
+        configured: () => undefined,
+        userAgent: 'parcel-relay/test',
+        made: new Map<string, DeliverySigner>(),
+        log,
+      }),
       routeOf: () => ({}),
       clock: { now: store.now, monotonic: store.now },
       random: () => 0.5,

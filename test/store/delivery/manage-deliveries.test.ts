@@ -39,7 +39,7 @@ async function openReplays(engine: Engine, selected: number) {
       inTurn: (work) => work(),
       stopping: stopping.signal,
     },
-    { relayId: 'relay' },
+    { relayId: 'relay', userAgent: 'parcel-relay/test' },
   )
   return {
     replay: (body: object) => manage.replayMany(id, body, { by: OPERATOR, left: leaving.signal }),

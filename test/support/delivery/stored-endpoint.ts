@@ -13,6 +13,7 @@ export const endpointSettings: EndpointSettings = {
   concurrency: null,
   scheduleMs: null,
   refusals: 'wait',
+  headers: [],
 }
 
 /** Deliveries received, by endpoint id. */

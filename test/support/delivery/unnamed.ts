@@ -14,5 +14,6 @@ export function endpointNamed(name: string): ConfiguredEndpoint {
     concurrency: null,
     scheduleMs: null,
     refusals: 'wait',
+    headers: [],
   }
 }

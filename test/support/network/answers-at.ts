@@ -107,7 +107,7 @@ function deliveriesAt({ reads, writes, clock }: StoreAt, relayId: string) {
       inTurn: (work) => work(),
       stopping: new AbortController().signal,
     },
-    { relayId },
+    { relayId, userAgent: 'parcel-relay/test' },
   )
 }
 

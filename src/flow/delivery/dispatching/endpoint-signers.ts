@@ -1,6 +1,7 @@
 import { createDeliverySigner, type DeliverySigner, type SigningKeys } from '../../../domain/delivery/delivery-request.ts'
 import { keysAt, keysChangeAtMs } from '../../../domain/delivery/endpoint-keys.ts'
 import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
+import type { FixedHeaders } from '../../../domain/delivery/fixed-headers.ts'
 import { digest } from '../../../domain/digest.ts'
 import type { Log, Memory } from '../../ports.ts'
 import type { Vault } from '../vault.ts'
@@ -8,27 +9,49 @@ import type { SignerOf } from './send-delivery.ts'
 
 export interface EndpointSignersPorts {
   readonly vault: Vault
-  /** The key of an endpoint in the config file; undefined: there is none. */
-  readonly configuredKey: (state: EndpointState) => string | undefined
+  /** The secrets of an endpoint in the config file; undefined: there are none. */
+  readonly configured: (state: EndpointState) => ConfiguredSecrets | undefined
+  /** The relay's own name and version, as a header. */
+  readonly userAgent: string
   /** A cache of signers, because opening a key and preparing it costs more than signing. */
   readonly made: Memory<DeliverySigner>
   readonly log: Log
 }
 
+/** What the config file keeps secret about an endpoint. */
+export interface ConfiguredSecrets {
+  readonly sharedKey: string
+  readonly headers: FixedHeaders
+}
+
+interface EndpointSecrets {
+  readonly keys: SigningKeys
+  readonly headers: FixedHeaders
+}
+
 /** Finds the signer of an endpoint, from its key in the config file or from its sealed keys in the store. */
-export function createEndpointSigners({ vault, configuredKey, made, log }: EndpointSignersPorts): SignerOf {
+export function createEndpointSigners({ vault, configured, userAgent, made, log }: EndpointSignersPorts): SignerOf {
   const unreadable = new Set<string>()
 
-  async function keysOf(state: EndpointState, nowMs: number): Promise<SigningKeys | null> {
+  async function secretsOf(state: EndpointState, nowMs: number): Promise<EndpointSecrets | null> {
     const { endpoint } = state
     if (state.keys === null) {
-      const configured = configuredKey(state)
-      return configured === undefined ? null : { current: configured }
+      const known = configured(state)
+      return known === undefined ? null : { keys: { current: known.sharedKey }, headers: known.headers }
     }
-    const { current, next, previous } = keysAt(state.keys, nowMs)
+    const { current, next, previous, headers: sealedHeaders = {} } = keysAt(state.keys, nowMs)
     const open = async (sealed: string | undefined) => (sealed === undefined ? null : await vault.open(sealed, endpoint.id))
     const [opened, openedNext, openedPrevious] = await Promise.all([open(current), open(next?.sealed), open(previous?.sealed)])
-    return opened === null ? null : { current: opened, next: openedNext ?? undefined, previous: openedPrevious ?? undefined }
+    const headers: Record<string, string> = {}
+    for (const [name, value] of await Promise.all(
+      Object.entries(sealedHeaders).map(async ([name, sealed]) => [name, await open(sealed)] as const),
+    )) {
+      // Without one of its headers the receiver would refuse the event.
+      if (value === null) return null
+      headers[name] = value
+    }
+    if (opened === null) return null
+    return { keys: { current: opened, next: openedNext ?? undefined, previous: openedPrevious ?? undefined }, headers }
   }
 
   /** Signers by state. The same state has the same keys until their rotation ends. */
@@ -45,7 +68,7 @@ export function createEndpointSigners({ vault, configuredKey, made, log }: Endpo
   /** Names a signer by its keys, for the cache. */
   function nameOf(state: EndpointState, nowMs: number): string {
     const { endpoint, keys } = state
-    const inUse = keys === null ? configuredKey(state) : keysAt(keys, nowMs)
+    const inUse = keys === null ? configured(state) : keysAt(keys, nowMs)
     return digest(JSON.stringify([endpoint.id, endpoint.signature, inUse]))
   }
 
@@ -57,15 +80,15 @@ export function createEndpointSigners({ vault, configuredKey, made, log }: Endpo
 
   async function loadSigner(state: EndpointState, nowMs: number, name: string): Promise<DeliverySigner | null> {
     const { endpoint } = state
-    const texts = await keysOf(state, nowMs)
-    if (texts === null) {
+    const secrets = await secretsOf(state, nowMs)
+    if (secrets === null) {
       if (!unreadable.has(name)) {
         log.error({ endpoint: endpoint.name }, 'the key of an endpoint cannot be opened: is the key that encrypts the keys still the same?')
       }
       unreadable.add(name)
       return null
     }
-    const signer = createDeliverySigner(texts, endpoint.signature)
+    const signer = createDeliverySigner(secrets.keys, endpoint.signature, { userAgent, fixed: secrets.headers })
     made.set(name, signer)
     return remember(state, nowMs, signer)
   }

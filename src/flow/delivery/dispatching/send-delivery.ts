@@ -84,7 +84,7 @@ export function createSendDelivery(ports: SendDeliveryPorts, { relayId }: SendDe
 }
 
 function isSameRoute(one: Route, other: Route): boolean {
-  return one === other || (one.proxy === other.proxy && one.ca === other.ca)
+  return one === other || (one.proxy === other.proxy && one.ca === other.ca && one.client?.cert === other.client?.cert)
 }
 
 function isRefusedSignature(result: AttemptResult): boolean {

@@ -133,7 +133,7 @@ function lastAnswerOf(attempts: readonly AttemptRecord[], nowMs: number): Markup
   const [last] = attempts
   if (last === undefined) return html`<p>Nothing yet: no attempt was made.</p>`
   const isAccepted = last.status !== null && last.status >= 200 && last.status < 300
-  return html`<p>${stateMark(isAccepted ? 'ok' : 'bad', answerName(last))} after ${tookText(last)}, ${fullTime(last.atMs, nowMs)}</p>
+  return html`<p>${stateMark(isAccepted ? 'ok' : 'bad', answerName(last))} after ${tookText(last)}${last.address === null ? null : html`, at <span class="id">${last.address}</span>`}, ${fullTime(last.atMs, nowMs)}</p>
 ${
   last.answerStart.length === 0
     ? html`<p class="dim">${last.status === null ? 'There was no answer.' : 'The answer had no body.'}</p>`
@@ -152,8 +152,13 @@ function attemptsOf(attempts: readonly AttemptRecord[], nowMs: number): Markup {
   return table({
     label: 'Attempts, newest first',
     kind: 'cards tight',
-    columns: [{ title: 'When', isTime: true }, { title: 'Took', isNumber: true }, { title: 'Answer' }],
-    rows: attempts.map((attempt, at) => [timeInTable(attempt.atMs, nowMs), tookText(attempt), answerOf(attempt, attempts[at - 1])]),
+    columns: [{ title: 'When', isTime: true }, { title: 'Took', isNumber: true }, { title: 'Address' }, { title: 'Answer' }],
+    rows: attempts.map((attempt, at) => [
+      timeInTable(attempt.atMs, nowMs),
+      tookText(attempt),
+      attempt.address ?? 'no connection',
+      answerOf(attempt, attempts[at - 1]),
+    ]),
   })
 }
 

@@ -156,6 +156,7 @@ function settingsOf({ endpoint }: EndpointState): readonly (readonly [string, Pa
     ['Rate', ratePerSecond === null ? html`no limit${byDefault}` : `${ratePerSecond} a second`],
     ['At the same time', concurrency === null ? html`as delivery.perEndpoint says${byDefault}` : String(concurrency)],
     ['Waits between attempts', scheduleMs === null ? html`as delivery.schedule says${byDefault}` : scheduleMs.map(settingText).join(', ')],
+    ['Fixed headers', endpoint.headers.length === 0 ? html`none${byDefault}` : endpoint.headers.join(', ')],
     ['Signature', endpoint.signature === 'carrier' ? 'as the carrier signs' : 'also as Standard Webhooks'],
     ['An event that it refuses', endpoint.refusals === 'wait' ? 'waits and is tried again' : 'is given up, and the next is sent'],
   ]

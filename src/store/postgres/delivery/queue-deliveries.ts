@@ -115,13 +115,14 @@ const acceptAll = rawStatement<{
   atMs: readonly number[]
   durationMs: readonly number[]
   statuses: readonly number[]
+  addresses: readonly (string | null)[]
   nowMs: number
 }>()(
   (p) => sql`
     update delivery set attempts = u.attempts, state = 2, reason = null, settled_at_ms = ${p.nowMs}, accepted_at_ms = u.at_ms, accepted_duration_ms = u.duration_ms,
-      accepted_status = u.status
-    from unnest(${p.ids}::bigint[], ${p.attempts}::integer[], ${p.atMs}::bigint[], ${p.durationMs}::bigint[], ${p.statuses}::integer[])
-      as u (id, attempts, at_ms, duration_ms, status)
+      accepted_status = u.status, accepted_address = u.address
+    from unnest(${p.ids}::bigint[], ${p.attempts}::integer[], ${p.atMs}::bigint[], ${p.durationMs}::bigint[], ${p.statuses}::integer[],
+      ${p.addresses}::text[]) as u (id, attempts, at_ms, duration_ms, status, address)
     where delivery.id = u.id and delivery.state < 2`,
 )
 
@@ -155,6 +156,7 @@ export function saveSettlementsInSets(session: Session, settled: readonly Settle
       atMs: accepted.map(({ atMs }) => atMs),
       durationMs: accepted.map(({ result }) => Math.round(result.durationMs)),
       statuses: accepted.map(({ result }) => result.status),
+      addresses: accepted.map(({ result }) => result.address ?? null),
       nowMs,
     })
   }

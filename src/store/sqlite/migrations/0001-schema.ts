@@ -95,7 +95,7 @@ create table delivery (
   previous_sequence integer not null, inbox_id integer, state integer not null, reason text, attempts integer not null,
   queued_at_ms integer not null, first_failed_at_ms integer, next_attempt_at_ms integer not null, settled_at_ms integer,
   accepted_at_ms integer, accepted_duration_ms integer, accepted_status integer, round integer default 0 not null,
-  spared integer default 0 not null);
+  spared integer default 0 not null, accepted_address text);
 create unique index delivery_by_parcel on delivery (endpoint_id, parcel_id, sequence);
 create index delivery_by_time on delivery (queued_at_ms);
 -- Only the earliest waiting delivery of a parcel is due (state 1); the others wait behind it (state 0).
@@ -111,7 +111,7 @@ create index delivery_composed on delivery (sequence) where inbox_id is null;
 
 create table attempt (
   id integer primary key, delivery_id integer not null, at_ms integer not null, duration_ms integer not null, status integer, reason text,
-  answer blob);
+  answer blob, address text);
 create index attempt_by_delivery on attempt (delivery_id);
 
 create table failure (

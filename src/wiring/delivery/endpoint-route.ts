@@ -1,0 +1,20 @@
+import type { Config } from '../../config/config.ts'
+import { readCertificates } from '../../config/named-file.ts'
+import type { Route } from '../../domain/delivery/post-request.ts'
+import { readTlsPair } from '../tls-files.ts'
+
+type ConfiguredRoute = Pick<Config['endpoints'][number], 'name' | 'proxy' | 'caFile' | 'clientCert'>
+
+/** How to reach an endpoint of the config. Throws an error that names the setting if a file cannot be used. */
+export function readRoute({ name, proxy, caFile, clientCert }: ConfiguredRoute): Route {
+  const setting = `endpoints: "${name}"`
+  return {
+    ...(proxy === null ? {} : { proxy: proxy.reveal() }),
+    ...(caFile === null ? {} : { ca: readCertificates(`${setting}: caFile`, caFile) }),
+    ...(clientCert === null ? {} : { client: pemOf(readTlsPair(`${setting}: clientCert`, clientCert)) }),
+  }
+}
+
+function pemOf({ cert, key }: { readonly cert: Buffer; readonly key: Buffer }) {
+  return { cert: cert.toString(), key: key.toString() }
+}
