@@ -310,6 +310,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/relay/operator/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a test event to the operator
+         * @description To the address in `operator.url`, in `operator.format`, once and at once. It is not kept.
+         */
+        post: operations["postRelayOperatorTest"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/relay/parcels": {
         parameters: {
             query?: never;
@@ -409,7 +429,7 @@ export interface paths {
         put?: never;
         /**
          * Ask the carrier about a parcel now
-         * @description In every language. `unknown`: the carrier does not know it, or its answer could not be used.
+         * @description In every language; about an identifier without a parcel in the first one, and if the carrier knows it, it has a parcel from then on. `unknown`: the carrier does not know it, or its answer could not be used.
          */
         post: operations["postRelayParcelsIdentifierRefresh"];
         delete?: never;
@@ -656,6 +676,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/relay/overview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show whether everything works
+         * @description The verdict and its evidence: what is wrong, since when, and who must do what.
+         */
+        get: operations["getRelayOverview"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/relay/rebuild": {
         parameters: {
             query?: never;
@@ -774,6 +814,26 @@ export interface paths {
         get: operations["getRelayReplicas"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/relay/reload": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Reload the config
+         * @description Reads the config file again, and the files that it names, as SIGHUP does. Each call reaches one replica: call every one. If the file has mistakes, nothing changes.
+         */
+        post: operations["postRelayReload"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1267,6 +1327,11 @@ export interface components {
                 [key: string]: number;
             };
             endpoints: string[];
+        } | {
+            /** @constant */
+            event: "test";
+            /** Format: date-time */
+            at: string;
         };
         "Problem.bad_request": {
             /** @constant */
@@ -1707,6 +1772,8 @@ export interface components {
             queuedTo: number | null;
             /** @description Shown in this answer only. */
             sharedKey?: string;
+            /** @description What is odd about its settings, such as a status that no parcel has had so far. */
+            warnings?: string[];
         };
         "Problem.endpoint_exists": {
             /** @constant */
@@ -2735,6 +2802,12 @@ export interface components {
                 [key: string]: number;
             };
             endpoints: string[];
+        } | {
+            id: string;
+            /** @constant */
+            event: "test";
+            /** Format: date-time */
+            at: string;
         };
         Tallies: {
             tallies: {
@@ -2772,6 +2845,68 @@ export interface components {
                 [key: string]: unknown;
             };
         };
+        Overview: {
+            /** Format: date-time */
+            at: string;
+            /**
+             * @description `new`: it works, and waits for the first push.
+             * @enum {string}
+             */
+            verdict: "works" | "new" | "problems";
+            /** @description The worst first. Empty: everything works. */
+            problems: {
+                /** @enum {string} */
+                kind: "not_ready" | "credentials_refused" | "carrier_failing" | "pushes_silent" | "endpoint_failing" | "endpoint_disabled" | "quarantined" | "disk_full" | "disk_low" | "backup_failing" | "settings_differ";
+                /**
+                 * @description A `warning` can wait until the morning.
+                 * @enum {string}
+                 */
+                severity: "problem" | "warning";
+                /** @description The name of the endpoint that it is about. */
+                endpoint: string | null;
+                title: string;
+                /** @description Null: not known. */
+                since: string | null;
+                evidence: string[];
+                /** @description What to do, step by step. */
+                todo: string[];
+            }[];
+            pushes: {
+                /** @enum {string} */
+                health: "unknown" | "healthy" | "lossy" | "silent";
+                /** @description When the last push with news came; null: none has. */
+                lastPushAt: string | null;
+            };
+            carrier: {
+                /** @enum {string} */
+                standing: "refused" | "failing" | "troubled" | "answers" | "unasked";
+                lastAnswerAt: string | null;
+                callsToday: number;
+                callsPerDay: number;
+            };
+            endpoints: {
+                delivering: number;
+                failing: number;
+                disabled: number;
+            };
+            inbox: {
+                quarantined: number;
+            };
+            parcels: {
+                known: number;
+                watched: number;
+                overdue: number;
+            };
+            /** @description Null: the store is on a server, or the room could not be measured. */
+            disk: {
+                /** @enum {string} */
+                state: "has_room" | "low" | "full";
+                freeBytes: number;
+                storeBytes: number;
+            } | null;
+            /** @description Their names. */
+            replicas: string[];
+        };
         "Problem.not_movable": {
             /** @constant */
             type: "urn:parcel-relay:error:not_movable";
@@ -2807,6 +2942,30 @@ export interface components {
             detail: string;
             /** @description The id of this very answer; the log has it too. */
             instance: string;
+        };
+        Reloaded: {
+            /** @description The replica that has reloaded its config. */
+            replica: string;
+            /** @description Settings that have changed and are in effect, by their names in the file. */
+            changed: string[];
+            /** @description Settings that have changed since the start and need a restart. */
+            needsRestart: string[];
+            /** @description Files that could not be used; what they held before stays in use. */
+            problems: string[];
+        };
+        "Problem.not_reloadable": {
+            /** @constant */
+            type: "urn:parcel-relay:error:not_reloadable";
+            /** @constant */
+            title: "The config cannot be reloaded";
+            /** @constant */
+            status: 409;
+            /** @description What is wrong, for people. */
+            detail: string;
+            /** @description The id of this very answer; the log has it too. */
+            instance: string;
+            /** @description Every mistake of the config file, with its line. */
+            problems?: string[];
         };
         Check: {
             /** @description Whether no line has failed. */
@@ -3190,6 +3349,15 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem.not_backed_up"] | components["schemas"]["Problem.too_many_jobs"];
             };
         };
+        /** @description `not_reloadable`: the config cannot be reloaded */
+        not_reloadable: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem.not_reloadable"];
+            };
+        };
         /** @description `signature_invalid`: the signature does not match */
         signature_invalid: {
             headers: {
@@ -3422,6 +3590,8 @@ export interface operations {
                 /** @description The most to show; 100 if it is left out. */
                 limit?: number;
                 cursor?: number;
+                /** @description Only the endpoint with this name. */
+                name?: string;
             };
             header?: never;
             path?: never;
@@ -4066,6 +4236,34 @@ export interface operations {
             503: components["responses"]["storage_unavailable"];
         };
     };
+    postRelayOperatorTest: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What the address answered */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EndpointTest"];
+                };
+            };
+            400: components["responses"]["bad_request"];
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["forbidden"];
+            404: components["responses"]["not_found"];
+            429: components["responses"]["too_many_requests"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["storage_unavailable"];
+        };
+    };
     getRelayParcels: {
         parameters: {
             query?: {
@@ -4348,7 +4546,7 @@ export interface operations {
             400: components["responses"]["bad_request.bad_tracking_number"];
             401: components["responses"]["unauthorized"];
             403: components["responses"]["forbidden"];
-            404: components["responses"]["not_found"];
+            409: components["responses"]["erased"];
             429: components["responses"]["too_many_requests"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal"];
@@ -4896,6 +5094,33 @@ export interface operations {
             503: components["responses"]["storage_unavailable"];
         };
     };
+    getRelayOverview: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The verdict */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Overview"];
+                };
+            };
+            400: components["responses"]["bad_request"];
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["forbidden"];
+            429: components["responses"]["too_many_requests"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["storage_unavailable"];
+        };
+    };
     postRelayRebuild: {
         parameters: {
             query?: {
@@ -5206,6 +5431,34 @@ export interface operations {
             400: components["responses"]["bad_request"];
             401: components["responses"]["unauthorized"];
             403: components["responses"]["forbidden"];
+            429: components["responses"]["too_many_requests"];
+            431: components["responses"]["headers_too_large"];
+            500: components["responses"]["internal"];
+            503: components["responses"]["storage_unavailable"];
+        };
+    };
+    postRelayReload: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is reloaded */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reloaded"];
+                };
+            };
+            400: components["responses"]["bad_request"];
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["forbidden"];
+            409: components["responses"]["not_reloadable"];
             429: components["responses"]["too_many_requests"];
             431: components["responses"]["headers_too_large"];
             500: components["responses"]["internal"];
@@ -5813,4 +6066,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 f5c97689b48432a17e7d6d8fffa1498bcbcc675b8f02f1c9fc0ca25ad057903b
+// Made of docs/openapi.json with the SHA-256 4d14d8531876ee468d64999c9392fc72c9d89aa45e7ac7e299953e6ab3238167

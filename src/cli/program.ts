@@ -32,6 +32,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   backup: async () => (await import('./backup.ts')).backupCommand(),
   config: async () => (await import('./config.ts')).configCommand(),
   'hash-password': async () => (await import('./hash-password.ts')).hashPasswordCommand(),
+  operator: async () => (await import('./operator.ts')).operatorCommand(),
   secrets: async () => (await import('./secrets.ts')).secretsCommand(),
   'generate-key': async () => (await import('./generate-key.ts')).generateKeyCommand(),
   completion: async () => (await import('./completion.ts')).completionCommand(() => createProgram()),

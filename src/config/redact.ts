@@ -1,3 +1,4 @@
+import { maskPath } from '../domain/delivery/masked-url.ts'
 import { formatDuration } from '../domain/duration.ts'
 import type { Settings } from './config.ts'
 import { isSecret, REDACTED } from './secret.ts'
@@ -34,7 +35,7 @@ export function redactedConfig(config: Settings): Record<string, unknown> {
     })),
     delivery: config.delivery,
     secrets: config.secrets,
-    operator: config.operator,
+    operator: config.operator === null ? null : { ...config.operator, url: maskPath(config.operator.url.reveal()) },
     portal: config.portal,
     zone: config.zone,
     retention: config.retention,

@@ -4,7 +4,7 @@ import { isStandardKey, STANDARD_KEY_RULE } from '../domain/delivery/standard-ke
 import { allowedTarget } from './allowed-target.ts'
 import { caFile, proxy } from './schema-carrier.ts'
 import { looksWeak, type SchemaContext, secret } from './secret-setting.ts'
-import { duration, flag, fraction, list, oneOf, section, text, webUrl, whole } from './values.ts'
+import { duration, flag, fraction, list, oneOf, section, text, webUrl, webUrlProblem, whole } from './values.ts'
 
 const steps = () =>
   list(duration('0s', '365d'), '[5s, 5m, 30m]').min(1, { error: 'must hold at least one duration, such as [5s, 5m, 30m]' })
@@ -122,12 +122,25 @@ export function delivery() {
 
 export function operator(context: SchemaContext) {
   return section({
-    url: webUrl.describe('Where to post.'),
-    sharedKey: secret(context, { warning: looksWeak }).describe('The key that signs operator events.'),
+    url: secret(context, { problem: webUrlProblem }).describe('Where to post; may be a secret. Its host is allowed by being named here.'),
+    sharedKey: secret(context, { warning: looksWeak })
+      .optional()
+      .describe('The key that signs operator events. Required with format relay, and not used otherwise.'),
+    format: oneOf(['relay', 'slack', 'teams', 'ntfy'])
+      .default('relay')
+      .describe('relay: signed events as JSON; slack, teams, ntfy: a message for people, with a link to the portal (portal.publicUrl).'),
     failingAfter: duration('1s', '5d')
       .prefault('15m')
       .describe('Tell operators that an endpoint fails once it has only failed for this time.'),
   })
-    .transform(({ failingAfter, ...rest }) => ({ ...rest, failingAfterMs: failingAfter }))
+    .transform(({ failingAfter, sharedKey, ...rest }, issues) => {
+      if (sharedKey === undefined && rest.format === 'relay')
+        issues.addIssue({
+          code: 'custom',
+          path: ['sharedKey'],
+          message: 'must be { env: NAME } or { file: PATH }, unless format is slack, teams or ntfy',
+        })
+      return { ...rest, sharedKey: sharedKey ?? null, failingAfterMs: failingAfter }
+    })
     .describe('Where to post operator events, such as a disabled endpoint or refused credentials.')
 }

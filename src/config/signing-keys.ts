@@ -15,7 +15,7 @@ export function signingKeysOf({ webhook, endpoints, operator, upstream }: Config
     push: webhook.sharedKeys.map((key, at) => ({ name: `webhook.sharedKeys[${at}]`, key: key.reveal() })),
     others: [
       ...endpoints.slice(0, ENDPOINTS_MAX).map(({ sharedKey }, at) => ({ name: `endpoints[${at}].sharedKey`, key: sharedKey.reveal() })),
-      ...(operator === null ? [] : [{ name: 'operator.sharedKey', key: operator.sharedKey.reveal() }]),
+      ...(operator === null || operator.sharedKey === null ? [] : [{ name: 'operator.sharedKey', key: operator.sharedKey.reveal() }]),
       { name: 'upstream.password', key: upstream.password.reveal() },
     ],
   }

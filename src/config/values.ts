@@ -97,14 +97,16 @@ export const headerName = checkedText('header name', 'must be the name of a head
   /^[A-Za-z0-9-]{1,100}$/.test(value),
 )
 
-export const webUrl = checkedText(
-  'http or https address',
-  'must be an http or https address without user, password or #fragment, such as https://carrier.example',
-  (value) => {
-    const url = readUrl(value)
-    return url !== null && /^https?:$/.test(url.protocol) && url.username === '' && url.password === '' && !value.includes('#')
-  },
-)
+const WEB_URL = 'must be an http or https address without user, password or #fragment, such as https://carrier.example'
+
+/** Says why a text is no address for requests; null: it is one. */
+export function webUrlProblem(value: string): string | null {
+  const url = readUrl(value)
+  const isOne = url !== null && /^https?:$/.test(url.protocol) && url.username === '' && url.password === '' && !value.includes('#')
+  return isOne ? null : WEB_URL
+}
+
+export const webUrl = checkedText('http or https address', WEB_URL, (value) => webUrlProblem(value) === null)
 
 /** Parses only a URL that is written in full; `URL` alone would also accept `http:host`, backslashes and tabs. */
 export function readUrl(value: string): URL | null {

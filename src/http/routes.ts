@@ -20,6 +20,7 @@ import { STORE_ROUTES, type StoreRoutePorts } from './admin/store.routes.ts'
 import { DELIVERIES_ROUTES, type DeliveriesRoutePorts } from './delivery/deliveries.routes.ts'
 import { ENDPOINTS_ROUTES, type EndpointsRoutePorts } from './delivery/endpoints.routes.ts'
 import { EVENTS_ROUTES, type EventsRoutePorts } from './delivery/events.routes.ts'
+import { OPERATOR_ROUTES, type OperatorRoutePorts } from './delivery/operator.routes.ts'
 import { STATUS_ROUTES, type StatusRoutePorts } from './history/status.routes.ts'
 import { TOKEN_ROUTES, type TokenRoutePorts } from './history/token.routes.ts'
 import { WEBHOOK_ROUTES } from './ingest/webhook.routes.ts'
@@ -49,12 +50,13 @@ export type InternalPorts = WithAuthorize &
   DeliveriesRoutePorts &
   EndpointsRoutePorts &
   EventsRoutePorts &
+  OperatorRoutePorts &
   StatusRoutePorts &
   TokenRoutePorts &
   UpstreamRoutePorts
 
 const HISTORY = [...TOKEN_ROUTES, ...STATUS_ROUTES]
-const DELIVERY = [...EVENTS_ROUTES, ...ENDPOINTS_ROUTES, ...DELIVERIES_ROUTES]
+const DELIVERY = [...EVENTS_ROUTES, ...ENDPOINTS_ROUTES, ...DELIVERIES_ROUTES, ...OPERATOR_ROUTES]
 const ADMIN = [
   ...PARCEL_LISTS_ROUTES,
   ...PARCELS_ROUTES,

@@ -101,6 +101,7 @@ export function openInternalApi(config: Config, ports: InternalApiPorts) {
     feedFollowersMax: config.limits.feedFollowers,
     manageEndpoints: delivery.manageEndpoints,
     manageDeliveries: delivery.manageDeliveries,
+    testOperator: delivery.testOperator,
     manageInbox: createManageInbox({
       write,
       reads,

@@ -1,4 +1,6 @@
+import { isIP } from 'node:net'
 import type { Config } from '../config/config.ts'
+import type { Route } from '../domain/delivery/post-request.ts'
 import type { Membership } from '../flow/admin/replicas/membership.ts'
 import type { DeliverySender } from '../flow/delivery/ports.ts'
 import type { Clock } from '../flow/ports.ts'
@@ -30,37 +32,64 @@ export interface OutboundPorts {
 }
 
 export function openOutbound(config: Config, { ownPorts, clock, replicas }: OutboundPorts): Outbound {
-  const open = ({ delivery: { allowNetworks, timeoutMs } }: Config) => {
+  const open = ({ delivery: { allowNetworks, timeoutMs }, operator }: Config) => {
     const guard = createEgressGuard({ allowNetworks, ownPorts })
-    return { guard, sender: createSender({ guard, timeoutMs, clock, mayPost: () => !replicas.signal().aborted }) }
+    const operatorGuard = createEgressGuard({ allowNetworks: [...allowNetworks, ...hostOf(operator)], ownPorts })
+    const [sender, toOperator] = [guard, operatorGuard].map((one) =>
+      createSender({ guard: one, timeoutMs, clock, mayPost: () => !replicas.signal().aborted }),
+    )
+    if (sender === undefined || toOperator === undefined) throw new Error('a sender is missing')
+    return {
+      guard,
+      operatorGuard,
+      senders: [sender, toOperator],
+      to: (route?: Route) => (route?.isOperator === true ? toOperator : sender),
+    }
   }
   let current = open(config)
   let settings = config
   const retiring = new Set<Sender>()
   return {
     sender: {
-      send: (request) => current.sender.send(request),
-      post: (request, onEnd) => current.sender.post(request, onEnd),
+      send: (request) => current.to(request.route).send(request),
+      post: (request, onEnd) => current.to(request.route).post(request, onEnd),
     },
     refuseUrl(url) {
       const verdict = current.guard.checkUrl(url)
       return verdict.ok ? null : verdict.reason
     },
-    tryConnection: (to) => tryConnection(to, { guard: current.guard, timeoutMs: settings.delivery.timeoutMs }),
+    tryConnection(to) {
+      const guard = to.route.isOperator === true ? current.operatorGuard : current.guard
+      return tryConnection(to, { guard, timeoutMs: settings.delivery.timeoutMs })
+    },
     interrupt() {
-      const interrupted = current.sender
+      const interrupted = current.senders
       current = open(settings)
-      for (const one of [interrupted, ...retiring]) void one.close()
+      for (const one of [...interrupted, ...retiring]) void one.close()
     },
     replace(next) {
-      const retired = current.sender
+      const retired = current.senders
       settings = next
       current = open(next)
-      retiring.add(retired)
-      void retired.retire().finally(() => retiring.delete(retired))
+      for (const one of retired) {
+        retiring.add(one)
+        void one.retire().finally(() => retiring.delete(one))
+      }
     },
     async close() {
-      await Promise.all([current.sender, ...retiring].map((one) => one.close()))
+      await Promise.all([...current.senders, ...retiring].map((one) => one.close()))
     },
   }
+}
+
+/** The host of the operator's address. It may be on this machine: whoever writes the config has chosen it. */
+function hostOf(operator: Config['operator']): readonly string[] {
+  if (operator === null) return []
+  const url = new URL(operator.url.reveal())
+  const hostname = url.hostname.replace(/^\[(.*)\]$/, '$1')
+  return [isIP(hostname) === 6 ? `[${hostname}]:${portOf(url)}` : isIP(hostname) === 4 ? `${hostname}:${portOf(url)}` : hostname]
+}
+
+function portOf({ port, protocol }: URL): string {
+  return port === '' ? (protocol === 'https:' ? '443' : '80') : port
 }

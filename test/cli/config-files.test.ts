@@ -128,7 +128,7 @@ describe('config print', () => {
       upstream: { password: '[redacted]' },
       apps: [{ username: 'shop', passwordHash: '[redacted]' }, { passwordHash: '[redacted]' }],
       endpoints: [{ sharedKey: '[redacted]', headers: { authorization: '[redacted]' } }],
-      operator: { sharedKey: '[redacted]' },
+      operator: { url: 'http://ops.internal/[redacted]', sharedKey: '[redacted]' },
       secrets: { atRestKeys: ['[redacted]'] },
     })
   })

@@ -113,7 +113,7 @@ function boundsOf(minimum = 0, maximum = Number.MAX_SAFE_INTEGER): string {
 /** A value as it is written in the config file. */
 function presentValue(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(presentValue).join(', ')}]`
-  return typeof value === 'object' ? JSON.stringify(value) : String(value)
+  return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
 function escapeCell(text: string): string {

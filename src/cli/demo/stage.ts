@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Config, loadConfig } from '../../config/config.ts'
+import { createSecret } from '../../config/secret.ts'
 import { DEMO_CONFIG } from '../../package-files.ts'
 import type { Sandbox } from '../../sandbox/handle.ts'
 import { startSandbox } from '../../sandbox/sandbox.ts'
@@ -93,7 +94,7 @@ async function startStage(options: StageOptions, find: typeof findPort, started:
     listen: { public: { ...listen.public, port: publicPort }, internal: { ...listen.internal, port: internalPort } },
     upstream: { ...settings.upstream, baseUrl: carrierUrl, authUrl: `${carrierUrl}/auth/token` },
     endpoints: endpoint === undefined ? [] : [{ ...endpoint, url: subscriber.url }],
-    operator: settings.operator === null ? null : { ...settings.operator, url: troubledApps.onCallUrl },
+    operator: settings.operator === null ? null : { ...settings.operator, url: createSecret(troubledApps.onCallUrl) },
     log: { level: 'error' },
   }
   const relays = await startRelays(config, {

@@ -23,6 +23,7 @@ export type ActionName =
   | 'endpoint.key_replaced'
   | 'endpoint.retried'
   | 'endpoint.tested'
+  | 'operator.tested'
   | 'deliveries.replayed'
   | 'delivery.replayed'
   | 'delivery.retried'

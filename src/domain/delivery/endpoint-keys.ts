@@ -1,7 +1,7 @@
 /**
- * The stored secrets of an endpoint, each encrypted for this endpoint alone: its keys and the values of its fixed headers. While a key is being replaced, the old one signs the
- * specification's header and the new one a header of its own, so a receiver that checks one header never refuses (CONTRACT, "Pushes to
- * endpoints").
+ * The stored secrets of an endpoint: its keys and the values of its fixed headers, each encrypted for this endpoint alone. While a key is
+ * being replaced, the old key signs the specification's header, and the new key signs another header. So a receiver that checks one header
+ * never refuses (CONTRACT, "Pushes to endpoints").
  */
 export interface SealedKeys {
   readonly current: string

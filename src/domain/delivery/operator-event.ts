@@ -75,6 +75,8 @@ export type OperatorEvent =
   | { readonly event: 'retention_held'; readonly held: Readonly<Record<string, number>>; readonly since: string }
   /** It was held back for `retention.held`, and was then given up. `endpoints`: the ids of endpoints that were never sent it. */
   | { readonly event: 'retention_gave_up'; readonly givenUp: Readonly<Record<string, number>>; readonly endpoints: readonly string[] }
+  /** An operator asked whether events arrive. It is sent and not kept. */
+  | { readonly event: 'test' }
 
 export const OPERATOR_EVENTS = [
   'endpoint_failing',

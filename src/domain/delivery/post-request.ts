@@ -20,6 +20,10 @@ export interface Route {
   readonly proxy?: string
   readonly ca?: string
   readonly client?: ClientCertificate
+  /** The address, where the endpoint's settings hold it only masked. */
+  readonly url?: string
+  /** Whether it leads to the operator's address, whose host is allowed by being configured. */
+  readonly isOperator?: boolean
 }
 
 /** A certificate and its key, in PEM. */

@@ -11,6 +11,7 @@ import type {
 } from '../../domain/delivery/delivery-list.ts'
 import { eventHeaders } from '../../domain/delivery/delivery-request.ts'
 import { maskedHeaders } from '../../domain/delivery/fixed-headers.ts'
+import { OPERATOR_NAME } from '../../domain/delivery/operator-event.ts'
 import { parseReplayOrder, parseReplayTarget } from '../../domain/delivery/replay-order.ts'
 import { AppError } from '../../domain/errors.ts'
 import { wrongInput } from '../../domain/read-input.ts'
@@ -18,6 +19,7 @@ import type { Clock } from '../ports.ts'
 import { readIdentifier } from '../read-identifier.ts'
 import type { ReadSide } from '../read-side.ts'
 import type { WriteSide } from '../write-side.ts'
+import type { OperatorMessageOf } from './dispatching/send-delivery.ts'
 import { createReplays } from './replays.ts'
 
 export interface ManageDeliveriesPorts {
@@ -34,6 +36,8 @@ export interface ManageDeliveriesPorts {
   readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>
   /** Aborted when the relay stops. Requests then end where they are. */
   readonly stopping: AbortSignal
+  /** How operator events are sent; absent: as they are. */
+  readonly operatorMessage?: OperatorMessageOf
 }
 
 export interface ManageDeliveriesOptions {
@@ -136,7 +140,7 @@ const RETRY_REFUSALS = {
 
 // oxlint-disable-next-line max-lines-per-function -- one verb after the other, each short
 export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId, userAgent }: ManageDeliveriesOptions): ManageDeliveries {
-  const { write, reads, clock } = ports
+  const { write, reads, clock, operatorMessage } = ports
   const { endpointExists, replayAll, settleRemoved } = createReplays(ports)
   const show = (delivery: FoundDelivery): ShownDelivery => ({ ...delivery, webhookId: `${relayId}_${delivery.sequence}` })
 
@@ -146,7 +150,7 @@ export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId, 
     const found = /^\d{1,15}$/.test(id) ? await reads.findDelivery(Number(id)) : null
     if (found === null) throw new AppError('not_found', 'There is no such delivery.')
     const delivery = show(found.delivery)
-    return { delivery, attempts: found.attempts, request: showRequest(delivery, found.sent, userAgent) }
+    return { delivery, attempts: found.attempts, request: showRequest(delivery, found.sent, { userAgent, operatorMessage }) }
   }
 
   return {
@@ -223,7 +227,14 @@ export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId, 
   }
 }
 
-function showRequest(delivery: ShownDelivery, { url, headers, body }: SentEvent, userAgent: string): ShownRequest {
+interface Showing {
+  readonly userAgent: string
+  readonly operatorMessage?: OperatorMessageOf | undefined
+}
+
+function showRequest(delivery: ShownDelivery, { url, headers, body }: SentEvent, { userAgent, operatorMessage }: Showing): ShownRequest {
+  const message = delivery.endpointName !== OPERATOR_NAME || body === null ? null : (operatorMessage?.(body) ?? null)
+  if (message !== null) return { url, headers: message.headers, body: Buffer.from(message.body).toString() }
   const shown = { 'user-agent': userAgent, ...maskedHeaders(headers), ...eventHeaders(delivery) }
   return { url, headers: shown, body: body === null ? null : Buffer.from(body).toString() }
 }

@@ -1,4 +1,3 @@
-import type { AttemptResult } from '../../domain/delivery/delivery.ts'
 import { endpointChangeSchema, keyRotationSchema, newEndpointSchema, presentSettings } from '../../domain/delivery/endpoint-settings.ts'
 import type { FailureGroup } from '../../domain/delivery/failure-group.ts'
 import type { EndpointView, InspectedEndpoint } from '../../flow/delivery/endpoint-view.ts'
@@ -8,6 +7,7 @@ import { presentAnswerStart, presentCreated, presentInstant, presentJson } from 
 import { count, NO_QUERY, page, query, text } from '../server/query.ts'
 import { apiRoute } from '../server/route.ts'
 import { endpointSchema, inspectedEndpointSchema, keyedEndpointSchema, testSchema } from './endpoint-schemas.ts'
+import { presentTest } from './present-test.ts'
 
 const BODY_BYTES_MAX = 256 * 1024
 
@@ -207,16 +207,5 @@ function presentFailures({ status, reason, answerStart, count, firstAtMs, lastAt
     firstAt: presentInstant(firstAtMs),
     lastAt: presentInstant(lastAtMs),
     delivery: String(deliveryId),
-  }
-}
-
-function presentTest(result: AttemptResult): object {
-  return {
-    result: result.kind,
-    status: result.kind === 'failed' ? null : result.status,
-    reason: result.kind === 'failed' ? result.reason : null,
-    durationMs: Math.round(result.durationMs),
-    address: result.address ?? null,
-    ...presentAnswerStart(result.answerStart),
   }
 }

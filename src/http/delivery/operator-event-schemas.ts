@@ -45,6 +45,7 @@ const MEMBERS: Readonly<Record<OperatorEvent['event'], () => Readonly<Record<str
   }),
   retention_held: () => ({ held: numbers(), since: since() }),
   retention_gave_up: () => ({ givenUp: numbers(), endpoints: texts() }),
+  test: () => ({}),
 }
 
 /** An operator event as it is posted, and as it is listed with its id. */

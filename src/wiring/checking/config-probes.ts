@@ -30,7 +30,7 @@ function judgeSharedKeys({ webhook, endpoints, operator }: Config): Verdict {
   if (new Set(keys).size < keys.length) return warning('The same key is listed twice.')
   const others = endpoints
     .map(({ name, sharedKey }) => ({ name: `endpoint ${name}`, sharedKey }))
-    .concat(operator === null ? [] : [{ name: 'operator', sharedKey: operator.sharedKey }])
+    .concat(operator === null || operator.sharedKey === null ? [] : [{ name: 'operator', sharedKey: operator.sharedKey }])
   const same = others.find(({ sharedKey }) => keys.includes(sharedKey.reveal()))
   if (same !== undefined) return warning(`The carrier and ${same.name} have the same key. Give each its own.`)
   return ok(keys.length === 1 ? 'One key verifies pushes.' : `${keys.length} keys verify pushes.`)

@@ -21,6 +21,7 @@ import { inspectSqlite } from '../../store/sqlite/inspect-store.ts'
 import { openAtRestKeys } from '../at-rest-keys.ts'
 import { backupFolder } from '../backups/backup-folder.ts'
 import { authorityOf } from '../carrier.ts'
+import { operatorRoute } from '../delivery/configured-endpoints.ts'
 import { readRoute } from '../delivery/endpoint-route.ts'
 import { describeRefusal } from '../listen.ts'
 import { backupProbe } from './backup-probe.ts'
@@ -150,5 +151,7 @@ function endpointsOf({ endpoints, operator }: Config): readonly EndpointToTry[] 
     enabled: endpoint.enabled,
     route: () => readRoute(endpoint),
   }))
-  return operator === null ? named : [...named, { name: 'operator', url: operator.url, enabled: true, route: () => ({}) }]
+  return operator === null
+    ? named
+    : [...named, { name: 'operator', url: operator.url.reveal(), enabled: true, route: () => operatorRoute({ operator }) ?? {} }]
 }

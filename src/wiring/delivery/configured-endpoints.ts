@@ -1,9 +1,11 @@
 import type { Config } from '../../config/config.ts'
 import type { ConfiguredEndpoint, EndpointState } from '../../domain/delivery/endpoint-state.ts'
+import { maskPath } from '../../domain/delivery/masked-url.ts'
+import { formatOperatorEvent } from '../../domain/delivery/operator-message.ts'
 import type { Route } from '../../domain/delivery/post-request.ts'
 import type { Membership } from '../../flow/admin/replicas/membership.ts'
 import type { ConfiguredSecrets } from '../../flow/delivery/dispatching/endpoint-signers.ts'
-import type { RouteOf } from '../../flow/delivery/dispatching/send-delivery.ts'
+import type { OperatorMessageOf, RouteOf } from '../../flow/delivery/dispatching/send-delivery.ts'
 import type { Clock, Log } from '../../flow/ports.ts'
 import type { WriteSide } from '../../flow/write-side.ts'
 import { replicaConfigOf } from '../replicas.ts'
@@ -12,6 +14,7 @@ import { readRoute } from './endpoint-route.ts'
 /** The endpoints of the present config, and how to reach them. */
 export interface ConfiguredEndpoints {
   readonly routeOf: RouteOf
+  readonly operatorMessage: OperatorMessageOf
   /** The secrets of an endpoint that the config defines. */
   secretsOf(state: Pick<EndpointState, 'origin' | 'endpoint'>): ConfiguredSecrets | undefined
   /** `portal.trustedHeader` */
@@ -48,10 +51,21 @@ export async function openConfiguredEndpoints(config: Config, ports: ConfiguredE
   let former = config
   let routes = readRoutes(config)
   const sync = (next: Config, isStarting = true) =>
-    write.syncEndpoints(next.endpoints.map(settingsOf), clock.now(), next.operator?.url ?? null, isStarting)
+    write.syncEndpoints(
+      next.endpoints.map(settingsOf),
+      clock.now(),
+      next.operator === null ? null : maskPath(next.operator.url.reveal()),
+      isStarting,
+    )
   await sync(config)
   return {
-    routeOf: ({ origin, endpoint }) => (origin === 'config' ? routes.get(endpoint.name) : undefined) ?? DIRECT,
+    routeOf: ({ origin, endpoint }) =>
+      (origin === 'config' ? routes.get(endpoint.name) : origin === 'operator' ? operatorRoute(current) : undefined) ?? DIRECT,
+    operatorMessage(event) {
+      const { operator, portal } = current
+      if (operator === null || operator.format === 'relay') return null
+      return formatOperatorEvent(event, { format: operator.format, portalUrl: portal.enabled ? portal.publicUrl : null })
+    },
     secretsOf: ({ origin, endpoint: { name } }) => secretsIn(current, origin, name) ?? secretsIn(former, origin, name),
     trustedHeader: () => current.portal.trustedHeader,
     perEndpoint: () => current.delivery.perEndpoint,
@@ -110,7 +124,10 @@ function createRemoveUnnamed({ write, replicas, clock, log }: ConfiguredEndpoint
 }
 
 function secretsIn(config: Config, origin: EndpointState['origin'], endpointName: string): ConfiguredSecrets | undefined {
-  if (origin === 'operator') return config.operator === null ? undefined : { sharedKey: config.operator.sharedKey.reveal(), headers: {} }
+  if (origin === 'operator') {
+    const sharedKey = config.operator?.sharedKey ?? null
+    return sharedKey === null ? undefined : { sharedKey: sharedKey.reveal(), headers: {} }
+  }
   const defined = config.endpoints.find(({ name }) => name === endpointName)
   if (defined === undefined) return undefined
   const headers = Object.entries(defined.headers).map(([name, value]) => [name, value.reveal()] as const)
@@ -123,7 +140,12 @@ function settingsOf(endpoint: Config['endpoints'][number]): ConfiguredEndpoint {
   return { name, url, enabled, signature, filters, backfill, ratePerSecond, concurrency, scheduleMs, refusals, headers, from }
 }
 
-/** How to reach the endpoints of the config, by name. If a file cannot be used, throws an error that names the setting. */
+/** How to reach the operator's address. Undefined: the config names none. */
+export function operatorRoute({ operator }: Pick<Config, 'operator'>): Route | undefined {
+  return operator === null ? undefined : { url: operator.url.reveal(), isOperator: true }
+}
+
+/** How to reach the endpoints of the config, by name. Throws an error that names the setting if a file cannot be used. */
 function readRoutes({ endpoints }: Config): ReadonlyMap<string, Route> {
   return new Map(endpoints.map((endpoint) => [endpoint.name, readRoute(endpoint)]))
 }

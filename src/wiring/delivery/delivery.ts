@@ -15,6 +15,7 @@ import type { RouteOf } from '../../flow/delivery/dispatching/send-delivery.ts'
 import { createFilterWarnings } from '../../flow/delivery/filter-warnings.ts'
 import { createManageDeliveries, type ManageDeliveries } from '../../flow/delivery/manage-deliveries.ts'
 import { createManageEndpoints, type ManageEndpoints } from '../../flow/delivery/manage-endpoints.ts'
+import { createTestOperator, type TestOperator } from '../../flow/delivery/test-operator.ts'
 import type { Vault } from '../../flow/delivery/vault.ts'
 import type { Clock, Log, Meter } from '../../flow/ports.ts'
 import type { ReadSide } from '../../flow/read-side.ts'
@@ -28,7 +29,7 @@ import { openOutbound } from '../outbound.ts'
 import { firstWrite } from '../storage/storage.ts'
 import { openConfiguredEndpoints } from './configured-endpoints.ts'
 import { openDispatching } from './dispatching.ts'
-import { startJanitor } from './janitor.ts'
+import { type JanitorPorts, startJanitor } from './janitor.ts'
 
 const KEY_BYTES = 32
 const USER_AGENT = `parcel-relay/${VERSION}`
@@ -99,7 +100,8 @@ export interface Delivery {
   readonly manageEndpoints: ManageEndpoints
   readonly manageDeliveries: ManageDeliveries
   readonly manageJobs: ManageJobs
-  /** Lists every endpoint and how to reach it. Connects as a delivery would, but sends nothing. */
+  readonly testOperator: TestOperator
+  /** Lists every endpoint with the way to it, and connects as a delivery would without sending anything. */
   readonly connections: EndpointConnections
   /** Starts sending. Before that nothing is sent, because the relay's own ports may not be known yet. */
   start(): void
@@ -127,36 +129,29 @@ export interface Delivery {
 const SIGNERS_MAX = 1000
 
 /** Assembles sending: endpoints, the guard on their addresses, the sender, and the worker that drives it. */
+// oxlint-disable-next-line max-lines-per-function -- the order in which the parts are made is clearer in one list
 export async function openDelivery(config: Config, given: DeliveryPorts): Promise<Delivery> {
   const ports = { ...given, makeKey: () => randomBytes(KEY_BYTES).toString('base64'), yieldToIo: () => nextTurn() }
-  const { write, log, replicas } = ports
+  const { write, replicas } = ports
   const configured = await firstWrite(ports.path, openConfiguredEndpoints(config, ports))
-  const { routeOf } = configured
-  const warningsAbout = createFilterWarnings(ports.reads)
-  const warnAboutFilters = async ({ endpoints }: Config) => {
-    for (const { name, filters } of endpoints) for (const warning of await warningsAbout(filters)) log.warn({ endpoint: name }, warning)
-  }
-  await warnAboutFilters(config)
+  const { routeOf, operatorMessage } = configured
+  await warnAboutFilters(config, ports)
   const outbound = openOutbound(config, ports)
   const { sender } = outbound
   const signerOf = createEndpointSigners({
-    vault: ports.vault,
+    ...ports,
     configured: configured.secretsOf,
     userAgent: USER_AGENT,
     made: createMemory<DeliverySigner>({ entriesMax: SIGNERS_MAX }),
-    log,
   })
   const relayId = await write.relayId()
   const dispatching = openDispatching(
-    { ...ports, sender, signerOf, routeOf, held: replicas },
+    { ...ports, sender, signerOf, routeOf, operatorMessage, held: replicas },
     { ...deliveryRules(config), relayId, claimsMax: config.limits.batch, perEndpoint: configured.perEndpoint },
   )
   const { wake, reorder, reordered, changed } = dispatching
   const stopping = new AbortController()
-  const restUnlessStopping = (ms: number) => pause(ms, undefined, { signal: stopping.signal }).catch(() => undefined)
-  const inTurn = createDutyCycle(ports.clock.monotonic, restUnlessStopping)
-  const hasRoom = () => hasRoomForWork({ freeBytes: ports.disk.state().freeBytes, freeBytesMin: config.limits.freeSpaceBytesMin })
-  const janitor = startJanitor({ ...ports, onRebuilt: ports.meter.rebuilt, hasRoom, inTurn, onQueued: wake, onReordered: reorder })
+  const { inTurn, janitor } = openJanitor(config, ports, { onQueued: wake, onReordered: reorder, stopping: stopping.signal })
   /** Call it when endpoints were changed here. */
   const review = () => {
     changed()
@@ -165,7 +160,7 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
   return {
     relayId,
     manageDeliveries: createManageDeliveries(
-      { ...ports, review: reorder, reviewed: reordered, work: janitor.wake, inTurn, stopping: stopping.signal },
+      { ...ports, operatorMessage, review: reorder, reviewed: reordered, work: janitor.wake, inTurn, stopping: stopping.signal },
       { relayId, userAgent: USER_AGENT },
     ),
     manageJobs: createManageJobs(ports),
@@ -178,6 +173,7 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
       trustedHeader: configured.trustedHeader,
       review,
     }),
+    testOperator: createTestOperator({ ...ports, sender, signerOf, routeOf, operatorMessage }),
     connections: { list: async () => (await ports.reads.listEndpoints()).map(listed(routeOf)), make: outbound.tryConnection },
     start() {
       dispatching.start()
@@ -209,7 +205,7 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
       await write.adjustDelivery(deliveryRules(next))
       outbound.replace(next)
       review()
-      await warnAboutFilters(next)
+      await warnAboutFilters(next, ports)
     },
     async stop() {
       await janitor.stop()
@@ -218,6 +214,27 @@ export async function openDelivery(config: Config, given: DeliveryPorts): Promis
   }
 }
 
+/** Starts the janitor, whose work runs one piece at a time with rests between. */
+function openJanitor(
+  { limits }: Config,
+  ports: DeliveryPorts & { readonly yieldToIo: () => Promise<unknown> },
+  { stopping, ...signals }: Pick<JanitorPorts, 'onQueued' | 'onReordered'> & { readonly stopping: AbortSignal },
+) {
+  const restUnlessStopping = (ms: number) => pause(ms, undefined, { signal: stopping }).catch(() => undefined)
+  const inTurn = createDutyCycle(ports.clock.monotonic, restUnlessStopping)
+  const hasRoom = () => hasRoomForWork({ freeBytes: ports.disk.state().freeBytes, freeBytesMin: limits.freeSpaceBytesMin })
+  return { inTurn, janitor: startJanitor({ ...ports, ...signals, onRebuilt: ports.meter.rebuilt, hasRoom, inTurn }) }
+}
+
+/** Warns of filters with values that no event has ever had. */
+async function warnAboutFilters({ endpoints }: Config, { reads, log }: Pick<DeliveryPorts, 'reads' | 'log'>): Promise<void> {
+  const warningsAbout = createFilterWarnings(reads)
+  for (const { name, filters } of endpoints) for (const warning of await warningsAbout(filters)) log.warn({ endpoint: name }, warning)
+}
+
 function listed(routeOf: RouteOf): (state: EndpointState) => EndpointToTry {
-  return (state) => ({ ...state.endpoint, enabled: state.disabled === null, route: () => routeOf(state) })
+  return (state) => {
+    const route = routeOf(state)
+    return { ...state.endpoint, url: route.url ?? state.endpoint.url, enabled: state.disabled === null, route: () => route }
+  }
 }

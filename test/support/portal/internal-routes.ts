@@ -5,6 +5,7 @@ import type { RouteRow } from '../../../src/http/server/route.ts'
 const READS_ONLY = ['POST /auth/token', 'POST /relay/reload', 'POST /relay/endpoints/:id/test', 'POST /relay/inbox/reprocess'].concat(
   'POST /relay/retention',
   'POST /relay/parcels/forget',
+  'POST /relay/operator/test',
 )
 /** These ask the carrier about parcels that the relay does not know, and record its answer. */
 const WRITES_TOO = ['GET /v1/status/:identifier/latest', 'GET /v1/status/:identifier/all']

@@ -44,6 +44,7 @@ export const nothingServed = {
     test: notAsked,
   },
   manageDeliveries: { list: notAsked, find: notAsked, replay: notAsked, retry: notAsked, skip: notAsked, replayMany: notAsked },
+  testOperator: notAsked,
   operations: { events: notAsked, tallies: notAsked, actions: notAsked },
   check: notAsked,
   reloadConfig: notAsked,

@@ -2,6 +2,7 @@ import type { AttemptResult, FailureReason } from '../../../domain/delivery/deli
 import type { DeliverySigner } from '../../../domain/delivery/delivery-request.ts'
 import type { ClaimedDelivery } from '../../../domain/delivery/dispatch-round.ts'
 import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
+import type { OperatorMessage } from '../../../domain/delivery/operator-message.ts'
 import type { Route } from '../../../domain/delivery/post-request.ts'
 import type { Clock } from '../../ports.ts'
 import type { DeliverySender } from '../ports.ts'
@@ -15,11 +16,16 @@ export type SignerOf = (state: EndpointState, nowMs: number) => DeliverySigner |
 /** Finds how to reach an endpoint. */
 export type RouteOf = (state: EndpointState) => Route
 
+/** Writes an operator event as a message for people; null: it is sent as it is, and signed. */
+export type OperatorMessageOf = (event: Uint8Array) => OperatorMessage | null
+
 export interface SendDeliveryPorts {
   readonly sender: Pick<DeliverySender, 'post'>
   /** See `SignerOf`; null: nothing can be sent to the endpoint. */
   readonly signerOf: SignerOf
   readonly routeOf: RouteOf
+  /** Absent: operator events are sent as they are. */
+  readonly operatorMessage?: OperatorMessageOf | undefined
   readonly clock: Pick<Clock, 'now'>
 }
 
@@ -42,7 +48,7 @@ export interface SendCallbacks {
 export type SendDelivery = (delivery: ClaimedDelivery, state: EndpointState | null, nowMs: number, callbacks: SendCallbacks) => void
 
 export function createSendDelivery(ports: SendDeliveryPorts, { relayId }: SendDeliveryOptions): SendDelivery {
-  const { sender, signerOf, routeOf, clock } = ports
+  const { sender, signerOf, routeOf, operatorMessage, clock } = ports
   return (delivery, state, nowMs, { stateNow, onResend, onEnd }) => {
     const { sequence, previousSequence, body } = delivery
     if (body === null) {
@@ -55,12 +61,17 @@ export function createSendDelivery(ports: SendDeliveryPorts, { relayId }: SendDe
         return
       }
       const content = { webhookId: `${relayId}_${sequence}`, sequence, previousSequence, body }
-      const { url } = state.endpoint
       const route = routeOf(state)
+      const url = route.url ?? state.endpoint.url
       // Connecting may take seconds. Meanwhile an operator may disable the endpoint or give it another key or URL (DOMAIN 7.4).
       const mayLeave = () => {
         const now = stateNow()
-        return now !== null && now.endpoint.url === url && signerOf(now, clock.now()) === signer && isSameRoute(routeOf(now), route)
+        return (
+          now !== null &&
+          now.endpoint.url === state.endpoint.url &&
+          signerOf(now, clock.now()) === signer &&
+          isSameRoute(routeOf(now), route)
+        )
       }
       const post = (exchanged: 'exchanged' | undefined, then: (result: AttemptResult) => void) => {
         const headers = signer.headers(content, nowMs, exchanged)
@@ -77,6 +88,16 @@ export function createSendDelivery(ports: SendDeliveryPorts, { relayId }: SendDe
         post('exchanged', (again) => onEnd(secondOf(result, again, nextKey)))
       })
     }
+    const message = state?.origin === 'operator' ? (operatorMessage?.(body) ?? null) : null
+    if (state !== null && message !== null) {
+      const route = routeOf(state)
+      const mayLeave = () => {
+        const now = stateNow()
+        return now !== null && isSameRoute(routeOf(now), route)
+      }
+      sender.post({ url: route.url ?? state.endpoint.url, ...message, route, mayLeave }, onEnd)
+      return
+    }
     const signer = state === null ? null : signerOf(state, nowMs)
     if (signer instanceof Promise) void signer.then(signed)
     else signed(signer)
@@ -84,7 +105,8 @@ export function createSendDelivery(ports: SendDeliveryPorts, { relayId }: SendDe
 }
 
 function isSameRoute(one: Route, other: Route): boolean {
-  return one === other || (one.proxy === other.proxy && one.ca === other.ca && one.client?.cert === other.client?.cert)
+  if (one === other) return true
+  return one.proxy === other.proxy && one.ca === other.ca && one.client?.cert === other.client?.cert && one.url === other.url
 }
 
 function isRefusedSignature(result: AttemptResult): boolean {

@@ -1,8 +1,11 @@
 import type { KeptAction } from '../../../domain/admin/operator-action.ts'
 import { countText } from '../../../domain/amounts.ts'
+import type { AttemptResult } from '../../../domain/delivery/delivery.ts'
+import type { TimeCursor } from '../../../domain/delivery/operator-event.ts'
 import { AppError } from '../../../domain/errors.ts'
 import type { ManageSecrets, SealedCounts } from '../../../flow/admin/manage-secrets.ts'
 import { type OperationQueries, readTimeCursor } from '../../../flow/admin/overview/operation-queries.ts'
+import type { TestOperator } from '../../../flow/delivery/test-operator.ts'
 import { type Address, buttonLink, link, withQuery } from '../addresses.ts'
 import { eventTable } from '../events.ts'
 import { html, type Markup, type Part } from '../html.ts'
@@ -10,11 +13,13 @@ import { renderPage } from '../layout.ts'
 import type { PageRoute, Visit } from '../page-route.ts'
 import { actionButton, asOfLine, headline, table } from '../parts.ts'
 import { timeInTable } from '../times.ts'
+import { testNote } from '../webhooks/test-note.ts'
 
 export interface SettingsPagesOptions {
   readonly operations: OperationQueries
   readonly manageSecrets: ManageSecrets
-  /** The settings in effect, in the form of a config file, with secrets masked. */
+  readonly testOperator: TestOperator
+  /** The settings in effect, as a config file would have them, with secrets masked. */
   readonly config: () => Readonly<Record<string, unknown>>
 }
 
@@ -22,7 +27,7 @@ const ACTIONS_MAX = 50
 const EVENTS_MAX = 100
 
 /** The pages with the settings in effect, the audit trail, and all operator events. */
-export function settingsPages({ operations, manageSecrets, config }: SettingsPagesOptions): readonly PageRoute[] {
+export function settingsPages({ operations, manageSecrets, testOperator, config }: SettingsPagesOptions): readonly PageRoute[] {
   return [
     {
       method: 'get',
@@ -57,11 +62,23 @@ export function settingsPages({ operations, manageSecrets, config }: SettingsPag
       path: '/events',
       scope: 'admin',
       answer: async (visit) => {
-        const question = { event: null, fromMs: null, toMs: null, cursor: cursorOf(visit), limit: EVENTS_MAX }
-        return { page: eventsPage(visit, await operations.events(question)) }
+        return { page: eventsPage(visit, await operations.events(eventsFrom(cursorOf(visit))), null) }
+      },
+    },
+    {
+      method: 'post',
+      path: '/events/test',
+      scope: 'admin',
+      answer: async (visit) => {
+        const result = await testOperator(visit.by)
+        return { page: eventsPage(visit, await operations.events(eventsFrom(null)), result) }
       },
     },
   ]
+}
+
+function eventsFrom(cursor: TimeCursor | null) {
+  return { event: null, fromMs: null, toMs: null, cursor, limit: EVENTS_MAX }
 }
 
 function cursorOf({ query }: Visit) {
@@ -118,9 +135,11 @@ ${older(to`/settings`, audit.next)}`
   return renderPage(visit, { title: 'Settings', section: 'settings', person, main })
 }
 
-function eventsPage(visit: Visit, { events, next }: Awaited<ReturnType<OperationQueries['events']>>): string {
+/** `tested`: what a test event has brought; null: none was sent. */
+function eventsPage(visit: Visit, { events, next }: Awaited<ReturnType<OperationQueries['events']>>, tested: AttemptResult | null): string {
   const { to, nowMs, person } = visit
-  const main = html`${headline({ title: 'What happened', lead: 'Each change of state, the newest first.', asOf: asOfLine(nowMs, to`/events`) })}
+  const main = html`${headline({ title: 'What happened', lead: 'Each change of state, the newest first.', actions: actionButton(to`/events/test`, 'Send a test event'), asOf: asOfLine(nowMs, to`/events`) })}
+${tested === null ? null : testNote(tested)}
 ${eventTable(events, nowMs)}
 ${older(to`/events`, next)}`
   return renderPage(visit, { title: 'What happened', section: 'overview', person, main })

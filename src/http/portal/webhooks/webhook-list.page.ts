@@ -1,7 +1,7 @@
 import { counted, countText, spanText } from '../../../domain/amounts.ts'
 import { conditionOf, type EndpointCondition, type EndpointSearch, type EndpointState } from '../../../domain/delivery/endpoint-state.ts'
+import type { FoundEndpoints } from '../../../flow/delivery/endpoint-queries.ts'
 import type { EndpointView } from '../../../flow/delivery/endpoint-view.ts'
-import type { FoundEndpoints } from '../../../flow/delivery/manage-endpoints.ts'
 import { buttonLink, link, withQuery } from '../addresses.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'

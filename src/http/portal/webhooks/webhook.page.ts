@@ -11,10 +11,11 @@ import { axis, bars } from '../charts.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import { renderPage } from '../layout.ts'
 import type { Visit } from '../page-route.ts'
-import { actionButton, asOfLine, copyable, crumbs, facts, headline, icon, island, settingsList, table } from '../parts.ts'
+import { actionButton, asOfLine, copyable, crumbs, facts, headline, island, settingsList, table } from '../parts.ts'
 import { receivedText } from '../received-text.ts'
 import { fullTime, hourText, relativeTime, settingText, timeInSentence, timeInTable } from '../times.ts'
 import { answerWord, explainFailure, refusesAll } from './failure-words.ts'
+import { testNote } from './test-note.ts'
 import { disabledBecause, webhookMark } from './webhook-list.page.ts'
 
 /** The result of the action that led to this page; null: there was none. */
@@ -205,13 +206,5 @@ function noteOf(said: WebhookSaid, name: string): Markup | null {
   if (said === null) return null
   if (said.kind === 'unconfirmed')
     return html`<div class="note bad" role="alert"><strong>Nothing was removed.</strong> Type the name ${name} to confirm.</div>`
-  const { result } = said
-  const answer = receivedText(result.answerStart)
-  const text = answer === '' ? html`no body` : html`<span class="answer">${answer}</span>`
-  const took = `${Math.round(result.durationMs)} ms`
-  if (result.kind === 'accepted')
-    return html`<div class="note ok" role="status">${icon('ok', 'ok')} <strong>The test was accepted:</strong> ${result.status} after ${took}, ${text}.</div>`
-  if (result.kind === 'failed')
-    return html`<div class="note bad" role="alert">${icon('bad', 'bad')} <strong>The test got no answer:</strong> ${result.reason.replaceAll('_', ' ')} after ${took}.</div>`
-  return html`<div class="note bad" role="alert">${icon('bad', 'bad')} <strong>The test was refused:</strong> ${result.status} after ${took}, ${text}.</div>`
+  return testNote(said.result)
 }

@@ -1,0 +1,25 @@
+import { Command } from 'commander'
+import { addRelayOptions, type ClientOptions, describeProblem, memberOf, openRelay, textOf } from './asking/ask-relay.ts'
+import { fail } from './exit-codes.ts'
+
+/** `operator`: the address that operator events are posted to. */
+export function operatorCommand(): Command {
+  return new Command('operator').description('the address that operator events are posted to').addCommand(testCommand())
+}
+
+function testCommand(): Command {
+  const command = new Command('test')
+    .description('send a test event to operator.url through a running relay, and say what it answered')
+    .addHelpText('after', '\nExample:\n  parcel-relay operator test')
+    .action(async (options: ClientOptions) => {
+      const ask = await openRelay(options)
+      const { status, body } = await ask('POST', '/relay/operator/test')
+      if (status !== 200) return fail(describeProblem({ status, body }))
+      if (options.json === true) process.stdout.write(`${JSON.stringify(body)}\n`)
+      const answered = memberOf(body, 'status')
+      const what = typeof answered === 'number' ? `status ${answered}` : (textOf(body, 'reason') ?? 'no answer').replaceAll('_', ' ')
+      if (textOf(body, 'result') !== 'accepted') return fail(`the test event was not accepted: ${what}`)
+      if (options.json !== true) process.stdout.write(`The test event was accepted (${what}).\n`)
+    })
+  return addRelayOptions(command)
+}

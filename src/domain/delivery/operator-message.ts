@@ -1,0 +1,100 @@
+import { isObject, member, readJson } from '../json-body.ts'
+import { type OperatorWords, type Word, wordOperatorEvent } from './operator-words.ts'
+
+/** How operator events are posted: as they are and signed, or as a message of a service for people (`operator.format`). */
+export type OperatorFormat = 'relay' | 'slack' | 'teams' | 'ntfy'
+
+/** A message for a service that shows it to people. */
+export interface OperatorMessage {
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Uint8Array
+}
+
+interface MessageOptions {
+  readonly format: Exclude<OperatorFormat, 'relay'>
+  /** The address of the portal, which the message links to; null: it has no link. */
+  readonly portalUrl: string | null
+}
+
+interface Told {
+  readonly title: string
+  readonly text: string
+  readonly link: string | null
+  readonly kind: OperatorWords['kind']
+}
+
+const RELAY = 'Parcel status relay'
+const TEXT_MAX = 2000
+
+/** Writes the bytes of an operator event (`encodeOperatorEvent`) as a message. Null: they are no operator event. */
+export function formatOperatorEvent(event: Uint8Array, { format, portalUrl }: MessageOptions): OperatorMessage | null {
+  const reading = readJson(event)
+  if (!reading.ok || !isObject(reading.value)) return null
+  const name = member(reading.value, 'event')
+  if (typeof name !== 'string') return null
+  const { kind, state, sentence, page } = wordOperatorEvent(name, reading.value)
+  const told: Told = {
+    title: `${RELAY}: ${state}`,
+    text: `${sentence.map(plain).join('').slice(0, TEXT_MAX)}.`,
+    link: portalUrl === null ? null : `${portalUrl.replace(/\/+$/, '')}${page}`,
+    kind,
+  }
+  return FORMATS[format](told)
+}
+
+function plain(word: Word): string {
+  if (typeof word === 'string') return word
+  return word.kind === 'carrier' || word.kind === 'quarantine' ? word.text.replaceAll('_', ' ') : word.text
+}
+
+const FORMATS: Readonly<Record<MessageOptions['format'], (told: Told) => OperatorMessage>> = {
+  /** Slack's incoming webhooks: `text` in its own markup, where only three characters are special. */
+  slack({ title, text, link }) {
+    const escaped = (written: string) => written.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+    const lines = [`*${escaped(title)}*`, escaped(text), ...(link === null ? [] : [`<${escaped(link)}|Open the portal>`])]
+    return json({ text: lines.join('\n') })
+  },
+  /** The webhooks of workflows in Microsoft Teams: a message with an adaptive card, whose texts are Markdown. */
+  teams({ title, text, link, kind }) {
+    const color = kind === 'bad' ? 'attention' : kind === 'warn' ? 'warning' : kind === 'ok' ? 'good' : 'default'
+    const block = (written: string, style: object) => ({ type: 'TextBlock', text: withoutMarkdown(written), wrap: true, ...style })
+    return json({
+      type: 'message',
+      attachments: [
+        {
+          contentType: 'application/vnd.microsoft.card.adaptive',
+          content: {
+            $schema: 'http://adaptivecards.io/schemas/adaptive-card.json',
+            type: 'AdaptiveCard',
+            version: '1.4',
+            body: [block(title, { weight: 'bolder', color }), block(text, {})],
+            ...(link === null ? {} : { actions: [{ type: 'Action.OpenUrl', title: 'Open the portal', url: link }] }),
+          },
+        },
+      ],
+    })
+  },
+  /** ntfy: the text as the body, everything else in headers, which hold only ASCII. */
+  ntfy({ title, text, link, kind }) {
+    const isTrouble = kind === 'bad' || kind === 'warn'
+    return {
+      headers: {
+        'content-type': 'text/plain; charset=utf-8',
+        title,
+        priority: kind === 'bad' ? 'high' : 'default',
+        tags: isTrouble ? 'warning' : kind === 'ok' ? 'white_check_mark' : 'information_source',
+        ...(link === null ? {} : { click: link }),
+      },
+      body: Buffer.from(text),
+    }
+  },
+}
+
+function json(message: object): OperatorMessage {
+  return { headers: { 'content-type': 'application/json' }, body: Buffer.from(JSON.stringify(message)) }
+}
+
+/** A name may hold what Markdown takes for a link or for emphasis. */
+function withoutMarkdown(text: string): string {
+  return text.replace(/[\\`*_[\]()#]/g, '\\$&')
+}

@@ -1,0 +1,170 @@
+import { counted } from '../amounts.ts'
+import type { OperatorEvent } from './operator-event.ts'
+
+/**
+ * A part of a sentence: text, or what a page may show in its own way. `time`: an ISO instant. `carrier` and `quarantine`: the code of a reason.
+ */
+export type Word = string | { readonly kind: 'name' | 'time' | 'carrier' | 'quarantine'; readonly text: string }
+
+/** An operator event in words. */
+export interface OperatorWords {
+  readonly kind: 'bad' | 'warn' | 'off' | 'ok' | 'none'
+  /** The state that it tells of, in a word or two. */
+  readonly state: string
+  /** A sentence without its full stop. */
+  readonly sentence: readonly Word[]
+  /** The page of the portal to look at. */
+  readonly page: string
+}
+
+/** Words an event. `of` reads a member as text; events of other versions may lack any member. */
+interface Wording extends Pick<OperatorWords, 'kind' | 'state'> {
+  readonly page: string | ((of: Reader) => string)
+  readonly tell: (of: Reader) => readonly Word[]
+}
+
+type Reader = (name: string) => string
+
+const name = (text: string): Word => ({ kind: 'name', text })
+const time = (text: string): Word => ({ kind: 'time', text })
+const ofEndpoint = (of: Reader) => `/webhooks/${encodeURIComponent(of('endpoint.id'))}`
+
+const DISABLED_BECAUSE: ReadonlyMap<string, string> = new Map([
+  ['gone', 'answered 410 Gone and was disabled'],
+  ['failing', 'failed for 120 h and was disabled'],
+  ['unnamed', 'is named by no config any more and was disabled'],
+])
+
+const WORDINGS: Readonly<Record<OperatorEvent['event'], Wording>> = {
+  endpoint_failing: {
+    kind: 'bad',
+    state: 'failing',
+    page: ofEndpoint,
+    tell: (of) => [name(of('endpoint')), ' has failed every attempt since ', time(of('since'))],
+  },
+  endpoint_recovered: { kind: 'ok', state: 'recovered', page: ofEndpoint, tell: (of) => [name(of('endpoint')), ' accepts events again'] },
+  endpoint_disabled: {
+    kind: 'off',
+    state: 'disabled',
+    page: ofEndpoint,
+    tell: (of) => [name(of('endpoint')), ` ${DISABLED_BECAUSE.get(of('because')) ?? `was disabled: ${of('because')}`}`],
+  },
+  endpoint_removed: {
+    kind: 'off',
+    state: 'removed',
+    page: '/webhooks',
+    tell: (of) => [name(of('endpoint')), ' was removed: no config names it any more'],
+  },
+  credentials_refused: { kind: 'bad', state: 'refused', page: '/carrier', tell: () => ['The carrier refuses our password'] },
+  credentials_accepted: { kind: 'ok', state: 'accepted', page: '/carrier', tell: () => ['The carrier accepts our password again'] },
+  carrier_failing: {
+    kind: 'bad',
+    state: 'failing',
+    page: '/carrier',
+    tell: (of) => ['The carrier fails: ', { kind: 'carrier', text: of('reason') }],
+  },
+  carrier_recovered: { kind: 'ok', state: 'recovered', page: '/carrier', tell: () => ['The carrier answers again'] },
+  pushes_silent: {
+    kind: 'bad',
+    state: 'silent',
+    page: '/carrier',
+    tell: () => ['No pushes arrive although the carrier scans: polls go back to their full rate'],
+  },
+  pushes_lossy: { kind: 'warn', state: 'lossy', page: '/carrier', tell: () => ['Pushes arrive, and too many are lost'] },
+  pushes_trusted: { kind: 'ok', state: 'trusted', page: '/carrier', tell: () => ['Pushes arrive again, and few are lost'] },
+  pushes_quarantined: {
+    kind: 'warn',
+    state: 'quarantined',
+    page: '/inbox',
+    tell: (of) => [
+      `${counted(Number(of('count')), 'push was', 'pushes were')} not understood: `,
+      { kind: 'quarantine', text: of('reason') },
+    ],
+  },
+  disk_low: { kind: 'warn', state: 'disk low', page: '/', tell: () => ['The store’s disk is nearly full'] },
+  disk_recovered: { kind: 'ok', state: 'recovered', page: '/', tell: () => ['The store’s disk has room again'] },
+  reloaded: {
+    kind: 'ok',
+    state: 'reloaded',
+    page: '/settings',
+    tell: (of) => [`The config was reloaded: ${of('changed') === '' ? 'nothing changed' : `${of('changed')} changed`}`],
+  },
+  reload_failed: {
+    kind: 'warn',
+    state: 'not reloaded',
+    page: '/settings',
+    tell: (of) => [`The config could not be reloaded: ${of('problems')}`],
+  },
+  certificate_expiring: {
+    kind: 'warn',
+    state: 'expiring',
+    page: '/check',
+    tell: (of) => [`The certificate of ${of('listener')} expires at `, time(of('expiresAt'))],
+  },
+  store_restored: {
+    kind: 'warn',
+    state: 'restored',
+    page: '/',
+    tell: (of) => [
+      `The store was restored from the backup ${of('backup')} of `,
+      time(of('madeAt')),
+      `: sequences go on after ${of('nextSequence')}`,
+    ],
+  },
+  backup_failed: {
+    kind: 'warn',
+    state: 'failed',
+    page: '/backups',
+    tell: (of) => [`The backup ${of('backup')} could not be made: ${of('reason')}`],
+  },
+  backup_recovered: { kind: 'ok', state: 'recovered', page: '/backups', tell: (of) => [`Backups are made again: ${of('backup')}`] },
+  retention_held: {
+    kind: 'warn',
+    state: 'held back',
+    page: '/retention',
+    tell: (of) => [
+      'Data that is past its time has been held back since ',
+      time(of('since')),
+      ': it is undelivered, in quarantine or still needed',
+    ],
+  },
+  retention_gave_up: {
+    kind: 'bad',
+    state: 'given up',
+    page: '/retention',
+    tell: () => ['Data was given up that had been undelivered, in quarantine or needed for as long as retention.held'],
+  },
+  job_ended: { kind: 'ok', state: 'ended', page: '/jobs', tell: (of) => [`The job ${of('job')} ended: ${of('state')}`] },
+  test: {
+    kind: 'ok',
+    state: 'test',
+    page: '/settings',
+    tell: () => ['This is a test: operator events of the parcel status relay arrive here'],
+  },
+}
+
+const BY_EVENT: ReadonlyMap<string, Wording> = new Map(Object.entries(WORDINGS))
+
+/** An event in words, whatever version of the relay has stored it. */
+export function wordOperatorEvent(event: string, detail: Readonly<Record<string, unknown>>): OperatorWords {
+  const unknown = event.replaceAll('_', ' ')
+  const { kind, state, page, tell } = BY_EVENT.get(event) ?? { kind: 'none', state: unknown, page: '/events', tell: () => [unknown] }
+  const of: Reader = (path) => {
+    const [member = '', ...inner] = path.split('.')
+    return textOf(inner.reduce(memberOf, detail[member]))
+  }
+  return { kind, state, sentence: tell(of), page: typeof page === 'string' ? page : page(of) }
+}
+
+function memberOf(value: unknown, inner: string): unknown {
+  return typeof value === 'object' && value !== null ? new Map<string, unknown>(Object.entries(value)).get(inner) : undefined
+}
+
+/** A member of an event as text: an object by its name, a list by its items. */
+function textOf(value: unknown): string {
+  if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean') return String(value)
+  if (Array.isArray(value)) return value.map(textOf).join(', ')
+  if (typeof value !== 'object' || value === null) return ''
+  const named = memberOf(value, 'name')
+  return named === undefined ? `${textOf(memberOf(value, 'kind'))} ${textOf(memberOf(value, 'id'))}`.trim() : textOf(named)
+}

@@ -1,0 +1,83 @@
+import { keysAt } from '../../domain/delivery/endpoint-keys.ts'
+import { type EndpointSearch, type EndpointState, searchEndpoints } from '../../domain/delivery/endpoint-state.ts'
+import { AppError } from '../../domain/errors.ts'
+import type { Clock } from '../ports.ts'
+import type { ReadSide } from '../read-side.ts'
+import { type EndpointView, type InspectedEndpoint, inspectEndpoint, viewEndpoints } from './endpoint-view.ts'
+
+export interface EndpointQueriesPorts {
+  readonly reads: Pick<ReadSide, 'listEndpoints' | 'countBacklog' | 'lastFailures' | 'listFailures'>
+  readonly clock: Pick<Clock, 'now'>
+}
+
+/** A page of the endpoints that a search found. */
+export interface FoundEndpoints {
+  readonly endpoints: readonly EndpointView[]
+  /** How many were found on all pages. */
+  readonly found: number
+  /** All endpoints, whether or not they were found. */
+  readonly all: readonly EndpointState[]
+}
+
+export interface EndpointLists {
+  /** Lists endpoints in the order in which they were added: those with ids above `cursor`, up to `limit`; with `name`, only the one with that name. */
+  list(page: { readonly cursor: number; readonly limit: number; readonly name: string | null }): Promise<{
+    readonly endpoints: readonly EndpointView[]
+    /** The cursor of the next page; null: this is the last. */
+    readonly next: string | null
+  }>
+  /** Looks for endpoints. Those in trouble come first. Returns up to `limit` after the first `skip`. */
+  search(question: EndpointSearch & { readonly skip: number; readonly limit: number }): Promise<FoundEndpoints>
+  /** All endpoints, without counts of what waits. */
+  states(): Promise<readonly EndpointState[]>
+  find(id: string): Promise<InspectedEndpoint>
+}
+
+export interface EndpointQueries extends EndpointLists {
+  /** Throws `not_found`. */
+  stateOf(id: string): Promise<EndpointState>
+  /** The state without keys that are no longer valid. */
+  asItStands(state: EndpointState): EndpointState
+}
+
+/** The questions of operators about endpoints. */
+export function createEndpointQueries({ reads, clock }: EndpointQueriesPorts): EndpointQueries {
+  /** The operators' endpoint is a setting, so it cannot be managed here. */
+  const all = async () => (await reads.listEndpoints()).filter(({ origin }) => origin !== 'operator').map(asItStands)
+
+  function asItStands(state: EndpointState): EndpointState {
+    return state.keys === null ? state : { ...state, keys: keysAt(state.keys, clock.now()) }
+  }
+
+  async function stateOf(id: string): Promise<EndpointState> {
+    const state = (await all()).find(({ endpoint }) => endpoint.id === id)
+    return state ?? unknownEndpoint()
+  }
+
+  return {
+    asItStands,
+    stateOf,
+    states: all,
+    find: async (id) => inspectEndpoint(reads, await stateOf(id), clock.now()),
+    list: async (page) => await viewPage(reads, await all(), page),
+    async search({ skip, limit, ...question }) {
+      const states = await all()
+      const found = searchEndpoints(states, question)
+      return { endpoints: await viewEndpoints(reads, found.slice(skip, skip + limit)), found: found.length, all: states }
+    },
+  }
+}
+
+async function viewPage(
+  reads: EndpointQueriesPorts['reads'],
+  all: readonly EndpointState[],
+  { cursor, limit, name }: Parameters<EndpointLists['list']>[0],
+) {
+  const after = all.filter(({ endpoint }) => Number(endpoint.id) > cursor && (name === null || endpoint.name === name))
+  const states = after.slice(0, limit)
+  return { endpoints: await viewEndpoints(reads, states), next: after.length > limit ? (states.at(-1)?.endpoint.id ?? null) : null }
+}
+
+export function unknownEndpoint(): never {
+  throw new AppError('not_found', 'There is no such endpoint.')
+}

@@ -1,0 +1,27 @@
+import type { AttemptResult } from '../../domain/delivery/delivery.ts'
+import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
+import type { Clock } from '../ports.ts'
+import type { OperatorMessageOf, RouteOf, SignerOf } from './dispatching/send-delivery.ts'
+import type { DeliverySender } from './ports.ts'
+
+export interface SendTestPorts {
+  readonly sender: DeliverySender
+  readonly signerOf: SignerOf
+  readonly routeOf: RouteOf
+  readonly operatorMessage?: OperatorMessageOf | undefined
+  readonly clock: Pick<Clock, 'now'>
+}
+
+/** Makes one attempt to send these bytes to an endpoint by its current settings, marked as a test. Nothing is stored. */
+export async function sendTest(state: EndpointState, body: Uint8Array, ports: SendTestPorts): Promise<AttemptResult> {
+  const { sender, signerOf, routeOf, operatorMessage, clock } = ports
+  const nowMs = clock.now()
+  const route = routeOf(state)
+  const url = route.url ?? state.endpoint.url
+  const message = state.origin === 'operator' ? (operatorMessage?.(body) ?? null) : null
+  if (message !== null) return await sender.send({ url, ...message, route })
+  const signer = await signerOf(state, nowMs)
+  if (signer === null) return { kind: 'failed', reason: 'forbidden', detail: 'NO_KEY', durationMs: 0, answerStart: new Uint8Array() }
+  const headers = signer.headers({ webhookId: `test_${nowMs}`, sequence: 0, previousSequence: 0, body }, nowMs)
+  return await sender.send({ url, headers: { ...headers, 'relay-test': 'true' }, body, route })
+}

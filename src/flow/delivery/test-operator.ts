@@ -1,0 +1,27 @@
+import type { Actor } from '../../domain/admin/operator-action.ts'
+import type { AttemptResult } from '../../domain/delivery/delivery.ts'
+import { encodeOperatorEvent } from '../../domain/delivery/operator-event.ts'
+import { AppError } from '../../domain/errors.ts'
+import type { ReadSide } from '../read-side.ts'
+import type { WriteSide } from '../write-side.ts'
+import { type SendTestPorts, sendTest } from './send-test.ts'
+
+export interface TestOperatorPorts extends SendTestPorts {
+  readonly reads: Pick<ReadSide, 'listEndpoints'>
+  readonly write: Pick<WriteSide, 'recordAction'>
+}
+
+/** Sends a test event to the address in `operator.url`, once and at once. Throws `not_found` if no config names one. */
+export type TestOperator = (by: Actor) => Promise<AttemptResult>
+
+export function createTestOperator(ports: TestOperatorPorts): TestOperator {
+  const { reads, write, clock } = ports
+  return async (by) => {
+    const state = (await reads.listEndpoints()).find(({ origin, disabled }) => origin === 'operator' && disabled === null)
+    if (state === undefined)
+      throw new AppError('not_found', 'No address for operator events is configured: write operator.url in the config, and reload.')
+    const result = await sendTest(state, encodeOperatorEvent({ event: 'test' }, clock.now()), ports)
+    await write.recordAction({ atMs: clock.now(), by, action: 'operator.tested', target: null, detail: { result: result.kind } })
+    return result
+  }
+}

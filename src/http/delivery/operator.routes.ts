@@ -1,0 +1,32 @@
+import type { TestOperator } from '../../flow/delivery/test-operator.ts'
+import { jsonAnswer } from '../server/answer-schemas.ts'
+import { presentJson } from '../server/present.ts'
+import { NO_QUERY } from '../server/query.ts'
+import { apiRoute } from '../server/route.ts'
+import { testSchema } from './endpoint-schemas.ts'
+import { presentTest } from './present-test.ts'
+
+export interface OperatorRoutePorts {
+  readonly testOperator: TestOperator
+}
+
+/** The address that operator events are posted to. */
+export const OPERATOR_ROUTES = [
+  apiRoute({
+    method: 'post',
+    path: '/relay/operator/test',
+    summary: 'Send a test event to the operator',
+    description: 'To the address in `operator.url`, in `operator.format`, once and at once. It is not kept.',
+    scope: 'admin',
+    params: {},
+    query: NO_QUERY,
+    body: null,
+    answers: () => ({ 200: jsonAnswer('What the address answered', testSchema()) }),
+    problems: ['not_found'],
+    example: { path: {} },
+    answer:
+      ({ testOperator }: OperatorRoutePorts) =>
+      async (ctx, { by }) =>
+        presentJson(ctx, 200, presentTest(await testOperator(by))),
+  }),
+]

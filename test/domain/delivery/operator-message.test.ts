@@ -1,0 +1,97 @@
+import { describe, expect, test } from 'vitest'
+import { encodeOperatorEvent, OPERATOR_EVENTS, type OperatorEvent } from '../../../src/domain/delivery/operator-event.ts'
+import { formatOperatorEvent, type OperatorFormat } from '../../../src/domain/delivery/operator-message.ts'
+import { wordOperatorEvent } from '../../../src/domain/delivery/operator-words.ts'
+
+const NOW = Date.parse('2026-03-01T10:00:00.250Z')
+const failing: OperatorEvent = {
+  event: 'endpoint_failing',
+  endpoint: { id: '7', name: 'shop <&> *north*' },
+  since: '2026-03-01T09:45:00.000Z',
+}
+
+function formatted(
+  event: OperatorEvent,
+  format: Exclude<OperatorFormat, 'relay'>,
+  portalUrl: string | null = 'https://relay.internal/ops/',
+) {
+  const message = formatOperatorEvent(encodeOperatorEvent(event, NOW), { format, portalUrl })
+  if (message === null) throw new Error('it is no event')
+  return { headers: message.headers, text: Buffer.from(message.body).toString() }
+}
+
+describe('an operator event as a message', () => {
+  test('to Slack is text with its special characters escaped, and a link to the page of the portal', () => {
+    const { headers, text } = formatted(failing, 'slack')
+    expect(headers).toEqual({ 'content-type': 'application/json' })
+    expect(JSON.parse(text)).toEqual({
+      text: '*Parcel status relay: failing*\nshop &lt;&amp;&gt; *north* has failed every attempt since 2026-03-01T09:45:00.000Z.\n<https://relay.internal/ops/webhooks/7|Open the portal>',
+    })
+  })
+
+  test('to Teams is an adaptive card whose texts hold no Markdown, with the link as its action', () => {
+    const { text } = formatted(failing, 'teams')
+    expect(JSON.parse(text)).toMatchObject({
+      type: 'message',
+      attachments: [
+        {
+          contentType: 'application/vnd.microsoft.card.adaptive',
+          content: {
+            type: 'AdaptiveCard',
+            body: [
+              { type: 'TextBlock', text: 'Parcel status relay: failing', color: 'attention' },
+              { type: 'TextBlock', text: 'shop <&> \\*north\\* has failed every attempt since 2026-03-01T09:45:00.000Z.' },
+            ],
+            actions: [{ type: 'Action.OpenUrl', url: 'https://relay.internal/ops/webhooks/7' }],
+          },
+        },
+      ],
+    })
+  })
+
+  test('to ntfy is plain text, with title, priority, tag and link in headers', () => {
+    expect(formatted(failing, 'ntfy')).toEqual({
+      headers: {
+        'content-type': 'text/plain; charset=utf-8',
+        title: 'Parcel status relay: failing',
+        priority: 'high',
+        tags: 'warning',
+        click: 'https://relay.internal/ops/webhooks/7',
+      },
+      text: 'shop <&> *north* has failed every attempt since 2026-03-01T09:45:00.000Z.',
+    })
+    expect(formatted({ event: 'credentials_accepted', since: 'x' }, 'ntfy').headers).toMatchObject({
+      priority: 'default',
+      tags: 'white_check_mark',
+    })
+  })
+
+  test.each(['slack', 'teams', 'ntfy'] as const)('to %s has no link without an address of the portal', (format) => {
+    const { headers, text } = formatted(failing, format, null)
+    expect(`${JSON.stringify(headers)}${text.replace('http://adaptivecards.io', '')}`).not.toMatch(/https?:|OpenUrl|click/)
+  })
+
+  test('counts and codes of reasons are words', () => {
+    const event: OperatorEvent = { event: 'pushes_quarantined', reason: 'json_syntax', count: 3, since: 'x' }
+    expect(formatted(event, 'ntfy').text).toBe('3 pushes were not understood: json syntax.')
+    expect(formatted({ ...event, count: 1 }, 'ntfy').text).toContain('1 push was not understood')
+  })
+})
+
+test('every event has words and a page, even without its members; an unknown event is named', () => {
+  for (const event of OPERATOR_EVENTS) {
+    const { kind, sentence, page } = wordOperatorEvent(event, {})
+    expect([event, kind, sentence.length, page]).toEqual([
+      event,
+      expect.stringMatching(/^(bad|warn|off|ok)$/),
+      expect.any(Number),
+      expect.stringMatching(/^\//),
+    ])
+  }
+  expect(wordOperatorEvent('from_the_future', {})).toMatchObject({ kind: 'none', state: 'from the future', sentence: ['from the future'] })
+})
+
+test('bytes that are no operator event become no message', () => {
+  for (const bytes of ['', '[]', '{"event":1}', '{'])
+    expect(formatOperatorEvent(Buffer.from(bytes), { format: 'slack', portalUrl: null })).toBeNull()
+})
