@@ -10,10 +10,11 @@ import {
   openRelay,
   textOf,
 } from './asking/ask-relay.ts'
+import { type StepEnd, takeSteps } from './asking/many-steps.ts'
 import { addLimitOption, type LimitOptions, listUpTo, sayWhetherMore } from './asking/paged-list.ts'
 import { EXIT, fail } from './exit-codes.ts'
 import { age } from './terminal/ages.ts'
-import { type Cell, plain, table } from './terminal/table.ts'
+import { type Cell, plain, shownBody, table } from './terminal/table.ts'
 
 interface InboxOptions extends ClientOptions, LimitOptions {
   readonly state?: string
@@ -62,23 +63,22 @@ async function show(ask: AskRelay, id: string, { json }: InboxOptions): Promise<
   const answer = await ask('GET', `/relay/inbox/${encodeURIComponent(id)}`)
   if (answer.status !== 200) return fail(`${id}: ${describeProblem(answer)}`)
   const body = textOf(answer.body, 'text') ?? textOf(answer.body, 'body') ?? 'the body is no longer kept'
-  process.stdout.write(json === true ? `${JSON.stringify(answer.body)}\n` : `${describe(answer.body)}\n${body}\n`)
+  process.stdout.write(json === true ? `${JSON.stringify(answer.body)}\n` : `${describe(answer.body)}\n${shownBody(body)}\n`)
 }
 
 async function reprocessAll(ask: AskRelay, ids: readonly string[], { state, json }: InboxOptions): Promise<void> {
   if (ids.length === 0 && json !== true) process.stdout.write(`No push is ${state ?? 'named'}: there is nothing to reprocess.\n`)
   let left = 0
-  for (const [at, id] of ids.entries()) {
+  const reprocess = async (id: string, at: number): Promise<StepEnd> => {
     const answer = await ask('POST', `/relay/inbox/${encodeURIComponent(id)}/reprocess`)
-    const reason = textOf(answer.body, 'reason')
-    if (STILL_HELD.includes(textOf(answer.body, 'outcome') ?? '')) left += 1
-    if (answer.status !== 200) fail(`${id}: ${describeProblem(answer)}`)
-    else if (json === true) process.stdout.write(`${JSON.stringify({ id, outcome: memberOf(answer.body, 'outcome'), reason })}\n`)
-    else
-      process.stdout.write(
-        `${id}: ${textOf(answer.body, 'outcome') ?? ''}${reason === null ? '' : ` (${reason})`}, ${at + 1} of ${ids.length}\n`,
-      )
+    if (answer.status !== 200) return { failure: `${id}: ${describeProblem(answer)}` }
+    const [outcome, reason] = [textOf(answer.body, 'outcome') ?? '', textOf(answer.body, 'reason')]
+    if (STILL_HELD.includes(outcome)) left += 1
+    const because = reason === null ? '' : ` (${reason})`
+    const line = json === true ? JSON.stringify({ id, outcome, reason }) : `${id}: ${outcome}${because}, ${at + 1} of ${ids.length}`
+    return { outcome, line }
   }
+  await takeSteps(ids, reprocess, { step: 'reprocessing', unit: 'pushes', isForProgram: json === true })
   if (left > 0) fail(`${counted(left, 'push is', 'pushes are')} still not recorded.`)
 }
 

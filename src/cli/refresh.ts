@@ -9,7 +9,8 @@ import {
   textOf,
   typedIdentifier,
 } from './asking/ask-relay.ts'
-import { EXIT, fail } from './exit-codes.ts'
+import { type StepEnd, takeSteps } from './asking/many-steps.ts'
+import { EXIT } from './exit-codes.ts'
 
 /** `refresh`: makes a running relay ask the carrier about parcels now. */
 export function refreshCommand(): Command {
@@ -25,12 +26,14 @@ export function refreshCommand(): Command {
       }
       const ask = await openRelay(options)
       const named = options.all === true ? await everyParcel(ask) : identifiers
-      for (const [at, identifier] of named.entries()) {
+      const refresh = async (identifier: string, at: number): Promise<StepEnd> => {
         const answer = await ask('POST', `/relay/parcels/${typedIdentifier(identifier)}/refresh`)
-        if (answer.status !== 200) fail(`${identifier}: ${describeProblem(answer)}`)
-        else if (options.json === true) process.stdout.write(`${JSON.stringify(answer.body)}\n`)
-        else process.stdout.write(`${identifier}: ${textOf(answer.body, 'outcome') ?? ''} (${at + 1} of ${named.length})\n`)
+        if (answer.status !== 200) return { failure: `${identifier}: ${describeProblem(answer)}` }
+        const outcome = textOf(answer.body, 'outcome') ?? ''
+        const line = options.json === true ? JSON.stringify(answer.body) : `${identifier}: ${outcome} (${at + 1} of ${named.length})`
+        return { outcome, line }
       }
+      await takeSteps(named, refresh, { step: 'refreshing', unit: 'parcels', isForProgram: options.json === true })
     })
   return addRelayOptions(command)
 }

@@ -6,6 +6,7 @@ import { commandsWithin, EXAMPLES } from '../../src/cli/help/examples.ts'
 import { createProgram } from '../../src/cli/program.ts'
 import { runCommand } from '../support/relay/run-command.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
+import { testWith } from '../support/runner/test-with.ts'
 
 const program = await createProgram()
 const commands = commandsWithin(program)
@@ -37,7 +38,7 @@ test('--help shows what a command does, its options and its example, and exits w
   expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining("unknown option '--nosuch'")])
 })
 
-test('the completion of bash completes commands, options and the values of options', async () => {
+testWith('bash')('the completion of bash completes commands, options and the values of options', async () => {
   const { stdout: script, code } = await runCommand(['completion', 'bash'])
   expect(code).toBe(0)
   const file = join(temporaryFolder(), 'completion.bash')

@@ -1,7 +1,7 @@
 import { countText } from '../../domain/amounts.ts'
 
 /** The output that shows progress. */
-interface Screen {
+export interface Screen {
   readonly isTTY?: boolean
   write(text: string): unknown
 }

@@ -1,7 +1,7 @@
 import { listOf, memberOf, textOf } from '../asking/ask-relay.ts'
 import { describeAnswer } from '../endpoints/present-endpoint.ts'
 import { age } from '../terminal/ages.ts'
-import { type Cell, plain, type Tone, table } from '../terminal/table.ts'
+import { type Cell, plain, shownBody, type Tone, table } from '../terminal/table.ts'
 
 const TONES: ReadonlyMap<string, Tone> = new Map([
   ['delivered', 'good'],
@@ -74,7 +74,12 @@ export function presentDelivery(delivery: unknown): string {
   const facts = lines.flatMap(([name, value]) => (value === null || value === '' ? [] : [`${name.padEnd(14)}${plain(value)}`]))
   const headers = Object.entries(memberOf(request, 'headers') ?? {}).map(([name, value]) => plain(`${name}: ${String(value)}`))
   const body = textOf(request, 'body')
-  const sent = [`POST ${plain(textOf(request, 'url') ?? '')}`, ...headers, '', body === null ? 'The body is no longer kept.' : body]
+  const sent = [
+    `POST ${plain(textOf(request, 'url') ?? '')}`,
+    ...headers,
+    '',
+    body === null ? 'The body is no longer kept.' : shownBody(body),
+  ]
   const attempts = listOf(delivery, 'attempts')
   return `${[...facts, '', ...sent].join('\n')}\n\n${attempts.length === 0 ? 'It was not attempted yet.\n' : presentAttempts(attempts)}`
 }

@@ -17,6 +17,11 @@ export function plain(text: string): string {
   return stripVTControlCharacters(text).replace(/\p{Cc}+/gu, ' ')
 }
 
+/** A body that others sent: as it is for a file or a program, and made fit for a terminal there. */
+export function shownBody(body: string): string {
+  return process.stdout.isTTY ? body.split('\n').map(plain).join('\n') : body
+}
+
 /** Aligns rows under their titles; the last column may be as long as it likes. */
 export function table(titles: readonly string[], rows: readonly (readonly Cell[])[]): string {
   const texts = rows.map((row) => row.map((cell) => plain(typeof cell === 'string' ? cell : cell.text)))

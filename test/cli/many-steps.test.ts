@@ -1,0 +1,29 @@
+import { expect, test } from 'vitest'
+import { takeSteps } from '../../src/cli/asking/many-steps.ts'
+
+const ITEMS = Array.from({ length: 40 }, (_, at) => at)
+const take = async (at: number) => (at === 7 ? { failure: '7: no' } : { outcome: at < 10 ? 'unknown' : 'recorded', line: `${at}: done` })
+
+/** Takes the steps on two screens, and returns what each shows. */
+async function run({ isTTY, isForProgram = false, items = ITEMS }: { isTTY: boolean; isForProgram?: boolean; items?: readonly number[] }) {
+  const shown = { out: '', progress: '', failures: [] as string[] }
+  const screenOf = (name: 'out' | 'progress') => ({ isTTY, write: (text: string) => (shown[name] += text) })
+  const screens = { out: screenOf('out'), progress: screenOf('progress'), fail: (reason: string) => void shown.failures.push(reason) }
+  await takeSteps(items, take, { step: 'refreshing', unit: 'parcels', isForProgram }, screens)
+  return shown
+}
+
+test('many steps have one bar on a terminal, then the sum, and each failure its line', async () => {
+  const { out, progress, failures } = await run({ isTTY: true })
+  expect(out).toBe('9 unknown, 30 recorded, 1 failed\n')
+  expect(progress).toMatch(/\rrefreshing \[=+\] 100 % 40 of 40 parcels\n$/)
+  expect(failures).toEqual(['7: no'])
+})
+
+test('each step has its line in a file, for a program, or if there are few', async () => {
+  for (const how of [{ isTTY: false }, { isTTY: true, isForProgram: true }, { isTTY: true, items: ITEMS.slice(0, 9) }]) {
+    const { out, progress, failures } = await run(how)
+    expect(out.split('\n').filter((line) => line.endsWith(': done'))).toHaveLength((how.items ?? ITEMS).length - 1)
+    expect([progress, failures]).toEqual(['', ['7: no']])
+  }
+})
