@@ -24,7 +24,9 @@ const listed = (db: Kysely<Tables>) => db.selectFrom('inbox').select(COLUMNS).se
 const receivedIn = (db: Kysely<Tables>, span: Span) =>
   listed(db).where('received_at_ms', '>=', span.fromMs).where('received_at_ms', '<', span.toMs)
 
-const newest = statement()((db) => db.selectFrom('inbox').select('id').where('id', '>', 0).orderBy('id', 'desc').limit(1))
+const newestBefore = statement<{ before: number }>()((db, p) =>
+  db.selectFrom('inbox').select('id').where('id', '>', 0).where('id', '<', p.before).orderBy('id', 'desc').limit(1),
+)
 
 /**
  * Finds the lowest id of a push that came at a time or later. It uses binary search, because ids are given in the order of arrival. An
@@ -168,8 +170,10 @@ async function findFirst(session: Session, atMs: number): Promise<number> {
 }
 
 async function findInStretch(session: Session, state: 'recorded' | null, { before, ...page }: Page): Promise<Found> {
-  const [last] = await session.all(newest, {})
-  const end = Math.min(before, (last?.id ?? 0) + 1)
+  // Begin at the next push that there is: a restore leaves a gap of up to 10^9 ids, which no list could cross stretch by stretch.
+  const [last] = await session.all(newestBefore, { before })
+  if (last === undefined) return { rows: [], downTo: 0 }
+  const end = last.id + 1
   const { limit } = page
   const from = Math.max(1, end - LOOKED_AT_MAX)
   const most = state === null ? INBOX_STATES.dismissed : INBOX_STATES.recorded

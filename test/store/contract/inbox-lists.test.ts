@@ -60,6 +60,19 @@ describe.each(engines)('the inbox on $name', (engine) => {
     expect(await listed({ parcel: '30030003' })).toEqual([])
   })
 
+  test('crosses the gap that a restore leaves among the ids in a few pages', async () => {
+    const { reads, path, idOf } = await openInbox(engine)
+    await changeStoredRows(path, 'update inbox set id = id + 3000000000 where id >= ?', idOf(3))
+    const sizes: number[] = []
+    for (let before: number | null = Number.MAX_SAFE_INTEGER; before !== null; ) {
+      const page: Awaited<ReturnType<typeof reads.listInbox>> = await reads.listInbox({ state: null, before, limit: 10 })
+      sizes.push(page.pushes.length)
+      before = page.next
+      expect(sizes.length).toBeLessThan(4)
+    }
+    expect(sizes.filter((size) => size > 0)).toEqual([3, 3])
+  })
+
   test('is filtered by when pushes came, with any other filter', async () => {
     const { listed, dismiss } = await openInbox(engine)
     const came = (nth: number) => NOON + (nth + 1) * 1000
