@@ -61,7 +61,7 @@ async function assembleRelay(config: Config, log: Log, options: StartOptions, cl
   const pushes = await openPushHealthMonitor({ write, log, wake: dispatch.wake })
   const recording = openRecording(config, storage, closing)
   const endpointKeys = createEndpointKeys({ vault, reads, log }, atRest)
-  const certificates = createCertificates({ clock, log })
+  const certificates = createCertificates({ log })
   const tombstoneKey = await openTombstoneKey(config, { storage, vault, atRest, log })
   const backups = await openBackups(config, { storage, keyFile: atRest.keyFilePath, wakeDispatcher: dispatch.wake, closing, log })
   const restores = await reads.listRestores()

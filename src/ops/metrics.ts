@@ -12,6 +12,7 @@ export interface Gauges {
   readonly carrierQueue: number
   readonly carrierCallsToday: number
   readonly carrierResting: number
+  readonly carrierCredentialsRefused: number
   readonly pushesHealthy: number
   readonly pushesSilent: number
   readonly parcels: number
@@ -35,9 +36,9 @@ export interface Metrics {
 export interface MetricsPorts {
   readonly gauges: () => Promise<Gauges>
   readonly endpoints: () => Promise<readonly EndpointGauge[]>
-  /** The certificates that the listeners show, with the days until each expires. */
-  readonly certificates: () => readonly { readonly listener: string; readonly daysLeft: number }[]
-  /** Encrypted secrets in the store, grouped by whether the first at-rest key encrypted them. */
+  /** The certificates that the listeners show, with the time when each expires (epoch milliseconds). */
+  readonly certificates: () => readonly { readonly listener: string; readonly untilMs: number }[]
+  /** Encrypted secrets in the store, by whether the first at-rest key has encrypted them. */
   readonly secrets: () => Promise<{ readonly upToDate: number; readonly outdated: number }>
   /** The replicas that share the store, and the id of this one, which is among them. */
   /** The restores of the store. */
@@ -255,13 +256,13 @@ function createReplicaGauges(registry: Registry, read: MetricsPorts['replicas'])
 
 function createCertificateGauge(registry: Registry, read: MetricsPorts['certificates']): () => void {
   const gauge = new Gauge({
-    name: 'relay_certificate_days_left',
-    help: 'Days until the certificate that a listener shows expires.',
+    name: 'relay_certificate_expiry_timestamp_seconds',
+    help: 'When the certificate that a listener shows expires.',
     labelNames: ['listener'],
     registers: [registry],
   })
   return () => {
-    for (const { listener, daysLeft } of read()) gauge.set({ listener }, daysLeft)
+    for (const { listener, untilMs } of read()) gauge.set({ listener }, untilMs / 1000)
   }
 }
 
@@ -303,7 +304,10 @@ function createRetentionGauges(registry: Registry, read: MetricsPorts['retention
   const removed = byKind('relay_retention_removed', 'What the last pass removed.')
   const at = new Gauge({ name: 'relay_retention_pass_timestamp_seconds', help: 'When the last pass ended; absent: none has.', registers })
   return async () => {
-    const { last } = await read()
+    // While the store cannot be read, the last values stay: `relay_store_readable` shows it.
+    const state = await read().catch(() => null)
+    if (state === null) return
+    const { last } = state
     at.remove()
     if (last === null) return
     at.set(last.endedAtMs / 1000)
@@ -339,6 +343,7 @@ function createGauges(registry: Registry, read: () => Promise<Gauges>): () => Pr
     commitQueue: gauge('relay_commit_queue', 'Observations that wait for a commit.'),
     carrierQueue: gauge('relay_carrier_queue', 'Calls to the carrier that wait for the budget.'),
     carrierCallsToday: gauge('relay_carrier_calls_today', 'Calls made to the carrier this UTC day.'),
+    carrierCredentialsRefused: gauge('relay_carrier_credentials_refused', '1 while the carrier refuses the login of the relay.'),
     carrierResting: gauge('relay_carrier_resting', '1 while polling pauses because the carrier keeps failing.'),
     pushesHealthy: gauge('relay_pushes_healthy', '1 while pushes come and few are lost, so that polls are rarer.'),
     pushesSilent: gauge('relay_pushes_silent', '1 while no pushes come although the carrier scans.'),

@@ -1,15 +1,9 @@
 import type { Config } from '../config/config.ts'
 import type { ShownCertificate } from '../flow/admin/trouble-watch.ts'
-import type { Clock, Log } from '../flow/ports.ts'
+import type { Log } from '../flow/ports.ts'
 import type { TlsFiles } from './tls-files.ts'
 
-const DAY_MS = 86_400_000
-
-/** How long a listener's certificate is valid. */
-export interface CertificateGauge {
-  readonly listener: 'public' | 'internal'
-  readonly daysLeft: number
-}
+type ListenerName = 'public' | 'internal'
 
 /**
  * Reads the pair of these files and uses it from now on, even if it is the same as before. Resolves with the time when its certificate
@@ -20,18 +14,17 @@ export type RenewTls = (files: TlsFiles) => Promise<number>
 /** The certificates that the listeners show. */
 export interface Certificates {
   /** Notes the certificate of a listener; null: it has none. */
-  inUse(listener: CertificateGauge['listener'], untilMs: number | null): void
+  inUse(listener: ListenerName, untilMs: number | null): void
   /**
    * Reads the files again. If they cannot be used, the relay keeps the previous certificate, and the log says why. Resolves with the
    * problems.
    */
-  renew(config: Config, listeners: Readonly<Record<CertificateGauge['listener'], RenewTls>>): Promise<readonly string[]>
-  gauges(): readonly CertificateGauge[]
+  renew(config: Config, listeners: Readonly<Record<ListenerName, RenewTls>>): Promise<readonly string[]>
   shown(): readonly ShownCertificate[]
 }
 
-export function createCertificates({ clock, log }: { readonly clock: Pick<Clock, 'now'>; readonly log: Log }): Certificates {
-  const untilMs = new Map<CertificateGauge['listener'], number>()
+export function createCertificates({ log }: { readonly log: Log }): Certificates {
+  const untilMs = new Map<ListenerName, number>()
   return {
     inUse(listener, ms) {
       if (ms !== null) untilMs.set(listener, ms)
@@ -53,6 +46,5 @@ export function createCertificates({ clock, log }: { readonly clock: Pick<Clock,
       return problems
     },
     shown: () => [...untilMs].map(([listener, ms]) => ({ listener, untilMs: ms })),
-    gauges: () => [...untilMs].map(([listener, ms]) => ({ listener, daysLeft: (ms - clock.now()) / DAY_MS })),
   }
 }

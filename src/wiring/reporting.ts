@@ -28,7 +28,7 @@ export interface ReportingPorts {
   readonly carrier: RemoteCarrier
   readonly pushes: PushHealthMonitor
   readonly endpointKeys: Pick<EndpointKeys, 'lost'>
-  readonly certificates: Pick<Certificates, 'gauges'>
+  readonly certificates: Pick<Certificates, 'shown'>
   readonly vault: Pick<Vault, 'isCurrent'>
   readonly tombstoneKey: Pick<TombstoneKeyKeeper, 'sealed'>
   readonly backups: Pick<ManageBackups, 'state' | 'failures'>
@@ -52,13 +52,14 @@ export function openReporting(ports: ReportingPorts) {
       commitQueue: recorder.pending() + (await receiver.verbs.waiting()),
       carrierQueue: carrier.state().budget.waiting,
       carrierCallsToday: carrier.state().budget.callsToday,
+      carrierCredentialsRefused: carrier.state().credentials === 'refused' ? 1 : 0,
       carrierResting: carrier.state().breaker.state === 'closed' ? 0 : 1,
       pushesHealthy: pushes.health() === 'healthy' ? 1 : 0,
       pushesSilent: pushes.health() === 'silent' ? 1 : 0,
       ...disk.state(),
     }),
     endpoints: () => readEndpointGauges({ reads, clock }, ENDPOINT_LABELS),
-    certificates: certificates.gauges,
+    certificates: certificates.shown,
     secrets: () => countSealed({ vault, reads, tombstoneKey: tombstoneKey.sealed }),
     restores: () => restores,
     backups: () => ({ state: backups.state(), failures: backups.failures(), nowMs: clock.now() }),

@@ -68,7 +68,7 @@ test('a reload takes a renewed certificate on both listeners, and keeps one that
   expect([...first, ...second]).not.toContain(moved)
 })
 
-test('the metrics say for how many days the certificate of a listener is valid', async () => {
+test('the metrics say when the certificate of a listener expires', async () => {
   const folder = temporaryFolder()
   const pair = createAuthority(folder).sign('localhost')
   const [certFile, keyFile] = [join(folder, 'cert.pem'), join(folder, 'key.pem')]
@@ -78,9 +78,9 @@ test('the metrics say for how many days the certificate of a listener is valid',
   const listen = { public: { host, port: 0, tls: { certFile, keyFile } }, internal: { host, port: 0 } }
   const relay = await relayOfTest({ listen }, { folder })
   const metrics = await (await fetchDocumented(`${relay.internalUrl}/metrics`)).text()
-  const [, listener, days] = /^relay_certificate_days_left\{listener="(\w+)"\} (\S+)$/m.exec(metrics) ?? []
+  const [, listener, until] = /^relay_certificate_expiry_timestamp_seconds\{listener="(\w+)"\} (\S+)$/m.exec(metrics) ?? []
   // It was made for two days.
-  expect([listener, Math.ceil(Number(days))]).toEqual(['public', 2])
+  expect([listener, Math.ceil((Number(until) - Date.now() / 1000) / 86_400)]).toEqual(['public', 2])
 })
 
 test('a reload takes the renewed authorities of the carrier and of endpoints', async () => {

@@ -7,6 +7,7 @@ const TOOLS = {
   curl: { look: ['curl', '--version'], remedy: 'apt-get install curl' },
   openssl: { look: ['openssl', 'version'], remedy: 'apt-get install openssl' },
   pgbouncer: { look: ['pgbouncer', '--version'], remedy: 'apt-get install pgbouncer' },
+  promtool: { look: ['promtool', '--version'], remedy: 'apt-get install prometheus' },
   python3: { look: ['python3', '--version'], remedy: 'apt-get install python3' },
   socat: { look: ['socat', '-V'], remedy: 'apt-get install socat' },
   strace: { look: ['strace', '-f', '-o', '/dev/null', 'true'], remedy: 'apt-get install strace, and the right to trace' },
