@@ -10,7 +10,6 @@ export function operatorCommand(): Command {
 function testCommand(): Command {
   const command = new Command('test')
     .description('send a test event to operator.url through a running relay, and say what it answered')
-    .addHelpText('after', '\nExample:\n  parcel-relay operator test')
     .action(async (options: ClientOptions) => {
       const ask = await openRelay(options)
       const { status, body } = await ask('POST', '/relay/operator/test')

@@ -45,6 +45,8 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   'config schema': ['config schema > relay.schema.json'],
   'config reference': ['config reference > configuration.md'],
   'hash-password': ['hash-password', 'hash-password < password.txt'],
+  operator: ['operator test'],
+  'operator test': ['operator test'],
   secrets: ['secrets reseal'],
   'secrets reseal': ['secrets reseal'],
   'secrets rotate-tokens': ['secrets rotate-tokens'],
