@@ -26,7 +26,7 @@ const rowsOf = (page: string) =>
         .replaceAll(/\s+/g, ' '),
     )
 
-test('an entry says by which door it came, when we learnt of it, and when the other door agreed', async () => {
+test('an entry shows whether a push or a poll found it first, when, and when the other agreed', async () => {
   await world.push(pushBody({ trackingIds: ['82000001'], ...EVENT }))
   const [row = ''] = rowsOf((await visitor.get('/parcels/82000001')).text)
   expect(row).toMatch(/\d\d:\d\d:\d\d \| \d+ d( \d+ h)? later push \| no poll has listed it yet/)
@@ -36,7 +36,7 @@ test('an entry says by which door it came, when we learnt of it, and when the ot
   expect(rowsOf(text)[0]).toMatch(/ push \| a poll agreed at .*\d\d:\d\d/)
 })
 
-test('an entry that a poll told of first says when the push came, or that none did', async () => {
+test('an entry that a poll found first shows when its push came, or that none came', async () => {
   const entries = [ENTRY, { ...ENTRY, status: 'DeliverySucceeded', eventTimestamp: new Date(Date.now() + 1000).toISOString() }]
   world.carrier.says.set('PP100000002SE', () => answerBody({ trackingIds: ['82000002'], statuses: entries }))
   await world.all('PP100000002SE')
@@ -47,7 +47,7 @@ test('an entry that a poll told of first says when the push came, or that none d
   expect(rowsOf((await visitor.get('/parcels/PP100000002SE')).text)[1]).toMatch(/ poll \| the push came at .*\d\d:\d\d/)
 })
 
-test('a view shows what a consumer sees in a language, and only that', async () => {
+test('the consumer view shows only what a consumer sees, in one language', async () => {
   await world.push(pushBody({ trackingIds: ['82000003'], ...EVENT, consumer: { en: 'Near you', sv: 'Nära dig' } }))
   await world.push(pushBody({ trackingIds: ['82000003'], status: 'TerminalUpdated', displayToConsumer: false, location: 'Kiruna' }))
   const { text } = await visitor.get('/parcels/82000003')
@@ -59,7 +59,7 @@ test('a view shows what a consumer sees in a language, and only that', async () 
   expect(swedish).toContain('aria-current="page">Consumer: Swedish</a>')
 })
 
-test('the address to share is portal.publicUrl’s, and a reader sees no buttons', async () => {
+test('the link to share begins with portal.publicUrl, and a reader sees no buttons', async () => {
   await world.push(pushBody({ trackingIds: ['82000004'] }))
   const reader = await loggedInAt(world.internalUrl, SHOP)
   for (const { text } of [await visitor.get('/parcels/82000004'), await reader.get('/parcels/82000004')])
@@ -67,7 +67,7 @@ test('the address to share is portal.publicUrl’s, and a reader sees no buttons
   expect((await reader.get('/parcels/82000004')).text).not.toMatch(/Refresh now|Stop watching/)
 })
 
-test('an unknown parcel is asked about with one button, which watches it', async () => {
+test('one button asks the carrier about an unknown parcel and watches it', async () => {
   world.carrier.says.set('PP100000005SE', () => answerBody({ trackingIds: ['82000005'] }))
   const unknown = await visitor.get('/parcels?query=pp100000005se')
   expect(unknown.text).toContain('>Ask the carrier about PP100000005SE</button>')
@@ -77,7 +77,7 @@ test('an unknown parcel is asked about with one button, which watches it', async
   expect(text).toContain('>Stop watching</button>')
 })
 
-test('a carrier that does not know the parcel, or cannot be asked, is said on the parcel’s page', async () => {
+test('the page says that the carrier does not know the parcel, or cannot be asked', async () => {
   expect((await visitor.post('/parcels/PP100000006SE/ask')).text).toContain('The carrier does not know it')
   world.carrier.setDown(true)
   const down = await visitor.post('/parcels/PP100000006SE/refresh')
@@ -95,7 +95,7 @@ async function watchFile(content: string | Uint8Array<ArrayBuffer>, name: string
   return await visitor.post('/parcels', form)
 }
 
-test('a file of parcels is watched: CSV with its column, NDJSON, and what a spreadsheet saves', async () => {
+test('the form takes files of parcels: CSV with a column, NDJSON, and UTF-16 from a spreadsheet', async () => {
   const csv = await watchFile('order;trackingNumber\r\n1;PP100000008SE\r\n2;="82000008"\r\n', 'orders.csv')
   expect([csv.status, csv.text.includes('2 parcels are watched, 2 new.')]).toEqual([200, true])
   expect((await watchFile('{"identifier": "82000009"}\n"82000010"\n', 'list.NDJSON')).text).toContain('2 parcels are watched, 2 new.')
@@ -105,7 +105,7 @@ test('a file of parcels is watched: CSV with its column, NDJSON, and what a spre
   expect(typed.text).toContain('1 parcel is watched, 1 new.')
 })
 
-test('a mistake in a file of parcels is explained, with its line', async () => {
+test('the answer explains a mistake in a file of parcels, with its line', async () => {
   const { text } = await watchFile('trackingNumber,name\n82000013,a\n<b>no number,b\n', '"><b>.csv')
   expect(text).toContain('1 parcel is watched, 1 new.')
   expect(text).toMatch(/Line 3: .*&lt;b&gt;no number,b/)
@@ -124,7 +124,7 @@ test('a mistake in a file of parcels is explained, with its line', async () => {
   expect((await visitor.get('/parcels/82000014')).status).toBe(404)
 })
 
-test('a form with a file from elsewhere, or at a page that takes none, is refused', async () => {
+test('a file posted from another site, or to a page that takes no file, is refused', async () => {
   const form = new FormData()
   form.append('file', new Blob(['82000015']), 'list.csv')
   expect((await visitor.post('/parcels', form, { 'sec-fetch-site': 'cross-site' })).status).toBe(403)
@@ -132,7 +132,7 @@ test('a form with a file from elsewhere, or at a page that takes none, is refuse
   expect((await visitor.get('/parcels/82000015')).status).toBe(404)
 })
 
-test('a list of parcels is watched, and what is no identifier is named by its line', async () => {
+test('the form takes a list of parcels, and names each line that is no identifier', async () => {
   const answer = await visitor.post('/parcels', { identifiers: 'PP100000007SE\r\n\r\n  82000007 \r\nno <b>number\r\n' })
   expect(answer.text).toContain('2 parcels are watched, 2 new.')
   expect(answer.text).toMatch(/Line 4: .*no &lt;b&gt;number/)

@@ -4,7 +4,7 @@ import { type Assignment, dispatcherOf, type Role, shareRoles } from '../../../s
 
 const ROLES: readonly Role[] = ['poller', 'janitor']
 
-/** Replicas take turns, as under the lock, until none has anything to change; what is given up falls free at once. */
+/** Lets replicas share roles in turn, as under the lock, until no role moves. A role that is given up is free at once. */
 function settle(live: readonly number[], holders: Map<Role, number>, roles: readonly Role[], only?: Assignment['only']): number {
   for (let turns = 0; turns < 100; turns++) {
     let changes = 0
@@ -28,12 +28,12 @@ const world = fc.record({
   held: fc.array(fc.tuple(fc.integer({ min: 1, max: 40 }), fc.integer({ min: 1, max: 9 })), { maxLength: 30 }),
 })
 
-test('every role ends with one live replica, evenly shared, and stays there', () => {
+test('the live replicas end up with equal shares of all roles, and each role stays', () => {
   fc.assert(
     fc.property(world, ({ live, endpoints, held }) => {
       const dispatchers = endpoints.map((id) => dispatcherOf(String(id)))
       const roles = [...ROLES, ...dispatchers]
-      // A holder that is dead holds nothing: its row is gone, and its roles with it.
+      // A dead replica holds no roles, because they go with its row.
       const holders = new Map(
         held.filter(([, by]) => live.includes(by)).map(([id, by]) => [dispatcherOf(String(id)), by] as [Role, number]),
       )
@@ -47,7 +47,7 @@ test('every role ends with one live replica, evenly shared, and stays there', ()
   )
 })
 
-test('a replica that joins takes from the others no more than its share', () => {
+test('a replica that joins takes only its share of roles from the others', () => {
   const roles = [...ROLES, ...Array.from({ length: 9 }, (_, id) => dispatcherOf(String(id)))]
   const holders = new Map<Role, number>()
   settle([1, 2], holders, roles)
@@ -60,7 +60,7 @@ test('a replica that the others count as dead takes no role', () => {
   expect(shareRoles({ live: [1, 2], holders: new Map(), roles: ROLES }, 3)).toEqual({ take: [], giveUp: [] })
 })
 
-test('a role that only some can play is shared among those', () => {
+test('the replicas that can play a role share it', () => {
   fc.assert(
     fc.property(
       world,

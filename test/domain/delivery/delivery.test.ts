@@ -21,7 +21,7 @@ const queuedAtMs = Date.parse('2026-03-01T12:00:00Z')
 const nowMs = queuedAtMs + 60_000
 const usedUp = policy.scheduleMs.length + 1
 const alive: EndpointHealth = { ...newHealth, lastSuccessAtMs: queuedAtMs + 1, failingSinceMs: queuedAtMs + 2 }
-/** Of an endpoint that has taken nothing for longer than is borne. */
+/** The health of an endpoint that has accepted nothing for longer than an endpoint may fail. */
 const worn: EndpointHealth = { ...newHealth, failingSinceMs: nowMs - 2 * FAILING_MAX_MS, failedForMs: 2 * FAILING_MAX_MS }
 /** The health of an endpoint after an attempt for one of its parcels. */
 const healthThen = (health: EndpointHealth, outcome: AttemptOutcome, atMs: number) =>
@@ -54,7 +54,7 @@ const anyFailure: fc.Arbitrary<AttemptOutcome> = fc.oneof(
 )
 
 describe('settling a delivery', () => {
-  test.each([200, 201, 202, 204, 299])('O1: %i delivers, at whatever attempt and however the endpoint fared', (status) => {
+  test.each([200, 201, 202, 204, 299])('O1: %i marks it delivered, at any attempt and for an endpoint of any health', (status) => {
     for (const attempts of [1, usedUp, 1000]) {
       for (const health of [newHealth, alive, worn]) {
         expect(settled({ kind: 'accepted', status }, { attempts, health })).toEqual({ state: 'delivered' })
@@ -63,14 +63,14 @@ describe('settling a delivery', () => {
   })
 
   test.each([300, 301, 302, 303, 307, 308, 400, 401, 404, 409, 422, 429, 500, 503])(
-    'O2, O3: %i is tried again on the schedule',
+    'O2, O3: a delivery answered with %i is retried on the schedule',
     (status) => {
       expect(settled(rejected(status))).toEqual({ state: 'retrying', nextAttemptAtMs: nowMs + 5_000 })
       expect(settled(rejected(status), { attempts: 2 })).toEqual({ state: 'retrying', nextAttemptAtMs: nowMs + 300_000 })
     },
   )
 
-  test('O4: no answer is tried again on the schedule, whatever kept it from coming', () => {
+  test('O4: a delivery that gets no answer is retried on the schedule, whatever the reason', () => {
     fc.assert(
       fc.property(anyFailure, fc.integer({ min: 1, max: usedUp - 1 }), (outcome, attempts) => {
         const nextAttemptAtMs = nowMs + (policy.scheduleMs[attempts - 1] ?? 0)
@@ -84,11 +84,11 @@ describe('settling a delivery', () => {
     [503, 60_000, 60_000],
     [503, 1, 5_000],
     [429, 1e12, HOUR_MS],
-  ])('O3: %i with Retry-After of %i ms waits %i ms', (status, retryAfterMs, waitMs) => {
+  ])('O3: a delivery answered with %i and a Retry-After of %i ms waits %i ms', (status, retryAfterMs, waitMs) => {
     expect(settled(rejected(status, retryAfterMs))).toEqual({ state: 'retrying', nextAttemptAtMs: nowMs + waitMs })
   })
 
-  test('a delivery whose schedule is used up is dead, and says refused or unreachable', () => {
+  test('a delivery with its schedule used up is dead, with the reason refused or unreachable', () => {
     const dead = (outcome: AttemptOutcome) => settled(outcome, { attempts: usedUp, health: alive })
     expect(dead(rejected(422))).toEqual({ state: 'dead', reason: 'receiver_refused' })
     expect(dead(rejected(302))).toEqual({ state: 'dead', reason: 'receiver_refused' })
@@ -129,7 +129,7 @@ describe('settling a delivery', () => {
     expect(settle(delivery, accepted, atMs, policy, health, 0.5)).toEqual({ state: 'delivered' })
   })
 
-  test('an attempt counts with the time of the first failure; an interrupted one does not count', () => {
+  test('an attempt counts and keeps the time of the first failure, unless it is interrupted', () => {
     const fresh: Delivery = { attempts: 0, spared: 0, firstFailedAtMs: null }
     const once = countAttempt(fresh, rejected(500), 1_000)
     expect(once).toEqual({ attempts: 1, spared: 0, firstFailedAtMs: 1_000 })
@@ -139,7 +139,7 @@ describe('settling a delivery', () => {
     expect(countAttempt(fresh, accepted, 2_000)).toEqual({ attempts: 1, spared: 0, firstFailedAtMs: null })
   })
 
-  test('O3: 410 disables the endpoint and the delivery waits, at the first attempt and at the last', () => {
+  test('O3: a 410 at any attempt disables the endpoint, and the delivery waits', () => {
     for (const attempts of [1, usedUp]) {
       expect(settled(rejected(410), { attempts, health: alive })).toEqual({ state: 'held', reason: 'gone' })
     }
@@ -155,11 +155,11 @@ describe('settling a delivery', () => {
     )
   })
 
-  test('an endpoint that is enabled again starts afresh: its first failure does not disable it', () => {
+  test('the first failure of an endpoint that was enabled again does not disable it', () => {
     expect(settled(failed('timeout'), { attempts: usedUp, health: newHealth }).state).toBe('retrying')
   })
 
-  test('an attempt outside the schedule uses up nothing of it', () => {
+  test('an attempt that an operator orders uses up nothing of the schedule', () => {
     const once: Delivery = { attempts: 2, spared: 0, firstFailedAtMs: queuedAtMs }
     const spared = countAttempt(once, rejected(500), nowMs, true)
     expect(spared).toEqual({ attempts: 3, spared: 1, firstFailedAtMs: queuedAtMs })
@@ -173,17 +173,17 @@ describe('settling a delivery', () => {
     expect(settle(exhausted, rejected(500), nowMs, policy, alive, 0.5).state).toBe('retrying')
   })
 
-  test('an attempt that a stop interrupts blames nobody, and its delivery is due at once', () => {
+  test('an attempt interrupted by a stop is no failure, and its delivery is due at once', () => {
     expect(settled(failed('interrupted'), { attempts: usedUp, health: worn })).toEqual({ state: 'retrying', nextAttemptAtMs: nowMs })
     expect(healthThen(worn, failed('interrupted'), nowMs)).toBe(worn)
   })
 
-  test('a delivery whose bytes are no longer kept is dead at once, and blames nobody', () => {
+  test('a delivery without kept bytes is dead at once, and does not count against its endpoint', () => {
     expect(settled(failed('body_gone'), { health: worn })).toEqual({ state: 'dead', reason: 'body_gone' })
     expect(healthThen(worn, failed('body_gone'), nowMs)).toBe(worn)
   })
 
-  test('O15: a clock that jumps back kills nothing and makes no retry due in its past', () => {
+  test('O15: after a clock jumps back, no delivery dies and no retry is due in the past', () => {
     const jumps = fc.integer({ min: 0, max: 10 * 365 * 24 }).map((hours) => nowMs - hours * HOUR_MS)
     fc.assert(
       fc.property(anyFailure, jumps, fc.integer({ min: 1, max: 20 }), (outcome, atMs, attempts) => {

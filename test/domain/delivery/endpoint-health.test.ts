@@ -22,7 +22,7 @@ const interrupted: AttemptOutcome = { kind: 'failed', reason: 'interrupted', det
 const failedAt = (...parcels: readonly number[]): EndpointHealth =>
   parcels.reduce((health, parcelId) => healthAfter(health, { parcelId, outcome: refused, atMs: NOW }, NOW), newHealth)
 
-/** Failing, and probed in vain so many times, each at its time. */
+/** The health of a failing endpoint after a number of failed probes, each made when it was due. */
 function probedInVain(times: number, outcome = refused): { readonly health: EndpointHealth; readonly pausesMs: readonly number[] } {
   let health = startProbing(failedAt(1, 2, 3, 4, 5), refused, NOW)
   const pausesMs = [health.probing?.atMs ?? 0].map((atMs) => atMs - NOW)
@@ -34,20 +34,20 @@ function probedInVain(times: number, outcome = refused): { readonly health: Endp
   return { health, pausesMs }
 }
 
-describe('an endpoint is failing', () => {
+describe('an endpoint starts to fail', () => {
   test('7.4: when its last five attempts failed, over five parcels', () => {
     expect(shouldProbe(failedAt(1, 2, 3, 4))).toBe('no')
     expect(shouldProbe(failedAt(1, 2, 3, 4, 5))).toBe('yes')
     expect(shouldProbe(startProbing(failedAt(1, 2, 3, 4, 5), refused, NOW))).toBe('no')
   })
 
-  test('7.4: for fewer than five parcels only if nothing else waits', () => {
+  test('7.4: when they failed over fewer than five parcels, only if nothing else waits', () => {
     expect(shouldProbe(failedAt(1, 1, 1, 1, 1))).toBe('ask')
     expect(shouldProbe(failedAt(2, 1, 1, 1, 1, 1))).toBe('ask')
     expect(shouldProbe(failedAt(1, 2, 3, 4, 4))).toBe('ask')
   })
 
-  test('not if one of the five was accepted; an interrupted attempt does not count among them', () => {
+  test('not when one of the five was accepted; an interrupted attempt is not one of the five', () => {
     const healthy = healthAfter(failedAt(1, 2, 3, 4), { parcelId: 5, outcome: accepted, atMs: NOW }, NOW)
     expect(healthy.failedParcels).toEqual([])
     const four = failedAt(1, 2, 3, 4)
@@ -56,34 +56,34 @@ describe('an endpoint is failing', () => {
 })
 
 describe('an endpoint that is failing', () => {
-  test('is probed after 5 s, and after each probe that fails twice as late, at most 5 min', () => {
+  test('is probed after 5 s, and each failed probe doubles the pause, up to 5 min', () => {
     expect(probedInVain(8).pausesMs).toEqual([5, 10, 20, 40, 80, 160, 300, 300, 300].map((seconds) => seconds * 1000))
   })
 
-  test('is not probed sooner than it asks', () => {
+  test('is not probed sooner than its Retry-After allows', () => {
     const later: AttemptOutcome = { kind: 'rejected', status: 503, retryAfterMs: 20 * 60_000 }
     expect(probedInVain(1, later).pausesMs).toEqual([5000, 20 * 60_000])
   })
 
-  test('is not paused longer by attempts that began before it was failing', () => {
+  test('is not paused longer by a failed attempt that began before its probes', () => {
     const { health } = probedInVain(0)
     const late = healthAfter(health, { parcelId: 9, outcome: refused, atMs: NOW - 1 }, NOW + 1000)
     expect(late).toMatchObject({ probing: health.probing, round: health.round })
   })
 
-  test('is woken by its first success: a new round begins, in which everything is due', () => {
+  test('recovers at its first success, and all its deliveries are due in a new round', () => {
     const { health } = probedInVain(2)
     const woken = healthAfter(health, { parcelId: 1, outcome: accepted, atMs: NOW }, NOW + HOUR_MS)
     expect(woken).toEqual({ ...newHealth, lastSuccessAtMs: NOW + HOUR_MS, round: health.round + 1, wokenAtMs: NOW + HOUR_MS })
   })
 
-  test('is no longer failing when it is woken or enabled again, and no round comes twice', () => {
+  test('stops failing when an operator retries or enables it, each in a new round', () => {
     const { health } = probedInVain(2)
     expect(wakeWaiting(health, NOW)).toMatchObject({ probing: null, round: health.round + 1, failingSinceMs: NOW })
     expect(resetHealth(health, NOW)).toEqual({ ...newHealth, round: health.round + 1, wokenAtMs: NOW })
   })
 
-  test('O15: a clock that is put back by a day does not put off its probe by a day', () => {
+  test('O15: is probed within its pause after the clock was put back by a day', () => {
     const { health } = probedInVain(8)
     const dayBefore = (health.probing?.atMs ?? 0) - 24 * HOUR_MS
     expect(isProbeDue({ atMs: health.probing?.atMs ?? 0 }, dayBefore)).toBe(true)
@@ -95,24 +95,24 @@ describe('an endpoint that is failing', () => {
 describe('the last success of an endpoint', () => {
   const successAt = (health: EndpointHealth, nowMs: number) => healthAfter(health, { parcelId: 1, outcome: accepted, atMs: nowMs }, nowMs)
 
-  test('is written down once a second while it is healthy', () => {
+  test('is stored once a second while the endpoint is healthy', () => {
     const first = successAt(newHealth, NOW)
     expect(successAt(first, NOW + 999)).toBe(first)
     expect(successAt(first, NOW + 1000).lastSuccessAtMs).toBe(NOW + 1000)
   })
 
-  test('is later than a failure that it followed, however soon', () => {
+  test('is stored within the same second if it ends a failure', () => {
     const failed = healthAfter(successAt(newHealth, NOW), { parcelId: 1, outcome: refused, atMs: NOW }, NOW + 1)
     expect(successAt(failed, NOW + 2)).toMatchObject({ lastSuccessAtMs: NOW + 2, failingSinceMs: null })
   })
 
-  test('does not lie ahead of a clock that was put back', () => {
+  test('is not later than the clock after the clock was put back', () => {
     expect(successAt(successAt(newHealth, NOW), NOW - 1).lastSuccessAtMs).toBe(NOW - 1)
   })
 })
 
 describe('how long an endpoint has been failing', () => {
-  test('is the time that was seen to pass, and not the difference of two dates', () => {
+  test('is the time that the relay has measured, not the difference of two dates', () => {
     const first = addFailingTime(newHealth, refused, 10_000)
     expect(first.failedForMs).toBe(0)
     const since2020 = healthAfter(first, { parcelId: 1, outcome: refused, atMs: 0 }, Date.parse('2020-01-01T00:00:00Z'))
@@ -120,7 +120,7 @@ describe('how long an endpoint has been failing', () => {
     expect(later.failedForMs).toBe(5000)
   })
 
-  test('grows by an hour a failure at most, and not by failures that the endpoint did not cause', () => {
+  test('grows by at most an hour per failure, and only by failures that the endpoint caused', () => {
     const failing = failedAt(1)
     expect(addFailingTime(failing, refused, FAILING_MAX_MS).failedForMs).toBe(HOUR_MS)
     expect(addFailingTime(failing, refused, -5).failedForMs).toBe(0)

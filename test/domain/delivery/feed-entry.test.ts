@@ -6,7 +6,7 @@ import { emptyParcel, observe, presentRecord } from '../../support/history/parce
 
 const PUSH = { kind: 'push', inboxId: 7 } as const
 
-/** What endpoints are sent for the newest entry of a parcel that these observations made. */
+/** The payload that endpoints get for the newest entry of a parcel with these observations. */
 function payloadAfter(observations: readonly (PushObservation | PollObservation)[], hasBody: boolean) {
   const shown = presentRecord(observations.reduce(observe, emptyParcel))
   const [entry] = shown.entries
@@ -14,11 +14,11 @@ function payloadAfter(observations: readonly (PushObservation | PollObservation)
   return payloadOf(PUSH, { entry, parcel: { ...shown, parcelId: 1, identifiers: ['9001', '9002'] }, hasBody })
 }
 
-test('an event that a push brought is sent as its bytes, and filtered by what the push said', () => {
+test('an event from a push is sent with the push’s bytes and filtered by its distribution type', () => {
   expect(payloadAfter([aPush({ distributionType: 'Mailbox' })], true)).toEqual({ ...PUSH, distributionType: 'Mailbox' })
 })
 
-test('a push that says no distribution type is filtered by that of its parcel', () => {
+test('a push without a distribution type is filtered by its parcel’s', () => {
   const push = aPush({ distributionType: '' })
   expect(payloadAfter([push, aPoll({ distributionType: 'Doorstep', statuses: [] })], true)).toEqual({
     ...PUSH,
@@ -26,7 +26,7 @@ test('a push that says no distribution type is filtered by that of its parcel', 
   })
 })
 
-test('an event without kept bytes is composed, under an identifier of its parcel if need be', () => {
+test('an event without kept bytes is composed, with its parcel’s identifiers if it names none', () => {
   const named = aPush({ trackingIds: ['1001'], distributionType: 'Mailbox' })
   expect(payloadAfter([named], false)).toEqual({ kind: 'composed', trackingIds: ['1001'], distributionType: 'Mailbox' })
   expect(payloadAfter([{ ...named, trackingIds: [] }], false)).toMatchObject({ trackingIds: ['9001'] })

@@ -21,7 +21,7 @@ const claim = (deliveryId: number): ClaimedDelivery => ({
   body: null,
 })
 
-test('an endpoint whose 410 was never written down is sent later claims', async () => {
+test('an endpoint is sent later claims if storing its 410 failed', async () => {
   let term = 0
   const clock = { now: () => 0, monotonic: () => 0 }
   const { log } = createLogBook()

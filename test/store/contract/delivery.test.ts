@@ -27,7 +27,7 @@ describe.each(engines)('deliveries on $name', (engine) => {
     expect(new Set(first.claimed.map(({ parcelId }) => parcelId)).size).toBe(2)
   })
 
-  test('7.2, 7.3: an endpoint gets every event once and in order while others record', async () => {
+  test('7.2, 7.3: an endpoint gets every event once and in order during concurrent recording', async () => {
     const { record, endpoint, pushes } = await openSubscribed()
     const ids = Array.from({ length: 20 }, (_, at) => String(3000 + at))
     const taken: { readonly parcelId: number; readonly sequence: number }[] = []
@@ -44,7 +44,7 @@ describe.each(engines)('deliveries on $name', (engine) => {
     }
   })
 
-  test('the feed names the last sequence that was given', async () => {
+  test('a page of the feed names the last sequence of the whole feed', async () => {
     const { record, pushes, reads } = await openSubscribed()
     expect(await reads.readFeed({ after: 0, limit: 10 })).toMatchObject({ items: [], last: 0 })
     await record(...pushes(['1001'], 3))
@@ -52,7 +52,7 @@ describe.each(engines)('deliveries on $name', (engine) => {
     expect(await reads.readFeed({ after: 3, limit: 2 })).toMatchObject({ items: [], last: 3 })
   })
 
-  test('an endpoint’s failing time is kept in whole milliseconds', async () => {
+  test('the time for which an endpoint has failed is stored in whole milliseconds', async () => {
     const { writes, record, reads, pushes, pass, setClock } = await openSubscribed()
     await record(...pushes(['1001'], 1))
     let [delivery] = (await writes.dispatchRound(claim)).claimed

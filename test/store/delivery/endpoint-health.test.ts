@@ -8,7 +8,7 @@ import { HOUR_MS, NOON } from '../../support/runner/constants.ts'
 import { engines } from '../../support/store/engines.ts'
 import { openStore } from '../../support/store/write-side.ts'
 
-/** An endpoint that answers as the test says, on a clock that the test moves; no network is in it. */
+/** An endpoint whose answers and clock the test sets. It uses no network. */
 async function startEndpoint(engine: Engine) {
   const store = await openStore(NOON, engine)
   const id = await store.writes.reserveEndpoint(NOON)
@@ -45,7 +45,7 @@ async function startEndpoint(engine: Engine) {
 const at = (minute: number, trackingIds = ['1001']) => ({ eventTime: `2026-03-01T10:0${minute}:00.000Z`, trackingIds })
 
 describe.each(engines)('the health of an endpoint on $name', (engine) => {
-  test('O6: nothing dies while an endpoint is down for three days, and order is kept', async () => {
+  test('O6: an endpoint that is down for three days loses nothing and gets its events in order', async () => {
     const { push, pass, turn, accepted } = await startEndpoint(engine)
     for (const minute of [1, 2, 3]) await push(at(minute))
     await push(at(1, ['2002']))
@@ -81,13 +81,13 @@ describe.each(engines)('the health of an endpoint on $name', (engine) => {
     expect(accepted).toHaveLength(2)
   })
 
-  test('O6: one refused while others are accepted dies, and replayed it begins anew', async () => {
+  test('O6: a delivery refused while others are accepted dies, and a replay restarts its schedule', async () => {
     const { push, pass, turn, writes, reads, id, now } = await startEndpoint(engine)
     await push(at(1))
     const [refused] = (await turn()).claimed
     const deliveryId = refused?.deliveryId ?? 0
     let others = 0
-    /** How many attempts it had when it was dead. */
+    /** Resolves with the attempts that the delivery had made when it died; undefined: it did not die within a day. */
     const attemptsUntilDead = async (answerToOthers: 200 | 503): Promise<number | undefined> => {
       for (let hour = 1; hour <= 24; hour++) {
         await push(at(1, [String(9000 + others++)]))
@@ -112,7 +112,7 @@ describe.each(engines)('the health of an endpoint on $name', (engine) => {
     expect(await attemptsUntilDead(200)).toBeGreaterThanOrEqual(3)
   })
 
-  test('O15: a clock put back by a day delays no attempt and lets nothing die', async () => {
+  test('O15: after the clock was put back by a day, attempts are made in time and nothing dies', async () => {
     const { push, pass, turn, writes, now, accepted } = await startEndpoint(engine)
     await push(at(1, ['2002']))
     await turn()
@@ -124,7 +124,7 @@ describe.each(engines)('the health of an endpoint on $name', (engine) => {
     pass(-24 * HOUR_MS)
     await writes.shiftSchedule({ byMs: 24 * HOUR_MS, nowMs: now(), afterParcelId: 0, limit: 500 })
     expect((await turn()).nextAtMs).toBe(now() + 5000)
-    // Down for three days: the success of the other delivery lies before all of this, though a clock once said otherwise.
+    // The endpoint is down for three days. The other delivery succeeded before that, though at a later time by the clock.
     for (let hour = 0; hour < 72; hour++) {
       pass(HOUR_MS)
       await turn(503)
@@ -134,13 +134,13 @@ describe.each(engines)('the health of an endpoint on $name', (engine) => {
     expect(accepted).toHaveLength(2)
   })
 
-  test('O15: a clock put forward sends no more at once than an endpoint takes', async () => {
+  test('O15: after the clock was put forward, no more than perEndpoint allows is sent at once', async () => {
     const { push, setClock, now, turn } = await startEndpoint(engine)
     for (let parcel = 0; parcel < 60; parcel++) await push(at(1, [String(3000 + parcel)]))
     const jump = () => setClock(now() + 48 * HOUR_MS)
     let answers = 0
     await turn()
-    // Not five in a row.
+    // Never five failures in a row, so the endpoint is not failing.
     for (let round = 0; round < 2; round++) await turn(() => (answers++ % 3 === 0 ? 200 : 503))
     jump()
     expect((await turn()).claimed.length).toBeLessThanOrEqual(deliverOptions.perEndpoint * CLAIMS_PER_ATTEMPT)
@@ -149,14 +149,14 @@ describe.each(engines)('the health of an endpoint on $name', (engine) => {
     expect((await turn(503)).claimed).toHaveLength(1)
   })
 
-  test('O7: 120 h of nothing but failures disable an endpoint, told once; it keeps everything', async () => {
+  test('O7: 120 h of failures disable an endpoint with one notice, and its deliveries wait', async () => {
     const { push, pass, now, turn, writes, reads, id, accepted } = await startEndpoint(engine)
     await push(at(1))
     await turn()
     const notices = []
     for (let hour = 0; hour < 130; hour++) {
       pass(HOUR_MS)
-      // A probe is claimed, and settled.
+      // The first turn claims a probe, the second settles it.
       for (let nth = 0; nth < 2; nth++) notices.push(...(await turn(503)).notices.map(({ kind }) => ({ kind, hour })))
     }
     expect(notices).toEqual([
@@ -173,7 +173,7 @@ describe.each(engines)('the health of an endpoint on $name', (engine) => {
     expect(accepted).toHaveLength(2)
   })
 
-  test('O7: one success in between keeps an endpoint enabled', async () => {
+  test('O7: an endpoint with one success within 120 h of failures stays enabled', async () => {
     const { push, pass, turn } = await startEndpoint(engine)
     await push(at(1))
     await push(at(1, ['2002']))
@@ -187,9 +187,9 @@ describe.each(engines)('the health of an endpoint on $name', (engine) => {
     expect(notices.map(({ kind }) => kind)).toEqual(['failing', 'recovered', 'failing'])
   })
 
-  test('O15: two failures with six years of clock between them disable nothing', async () => {
+  test('O15: two failures between which the clock jumps by six years disable no endpoint', async () => {
     const { push, pass, now, setClock, turn } = await startEndpoint(engine)
-    // A machine that starts with the clock of its battery, and then asks the network.
+    // A machine may start with a wrong clock, until it has asked the network for the time.
     setClock(Date.parse('2020-01-01T00:00:00Z'))
     await push(at(1))
     await turn()
