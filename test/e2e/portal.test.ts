@@ -116,6 +116,10 @@ test('with the scope status somebody sees parcels, and no webhook or button', as
   for (const path of ['/parcels/1001/watch', '/webhooks/new', '/webhooks/1/remove']) expect((await visitor.post(path)).status).toBe(403)
 })
 
+test('the page of what happened leads to the runbooks', async () => {
+  expect((await (await loggedIn()).get('/events')).text).toContain('<a href="/docs/runbooks">Runbooks</a>')
+})
+
 test('a session ends within a second of the reload that takes its app away', async () => {
   const { internalUrl, reloadWith } = await start({})
   const visitor = await loggedIn(ADMIN, internalUrl)
