@@ -9,12 +9,13 @@ import { nameOf } from '../portal/internal-routes.ts'
 import { ADMIN, logIn, push } from './relay.ts'
 import { relayOfTest } from './relay-of-test.ts'
 
-/** The statuses of routes that this relay must refuse: it has no job, no folder of backups and no config file, and cannot move its store. */
+/** The statuses of routes that this relay must refuse: it has no job, no folder of backups, no config file and no operator, and cannot move its store. */
 export const REFUSED: Readonly<Record<string, number>> = {
   'GET /relay/jobs/:id': 404,
   'POST /relay/store/move': 409,
   'POST /relay/backups': 409,
   'POST /relay/reload': 409,
+  'POST /relay/operator/test': 404,
 }
 
 /** Starts a relay that holds what the examples of the API's document refer to: a parcel, its waiting delivery, and a push in quarantine. */
