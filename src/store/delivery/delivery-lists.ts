@@ -17,7 +17,9 @@ import { findSentEvent, withDetails, withIdentifiers } from './delivery-view.ts'
 /** A page scans at most this many deliveries. Without the limit, a page of a rare state could scan the whole table. */
 const LOOKED_AT_MAX = 50_000
 
-const newest = statement()((db) => db.selectFrom('delivery').select('id').where('id', '>', 0).orderBy('id', 'desc').limit(1))
+const newestBefore = statement<{ before: number }>()((db, p) =>
+  db.selectFrom('delivery').select('id').where('id', '>', 0).where('id', '<', p.before).orderBy('id', 'desc').limit(1),
+)
 
 type Wanted = {
   readonly limit: number
@@ -120,8 +122,10 @@ export async function listDeliveries(session: Session, query: DeliveryQuery): Pr
 }
 
 async function listById(session: Session, asked: Wanted, cursor: DeliveryCursor | null): Promise<DeliveryPage> {
-  const [last] = await session.all(newest, {})
-  const before = cursor?.id ?? (last?.id ?? 0) + 1
+  // Begin at the next delivery that there is: a restore leaves a gap of up to 10^9 ids, which no list could cross stretch by stretch.
+  const [last] = await session.all(newestBefore, { before: cursor?.id ?? Number.MAX_SAFE_INTEGER })
+  if (last === undefined) return { deliveries: [], next: null }
+  const before = last.id + 1
   const from = Math.max(1, before - LOOKED_AT_MAX)
   const rows = await session.all(page, { ...asked, before, from })
   const next = rows.length < asked.limit ? from : (rows.at(-1)?.id ?? from)

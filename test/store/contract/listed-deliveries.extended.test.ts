@@ -47,6 +47,15 @@ describe.each(engines)('a list of deliveries on $name', (engine) => {
     expect((await listed({ queued: { fromMs: NOON, toMs: to } })).times).toEqual([NOON])
   })
 
+  test('crosses the gap that a restore leaves among the ids in a few pages', async () => {
+    const { path, id, listed } = await openLists(engine)
+    await writeDeliveries(path, { endpointId: id, count: 20, state: DELIVERED })
+    await changeStoredRows(path, 'update delivery set id = id + 3000000000 where queued_at_ms > 10')
+    const { times, pages } = await listed({})
+    expect(times).toEqual(Array.from({ length: 20 }, (_, nth) => 20 - nth))
+    expect(pages).toBeLessThan(4)
+  })
+
   test('of a time and a rare state looks at no more than a part of it for each page', async () => {
     const { path, id, listed } = await openLists(engine)
     await writeDeliveries(path, { endpointId: id, count: 60_000, state: DELIVERED })
