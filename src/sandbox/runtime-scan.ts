@@ -1,7 +1,7 @@
 import { memberOf } from './answer.ts'
 import { type ParcelPlan, plainScan, type Scan, uneventful } from './parcel-plan.ts'
 import { drawFor, randomFor } from './random.ts'
-import { type Word, words } from './vocabulary.ts'
+import { type LanguageTexts, type Texts, type Word, words } from './vocabulary.ts'
 
 /** A scan requested by a test; everything but the status is optional. */
 export interface ScanOrder {
@@ -12,6 +12,8 @@ export interface ScanOrder {
   readonly atMs?: number
   readonly location?: string
   readonly displayToConsumer?: boolean
+  /** Appended to every text of the scan. */
+  readonly note?: string
 }
 
 /** A parcel requested by a test, without entries. */
@@ -29,6 +31,19 @@ export interface PushOrder {
 }
 
 function wordFor(order: ScanOrder): Word {
+  const word = knownWord(order)
+  return order.note === undefined ? word : { ...word, texts: withNote(word.texts, order.note) }
+}
+
+function withNote({ en, sv }: Texts, note: string): Texts {
+  const noted = ({ consumer, detailed }: LanguageTexts): LanguageTexts => ({
+    consumer: `${consumer} ${note}`,
+    detailed: `${detailed} ${note}`,
+  })
+  return { ...(en === undefined ? {} : { en: noted(en) }), ...(sv === undefined ? {} : { sv: noted(sv) }) }
+}
+
+function knownWord(order: ScanOrder): Word {
   const detailedStatus = order.detailedStatus ?? order.status
   const shown = Object.values(words).find((word) => word.status === order.status && word.detailedStatus === detailedStatus)
   if (shown !== undefined) return shown
@@ -54,12 +69,13 @@ export function orderedParcel({ trackingNumber, trackingIds, numberOnly = false 
 
 /** Parses a scan request. Throws a RangeError that says what to write. */
 export function parseScanOrder(body: unknown): ScanOrder {
-  const [status, detailedStatus, atMs, location, displayToConsumer] = [
+  const [status, detailedStatus, atMs, location, displayToConsumer, note] = [
     'status',
     'detailedStatus',
     'atMs',
     'location',
     'displayToConsumer',
+    'note',
   ].map((name) => memberOf(body, name))
   if (typeof status !== 'string' || status === '') throw new RangeError('status must be a word such as TerminalArrived')
   if (atMs !== undefined && (typeof atMs !== 'number' || !Number.isSafeInteger(atMs)))
@@ -70,6 +86,7 @@ export function parseScanOrder(body: unknown): ScanOrder {
     ...(atMs === undefined ? {} : { atMs }),
     ...(typeof location === 'string' ? { location } : {}),
     ...(typeof displayToConsumer === 'boolean' ? { displayToConsumer } : {}),
+    ...(typeof note === 'string' ? { note } : {}),
   }
 }
 

@@ -2,7 +2,7 @@ export const languages = ['en', 'sv'] as const
 
 export type Language = (typeof languages)[number]
 
-interface LanguageTexts {
+export interface LanguageTexts {
   readonly consumer: string
   readonly detailed: string
 }

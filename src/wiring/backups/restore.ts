@@ -3,6 +3,7 @@ import type { Config } from '../../config/config.ts'
 import type { OperatorAction } from '../../domain/admin/operator-action.ts'
 import type { RestoreRecord } from '../../domain/admin/restore.ts'
 import { createVault, nameKey } from '../../ops/vault.ts'
+import { systemClock } from '../../runtime/system-clock.ts'
 import { markRestored } from '../../store/postgres/backups/mark-restored.ts'
 import {
   type Restored,
@@ -25,7 +26,7 @@ export async function restoreStore(
       'the store is on PostgreSQL: restore it with the server’s own tools (pg_restore, or a point-in-time recovery), then run "parcel-relay restore --mark"',
     )
   return await restoreBackup(
-    { ...order, store: config.store.path, nowMs: Date.now(), by: whoRuns() },
+    { ...order, store: config.store.path, nowMs: systemClock.now(), by: whoRuns() },
     { onStep, proveKeys: (proof) => proveKeys(config, proof) },
   )
 }
@@ -33,7 +34,7 @@ export async function restoreStore(
 /** Marks a database as restored. The server's own tools have restored it. */
 export async function markStore({ store }: Config, last: number): Promise<RestoreRecord> {
   if (store.engine === 'sqlite') throw new Error('--mark is for a store on PostgreSQL: name the file of the backup instead')
-  return await markRestored({ address: store.url.reveal(), last, nowMs: Date.now(), by: whoRuns() })
+  return await markRestored({ address: store.url.reveal(), last, nowMs: systemClock.now(), by: whoRuns() })
 }
 
 function whoRuns(): OperatorAction['by'] {

@@ -7,12 +7,19 @@ const ROW_FILES = ['', '-wal']
 /** The tables of a store in which any of these words stands, in any column, in bytes or in text. */
 export async function tablesThatHold(place: string, words: readonly string[]): Promise<readonly string[]> {
   const found: string[] = []
-  for (const table of await tableNames(place)) {
-    const rows = await storedRows<object>(place, `select * from "${table}"`)
-    const text = rows.map((row) => Object.values(row).map(textOf).join(' ')).join('\n')
-    for (const word of words) if (text.toUpperCase().includes(word.toUpperCase())) found.push(`${table}: ${word}`)
+  for await (const [table, text] of textsOfTables(place)) {
+    const upper = text.toUpperCase()
+    for (const word of words) if (upper.includes(word.toUpperCase())) found.push(`${table}: ${word}`)
   }
   return found
+}
+
+/** All rows of each table as one text, bytes in Latin-1. */
+export async function* textsOfTables(place: string): AsyncGenerator<readonly [table: string, text: string]> {
+  for (const table of await tableNames(place)) {
+    const rows = await storedRows<object>(place, `select * from "${table}"`)
+    yield [table, rows.map((row) => Object.values(row).map(textOf).join(' ')).join('\n')]
+  }
 }
 
 /** The files of an SQLite store in whose raw bytes any of these words stands. */

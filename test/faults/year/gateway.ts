@@ -1,0 +1,44 @@
+import { createHmac } from 'node:crypto'
+import { startRequestServer } from '../../support/network/request-server.ts'
+
+/** Stands between the sandbox and the relay: it signs with the carrier's key of the day, and writes events in the carrier's format of the day. */
+export interface Gateway extends AsyncDisposable {
+  readonly url: string
+  /** The relay's address for pushes; null: it is down, and pushes are refused. */
+  relayUrl: string | null
+  key: string
+  /** Whether the carrier has renamed a member that every event must have. */
+  isRenamed: boolean
+  /** How many pushes the relay has answered, by status. */
+  readonly answers: ReadonlyMap<number, number>
+  /** How many pushes in the changed format it has taken. */
+  renamed(): number
+}
+
+export async function startGateway(key: string): Promise<Gateway> {
+  const answers = new Map<number, number>()
+  let renamed = 0
+  const forward = async (given: Buffer): Promise<number> => {
+    if (gateway.relayUrl === null) return 503
+    const body = gateway.isRenamed ? Buffer.from(given.toString().replace('"eventTime"', '"occurredAt"')) : given
+    const signature = createHmac('sha256', gateway.key).update(body).digest('base64')
+    const headers = { 'content-type': 'application/json', 'x-service-hmac-sha256': signature }
+    const { status } = await fetch(`${gateway.relayUrl}/webhooks/status`, { method: 'POST', body, headers }).catch(() => ({ status: 503 }))
+    answers.set(status, (answers.get(status) ?? 0) + 1)
+    if (gateway.isRenamed && status === 200) renamed += 1
+    return status
+  }
+  const { port, [Symbol.asyncDispose]: dispose } = await startRequestServer((_request, body, response) => {
+    void forward(body).then((status) => response.writeHead(status).end())
+  })
+  const gateway: Gateway = {
+    url: `http://127.0.0.1:${port}/`,
+    relayUrl: null,
+    key,
+    isRenamed: false,
+    answers,
+    renamed: () => renamed,
+    [Symbol.asyncDispose]: dispose,
+  }
+  return gateway
+}

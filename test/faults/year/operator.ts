@@ -1,0 +1,208 @@
+import { DAY_MS } from '../../support/runner/constants.ts'
+import type { Action } from './calendar.ts'
+import { checkErased, checkErasedFiles, until } from './checks.ts'
+import { looked } from './looked.ts'
+import { isFinished, knownAs, type YearParcel } from './parcels.ts'
+import type { World } from './world.ts'
+
+/** The name of the only endpoint. */
+const SHOP = 'shop'
+
+/** Adds the shop's endpoint to a relay that has just been started for the first time. */
+export async function addShop({ relay, subscriber }: World): Promise<void> {
+  const { status, body, text } = await relay.call('POST', '/relay/endpoints', { name: SHOP, url: subscriber.url, backfill: true })
+  if (status !== 201) throw new Error(`no endpoint: ${text}`)
+  subscriber.key = String(body.sharedKey)
+}
+
+/** Does what the calendar says. */
+export async function carryOut(action: Action, world: World): Promise<void> {
+  await ACTIONS[action](world)
+}
+
+const ACTIONS: Readonly<Record<Action, (world: World) => Promise<void>>> = {
+  'replace the shared key': replaceSharedKey,
+  'replace the key of the endpoint': replaceEndpointKey,
+  'replace the at-rest key': replaceAtRestKey,
+  'drop the old at-rest keys': dropOldAtRestKeys,
+  'replace the key of tokens': replaceTokenKey,
+  'keep a backup': ({ store, relay, gateway }) => whileDown({ relay, gateway }, () => store.keepForRestore(relay)),
+  'erase after the backup': eraseAfterBackup,
+  restore,
+  async 'the carrier renames a member'({ gateway }) {
+    gateway.isRenamed = true
+  },
+  'upgrade and reprocess': upgrade,
+}
+
+/** The relay may be stopped and started meanwhile, so its address changes; the carrier's pushes are refused. */
+async function whileDown({ relay, gateway }: Pick<World, 'relay' | 'gateway'>, work: () => Promise<void>): Promise<void> {
+  gateway.relayUrl = null
+  await work()
+  gateway.relayUrl = relay.publicUrl()
+}
+
+/** Starts the relay, for the first time or again. */
+export async function startRelay({ relay, gateway }: World): Promise<void> {
+  await whileDown({ relay, gateway }, () => relay.start())
+}
+
+export async function restartRelay({ relay, gateway }: World, how: 'stop' | 'kill'): Promise<void> {
+  await whileDown({ relay, gateway }, async () => {
+    await relay[how]()
+    await relay.start()
+  })
+}
+
+async function replaceSharedKey({ day, settings, gateway, relay }: World): Promise<void> {
+  const next = `the-shared-key-of-day-${day}`
+  settings.sharedKeys = [next, ...settings.sharedKeys]
+  await relay.reload()
+  gateway.key = next
+  settings.sharedKeys = [next]
+  await relay.reload()
+}
+
+async function shopId({ relay }: World): Promise<string> {
+  const { body } = await relay.call('GET', '/relay/endpoints')
+  const [found] = Array.isArray(body.endpoints) ? body.endpoints.filter(({ name }) => name === SHOP) : []
+  if (found === undefined) throw new Error('the endpoint is gone')
+  return String(found.id)
+}
+
+/** For a day both keys sign, and the shop changes at once. */
+async function replaceEndpointKey(world: World, order?: { readonly sharedKey: null; readonly at: 'now' }): Promise<void> {
+  const { status, body, text } = await world.relay.call('POST', `/relay/endpoints/${await shopId(world)}/rotate`, order)
+  if (status !== 200) throw new Error(`no new key of the endpoint: ${text}`)
+  world.subscriber.key = String(body.sharedKey)
+}
+
+/** The old keys stay in the config as long as there are backups that need them. */
+async function replaceAtRestKey({ day, settings, relay, violations }: World): Promise<void> {
+  const next = Buffer.alloc(32, `at rest ${day}`).toString('base64')
+  const before = settings.atRestKeys
+  for (const keys of [
+    [...before, next],
+    [next, ...before],
+  ]) {
+    settings.atRestKeys = keys
+    await relay.reload()
+  }
+  const { status, text, body } = await relay.call('POST', '/relay/secrets/reseal')
+  const isDone = status === 200 && Array.isArray(body.unreadable) && body.unreadable.length === 0
+  if (!isDone) violations.add(`secrets were not sealed again: ${status} ${text}`)
+}
+
+async function dropOldAtRestKeys({ settings, relay }: World): Promise<void> {
+  settings.atRestKeys = settings.atRestKeys.slice(0, 1)
+  await relay.reload()
+}
+
+async function replaceTokenKey({ relay, violations }: World): Promise<void> {
+  const { status, text } = await relay.call('POST', '/relay/secrets/rotate-tokens')
+  if (status !== 200) violations.add(`the key of tokens was not replaced: ${status} ${text}`)
+}
+
+/**
+ * Erases a parcel, as its receiver wishes, and does what the answer tells the operator to do. A parcel whose tracking ids the relay has not learnt yet is
+ * left: pushes that name only these are another parcel to it.
+ */
+export async function erase(parcel: YearParcel, { relay, store, subscriber, time, violations }: World): Promise<void> {
+  const known = await relay.call('GET', `/relay/parcels/${knownAs(parcel)}`)
+  if (!parcel.trackingIds.every((id) => known.text.includes(`"${id}"`))) return
+  const { status, body, text } = await relay.call('DELETE', `/relay/parcels/${knownAs(parcel)}`)
+  if (status !== 200) {
+    violations.add(`parcel ${parcel.number} (${knownAs(parcel)}) was not erased: ${status} ${text}`)
+    return
+  }
+  parcel.erasedAtMs = time.now()
+  subscriber.forget(parcel)
+  if (store.isCleanAtOnce && body.storage !== 'clean')
+    violations.add(`the erasure of parcel ${parcel.number} left the files unclean: ${text}`)
+  store.removeReplaced(Array.isArray(body.stores) ? body.stores.map(String) : [])
+  checkErasedFiles({ store, violations }, parcel)
+  const asked = await relay.call('GET', `/v1/status/${knownAs(parcel)}/all`)
+  if (asked.status !== 404) violations.add(`the erased parcel ${parcel.number} is served: ${asked.status} ${asked.text}`)
+}
+
+/** Erases a parcel that the backup holds, so that only its tombstone keeps it from coming back. */
+async function eraseAfterBackup(world: World): Promise<void> {
+  const { parcels, draw, time } = world
+  const known = parcels.filter(({ scans, erasedAtMs, isOrdered, made }) => {
+    const bornMs = scans[0]?.atMs ?? 0
+    return isOrdered && made > 0 && erasedAtMs === null && bornMs > time.now() - 6 * DAY_MS && bornMs < time.now() - 3 * DAY_MS
+  })
+  await erase(draw.pick(known), world)
+}
+
+/** Goes back to the backup, erases again what the engine cannot, and has the shop order again what it ordered since. */
+async function restore(world: World): Promise<void> {
+  const { relay, gateway, store, subscriber, parcels, time } = world
+  gateway.relayUrl = null
+  await relay.stop()
+  const restoredMs = await store.restore(relay, subscriber.lastSequence())
+  await startRelay(world)
+  subscriber.relayRestored()
+  await replaceEndpointKey(world, { sharedKey: null, at: 'now' })
+  if (!store.isCleanAtOnce)
+    for (const parcel of parcels.filter(({ erasedAtMs }) => erasedAtMs !== null && erasedAtMs >= restoredMs))
+      await relay.call('DELETE', `/relay/parcels/${knownAs(parcel)}`)
+  await until('what was erased is erased again', async () => (await relay.call('GET', '/readyz')).status === 200)
+  await checkErased(looked(world))
+  const since = parcels.filter(({ scans, made, erasedAtMs }) => {
+    const lastMs = scans[made - 1]?.atMs ?? time.now()
+    return erasedAtMs === null && lastMs > restoredMs - DAY_MS
+  })
+  for (const parcel of since) await order(parcel, world)
+  await until('operators are told of the restore', async () => {
+    const { body } = await relay.call('GET', '/relay/operator-events?event=store_restored')
+    return Array.isArray(body.events) && body.events.length > 0
+  })
+}
+
+/** Has the relay watch a parcel. */
+export async function order(parcel: YearParcel, { relay, time, violations }: World): Promise<void> {
+  const { status, text } = await relay.call('PUT', `/relay/parcels/${parcel.trackingNumber}/watch`)
+  if (status >= 300) violations.add(`parcel ${parcel.number} was not watched: ${status} ${text}`)
+  else parcel.askedAtMs = time.now()
+}
+
+/** An app asks for a parcel that nobody ordered. On a bad day the carrier cannot be asked, and it asks again later. */
+export async function ask(parcel: YearParcel, { relay, time, violations }: World): Promise<void> {
+  const { status, text } = await relay.call('GET', `/v1/status/${parcel.trackingNumber}/all`)
+  if (status === 200) parcel.askedAtMs = time.now()
+  else if (status !== 503) violations.add(`an app that asked for parcel ${parcel.number} got ${status} ${text}`)
+}
+
+/** The next version has one more migration, and understands the carrier's new format. What was quarantined is then reprocessed. */
+async function upgrade(world: World): Promise<void> {
+  const { relay, gateway, settings, violations } = world
+  const before = await relay.call('POST', '/relay/inbox/reprocess?reason=event_time&dryRun=true')
+  if (Number(before.body.count) === 0) violations.add('no push in the changed format was quarantined')
+  await whileDown({ relay, gateway }, async () => {
+    await relay.stop()
+    settings.isNextVersion = true
+    await relay.start()
+  })
+  const { status, text, body } = await relay.call('POST', '/relay/inbox/reprocess?reason=event_time')
+  if (status >= 300) violations.add(`the quarantined pushes were not reprocessed: ${status} ${text}`)
+  if (status === 202)
+    await until('the reprocessing ends', async () => isEnded((await relay.call('GET', `/relay/jobs/${String(body.id)}`)).body.state))
+  const { body: left } = await relay.call('GET', '/relay/inbox?state=quarantined')
+  if (!Array.isArray(left.pushes) || left.pushes.length > 0)
+    violations.add(`pushes are still in quarantine: ${JSON.stringify(left).slice(0, 400)}`)
+}
+
+const isEnded = (state: unknown): boolean => ['done', 'failed', 'cancelled'].includes(String(state))
+
+/** A parcel whose receiver wants it erased: on its way or delivered. */
+export function chosenForErasure({ parcels, draw, time, lengths }: World): YearParcel | null {
+  const oldestMs = time.now() - (lengths.historyDays - 2) * DAY_MS
+  const known = parcels.filter(
+    ({ isOrdered, askedAtMs, made, erasedAtMs, scans }) =>
+      (isOrdered || askedAtMs > 0) && made > 0 && erasedAtMs === null && (scans[0]?.atMs ?? 0) > oldestMs,
+  )
+  if (known.length === 0) return null
+  const onTheWay = known.filter((parcel) => !isFinished(parcel))
+  return draw.pick(onTheWay.length > 0 && draw.below(2) === 0 ? onTheWay : known)
+}

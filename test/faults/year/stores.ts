@@ -1,0 +1,115 @@
+import { readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import type { Sections } from '../../support/relay/relay.ts'
+import type { SimulatedTime } from '../../support/simulation/simulated-time.ts'
+import { withClient } from '../../support/store/postgres-client.ts'
+import { copyDatabase, createDatabase } from '../../support/store/postgres-database.ts'
+import type { RelayOfYear } from './relay.ts'
+
+/** A file that may hold what was erased. */
+export interface KeptFile {
+  readonly name: string
+  readonly text: () => string
+  /** When the backup that it is was made; null: it belongs to the store in use. */
+  readonly madeAtMs: number | null
+}
+
+/** The store of a simulated year on one engine, with what its operator does about it. */
+export interface StoreOfYear {
+  /** The path of the file, or the URL of the database. */
+  place(): string
+  sections(): Sections
+  /** Whether erasing leaves nothing in the files of the store. */
+  readonly isCleanAtOnce: boolean
+  /** Begins to keep what `restore` will need. */
+  keepForRestore(relay: RelayOfYear): Promise<void>
+  /** Puts the store back, with the relay stopped; returns the time to which. */
+  restore(relay: RelayOfYear, lastSequence: number): Promise<number>
+  /** Deletes the replaced stores that an erasure names. */
+  removeReplaced(stores: readonly string[]): void
+  /** Does what runs beside a store for years, such as vacuuming. */
+  tend(): Promise<void>
+  /** The size, with the relay stopped. */
+  bytes(): Promise<number>
+  files(): readonly KeptFile[]
+}
+
+/** The hour of the scheduled backup. */
+export const BACKUP = { cron: '15 3 * * *', hour: 3, minute: 15 } as const
+const BACKUPS_KEPT = 5
+/** Which backup is restored, counted from the newest: the night before last. */
+const RESTORED = -2
+
+export function sqliteStore(folder: string): StoreOfYear {
+  const path = join(folder, 'relay.db')
+  const directory = join(folder, 'backups')
+  const backups = () =>
+    readdirSync(directory)
+      .filter((name) => name.endsWith('.db'))
+      .sort()
+  return {
+    place: () => path,
+    sections: () => ({ backup: { cron: BACKUP.cron, directory, keep: BACKUPS_KEPT } }),
+    isCleanAtOnce: true,
+    keepForRestore: async () => undefined,
+    async restore(relay) {
+      const name = backups().at(RESTORED) ?? ''
+      await relay.command('restore', join(directory, name), '--yes', '--json')
+      return timeOf(name)
+    },
+    removeReplaced(stores) {
+      for (const store of stores) {
+        const replaced = readdirSync(folder).filter((name) => name.startsWith(basename(store)))
+        for (const name of replaced) rmSync(join(folder, name))
+      }
+    },
+    tend: async () => undefined,
+    bytes: async () => statSync(path).size,
+    files: () => [...filesIn(folder, () => null), ...filesIn(directory, timeOf)],
+  }
+}
+
+/** The time in the name of a scheduled backup. */
+function timeOf(name: string): number {
+  const [, date = '', hours = '', minutes = '', seconds = ''] = /^scheduled-(\d{8})T(\d\d)(\d\d)(\d\d)/.exec(name) ?? []
+  return Date.parse(`${date.slice(0, 4)}-${date.slice(4, 6)}-${date.slice(6)}T${hours}:${minutes}:${seconds}Z`)
+}
+
+function filesIn(folder: string, madeAtMs: (name: string) => number | null): readonly KeptFile[] {
+  return readdirSync(folder, { withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map(({ name }) => ({ name, text: () => readFileSync(join(folder, name), 'latin1'), madeAtMs: madeAtMs(name) }))
+}
+
+/** A server's own tools make the backups: here a copy of the database, for which the relay stops. */
+export async function postgresStore(time: SimulatedTime): Promise<StoreOfYear> {
+  let { url } = await createDatabase('nothing')
+  let kept: { readonly url: string; readonly atMs: number } | null = null
+  const setClock = () => withClient(url, (client) => client.query(time.sqlOf(new URL(url).pathname.slice(1))))
+  await setClock()
+  return {
+    place: () => url,
+    sections: () => ({ store: url }),
+    isCleanAtOnce: false,
+    async keepForRestore(relay) {
+      await relay.stop()
+      kept = { url: await copyDatabase(url), atMs: time.now() }
+      await relay.start()
+    },
+    async restore(relay, lastSequence) {
+      if (kept === null) throw new Error('there is no copy to restore')
+      url = kept.url
+      await setClock()
+      await relay.command('restore', '--mark', '--last', String(lastSequence))
+      return kept.atMs
+    },
+    removeReplaced: () => undefined,
+    // As autovacuum does every minute: in a year of minutes it comes too rarely.
+    tend: () => withClient(url, async (client) => void (await client.query('vacuum analyze'))),
+    bytes: () =>
+      withClient(url, async (client) =>
+        Number((await client.query<{ bytes: string }>('select pg_database_size(current_database()) as bytes')).rows[0]?.bytes),
+      ),
+    files: () => [],
+  }
+}

@@ -1,0 +1,104 @@
+import { startRequestServer } from '../../support/network/request-server.ts'
+import { expectedSignature } from '../../support/network/webhook-receiver.ts'
+import { keyOf, plantedIn, type YearParcel } from './parcels.ts'
+import type { Violations } from './violations.ts'
+
+/** The shop that the relay delivers to. It checks signatures and order, and keeps account of what it is owed. */
+export interface Subscriber extends AsyncDisposable {
+  readonly url: string
+  /** The key that it checks signatures with. */
+  key: string
+  /** How it answers: always, now and then with a 500, or with a 503. */
+  mood: 'well' | 'flaky' | 'down'
+  /** Notes what the carrier has done and the shop must hear of. */
+  owe(parcel: YearParcel, scan: YearParcel['scans'][number]): void
+  /** Everything that is owed since before this time, one text each. */
+  owedSince(beforeMs: number): readonly string[]
+  /** Forgets what is owed of a parcel, because it is erased. */
+  forget(parcel: YearParcel): void
+  /** Numbers begin anew, and may skip what was sent after the backup. */
+  relayRestored(): void
+  readonly received: () => number
+  /** The highest `relay-sequence` that was ever received. */
+  readonly lastSequence: () => number
+}
+
+interface Owed {
+  readonly parcel: number
+  readonly atMs: number
+}
+
+interface Heard {
+  sequence: number
+  /** Whether the store was restored since. */
+  isFromBefore: boolean
+}
+
+export async function startSubscriber(violations: Violations, random: () => number): Promise<Subscriber> {
+  const owed = new Map<string, Owed>()
+  const erased = new Set<number>()
+  const heard = new Map<number, Heard>()
+  const events = new Map<string, string>()
+  let [received, lastSequence] = [0, 0]
+
+  function take(body: Buffer, header: (name: string) => string): void {
+    const event: unknown = JSON.parse(body.toString())
+    const [parcel = -1] = plantedIn(body.toString())
+    const scan = scanOf(event)
+    const [id, sequence, previous] = [header('webhook-id'), Number(header('relay-sequence')), Number(header('relay-previous-sequence'))]
+    received += 1
+    lastSequence = Math.max(lastSequence, sequence)
+    const name = `${parcel} ${scan}`
+    const before = events.get(id)
+    if (before !== undefined && before !== name) violations.add(`webhook-id ${id} named two events: ${before}; ${name}`)
+    events.set(id, name)
+    if (erased.has(parcel)) {
+      violations.add(`an event of the erased parcel ${parcel} was delivered: ${scan}`)
+      return
+    }
+    if (before === undefined) {
+      const last = heard.get(parcel)
+      if (last !== undefined && sequence <= last.sequence)
+        violations.add(`parcel ${parcel} was told ${scan} as sequence ${sequence} after sequence ${last.sequence}`)
+      const isNext = previous === 0 || last === undefined || last.isFromBefore || previous === last.sequence
+      if (!isNext) violations.add(`parcel ${parcel}: sequence ${sequence} is said to come after ${previous}, not after ${last.sequence}`)
+      heard.set(parcel, { sequence, isFromBefore: false })
+    }
+    owed.delete(name)
+  }
+
+  const { port, [Symbol.asyncDispose]: dispose } = await startRequestServer((request, body, response) => {
+    const header = (name: string) => String(request.headers[name] ?? '')
+    if (subscriber.mood === 'down') return void response.writeHead(503).end()
+    const signature = expectedSignature(body, subscriber.key)
+    const isSigned = [header('x-service-hmac-sha256'), header('x-service-hmac-sha256-next')].includes(signature)
+    if (!isSigned) return void response.writeHead(401).end()
+    if (subscriber.mood === 'flaky' && random() < 0.3) return void response.writeHead(500).end()
+    take(body, header)
+    response.writeHead(204).end()
+  })
+  const subscriber: Subscriber = {
+    url: `http://127.0.0.1:${port}/parcels`,
+    key: '',
+    mood: 'well',
+    owe: ({ number }, scan) => void owed.set(`${number} ${keyOf(scan)}`, { parcel: number, atMs: scan.atMs }),
+    owedSince: (beforeMs) => [...owed].flatMap(([name, { atMs }]) => (atMs < beforeMs ? [name] : [])),
+    forget({ number }) {
+      erased.add(number)
+      for (const [name, { parcel }] of owed) if (parcel === number) owed.delete(name)
+    },
+    relayRestored() {
+      for (const one of heard.values()) one.isFromBefore = true
+    },
+    received: () => received,
+    lastSequence: () => lastSequence,
+    [Symbol.asyncDispose]: dispose,
+  }
+  return subscriber
+}
+
+/** What an event is about, in the form of `keyOf`, whichever format the carrier sent it in. */
+function scanOf(event: unknown): string {
+  const { status, detailedStatus, eventTime, occurredAt } = Object(event)
+  return keyOf({ status: String(status), detailedStatus: String(detailedStatus), atMs: Date.parse(String(eventTime ?? occurredAt)) })
+}

@@ -1,0 +1,134 @@
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { onTestFinished } from 'vitest'
+import type { Sandbox } from '../../../src/sandbox/handle.ts'
+import { startSandbox } from '../../../src/sandbox/sandbox.ts'
+import { CARRIER_LOGIN, type Sections } from '../../support/relay/relay.ts'
+import { drawWith, seeded } from '../../support/runner/seeded.ts'
+import { type SimulatedTime, simulateTime } from '../../support/simulation/simulated-time.ts'
+import type { Lengths } from './calendar.ts'
+import { type Gateway, startGateway } from './gateway.ts'
+import type { YearParcel } from './parcels.ts'
+import { createRelayOfYear, type RelayOfYear } from './relay.ts'
+import { postgresStore, type StoreOfYear, sqliteStore } from './stores.ts'
+import { type Subscriber, startSubscriber } from './subscriber.ts'
+import { createViolations, type Violations } from './violations.ts'
+
+export const START_MS = Date.UTC(2031, 0, 1)
+const IN_MEMORY = '/dev/shm'
+const SHARED_KEY = 'the-first-shared-key-of-the-year'
+
+/** What the operator changes in the config. */
+export interface Settings {
+  sharedKeys: readonly string[]
+  atRestKeys: readonly string[]
+  isNextVersion: boolean
+}
+
+/** Everything of a simulated year: one carrier, one relay with its store, one shop, and one clock for all. */
+export interface World {
+  readonly time: SimulatedTime
+  readonly random: () => number
+  readonly draw: ReturnType<typeof drawWith>
+  readonly lengths: Lengths
+  readonly settings: Settings
+  readonly sandbox: Sandbox
+  readonly gateway: Gateway
+  readonly subscriber: Subscriber
+  readonly relay: RelayOfYear
+  readonly store: StoreOfYear
+  readonly violations: Violations
+  readonly parcels: YearParcel[]
+  day: number
+  /** Real milliseconds that each kind of work has taken. */
+  readonly spent: Map<string, number>
+}
+
+export interface YearOptions {
+  readonly engine: 'sqlite' | 'postgres'
+  readonly lengths: Lengths
+  readonly seed: number
+}
+
+/** In memory if there is any, because the year is not about the disk: syncs would take most of its time. */
+function folderInMemory(): string {
+  const folder = mkdtempSync(join(existsSync(IN_MEMORY) ? IN_MEMORY : tmpdir(), 'parcel-relay-year-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
+
+/** Builds a world for one test. The relay is not started yet. */
+export async function openWorld({ engine, lengths, seed }: YearOptions): Promise<World> {
+  const random = seeded(seed)
+  const time = simulateTime(START_MS)
+  const folder = folderInMemory()
+  const violations = createViolations(seed, () => world.day)
+  const gateway = await startGateway(SHARED_KEY)
+  const sandbox = await startSandbox({
+    ...CARRIER_LOGIN,
+    parcels: 0,
+    speed: 0,
+    seed,
+    now: time.now,
+    webhookUrls: [gateway.url],
+    retries: 1,
+    retryDelayMs: 5,
+  })
+  const subscriber = await startSubscriber(violations, seeded(seed + 1))
+  const store = engine === 'sqlite' ? sqliteStore(folder) : await postgresStore(time)
+  const settings: Settings = {
+    sharedKeys: [SHARED_KEY],
+    atRestKeys: engine === 'sqlite' ? [] : [Buffer.alloc(32, 'the first').toString('base64')],
+    isNextVersion: false,
+  }
+  const relay = createRelayOfYear({
+    folder,
+    carrierUrl: sandbox.url,
+    time,
+    sections: () => ({ ...sectionsOf(lengths, settings), ...store.sections() }),
+    env: () => (settings.isNextVersion ? { RELAY_SIMULATED_NEXT_VERSION: 'yes' } : {}),
+  })
+  onTestFinished(async () => {
+    await Promise.all([sandbox.stop(), gateway[Symbol.asyncDispose](), subscriber[Symbol.asyncDispose]()])
+  })
+  const world: World = {
+    time,
+    random,
+    draw: drawWith(random),
+    lengths,
+    settings,
+    sandbox,
+    gateway,
+    subscriber,
+    relay,
+    store,
+    violations,
+    parcels: [],
+    spent: new Map(),
+    day: 0,
+  }
+  return world
+}
+
+function sectionsOf(lengths: Lengths, { sharedKeys, atRestKeys }: Settings): Sections {
+  const { historyDays, feedDays, deliveriesDays, staleAfterDays } = lengths
+  const days = (count: number) => `${count}d`
+  return {
+    webhook: { sharedKeys },
+    secrets: { atRestKeys },
+    poll: { finished: { staleAfter: days(staleAfterDays) } },
+    retention: {
+      raw: days(feedDays),
+      feed: days(feedDays),
+      deliveries: days(deliveriesDays),
+      history: days(historyDays),
+      audit: days(historyDays),
+      held: days(historyDays + feedDays),
+    },
+    upstream: { ratePerSecond: 1000 },
+    token: { lifetime: '30d' },
+    delivery: { allowNetworks: ['127.0.0.0/8'] },
+    limits: { freeSpaceMin: '16MB' },
+  }
+}

@@ -1,0 +1,80 @@
+import { registerHooks } from 'node:module'
+
+// Preloaded into each process and thread of a relay (`NODE_OPTIONS`). It changes sources as they are loaded, so that the relay itself needs no door for tests:
+// its clock and its wake-ups follow simulated time, and, as the next version, it has a further migration and understands a changed format of the carrier's.
+
+/** The environment variable that makes a relay the next version of itself. */
+const NEXT_VERSION = 'RELAY_SIMULATED_NEXT_VERSION'
+
+interface Edit {
+  /** The end of the module's path. */
+  readonly of: string
+  readonly from: string
+  readonly to: string
+}
+
+const clock = new URL('./simulated-clock.ts', import.meta.url).href
+const timers = new URL('./simulated-timers.ts', import.meta.url).href
+
+const SIMULATED_TIME: readonly Edit[] = [
+  { of: '/src/runtime/system-clock.ts', from: 'Date.now()', to: 'simulatedNow()' },
+  { of: '/src/runtime/system-clock.ts', from: 'import', to: `import { simulatedNow } from '${clock}'; import` },
+  // Otherwise a replica would learn of the new time only with its next sample of the server's clock.
+  { of: '/src/runtime/server-clock.ts', from: 'Math.floor(monotonic() + aheadMs)', to: 'simulatedNow()' },
+  { of: '/src/runtime/server-clock.ts', from: 'import', to: `import { simulatedNow } from '${clock}'; import` },
+  // The pauses that the carrier asks for, and those that its failures cause, pass as days do.
+  {
+    of: '/src/wiring/carrier.ts',
+    from: '    clock,\n',
+    to: '    clock: { now: clock.now, monotonic: () => clock.monotonic() + aheadMs() },\n',
+  },
+  { of: '/src/wiring/carrier.ts', from: 'import', to: `import { aheadMs } from '${clock}'; import` },
+  // Leases, deadlines of requests and rests use other timers, and so keep to real time.
+  ...['repeating', 'schedule', 'wakeup-timer'].map((name) => ({
+    of: `/src/runtime/${name}.ts`,
+    from: '',
+    to: `import { setTimeout, clearTimeout } from '${timers}'; `,
+  })),
+]
+
+/** The step that only the next version knows: a table with an index, and a column of a table that every push writes. */
+const STEP = [
+  'create table simulated_upgrade (id integer primary key, note text not null)',
+  'create index simulated_upgrade_by_note on simulated_upgrade (note)',
+  'alter table inbox add column simulated_note integer',
+]
+const UP = `async (db) => { for (const text of ${JSON.stringify(STEP)}) await sql.raw(text).execute(db) }`
+
+const UPGRADE: readonly Edit[] = [
+  { of: '/src/store/sqlite/migrate.ts', from: `'0001-schema': schema,`, to: `'0001-schema': schema, '0002-simulated': { up: ${UP} },` },
+  {
+    of: '/src/store/postgres/postgres-migrate.ts',
+    from: '[{ servesFrom: 1, up: schema.up }]',
+    to: `[{ servesFrom: 1, up: schema.up }, { servesFrom: 1, up: ${UP} }]`,
+  },
+  {
+    of: '/src/domain/ingest/parse-push.ts',
+    from: `member(event, 'eventTime')`,
+    to: `member(event, 'eventTime') ?? member(event, 'occurredAt')`,
+  },
+]
+
+const edits = process.env[NEXT_VERSION] === undefined ? SIMULATED_TIME : [...SIMULATED_TIME, ...UPGRADE]
+
+registerHooks({
+  load(url, context, nextLoad) {
+    const loaded = nextLoad(url, context)
+    const due = edits.filter(({ of }) => url.endsWith(of))
+    if (due.length === 0) return loaded
+    return { ...loaded, source: due.reduce((source, edit) => edited(source, edit), textOf(loaded.source)) }
+  },
+})
+
+function edited(source: string, { of, from, to }: Edit): string {
+  if (!source.includes(from)) throw new Error(`${of} no longer has ${from}, which the simulation replaces`)
+  return source.replace(from, () => to)
+}
+
+function textOf(source: unknown): string {
+  return source instanceof Uint8Array ? Buffer.from(source).toString() : String(source)
+}
