@@ -706,8 +706,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Derive histories anew from the bytes
-         * @description Compares what is stored of each parcel with what its pushes and answers say by the rules of this version, and corrects what differs. The feed tells each change of a history; endpoints are sent nothing. With `dryRun`, the report of the job says what would change.
+         * Derive histories again from the bytes
+         * @description Compares what is stored of each parcel with what its pushes and answers say by the rules of this version, and corrects what differs. The feed shows each change of a history; endpoints are sent nothing. With `dryRun`, the report of the job says what would change.
          */
         post: operations["postRelayRebuild"];
         delete?: never;
@@ -2351,7 +2351,7 @@ export interface components {
                 sightings: number;
                 /** @description Answers of the carrier's. */
                 answers: number;
-                /** @description Of the inbox, also those that were not recorded. */
+                /** @description Pushes in the inbox, including pushes that were not recorded. */
                 pushes: number;
                 deliveries: number;
                 attempts: number;
@@ -2388,7 +2388,7 @@ export interface components {
                 sightings: number;
                 /** @description Answers of the carrier's. */
                 answers: number;
-                /** @description Of the inbox, also those that were not recorded. */
+                /** @description Pushes in the inbox, including pushes that were not recorded. */
                 pushes: number;
                 deliveries: number;
                 attempts: number;
@@ -2443,7 +2443,7 @@ export interface components {
             duplicates: number;
             /** @description Null: the bytes are no longer kept. */
             bodyBytes: number | null;
-            /** @description The identifiers of its parcel; if the push was not recorded, those that its body names. */
+            /** @description The identifiers of its parcel. If the push was not recorded: the identifiers in its body. */
             parcel: {
                 identifiers: string[];
             };
@@ -2480,7 +2480,7 @@ export interface components {
             duplicates: number;
             /** @description Null: the bytes are no longer kept. */
             bodyBytes: number | null;
-            /** @description The identifiers of its parcel; if the push was not recorded, those that its body names. */
+            /** @description The identifiers of its parcel. If the push was not recorded: the identifiers in its body. */
             parcel: {
                 identifiers: string[];
             };
@@ -4762,7 +4762,7 @@ export interface operations {
         parameters: {
             query?: {
                 state?: "quarantined" | "expired";
-                /** @description Only those that are quarantined for it. */
+                /** @description Only pushes that are quarantined for this reason. */
                 reason?: "content_encoding" | "utf8" | "json_syntax" | "too_deep" | "schema" | "tracking_id" | "event_time" | "parcel_full" | "failed";
                 /**
                  * @description Only counts them.
@@ -6066,4 +6066,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 4d14d8531876ee468d64999c9392fc72c9d89aa45e7ac7e299953e6ab3238167
+// Made of docs/openapi.json with the SHA-256 94de6cb902763dec0766369e1fdb0ea5e9548398265d6f2e70e180e111e30ff7

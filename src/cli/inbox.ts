@@ -25,7 +25,7 @@ interface InboxOptions extends ClientOptions, LimitOptions {
 /** `inbox`: lists, shows and reprocesses the pushes of a running relay. */
 export function inboxCommand(): Command {
   const command = new Command('inbox')
-    .description('list received pushes, the newest first, show some by id, or reprocess those that were not recorded')
+    .description('list received pushes, the newest first, show some by id, or reprocess pushes that were not recorded')
     .argument('[ids...]')
     .addOption(new Option('--state <state>', 'only those in this state').choices(['recorded', 'quarantined', 'expired', 'dismissed']))
     .option('--parcel <identifier>', 'only those about this parcel')

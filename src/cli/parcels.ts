@@ -16,7 +16,7 @@ export function parcelsCommand(): Command {
     .description('list parcels: their status, and when the carrier is asked next; `history` shows one of them')
     .argument('[beginning]', 'only those with an identifier that begins like this')
     .option('--status <status>', 'only those whose latest status is this')
-    .addOption(new Option('--stopped <reason>', 'only those that are not polled any more, for this reason').choices(STOPPED_REASONS))
+    .addOption(new Option('--stopped <reason>', 'only parcels that are no longer polled, for this reason').choices(STOPPED_REASONS))
     .action(async (beginning: string | undefined, { status, stopped, limit, ...options }: ParcelsOptions) => {
       const ask = await openRelay(options)
       const listed = await listUpTo(ask, { path: '/relay/parcels', name: 'parcels', limit, query: { query: beginning, status, stopped } })

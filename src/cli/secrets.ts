@@ -28,7 +28,7 @@ function resealCommand(): Command {
 
 function rotateTokensCommand(): Command {
   const command = new Command('rotate-tokens')
-    .description('replace the key that signs tokens; those that apps have stay valid until they expire')
+    .description('replace the key that signs tokens; existing tokens stay valid until they expire')
     .option('--now', 'end all tokens now: apps and people must log in again')
     .action(async (options: ClientOptions & { readonly now?: boolean }) => {
       const ask = await openRelay(options)

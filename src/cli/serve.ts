@@ -99,7 +99,7 @@ async function start(config: Config, log: Log, reloadConfig: ReloadConfig): Prom
 function reloadOnSignal(reloadConfig: ReloadConfig): void {
   const by: Actor = { kind: 'signal', name: 'SIGHUP', address: null }
   process.on('SIGHUP', () => {
-    // What went wrong is logged.
+    // The reload itself logs what went wrong.
     reloadConfig(by).catch(() => undefined)
   })
 }

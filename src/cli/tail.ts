@@ -36,10 +36,10 @@ export function tailCommand(): Command {
   const command = new Command('tail')
     .description('show what happens, as it happens: events of the feed, or deliveries; Ctrl-C ends it')
     .addArgument(new Argument('[what]', 'what to show').choices(['feed', 'deliveries']).default('feed'))
-    .option('-n, --lines <count>', 'begin with this many that were before', readCount, 10)
+    .option('-n, --lines <count>', 'begin with this many earlier ones', readCount, 10)
     .option('--after <sequence>', 'feed: begin after this sequence', readCount)
-    .option('--endpoint <endpoint>', 'deliveries: only those to this endpoint, by its name or id')
-    .addOption(new Option('--state <state>', 'deliveries: only those in this state').choices(DELIVERY_STATES))
+    .option('--endpoint <endpoint>', 'deliveries: only deliveries to this endpoint, by its name or id')
+    .addOption(new Option('--state <state>', 'deliveries: only deliveries in this state').choices(DELIVERY_STATES))
     .action(async (what: 'feed' | 'deliveries', options: TailOptions) => {
       if (what === 'feed' && (options.endpoint ?? options.state) !== undefined)
         return failUsage('tail: --endpoint and --state belong to deliveries')
@@ -52,7 +52,7 @@ export function tailCommand(): Command {
   return addRelayOptions(command)
 }
 
-/** Ctrl-C is how a tail ends, and so is the end of what it is piped into: neither is a failure. */
+/** A tail ends with Ctrl-C, or with the program that reads its output. Neither is a failure. */
 function endQuietly(): void {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(EXIT.ok))
   process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? EXIT.ok : EXIT.failed))
@@ -70,7 +70,7 @@ async function followFeed(ask: AskRelay, { lines, after, json }: TailOptions): P
     const answer = await patient(`/relay/events?after=${position}&limit=100&wait=${WAIT}`)
     const page = readFeed(answer.body)
     if (page === null) {
-      // The feed was pruned, or a restored store ends earlier: go on where there is something.
+      // The feed was pruned, or a restored store ends earlier, so continue where there are events.
       position = positionAfterGap(answer)
       continue
     }
@@ -79,7 +79,7 @@ async function followFeed(ask: AskRelay, { lines, after, json }: TailOptions): P
   }
 }
 
-/** The last sequence of the feed: a question beyond its end names it. */
+/** The last sequence of the feed. The answer to a question beyond the end names it. */
 async function lastSequence(ask: (path: string) => Promise<RelayAnswer>): Promise<number> {
   const { body } = await ask(`/relay/events?after=${BEYOND_THE_END}&limit=1`)
   return Number(memberOf(body, 'lastSequence') ?? 0)

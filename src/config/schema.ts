@@ -238,7 +238,7 @@ function backup() {
       .describe(
         'The folder of backups, relative to the working directory. Its own folder must exist. Default: none, and no backup can be made.',
       ),
-    keep: whole(1, 1000).default(14).describe('How many scheduled backups are kept; those that you order stay until you remove them.'),
+    keep: whole(1, 1000).default(14).describe('How many scheduled backups are kept. Backups that you order stay until you remove them.'),
   })
     .prefault({})
     .describe('Backups of an SQLite store. PostgreSQL is backed up with its own tools.')

@@ -1,6 +1,6 @@
 import { systemCode } from './errors.ts'
 
-/** What the codes of the system mean, each as a clause without its full stop. */
+/** The meanings of the system's error codes, each as a clause without its full stop. */
 const REASONS: ReadonlyMap<string, string> = new Map([
   ['ENOENT', 'there is no such file or folder'],
   ['EACCES', 'permission is denied'],

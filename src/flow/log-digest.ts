@@ -9,9 +9,9 @@ export interface LogDigest {
    * caused them; a line names the last few.
    */
   add(message: string, count: number, senders?: readonly string[]): void
-  /** Logs every count that is a minute old. To be called every few seconds. */
+  /** Logs every count that is a minute old. Call it every few seconds. */
   flush(): void
-  /** Logs all counts. To be called when the relay stops. */
+  /** Logs all counts. Call it when the relay stops. */
   end(): void
 }
 

@@ -1,7 +1,7 @@
 import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls'
 import type { ClientCertificate } from '../domain/delivery/post-request.ts'
 
-/** Whom connections trust besides the public authorities (PEM), and what they show if the other side asks for a certificate. */
+/** The authority (PEM) that connections trust in addition to the public ones, and the certificate that they show on request. */
 export interface TlsIdentity {
   readonly ca?: string | undefined
   readonly client?: ClientCertificate | undefined

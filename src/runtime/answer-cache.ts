@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache'
 import type { AnswerCache, CachedAnswer } from '../flow/history/ports.ts'
 import { type ChangeTable, hasChanged, markOf } from './threads/change-table.ts'
 
-/** The memory that an answer takes besides its body: key, tag, mark and the cache's bookkeeping. */
+/** The memory that an answer takes in addition to its body: key, tag, mark and the cache's bookkeeping. */
 const OVERHEAD_BYTES = 512
 
 interface Kept {

@@ -15,7 +15,7 @@ export interface Sandbox {
   readonly url: string
   readonly world: {
     parcels(): readonly SandboxParcel[]
-    /** Finds a parcel by any identifier, including those that the pull API does not know. */
+    /** Finds a parcel by any identifier, including the ones that the pull API does not know. */
     parcel(identifier: string): SandboxParcel | null
     readonly tally: Tally
   }

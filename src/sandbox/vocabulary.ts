@@ -45,7 +45,7 @@ export const words = {
     ['Vi har fått ditt paket', 'Inlämnat av avsändaren'],
   ),
   arrivedT1: word('TerminalArrived', 'ArrivedT1', false, ['', 'Scanned at the first terminal'], ['', 'Skannat på första terminalen']),
-  updated: word('TerminalUpdated', 'ParcelUpdated', false, ['', 'Measured and weighed anew'], ['', 'Mätt och vägt på nytt']),
+  updated: word('TerminalUpdated', 'ParcelUpdated', false, ['', 'Measured and weighed again'], ['', 'Mätt och vägt på nytt']),
   arrivedT2: word(
     'TerminalArrived',
     'ArrivedT2',

@@ -58,7 +58,7 @@ interface OperatorEventTable {
   readonly id: Generated<number>
   readonly at_ms: number
   readonly event: string
-  /** JSON: the members besides `event` and `at`. */
+  /** JSON: all members but `event` and `at`. */
   readonly detail: string
 }
 

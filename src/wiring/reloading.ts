@@ -136,5 +136,5 @@ async function tellReloaded({ write, clock, wakeDispatcher, log }: ReloadPorts, 
   await write
     .recordOperatorEvent({ event: 'reloaded', replica: REPLICA.name, ...reloaded }, nowMs, action)
     .then(wakeDispatcher)
-    .catch((err: unknown) => log.warn({ err }, 'the reload of the config could not be written down'))
+    .catch((err: unknown) => log.warn({ err }, 'the reload of the config could not be stored'))
 }

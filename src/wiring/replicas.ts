@@ -68,7 +68,7 @@ export interface Joined {
   readonly lessons: LessonTable
 }
 
-/** What the lease and the store of a replica use together to watch the server. */
+/** The parts that the lease and the store of a replica share to watch the server. */
 export interface SharedWithStore {
   readonly watch: ServerWatch
   readonly lostCommits: LostCommits

@@ -236,8 +236,8 @@ function adjustableRules(
 }
 
 /**
- * Arrival times of the pushes that show that the push channel works. A duplicate does not show it. A push whose entry a poll brought first
- * does.
+ * Arrival times of the pushes that show that the push channel works. A duplicate does not show it. A push shows
+ * it even if a poll found its entry first.
  */
 function timesPushed(batch: readonly Incoming[], { outcomes }: BatchReport): readonly number[] {
   const times: number[] = []

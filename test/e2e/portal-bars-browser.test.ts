@@ -122,7 +122,7 @@ describe(`without script, ${WIDTH} px wide, on ${ENGINE}`, () => {
     for (const secret of [key, SHARED_KEY]) expect(sources.filter((source) => source.includes(secret))).toEqual([])
   })
 
-  test('a parcel is found by its number, with the door by which each entry came, and when', async () => {
+  test('a parcel is found by its number, and shows whether a push or a poll found each entry', async () => {
     const [id, number] = [own('1001'), `PP10000000${own('')}SE`]
     const eventTime = new Date().toISOString()
     const polled = { status: 'DeliveryStarted', detailedStatus: 'Out', eventTimestamp: new Date(Date.now() - 60_000).toISOString() }
@@ -182,7 +182,7 @@ describe(`without script, ${WIDTH} px wide, on ${ENGINE}`, () => {
     expect(receiver.pushes.length).toBe(failed + 5)
   })
 
-  test('a push in quarantine is shown with its place, and recorded by a version that reads it', async () => {
+  test('a quarantined push shows where its body is wrong, and a version that reads it records it', async () => {
     const [id, wrong] = [own('1001'), '"2026-03-01 10:00"']
     const body = pushBody({ trackingIds: [id], eventTime: '2026-03-01 10:00' }).toString()
     await world.push(body)
@@ -226,7 +226,7 @@ describe(`without script, ${WIDTH} px wide, on ${ENGINE}`, () => {
     expect(text).toMatch(/Pushes.*silent.*for \d+ s; 6 entries were found by polls alone\./)
     // It is believed as soon as there is evidence enough.
     expect(text).toMatch(
-      /Noticed.*\d\d:\d\d.*: by then [4-6] entries had no push\. By chance this happens once in more than 10,000 such pauses\./,
+      /Noticed.*\d\d:\d\d.*, when [4-6] entries had no push\. By chance this happens once in more than 10,000 such pauses\./,
     )
     expect(text).toMatch(/Missed since then ?6/)
     await goTo('Overview')

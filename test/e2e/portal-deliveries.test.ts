@@ -77,7 +77,7 @@ test('a delivery shows what was sent and each answer, and no key', async () => {
   await expect.poll(pageOf).toContain('unknown kind &quot;Doorstep&quot;')
   const page = await pageOf()
   expect(page).toContain(`<h1>TerminalArrived to ${own('picky')}</h1>`)
-  for (const shown of ['webhook-id: ', 'relay-sequence: ', 'Västerås', '(made anew for each attempt)']) expect(page).toContain(shown)
+  for (const shown of ['webhook-id: ', 'relay-sequence: ', 'Västerås', '(computed for each attempt)']) expect(page).toContain(shown)
   const signature = receiver.pushes[0]?.headers['x-service-hmac-sha256'] ?? expect.fail('it was not signed')
   expect(page).not.toContain(signature)
 })

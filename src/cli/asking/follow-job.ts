@@ -6,7 +6,7 @@ const LOOK_EVERY_MS = 500
 /** While another relay takes over, there may be no answer for a moment. */
 const SILENCE_MS_MAX = 30_000
 
-/** What a step is called, and what is counted in it. `whole`: the same for a job that has no steps. */
+/** The name of each step, and the unit of its count. `whole`: the same for a job without steps. */
 export type StepNames = Readonly<Record<string, readonly [name: string, unit: string]>>
 
 /** Shows the progress of a job until it ends, then returns the job. Ctrl-C cancels it. */

@@ -5,7 +5,7 @@ export interface FollowedDeliveries {
   changedIn(list: unknown): readonly unknown[]
 }
 
-/** How many deliveries are remembered: those of a list, and those that newer ones have just pushed out of it. */
+/** How many deliveries are remembered: more than a list has, because newer ones push a delivery out of the list. */
 const REMEMBERED_MAX = 5000
 
 /** Compares lists of deliveries, one after the other. Of the first list it returns at most `firstMax`. */

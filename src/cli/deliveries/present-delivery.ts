@@ -20,7 +20,7 @@ export function presentDeliveries(deliveries: readonly unknown[]): string {
   )
 }
 
-/** The cells that say which delivery it is and how it stands. */
+/** The cells that identify a delivery and show its state. */
 function rowOf(delivery: unknown): readonly Cell[] {
   const last = memberOf(delivery, 'lastAttempt')
   return [

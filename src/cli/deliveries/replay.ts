@@ -20,20 +20,20 @@ interface ReplayOptions extends ClientOptions {
 /** `replay`, and `deliveries replay`. */
 export function replayCommand(): Command {
   const command = new Command('replay')
-    .description('send ended deliveries again: those named, or those of an endpoint that did not arrive')
+    .description('send ended deliveries again: the named ones, or those of an endpoint that did not arrive')
     .argument('[ids...]', 'deliveries')
     .option('--to <endpoint>', 'send the deliveries named to this endpoint instead of their own')
     .option('--endpoint <endpoint>', 'send many to this endpoint, by its name or id')
     .option(
       '--since <time>',
-      'with --endpoint: those queued since a time (2026-03-01T10:00:00Z), for so long (2h), or from a sequence on',
+      'with --endpoint: deliveries queued since a time (2026-03-01T10:00:00Z, or 2h for two hours ago), or from a sequence on',
       readSince,
     )
     .option('--sequence <sequence>', 'with --endpoint: only the event with this sequence', readSequence)
-    .option('--parcel <identifier>', 'with --endpoint: only those about this parcel')
-    .option('--of <endpoint>', 'with --endpoint: those of another endpoint; one that was removed by its id')
+    .option('--parcel <identifier>', 'with --endpoint: only events of this parcel')
+    .option('--of <endpoint>', 'with --endpoint: deliveries of another endpoint; name a removed endpoint by its id')
     .addOption(
-      new Option('--state <state>', 'with --endpoint: those that ended so, instead of dead and cancelled').choices([
+      new Option('--state <state>', 'with --endpoint: deliveries in this state, instead of dead and cancelled ones').choices([
         'delivered',
         'dead',
         'cancelled',

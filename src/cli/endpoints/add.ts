@@ -25,7 +25,7 @@ export function addCommand(): Command {
     .argument('<url>', 'where to push, such as https://shop.internal/parcel-events')
     .option('--status <value>', 'only events with this status; may be repeated', each)
     .option('--detailed-status <value>', 'only events with this detailed status; may be repeated', each)
-    .option('--distribution-type <value>', 'only events of parcels that are distributed so; may be repeated', each)
+    .option('--distribution-type <value>', 'only events of parcels with this distribution type; may be repeated', each)
     .option('--from <sequence>', 'start with this sequence of the feed instead of with what comes from now on', wholeNumber)
     .option('--backfill', 'push the events too that are older than the relay’s first knowledge of a parcel')
     .option('--rate <number>', 'attempts per second at most', positiveNumber)
@@ -46,7 +46,7 @@ export function addCommand(): Command {
   return addRelayOptions(addKeyOptions(command))
 }
 
-/** Only what was given, so that the relay fills in its own defaults. */
+/** Only the settings that were given, so that the relay fills in its own defaults. */
 function settingsIn({
   status,
   detailedStatus,

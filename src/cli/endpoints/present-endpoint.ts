@@ -3,7 +3,7 @@ import { listOf, memberOf, textOf } from '../asking/ask-relay.ts'
 import { age } from '../terminal/ages.ts'
 import { type Cell, plain, table } from '../terminal/table.ts'
 
-/** The list: what state each endpoint is in, what waits for it, and how it failed last. */
+/** The list of endpoints with the state, the waiting deliveries and the last failure of each. */
 export function presentEndpoints(endpoints: readonly unknown[]): string {
   if (endpoints.length === 0) return 'There is no endpoint yet. Add one: parcel-relay endpoints add NAME URL\n'
   return table(
@@ -77,7 +77,7 @@ function lastError(endpoint: unknown): string {
   return typeof failure === 'object' && failure !== null ? `${describeAnswer(failure)}, ${since(textOf(failure, 'at')) ?? ''}` : ''
 }
 
-/** What came back of an attempt: the status and the beginning of the answer, or why there was none. */
+/** The result of an attempt: the status and the beginning of the answer, or why there was no answer. */
 export function describeAnswer(attempt: unknown): string {
   const status = memberOf(attempt, 'status')
   if (typeof status !== 'number') return (textOf(attempt, 'reason') ?? 'no answer').replaceAll('_', ' ')

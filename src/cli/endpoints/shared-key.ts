@@ -14,7 +14,7 @@ export function addKeyOptions(command: Command): Command {
     .option('--key-env <name>', 'sign with the key in this environment variable')
 }
 
-/** The member of a request with the key that was named; none was: no member, so the relay makes one. */
+/** The `sharedKey` member of a request. If no key was named, there is no member, so the relay makes a key. */
 export function keyIn({ keyFile, keyEnv }: KeyOptions): { readonly sharedKey?: string } {
   if (keyFile !== undefined && keyEnv !== undefined) throw new Error('name the key with --key-file or with --key-env, not with both')
   const [key] = signingKeysIn(keyFile === undefined ? [] : [keyFile], keyEnv === undefined ? [] : [keyEnv]).push

@@ -1,4 +1,4 @@
-/** What can be completed after a command. */
+/** A command with the words that can complete it. */
 export interface Completable {
   /** The words of the command after `parcel-relay`; `''`: the program itself. */
   readonly path: string

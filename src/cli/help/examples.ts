@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 
-/** An example or two of each command, as it is typed after `parcel-relay`. A command without one fails a test. */
+/** One or two examples of each command, as typed after `parcel-relay`. A test fails for a command without an example. */
 export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   '': ['demo', 'serve --config config/relay.yaml'],
   serve: ['serve --config config/relay.yaml'],

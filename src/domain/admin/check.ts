@@ -31,7 +31,7 @@ export interface CheckLine {
   /** The name of the checked thing if there are several of its kind, such as an endpoint; null: there is only one. */
   readonly subject: string | null
   readonly state: CheckState
-  /** What was found and, if something is wrong, what to do. Never a secret. */
+  /** Says what was found and, if something is wrong, what to do. Never contains a secret. */
   readonly message: string
 }
 

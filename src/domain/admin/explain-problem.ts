@@ -9,9 +9,9 @@ export interface Explanation {
   readonly title: string
   /** Since when, epoch milliseconds; null: not known. */
   readonly sinceMs: number | null
-  /** What is known about it, in sentences. */
+  /** The facts about it, in sentences. */
   readonly evidence: readonly string[]
-  /** What somebody must do, step by step. */
+  /** The steps that solve it, in order. */
   readonly todo: readonly string[]
 }
 
@@ -63,7 +63,7 @@ export function explainProblem(problem: Problem, situation: Situation, nowMs: nu
         title: 'Replicas run with different settings',
         sinceMs: null,
         evidence: ['They share one store, and act differently on it.'],
-        todo: ['Give all the same config file, then restart those that differ.'],
+        todo: ['Give all replicas the same config file, then restart the ones that differ.'],
       }
   }
 }

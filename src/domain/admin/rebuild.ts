@@ -25,7 +25,7 @@ export interface RebuildExample extends Pick<HistoryChange, 'kind' | 'members'> 
   readonly entry: number | null
 }
 
-/** What a rebuild has found. */
+/** The findings of a rebuild. */
 export interface RebuildReport {
   /** How many parcels were compared. */
   readonly parcels: number

@@ -90,7 +90,7 @@ export interface AgedPush {
 
 /** The facts about deliveries and endpoints that keep data from being removed. */
 export interface Needs {
-  /** The parcels with a waiting delivery, among those that were asked about. */
+  /** The parcels with a waiting delivery, among the parcels of the question. */
   readonly awaited: ReadonlySet<number>
   /** Whether an endpoint is behind: it is still being sent the feed, so it may need any event. */
   readonly isBehind: boolean

@@ -25,7 +25,7 @@ export interface Endpoint {
   readonly concurrency: number | null
   /** Waits between attempts, in milliseconds; `null`: `delivery.schedule` applies. */
   readonly scheduleMs: readonly number[] | null
-  /** What happens to a delivery that it refuses: it waits, or it ends as `endsByRefusal` says. */
+  /** Says whether a refused delivery waits, or ends as `endsByRefusal` says. */
   readonly refusals: 'wait' | 'skip'
   /** The names of its fixed headers, lower-case. Their values are secrets, and are with its keys. */
   readonly headers: readonly string[]

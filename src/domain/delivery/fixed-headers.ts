@@ -1,4 +1,4 @@
-/** Headers that an endpoint gets besides the relay's own, by lower-case name. Their values may be credentials. */
+/** Headers that an endpoint gets in addition to the relay's own, by lower-case name. Their values may be credentials. */
 export type FixedHeaders = Readonly<Record<string, string>>
 
 /** The maximum of fixed headers of one endpoint. */

@@ -43,7 +43,7 @@ export function betterOrderAnswer<A extends KeptAnswer>(a: A | null, b: A | null
   return (second.entryCount - first.entryCount || compareLastAskedAnswer(first, second)) <= 0 ? first : second
 }
 
-/** How many answers per parcel and language are kept, not counting those that decide something. */
+/** How many answers per parcel and language are kept, not counting answers that decide something. */
 export const ANSWERS_MAX = 8
 
 /** The answers to keep of a parcel. */

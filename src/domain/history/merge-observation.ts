@@ -121,7 +121,7 @@ function isParcelChanged(
   return newNames.length > 0 || isEnvelopeChanged
 }
 
-/** The sightings to save, each once: those that changed, and those that events report. */
+/** The sightings to save, each once: changed sightings, and sightings that events report. */
 function withReported(changed: readonly KeptSighting[], events: readonly FeedAddition[]): readonly KeptSighting[] {
   const [only] = changed
   const [event] = events

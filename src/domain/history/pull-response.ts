@@ -21,7 +21,7 @@ const ENTRY_MEMBERS = new Set([
 ])
 const ANSWER_MEMBERS = new Set(['statuses', 'trackingIds', 'distributionType'])
 
-/** What the request and the headers of the answer say. */
+/** Facts from the request and from the headers of the answer. */
 export interface AnswerContext {
   /** The identifier that the request named. */
   readonly asked: string

@@ -22,7 +22,7 @@ export type RecordOutcome =
       readonly newEntries: number
       /** How many deliveries were queued for it. */
       readonly queued: number
-      /** What was odd about the observation; each is counted. Absent: nothing was. */
+      /** Oddities of the observation. The relay counts each. Absent: there were none. */
       readonly anomalies?: readonly Anomaly[]
     }
   | { readonly kind: 'duplicate' }

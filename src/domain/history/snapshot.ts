@@ -120,7 +120,7 @@ export interface BatchNeeds extends Needs {
  * The data that an engine has loaded. If `needs` names something and the maps and sets do not have it, the store does not have it either.
  */
 export interface Loaded {
-  /** The needs that it has looked for. Some of those that it was asked for may be missing (see `certainNeeds`). */
+  /** The needs that it has looked for. Some requested needs may be missing (see `certainNeeds`). */
   readonly needs: Needs
   readonly parcels: readonly ParcelState[]
   /** Inbox ids, by `pushKey`. */

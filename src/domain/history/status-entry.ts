@@ -17,7 +17,7 @@ export interface Texts {
 }
 
 /**
- * What one observation reports of one entry (DOMAIN 2). A push has one sighting, a poll has one for each item of its `statuses`. Strings
+ * One observation's report of one entry (DOMAIN 2). A push has one sighting, a poll has one for each item of its `statuses`. Strings
  * are derived text: without NUL and lone surrogates.
  */
 export interface Sighting {

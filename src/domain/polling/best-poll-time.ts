@@ -7,7 +7,7 @@ export interface PollTimeInput {
   /** The last time, epoch milliseconds, at which the relay knew all scans of the parcel. */
   readonly fromMs: number
   readonly hourlyRates: HourlyRates
-  /** What one call costs: it is worth as much as knowing one entry earlier by this many hours. */
+  /** The cost of one call: as much as knowing one entry this many hours earlier is worth. */
   readonly priceHours: number
   /** The share of scans that only a poll can reveal: 1 without pushes, otherwise the share of pushes that are lost. */
   readonly hidden: number

@@ -71,7 +71,7 @@ const LONG_WAIT_WEIGHT = 0.15
 const FIRST_POLL_MS = 60_000
 /** A poll follows the last one no sooner than this share of its interval, however likely a scan is. */
 const SOONEST = 0.25
-/** What was learnt may no longer be true, so a parcel is polled at least once a day, unless its interval is longer. */
+/** The learnt rates may be out of date, so a parcel is polled at least once a day, unless its interval is longer. */
 const LATEST_MS = 24 * 3_600_000
 const HOUR_MS = 3_600_000
 const STEP_MAX_MS = HOUR_MS / 4

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { ScanSample } from './scan-rate.ts'
 
-/** What a replica has learnt from pushes and polls in a while, for the poller. */
+/** A replica's observations of pushes and polls since its last lesson, for the poller. */
 export interface Lesson {
   readonly samples: readonly ScanSample[]
   /** The pushes with news, and when the last of them arrived, epoch milliseconds; null: no push came. */

@@ -64,7 +64,7 @@ export interface PushChannelView {
   readonly lastPushAtMs: number | null
   /** Entries since that push that only polls reported. */
   readonly missedSincePush: number
-  /** What proved the present silence; null: pushes are not silent, or the evidence is not known any more. */
+  /** The proof of the present silence; null: pushes are not silent, or the proof is no longer known. */
   readonly silence: SilenceEvidence | null
   readonly missed: MissedPushes
 }

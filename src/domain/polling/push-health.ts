@@ -9,7 +9,7 @@ import { notAhead } from '../put-back.ts'
  */
 export type PushHealth = 'unknown' | 'healthy' | 'lossy' | 'silent'
 
-/** What is known about the push channel, small enough to store. Counts fade, so that old verdicts weigh less. */
+/** The knowledge about the push channel, small enough to store. Counts fade, so that old verdicts weigh less. */
 export interface PushChannel {
   readonly health: PushHealth
   /** Entries that pushes reported, among the last few hundred entries or those of the last day, whichever are more. */
@@ -18,7 +18,7 @@ export interface PushChannel {
   readonly missed: number
   /** Missed entries that happened after the last push. No push contradicts them, so a silence keeps counting them. */
   readonly missedSincePush: number
-  /** What proved the silence when it was noticed; null: pushes are not silent. */
+  /** The proof of the silence; null: pushes are not silent. */
   readonly silence: SilenceEvidence | null
   /** Pushes since the last silence. */
   readonly pushedSinceSilence: number
@@ -31,7 +31,7 @@ export interface PushChannel {
   readonly dayOf: number
 }
 
-/** What proved a silence when it was noticed. */
+/** The proof of a silence, as it was when the silence was noticed. */
 export interface SilenceEvidence {
   /** When the last push arrived, epoch milliseconds. */
   readonly sinceMs: number

@@ -10,7 +10,7 @@ export interface WaitingHours {
 }
 
 /**
- * What was learnt about when the carrier scans parcels. It takes a few kilobytes for each status, and fades with a half-life of four weeks.
+ * The learnt times at which the carrier scans parcels. They take a few kilobytes for each status, and fade with a half-life of four weeks.
  *
  * A kind of wait is named by the parcel's status, or by `status#n` if that status is the parcel's nth entry. A third scan at a terminal and
  * a fourth one are followed by different hours, so both are learnt.

@@ -1,6 +1,6 @@
 import type { Actor } from '../../domain/admin/operator-action.ts'
 
-/** What a reload did. Settings have their names in the file; no value is named. */
+/** The result of a reload. It has the settings' names in the file, and no values. */
 export interface Reloaded {
   /** Settings that have changed since the last reload and are in effect. */
   readonly changed: readonly string[]

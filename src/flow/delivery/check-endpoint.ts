@@ -4,7 +4,7 @@ import { isStandardKey, STANDARD_KEY_RULE } from '../../domain/delivery/standard
 import { wrongInput } from '../../domain/read-input.ts'
 import type { Vault } from './vault.ts'
 
-/** What the settings say about endpoints. */
+/** The settings that limit endpoints. */
 export interface EndpointRules {
   /** Returns why nothing may be sent to a URL; null: it may. */
   readonly refuseUrl: (url: string) => string | null

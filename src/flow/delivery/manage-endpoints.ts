@@ -41,7 +41,7 @@ export interface ManageEndpointsPorts extends EndpointRules {
 export interface KeyedEndpoint {
   readonly state: EndpointView
   readonly sharedKey: string | null
-  /** What is odd about its new settings, in sentences. */
+  /** Sentences about settings that are valid but probably a mistake. */
   readonly warnings: readonly string[]
 }
 

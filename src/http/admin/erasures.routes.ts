@@ -18,7 +18,7 @@ const members = () => ({
       identifiers: wholeNumber(),
       sightings: wholeNumber(),
       answers: wholeNumber().describe("Answers of the carrier's."),
-      pushes: wholeNumber().describe('Of the inbox, also those that were not recorded.'),
+      pushes: wholeNumber().describe('Pushes in the inbox, including pushes that were not recorded.'),
       deliveries: wholeNumber(),
       attempts: wholeNumber(),
       texts: wholeNumber().describe('Texts that no other parcel has.'),

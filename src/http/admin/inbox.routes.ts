@@ -37,7 +37,7 @@ const pushMembers = () => ({
   bodyBytes: wholeNumber().nullable().describe('Null: the bytes are no longer kept.'),
   parcel: z
     .strictObject({ identifiers: z.array(z.string()) })
-    .describe('The identifiers of its parcel; if the push was not recorded, those that its body names.'),
+    .describe('The identifiers of its parcel. If the push was not recorded: the identifiers in its body.'),
   status: z.string().nullable().describe('The status of its event; null: the body has none, or is too long to be read for a list.'),
   place: z
     .strictObject({
@@ -160,7 +160,7 @@ export const INBOX_ROUTES = [
     params: {},
     query: query({
       state: z.enum(HELD_STATES).default('quarantined'),
-      reason: oneOf(QUARANTINE_REASONS).describe('Only those that are quarantined for it.'),
+      reason: oneOf(QUARANTINE_REASONS).describe('Only pushes that are quarantined for this reason.'),
       dryRun: flag.describe('Only counts them.'),
     }),
     body: null,

@@ -18,9 +18,9 @@ export const REBUILD_ROUTES = [
   apiRoute({
     method: 'post',
     path: '/relay/rebuild',
-    summary: 'Derive histories anew from the bytes',
+    summary: 'Derive histories again from the bytes',
     description:
-      'Compares what is stored of each parcel with what its pushes and answers say by the rules of this version, and corrects what differs. The feed tells each change of a history; endpoints are sent nothing. With `dryRun`, the report of the job says what would change.',
+      'Compares what is stored of each parcel with what its pushes and answers say by the rules of this version, and corrects what differs. The feed shows each change of a history; endpoints are sent nothing. With `dryRun`, the report of the job says what would change.',
     scope: 'admin',
     params: {},
     query: query({ dryRun: flag.describe('Changes nothing.') }),

@@ -8,7 +8,7 @@ export interface StoreHold {
   release(): void
 }
 
-/** What an engine can do for moves from and to its stores. An `address` is the same as for `Engine`. */
+/** How an engine moves data from and to its stores. An `address` is the same as for `Engine`. */
 export interface StoreMoves {
   /** How messages name a store. */
   nameOf(address: string): string

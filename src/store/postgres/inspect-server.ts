@@ -3,7 +3,7 @@ import { inspectSchema } from './postgres-migrate.ts'
 import { nameDatabase } from './postgres-pool.ts'
 import { refuseUnsafeServer } from './refuse-unsafe-server.ts'
 
-/** What was found out about a database without changing it. */
+/** The result of looking at a database without changing it. */
 export interface InspectedDatabase {
   /** `none`: the relay's tables do not exist yet. */
   readonly schema: 'none' | 'older' | 'current'

@@ -63,7 +63,7 @@ export function refuseDamage(path: string): void {
     if (witness === null) return
     throw new Error(
       `store: ${path} is ${bytes === null ? 'gone' : 'empty'}, but ${witness} shows that it held data. Nothing was changed. ` +
-        `Restore a backup; or, to begin anew, move ${basename(path)}.marker and ${basename(path)}-wal away first.`,
+        `Restore a backup; or, to begin with an empty store, move ${basename(path)}.marker and ${basename(path)}-wal away first.`,
     )
   }
   const head = Buffer.alloc(MAGIC.length)
@@ -81,7 +81,10 @@ export function leaveMarker(path: string): void {
   const file = openSync(markerOf(path), 'w', FILE_MODE)
   try {
     fchmodSync(file, FILE_MODE)
-    writeSync(file, `${basename(path)} holds the data of a parcel relay. While this file is here, the relay never begins anew.\n`)
+    writeSync(
+      file,
+      `${basename(path)} holds the data of a parcel relay. While this file is here, the relay never begins with an empty store.\n`,
+    )
     fsyncSync(file)
   } finally {
     closeSync(file)

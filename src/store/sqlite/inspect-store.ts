@@ -10,7 +10,7 @@ import { readMark } from './moving/move-mark.ts'
 import { STORE_SUFFIXES } from './permissions.ts'
 
 /**
- * What a look at a store shows. `new`: there is no store yet. `in_use`: a relay has it; the process is null if the system does not tell.
+ * The result of looking at a store. `new`: there is no store yet. `in_use`: a relay has it; the process is null if the system does not say.
  */
 export type InspectedStore =
   | { readonly state: 'new' | 'ready'; readonly path: string }

@@ -92,7 +92,7 @@ function verifierOf({ push }: SigningKeys): Verifier {
   return createVerifier(push.map(({ key }) => key))
 }
 
-/** A report names at most so many senders, because anybody can be one. */
+/** The maximum of senders that a report names. Anybody can be a sender, so there may be millions. */
 const SENDERS_MAX = 5
 
 /** Collects counts, commits and refusals until the host asks for them. */

@@ -48,7 +48,7 @@ export interface RebuiltParcel {
 }
 
 export interface RebuildContext {
-  /** What the bytes of its pushes show. The answers are added here. */
+  /** The evidence in the bytes of its pushes. The rebuild adds the answers. */
   readonly evidence: Evidence
   /** Identifiers that the bytes name and that other parcels have. */
   readonly elsewhere: ReadonlyMap<string, IdentifierState>

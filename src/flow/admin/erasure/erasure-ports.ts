@@ -23,7 +23,7 @@ export interface SearchedMentions {
   readonly next: MentionPlace | null
 }
 
-/** What was erased in one transaction. */
+/** The result of an erasure in one transaction. */
 export interface ErasedParcels {
   /** One result for each identifier of the request, in the same order. */
   readonly results: readonly ErasedIdentifier[]

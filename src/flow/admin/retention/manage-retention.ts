@@ -33,7 +33,7 @@ export interface RetentionView extends RetentionState {
   readonly retention: Retention
 }
 
-/** What operators can see and order about retention. */
+/** Shows operators what retention keeps, and takes their orders. */
 export interface ManageRetention {
   view(): Promise<RetentionView>
   /** Counts what is past its time, up to a limit, and changes nothing. */

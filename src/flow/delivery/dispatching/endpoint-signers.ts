@@ -18,7 +18,7 @@ export interface EndpointSignersPorts {
   readonly log: Log
 }
 
-/** What the config file keeps secret about an endpoint. */
+/** The secrets of an endpoint in the config file. */
 export interface ConfiguredSecrets {
   readonly sharedKey: string
   readonly headers: FixedHeaders

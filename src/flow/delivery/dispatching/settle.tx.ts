@@ -132,7 +132,7 @@ function tallyGivenUp(ended: readonly Pick<ClaimRef, 'endpointId'>[], nowMs: num
   }))
 }
 
-/** The endpoints to which this replica delivers, including those that it is giving up; null: all. */
+/** The endpoints to which this replica delivers, including the ones that it is giving up; null: all. */
 function deliveredTo({ held, settled }: DispatchRound): readonly string[] | null {
   return held === undefined ? null : [...new Set([...held, ...settled.map(({ endpointId }) => endpointId)])]
 }

@@ -184,7 +184,7 @@ function budgetMark({ budget: { callsToday, callsPerDay } }: CarrierState): Mark
 }
 
 function noticedText({ noticedAtMs, found }: SilenceEvidence, nowMs: number): Part {
-  return html`${timeInSentence(noticedAtMs, nowMs)}: by then ${counted(found, 'entry', 'entries')} had no push. By chance this happens once in more than 10,000 such pauses.`
+  return html`${timeInSentence(noticedAtMs, nowMs)}, when ${counted(found, 'entry', 'entries')} had no push. By chance this happens once in more than 10,000 such pauses.`
 }
 
 function percentText(share: number): string {

@@ -42,7 +42,7 @@ ${lastAnswerOf(attempts, nowMs)}</section>
 <pre tabindex="0">${Object.entries(request.headers)
     .map(([name, value]) => `${name}: ${value}`)
     .join('\n')}
-x-service-hmac-sha256: (made anew for each attempt)</pre></section></div>
+x-service-hmac-sha256: (computed for each attempt)</pre></section></div>
 <h2>Body</h2>
 ${bodyOf(request.body)}
 <h2>Attempts</h2>

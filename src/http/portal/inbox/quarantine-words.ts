@@ -39,7 +39,7 @@ const REASONS: ReadonlyMap<string, readonly [short: string, sentence: string]> =
     'tracking_id',
     [
       'a tracking id is not 4 to 40 letters and digits',
-      'Its trackingIds are missing, or one of them is not 4 to 40 letters and digits, so the parcel cannot be told.',
+      'Its trackingIds are missing, or one of them is not 4 to 40 letters and digits, so its parcel is unknown.',
     ],
   ],
   ['event_time', ['eventTime is not a UTC time', 'Its eventTime is not a time in UTC, such as 2026-03-01T10:00:00.250Z.']],

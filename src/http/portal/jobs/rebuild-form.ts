@@ -15,7 +15,7 @@ export type RebuildSaid = { readonly because: string; readonly typed: string } |
 export function rebuildForm({ to }: Visit, said: RebuildSaid): Markup {
   return html`<details class="plain"${said === null ? null : markup(' open')}><summary>Rebuild histories</summary>
 <form id="rebuild" method="post" action="${to`/jobs/rebuild`.path}">
-<p>Compares each history with the bytes of its pushes and polled answers, by the rules of this version, and corrects what differs. The feed tells each change. Webhooks are sent nothing.</p>
+<p>Compares each history with the bytes of its pushes and polled answers, by the rules of this version, and corrects what differs. The feed shows each change. Webhooks are sent nothing.</p>
 <div class="filters">
 <div><label for="rp">Only these parcels</label><input id="rp" name="parcels" placeholder="all" value="${said?.typed ?? ''}"></div>
 </div>
@@ -30,7 +30,7 @@ export function parcelsIn(text: string): readonly string[] | null {
   return typed.length === 0 ? null : typed
 }
 
-/** What a rebuild does, and what it has found. */
+/** Describes a rebuild and its findings so far. */
 export function rebuildOf({ to }: Pick<Visit, 'to'>, task: RebuildJobTask, { rebuilt, state }: Pick<Job, 'rebuilt' | 'state'>): Markup {
   const which = task.parcels === null ? 'all histories' : counted(task.parcels.length, 'history', 'histories')
   return html`${task.dryRun ? 'Compare' : 'Rebuild'} ${which}${rebuilt === undefined ? null : html`<br><small>${findings({ to }, rebuilt, state === 'done')}</small>`}`

@@ -109,7 +109,7 @@ function tell(visit: Visit, situation: Situation & Past, problem: Problem): Told
       return {
         title: 'Replicas run with different settings',
         what: html`<p>They share one store, and act differently on it.</p>`,
-        todo: html`<ol><li>Give all the same config file, then restart those that differ.</li></ol>`,
+        todo: html`<ol><li>Give all replicas the same config file, then restart the ones that differ.</li></ol>`,
       }
   }
 }

@@ -151,7 +151,7 @@ function keys({ to }: Visit, { upToDate, outdated }: SealedCounts): Markup {
   const encrypted = outdated === 0 ? 'all with the first at-rest key' : `${countText(outdated)} of them with a key other than the first`
   return html`<p>The store holds ${countText(upToDate + outdated)} encrypted keys of webhooks, ${encrypted}. ${link(to`/docs/operating`, 'How to replace each key')}</p>
 ${outdated === 0 ? null : actionButton(to`/settings/reseal`, 'Encrypt all with the first key', 'main')}
-<p>Tokens and sessions are signed with a key that the relay makes itself. After it is replaced, those that exist stay valid until they expire.</p>
+<p>Tokens and sessions are signed with a key that the relay makes itself. After you replace the key, existing tokens and sessions stay valid until they expire.</p>
 ${actionButton(to`/settings/rotate-tokens`, 'Replace the key of tokens')}`
 }
 
