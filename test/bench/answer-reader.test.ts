@@ -27,7 +27,7 @@ function read(pieces: readonly Buffer[]): readonly (readonly number[])[] {
   return answers
 }
 
-test('answers are told apart wherever the stream is cut', () => {
+test('answers are read correctly wherever the stream is cut', () => {
   const bytes = Buffer.from(STREAM)
   expect(read([bytes])).toEqual(ANSWERS)
   for (let size = 1; size < bytes.length; size++) {

@@ -408,7 +408,7 @@ describe('the budget of calls', () => {
     expect(most).toBe(3)
   })
 
-  test('an app whose turn would come after its deadline is told at once that the budget is short', async () => {
+  test('an app whose turn would come after its deadline learns at once that the budget is short', async () => {
     const { url, asked } = await openCarrier()
     const { fetchAll } = connect(url, { ratePerSecond: 0.1, timeoutMs: 5_000 })
     const answer = await fetchAll('app')

@@ -48,7 +48,7 @@ test('check prints JSON, and a config on PostgreSQL without keys at rest is red'
   expect(stdout).not.toMatch(new RegExp(`${CANARY}|secret@`))
 })
 
-test('check asks the relay that runs, and tells what is red there', async () => {
+test('check asks the running relay, and shows what fails there', async () => {
   const relay = await startRelay()
   const { code, stdout } = await check(['--config', relay.config], { ...LOGIN, RELAY_URL: relay.internalUrl })
   expect(code).toBe(1)

@@ -36,7 +36,7 @@ describe('problems', () => {
     ])
   })
 
-  test('C2: shows the line with a caret under the place', () => {
+  test('C2: shows the line with a caret under the mistake', () => {
     expect(problemsOf(withLines('shutdownTimeout: soon'))).toEqual([
       [
         'relay.yaml:3:18 shutdownTimeout: must be a duration from 0s to 10m: a whole number and its unit (ms, s, m, h or d), such as 10s',
@@ -104,7 +104,7 @@ describe('problems', () => {
       'is not the address of a host',
     ]),
     [
-      'an offset in place of a zone',
+      'an offset instead of a zone',
       withLines('zone: "+01:00"'),
       'relay.yaml:3:7 zone: must be a time zone such as Europe/Stockholm or UTC',
     ],

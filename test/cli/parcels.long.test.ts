@@ -87,7 +87,7 @@ test('a column of a UTF-16 file is watched, and numbers are typed as they are pr
   expect(await run(['watch', 'CLU00001SE', '--column', 'x'])).toMatchObject({ code: 2 })
 })
 
-test('commands called wrongly exit with 2, and those that cannot do it with 1', async () => {
+test('a command exits with 2 if it is called wrongly, and with 1 if it fails', async () => {
   const { run } = start()
   expect((await run(['watch'])).code).toBe(2)
   expect((await run(['refresh', '--all', 'X'])).code).toBe(2)

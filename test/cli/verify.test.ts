@@ -25,12 +25,12 @@ function inFile(name: string, text: string): string {
   return path
 }
 
-test('verify tells the key of the config that matches, and exits with 0', () => {
+test('verify names the key of the config that matches, and exits with 0', () => {
   const { status, stdout } = verify([inFile('body', BODY), '--signature', signBody(Buffer.from(BODY), CANARY), '--config', fileOf(minimal)])
   expect([status, stdout]).toEqual([0, 'The signature matches: webhook.sharedKeys[0].\n'])
 })
 
-test('verify tells what was done to the body and to the signature, and exits with 1', () => {
+test('verify says how the body and the signature were changed, and exits with 1', () => {
   const signature = Buffer.from(signBody(Buffer.from(BODY), CANARY), 'base64').toString('hex')
   const { status, stdout, stderr } = verify(['-', '--signature', signature, '--config', fileOf(minimal)], { input: `${BODY}\n` })
   expect([status, stderr]).toEqual([1, ''])

@@ -15,7 +15,7 @@ function refusalOf(read: () => unknown): readonly unknown[] {
   throw new Error('it was not refused')
 }
 
-test('everything that is wrong with a body is told at once, in our words, with the nearest name', () => {
+test('one error names all faults of a body, in our words and with the nearest name', () => {
   const body = { nam: 'shop', url: 7, signature: 'standard', filters: { statuss: ['A'] }, rate: 0, schedule: ['5s', 'soon'], __proto__x: 1 }
   const [code, message, facts] = refusalOf(() => parseNewEndpoint(body))
   expect(code).toBe('bad_request')

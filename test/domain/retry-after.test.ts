@@ -28,7 +28,7 @@ describe('Retry-After', () => {
     },
   )
 
-  test('P5: whatever is read lies between a second and an hour', () => {
+  test('P5: every wait read from a header lies between a second and an hour', () => {
     const headers = fc.oneof(
       fc.string(),
       fc.integer().map(String),

@@ -101,7 +101,7 @@ test('backups are made by a schedule that a reload brings, and only their own ol
   })
 })
 
-test('a folder that fails stops no relay: it is told, shown and counted until a backup is made', async () => {
+test('a failing folder is reported, shown and counted until a backup is made; the relay runs on', async () => {
   const folder = temporaryFolder()
   const directory = join(folder, 'backups')
   // The folder that it would be in is not there, as if a disk were not mounted.

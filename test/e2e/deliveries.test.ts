@@ -57,7 +57,7 @@ async function killOne(world: Awaited<ReturnType<typeof start>>): Promise<string
   return String((await world.listed('?state=dead'))[0]?.id)
 }
 
-test('a dead delivery tells every attempt and what its receiver answered', async () => {
+test('a dead delivery shows every attempt and the receiver’s answers', async () => {
   const world = await start()
   const endpoint = await world.add('shop')
   const id = await killOne(world)
@@ -109,7 +109,7 @@ test('a delivery shows what was sent, of which parcel, and the answer as text wh
   })
 })
 
-test('deliveries are listed by parcel, by any of its identifiers, and so many at a time', async () => {
+test('deliveries are listed in pages, also by any identifier of their parcel', async () => {
   const world = await start()
   const endpoints = [await world.add('shop'), await world.add('billing')]
   for (const minute of [1, 2, 3]) await world.push(at(minute, ['1001', '1002']))
@@ -133,7 +133,7 @@ test('deliveries are listed by parcel, by any of its identifiers, and so many at
   expect((await world.operate('GET', '/relay/deliveries?parcel=a%20b')).status).toBe(400)
 })
 
-test('an attempt that got no answer tells why', async () => {
+test('an attempt without an answer shows the reason', async () => {
   const world = await start()
   await world.add('nobody', 'http://127.0.0.1:9/')
   await world.push(at(1))

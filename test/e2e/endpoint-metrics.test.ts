@@ -6,7 +6,7 @@ import { operatorOf } from '../support/relay/manage.ts'
 import { push } from '../support/relay/relay.ts'
 import { relayOfTest } from '../support/relay/relay-of-test.ts'
 
-test('the metrics tell of each endpoint what waits, what is dead and how attempts ended', async () => {
+test('the metrics count each endpoint’s waiting and dead deliveries and how attempts ended', async () => {
   const receiver = await receiverOfTest()
   receiver.answer(() => 500)
   const relay = await relayOfTest({ delivery: { schedule: ['10h'], allowNetworks: ['127.0.0.0/8'] } })

@@ -183,7 +183,7 @@ test('7.4: an endpoint from a sequence gets the exact bytes from there on', asyn
   await vi.waitFor(() => expect([first.pushes.length, second.pushes.length]).toEqual([4, 5]))
 })
 
-test('an endpoint that is to start before what is kept is refused, and told where it can', async () => {
+test('an endpoint that would start before the kept feed is refused, with the oldest sequence', async () => {
   const { operate, publicUrl, databasePath } = await start()
   for (const minute of [1, 2, 3]) await push(publicUrl, at(minute))
   await pruneStoredFeed(databasePath, 2)

@@ -147,7 +147,7 @@ test('3.4: a consumer rebuilds a messy world to the byte, from anywhere, in ever
   expect(late.kinds.get('entry')).toBeGreaterThan(5 * PARCELS)
 })
 
-test('3.4: a scan that is told late is found by a consumer that goes on from its last sequence', async () => {
+test('3.4: a consumer that resumes after its last sequence finds a scan that was reported late', async () => {
   const relay = await share()
   const consumer = createFeedConsumer()
   await push(relay.publicUrl, at(30))
@@ -187,7 +187,7 @@ test('a waiting request is answered at the next push, or with nothing when its t
   expect(events).toMatchObject([{ sequence: next, kind: 'entry', entry: { id: next, status: 'TerminalArrived' } }])
 })
 
-test('a stream sends past and future events, and a returning reader goes on where it was', async () => {
+test('a stream sends past and future events, and a returning reader resumes where it was', async () => {
   const relay = await share()
   await push(relay.publicUrl, at(1))
   const first = await openStream(relay, `/relay/events?after=${relay.end}`)
@@ -222,7 +222,7 @@ test('a relay that stops ends its streams and answers those who wait', async () 
   await stream.ended
 })
 
-test('streams in all slots turn no plain page into a 503, and give way to those of other apps', async () => {
+test('streams in all slots leave plain pages working, and give way to other apps’ streams', async () => {
   const relay = await startRelay(NO_CARRIER, { limits: { feedFollowers: 8 } })
   const admin = { ...relay, token: await logIn(relay.internalUrl, ADMIN) }
   await push(relay.publicUrl, at(1))
@@ -292,7 +292,7 @@ test('a request for events that are gone learns the oldest sequence that is kept
   expect(kept.events.map(({ sequence }) => sequence)).toEqual(sequences.slice(2))
 })
 
-test('a reader ahead of the end, as after a restored backup, is told where the feed ends', async () => {
+test('a reader ahead of the end, as after a restore, learns where the feed ends', async () => {
   const relay = await share()
   await push(relay.publicUrl, at(1))
   const { next } = await pageOf(await relay.get(`/relay/events?after=${relay.end}`))

@@ -60,7 +60,7 @@ test('a disabled webhook says by whom and since when, and its key has an age', a
   expect(text).toMatch(/In use since <time.*less than a second|In use since <time.*\d+ s\. It cannot be shown/)
 })
 
-test('a list of many webhooks has fields to search it, and those in trouble stand first', async () => {
+test('a long list of webhooks has search fields, and begins with the ones in trouble', async () => {
   const operator = await operatorOf(ofFile())
   const visitor = await loggedIn()
   expect((await visitor.get('/webhooks')).text).not.toContain('Name or URL has')

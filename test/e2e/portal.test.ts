@@ -218,7 +218,7 @@ test('a form that replaces a key is refused when the key was replaced since its 
   const keys = /name="keys" value="([^"]+)"/.exec((await visitor.get(`/webhooks/${id}`)).text)?.[1] ?? ''
   const first = await visitor.post(`/webhooks/${id}/key`, { keys })
   expect([first.status, first.text.match(/id="key">/)?.length]).toEqual([200, 1])
-  // As by loading the page anew that shows the key.
+  // A reload of the page that shows the key sends the same request.
   const again = await visitor.post(`/webhooks/${id}/key`, { keys })
   expect([again.status, again.text.includes('id="key">')]).toEqual([409, false])
   await visitor.post(`/webhooks/${id}/remove`, { confirm: 'rotated' })
@@ -244,7 +244,7 @@ test('a file of a page is asked for again only when it has changed', async () =>
   for (const name of ['..%2Fhtml.ts', 'portal.ts', 'nothing.css']) expect((await visitor.get(`/assets/${name}`)).status).toBe(404)
 })
 
-test('the overview says that nothing was heard yet, and then what is in trouble', async () => {
+test('the overview says that no news has come yet, and later what is in trouble', async () => {
   await using receiver = await startWebhookReceiver()
   receiver.answer(() => 410)
   const { internalUrl, publicUrl } = await start({})

@@ -62,7 +62,7 @@ async function backedUp(folder = temporaryFolder()) {
   return { folder, backup: join(folder, 'backups', 'first.db') }
 }
 
-test('a drill: after a restore all is as of the backup, and polls fill the gap', async () => {
+test('a drill: a restore brings back the state of the backup, and polls fill the gap', async () => {
   await using receiver = await startWebhookReceiver()
   const pushed: { readonly location: string; readonly eventTime: string }[] = []
   let isAsked = false
@@ -190,7 +190,7 @@ const TOMBSTONES: readonly (readonly [where: string, move: (folder: string) => r
     },
   ],
   [
-    'in another place, because the store is gone',
+    'at another address, because the store is gone',
     (folder) => {
       renameSync(`${store(folder)}.tombstones`, join(folder, 'kept'))
       for (const suffix of ['', '-wal', '-shm']) rmSync(`${store(folder)}${suffix}`, { force: true })

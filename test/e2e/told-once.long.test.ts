@@ -85,7 +85,7 @@ test('the first push quarantined for a reason is reported even without an operat
   )
 })
 
-test('a disk that runs low is told before pushes are refused, once over a restart', async () => {
+test('operators hear of a low disk once, before pushes are refused, even over a restart', async () => {
   const folder = temporaryFolder()
   const { bavail, bsize } = statfsSync(folder)
   const sections = { limits: { freeSpaceMin: `${Math.floor((bavail * bsize) / 1024 ** 2 / 1.5)}MB` } }
@@ -115,7 +115,7 @@ async function startProcess(sections: Sections) {
   return { ...relay, path, reload, writeSections: (changed: Sections) => void writeConfig(folder, NO_CARRIER, changed) }
 }
 
-test('a reload is told with what it changed and what needs a restart, and is in the audit trail', async () => {
+test('operators hear what a reload changed and what needs a restart, and it is audited', async () => {
   const shop = { name: 'shop', url: NO_CARRIER, sharedKey: 'the-key-of-the-shop', enabled: false }
   const relay = await startProcess({ endpoints: [shop, { ...shop, name: 'old' }] })
   relay.reload(() =>
@@ -136,7 +136,7 @@ test('a reload is told with what it changed and what needs a restart, and is in 
   expect(text).not.toContain('key-of-the-shop')
 })
 
-test('a config that cannot be reloaded is told with its problems', async () => {
+test('operators hear of a config that cannot be reloaded, with its problems', async () => {
   const relay = await startProcess({})
   relay.reload(() => writeFileSync(relay.path, 'listen: nowhere\n'))
   await vi.waitFor(async () => expect(await namesOf(relay)).toEqual(['reload_failed']), SOON)
@@ -144,7 +144,7 @@ test('a config that cannot be reloaded is told with its problems', async () => {
   expect(JSON.stringify(told?.problems)).toContain('relay.yaml:1')
 })
 
-test('a certificate that expires within 14 days is told once for each listener', async () => {
+test('operators hear once per listener of a certificate that expires within 14 days', async () => {
   const folder = temporaryFolder()
   const { cert, key } = createAuthority(folder).sign('localhost')
   const [certFile, keyFile] = [join(folder, 'shown.pem'), join(folder, 'shown.key')]
@@ -154,7 +154,7 @@ test('a certificate that expires within 14 days is told once for each listener',
   await vi.waitFor(async () => expect(await eventsOf(relay)).toMatchObject([{ event: 'certificate_expiring', listener: 'public' }]), SOON)
 })
 
-test('refused credentials are told once by two replicas, and not again when one takes over', async () => {
+test('two replicas report refused credentials once, and not again when one takes over', async () => {
   const carrier = await startCarrier()
   const sections = { ...(await onPostgres()), upstream: { ratePerSecond: 50 } }
   const one = await start(sections, carrier.url)

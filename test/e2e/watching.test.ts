@@ -43,14 +43,14 @@ async function open() {
   return { ...relay, call, json, listed }
 }
 
-/** One of its own, for a test that looks at all that is watched, or watches much. */
+/** A separate relay for a test that lists all watched parcels, or watches many. */
 async function openOwn() {
   const own = await open()
   onTestFinished(() => own.stop())
   return own
 }
 
-/** One for those that look only at what they named themselves. */
+/** A shared relay for tests that look only at their own parcels. */
 let shared: Awaited<ReturnType<typeof open>>
 beforeAll(async () => {
   shared = await open()
@@ -82,7 +82,7 @@ test('a push revives an unwatched parcel, and unwatching what nobody knows is a 
   expect([unknown.status, await problemOf(unknown)]).toEqual([404, 'not_found'])
 })
 
-test('one parcel shows its names, its checks, and when a push or a poll told of each entry', async () => {
+test('a parcel shows its identifiers, its checks, and when a push or a poll found each entry', async () => {
   const { json, ...world } = shared
   const number = 'WA100000003SE'
   const entry = { eventTimestamp: '2026-03-01T10:00:00.250Z' }
@@ -171,7 +171,7 @@ test.each(['query=%25', 'query=a&query=b', 'stopped=lost', 'limit=0', 'limit=999
   },
 )
 
-test('a list of lines watches the good ones and tells the bad ones by number', async () => {
+test('a list watches the parcels of its good lines, and names bad lines by number', async () => {
   const { json, listed } = shared
   const ndjson = ['{"identifier":"BULK0001"}', '"bulk0002"', '', 'BULK0003', '{"identifier":"!"}', '{"identifier":" BULK0001 "}'].join(
     '\r\n',
@@ -259,7 +259,7 @@ onlyLong(test)('a list is watched while pushes go on being taken, and more than 
   expect([more.status, await more.json()]).toEqual([413, expect.objectContaining({ watched: 0 })])
 })
 
-test('a status that no parcel ever had is a 400 that names those there are', async () => {
+test('a status that no parcel ever had is a 400 that names the existing ones', async () => {
   const { call, json, listed, ...world } = shared
   const bogus = await call('GET', '?status=Teleported')
   expect([bogus.status, await problemOf(bogus)]).toEqual([400, 'bad_request'])

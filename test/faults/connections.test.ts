@@ -31,7 +31,7 @@ describe('H5: a client that leaves after its body and before it read the answer'
   const bodyOf = (at: number, id: string) => pushBody({ trackingIds: [id], location: `left ${at}` })
   const requestOf = (body: Buffer) => rawRequest('POST', [header(signed(body)), `Content-Length: ${body.length}`], body)
 
-  test('finds its push recorded once, and is told so when it sends it again', async () => {
+  test('finds its push recorded once, and gets a 200 when it sends it again', async () => {
     const bodies = Array.from({ length: 20 }, (_, at) => bodyOf(at, '90100002'))
     for (const body of bodies) {
       const socket = await sendOnly(world.publicPort, requestOf(body))

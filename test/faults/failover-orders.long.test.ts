@@ -164,7 +164,7 @@ test.each(Array.from({ length: SEEDS }, (_, at) => at + 1))(
       const sentBefore = receiver.pushes.length
       await proxy.goDown()
       await server.lose()
-      // Before those who go on find the server again, it gives numbers anew.
+      // The server gives numbers again before the surviving replicas find it.
       const other = await world.start(server.url())
       await world.steps([other], below(15))
       await proxy.comeUp()

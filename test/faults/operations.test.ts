@@ -41,7 +41,7 @@ describe('the probes', () => {
     }
   })
 
-  test('X6: neither probe tells a version or the software, in its body or its headers', async () => {
+  test('X6: neither probe names a version or the software, in its body or its headers', async () => {
     for (const url of [`${world.publicUrl}/healthz`, `${world.internalUrl}/healthz`, `${world.internalUrl}/readyz`]) {
       const answer = await fetch(url)
       const told = `${JSON.stringify([...answer.headers])} ${await answer.text()}`
@@ -50,7 +50,7 @@ describe('the probes', () => {
     }
   })
 
-  test('X6: /readyz tells trouble with the carrier within a 200', async () => {
+  test('X6: /readyz reports trouble with the carrier within a 200', async () => {
     expect(await ready()).toMatchObject({ status: 200, body: { status: 'ready', reasons: [] }, cacheControl: 'no-store' })
     expect((await world.get('/v1/status/50000001/all')).status).toBe(404)
     expect((await ready()).body).toMatchObject({ upstream: { state: 'ok', credentials: 'accepted' } })

@@ -199,7 +199,7 @@ async function lookUpstream(internalUrl: string) {
   return upstream.parse(await (await ask(internalUrl, await logIn(internalUrl, ADMIN), '/relay/upstream')).json())
 }
 
-test('P1: a carrier that is down is left alone, which is told, and an app finds it back', async () => {
+test('P1: a carrier that is down is left alone and reported, and an app’s question finds it up', async () => {
   const world = await startWorld()
   onTestFinished(() => world.stop())
   const number = 'BR100000001SE'

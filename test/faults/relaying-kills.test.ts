@@ -79,7 +79,7 @@ test.each(PLANTS.slice(0, byForm(0, 0, 4)))('F11: the same check finds %s', asyn
   expect(found.filter((one) => !breach.test(one))).toEqual([])
 })
 
-/** Pushes, kills and starts anew; then everything comes to its end, with all endpoints up. */
+/** Pushes, kills the relay and starts it again. Then waits until all deliveries have ended, with all endpoints up. */
 async function relayUnderKills(seed: number, cycles: number, isDown: (cycle: number) => boolean, plant = async (_place: string) => {}) {
   const folder = temporaryFolder()
   const random = randomFor(seed, 'when to kill')

@@ -32,7 +32,7 @@ const KEY = 'the-key-of-these-endpoints'
 const LAPSED = 'the lease of this replica has run out: it stops everything that only one replica may do'
 const NAMES = ['first', 'second', 'third', 'fourth']
 
-/** Four endpoints that take a while, so that something is under way at any time; to some each post has to connect anew. */
+/** Four slow endpoints, so that some post is always running. Some of them need a new connection for each post. */
 async function startEndpoints(stack: AsyncDisposableStack, afterMs = 15): Promise<ReadonlyMap<string, MoodyReceiver>> {
   const receivers = new Map<string, MoodyReceiver>()
   for (const [at, name] of NAMES.entries()) {

@@ -16,7 +16,7 @@ beforeAll(async () => {
 afterAll(() => world.stop())
 
 let nth = 0
-/** An event of a parcel of its own, written as the specification's example is: over several lines. */
+/** An event of another parcel, written over several lines like the specification's example. */
 function freshEvent() {
   nth += 1
   const id = `70000000${nth}`

@@ -34,7 +34,7 @@ function objectOf(value: unknown): object {
   return typeof value === 'object' && value !== null ? value : {}
 }
 
-/** A carrier that says what it is told to say, and can be down. */
+/** A carrier whose answers the test sets, and that can be down. */
 async function openToldCarrier() {
   const says = new Map<string, Say>()
   let isDown = false

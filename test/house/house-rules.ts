@@ -40,7 +40,7 @@ const PASSING = ['errors.ts', 'ingest/inbox.ts', 'history/recording.ts', 'delive
 /** The table of rooms. A module outside all of them is a fault: a new room, or a new file at the root, is a decision and gets a row. */
 export const ROOMS: readonly Room[] = [
   { place: 'domain/', imports: [], libraries: ['zod'], platform: ['node:crypto'] },
-  // What a compressed body was before is a pure function of its bytes.
+  // The uncompressed body is a pure function of its bytes.
   { place: 'domain/ingest/mismatch/', imports: ['domain/'], libraries: [], platform: ['node:buffer', 'node:crypto', 'node:zlib'] },
   { place: 'flow/', imports: ['domain/'], libraries: [], platform: [] },
   {
@@ -140,7 +140,7 @@ export const ROOMS: readonly Room[] = [
     libraries: ['@node-rs/argon2'],
     platform: EDGE,
   },
-  // Starts the relay anew in this process, when its store was moved.
+  // Starts the relay again in this process after its store was moved.
   {
     place: 'successor.ts',
     imports: ['app.ts', 'config/', 'flow/', 'wiring/'],
@@ -155,7 +155,7 @@ export const ROOMS: readonly Room[] = [
 /** Where the environment is read. (The sandbox command's flags name variables too; commander reads those.) */
 export const READS_ENVIRONMENT = ['config/']
 
-/** Rooms that are told the time and handed what is random. */
+/** Rooms that get the time and random values as arguments. */
 export const TOLD_THE_TIME = ['domain/', 'flow/']
 
 /** Where a type may be asserted, and why the compiler cannot know. */

@@ -27,7 +27,7 @@ test.each(pages)('every link within the project in %s leads to a file and a head
   expect(broken.map(([link]) => link)).toEqual([])
 })
 
-test('every file and folder the README and the documents name is there', () => {
+test('every file and folder that the README and the documents name exists', () => {
   const paths = named(/`((?:src|test|config|bench|docs)\/[^`\s*]*|\.ci\/[^`\s]*)`/g).filter((path) => path !== 'config/relay.yaml')
   expect(paths.length).toBeGreaterThan(30)
   expect(paths.filter((path) => !existsSync(path))).toEqual([])

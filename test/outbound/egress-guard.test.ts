@@ -165,7 +165,7 @@ describe('where the relay may send', () => {
     expect((await guard.checkHost('203.0.113.7', 8080)).ok).toBe(true)
   })
 
-  test('simultaneous lookups of a name share one answer, and later lookups ask anew', async () => {
+  test('simultaneous lookups of a name share one answer, and later lookups ask again', async () => {
     let asked = 0
     const guard = guardOf({
       lookup: async () => {

@@ -90,7 +90,7 @@ test('a store that lost a file takes nothing, and says once which file and once 
   ])
 })
 
-test('a store that is moving takes no pushes and no other writes, whatever its disk is like', async () => {
+test('a store that is being moved takes no writes, even with room on its disk', async () => {
   const { disk, sign, look } = watch()
   showMoving(sign)
   await look({ freeBytes: 512 * MB })

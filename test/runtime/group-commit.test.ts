@@ -181,7 +181,7 @@ test('a batch that failed is tried once a second until a commit works', async ()
     batches[at]?.end(new Error('a damaged page'))
     await settled()
   }
-  // The same failure is told once.
+  // The same failure is logged once.
   expect(told).toEqual(['failed'])
   await second()
   batches[4]?.end()

@@ -65,7 +65,7 @@ test('without faults every event is pushed once, signed, in the order of its par
   }
 })
 
-test('loss keeps back about the fraction asked for, and tells which', async () => {
+test('loss keeps back about the requested fraction of pushes, and lists them', async () => {
   await using run = await pushed({ loss: 0.25 })
   const { events, lost } = run.sandbox.stats().pushes
   expect(lost / events).toBeGreaterThan(0.15)
@@ -121,7 +121,7 @@ test('delay holds back a push for that long', async () => {
   expect(receiver.pushes).toHaveLength(1)
 })
 
-test('silence pushes nothing while the pull API goes on, and ends when told', async () => {
+test('silence stops pushes but not the pull API, until it is switched off', async () => {
   await using run = await pushed({ silence: true })
   const { sandbox, receiver } = run
   expect(receiver.pushes).toHaveLength(0)
@@ -134,7 +134,7 @@ test('silence pushes nothing while the pull API goes on, and ends when told', as
   expect(receiver.pushes.map(({ body }) => parsed(body.toString()).status)).toEqual(['ReturnStarted'])
 })
 
-test('a refused push is not tried again, and its status is told', async () => {
+test('a refused push is not tried again, and its status is reported', async () => {
   await using run = await pushed({}, { parcels: 5 }, (nth) => (nth % 3 === 0 ? 503 : 202))
   const { events, sent, accepted, failed, answers } = run.sandbox.stats().pushes
   expect(sent).toBe(events)
@@ -151,7 +151,7 @@ test('retries try a refused push again, as often as asked', async () => {
   expect(accepted).toBe(events)
 })
 
-test('a receiver that is not there is told by the error, and a redirect is not followed', async () => {
+test('an absent receiver is reported by its error, and a redirect is not followed', async () => {
   const receiver = await startWebhookReceiver()
   await receiver[Symbol.asyncDispose]()
   await using sandbox = await stillSandbox({ parcels: 1, webhookUrls: [receiver.url] })

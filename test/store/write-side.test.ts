@@ -11,7 +11,7 @@ import { incomingPush, openStore } from '../support/store/write-side.ts'
 const GRACE_MS = recordOptions.missedPushGraceMs
 
 describe.each(engines)('the write side on $name', (engine) => {
-  test('1.3: a push whose ids are all unknown creates a parcel of its own', async () => {
+  test('1.3: a push whose ids are all unknown creates a new parcel', async () => {
     const { push, reads } = await openStore(NOON, engine)
     await push({ trackingIds: ['1001'] })
     await push({ trackingIds: ['2001'] })
@@ -115,7 +115,7 @@ describe.each(engines)('the write side on $name', (engine) => {
     expect([(await claim(due)).length, (await claim(due)).length, (await claim(due + 60_001)).length]).toEqual([1, 0, 1])
   })
 
-  test('a parcel whose poll goes on is passed over, and due again when that has ended', async () => {
+  test('a parcel with a running poll is skipped, and is due again when the poll has ended', async () => {
     const { push, poll, writes, now, parcelIdOf } = await openStore(NOON, engine)
     await push()
     const claim = async (nowMs: number, underWay: readonly number[]) =>

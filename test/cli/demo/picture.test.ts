@@ -71,7 +71,7 @@ test.each([
   for (const line of lines) expect(line.length).toBeLessThan(size.columns)
 })
 
-test('the live picture of more parcels than fit counts those it leaves out', async () => {
+test('the live picture counts the parcels that do not fit', async () => {
   const picture = await finishedPicture(0.3, () => null)
   const [parcel] = picture.parcels
   if (parcel === undefined) throw new Error('a picture without parcels')

@@ -160,7 +160,7 @@ describe('marks of age', () => {
     expect([mark.atMs, droppedAfterMs]).toEqual([ago(1) - HOUR_MS, null])
   })
 
-  test('the newest mark that is past every period is kept, and those before it are not', () => {
+  test('the newest mark that is past every period is kept, and older marks go', () => {
     const marks = [70, 65, 61, 59].map((age): AgeMark => ({ atMs: ago(age), sequence: 1, parcelId: 1 }))
     expect(marksKeptFrom(marks, NOON, retention)).toBe(ago(61))
   })
@@ -192,7 +192,7 @@ describe('a pass', () => {
     expect(isPassDue({ pass: beginPass(NOON), last }, NOON + 1)).toBe(true)
   })
 
-  test('operators are told of what has been held back for 30 days', () => {
+  test('operators are notified of data that was held back for 30 days', () => {
     const report = (sinceMs: number | null) => ({ ...endPass(beginPass(NOON), NOON), heldSinceMs: sinceMs })
     expect([report(null), report(ago(29)), report(ago(30))].map(isHeldLong)).toEqual([false, false, true])
   })

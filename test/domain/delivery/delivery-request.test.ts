@@ -65,7 +65,7 @@ describe('the headers of a delivery', () => {
     expect(headers).not.toHaveProperty('x-service-hmac-sha256-next')
   })
 
-  test('stay the same over retries and replays, except those that hold the time', () => {
+  test('stay the same over retries and replays, except the headers with the time', () => {
     const signer = createDeliverySigner({ current: KEY }, 'standard-webhooks', CONSTANT)
     const { 'webhook-timestamp': _, 'webhook-signature': __, ...first } = signer.headers(content, nowMs)
     const { 'webhook-timestamp': later, 'webhook-signature': ___, ...again } = signer.headers(content, nowMs + 3_600_000)
@@ -133,7 +133,7 @@ describe('an entry found by a poll, as an event', () => {
     )
   })
 
-  test('keeps milliseconds and a place', () => {
+  test('keeps milliseconds and a location', () => {
     const statuses = [{ eventTimestamp: '2026-03-01T10:00:00.250Z', location: 'Umeå' }]
     expect(readBack(eventOf(aPoll({ statuses })).toString())).toMatchObject({ eventTime: '2026-03-01T10:00:00.250Z', location: 'Umeå' })
   })

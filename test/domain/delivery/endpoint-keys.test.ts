@@ -40,7 +40,7 @@ test('O9: the overlap ends by order, or when a receiver takes what the next key 
   expect(keysAfterUse(again, 'new')).toBe(again)
 })
 
-test('the values of fixed headers stay whatever becomes of the keys, and change by name', () => {
+test('the values of fixed headers change by name, and a change of keys leaves them', () => {
   const headers = { authorization: 'sealed a', 'x-key': 'sealed b' }
   const keys = rotateKeys(changeHeaders(onlyKey('old'), headers), 'new', NOW)
   const after = [

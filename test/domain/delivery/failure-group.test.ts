@@ -26,7 +26,7 @@ test('failures with equal answers are counted together, with the first, the last
   expect([group?.firstAtMs, group?.lastAtMs]).toEqual([NOON, NOON + 2])
 })
 
-test('answers that differ only in a time or an id are equal, and those in other words are not', () => {
+test('answers that differ only in a time or an id count as equal, and other answers do not', () => {
   const id = '6f9619ff-8b86-d011-b42d-00cf4fc964ff'
   const results = [
     answered(500, `{"at":"2026-03-01T10:00:00Z","request":"${id}"}`),
@@ -46,7 +46,7 @@ test('answers that differ only in a time or an id are equal, and those in other 
   ])
 })
 
-test('endpoints are told apart, and what the relay itself made fail counts for none', () => {
+test('failures are grouped by endpoint, without failures that the relay itself caused', () => {
   const [one] = attempts(answered(500, 'x'))
   if (one === undefined) throw new Error('there is no attempt')
   const groups = groupFailures([one, { ...one, endpointId: '2' }, ...attempts(unanswered('interrupted'), unanswered('body_gone'))])

@@ -70,7 +70,7 @@ test('P8: copies of a listing around another give the same bytes in every order'
   }
 })
 
-test('a batch is decided alike whatever is loaded before deciding asks for more', () => {
+test('a batch is decided alike, however much was loaded first', () => {
   fc.assert(
     fc.property(cases, ([[, again], sizes]) => {
       const whole = recording('whole')

@@ -52,7 +52,7 @@ test('2.2: different milliseconds of one second are different entries', () => {
   expect(entriesOf(aPush({ eventTime: '2026-03-01T10:00:00.250Z' }), aPush({ eventTime: '2026-03-01T10:00:00.251Z' }))).toHaveLength(2)
 })
 
-test('2.2: an empty place fits every place, and two places are two entries', () => {
+test('2.2: an empty location fits every location, and two locations make two entries', () => {
   expect(entriesOf(aPush({ location: null }), aPush({ location: 'Lund' }))).toHaveLength(1)
   expect(entriesOf(aPush({ location: 'Umeå' }), aPush({ location: 'Lund' }))).toHaveLength(2)
 })
@@ -131,7 +131,7 @@ test('2.4: k equal entries of one answer are k entries, however often they are r
   expect(entriesOf(aPush(), twice, again, aPush())).toHaveLength(2)
 })
 
-test('2.5: an entry is served from the last-asked answer that listed it, empty place included', () => {
+test('2.5: an entry is served from the last-asked answer that lists it, even without a location', () => {
   const push = aPush({ location: 'Lund', displayToConsumer: false })
   const early = aPoll({ askedAtMs: NOON, statuses: [{ location: 'Lund', displayToConsumer: false, consumerDescription: null }] })
   const late = aPoll({ askedAtMs: NOON + HOUR_MS, statuses: [{ location: '', displayToConsumer: true }] })
@@ -197,7 +197,7 @@ test('3.1: newest first by instant, and the order answer decides where instants 
   expect(order).toEqual(['Z', 'B', 'C', 'A', 'X'])
 })
 
-test('3.3: latest is the first of the history, whatever arrived last or says delivered', () => {
+test('3.3: the latest status is the first of the history, not the last to arrive', () => {
   const delivered = aPush({
     status: 'DeliverySucceeded',
     detailedStatus: 'DeliverySucceededMailbox',

@@ -79,7 +79,7 @@ test('in any order, with any duplicates, what was recorded is what its bytes sho
   expect([fromBytes > RUNS, ofSeveral > RUNS / 5]).toEqual([true, true])
 })
 
-test('whatever is written over sightings of pushes, their bytes bring it back as it was', () => {
+test('a rebuild restores overwritten sightings of pushes from their bytes', () => {
   const check = fc.check(
     fc.property(arranged, fc.nat(), fc.constantFrom('Oslo', 'Rome', ''), (all, nth, location) => {
       for (const one of stored(all.map(incoming)).filter(isWhole)) {

@@ -98,7 +98,7 @@ test('6.1: a push or a question revives a delivered parcel for one check after i
   expect(revived(NOON)).toBe('delivered')
 })
 
-test('6.1: a delivery that a push tells of after the last check is checked', () => {
+test('6.1: a delivery that a push reports after the last check gets another check', () => {
   const late = facts({ latest: { status: 'DeliverySucceeded', atMs: NOON - 2000 }, checkedAtMs: NOON - 1000, activatedAtMs: NOON })
   expect(nextPoll(late, nothingLearnt(), { ...cadence, tailMs: [] })).toMatchObject({ kind: 'at', atMs: NOON - 1000 + HOUR_MS })
   expect(nextPoll({ ...late, checkedAtMs: NOON - HOUR_MS }, nothingLearnt(), { ...cadence, tailMs: [] })).toMatchObject({
@@ -134,7 +134,7 @@ test('no check is ever due before the last one', () => {
   )
 })
 
-test('6.4: a poll is worth more the longer nothing was heard, and least once delivered', () => {
+test('6.4: a poll is worth more the older the last news, and least for a delivered parcel', () => {
   const worth = (change: Partial<CadenceFacts>) => pollValue(facts(change), nothingLearnt(), cadence, NOON + 6 * HOUR_MS)
   expect(worth({ checkedAtMs: NOON - DAY_MS, latest: { status: 'Created', atMs: NOON - DAY_MS } })).toBeGreaterThan(worth({}))
   expect(worth({ latest: null, checkedAtMs: null })).toBeGreaterThan(worth({ latest: null }))

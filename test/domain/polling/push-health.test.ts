@@ -81,7 +81,7 @@ test('for a silence noticed before an entry counts as missed, all waiting entrie
   expect(audience('x'.repeat(9), noticed, START + 2 * HOUR_MS).missedSincePush).toBe(9)
 })
 
-test('operators are told of every entry that shows a silence, missed or not yet', () => {
+test('operators see every entry that proves a silence, even before it counts as missed', () => {
   const nowMs = START + 3 * HOUR_MS
   const noticed = afterUnpushedEntries(healthy, { found: 9, overdue: 8, settledToMs: nowMs - 15 * MINUTE_MS, nowMs })
   expect(unpushedSinceLast(noticed)).toBe(9)

@@ -106,7 +106,7 @@ async function trial(parent: string, { calls, error, pushes }: Fault, when: numb
   return clean ? 'not noticed' : 'answered 503'
 }
 
-/** How long it takes until a push is a 200; 0 for a relay that ended, for its supervisor to start it anew. */
+/** How long it takes until a push is a 200; 0 for a relay that ended, because its supervisor starts it again. */
 async function recovery(relay: TracedRelay): Promise<number> {
   const startedAt = performance.now()
   for (let tries = 0; relay.process.exitCode === null; tries++) {

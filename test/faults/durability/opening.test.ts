@@ -31,7 +31,7 @@ test('S8: a folder that is missing is made', async () => {
   expect(existsSync(path)).toBe(true)
 })
 
-test('S8: a database that is empty or gone where data was is not begun anew', async () => {
+test('S8: the relay does not start on an empty or missing database that held data', async () => {
   const path = await filledStore()
   truncateSync(path, 0)
   expect(await refusal(path)).toMatch(new RegExp(`${path} is empty, but ${path}.marker shows that it held data`))

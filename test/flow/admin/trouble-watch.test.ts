@@ -87,7 +87,7 @@ test('a corrected password that brings a token ends the refusal, whatever the ca
   expect(told).toEqual(['credentials_refused', 'credentials_accepted'])
 })
 
-test('a carrier that fails is told at once, and has recovered when it fails no more for a while', async () => {
+test('operators hear of a failing carrier at once, and of its recovery after a while', async () => {
   const { seen, told, look, pass } = openWatch()
   seen.carrier = failing
   for (let times = 0; times < 3; times++) await look()
@@ -124,7 +124,7 @@ test('another replica that takes over polling says nothing of the carrier before
   expect(told).toEqual(['carrier_failing', 'carrier_recovered'])
 })
 
-test('a relay that is started again tells nothing twice', async () => {
+test('a relay that restarts notifies operators of nothing twice', async () => {
   const { troubles, told, seen, look } = openWatch()
   seen.carrier = { ...failing, credentials: 'refused' }
   seen.freeBytes = 300 * MB
@@ -159,7 +159,7 @@ test('a disk that could not be measured yet says nothing', async () => {
   expect([told, [...troubles]]).toEqual([[], ['disk']])
 })
 
-test('a certificate is told once when it has less than 14 days, and so is the next one', async () => {
+test('operators are notified once of each certificate with less than 14 days left', async () => {
   const { seen, told, look } = openWatch()
   await look()
   seen.untilMs = NOON + 14 * DAY_MS - 1

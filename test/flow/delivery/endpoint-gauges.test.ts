@@ -34,6 +34,6 @@ test('the gauge `others` is the sum for endpoints without gauges of their own', 
   ])
 })
 
-test('no others appear while every endpoint has gauges of its own', async () => {
+test('no shared gauges appear while every endpoint has its own', async () => {
   expect((await gaugesOf([stateOf('1'), stateOf('2')], {})).map(({ name }) => name)).toEqual(['shop-1', 'shop-2'])
 })

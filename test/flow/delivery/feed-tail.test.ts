@@ -58,7 +58,7 @@ test('an event is derived and encoded once, however many follow', async () => {
   const world = createWorld()
   world.commit(1)
   const last = 2 * 301
-  // Each in steps of its own, so that no two are at the same place for long.
+  // Each takes other steps, so that no two stay at the same position for long.
   const followers = Array.from({ length: 100 }, (_, nth) => world.readAll(() => last, 7 + nth))
   for (let nth = 0; nth < 30; nth++) {
     await new Promise((resolve) => setImmediate(resolve))
@@ -94,7 +94,7 @@ test('streams that come back at different positions soon read the same pages', a
   expect(world.counts.derived).toBeLessThan(3 * 3000)
 })
 
-test('a reader gets all that was committed before, whatever others are just reading', async () => {
+test('a reader gets everything that was committed before it asked, beside other readers', async () => {
   const world = createWorld()
   world.commit(1)
   await world.page(0)
@@ -153,7 +153,7 @@ test('pruned events are gone from the cache too, and a position after the end is
   await expect(world.page(21)).rejects.toMatchObject({ code: 'feed_rewound', facts: { lastSequence: 20 } })
 })
 
-test('S18: pages read before a server lost commits are read anew, within the feed and at its end', async () => {
+test('S18: after a server has lost commits, pages within and at the end are read again', async () => {
   const world = createWorld()
   world.commit(300)
   const sequencesAfter = async (after: number) => (await world.page(after, 10)).events.map(({ sequence }) => sequence)

@@ -60,7 +60,7 @@ test('a caller that waits for a review waits for a round that began after the ch
   expect([review.isOver(), rounds.length]).toEqual([true, 2])
 })
 
-test('a caller that waits for a review goes on when the round of it has failed', async () => {
+test('a caller that waits for a review continues when the round of the review fails', async () => {
   const { dispatcher, rounds, ask } = openDispatcher()
   const review = ask()
   const pass = dispatcher.pass()
@@ -70,7 +70,7 @@ test('a caller that waits for a review goes on when the round of it has failed',
   expect(review.isOver()).toBe(true)
 })
 
-test('a caller that waits for a review when the relay stops goes on after a last round', async () => {
+test('a caller that waits for a review when the relay stops continues after a last round', async () => {
   const { dispatcher, rounds, ask } = openDispatcher()
   const review = ask()
   const stopped = dispatcher.stop()

@@ -50,7 +50,7 @@ test('ordinary outcomes are not logged', () => {
   expect(lines).toEqual([])
 })
 
-test('the lines of refused pushes name their last senders, those of quarantined pushes none', () => {
+test('log lines name the last senders of refused pushes, but not of quarantined ones', () => {
   const { lines, log, digest, pass } = world()
   log('signature_invalid', 1, ['192.0.2.1'])
   for (let nth = 2; nth < 9; nth++) log('signature_invalid', 1, [`192.0.2.${nth}`])

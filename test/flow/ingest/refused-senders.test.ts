@@ -16,7 +16,7 @@ test('the senders of refused pushes are listed with counts and times, the last o
   ])
 })
 
-test('the last fifty of ten thousand senders, and those that go on, are remembered', () => {
+test('the last fifty of ten thousand senders are remembered, and steady ones among them', () => {
   const { add, list, addresses } = open()
   for (let nth = 0; nth < 10_000; nth++) {
     add(`10.0.${nth}`)

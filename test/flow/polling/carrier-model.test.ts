@@ -83,7 +83,7 @@ test('6.1: time that a clock put ahead called silent is not silent when it comes
   expect(silentMs(keeper.learnt().silence, START_MS, START_MS + DAY_MS)).toBe(0)
 })
 
-test('a scan rate that was learnt ahead of the clock is as of the clock when it learns again', () => {
+test('a scan rate dated ahead of the clock gets the clock’s time when it learns again', () => {
   let nowMs = START_MS
   const from = { ...createCarrierModelKeeper({ now: () => nowMs }).learnt(), scanRate: { ...emptyScanRate, asOfMs: START_MS + DAY_MS } }
   const keeper = createCarrierModelKeeper({ now: () => nowMs }, from)

@@ -52,7 +52,7 @@ test('a replica that is not the poller, or has no store, does nothing', async ()
   expect([await poller.pass(), done]).toEqual(['idle', []])
 })
 
-test('while the disk is nearly full nobody is asked, and the rest goes on', async () => {
+test('a nearly full disk stops polls, and the other work of a pass continues', async () => {
   const { poller, world, done } = start()
   world.trouble = 'disk_nearly_full'
   expect(await poller.pass()).toBe('idle')

@@ -73,7 +73,7 @@ test('6.2: a poll asks in the first language, and in another only when texts are
   expect(told).toEqual(['asked in sv'])
 })
 
-test('6.3: identifiers are tried in order, and those the carrier does not know are remembered', async () => {
+test('6.3: identifiers are tried in order, and unknown ones are remembered', async () => {
   const { refresh, asked, told } = world({ '1001 en': found('en'), '1001 sv': found('sv') })
   expect(await refresh.poll(DUE)).toBe('recorded')
   expect(asked[0]).toBe('AB123456789SE en schedule')

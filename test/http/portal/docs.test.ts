@@ -42,7 +42,7 @@ test('a page has each id once', async () => {
   }
 })
 
-test('every problem of the overview has a runbook that is there', async () => {
+test('every problem of the overview has a runbook that exists', async () => {
   for (const [page, heading] of Object.values(RUNBOOKS)) expect(idsOf(await askDocs(page))).toContain(heading)
 })
 

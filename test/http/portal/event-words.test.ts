@@ -21,7 +21,7 @@ test.each([
   ['pushes_quarantined', { reason: 'event_time', count: 3 }, '3 pushes were not understood: eventTime is not a UTC time'],
   ['carrier_failing', { reason: 'server_error' }, 'The carrier fails: it failed inside (5xx)'],
   ['certificate_expiring', { listener: 'public', expiresAt: 'soon' }, 'The certificate of public expires at soon'],
-])('%s is told as a person would say it', (event, detail, sentence) => {
+])('%s becomes a plain sentence', (event, detail, sentence) => {
   expect(told(event, detail)).toBe(sentence)
 })
 

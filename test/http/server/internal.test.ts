@@ -146,7 +146,7 @@ test('an answer is sent as it is, with its tag, age, language and cache status',
   ])
 })
 
-test('a parcel the carrier was never heard about has no Age', async () => {
+test('a parcel without any word from the carrier has no Age', async () => {
   const { get } = await startInternal({ serve: async () => ({ ...answer, ageSeconds: null }) })
   expect((await get('/v1/status/AB123456789SE/all')).headers.has('age')).toBe(false)
 })
@@ -343,7 +343,7 @@ test('R5: failures keep their status and their Retry-After', async () => {
   }
 })
 
-test('R9: whatever a handler throws is a 500 that tells nothing but an id, logged once', async () => {
+test('R9: an error in a handler is a 500 with only an id, and is logged once', async () => {
   const circular: Record<string, unknown> = { secret: 'leaked' }
   circular.self = circular
   for (const thrown of ['leaked', circular, 10n, null, undefined, new Error('leaked\nleaked')]) {
@@ -385,7 +385,7 @@ test.each([
   )
 })
 
-test('X6: healthz is always 200, readyz tells why not, metrics are text', async () => {
+test('X6: healthz is always 200, readyz says why not, metrics are text', async () => {
   const { url } = await startInternal({ readiness: async () => ({ ready: false, reasons: ['disk_full'], notes: { carrier: 'refused' } }) })
   expect((await fetch(`${url}/healthz`)).status).toBe(200)
   const ready = await fetch(`${url}/readyz`)

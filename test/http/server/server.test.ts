@@ -29,7 +29,7 @@ const GET = 'GET / HTTP/1.1\r\nHost: relay\r\n\r\n'
 /** The server looks at this many pipelined requests of a connection at once. */
 const AT_ONCE = 8
 
-/** A server that answers when it is told to, and a connection on which so many requests came at once. */
+/** A server that answers when the test says so, and a connection on which several requests came at once. */
 async function startHeld(requests: number) {
   const held: ServerResponse[] = []
   const server = await start((_req, res) => void held.push(res), {})

@@ -26,7 +26,7 @@ test('every function that a thread serves can be called, without a list of their
   await verbs.close()
 })
 
-test('an answer that is there is heard without a turn of the event loop', async () => {
+test('a reply that has arrived is handled without a turn of the event loop', async () => {
   const { verbs, drainReplies } = await host()
   let heard = ''
   const said = verbs.echo('a').then((value) => {
@@ -43,7 +43,7 @@ test('an answer that is there is heard without a turn of the event loop', async 
   await verbs.close()
 })
 
-test('the last answer of a thread that ends is heard, whichever comes first', async () => {
+test('the last reply of a thread that ends is handled, whether reply or end comes first', async () => {
   for (let time = 0; time < 20; time++) {
     const { verbs, died } = await host()
     expect(await verbs.close()).toBe('closed')

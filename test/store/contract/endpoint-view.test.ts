@@ -54,7 +54,7 @@ describe.each(engines)('failures of an endpoint on $name', (engine) => {
     expect(kept.map(([status]) => status)).toEqual(Array.from({ length: FAILURE_GROUPS_MAX }, (_, at) => 424 - at))
   })
 
-  test('a kind that has not been seen for a month counts anew, and is not listed meanwhile', async () => {
+  test('a kind of failure not seen for a month is not listed, and its count starts at one again', async () => {
     const { note, listed } = await openFailures(engine)
     await note([failed({ count: 9 })])
     const laterMs = NOON + FAILURES_COUNT_FOR_MS + 1

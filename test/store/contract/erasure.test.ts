@@ -97,7 +97,7 @@ describe.each(engines)('erasures on $name', (engine) => {
     for (const asked of ['GONE0001', 'KEPT0001']) await poll({ asked, trackingIds: [asked], statuses })
     const composed = () => storedNumber(path, 'select count(*) from composed_event')
     expect(await composed()).toBe(2)
-    // As retention does with those that have ended.
+    // Retention removes ended deliveries in the same way.
     await changeStoredRows(path, 'delete from delivery')
     await forget('GONE0001')
     expect(await tablesThatHold(path, ['GONE0001'])).toEqual([])

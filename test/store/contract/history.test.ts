@@ -23,7 +23,7 @@ describe.each(engines)('histories on $name', (engine) => {
     expect((await reads.counts(NOON)).parcels).toBe(RACES)
   })
 
-  test('the contents of an answer are read again after the store was opened anew', async () => {
+  test('the contents of an answer can be read after the store is opened again', async () => {
     const { poll, reads, writes, path } = await openStore(NOON, engine)
     await poll({ asked: '1001', trackingIds: ['1001', '1002'], statuses: [{ eventTimestamp: timeOf(1) }, { eventTimestamp: timeOf(2) }] })
     const before = await reads.findParcel('1002')

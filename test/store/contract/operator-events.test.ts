@@ -64,7 +64,7 @@ describe.each(engines)('operator events on $name', (engine) => {
     expect(await told()).toEqual([refused])
   })
 
-  test('a trouble that many see at the same time is told once, and so is its end', async () => {
+  test('operators are notified once of a trouble that many see at once, and once of its end', async () => {
     const { writes, told } = await open(engine)
     const five = Array.from({ length: 5 })
     const begun = await Promise.all(five.map(() => writes.beginTrouble({ subject: 'credentials', event: refused, nowMs: NOON })))
@@ -76,7 +76,7 @@ describe.each(engines)('operator events on $name', (engine) => {
     expect(await writes.beginTrouble({ subject: 'credentials', event: refused, nowMs: NOON })).toBe(true)
   })
 
-  test('the first push quarantined for a reason is told at once, and more of them once an hour', async () => {
+  test('the first push quarantined for a reason is notified at once, later ones once an hour', async () => {
     const { writes, record, pass, now, told } = await open(engine)
     const garbage = (nth: number) => incomingPush(Buffer.from(`not JSON ${nth}`), now())
     const since = (hours: number) => new Date(NOON + hours * HOUR_MS).toISOString()
@@ -109,7 +109,7 @@ describe.each(engines)('operator events on $name', (engine) => {
     expect(await told()).toMatchObject([{ count: 1 }])
   })
 
-  test('the end of a job is told once, however it ends', async () => {
+  test('operators are notified once of the end of a job, however it ends', async () => {
     const { writes, told } = await open(engine)
     const { id } = await addEndpoint(writes, NOON)
     await writes.startJob({ task: { ...task, to: id }, by: 'ann', nowMs: NOON })

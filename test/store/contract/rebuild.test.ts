@@ -211,7 +211,7 @@ describe.each(engines)('a rebuild on $name', (engine) => {
   })
 })
 
-/** A parcel whose latest status was wrong is scheduled anew. */
+/** A parcel whose latest status was wrong is scheduled again. */
 function withoutSchedule(rows: Readonly<Record<string, readonly string[]>>): object {
   const schedule = /"(?:next_poll_at_ms|stopped)":[^,}]*/g
   // A content may have a new id, so compare what it says.

@@ -19,7 +19,7 @@ describe.each(engines)('refusals on $name', (engine) => {
     expect(await reads.listRefusals({ before: last?.refusalId ?? 0, limit: 10 })).toEqual([first])
   })
 
-  test('the last ones are kept, whatever comes', async () => {
+  test('only the latest refusals are kept', async () => {
     const { writes, reads } = await openStore(NOON, engine)
     const more = 20
     await Promise.all(Array.from({ length: REFUSALS_KEPT }, () => writes.keepRefusal(REFUSAL)))

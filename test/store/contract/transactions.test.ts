@@ -10,7 +10,7 @@ const sequencesIn = async (place: string) =>
   (await storedRows<{ sequence: number }>(place, 'select sequence from delivery order by sequence')).map(({ sequence }) => sequence)
 
 describe.each(engines)('transactions on $name', (engine) => {
-  test('the changes of a transaction are there after the store was opened anew', async () => {
+  test('the changes of a transaction are still stored when the store is opened again', async () => {
     const { place, store } = await openBareStore(engine)
     await store.transaction((tx) => tx.saveSetting('a', bytes('1')))
     await store.close()
@@ -19,7 +19,7 @@ describe.each(engines)('transactions on $name', (engine) => {
     await again.close()
   })
 
-  test('a transaction that rejects has done nothing, and the next one goes on', async () => {
+  test('a transaction that rejects changes nothing, and the next one works', async () => {
     const { store } = await openBareStore(engine)
     const failing = store.transaction(async (tx) => {
       await tx.saveSetting('a', bytes('1'))

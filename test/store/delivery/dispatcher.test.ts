@@ -14,14 +14,14 @@ import { openStore } from '../../support/store/write-side.ts'
 const CONCURRENCY = 2
 const kept = { durationMs: 1, answerStart: new Uint8Array() }
 
-/** A relay on a store of its own, with an endpoint that answers when the test says so; no network is in it. */
+/** A relay with its own store, and an endpoint that answers when the test says so. It uses no network. */
 async function openRelay(engine: Engine, settings: Partial<EndpointSettings> = {}) {
   const store = await openStore(NOON, engine)
   const { id } = await addEndpoint(store.writes, NOON, { concurrency: CONCURRENCY, ...settings })
   const underWay: ((result?: AttemptResult) => void)[] = []
   const sent: string[] = []
   const turns: DispatchRound[] = []
-  /** What was done, in order. */
+  /** The steps, in order. */
   const did: ('turn' | 'post' | 'breath')[] = []
   let gate: Promise<void> | undefined
   let hasKey = true
@@ -300,7 +300,7 @@ describe.each(engines)('the dispatcher on $name', (engine) => {
     expect(turns.at(-1)?.settled.map(({ result: { kind } }) => kind)).toEqual(['accepted', ...Array.from({ length: 4 }, () => 'failed')])
   })
 
-  test('once it is told to stop, an attempt that ends is written down and begins no other', async () => {
+  test('after a stop is ordered, attempts that end are stored and no other begins', async () => {
     const { relay, sent, turns, answerAll, look, pushParcels } = await openRelay(engine)
     await pushParcels(5)
     await look()
@@ -340,7 +340,7 @@ describe.each(engines)('the dispatcher on $name', (engine) => {
     expect(did).toEqual(['turn', 'post', 'post', 'turn', 'post', 'post'])
   })
 
-  test('a change after the next turn was asked for is looked at by a turn of its own', async () => {
+  test('a change after the next turn was requested gets another turn', async () => {
     const { relay, wakes, turns, answer, look, pushParcels, holdTurns } = await openRelay(engine, { concurrency: 2 })
     await pushParcels(20)
     await look()

@@ -94,7 +94,7 @@ describe.each(engines)('endpoints that start with a sequence on $name', (engine)
     expect(times).toEqual([['10:01', '11:00'], ['09:00', '10:01', '11:00'], ['10:01']])
   })
 
-  test('a push whose bytes are gone by age is told as a polled entry is', async () => {
+  test('a push whose bytes retention has removed is composed like a polled entry', async () => {
     const { push, writes, path } = await openStore(NOON, engine)
     await push(at(1))
     await changeStoredRows(path, 'update inbox set body = null')

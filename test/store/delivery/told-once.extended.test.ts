@@ -16,7 +16,7 @@ import { incomingPush } from '../../support/store/write-side.ts'
 
 const clock = { now: () => NOON, monotonic: () => performance.now() }
 
-/** Every event has a time of its own, before or after the relay may first hear of its parcel. */
+/** Every event has a different time, before or after the relay may first hear of its parcel. */
 const EVENTS = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map((nth) => ({
   nth,
   parcel: nth % 2,

@@ -32,7 +32,7 @@ describe.each(engines)('the memory of the carrier on $name', (engine) => {
   })
 
   test.each(['{}', '7', '{"atMs":1,"days":[{"day":1}],"pausedUntilMs":null,"tokenPausedUntilMs":null,"refusal":null}'])(
-    'a damaged memory is told of, not guessed at: %s',
+    'reading a damaged memory rejects: %s',
     async (text) => await expect(read(engine, text)).rejects.toThrow('damaged'),
   )
 })

@@ -89,14 +89,14 @@ describe.each(engines)('late pushes on $name', (engine) => {
     expect([minutesOf(await plain.take()), await backfill.take()]).toEqual([MINUTES, []])
   })
 
-  test('6.6: filters hold for a push of what was told as backfill', async () => {
+  test('6.6: filters apply to the push of an entry that was sent as backfill', async () => {
     const { push, writes, plain } = await startAsked(engine)
     const other = await addEndpoint(writes, NOON, { name: 'other', filters: { ...noFilters, status: ['DeliverySucceeded'] } })
     await push(pushed(1))
     expect([minutesOf(await plain.take()), await other.take()]).toEqual([[1], []])
   })
 
-  test('6.6: an entry told as backfill is never a missed push', async () => {
+  test('6.6: an entry that was sent as backfill is never a missed push', async () => {
     const { push, writes, pass } = await startAsked(engine)
     await push(pushed(1))
     expect(await writes.settleMissedPushes(pass(86_400_000))).toEqual([])

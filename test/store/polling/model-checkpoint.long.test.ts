@@ -74,7 +74,7 @@ const rhythmOf = async (runs: Runs) => parseScanRate((await runs.read(RHYTHM))[0
 const eventsOf = async (runs: Runs) => (await runs.read(EVENTS)).map((text): unknown => JSON.parse(text).event)
 
 describe.each(engines)('what is remembered of the carrier on $name', (engine) => {
-  test('how pushes fare and how many were missed is known after a kill, as of a minute before', async () => {
+  test('after a kill, the health of pushes and the missed ones are known up to a minute before', async () => {
     const runs = await openRuns(engine)
     const first = await runs.start()
     await runs.pushed(first, 30)
@@ -119,7 +119,7 @@ describe.each(engines)('what is remembered of the carrier on $name', (engine) =>
     expect(Object.keys((await rhythmOf(runs))?.kinds ?? {})).not.toEqual([])
   })
 
-  test('a model that is damaged, or of another format, is learnt anew, and the log says so', async () => {
+  test('a model that is damaged or in another format is learnt again, and the log says so', async () => {
     const runs = await openRuns(engine)
     const run = await runs.start()
     await runs.pushed(run, 30)
@@ -133,7 +133,7 @@ describe.each(engines)('what is remembered of the carrier on $name', (engine) =>
     expect(runs.errors).toEqual([{ setting: 'rhythm' }, { setting: 'push-channel' }])
   })
 
-  test('operators are told once when pushes fall silent and once when trusted again', async () => {
+  test('operators are notified once when pushes fall silent, and once when they are reliable again', async () => {
     const runs = await openRuns(engine)
     const first = await runs.start()
     await first.syncEndpoints([], runs.now(), 'http://127.0.0.1:9/')

@@ -195,7 +195,7 @@ test('S14: replicas share a backfill; if one fails, the next goes on, and later 
   expect((await pool.query('select backfilling from schema_version')).rows).toEqual([{ backfilling: 0 }])
 })
 
-test('a user who may make no tables is told what to grant, once', async () => {
+test('the error for a user without the right to make tables says once what to grant', async () => {
   const { url, name } = await createDatabase('nothing')
   const role = `${name}_user`
   const asUser = new URL(url)

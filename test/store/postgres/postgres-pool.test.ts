@@ -15,7 +15,7 @@ test('64-bit numbers are numbers on the connections of the relay, and only there
   await pool.end()
 })
 
-test('an idle connection that is lost is told and replaced', async () => {
+test('the loss of an idle connection is reported, and the connection replaced', async () => {
   const { url } = await createDatabase('nothing')
   const onConnectionLost = vi.fn<(error: Error) => void>()
   const pool = openPool(url, { connectionsMax: 1, connectTimeoutMs: 5000, onConnectionLost })

@@ -18,7 +18,7 @@ async function openTable() {
   return table
 }
 
-test('a replica that cannot open what another encrypts is refused and told which key', async () => {
+test('a replica without the keys of another is refused, and the error names that replica', async () => {
   const table = await openTable()
   await table.register(replica('host/1', ['old', 'older']))
   for (const keys of [['new'], ['new', 'old'], ['older', 'x']]) {

@@ -72,7 +72,7 @@ test('6.4: three eager replicas keep to rate and concurrency together, and use t
   expect(witness.mostInASecond()).toBeGreaterThanOrEqual(limits.ratePerSecond / 4)
 })
 
-test('P12: calls of the day are counted over all replicas, and over those that were killed', async () => {
+test('P12: the calls of the day count those of all replicas, killed ones included', async () => {
   const { url, asked } = await openCarrier({ status: (_request, response) => json(response, 404, '{}') })
   const limits = { callsPerDay: 30 }
   const { replicas, url: database } = await openReplicas(url, [limits, limits, limits])

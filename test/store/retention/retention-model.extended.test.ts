@@ -25,7 +25,7 @@ interface DeliveryRow {
 const QUARANTINED = 1
 const ENDED_FROM = 2
 
-/** What the tables hold, by id: the oracle looks at nothing else. */
+/** The rows of the tables, by id. The oracle looks at nothing else. */
 async function rowsOf(path: string) {
   const pushes = await storedRows<PushRow>(
     path,
@@ -42,7 +42,7 @@ async function rowsOf(path: string) {
 
 type Rows = Awaited<ReturnType<typeof rowsOf>>
 
-/** What a pass has done wrong, by the rules as the issue words them; days as in `SHORT`. */
+/** Lists the mistakes of a pass by the rules of retention, with the days in `SHORT`. */
 function wrongs(before: Rows, after: Rows, nowMs: number): readonly string[] {
   const within = (atMs: number | null, days: number) => Number(atMs) >= nowMs - days * DAY_MS
   const newest = Math.max(0, ...before.deliveries.keys())

@@ -56,7 +56,7 @@ describe.each(engines)('retention on $name', (engine) => {
     expect(await storedNumber(path, 'select count(*) from attempt where delivery_id not in (select id from delivery)')).toBe(0)
   })
 
-  test('S20: nothing undelivered goes up to held; then it is cancelled and told once', async () => {
+  test('S20: undelivered events stay until held, then they are cancelled with one notice', async () => {
     const { writes, report, passDays, reads, told, last, path, parcelIdOf } = await openAgingStore(engine)
     const { id } = await addEndpoint(writes, NOON, { enabled: false })
     await report('70000001')
@@ -79,7 +79,7 @@ describe.each(engines)('retention on $name', (engine) => {
     expect(await reads.listActions({ before: null, limit: 5 })).toMatchObject([
       { action: 'retention.gave_up', by: { kind: 'relay' }, detail: { givenUp: { overdue: 2 } } },
     ])
-    // What was behind them is the first now.
+    // The delivery behind them is now the first.
     expect(await storedRows(path, 'select state from delivery where state < 2 and parcel_id = ?', parcelId)).toEqual([{ state: 1 }])
     await passDays(1)
     expect((await told()).length).toBe(1)
@@ -113,7 +113,7 @@ describe.each(engines)('retention on $name', (engine) => {
     expect(await reads.inspectPush(dismissed)).toBeNull()
   })
 
-  test('an open push past held is given up, and operators are told', async () => {
+  test('an open push past held is given up, and operators are notified', async () => {
     const { pushBytes, report, passDays, reads, inboxIds, told } = await openAgingStore(engine)
     await pushBytes(NOT_JSON)
     await report('70000001')

@@ -73,7 +73,7 @@ test.runIf(process.platform === 'linux')('carrying over syncs by its own handle,
   const before = locksOn(path)
   expect(before).not.toEqual([])
   for (let batch = 0; batch < 10; batch++) await write(500)
-  // Begun anew it holds little; if the writer came in between, most of it is carried.
+  // A restarted WAL holds little. If the writer came in between, most of it is carried.
   await vi.waitFor(
     async () => {
       await write(1)

@@ -35,14 +35,14 @@ function commandsIn(text: string): readonly string[] {
 export interface TypedCommand {
   readonly command: string
   readonly status: number
-  /** What it wrote, to either output. */
+  /** The text that it wrote to either output. */
   readonly output: string
 }
 
 export interface SessionOptions {
   readonly cwd: string
   readonly env: NodeJS.ProcessEnv
-  /** What the reader types, in turn, where a command asks with `read`. */
+  /** The reader's answers, in turn, where a command asks with `read`. */
   readonly answers?: readonly string[]
 }
 
@@ -68,7 +68,7 @@ export async function typeInShell(
   return typed
 }
 
-/** What each command wrote, and its exit code, which the shell prints between two marks. */
+/** The output of each command and its exit code, which the shell prints between two marks. */
 async function* outputsOf(stream: AsyncIterable<Buffer>): AsyncGenerator<Omit<TypedCommand, 'command'>, undefined> {
   let text = ''
   for await (const chunk of stream) {

@@ -8,7 +8,7 @@ import { type Sections, startTestRelay, writeConfig } from './relay.ts'
 export async function relayOfTest(sections: Sections = {}, { folder = temporaryFolder(), carrierUrl = NO_CARRIER } = {}) {
   const relay = await startTestRelay(folder, carrierUrl, sections)
   onTestFinished(() => relay.stop())
-  /** Hands over the config as it reads with these sections instead of those that the relay began with. */
+  /** Applies the config with these sections instead of the ones at the start. */
   const reloadWith = (changed: Sections = {}) =>
     relay.reload(loadConfig(writeConfig(folder, carrierUrl, { ...sections, ...changed }), process.env))
   return { ...relay, folder, reloadWith }

@@ -50,5 +50,5 @@ export async function startWithExamples() {
 }
 
 const removals = ROUTES.filter(({ method }) => method === 'delete')
-/** The rows; those that remove something come last. */
+/** The rows. Rows that remove something come last. */
 export const inOrder = [...ROUTES.filter((row) => !removals.includes(row)), ...removals]

@@ -14,7 +14,7 @@ export interface ToldReplica {
   readonly roles: readonly string[]
 }
 
-/** A relay process among those that share a store. */
+/** One of the relay processes that share a store. */
 export interface ReplicaProcess extends RunningProcess {
   readonly asker: Asker
   /** The replicas, as this one lists them. */

@@ -300,7 +300,7 @@ test('no explanation holds a key or a part of the body', () => {
   }
 })
 
-test('a header is judged without its body, and its wrong form is told beside an unknown key', () => {
+test('a header is judged without its body, and a wrong form is named with an unknown key', () => {
   expect(explain(null, mac(BODY).toString('hex')).codes).toBe('signature_hex')
   expect(explain(BODY, mac(BODY, 'quite another key').toString('hex')).codes).toBe('signature_hex unknown')
 })

@@ -11,7 +11,7 @@ const ADMIN: Actor = { kind: 'app', name: 'admin', address: '127.0.0.1' }
 const STEP: BackupProgress = { step: 'verifying', done: 1, total: 2 }
 
 interface World {
-  /** What the maker of the backup answers, one after the other. */
+  /** The answers of the maker of the backup, in turn. */
   readonly turns?: readonly (BackupProgress | Error)[]
   readonly directory?: string | null
   readonly isOnServer?: boolean
@@ -89,7 +89,7 @@ async function openWorld(world: World = {}) {
   return { manage: await openManageBackups(ports), ends, orders, calls, wanted }
 }
 
-test('a backup is copied, proved and placed, and its end is written down', async () => {
+test('a backup is copied, checked and moved to its folder, and its end is stored', async () => {
   const { manage, ends, orders, calls } = await openWorld()
   const job = await manage.start({ name: 'first' }, ADMIN)
   expect(job.task).toEqual({ kind: 'backup', name: 'first' })
@@ -144,7 +144,7 @@ test.each([
   ['the proof', { turns: [STEP, new Error('the table inbox is damaged: row 7')] }, 'the table inbox is damaged: row 7'],
   ['the room beside the store', { storeBytes: 901 }, 'its disk has too little room'],
   ['the disk of the store', { trouble: () => 'short' }, 'became too full'],
-])('a backup fails with %s, which is told once, and the relay goes on', async (_, world, reason) => {
+])('a backup fails with %s, operators are notified once, and the relay continues', async (_, world, reason) => {
   const { manage, ends, calls } = await openWorld(world)
   await manage.start({ name: 'first' }, ADMIN)
   await vi.waitFor(() => expect(ends).toHaveLength(1))
@@ -184,7 +184,7 @@ test('a scheduled backup is named after its time, and one that cannot begin has 
   expect(bad.ends).toMatchObject([{ jobId: null, made: null, failure: expect.stringContaining('being moved') }])
 })
 
-test('the list tells that the folder cannot be read, or that it does not answer', async () => {
+test('the list says that the folder cannot be read, or that it does not answer', async () => {
   const broken = await openWorld({ list: async () => Promise.reject(new Error('it is gone')) })
   expect(await broken.manage.list()).toMatchObject({ backups: [], unreadable: 'it is gone' })
   const silent = await openWorld({ list: () => new Promise(() => undefined) })

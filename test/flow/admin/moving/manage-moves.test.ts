@@ -29,7 +29,7 @@ interface World {
   readonly abandon?: () => Promise<void>
 }
 
-/** Moves with a mover that does as it is told; `calls` lists what was done, in order. */
+/** Moves with a mover that the test controls. `calls` lists its steps in order. */
 function movesOf({
   turns,
   isWanted = () => true,
@@ -169,7 +169,7 @@ test('a switch that fails gives the move up, and a relay takes over all the same
   expect(world.calls).toEqual(['note 3', 'pause', 'end writing', 'switch 7', 'abandon: the copy differs', 'close', 'close'])
 })
 
-test('a place that cannot be taken leaves no job', async () => {
+test('a move to a store that cannot be used leaves no job', async () => {
   const world = movesOf({ turns: [], openMover: () => Promise.reject(new Error('not empty')) })
   await expect(world.moves.start({ to: 'there' }, OPERATOR)).rejects.toThrow('not empty')
   expect(world.calls).toEqual([])
@@ -182,7 +182,7 @@ test('a move whose job cannot be queued is given up', async () => {
   expect(world.calls).toEqual(['abandon: The job could not be queued.', 'close'])
 })
 
-test('a relay follows another replica’s move: it ends writing, and goes on after it', async () => {
+test('a relay stops writing for another replica’s move, and resumes after it', async () => {
   const world = movesOf({ turns: [] })
   await world.moves.awaitMove()
   expect(world.calls).toEqual(['end writing', 'until moved', 'take over'])

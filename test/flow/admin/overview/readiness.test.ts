@@ -33,7 +33,7 @@ test.each([
   expect((await readiness.read()).reasons).toHaveLength(1)
 })
 
-test('after a password was corrected, a carrier that asks for fewer calls is told as that', async () => {
+test('a carrier that asks for fewer calls is shown as such once the password is corrected', async () => {
   const lastFailure = { reason: 'rate_limited', atMs: 2000 } as const
   const readiness = readinessOf(async () => undefined, { ...CARRIER, credentials: 'obtained', lastAnswerAtMs: null, lastFailure })
   expect((await readiness.read()).notes).toMatchObject({ upstream: { state: 'rate_limited', credentials: 'obtained' } })

@@ -122,7 +122,7 @@ const step = fc.oneof(
   fc.record({ kind: fc.constant('flush' as const), isDown: fc.constantFrom(false, true, 'after the commit' as const) }),
 )
 
-test('whatever the clock does and the store refuses, each count is stored once, in its hour', async () => {
+test('each count is stored once, in its hour, even if the clock jumps or the store refuses', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
       const { meter, flush, stored, set } = start()

@@ -3,7 +3,7 @@ import { AppError } from '../../../../src/domain/errors.ts'
 import { ATOMIC_MAX, createImportWatches } from '../../../../src/flow/admin/parcels/import-watches.ts'
 import { OPERATOR } from '../../../support/relay/operator.ts'
 
-/** A store that takes so many transactions and then no more, until it is told to. */
+/** A store that takes a number of transactions, and then no more until the test lets it. */
 function openList(transactions: number) {
   const watched = new Set<string>()
   const sizes: number[] = []

@@ -28,6 +28,6 @@ test('a replica with the number of this process is removed if it started before 
   expect(await removedOf(['here', 7, NOW_MS - RUNS_MS - 1], ['here', 7, NOW_MS - RUNS_MS])).toEqual([1])
 })
 
-test('a replica of another machine stays, whatever runs here under its number', async () => {
+test('a replica of another machine stays, even if a process here has its number', async () => {
   expect(await removedOf(['there', 6, 1000], ['there', 7, 1000])).toEqual([])
 })

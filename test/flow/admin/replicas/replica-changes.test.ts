@@ -51,7 +51,7 @@ test.each([
   ['a lower number of orders', { orders: 9 }],
   ['a lower number of endpoints', { endpoints: 9 }],
   ['a lower number of roles', { roles: 9 }],
-])('S18: %s means that commits may be lost, so everything is looked at anew', async (_, seen) => {
+])('S18: %s means that commits may be lost, so everything is read again', async (_, seen) => {
   expect(await callsAfter(seen)).toEqual(ALL)
 })
 

@@ -39,7 +39,7 @@ test('only the janitor ends what a killed move has left', async () => {
   expect(done).toEqual(['removeUnnamed', 'clearMoves'])
 })
 
-test('configs that differ are warned of once, and again when they differ anew', async () => {
+test('a warning is logged once for configs that differ, and once more when they differ again', async () => {
   const { tidy, world, warnings } = start()
   const differ = async (configs: string[]) => {
     world.configs = configs

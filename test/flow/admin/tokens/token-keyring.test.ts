@@ -65,7 +65,7 @@ test('names of no key cost one look at the store a second, and refuse nobody', a
   expect(world.reads).toBe(2)
 })
 
-test('a store that does not answer is told to the one who asks, and asked again later', async () => {
+test('a lookup rejects while the store does not answer, and the next one asks it again', async () => {
   const ports = { clock: { now: () => 0, monotonic: () => 0 }, pause: async () => undefined }
   let isAway = true
   const tokenKeys = async () => {
