@@ -5,7 +5,7 @@ afterEach(closeOpened)
 
 const many = (count: number, ask: (at: number) => Promise<unknown>) => Promise.all(Array.from({ length: count }, (_, at) => ask(at)))
 
-test('questions that waited for a Retry-After and were cut say nothing about the carrier', async () => {
+test('questions cut off while they wait for a Retry-After are no failures of the carrier', async () => {
   const { url, asked } = await openCarrier({
     status: (_, response, count) => {
       if (count === 1) return json(response, 429, '', { 'retry-after': '1' })
@@ -38,7 +38,7 @@ test('however many questions wait for one token, its failure counts once', async
   expect(carrier.state()).toMatchObject({ breaker: { state: 'closed', failures: 1 }, lastFailure: { reason: 'server_error' } })
 })
 
-test('questions that run out of time while they wait for a token say nothing about the carrier', async () => {
+test('questions that time out while they wait for a token are no failures of the carrier', async () => {
   const { url, asked } = await openCarrier({ token: () => null })
   const { carrier, fetchAll } = connect(url, { timeoutMs: 200 })
   const waiting = many(6, () => fetchAll())

@@ -107,7 +107,7 @@ describe('the budget of a process that calls alone', () => {
     expect([budget.callsToday(noon), budget.takeSlot(0, noon).kind]).toEqual([0, 'taken'])
   })
 
-  test('lets only written-down calls leave, and writes down several at once', () => {
+  test('lets only saved calls leave, and saves several at once', () => {
     const budget = createOwnBudget({ ratePerSecond: 1000, callsPerDay: 50_000, concurrency: 100 })
     expect(budget.takeSlot(0, noon)).toEqual({ kind: 'unwritten' })
     budget.writtenDown(budget.toWriteDown(noon, true))
@@ -162,7 +162,7 @@ describe('the budget of a process that calls alone', () => {
     expect(left).toEqual([125, 250, 375, 500, 625, 750, 875, 1000])
   })
 
-  test('a pause of an earlier run goes on', () => {
+  test('a pause of an earlier run continues', () => {
     const budget = aBudget({ earlier: earlier({ pausedUntilMs: 5000 }) })
     expect(budget.takeSlot(4999, noon)).toEqual({ kind: 'paused', untilMs: 5000 })
     expect(budget.takeSlot(5000, noon).kind).toBe('taken')

@@ -59,7 +59,7 @@ test('a certificate of another authority or name is refused through a proxy too'
   expect([known.seen, other.seen]).toEqual([[], []])
 })
 
-test('a private authority is trusted without a proxy too, besides the well-known ones', async () => {
+test('a private authority is trusted in addition to the public ones, without a proxy too', async () => {
   const endpoint = await startEndpoint(authority.sign('localhost'))
   const url = endpoint.url.replace(HIDDEN, 'localhost')
   expect(await post(url, {})).toMatchObject({ kind: 'failed', reason: 'tls' })
@@ -88,7 +88,7 @@ test('a proxy that gives no tunnel or cannot be reached is the reason; a silent 
   expect(endpoint.seen).toEqual([])
 })
 
-test('O11: an address that may not be posted to is not asked of a proxy either', async () => {
+test('O11: a forbidden address is not reached through a proxy either', async () => {
   const proxy = await startForwardProxy()
   await using world = openSender({ allowNetworks: ['10.0.0.0/8'] })
   const forbidden = ['127.0.0.1', '169.254.169.254', '[::1]', '8.8.8.8', 'localhost', 'any.localhost.', '2130706433']

@@ -55,7 +55,7 @@ describe('config print', () => {
     expect(err).toMatch(/the config has 2 problems\n$/)
   })
 
-  test('I9: tells warnings on standard error and still succeeds', async () => {
+  test('I9: prints warnings on standard error and still succeeds', async () => {
     const file = fileOf(minimal.replace(CANARY, '{ env: KEY }'), 'weak.yaml')
     const { code, err } = await run('config', ['print', '--config', file], '', { KEY: 'short' })
     expect(code).toBe(0)

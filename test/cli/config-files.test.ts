@@ -79,7 +79,7 @@ describe('the shipped files', () => {
     expect(undocumented).toEqual([])
   })
 
-  test('the demo listens on loopback only, and its passwords are those its comments say', async () => {
+  test('the demo listens on loopback only, and its passwords match its comments', async () => {
     const config = loadConfig('config/demo.yaml', {})
     expect([config.listen.public.host, config.listen.internal.host]).toEqual(['127.0.0.1', '127.0.0.1'])
     expect([...config.warnings, ...config.conflicts]).toEqual([])

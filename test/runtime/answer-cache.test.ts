@@ -56,7 +56,7 @@ test('an answer read before a change of its parcel is not given after it', () =>
   expect(['a', 'b'].map((key) => cache.get(key)?.parcelId)).toEqual([undefined, 2])
 })
 
-test('a cache of no bytes keeps nothing', () => {
+test('a cache with a limit of 0 bytes keeps nothing', () => {
   const cache = openCache(0)
   cache.keep('a', anAnswer(1))
   cache.changed([1])

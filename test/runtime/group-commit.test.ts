@@ -67,7 +67,7 @@ test('observations that arrive during a commit form the next batch, up to a boun
   expect(batches.map(({ names }) => names)).toEqual([['a'], ['b', 'c', 'd'], ['e']])
 })
 
-test('as many batches are under way as may be just then', async () => {
+test('as many batches run at once as the present limit allows', async () => {
   let atOnce = 2
   const { commit, batches } = open(undefined, () => atOnce)
   const submitted: Promise<unknown>[] = []
@@ -100,7 +100,7 @@ test('no sender is answered before the commit and its report', async () => {
   expect(told).toEqual(['committed', 'sender'])
 })
 
-test('a failing commit is a 503 for its whole batch and for no other', async () => {
+test('a failing commit is a 503 for all observations of its batch and no others', async () => {
   const { commit, batches, told } = open()
   const submit = (name: string) =>
     commit.submit(push(name)).then(

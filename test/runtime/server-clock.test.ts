@@ -46,7 +46,7 @@ test('the time is off by no more than the quickest answer took', () => {
   )
 })
 
-test('a slower answer does not move the time, because it allows the time that is known', () => {
+test('a slower answer that is consistent with the known time does not move it', () => {
   const server = openServer(NOON)
   const clock = createServerClock(server.monotonic, server.ask(1, 1))
   const known = clock.now() - server.monotonic()

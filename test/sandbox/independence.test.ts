@@ -15,7 +15,7 @@ test('the sandbox imports nothing but itself and the platform', () => {
   for (const file of files) expect([file, strangers(readFileSync(new URL(file, room), 'utf8'))]).toEqual([file, []])
 })
 
-test('a stranger among the imports is seen', () => {
+test('the check notices an import from outside', () => {
   const planted =
     "import type { Entry } from '../domain/history.ts'\nimport '../log.ts'\nconst x = await import('koa')\nimport { a } from './a.ts'"
   expect(strangers(planted)).toEqual(['../domain/history.ts', '../log.ts', 'koa'])

@@ -26,13 +26,13 @@ test('a scheduled backup is named after its second in UTC', () => {
   expect(isScheduled('scheduled-mine')).toBe(false)
 })
 
-test('the newest scheduled backups stay, and so does every one that was ordered', () => {
+test('the newest scheduled backups stay, and so does every ordered backup', () => {
   const days = ['03', '01', '02', '04'].map((day) => `scheduled-202611${day}T000000Z`)
   expect(outlived(['ordered', ...days, 'scheduled-mine'], 2)).toEqual([days[1], days[2]])
   expect(outlived(days, 4)).toEqual([])
 })
 
-test('a manifest and a state of another form count as none', () => {
+test('a manifest or a state of another form is ignored', () => {
   const manifest = { name: 'a', relayId: '', madeAtMs: 1, version: '1', sequence: 3, keys: ['k'], rows: { inbox: 2 } }
   expect(parseManifest(JSON.stringify(manifest))).toEqual(manifest)
   for (const text of ['', '[]', '{"name":"a"}']) expect(parseManifest(text)).toBeNull()

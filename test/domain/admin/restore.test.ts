@@ -25,7 +25,7 @@ test.each([
   expect(gapAt([restore], sequence)).toEqual(gap)
 })
 
-test('restores are kept as they were written, and a text of another form is none', () => {
+test('stored restores read back unchanged, and a text of another form is ignored', () => {
   expect(parseRestores(JSON.stringify(addRestore([restore], { ...restore, backup: 'b' })))).toMatchObject([
     { backup: 'a' },
     { backup: 'b' },

@@ -41,7 +41,7 @@ describe('the headers of a delivery', () => {
     }
   })
 
-  test('O8: verify as the specification has it, and no longer when a byte is changed', () => {
+  test('O8: verify as the specification says, but not after a byte is changed', () => {
     const headers = createDeliverySigner({ current: KEY }, 'carrier', CONSTANT).headers(content, nowMs)
     const signature = headers['x-service-hmac-sha256'] ?? ''
     expect(createVerifier([KEY]).verify(body, signature)).toBe(0)
@@ -108,7 +108,7 @@ describe('signature: standard-webhooks', () => {
     expect(() => new Webhook(base64Key).verify(body, headers)).toThrow('No matching signature')
   })
 
-  test('the timestamp is that of the attempt, in whole seconds, so a receiver may refuse old ones', () => {
+  test('the timestamp is the attempt’s in whole seconds, so a receiver may refuse old ones', () => {
     const old = createDeliverySigner({ current: `whsec_${base64Key}` }, 'standard-webhooks', CONSTANT).headers(content, nowMs - 3_600_000)
     expect(() => new Webhook(base64Key).verify(body, old)).toThrow('too old')
   })

@@ -43,7 +43,7 @@ test('endpoints are found by a part of their name or URL, in upper or lower case
   expect(found({ text: 'celia.example/3', condition: null })).toEqual(['celia'])
 })
 
-test('endpoints are found by how they do', () => {
+test('endpoints are found by their state', () => {
   expect(found({ text: '', condition: 'failing' })).toEqual(['bo', 'celia'])
   expect(found({ text: 'a', condition: 'disabled' })).toEqual(['Anna'])
 })

@@ -45,11 +45,11 @@ describe('what an endpoint wants', () => {
     expect(wants({ status: ['TerminalArrived'], detailedStatus: ['ArrivedT2'], displayToConsumer: true })).toBe(true)
   })
 
-  test('a distribution type that is not known passes no filter for one', () => {
+  test('an unknown distribution type passes no filter for a distribution type', () => {
     expect(wants({ distributionType: ['Mailbox'] }, { distributionType: '' })).toBe(false)
   })
 
-  test('backfill goes only to endpoints that asked for it, which get everything else too', () => {
+  test('only endpoints that asked for backfill get it, and they get all other events too', () => {
     expect(wants({}, { backfill: true })).toBe(false)
     expect(wants({}, { backfill: true }, true)).toBe(true)
     expect(wants({}, { backfill: false }, true)).toBe(true)

@@ -15,7 +15,7 @@ import { casesOf } from '../../support/runner/long-form.ts'
 const present = (...observations: readonly Observation[]) => presentRecord(observations.reduce(observe, emptyParcel))
 const entriesOf = (...observations: readonly Observation[]) => present(...observations).entries
 
-test('2.5: an entry of one sighting says what it would say if the sighting came twice', () => {
+test('2.5: an entry is the same whether its sighting comes once or twice', () => {
   const saidOf = (sightings: readonly KeptSighting[]) => deriveEntries(sightings).map((entry) => ({ ...entry, members: [] }))
   const twice = fc.property(observations, (seen) => {
     for (const one of seen.flatMap(({ observation }) => sightingsOf(observation))) {
@@ -27,7 +27,7 @@ test('2.5: an entry of one sighting says what it would say if the sighting came 
   fc.assert(twice, { numRuns: casesOf(200, 50), seed: 20261121 })
 })
 
-test('2.1: text is never identity', () => {
+test('2.1: entries that differ only in their texts are one entry', () => {
   expect(entriesOf(aPush({ texts: { sv: 'Framme' } }), aPush({ texts: { sv: 'Ankommet' } }))).toHaveLength(1)
 })
 

@@ -42,7 +42,7 @@ function expectedOf(all: readonly Seen[], members: readonly KeptSighting[]): Lea
   return first === undefined ? null : { first, confirmed }
 }
 
-test('an entry was learnt of when its first sighting came, over repeats, later polls and joins', () => {
+test('an entry keeps the time of its first sighting over repeats, later polls and joins', () => {
   const arrivals = observations.chain((all) => rearranged(all))
   let confirmed = 0
   fc.assert(

@@ -61,7 +61,7 @@ const isWhole = ({ parcel: { answers } }: Stored) =>
 
 const arranged = observations.chain((all) => rearranged(all))
 
-test('in any order, with any duplicates, what was recorded is what its bytes show', () => {
+test('a rebuild gives the recorded history, for any order and duplicates', () => {
   let fromBytes = 0
   let ofSeveral = 0
   const check = fc.check(
@@ -136,7 +136,7 @@ test('answers that may have been dropped make the sightings count, not the bytes
   expect(rebuilt(one)).toMatchObject({ source: 'sightings', correction: null })
 })
 
-test('two stored entries that one is, by the present rule, are united under the older id', () => {
+test('two stored entries that are one by the present rule are united under the older id', () => {
   const [one] = stored([incomingPush(pushBody({ location: 'Lund' })), incomingPush(pushBody({ location: '', texts: { fi: 'Saapunut' } }))])
   if (one === undefined) throw new Error('nothing was recorded')
   const [first, second] = bySequence(one.parcel.sightings)

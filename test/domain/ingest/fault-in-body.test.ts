@@ -64,7 +64,7 @@ const parses = (text: string): boolean => {
   }
 }
 
-test('a text is JSON for the outline exactly if it is for JSON.parse', () => {
+test('the outline accepts exactly the texts that JSON.parse accepts', () => {
   fc.assert(
     fc.property(fc.json({ maxDepth: 4 }), fc.nat(), fc.string({ maxLength: 2 }), (json, cut, more) => {
       const at = cut % (json.length + 1)
@@ -77,7 +77,7 @@ test('a text is JSON for the outline exactly if it is for JSON.parse', () => {
   )
 })
 
-test('each member and each item of the outline is what JSON.parse reads there', () => {
+test('each member and item of the outline equals what JSON.parse reads', () => {
   fc.assert(
     fc.property(fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 2 })), fc.nat(3), (object, indent) => {
       const text = JSON.stringify(object, null, indent)

@@ -73,7 +73,7 @@ test('4.1: if a language tag is repeated, in any case, the last text counts', ()
 
 test.each([
   [
-    'nothing is dropped of tags that can be read',
+    'no text with a readable language tag is dropped',
     [
       { value: 'a', languageCode: 'sv_SE' },
       { value: 'b', languageCode: 'en' },
@@ -132,7 +132,7 @@ test.each([
   expect(read(body)).toEqual({ ok: false, reason: 'utf8' })
 })
 
-test('names that every object inherits are names like any other', () => {
+test('member names that every object inherits, such as constructor, are read like any other', () => {
   const reading = read(
     '{"__proto__":{"status":"A"},"constructor":1,"detailedStatus":"B","eventTime":"2026-03-01T10:00:00Z","trackingIds":["1001"]}',
   )

@@ -61,7 +61,7 @@ test('6.1: a delivered parcel gets a closing check, a tail, then no more', () =>
   expect(checks).toEqual([0, 1, 24, 72, 'delivered'])
 })
 
-test('6.1: while pushes are healthy the tail’s first is the closing check, its last follows', () => {
+test('6.1: while pushes are healthy, only the first and the last check of the tail are made', () => {
   const latest = { status: 'DeliverySucceeded', atMs: NOON }
   const healthy = { pushHealth: 'healthy' } as const
   expect(dueInHours({ latest, checkedAtMs: null }, healthy)).toBe(1)
@@ -74,7 +74,7 @@ test('6.1: an unknown parcel is asked about at once, but for a push that may be 
   expect(dueInHours({ latest: null })).toBe(1)
 })
 
-test('6.1: a delivery learnt of late is checked once and is then over', () => {
+test('6.1: a delivery that is learnt of late gets one check and then no more polls', () => {
   const latest = { status: 'DeliverySucceeded', atMs: NOON - 10 * DAY_MS }
   expect(dueInHours({ latest, checkedAtMs: null })).toBeLessThan(0)
   expect(dueInHours({ latest, checkedAtMs: NOON })).toBe('delivered')

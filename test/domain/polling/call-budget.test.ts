@@ -47,7 +47,7 @@ test('holds no more slots than the concurrency; one that is ended, or lapses, is
   expect(settle({ schedule: 2 })).toMatchObject({ granted: 2, hold: null })
 })
 
-test('P5: a pause that one replica was asked for holds all, and a shorter one does not end it', () => {
+test('P5: a pause requested of one replica holds for all, and a shorter one does not end it', () => {
   const { settle, setClock } = openBudget()
   settle({ pauseMs: 5000 })
   expect(settle({ caller: 'other', pauseMs: 1000, apps: 1 })).toMatchObject({
@@ -60,7 +60,7 @@ test('P5: a pause that one replica was asked for holds all, and a shorter one do
   expect(settle({ caller: 'other', apps: 1 })).toMatchObject({ granted: 1, hold: null })
 })
 
-test('6.4: the schedules of all replicas stand back for an app that waits in one', () => {
+test('6.4: the schedules of all replicas let an app that waits in one of them go first', () => {
   const { settle, setClock } = openBudget({ headStartUs: 0 })
   settle({ schedule: 1 })
   expect(settle({ caller: 'other', apps: 1 })).toMatchObject({ granted: 0, hold: 'wait', retryMs: 200 })

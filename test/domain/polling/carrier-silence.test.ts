@@ -40,7 +40,7 @@ test('6.1: a parcel in transit whose polls only fail is stale like any other', (
   expect(nextPoll(failedAt(40), model(), cadence)).toEqual({ kind: 'stopped', reason: 'stale' })
 })
 
-test('6.1: a number that was never answered is unknown at last, and a delivered parcel delivered', () => {
+test('6.1: a number that is never answered ends as unknown, and a delivered parcel as delivered', () => {
   expect(nextPoll(failedAt(40, { latest: null, entryCount: 0 }), model(), cadence)).toEqual({ kind: 'stopped', reason: 'unknown' })
   const delivered = { status: 'DeliverySucceeded', atMs: START }
   expect(nextPoll(failedAt(40, { latest: delivered }), model(), cadence)).toEqual({ kind: 'stopped', reason: 'delivered' })
@@ -50,7 +50,7 @@ test('6.1: an app that asks starts the polls of a stale parcel again, though the
   expect(nextPoll(failedAt(40, { activatedAtMs: START + 40 * DAY_MS }), model(), cadence).kind).toBe('at')
 })
 
-test('6.1: time in which the carrier answers nobody makes nothing stale', () => {
+test('6.1: no parcel becomes stale while the carrier answers nobody', () => {
   const lasting = afterNoAnswer(noSilence, START + 5 * DAY_MS)
   expect(nextPoll(failedAt(60), model(lasting), cadence).kind).toBe('at')
   const over = afterAnswer(lasting, START + 60 * DAY_MS)
@@ -70,7 +70,7 @@ test('a silence lasts from the first unanswered poll to the next answer, and an 
   expect(afterAnswer(over, START + 3 * HOUR_MS)).toBe(over)
 })
 
-test('a silence is saved from when it is an hour old, and what is damaged is no silence', () => {
+test('a silence is saved once it is an hour old, and a damaged one is ignored', () => {
   const silent = afterNoAnswer(noSilence, START)
   expect(parseSilence(encodeSilence(silent, START + HOUR_MS - 1))).toEqual(noSilence)
   expect(parseSilence(encodeSilence(silent, START + HOUR_MS))).toEqual(silent)

@@ -60,7 +60,7 @@ test('a handful of misses in a row, with no push since, is silence', () => {
   expect(audience('xxxxx', healthy, later).health).toBe('silent')
 })
 
-test('entries that polls find in a silence are counted, and the evidence of it stays as it was', () => {
+test('entries that polls find in a silence are counted, and the silence’s proof stays unchanged', () => {
   const later = START + 2 * HOUR_MS
   const noticed = audience('xxxxx', healthy, later)
   const evidence = { sinceMs: START + 99 * MINUTE_MS, noticedAtMs: later + 11 * MINUTE_MS, found: 2 }
@@ -141,7 +141,7 @@ test('the more pushes are lost, the more losses in a row it takes to call it sil
   expect(needed(twentieth ?? healthy)).toBeLessThan(needed(fifth ?? healthy))
 })
 
-test('where pushes are usual and none comes, entries found by polls are silence after the grace', () => {
+test('when usual pushes stay away, entries found by polls prove a silence after the grace', () => {
   const yesterday = audience('.'.repeat(300))
   const today = audience('.', yesterday, START + 24 * HOUR_MS)
   const after = (minutes: number, found: number) =>
@@ -150,13 +150,13 @@ test('where pushes are usual and none comes, entries found by polls are silence 
   expect(after(2, 6)).not.toBe('silent')
 })
 
-test('a day without the usual pushes is no silence while polls find next to nothing', () => {
+test('a day without the usual pushes is no silence if polls find hardly any entries', () => {
   const yesterday = audience('.'.repeat(300))
   const today = audience('.', yesterday, START + 24 * HOUR_MS)
   expect(afterReview(today, { found: 1, overdue: 1, settledToMs: START + 29 * HOUR_MS }).health).not.toBe('silent')
 })
 
-test('a night in which polls find what the day lost is not taken for a loss of more', () => {
+test('polls that find a day’s lost entries at night do not count as further losses', () => {
   const days = audience('.'.repeat(2880))
   const night = Array.from({ length: 100 }, (_, at) => START + at * MINUTE_MS).reduce(
     (channel, eventAtMs) => afterMiss(channel, { eventAtMs, nowMs: START + 50 * HOUR_MS }),

@@ -62,7 +62,7 @@ test('a scan is expected at the hours in which scans came, and hardly at others'
   expect(rates[hourOfWeek(at(8, 12))]).toBeLessThan(0.02)
 })
 
-test('nothing is believed of a status of which little was seen', () => {
+test('a status with few samples has no learnt rate', () => {
   expect(hourlyRatesOf(learnScanRate(emptyScanRate, evenings.slice(0, 20), at(7, 0)), 'Created', 1)).toBeNull()
   expect(hourlyRatesOf(learnt, 'constructor', 1)).toBeNull()
 })
@@ -73,13 +73,13 @@ test('a check is placed after the hour in which most scans come, not before it',
   expect(hour).toBeLessThan(19)
 })
 
-test('without a rhythm the interval is about the one that was asked for', () => {
+test('without a rhythm the interval is about the configured one', () => {
   const hours = hourOf(nextAt(steady, { checkedAtMs: at(8, 10) })) - 10
   expect(hours).toBeGreaterThan(1.6)
   expect(hours).toBeLessThan(2.4)
 })
 
-test('a push that should have come and did not is looked for, when the hour of it is over', () => {
+test('a poll looks for a push that stayed away, after the hour in which it was likely', () => {
   const hour = hourOf(nextAt(learnt, {}, { pushHealth: 'healthy' }))
   expect(hour).toBeGreaterThan(19)
   expect(hour).toBeLessThan(21)
@@ -89,13 +89,13 @@ test('a check is never put off by more than a day', () => {
   expect(hourOf(nextAt(learnt, { latest: { status: 'Created', atMs: at(8, 20) }, checkedAtMs: at(8, 20) }))).toBeLessThanOrEqual(44)
 })
 
-test('old habits fade: what was learnt a month ago weighs half', () => {
+test('samples fade: one from four weeks ago weighs half', () => {
   const later = learnScanRate(learnt, [], at(7, 0) + 28 * DAY_MS)
   const before = learnt.kinds.Created?.scans.reduce((sum, value) => sum + value, 0) ?? 0
   expect(later.kinds.Created?.scans.reduce((sum, value) => sum + value, 0)).toBeCloseTo(before / 2)
 })
 
-test('an entry that whole histories only have later says that one is missing', () => {
+test('an entry that complete histories have only later shows that another is missing', () => {
   const places = Array.from({ length: 100 }, (): ScanSample[] => [
     { kind: 'place', status: 'Ingested', entryCount: 2 },
     { kind: 'place', status: 'TerminalArrived', entryCount: 3 },

@@ -12,7 +12,7 @@ import { DAY_MS, HOUR_MS, NOON } from '../../support/runner/constants.ts'
 const CREATED = { status: 'Created', detailedStatus: 'Created' }
 const iso = (atMs: number) => new Date(atMs).toISOString()
 
-test('6.1, B11: an entry dated two hours ahead teaches the wait that ended when it was learnt of', () => {
+test('6.1, B11: an entry dated two hours ahead ends its wait at the time it is learnt of', () => {
   const poll = aPoll({
     askedAtMs: NOON,
     statuses: [{ eventTimestamp: iso(NOON + 2 * HOUR_MS) }, { ...CREATED, eventTimestamp: iso(NOON - HOUR_MS) }],

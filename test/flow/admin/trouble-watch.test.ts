@@ -78,7 +78,7 @@ test('refused credentials are reported once, and again after the carrier accepte
   expect(told).toEqual(['credentials_refused', 'credentials_accepted', 'credentials_refused'])
 })
 
-test('a corrected password that brings a token ends the refusal, whatever the carrier fails of', async () => {
+test('a corrected password that brings a token ends the refusal, even if the carrier then fails', async () => {
   const { seen, told, look } = openWatch()
   seen.carrier = { ...well, credentials: 'refused' }
   await look()

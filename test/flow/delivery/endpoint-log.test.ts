@@ -24,7 +24,7 @@ function world() {
   return { ...book, endpointLog, pass }
 }
 
-test('each change of an endpoint’s state is one line, and what stays as it is none', () => {
+test('each change of an endpoint’s state is logged in one line, and an unchanged state in none', () => {
   const { lines, endpointLog } = world()
   for (const state of [{}, { health: probing }, { health: probing }, { disabled: 'gone' }, { disabled: 'gone' }, {}, {}] as const)
     endpointLog.update(stateOf(state))

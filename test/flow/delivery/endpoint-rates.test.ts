@@ -4,7 +4,7 @@ import { endpointSettings } from '../../support/delivery/stored-endpoint.ts'
 
 const endpoint = (ratePerSecond: number | null) => ({ ...endpointSettings, id: '1', ratePerSecond })
 
-test('a rate that is taken away and given back is not charged for what left without it', () => {
+test('a rate that is removed and set again does not count attempts made without it', () => {
   const rates = createEndpointRates()
   const start = (count: number) => {
     for (let nth = 0; nth < count; nth++) rates.started('1')

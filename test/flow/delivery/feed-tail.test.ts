@@ -128,7 +128,7 @@ test('the cached end of the feed is bounded, and older events are read from the 
   expect(world.counts.derived).toBe(derived + 5)
 })
 
-test('when events fill pages, few of them are derived in vain', async () => {
+test('events that fill pages are derived with little waste', async () => {
   const world = createWorld({ trackingIds: Array.from({ length: 500 }, () => 'x'.repeat(36)) })
   world.commit(100)
   for (let after = 0; after < 200; ) after = (await world.page(after, 100, 64 * 1024)).next

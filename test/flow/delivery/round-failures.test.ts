@@ -23,7 +23,7 @@ function open() {
   return { failures, lease, lose, fail, shown }
 }
 
-test('a round that cannot write down results is an error, and one that had none says so', async () => {
+test('a failed round with results logs an error, and one without results says so', async () => {
   const { fail, shown } = open()
   await fail(3)
   await fail(3)

@@ -42,7 +42,7 @@ test.each(['all', 'latest'] as const)('1.5: the carrier says that it knows nothi
   await expect(world.ask({ kind })).rejects.toEqual(failure('upstream_unavailable'))
 })
 
-test('1.5: a carrier that is down after a poll found nothing changes nothing', async () => {
+test('1.5: a poll’s "unknown" still holds when the carrier goes down afterwards', async () => {
   const world = createWatched({}, true)
   world.carrier = async () => unavailable
   await expect(world.ask()).rejects.toEqual(failure('not_found'))
@@ -89,7 +89,7 @@ test('1.5: a usable answer ends a number’s rest, and the next begins with a mi
   await expect(world.ask()).rejects.toEqual(failure('upstream_unavailable', MINUTE_MS))
 })
 
-test('1.5: a rest is never shorter than Retry-After, and a carrier that is down makes none', async () => {
+test('1.5: a rest is at least Retry-After long, and a carrier that is down causes no rest', async () => {
   const world = createWorld()
   world.carrier = async () => ({ kind: 'unavailable', reason: 'rejected', retryAfterMs: 10 * MINUTE_MS })
   await expect(world.ask()).rejects.toEqual(failure('upstream_unavailable', 10 * MINUTE_MS))

@@ -46,7 +46,7 @@ test.each([[[]], [['']], [[signatures[0] ?? '', signatures[0] ?? '']], [['bad', 
   },
 )
 
-test('5.2: resolves only once the recorder has', async () => {
+test('5.2: receiving resolves only after the recorder has resolved', async () => {
   const gate = Promise.withResolvers<RecordOutcome>()
   const { receive, counted } = createWorld(() => gate.promise)
   let settled = false

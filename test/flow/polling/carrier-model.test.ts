@@ -14,7 +14,7 @@ const wait: ScanSample = {
   scanned: true,
 }
 
-test('learns many lessons soon, but never so often that learning is all it does', () => {
+test('learns many lessons soon, but rests between them', () => {
   let nowMs = START_MS
   const keeper = createCarrierModelKeeper({ now: () => nowMs })
   const learnMany = () => {
@@ -71,7 +71,7 @@ test.each([0, DAY_MS])('6.1: a silence of the carrier that lasts counts though t
   expect(silentMs(silence, now() - DAY_MS, now())).toBe(HOUR_MS)
 })
 
-test('6.1: time that a clock put ahead called silent is not silent when it comes', () => {
+test('6.1: a silence noted under a clock put ahead does not count when that time comes', () => {
   const { keeper, putBack, wait: pass, now } = overHour(2 * DAY_MS)
   keeper.unanswered(now())
   pass()

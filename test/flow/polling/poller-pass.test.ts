@@ -70,7 +70,7 @@ test('a new poller takes over once, before its first pass, and tries again after
   expect(done).toEqual(['take over', 'fold', 'poll', 'look at pushes', 'fold', 'poll', 'look at pushes'])
 })
 
-test('a clock that is put back moves the schedule, but not what the poller before has followed', async () => {
+test('a clock put back shifts the schedule, unless the previous poller has already done so', async () => {
   const { poller, world, done } = start()
   world.wallMs -= 2 * HOUR_MS
   poller.begin()

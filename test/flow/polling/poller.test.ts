@@ -66,14 +66,14 @@ test('once the carrier cannot be asked, nothing more is claimed until the next w
   expect(asked).toHaveLength(40)
 })
 
-test('a poll that fails in an unforeseen way is logged, and the poller rests and then goes on', async () => {
+test('a poll that fails in an unforeseen way is logged, and the poller rests and continues', async () => {
   const { pass, asked, lines } = openPoller(9, (parcelId) => (parcelId === 1 ? Promise.reject(new Error('unforeseen')) : 'recorded'))
   while ((await pass()) === 'busy');
   while ((await pass()) === 'busy');
   expect([asked.length, lines.map(({ level }) => level)]).toEqual([9, ['error']])
 })
 
-test('a poll that ends with its replica’s lease is no failure, and its claim ends next', async () => {
+test('a poll cut off by the end of its replica’s lease is no failure, and its claim ends next', async () => {
   const { pass, passed, lines } = openPoller(3, (parcelId) => (parcelId === 2 ? 'lapsed' : 'recorded'))
   for (let passes = 0; passes < 3; passes++) expect(await pass()).toBe('idle')
   expect(passed).toEqual([[], [2], []])

@@ -23,7 +23,7 @@ const report = (endpoints: readonly EndpointState[]): DispatchRoundReport => ({
   nextAtMs: null,
 })
 
-test('a round takes no memory along that is behind a view of an answer', () => {
+test('a message of a round copies only the bytes of an answer, not the buffer behind them', () => {
   // The network hands an answer over like this: a few bytes of a larger piece of memory.
   const answerStart = Buffer.from('thanks')
   expect(answerStart.buffer.byteLength).toBeGreaterThan(answerStart.byteLength)

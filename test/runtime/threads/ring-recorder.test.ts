@@ -36,7 +36,7 @@ test('observations are recorded in order, large ones too, at most a batch at a t
   expect(batches).toEqual([[small, large], [last]])
 })
 
-test('it is awaited from when a commit is asked for until it begins', async () => {
+test('a commit counts as awaited from its request until it begins', async () => {
   const { promise: held, resolve } = Promise.withResolvers<void>()
   const recorder = open(() => held)
   recorder.put(aPush('Lund'))
@@ -47,7 +47,7 @@ test('it is awaited from when a commit is asked for until it begins', async () =
   await committed
 })
 
-test('a batch that cannot be recorded says why and how many it was, and the next one goes on', async () => {
+test('a batch that cannot be recorded reports its reason and size, and the next one works', async () => {
   let full = true
   const recorder = open(async () => {
     if (full) throw Object.assign(new Error('database or disk is full'), { code: 'SQLITE_FULL' })

@@ -64,7 +64,7 @@ test('verbs are served on another channel as well, whose callers learn when the 
   expect(await failedOutcome).toBe('Error: the thread on the other end is gone')
 })
 
-test('a line to a thread that was never there is an error, not a wait', async () => {
+test('a call to a thread that is already gone is an error, not a wait', async () => {
   const { port1, port2 } = new MessageChannel()
   const called = callThere<Pick<Echo, 'echo'>>(port2).catch(String)
   port1.close()

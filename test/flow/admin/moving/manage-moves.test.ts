@@ -128,7 +128,7 @@ test('a move that fails while it copies leaves its reason with the job', async (
   expect(world.calls).toEqual(['note 1', 'abandon: the disk is full', 'close'])
 })
 
-test('a move whose store is away is given up when that is back', async () => {
+test('a move whose store is out of reach is given up when the store is back', async () => {
   let attempts = 0
   const abandon = async () => {
     if (++attempts < 2) throw new Error('the connection was refused')
@@ -139,7 +139,7 @@ test('a move whose store is away is given up when that is back', async () => {
   expect(world.calls).toEqual(['abandon: the connection was lost', 'abandon: the connection was lost', 'close'])
 })
 
-test('a stop does not wait until a move whose store is away can be given up', async () => {
+test('a stop does not wait for the giving up of a move whose store is out of reach', async () => {
   const world = movesOf({
     turns: [new Error('the connection was lost')],
     abandon: () => Promise.reject(new Error('the connection was refused')),

@@ -52,7 +52,7 @@ test('without other replicas a name of no key is refused at once', async () => {
   expect(await createTokenKeyring(keysOf(1), ports).seek('made up')).toBeNull()
 })
 
-test('names of no key cost one look at the store a second, and refuse nobody', async () => {
+test('unknown key names cost one look at the store a second, and no valid token is refused', async () => {
   const { seek, world } = startWorld(keysOf(1))
   expect(await seek('made up')).toBeNull()
   const waiting = Array.from({ length: 100 }, (_, at) => seek(`made up ${at}`))
