@@ -6066,4 +6066,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 94de6cb902763dec0766369e1fdb0ea5e9548398265d6f2e70e180e111e30ff7
+// Made of docs/openapi.json with the SHA-256 44286c40c68a6649d39a2c96b264f8f82ce4b6762ccfdb8e7f25a7061a72ad52
