@@ -85,8 +85,6 @@ function filesIn(folder: string, madeAtMs: (name: string) => number | null): rea
 export async function postgresStore(time: SimulatedTime): Promise<StoreOfYear> {
   let { url } = await createDatabase('nothing')
   let kept: { readonly url: string; readonly atMs: number } | null = null
-  const setClock = () => withClient(url, (client) => client.query(time.sqlOf(new URL(url).pathname.slice(1))))
-  await setClock()
   return {
     place: () => url,
     sections: () => ({ store: url }),
@@ -99,7 +97,6 @@ export async function postgresStore(time: SimulatedTime): Promise<StoreOfYear> {
     async restore(relay, lastSequence) {
       if (kept === null) throw new Error('there is no copy to restore')
       url = kept.url
-      await setClock()
       await relay.command('restore', '--mark', '--last', String(lastSequence))
       return kept.atMs
     },

@@ -126,7 +126,8 @@ function sectionsOf(lengths: Lengths, { sharedKeys, atRestKeys }: Settings): Sec
       audit: days(historyDays),
       held: days(historyDays + feedDays),
     },
-    upstream: { ratePerSecond: 1000 },
+    // On PostgreSQL the days of the budget are the server's, and so real ones.
+    upstream: { ratePerSecond: 1000, callsPerDay: 1_000_000 },
     token: { lifetime: '30d' },
     delivery: { allowNetworks: ['127.0.0.0/8'] },
     limits: { freeSpaceMin: '16MB' },

@@ -19,7 +19,13 @@ const timers = new URL('./simulated-timers.ts', import.meta.url).href
 const SIMULATED_TIME: readonly Edit[] = [
   { of: '/src/runtime/system-clock.ts', from: 'Date.now()', to: 'simulatedNow()' },
   { of: '/src/runtime/system-clock.ts', from: 'import', to: `import { simulatedNow } from '${clock}'; import` },
-  // Otherwise a replica would learn of the new time only with its next sample of the server's clock.
+  // Leases are real: a replica takes a jump of its clock for a pause of its machine, and trusts its lease only once it is renewed.
+  {
+    of: '/src/wiring/replicas.ts',
+    from: 'clock: systemClock, log, onServerTime',
+    to: 'clock: { now: () => Date.now(), monotonic: systemClock.monotonic }, log, onServerTime',
+  },
+  // Replicas go by the clock of their server, which stays real for their leases.
   { of: '/src/runtime/server-clock.ts', from: 'Math.floor(monotonic() + aheadMs)', to: 'simulatedNow()' },
   { of: '/src/runtime/server-clock.ts', from: 'import', to: `import { simulatedNow } from '${clock}'; import` },
   // The pauses that the carrier asks for, and those that its failures cause, pass as days do.

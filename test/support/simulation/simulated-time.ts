@@ -1,18 +1,16 @@
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { CLOCK_FILE } from './simulated-clock.ts'
 
-/** A wall clock that a test moves ahead. Processes and databases of the simulation share it; between two jumps it goes like the real one. */
+/** A wall clock that a test moves ahead. The processes of a simulation share it; between two jumps it goes like the real one. */
 export interface SimulatedTime {
   now(): number
   /** Jumps to a time; an earlier one than now changes nothing. */
   jumpTo(atMs: number): void
   /** For the processes of relays, which run from their sources. */
   readonly env: NodeJS.ProcessEnv
-  /** SQL that lets the database of a relay go by this clock. It must run as a superuser. */
-  readonly sqlOf: (database: string) => string
 }
 
 const PRELOADED = new URL('./simulated-process.ts', import.meta.url).href
@@ -21,8 +19,6 @@ const PRELOADED = new URL('./simulated-process.ts', import.meta.url).href
 export function simulateTime(startMs: number): SimulatedTime {
   const folder = mkdtempSync(join(tmpdir(), 'parcel-relay-clock-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  // The database server is another user.
-  chmodSync(folder, 0o755)
   const file = join(folder, 'ahead-ms')
   let aheadMs = startMs - Date.now()
   // A number of the same length each time, so that no reader sees half of it.
@@ -38,9 +34,5 @@ export function simulateTime(startMs: number): SimulatedTime {
       write()
     },
     env: { NODE_OPTIONS: `--import=${PRELOADED}`, [CLOCK_FILE]: file },
-    sqlOf: (database) => `
-      create or replace function public.clock_timestamp() returns timestamptz language sql volatile as
-        $$ select pg_catalog.clock_timestamp() + pg_read_file('${file}')::bigint * interval '1 millisecond' $$;
-      alter database "${database}" set search_path = public, pg_catalog`,
   }
 }
