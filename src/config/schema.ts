@@ -156,10 +156,14 @@ function serve() {
 
 function app(context: SchemaContext) {
   const PHC = /^\$argon2id\$v=19\$m=\d{1,7},t=\d{1,3},p=\d{1,3}\$[A-Za-z0-9+/]{11,86}\$[A-Za-z0-9+/]{22,86}$/
-  const problem = (value: string) =>
-    PHC.test(value)
-      ? null
-      : 'must be an argon2id hash that begins with $argon2id$: make one with `parcel-relay hash-password` and write it in quotes'
+  // What an unquoted hash becomes: each `$` and the word after it are a variable that is not set.
+  const MANGLED = /^[^$]*=\d{1,7},t=\d{1,3},p=\d{1,3}/
+  const problem = (value: string) => {
+    if (PHC.test(value)) return null
+    return MANGLED.test(value)
+      ? "is an argon2id hash that a shell has changed, because `$` begins a variable there: write it in single quotes, '$argon2id$...'"
+      : 'must be an argon2id hash that begins with $argon2id$: make one with `parcel-relay hash-password` and write it in single quotes'
+  }
   return section({
     username: text.describe('The user name it logs in with.'),
     passwordHash: oneOrTwoSecrets(context, { problem }).describe(

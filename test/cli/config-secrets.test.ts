@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { chmodSync } from 'node:fs'
 import { inspect } from 'node:util'
 import { describe, expect, test } from 'vitest'
@@ -104,6 +105,15 @@ describe('values', () => {
       expect.stringMatching(/apps\[0\]\.passwordHash: must be an argon2id hash/),
       expect.stringMatching(/secrets\.atRestKeys\[0\]: must be 32 bytes in Base64/),
     ])
+  })
+
+  test('asks for single quotes around a hash whose `$` a shell has taken for variables', () => {
+    const { stdout: mangled } = spawnSync('sh', ['-c', `printf %s ${HASH}`], { encoding: 'utf8', env: {} })
+    const apps = 'apps: [{ username: a, passwordHash: { env: HASH }, scopes: [status] }]'
+    expect(headlinesOf(withLines(apps), { HASH: mangled })).toEqual([
+      expect.stringMatching(/apps\[0\]\.passwordHash: is an argon2id hash that a shell has changed.*: write it in single quotes/),
+    ])
+    expect(headlinesOf(withLines(apps), { HASH })).toEqual([])
   })
 })
 

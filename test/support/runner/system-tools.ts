@@ -10,7 +10,9 @@ const TOOLS = {
   promtool: { look: ['promtool', '--version'], remedy: 'apt-get install prometheus' },
   python3: { look: ['python3', '--version'], remedy: 'apt-get install python3' },
   socat: { look: ['socat', '-V'], remedy: 'apt-get install socat' },
+  script: { look: ['script', '-qfec', 'true', '/dev/null'], remedy: 'apt-get install bsdutils' },
   strace: { look: ['strace', '-f', '-o', '/dev/null', 'true'], remedy: 'apt-get install strace, and the right to trace' },
+  'systemd-analyze': { look: ['systemd-analyze', '--version'], remedy: 'apt-get install systemd' },
   'a small file system': { look: ['unshare', '--mount', 'mount', '-t', 'tmpfs', 'none', '/mnt'], remedy: 'run as root with SYS_ADMIN' },
 } as const
 
