@@ -1,4 +1,5 @@
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
 
@@ -14,9 +15,20 @@ function isAtLeast(version: string, floor: string): boolean {
 
 /** Reads the version of the installed package; package.json only asks for a range. */
 function installed(name: string): string {
-  const read: unknown = JSON.parse(readFileSync(new URL(`../../node_modules/${name}/package.json`, import.meta.url), 'utf8'))
-  if (typeof read !== 'object' || read === null || !('version' in read)) throw new Error(`${name} has no version`)
+  return versionIn(fileURLToPath(new URL(`../../node_modules/${name}/package.json`, import.meta.url)))
+}
+
+function versionIn(manifest: string): string {
+  const read: unknown = JSON.parse(readFileSync(manifest, 'utf8'))
+  if (typeof read !== 'object' || read === null || !('version' in read)) throw new Error(`${manifest} has no version`)
   return String(read.version)
+}
+
+/** Reads the version of the package that an import of this name loads. */
+function loaded(name: string): string {
+  const file = fileURLToPath(import.meta.resolve(name))
+  const folder = file.slice(0, file.lastIndexOf(`/node_modules/${name}/`) + `/node_modules/${name}`.length)
+  return versionIn(`${folder}/package.json`)
 }
 
 function sqlite(): string {
@@ -31,13 +43,21 @@ function sqlite(): string {
 test.each([
   ['Node', process.versions.node, '24.18.0'],
   ['koa', installed('koa'), '3.1.2'],
-  ['undici', installed('undici'), '7.24.0'],
+  ['undici', loaded('undici'), '8.13.1'],
+  ['jose', loaded('jose'), '6.2.18'],
+  // An older one evaluates text as code.
+  ['depd', installed('depd'), '2.0.0'],
   ['SQLite', sqlite(), '3.51.3'],
 ])('X8: %s %s is at least %s', (_name, version, floor) => {
   expect(isAtLeast(version, floor)).toBe(true)
 })
 
 test('X8: SQLite is not 3.52.0, which can corrupt a file', () => expect(sqlite()).not.toBe('3.52.0'))
+
+test('one version of undici, jose and http-errors is installed, the one that is loaded', () => {
+  expect(['undici', 'jose', 'http-errors'].filter((name) => loaded(name) !== installed(name))).toEqual([])
+  expect(existsSync('node_modules/http-assert/node_modules/http-errors')).toBe(false)
+})
 
 test('a version is compared by its numbers', () => {
   expect([isAtLeast('3.1.2', '3.1.2'), isAtLeast('3.10.0', '3.9.9'), isAtLeast('24.18.0', '24.18.1')]).toEqual([true, true, false])
