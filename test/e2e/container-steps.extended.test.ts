@@ -59,26 +59,28 @@ test('the steps of compose.scaled.yaml make every secret, and show no password',
   expect(loadConfig(path, {}).warnings).toEqual([])
 })
 
-test('the steps of compose.yaml and of operating.md install, check, back up and restore a relay', async () => {
+test('the documented steps of a container install, check, back up, upgrade and restore a relay', async () => {
   const carrier = await openCarrier()
   const { folder, env } = await startDouble()
   const steps = headerCommands('compose.yaml')
   const first = steps.findIndex((step) => step.startsWith('export '))
   const [build = '', copy = '', ...install] = steps.slice(0, first)
   const edit = `sed -i 's#https://carrier.example#${carrier.url}#' config/relay.yaml`
-  const documented = documentedCommands('docs/operating.md', 'container')
+  const documented = [...documentedCommands('docs/operating.md', 'container'), ...documentedCommands('docs/upgrading.md', 'upgrade')]
   const typed = await typeInShell([build, copy, edit, ...install, ...documented], {
     cwd: folder,
     env,
-    answers: ['a-carrier-password', SHOP.password, ADMIN.password, ADMIN.password, 'another password'],
+    answers: ['a-carrier-password', SHOP.password, ADMIN.password, ADMIN.password, 'another password', ADMIN.password],
   })
   expect(failedOf(typed)).toEqual([])
   const outputOf = (part: string) => typed.find(({ command }) => command.includes(part))?.output
   expect(outputOf('parcel-relay check')).toMatch(/^ok +credentials/m)
   expect(typed.findLast(({ command }) => command.includes('hash-password'))?.output).toMatch(/^\$argon2id\$/)
   expect(outputOf('parcel-relay backup')).toContain('checked and complete')
-  expect(statSync(join(folder, 'before-upgrade.db')).size).toBeGreaterThan(0)
-  expect(outputOf('relay restore')).toContain('before-upgrade')
+  for (const name of ['today', 'before-upgrade']) {
+    expect(statSync(join(folder, `${name}.db`)).size).toBeGreaterThan(0)
+    expect(outputOf(`relay restore /data/backups/${name}.db`)).toContain(name)
+  }
   const last = readFileSync(join(folder, 'log'), 'utf8')
   expect(last).toContain('"msg":"relay ready"')
 })

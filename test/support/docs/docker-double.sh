@@ -26,6 +26,12 @@ program() {
   exec env -i PATH="$PATH" RELAY_URL="http://127.0.0.1:$internal" "${passed[@]}" "$DOUBLE_NODE" "$DOUBLE_PROGRAM" "${words[@]}"
 }
 
+stop_relay() {
+  pid=$(cat "$DOUBLE_ROOT/pid")
+  kill -TERM "$pid" 2>/dev/null || true
+  while kill -0 "$pid" 2>/dev/null; do sleep 0.05; done
+}
+
 passed=()
 case $1 in
   run)
@@ -59,11 +65,10 @@ case $verb in
     program "$@"
     ;;
   cp) cp -r "$DOUBLE_ROOT${1#*:}" "$2" ;;
-  stop)
-    kill -TERM "$(cat "$DOUBLE_ROOT/pid")"
-    while kill -0 "$(cat "$DOUBLE_ROOT/pid")" 2>/dev/null; do sleep 0.05; done
-    ;;
+  stop) stop_relay ;;
   up)
+    # A new image replaces the container that runs.
+    [ ! -e "$DOUBLE_ROOT/pid" ] || stop_relay
     mkdir -p "$DOUBLE_ROOT/data"
     (program serve --config /config/relay.yaml) >"$DOUBLE_ROOT/log" 2>&1 </dev/null &
     echo $! >"$DOUBLE_ROOT/pid"

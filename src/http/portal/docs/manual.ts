@@ -1,6 +1,7 @@
 /** The pages of the manual that are served, by the names of their files in `docs/`, in the order in which somebody would read them. */
 export const MANUAL = [
   ['operating', 'Operating'],
+  ['upgrading', 'Upgrading'],
   ['runbooks', 'Runbooks'],
   ['configuration', 'Configuration'],
   ['integrating', 'Integrating an app'],
