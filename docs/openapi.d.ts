@@ -2369,7 +2369,7 @@ export interface components {
             }[];
             /** @description Backups that may hold it. */
             backups: string[];
-            /** @description Stores that a restore has left beside this one, and that may hold it. Delete them. */
+            /** @description Stores that a restore or a move has left behind, and that may hold it. Delete them. */
             stores: string[];
             /**
              * @description Whether the files of the store still hold it.
@@ -2406,7 +2406,7 @@ export interface components {
             }[];
             /** @description Backups that may hold it. */
             backups: string[];
-            /** @description Stores that a restore has left beside this one, and that may hold it. Delete them. */
+            /** @description Stores that a restore or a move has left behind, and that may hold it. Delete them. */
             stores: string[];
             /**
              * @description Whether the files of the store still hold it.
@@ -5535,7 +5535,7 @@ export interface operations {
                             /** @description The ids of endpoints that did not get what was given up. */
                             endpoints: string[];
                             /** @enum {string} */
-                            stage: "overdue" | "deliveries" | "pushBytes" | "answerBytes" | "parcels" | "unrecorded" | "feed" | "composed" | "audit";
+                            stage: "overdue" | "deliveries" | "pushBytes" | "answerBytes" | "parcels" | "texts" | "unrecorded" | "feed" | "composed" | "audit";
                         } | null;
                         /** @description The last pass that ended; null: none has yet. */
                         last: {
@@ -5561,7 +5561,7 @@ export interface operations {
                             /** @description The clock had jumped ahead, so nothing was removed. */
                             isClockDoubted: boolean;
                         } | null;
-                        /** @description `overdue` deliveries would be cancelled. Nothing is said of `composed` and `audit`. */
+                        /** @description `overdue` deliveries would be cancelled. Nothing is said of `texts`, `composed` and `audit`. */
                         wouldGo: {
                             [key: string]: {
                                 count: number;
@@ -5605,7 +5605,7 @@ export interface operations {
                     "application/json": {
                         /** @constant */
                         dryRun: true;
-                        /** @description `overdue` deliveries would be cancelled. Nothing is said of `composed` and `audit`. */
+                        /** @description `overdue` deliveries would be cancelled. Nothing is said of `texts`, `composed` and `audit`. */
                         wouldGo: {
                             [key: string]: {
                                 count: number;

@@ -1,4 +1,5 @@
 import { Command } from 'commander'
+import { countText } from '../domain/amounts.ts'
 import { addRelayOptions, type ClientOptions, describeProblem, memberOf, openRelay, textOf } from './asking/ask-relay.ts'
 import { followJob, type StepNames } from './asking/follow-job.ts'
 import { fail } from './exit-codes.ts'
@@ -31,5 +32,7 @@ async function backup(name: string, options: ClientOptions): Promise<void> {
   if (options.json === true) return
   const { body } = await ask('GET', '/relay/backups')
   const last = memberOf(body, 'last')
-  process.stdout.write(`${textOf(body, 'directory') ?? ''}/${name}.db: ${Number(memberOf(last, 'bytes'))} bytes, checked and complete.\n`)
+  process.stdout.write(
+    `${textOf(body, 'directory') ?? ''}/${name}.db: ${countText(Number(memberOf(last, 'bytes')))} bytes, checked and complete.\n`,
+  )
 }

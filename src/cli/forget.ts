@@ -1,4 +1,5 @@
 import { Command } from 'commander'
+import { counted } from '../domain/amounts.ts'
 import {
   type AskRelay,
   addRelayOptions,
@@ -59,15 +60,32 @@ async function forgetFile(ask: AskRelay, file: string, { json, column, yes }: Fo
     for (const error of listOf(answer.body, 'errors'))
       wrong.push(`${file}:${lineOf(Number(memberOf(error, 'line')))} ${textOf(error, 'reason') ?? ''}`)
     if (json === true) process.stdout.write(`${JSON.stringify(answer.body)}\n`)
-    else process.stdout.write(`${Number(memberOf(answer.body, 'erased'))} parcels: ${describe(answer.body, yes === true)}`)
+    else
+      process.stdout.write(
+        `${counted(Number(memberOf(answer.body, 'erased')), 'parcel', 'parcels')}: ${describe(answer.body, yes === true)}`,
+      )
   })
   if (wrong.length > 0) fail(wrong.join('\n'))
 }
 
+/** The names of the counts in an answer are plurals. */
+const SINGULAR: ReadonlyMap<string, string> = new Map([
+  ['parcels', 'parcel'],
+  ['identifiers', 'identifier'],
+  ['sightings', 'sighting'],
+  ['answers', 'answer'],
+  ['pushes', 'push'],
+  ['deliveries', 'delivery'],
+  ['attempts', 'attempt'],
+  ['texts', 'text'],
+  ['mentions', 'mention'],
+])
+
 /** Lists the data that is erased or would be erased, and where copies may remain. */
 function describe(report: unknown, isErased: boolean): string {
   const removed = Object.entries(memberOf(report, 'removed') ?? {}).filter(([, count]) => Number(count) > 0)
-  const counts = removed.length === 0 ? 'nothing' : removed.map(([what, count]) => `${count} ${what}`).join(', ')
+  const counts =
+    removed.length === 0 ? 'nothing' : removed.map(([what, count]) => counted(Number(count), SINGULAR.get(what) ?? what, what)).join(', ')
   const named = (name: string, list: readonly string[]) => (list.length === 0 ? '' : `  ${name}: ${list.join(', ')}\n`)
   const endpoints = listOf(report, 'endpoints').map((endpoint) => textOf(endpoint, 'name') ?? '')
   const backups = listOf(report, 'backups').map(String)
@@ -77,7 +95,7 @@ function describe(report: unknown, isErased: boolean): string {
     named('was sent to', endpoints),
     named('backups that may hold it', backups),
     named('replaced stores that may hold it: delete them', listOf(report, 'stores').map(String)),
-    unreadable === 0 ? '' : `  ${unreadable} quarantined pushes cannot be read\n`,
+    unreadable === 0 ? '' : `  ${counted(unreadable, 'quarantined push', 'quarantined pushes')} cannot be read\n`,
     isErased ? `${`  storage: ${textOf(report, 'storage') ?? ''}. ${textOf(report, 'storageBecause') ?? ''}`.trimEnd()}\n` : '',
   ].join('')
 }

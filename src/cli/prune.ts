@@ -1,4 +1,6 @@
 import { Command } from 'commander'
+import { RETENTION_TITLES } from '../domain/admin/retention-titles.ts'
+import { countText } from '../domain/amounts.ts'
 import { compactStore } from '../store/sqlite/compact.ts'
 import { addRelayOptions, type ClientOptions, describeProblem, memberOf, openRelay, textOf } from './asking/ask-relay.ts'
 import { followJob } from './asking/follow-job.ts'
@@ -36,8 +38,10 @@ async function dryRun(options: PruneOptions): Promise<void> {
   if (options.json === true) process.stdout.write(`${JSON.stringify(answer.body)}\n`)
   else
     printCounts(
+      'Would go now:',
       memberOf(answer.body, 'wouldGo'),
-      (of) => `${Number(memberOf(of, 'count'))}${memberOf(of, 'isMore') === true ? ' or more' : ''}`,
+      (of) => Number(memberOf(of, 'count')),
+      (of) => (memberOf(of, 'isMore') === true ? ' or more' : ''),
     )
 }
 
@@ -53,13 +57,26 @@ async function prune(options: PruneOptions): Promise<void> {
   if (state !== 'done') return fail(textOf(job, 'failure') ?? `the job ended as ${state}`)
   if (options.json === true) return
   const last = memberOf((await ask('GET', '/relay/retention')).body, 'last')
-  printCounts(memberOf(last, 'removed'), String)
+  printCounts('Removed:', memberOf(last, 'removed'), Number)
 }
 
-function printCounts(counts: unknown, shown: (of: unknown) => string): void {
-  const rows = Object.entries(typeof counts === 'object' && counts !== null ? counts : {})
-  if (rows.length === 0) process.stdout.write('Nothing was past its time.\n')
-  for (const [name, of] of rows) process.stdout.write(`${name}: ${shown(of)}\n`)
+/** Prints a line for each kind of data of which there is some, in the order in which a pass goes through them. */
+function printCounts(title: string, counts: unknown, countOf: (of: unknown) => number, note: (of: unknown) => string = () => ''): void {
+  const found = Object.entries(typeof counts === 'object' && counts !== null ? counts : {}).filter(([, of]) => countOf(of) > 0)
+  if (found.length === 0) {
+    process.stdout.write('Nothing to remove.\n')
+    return
+  }
+  const rows = found.map(([stage, of]) => ({ words: titleOf(stage), count: countText(countOf(of)), note: note(of) }))
+  const widthOf = (column: 'words' | 'count') => Math.max(...rows.map((row) => row[column].length))
+  const [wide, narrow] = [widthOf('words'), widthOf('count')]
+  const lines = rows.map((row) => `  ${row.words.padEnd(wide)}  ${row.count.padStart(narrow)}${row.note}`)
+  process.stdout.write(`${[title, ...lines].join('\n')}\n`)
+}
+
+/** A newer relay may have stages that this command does not know. */
+function titleOf(stage: string): string {
+  return new Map<string, string>(Object.entries(RETENTION_TITLES)).get(stage) ?? stage
 }
 
 async function compact({ config, json }: PruneOptions): Promise<void> {
@@ -70,8 +87,8 @@ async function compact({ config, json }: PruneOptions): Promise<void> {
   const done = await compactStore(settings.store.path)
   if (done.kind === 'no_room')
     return fail(
-      `it needs ${done.neededBytes} bytes of free space beside ${settings.store.path}, and there are ${done.freeBytes}. Nothing was changed`,
+      `it needs ${countText(done.neededBytes)} bytes of free space beside ${settings.store.path}, and there are ${countText(done.freeBytes)}. Nothing was changed`,
     )
   if (json === true) process.stdout.write(`${JSON.stringify({ before: done.beforeBytes, after: done.afterBytes })}\n`)
-  else process.stdout.write(`${settings.store.path} had ${done.beforeBytes} bytes, and has ${done.afterBytes} now.\n`)
+  else process.stdout.write(`${settings.store.path} had ${countText(done.beforeBytes)} bytes, and has ${countText(done.afterBytes)} now.\n`)
 }

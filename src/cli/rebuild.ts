@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { Command } from 'commander'
+import { counted, countText } from '../domain/amounts.ts'
 import {
   type AskRelay,
   addRelayOptions,
@@ -66,21 +67,23 @@ function report(job: unknown, { json, dryRun }: RebuildOptions): void {
   else if (state !== 'done') fail(textOf(job, 'failure') ?? `the job ended as ${state}`)
 }
 
-/** The texts for each count of parcels above zero. */
-const COUNTS: readonly (readonly [name: string, words: string])[] = [
-  ['fromSightings', 'have lost bytes and were compared with their sightings'],
-  ['damaged', 'have bytes that do not match their digests'],
-  ['conflicts', 'name an identifier that another parcel has'],
-  ['left', 'could not be compared; the log says why'],
+/** Facts about parcels, as they are said of one and of several. */
+const COUNTS: readonly (readonly [name: string, one: string, many: string])[] = [
+  ['fromSightings', 'has lost bytes and was compared with its sightings', 'have lost bytes and were compared with their sightings'],
+  ['damaged', 'has bytes that do not match their digests', 'have bytes that do not match their digests'],
+  ['conflicts', 'names an identifier that another parcel has', 'name an identifier that another parcel has'],
+  ['left', 'could not be compared; the log says why', 'could not be compared; the log says why'],
 ]
 
 function describe(found: unknown, isDry: boolean): string {
   const count = (name: string) => Number(memberOf(found, name) ?? 0)
   const isEqual = count('differing') === 0
-  const differing = `${count('differing')} differ, ${count('histories')} of them in what is served${isDry ? '' : '; they are corrected'}`
+  const of = (name: string, one: string, many: string) => counted(count(name), one, many)
+  const corrected = isDry ? '' : `; ${count('differing') === 1 ? 'it is' : 'they are'} corrected`
+  const differing = `${of('differing', 'differs', 'differ')}, ${countText(count('histories'))} of them in what is served${corrected}`
   const lines = [
-    `${count('parcels')} parcels compared: ${isEqual ? 'nothing differs' : differing}`,
-    ...COUNTS.filter(([name]) => count(name) > 0).map(([name, words]) => `${count(name)} ${words}`),
+    `${of('parcels', 'parcel', 'parcels')} compared: ${isEqual ? 'nothing differs' : differing}`,
+    ...COUNTS.filter(([name]) => count(name) > 0).map((fact) => of(...fact)),
     ...listOf(found, 'examples').map((example) => describeExample(example, memberOf(found, 'changes'))),
     `stored   ${textOf(found, 'stored') ?? ''}`,
     `derived  ${textOf(found, 'derived') ?? ''}`,
@@ -88,13 +91,13 @@ function describe(found: unknown, isDry: boolean): string {
   return `${lines.join('\n')}\n`
 }
 
-const KINDS: Readonly<Record<string, string>> = {
-  entry: 'entries that are missing',
-  update: 'entries that differ',
-  united: 'entries that were several',
-  split: 'entries that were part of another',
-  removed: 'entries that nothing shows',
-  parcel: 'parcels that differ as a whole',
+const KINDS: Readonly<Record<string, readonly [one: string, many: string]>> = {
+  entry: ['entry that is missing', 'entries that are missing'],
+  update: ['entry that differs', 'entries that differ'],
+  united: ['entry that was several', 'entries that were several'],
+  split: ['entry that was part of another', 'entries that were part of another'],
+  removed: ['entry that nothing shows', 'entries that nothing shows'],
+  parcel: ['parcel that differs as a whole', 'parcels that differ as a whole'],
 }
 
 function describeExample(example: unknown, changes: unknown): string {
@@ -104,5 +107,6 @@ function describeExample(example: unknown, changes: unknown): string {
   const where = [textOf(example, 'identifier') ?? 'a parcel that is gone', ...(typeof entry === 'number' ? [`entry ${entry}`] : [])].join(
     ', ',
   )
-  return `${Number(memberOf(changes, kind))} ${KINDS[kind] ?? kind}, such as ${where}${members === '' ? '' : ` (${members})`}`
+  const [one, many] = KINDS[kind] ?? [kind, kind]
+  return `${counted(Number(memberOf(changes, kind)), one, many)}, such as ${where}${members === '' ? '' : ` (${members})`}`
 }

@@ -1,4 +1,5 @@
 import { Command } from 'commander'
+import { counted } from '../domain/amounts.ts'
 import { markStore, restoreStore } from '../wiring/backups/restore.ts'
 import { readConfig } from './config/config-file.ts'
 import { EXIT, fail } from './exit-codes.ts'
@@ -10,6 +11,7 @@ interface RestoreOptions {
   readonly last?: string
   readonly tombstones?: string
   readonly forgetErasures?: boolean
+  readonly withoutKeys?: boolean
   readonly json?: boolean
 }
 
@@ -18,12 +20,19 @@ export function restoreCommand(): Command {
   return new Command('restore')
     .description('restore a backup as the store, with the relay stopped; the store that was there is kept under another name')
     .argument('[file]', 'the backup: NAME.db, with NAME.key beside it if the relay made that')
-    .option('--mark', 'mark a PostgreSQL database as restored, after the server’s own tools have restored it; needs --last')
+    .option(
+      '--mark',
+      'mark a PostgreSQL database as restored, after the server’s own tools have restored it; needs --last and --tombstones',
+    )
     .option('--config <file>', 'the config file that names the store', 'config/relay.yaml')
     .option('--yes', 'replace a store that is newer than the backup')
     .option('--last <sequence>', 'the highest sequence that anybody has seen, if the store is gone or cannot be read')
-    .option('--tombstones <file>', 'a copy of NAME.db.tombstones, which says what was erased, if it is not beside the store')
+    .option(
+      '--tombstones <file>',
+      'what was erased: a copy of NAME.db.tombstones, if it is not beside the store, or the export of a database (see docs/operating.md)',
+    )
     .option('--forget-erasures', 'restore although nobody knows what was erased since the backup')
+    .option('--without-keys', 'restore although the at-rest key of the backup is lost: its endpoints then need new keys')
     .option('--json', 'print JSON')
     .action(restore)
 }
@@ -40,7 +49,7 @@ async function restore(file: string | undefined, options: RestoreOptions): Promi
   if (config === null) return
   const step = (text: string) => void process.stderr.write(`${text}\n`)
   try {
-    if (file === undefined) reportMark(await markStore(config, last ?? 0), options)
+    if (file === undefined) reportMark(await markStore(config, { last: last ?? 0, tombstones: options.tombstones ?? null }), options)
     else report(await restoreStore(config, orderOf(file, last, options), step), options)
   } catch (error) {
     fail(error instanceof Error ? error.message : String(error))
@@ -50,16 +59,28 @@ async function restore(file: string | undefined, options: RestoreOptions): Promi
 function orderOf(
   file: string,
   last: number | null,
-  { yes, tombstones, forgetErasures }: RestoreOptions,
+  { yes, tombstones, forgetErasures, withoutKeys }: RestoreOptions,
 ): Parameters<typeof restoreStore>[1] {
-  return { file, last, isConfirmed: yes === true, tombstones: tombstones ?? null, forgetsErasures: forgetErasures === true }
+  return {
+    file,
+    last,
+    isConfirmed: yes === true,
+    tombstones: tombstones ?? null,
+    forgetsErasures: forgetErasures === true,
+    isWithoutKeys: withoutKeys === true,
+  }
 }
 
-function mistakeIn(file: string | undefined, { mark, last }: RestoreOptions): string | null {
+function mistakeIn(file: string | undefined, { mark, last, tombstones, forgetErasures, withoutKeys }: RestoreOptions): string | null {
   if (last !== undefined && !/^\d{1,15}$/.test(last)) return '--last must be a whole number'
   if ((file === undefined) !== (mark === true)) return 'name the file of the backup, or use --mark with PostgreSQL'
-  return mark === true && last === undefined
-    ? '--mark needs --last N, the highest sequence that anybody has seen (`relay-sequence`, or the `after` of a reader of the feed). Too high does no harm'
+  if (tombstones !== undefined && forgetErasures === true) return 'use either --tombstones or --forget-erasures'
+  if (mark === true && withoutKeys === true) return '--without-keys belongs to the file of a backup'
+  if (mark !== true) return null
+  if (last === undefined)
+    return '--mark needs --last N, the highest sequence that anybody has seen (`relay-sequence`, or the `after` of a reader of the feed). Too high does no harm'
+  return tombstones === undefined && forgetErasures !== true
+    ? '--mark needs --tombstones FILE, or what was erased since would come back. docs/operating.md, "Restore", says how to export the file from the database as it was. If nothing was erased, or it may come back: --forget-erasures'
     : null
 }
 
@@ -87,11 +108,15 @@ function report(restored: Awaited<ReturnType<typeof restoreStore>>, { json }: Re
   const again =
     delivered === null
       ? 'What was delivered after the backup may come again under new ids.'
-      : `${delivered} deliveries were accepted after the backup; what they told may come again under new ids.`
+      : `${counted(delivered, 'delivery was', 'deliveries were')} accepted after the backup; what was told then may come again under new ids.`
   process.stdout.write(
     `The store is as it was in the backup "${backup}"${madeAt}.${kept}\n` +
       `Sequences go on after ${to} (the backup's last is ${from}). ${again}\nStart the relay: it polls for what the carrier pushed since.\n`,
   )
+  if (restored.lostKeys.length > 0)
+    process.stdout.write(
+      `Nothing is sent to these endpoints until they have a new key, because theirs cannot be opened: ${restored.lostKeys.join(', ')}. Unless secrets.atRestKeys names a key that you still have, list a new one there first.\n`,
+    )
   if (restored.otherKeys.length > 0)
     process.stdout.write(
       `These endpoints have another key in the backup than they are sent with now, and their receivers may refuse it: ${restored.otherKeys.join(', ')}. Give them a new key.\n`,

@@ -1,4 +1,5 @@
 import { Command } from 'commander'
+import { counted, countText } from '../domain/amounts.ts'
 import {
   type AskRelay,
   addRelayOptions,
@@ -52,7 +53,7 @@ async function watchFile(ask: AskRelay, file: string, { json, column }: WatchOpt
   const errors: { readonly line: number; readonly reason: string }[] = []
   await sendList(file, column, async ({ type, text, query, lines, lineOf, isLast }) => {
     const answer = await ask('POST', `/relay/parcels/watch${query.length === 0 ? '' : `?${query.join('&')}`}`, { type, text })
-    if (answer.status !== 200) throw new Error(`after ${total.lines} lines: ${describeProblem(answer)}`)
+    if (answer.status !== 200) throw new Error(`after ${counted(total.lines, 'line', 'lines')}: ${describeProblem(answer)}`)
     for (const name of ['watched', 'created', 'failed', 'erased'] as const) total[name] += Number(memberOf(answer.body, name))
     for (const error of listOf(answer.body, 'errors'))
       errors.push({ line: lineOf(Number(memberOf(error, 'line'))), reason: textOf(error, 'reason') ?? '' })
@@ -62,12 +63,15 @@ async function watchFile(ask: AskRelay, file: string, { json, column }: WatchOpt
   })
   if (process.stderr.isTTY && total.lines > LINES_AT_ONCE) process.stderr.write('\n')
   if (json === true) process.stdout.write(`${JSON.stringify({ ...total, errors })}\n`)
-  else process.stdout.write(`${total.watched} watched (${total.created} new), ${total.failed} bad of ${total.lines} lines\n`)
+  else
+    process.stdout.write(
+      `${countText(total.watched)} watched (${countText(total.created)} new), ${countText(total.failed)} bad of ${counted(total.lines, 'line', 'lines')}\n`,
+    )
   if (total.failed > 0) fail(errors.map(({ line, reason }) => `${file}:${line} ${reason}`).join('\n'))
 }
 
 /** Overwrites one line on a terminal; elsewhere prints a line per part. */
 function showProgress({ lines, watched, failed }: { readonly lines: number; readonly watched: number; readonly failed: number }): void {
-  const text = `${lines} lines: ${watched} watched, ${failed} bad`
+  const text = `${counted(lines, 'line', 'lines')}: ${countText(watched)} watched, ${countText(failed)} bad`
   process.stderr.write(process.stderr.isTTY ? `\r${text}` : `${text}\n`)
 }

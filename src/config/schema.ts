@@ -215,7 +215,7 @@ function retention() {
       'held',
       'How long undelivered events, pushes in quarantine and what an endpoint that is behind still needs are kept at most, beyond the times above.',
     ),
-    reports: kept('reports', 'How long the figures that reports are made of are kept.'),
+    reports: kept('reports', 'Reserved for the figures of reports, which the relay does not make yet: nothing is kept under it.'),
   })
     .transform(({ raw, history, deliveries, feed, audit, held, reports }) => ({
       rawMs: raw,

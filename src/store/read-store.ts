@@ -20,6 +20,7 @@ import { countHeld } from './ingest/held-pushes.ts'
 import { countQuarantined } from './ingest/inbox.ts'
 import { inspectPush, listInbox } from './ingest/inbox-lists.ts'
 import { listRefusals } from './ingest/refusals.ts'
+import { listLeftStores } from './moving/left-stores.ts'
 import type { ReadEngine } from './read-engine.ts'
 import { listRestores } from './restores.ts'
 import { statement } from './statement.ts'
@@ -74,6 +75,7 @@ export function createReadStore(engine: ReadEngine): ReadSide {
     findDelivery: (id) => engine.snapshot((of) => findDelivery(of, id)),
     countReplayable: ({ selection, limit, untilMs }) => engine.snapshot((of) => countReplayable(of, selection, limit, untilMs)),
     listRestores: () => listRestores(session),
+    listLeftStores: () => listLeftStores(session),
     listJobs: (query) => listJobs(session, query),
     findJob: (id) => findJob(session, id),
     listOperatorEvents: (query) => listOperatorEvents(session, query),

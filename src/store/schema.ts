@@ -15,7 +15,7 @@ export interface Tables {
   /** Every status that has been the latest of some parcel. */
   readonly parcel_status: { readonly status: string }
   readonly identifier: IdentifierTable
-  readonly content: { readonly id: Generated<number>; readonly digest: Uint8Array; readonly json: string }
+  readonly content: ContentTable
   readonly sighting: SightingTable
   readonly answer: AnswerTable
   readonly inbox: InboxTable
@@ -102,6 +102,14 @@ interface IdentifierTable {
   readonly is_tracking_id: number
   /** When the carrier last answered that it does not know the identifier; null: never. */
   readonly refused_at_ms: number | null
+}
+
+interface ContentTable {
+  readonly id: Generated<number>
+  readonly digest: Uint8Array
+  /** 1: no sighting used it when it was last looked at. A retention pass deletes it if that is still so. */
+  readonly is_unused: Generated<number>
+  readonly json: string
 }
 
 interface SightingTable {

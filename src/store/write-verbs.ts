@@ -95,6 +95,7 @@ export interface WriteParts {
  */
 type OfEngine =
   | 'retireParcels'
+  | 'removeTexts'
   | 'cancelDeliveries'
   | 'eraseParcels'
   | 'beginBatch'

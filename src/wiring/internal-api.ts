@@ -40,7 +40,7 @@ import { readApiDocument, readDocs, readPortalAsset, VERSION } from '../package-
 import { createFeedSignal } from '../runtime/feed-signal.ts'
 import { startRepeating } from '../runtime/repeating.ts'
 import { createTickLimit } from '../runtime/tick-limit.ts'
-import { storesLeftBeside } from '../store/sqlite/left-stores.ts'
+import { mayHoldData, storesLeftBeside } from '../store/sqlite/left-stores.ts'
 import type { Delivery } from './delivery/delivery.ts'
 import type { History } from './history.ts'
 import type { CommitSignal } from './recording.ts'
@@ -187,7 +187,7 @@ function manageErasuresOf(
     clock,
     key: tombstoneKey,
     listBackups: () => namesOfBackups(backups),
-    listLeftStores: () => (storage.shared === null ? storesLeftBeside(storage.path) : []),
+    listLeftStores: () => namesOfLeftStores(storage),
     forget() {
       tail.forget()
       feedSignal.tell()
@@ -195,6 +195,11 @@ function manageErasuresOf(
     },
     meter: reporting.meter,
   })
+}
+
+async function namesOfLeftStores({ reads, path, shared }: InternalApiPorts['storage']): Promise<readonly string[]> {
+  const moved = (await reads.listLeftStores()).map(({ name }) => name)
+  return [...(shared === null ? storesLeftBeside(path) : []), ...moved.filter(mayHoldData)]
 }
 
 /** The names of the backups. A store on a server has none here. */

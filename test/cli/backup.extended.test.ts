@@ -31,7 +31,7 @@ test('backup makes a backup of a running relay, and says why it cannot', async (
   expect(await backup([...url, '../up'])).toMatchObject({ code: 1, stderr: expect.stringContaining('name must be 1 to 80 letters') })
   expect(await backup([...url, 'first'], SHOP)).toMatchObject({ code: 1, stderr: expect.stringContaining('admin') })
   const made = await backup([...url, 'first'])
-  expect([made.code, made.stdout]).toEqual([0, expect.stringMatching(/backups\/first\.db: \d+ bytes, checked and complete\.\n$/)])
+  expect([made.code, made.stdout]).toEqual([0, expect.stringMatching(/backups\/first\.db: [\d,]+ bytes, checked and complete\.\n$/)])
   for (const line of made.stderr.split('\n').filter(Boolean)) expect(line).toMatch(/^(?:copying the store|checking the copy|bringing it)/)
   const json = await backup([...url, '--json', 'second'])
   expect([json.code, JSON.parse(json.stdout)]).toMatchObject([0, { kind: 'backup', state: 'done', task: { name: 'second' } }])

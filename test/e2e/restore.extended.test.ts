@@ -303,6 +303,35 @@ test('keys are proved first, and endpoints with another key now are named', asyn
   expect([named.code, named.stdout]).toEqual([0, expect.stringContaining('have another key in the backup than they are sent with now')])
 })
 
+test('a backup whose at-rest key is lost is restored without keys, once an operator says so', async () => {
+  const folder = temporaryFolder()
+  const relay = await start(folder)
+  const shop = await relay.operator('POST', '/relay/endpoints', { name: 'shop', url: 'http://10.0.0.1/', enabled: false })
+  for (const id of ['GONE0001', 'KEPT0001']) await push(relay.publicUrl, pushBody({ trackingIds: [id] }))
+  expect((await relay.operator('DELETE', '/relay/parcels/GONE0001')).status).toBe(200)
+  await relay.makeBackup('first')
+  await relay.stop()
+  const backup = join(folder, 'backups', 'first.db')
+  for (const key of [`${store(folder)}.key`, join(folder, 'backups', 'first.key')]) rmSync(key)
+  const refused = async (...args: readonly string[]) => {
+    const { code, stderr } = await restore(folder, backup, '--yes', ...args)
+    expect(code).toBe(1)
+    return stderr
+  }
+  expect(await refused()).toContain('add --without-keys')
+  expect(await refused('--without-keys')).toContain('--without-keys --forget-erasures')
+  expect(asidesIn(folder)).toEqual([])
+  const done = await restore(folder, backup, '--yes', '--without-keys', '--forget-erasures')
+  expect([done.code, done.stdout], done.stderr).toEqual([0, expect.stringContaining('because theirs cannot be opened: shop')])
+  expect(await storedNumber(store(folder), 'select count(*) from tombstone')).toBe(0)
+  expect(existsSync(`${store(folder)}.tombstones`)).toBe(false)
+
+  const again = await start(folder, { secrets: { atRestKeys: [Buffer.alloc(32, 5).toString('base64')] } })
+  expect((await again.operator('GET', '/relay/parcels/KEPT0001')).status).toBe(200)
+  expect((await again.operator('POST', `/relay/endpoints/${String(shop.body.id)}/rotate`, {})).status).toBeLessThan(300)
+  expect((await again.operator('DELETE', '/relay/parcels/KEPT0001')).status).toBe(200)
+})
+
 test('the calls of the day come from the old store, and no push is expected any more', async () => {
   const { folder, backup } = await backedUp()
   const memory = {

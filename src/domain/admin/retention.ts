@@ -32,7 +32,7 @@ export const KEPT_FOREVER: Retention = {
 /**
  * The stages of a pass, in order, each with the data that it removes. `overdue`: deliveries that have waited longer than `held`; they are
  * cancelled. `deliveries`: deliveries that have ended. `pushBytes`, `answerBytes`: the raw bytes; their entries stay. `parcels`: whole
- * parcels. `unrecorded`: pushes without a parcel. `feed`: events of the feed. `composed`: bodies of composed events that neither the feed
+ * parcels. `texts`: texts that only such parcels used. `unrecorded`: pushes without a parcel. `feed`: events of the feed. `composed`: bodies of composed events that neither the feed
  * nor a delivery names. `audit`: the audit trail, operator events and tallies.
  */
 export const RETENTION_STAGES = [
@@ -41,6 +41,7 @@ export const RETENTION_STAGES = [
   'pushBytes',
   'answerBytes',
   'parcels',
+  'texts',
   'unrecorded',
   'feed',
   'composed',

@@ -1,5 +1,6 @@
 import type { BackupState, MadeBackup } from '../../domain/admin/backup.ts'
 import type { Job, JobTask, UnendedJob } from '../../domain/admin/job.ts'
+import type { LeftStore } from '../../domain/admin/left-store.ts'
 import type { ActionQuery, Audited, KeptAction, OperatorAction } from '../../domain/admin/operator-action.ts'
 import type { InspectedParcel, ParcelPage, ParcelQuery, StoreCounts } from '../../domain/admin/parcel-list.ts'
 import type { Assignment, Replica, Role, RoleChange } from '../../domain/admin/replica.ts'
@@ -166,6 +167,8 @@ export interface AdminReads extends AgedReads {
   retentionState(): Promise<RetentionState>
   /** The restores of the store, the oldest first. */
   listRestores(): Promise<readonly RestoreRecord[]>
+  /** The stores that moves have left behind, the oldest first. */
+  listLeftStores(): Promise<readonly LeftStore[]>
   /** Counts for the metrics at the time `nowMs`. */
   counts(nowMs: number): Promise<StoreCounts>
   /** Counts the pushes in quarantine, which is cheaper than all of `counts`. */

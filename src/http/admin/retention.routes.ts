@@ -20,7 +20,7 @@ const wouldGoSchema = () =>
       z.enum(RETENTION_STAGES),
       z.strictObject({ count: wholeNumber(), isMore: z.boolean().describe('There is more than was looked at.') }),
     )
-    .describe('`overdue` deliveries would be cancelled. Nothing is said of `composed` and `audit`.')
+    .describe('`overdue` deliveries would be cancelled. Nothing is said of `texts`, `composed` and `audit`.')
 
 const passMembers = () => ({
   startedAt: instant(),

@@ -9,6 +9,7 @@ import type { Tables } from '../schema.ts'
 import { statement } from '../statement.ts'
 import type { Contents } from './contents.ts'
 import { decodeIdentifier, loadIdentifiersOf } from './parcels.ts'
+import { markContents } from './unused-contents.ts'
 
 const parcelsAfter = statement<{ after: number; limit: number }>()((db, p) =>
   db
@@ -143,6 +144,7 @@ export function rebuildVerbs({ session, contents, parcels }: RebuildParts, loadS
       const jsons = new Set(corrections.flatMap(({ saved }) => saved.map(({ content }) => content)))
       await Promise.all([...jsons].map((json) => disownContent(session, json)))
       for (const json of jsons) contents.forgetId(json)
+      await markDropped(session, new Set(corrections.flatMap(({ dropped }) => dropped.map(({ content }) => content))))
     },
   }
 }
@@ -158,6 +160,15 @@ async function disownContent(session: Session, json: string): Promise<void> {
   if (row === undefined || row.json === json) return
   const [twin] = await session.all(contentOf, { digest: digestOf(row.json) })
   await session.run(renameContent, { id: row.id, digest: digestOf(twin === undefined ? row.json : `${row.id} ${row.json}`) })
+}
+
+/** Marks the contents of dropped sightings, as a retention pass does with those of parcels. */
+async function markDropped(session: Session, jsons: ReadonlySet<string>): Promise<void> {
+  const found = await Promise.all([...jsons].map((json) => session.all(contentOf, { digest: digestOf(json) })))
+  markContents(
+    session,
+    found.flat().map(({ id }) => id),
+  )
 }
 
 function digestOf(text: string): Uint8Array {

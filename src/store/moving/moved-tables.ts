@@ -92,7 +92,7 @@ const MOVED: { readonly [Name in MovedName]: MovedTable } = {
   ),
   parcel_status: moved('parcel_status', { status: 'text' }, {}),
   identifier: moved('identifier', { value: 'text' }, { parcel_id: 'number', is_tracking_id: 'number', refused_at_ms: 'number' }),
-  content: moved('content', { id: 'number' }, { digest: 'bytes', json: 'text' }, { columns: ['digest'] }),
+  content: moved('content', { id: 'number' }, { digest: 'bytes', is_unused: 'number', json: 'text' }, { columns: ['digest'] }),
   sighting: moved(
     'sighting',
     { parcel_id: 'number', at_ms: 'number', time_form: 'number', content_id: 'number', listing: 'number', ordinal: 'number' },

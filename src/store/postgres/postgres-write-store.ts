@@ -1,8 +1,9 @@
 import { sql } from 'kysely'
 import { erasedEvent, retiredEvent } from '../../domain/delivery/feed-entry.ts'
 import { StorageFailure } from '../../domain/errors.ts'
+import type { KeptTombstones } from '../../domain/history/erased.ts'
 import type { WriteStore, WriteTx } from '../../flow/write-store.ts'
-import { eraseParcels, NO_PARCELS, removeContents } from '../admin/erasure/erase-parcels.ts'
+import { eraseParcels, NO_PARCELS } from '../admin/erasure/erase-parcels.ts'
 import { listUnendedJobs } from '../admin/jobs.ts'
 import { loadRetention } from '../admin/retention/retention-state.ts'
 import { removeParcels } from '../admin/retention/retire-parcels.ts'
@@ -10,12 +11,14 @@ import { replayDeliveries } from '../delivery/replays.ts'
 import { decodeIdentifier } from '../history/parcels.ts'
 import { rebuildVerbs } from '../history/rebuilding.ts'
 import { loadTombstoneKey } from '../history/tombstones.ts'
+import { markContents, removeContents, unmarkContents } from '../history/unused-contents.ts'
 import { findDuePolls } from '../polling/due-polls.ts'
 import { createLeases, createTransactionLeases, type Leases, type TransactionLeases } from '../polling/leases.ts'
 import { loadSetting } from '../settings.ts'
 import { createWriteVerbs, type WriteParts } from '../write-verbs.ts'
 import { createLostCommits, type LostCommits, type Timeline, timelineIn } from './admin/lost-commits.ts'
 import { namesIn, proveHeld } from './admin/replica-fence.ts'
+import { missedAfterRestore } from './backups/restored-tombstones.ts'
 import { metAnother } from './conflicts.ts'
 import { announceOrder, readLastSequence } from './counter.ts'
 import { createDueFronts, type DueFronts } from './delivery/due-fronts.ts'
@@ -96,6 +99,7 @@ export function createPostgresWriteStore(
   { replicaId, hasTimeline = false, lostCommits = createLostCommits() }: PostgresWriteOptions = ALONE,
 ): WriteStore {
   const memory: Memory = { watch: createStandingWatch(), kept: nothingKept() }
+  let missed: KeptTombstones | null = null
   const timelineOf = async (session: PostgresSession): Promise<Timeline> => (hasTimeline ? await timelineIn(session) : null)
   return {
     async transaction(work, { ofRole, announced = false } = {}) {
@@ -129,8 +133,11 @@ export function createPostgresWriteStore(
       }
     },
     isStorageFailure,
-    // Nothing outside the database keeps tombstones.
-    missedTombstones: async () => ({ sealedKey: null, tombstones: [] }),
+    // They do not change while a relay runs, because only a restore gives them.
+    async missedTombstones() {
+      missed ??= await writer.transaction(missedAfterRestore)
+      return missed
+    },
     cleanStorage: async () => ({ state: 'pending', because: SERVER_KEEPS }),
   }
 }
@@ -230,11 +237,29 @@ function retiringVerbs({ session, end }: Parts) {
         nowMs,
       ),
     async retireParcels(parcelIds, limit) {
-      const { gone } = await removeParcels(session, parcelIds, limit)
-      if (gone === null) return { isDone: false }
+      const retired = await removeParcels(session, parcelIds, limit)
+      if (retired === null) return { isDone: false }
       const events = parcelIds.map((parcelId) => retiredEvent(end.give(), parcelId))
-      end.whenNumbered(() => enqueueFeed(session, events))
+      end.whenNumbered(() => {
+        enqueueFeed(session, events)
+        // Only now, because another transaction may have removed the last sightings besides these.
+        markContents(session, retired.contents)
+      })
       return { isDone: true }
+    },
+    removeTexts({ unused, used }) {
+      // As for an erasure: other transactions decide again, and so use none of the removed contents.
+      if (unused.length > 0) end.changeEndpoints(null)
+      end.whenNumbered(() => {
+        removeContents(
+          session,
+          unused.map(({ id }) => id),
+        )
+        unmarkContents(
+          session,
+          used.map(({ id }) => id),
+        )
+      })
     },
   } satisfies Partial<WriteTx>
 }

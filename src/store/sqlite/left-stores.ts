@@ -1,8 +1,8 @@
-import { readdirSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 
-/** Files with these endings belong to a store of the same name. */
-const REST = /-(?:wal|shm|journal)$|\.key$/
+/** Files that hold the data of a store go with one of these. */
+const REST = /-(?:wal|shm|journal)$|\.(?:key|tombstones)$/
 
 /** The paths of the stores that restores have left beside a store. Each still holds its old data. */
 export function storesLeftBeside(path: string): readonly string[] {
@@ -11,4 +11,9 @@ export function storesLeftBeside(path: string): readonly string[] {
     .filter((name) => name.startsWith(start) && !REST.test(name))
     .sort()
     .map((name) => join(dirname(path), name))
+}
+
+/** Whether a store that a move has left behind may still be there. Only a file can be looked for; a database may be anywhere. */
+export function mayHoldData(name: string): boolean {
+  return name.startsWith('postgres://') || existsSync(name)
 }

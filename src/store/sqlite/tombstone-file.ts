@@ -1,8 +1,8 @@
 import { closeSync, existsSync, fsyncSync, ftruncateSync, openSync, readFileSync, renameSync, statSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { type KeptTombstones, type MarkedTombstone, missedTombstones } from '../../domain/history/erased.ts'
-import { isObject, member } from '../../domain/json-body.ts'
+import { type KeptTombstones, missedTombstones } from '../../domain/history/erased.ts'
 import type { TombstoneKeeping } from '../engine.ts'
+import { decodeTombstones, encodeTombstoneLines, encodeTombstones } from '../tombstone-lines.ts'
 
 /** Readable and writable by the relay's user alone. */
 const FILE_MODE = 0o600
@@ -13,8 +13,7 @@ export function tombstoneFileOf(storePath: string): string {
 }
 
 /**
- * Opens the file that keeps tombstones beside the store. Each line is a JSON object: first the sealed key, then the tombstones. `stored`:
- * the tombstones in the store, from which a missing file is made. After a restore the file has more of them (`missed`).
+ * Opens the file that keeps tombstones beside the store. `stored`: what the store holds, from which a missing file is made. After a restore the file has more than that (`missed`).
  */
 export function openTombstoneFile(storePath: string, stored: KeptTombstones): TombstoneKeeping {
   const path = tombstoneFileOf(storePath)
@@ -30,7 +29,7 @@ export function openTombstoneFile(storePath: string, stored: KeptTombstones): To
       settledBytes ??= isNew ? 0 : statSync(path).size
       const file = openSync(path, 'a', FILE_MODE)
       try {
-        write(file, tombstones.map(encodeLine).join(''))
+        write(file, encodeTombstoneLines(tombstones))
       } finally {
         closeSync(file)
       }
@@ -56,12 +55,12 @@ export function openTombstoneFile(storePath: string, stored: KeptTombstones): To
   }
 }
 
-/** Writes the whole file again. It is replaced in one step, so a crash leaves the old file or the new one. */
-export function writeTombstoneFile(path: string, { sealedKey, tombstones }: KeptTombstones): void {
+/** Writes the whole file anew. It is replaced at once, so a crash leaves the old one or the new one. */
+export function writeTombstoneFile(path: string, kept: KeptTombstones): void {
   const next = `${path}.new`
   const file = openSync(next, 'w', FILE_MODE)
   try {
-    write(file, `${sealedKey === null ? '' : `${JSON.stringify({ key: sealedKey })}\n`}${tombstones.map(encodeLine).join('')}`)
+    write(file, encodeTombstones(kept))
   } finally {
     closeSync(file)
   }
@@ -74,33 +73,21 @@ function write(file: number, text: string): void {
   fsyncSync(file)
 }
 
-/** Reads a tombstone file; null: there is none. A line that a crash cut off is ignored, because its transaction was not committed. */
+/** Reads a tombstone file; null: there is none. */
 export function readTombstoneFile(path: string): KeptTombstones | null {
-  if (!existsSync(path)) return null
-  const lines = readFileSync(path, 'utf8').split('\n')
-  const values = lines.map(parseLine).filter((value) => value !== null)
-  const key = values.map((value) => member(value, 'key')).findLast((one) => typeof one === 'string')
-  return { sealedKey: typeof key === 'string' ? key : null, tombstones: values.flatMap((value) => decodeLine(value) ?? []) }
+  return existsSync(path) ? decodeTombstones(readFileSync(path, 'utf8')) : null
 }
 
-function encodeLine({ mark, parcelId, erasedAtMs }: MarkedTombstone): string {
-  return `${JSON.stringify({ mark, parcel: parcelId, erasedAt: new Date(erasedAtMs).toISOString() })}\n`
-}
-
-function parseLine(line: string): Readonly<Record<string, unknown>> | null {
-  try {
-    const value: unknown = JSON.parse(line)
-    return isObject(value) ? value : null
-  } catch {
-    return null
-  }
-}
-
-function decodeLine(value: Readonly<Record<string, unknown>>): MarkedTombstone | null {
-  const [mark, parcelId, erasedAt] = [member(value, 'mark'), member(value, 'parcel'), member(value, 'erasedAt')]
-  if (typeof mark !== 'string' || typeof parcelId !== 'number' || typeof erasedAt !== 'string') return null
-  const erasedAtMs = Date.parse(erasedAt)
-  return Number.isFinite(erasedAtMs) ? { mark, parcelId, erasedAtMs } : null
+/** Reads a file of tombstones that an operator has named. Throws if it is none. */
+export function readGivenTombstones(path: string): KeptTombstones & { readonly sealedKey: string } {
+  const given = readTombstoneFile(path)
+  if (given === null) throw new Error(`${path} does not exist`)
+  const { sealedKey, tombstones } = given
+  if (sealedKey === null)
+    throw new Error(
+      `${path} is no file of tombstones. Beside an SQLite store it is relay.db.tombstones; docs/operating.md says how to export that of a database.`,
+    )
+  return { sealedKey, tombstones }
 }
 
 function syncFolder(path: string): void {

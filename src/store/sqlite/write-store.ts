@@ -2,7 +2,7 @@ import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import { erasedEvent, retiredEvent } from '../../domain/delivery/feed-entry.ts'
 import type { MarkedTombstone } from '../../domain/history/erased.ts'
 import type { WriteStore, WriteTx } from '../../flow/write-store.ts'
-import { eraseParcels, NO_PARCELS, removeContents } from '../admin/erasure/erase-parcels.ts'
+import { eraseParcels, NO_PARCELS } from '../admin/erasure/erase-parcels.ts'
 import { searchMentions } from '../admin/erasure/mentions.ts'
 import { removeParcels } from '../admin/retention/retire-parcels.ts'
 import { queueDelivery, saveComposedEvent } from '../delivery/deliveries.ts'
@@ -11,6 +11,7 @@ import { appendFeed } from '../delivery/feed.ts'
 import { cancelEach } from '../delivery/settlements.ts'
 import type { TombstoneKeeping, WriteEngine } from '../engine.ts'
 import { createContents } from '../history/contents.ts'
+import { markContents, removeContents, unmarkContents } from '../history/unused-contents.ts'
 import { lastInboxId } from '../ingest/inbox.ts'
 import { createLeases } from '../polling/leases.ts'
 import { loadNumber, SEQUENCE, saveSetting } from '../settings.ts'
@@ -137,7 +138,7 @@ function queuingVerbs({ session, contents, memory, endpoints }: Parts) {
   } satisfies Partial<WriteTx>
 }
 
-function retiringVerbs({ session, parcels, memory }: Parts) {
+function retiringVerbs({ session, contents, parcels, memory }: Parts) {
   return {
     cancelDeliveries: (deliveries, nowMs) =>
       cancelEach(
@@ -146,14 +147,26 @@ function retiringVerbs({ session, parcels, memory }: Parts) {
         nowMs,
       ),
     async retireParcels(parcelIds, limit) {
-      const { gone } = await removeParcels(session, parcelIds, limit)
-      if (gone === null) return { isDone: false }
-      parcels.forgetGone(parcelIds, gone)
+      const retired = await removeParcels(session, parcelIds, limit)
+      if (retired === null) return { isDone: false }
+      parcels.forgetGone(parcelIds, retired.identifiers)
+      markContents(session, retired.contents)
       for (const parcelId of parcelIds) {
         memory.sequence = (memory.sequence ?? 0) + 1
         appendFeed(session, retiredEvent(memory.sequence, parcelId))
       }
       return { isDone: true }
+    },
+    removeTexts({ unused, used }) {
+      removeContents(
+        session,
+        unused.map(({ id }) => id),
+      )
+      for (const { json } of unused) contents.forgetId(json)
+      unmarkContents(
+        session,
+        used.map(({ id }) => id),
+      )
     },
   } satisfies Partial<WriteTx>
 }

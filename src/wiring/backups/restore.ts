@@ -2,23 +2,32 @@ import { userInfo } from 'node:os'
 import type { Config } from '../../config/config.ts'
 import type { OperatorAction } from '../../domain/admin/operator-action.ts'
 import type { RestoreRecord } from '../../domain/admin/restore.ts'
+import { TOMBSTONE_SEAL } from '../../flow/admin/erasure/tombstone-key.ts'
 import { createVault, nameKey } from '../../ops/vault.ts'
 import { systemClock } from '../../runtime/system-clock.ts'
 import { markRestored } from '../../store/postgres/backups/mark-restored.ts'
 import {
+  type ProvedKeys,
   type Restored,
   type RestoreOrder,
   type RestorePorts,
   restoreBackup,
   type SealedEndpoint,
 } from '../../store/sqlite/backups/restore-backup.ts'
+import { readGivenTombstones } from '../../store/sqlite/tombstone-file.ts'
 
 type Proof = Parameters<RestorePorts['proveKeys']>[0]
 
 /** Restores a backup as the store of a config, while no relay runs on it. */
 export async function restoreStore(
   config: Config,
-  order: Pick<RestoreOrder, 'file' | 'last' | 'isConfirmed' | 'tombstones' | 'forgetsErasures'>,
+  {
+    isWithoutKeys,
+    ...order
+  }: Pick<RestoreOrder, 'file' | 'last' | 'isConfirmed' | 'tombstones' | 'forgetsErasures'> & {
+    /** Whether an operator knows that the at-rest key of the backup is lost. */
+    readonly isWithoutKeys: boolean
+  },
   onStep: RestorePorts['onStep'],
 ): Promise<Restored> {
   if (config.store.engine !== 'sqlite')
@@ -27,22 +36,37 @@ export async function restoreStore(
     )
   return await restoreBackup(
     { ...order, store: config.store.path, nowMs: systemClock.now(), by: whoRuns() },
-    { onStep, proveKeys: (proof) => proveKeys(config, proof) },
+    { onStep, proveKeys: (proof) => proveKeys(config, proof, { isWithoutKeys, forgetsErasures: order.forgetsErasures }) },
   )
 }
 
-/** Marks a database as restored. The server's own tools have restored it. */
-export async function markStore({ store }: Config, last: number): Promise<RestoreRecord> {
+/**
+ * Marks a database as restored, after the server's own tools have done that. `tombstones`: the file of what was erased since; null: nothing was, or it
+ * may come back.
+ */
+export async function markStore(
+  { store, secrets }: Config,
+  { last, tombstones }: { readonly last: number; readonly tombstones: string | null },
+): Promise<RestoreRecord> {
   if (store.engine === 'sqlite') throw new Error('--mark is for a store on PostgreSQL: name the file of the backup instead')
-  return await markRestored({ address: store.url.reveal(), last, nowMs: systemClock.now(), by: whoRuns() })
+  const given = tombstones === null ? null : readGivenTombstones(tombstones)
+  if (given !== null && (await opener(keysOf(secrets))(given.sealedKey, TOMBSTONE_SEAL)) === null)
+    throw new Error(
+      `no key in secrets.atRestKeys opens the key in ${tombstones}. Nothing was changed. List the at-rest key that the relays used when the file was made.`,
+    )
+  return await markRestored({ address: store.url.reveal(), last, tombstones: given, nowMs: systemClock.now(), by: whoRuns() })
 }
 
 function whoRuns(): OperatorAction['by'] {
   return { kind: 'command', name: userInfo().username, address: null }
 }
 
-async function proveKeys(config: Config, { sealed, sealedBefore, keyFile, keyFileBefore, manifest }: Proof): Promise<readonly string[]> {
-  const named = config.secrets.atRestKeys.map((key) => Buffer.from(key.reveal(), 'base64'))
+async function proveKeys(
+  config: Config,
+  { sealed, sealedBefore, keyFile, keyFileBefore, tombstoneKey, manifest }: Proof,
+  { isWithoutKeys, forgetsErasures }: { readonly isWithoutKeys: boolean; readonly forgetsErasures: boolean },
+): Promise<ProvedKeys> {
+  const named = keysOf(config.secrets)
   const open = opener([...named, ...(keyFile === null ? [] : [keyFile])])
   const openBefore = opener([...named, ...(keyFileBefore === null ? [] : [keyFileBefore])])
   const current = new Map<string, string>()
@@ -52,10 +76,17 @@ async function proveKeys(config: Config, { sealed, sealedBefore, keyFile, keyFil
     if (keys.includes(null)) lost.push(endpoint.name)
     else current.set(endpoint.name, keys[0] ?? '')
   }
-  if (lost.length > 0) throw new Error(explainLost(lost, manifest.keys, named.map(nameKey)))
+  if (lost.length > 0 && !isWithoutKeys) throw new Error(explainLost(lost, manifest.keys, named.map(nameKey)))
+  const isTombstoneKeyLost = tombstoneKey !== null && (await open(tombstoneKey, TOMBSTONE_SEAL)) === null
+  if (isTombstoneKeyLost && !(isWithoutKeys && forgetsErasures)) throw new Error(TOMBSTONES_LOST)
   const before = new Map<string, string | null>()
   for (const endpoint of sealedBefore) before.set(endpoint.name, await currentKey(openBefore, endpoint))
-  return [...current].filter(([name, key]) => isOther(key, [configuredKey(config, name), before.get(name)])).map(([name]) => name)
+  const others = [...current].filter(([name, key]) => isOther(key, [configuredKey(config, name), before.get(name)]))
+  return { otherKeys: others.map(([name]) => name), lostKeys: lost, isTombstoneKeyLost }
+}
+
+function keysOf({ atRestKeys }: Config['secrets']): readonly Buffer[] {
+  return atRestKeys.map((key) => Buffer.from(key.reveal(), 'base64'))
 }
 
 type Open = (sealed: string, endpointId: string) => Promise<string | null>
@@ -79,8 +110,13 @@ function isOther(key: string, others: readonly (string | null | undefined)[]): b
   return others.some((other) => other !== null && other !== undefined && other !== key)
 }
 
+const TOMBSTONES_LOST =
+  'no at-rest key opens the key by which erased parcels are known, so the relay would not start. Nothing was changed. List the key in secrets.atRestKeys, or put ' +
+  'the key file (NAME.key) beside the backup. If it is lost for good: --without-keys --forget-erasures. Then what was erased since the backup comes back, and ' +
+  'pushes may bring back what was erased before it: erase that again.'
+
 function explainLost(endpoints: readonly string[], needed: readonly string[], given: readonly string[]): string {
   const which = needed.length === 0 ? 'the key file that lay beside it (NAME.key)' : `a key named ${needed.join(' or ')}`
   const have = given.length === 0 ? 'the config names no key' : `the config has ${given.join(', ')}`
-  return `the keys of these endpoints in the backup cannot be opened: ${endpoints.join(', ')}. They need ${which}; ${have}. Nothing was changed. List the key in secrets.atRestKeys, or put the file beside the backup.`
+  return `the keys of these endpoints in the backup cannot be opened: ${endpoints.join(', ')}. They need ${which}; ${have}. Nothing was changed. List the key in secrets.atRestKeys, or put the file beside the backup. If it is lost for good, add --without-keys, and give these endpoints new keys afterwards.`
 }

@@ -30,7 +30,7 @@ async function open(engine: (typeof engines)[number]) {
       },
     },
     listBackups: async () => ['nightly'],
-    listLeftStores: () => [],
+    listLeftStores: async () => [],
     forget: () => undefined,
     meter: { erased: (parcels) => void erased.push(parcels) },
     clock: { now: store.now },

@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest'
+import { postgresMoves } from '../../../src/store/postgres/moving/postgres-moves.ts'
 import { postgres } from '../../../src/store/postgres/postgres-engine.ts'
 import { sqlite } from '../../../src/store/sqlite/engine.ts'
-import { DAY_MS } from '../../support/runner/constants.ts'
+import { sqliteMoves } from '../../../src/store/sqlite/moving/moves.ts'
+import { DAY_MS, NOON } from '../../support/runner/constants.ts'
 import { moveStore, type Place, placeOf } from '../../support/store/moving.ts'
 import { changeStoredRows, storedRows } from '../../support/store/stored-rows.ts'
 import { openStore } from '../../support/store/write-side.ts'
@@ -71,4 +73,25 @@ test('the calls that were made today, a pause and refused credentials hold on ei
   const kept = await after.writes.carrierMemory()
   expect(kept).toMatchObject({ days: [{ day, calls: 20 }], tokenPausedUntilMs: null, refusal: { tries: 3, mark: refusal.mark } })
   for (const ms of [kept?.pausedUntilMs, kept?.refusal?.untilMs]) expect(Math.abs((ms ?? 0) - untilMs)).toBeLessThan(1000)
+})
+
+test('a store remembers the stores that moves have left behind, until one is in use again', async () => {
+  const [first, second, third] = [await placeOf(sqlite), await placeOf(postgres), await placeOf(sqlite)]
+  await (await openStore(NOON, sqlite, first.place)).writes.close()
+  const leftBy = async ({ engine, place }: Place) => {
+    const reads = engine.openReadStore(place)
+    const names = (await reads.listLeftStores()).map(({ name }) => name)
+    await reads.close()
+    return names
+  }
+  const database = postgresMoves.nameOf(second.place)
+  await moveStore(first, second)
+  expect(await leftBy(second)).toEqual([first.place])
+  await moveStore(second, third)
+  expect(await leftBy(third)).toEqual([first.place, database])
+  // The third holds data too, once the second is in use again.
+  await postgresMoves.undo(second.place, NOON)
+  expect(await leftBy(second)).toEqual([first.place, third.place])
+  await sqliteMoves.undo(first.place, NOON)
+  expect(await leftBy(first)).toEqual([database])
 })

@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
@@ -11,8 +12,9 @@ import { ADMIN, ask, logIn, push, startTestRelay, writeConfig } from '../../supp
 import { NO_CARRIER } from '../../support/runner/constants.ts'
 import { shipped } from '../../support/runner/shipped.ts'
 import { temporaryFolder } from '../../support/runner/temporary.ts'
-import { createDatabase } from '../../support/store/postgres-database.ts'
-import { storedNumber } from '../../support/store/stored-rows.ts'
+import { tablesThatHold } from '../../support/store/all-rows.ts'
+import { copyDatabase, createDatabase } from '../../support/store/postgres-database.ts'
+import { storedNumber, storedRows } from '../../support/store/stored-rows.ts'
 
 const run = promisify(execFile)
 
@@ -30,13 +32,17 @@ test('restore --mark lets a database go on with numbers that it has never given'
   const sections = await onPostgres(url)
   const relay = await startTestRelay(folder, NO_CARRIER, sections)
   expect((await push(relay.publicUrl, pushBody({ trackingIds: ['1001'] }))).status).toBe(200)
-  const used = await mark(folder, '--mark', '--last', '50')
+  const used = await mark(folder, '--mark', '--last', '50', '--forget-erasures')
   expect([used.code, used.stderr]).toEqual([1, expect.stringContaining('relays use')])
   await relay.stop()
 
   expect(await mark(folder, '--mark')).toMatchObject({ code: 2, stderr: expect.stringContaining('--mark needs --last N') })
   expect(await mark(folder)).toMatchObject({ code: 2, stderr: expect.stringContaining('name the file of the backup') })
-  const marked = await mark(folder, '--mark', '--last', '50')
+  expect(await mark(folder, '--mark', '--last', '50')).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('--mark needs --tombstones'),
+  })
+  const marked = await mark(folder, '--mark', '--last', '50', '--forget-erasures')
   expect([marked.code, marked.stdout], marked.stderr).toEqual([0, expect.stringContaining('Sequences go on after 1000000000')])
 
   const again = await startTestRelay(folder, NO_CARRIER, sections)
@@ -57,15 +63,75 @@ test('restore --mark lets a database go on with numbers that it has never given'
     actions: expect.arrayContaining([expect.objectContaining({ action: 'store.restored' })]),
   })
   await again.stop()
-  expect(await mark(folder, '--mark', '--last', '1')).toMatchObject({ code: 0, stdout: expect.stringContaining('go on after 2000000000') })
+  expect(await mark(folder, '--mark', '--last', '1', '--forget-erasures')).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining('go on after 2000000000'),
+  })
   await (await postgres.openWriteStore(url)).close()
+})
+
+/** The query by which operators export tombstones, as the manual has it. */
+function exportQuery(): string {
+  const [, query] = /<<'SQL'\n([\s\S]*?)\nSQL\n/.exec(readFileSync(new URL('../../../docs/operating.md', import.meta.url), 'utf8')) ?? []
+  if (query === undefined) throw new Error('the manual does not say how to export tombstones')
+  return query
+}
+
+test('after a point-in-time recovery nothing that was erased since comes back', async () => {
+  const { url } = await createDatabase('nothing')
+  const folder = temporaryFolder()
+  const sections = await onPostgres(url)
+  const relay = await startTestRelay(folder, NO_CARRIER, sections)
+  for (const id of ['GONE0001', 'KEPT0001'])
+    expect((await push(relay.publicUrl, pushBody({ trackingIds: [id], texts: { en: `about ${id}` } }))).status).toBe(200)
+  await relay.stop()
+  const recovered = await copyDatabase(url)
+
+  const onward = await startTestRelay(folder, NO_CARRIER, sections)
+  const forget = await operatorOf(onward)
+  expect((await forget('DELETE', '/relay/parcels/GONE0001')).status).toBe(200)
+  await onward.stop()
+  const lines = await storedRows<{ readonly json_build_object: object }>(url, exportQuery())
+  const file = join(folder, 'relay.tombstones')
+  writeFileSync(file, lines.map((row) => `${JSON.stringify(row.json_build_object)}\n`).join(''))
+
+  const there = await onPostgres(recovered)
+  writeConfig(folder, NO_CARRIER, there)
+  expect(await mark(folder, '--mark', '--last', '50', '--tombstones', join(folder, 'none'))).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('does not exist'),
+  })
+  const otherKey = { ...there, secrets: { atRestKeys: [Buffer.alloc(32, 3).toString('base64')] } }
+  writeConfig(folder, NO_CARRIER, otherKey)
+  expect(await mark(folder, '--mark', '--last', '50', '--tombstones', file)).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('no key in secrets.atRestKeys opens'),
+  })
+  expect(await storedNumber(recovered, "select count(*) from setting where name = 'restores'")).toBe(0)
+  writeConfig(folder, NO_CARRIER, there)
+  const marked = await mark(folder, '--mark', '--last', '50', '--tombstones', file)
+  expect([marked.code, marked.stderr]).toEqual([0, ''])
+  expect((await tablesThatHold(recovered, ['GONE0001'])).length).toBeGreaterThan(0)
+
+  const again = await startTestRelay(folder, NO_CARRIER, there)
+  expect(await tablesThatHold(recovered, ['GONE0001'])).toEqual([])
+  const token = await logIn(again.internalUrl, ADMIN)
+  expect((await ask(again.internalUrl, token, '/v1/status/GONE0001/latest')).status).toBe(404)
+  expect((await ask(again.internalUrl, token, '/v1/status/KEPT0001/latest')).status).toBe(200)
+  expect((await push(again.publicUrl, pushBody({ trackingIds: ['GONE0001'] }))).status).toBe(200)
+  expect(await storedNumber(recovered, 'select count(*) from inbox')).toBe(1)
+  await again.stop()
+  // Another start has nothing left to erase.
+  const quiet = await startTestRelay(folder, NO_CARRIER, there)
+  expect(await storedNumber(recovered, 'select count(*) from parcel')).toBe(1)
+  await quiet.stop()
 })
 
 test('restore --mark is refused for a store in a file', async () => {
   const folder = temporaryFolder()
   writeConfig(folder, NO_CARRIER)
   await (await sqlite.openWriteStore(join(folder, 'relay.db'))).close()
-  expect(await mark(folder, '--mark', '--last', '1')).toMatchObject({
+  expect(await mark(folder, '--mark', '--last', '1', '--forget-erasures')).toMatchObject({
     code: 1,
     stderr: expect.stringContaining('--mark is for a store on PostgreSQL'),
   })

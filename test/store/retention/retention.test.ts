@@ -149,6 +149,55 @@ describe.each(engines)('retention on $name', (engine) => {
     expect((await reads.findParcel('70000001'))?.entries).toHaveLength(1)
   })
 
+  test('texts that only a retired parcel used go with it, and those of others stay', async () => {
+    const { path, writes, report, passDays, last } = await openAgingStore(engine)
+    await report('70000001', { location: 'only here' })
+    await report('70000001', { location: 'everywhere' })
+    await report('70000002', { location: 'everywhere' })
+    await writes.unwatch({ identifier: '70000001' })
+    const count = async (word: string) => await storedNumber(path, `select count(*) from content where json like '%${word}%'`)
+    expect([await count('only here'), await count('everywhere')]).toEqual([1, 1])
+    await passDays(12)
+    expect((await last()).removed).toMatchObject({ parcels: 1, texts: 1 })
+    expect([await count('only here'), await count('everywhere')]).toEqual([0, 1])
+    // Whoever remembers the old id must not use it again.
+    await report('70000003', { location: 'only here' })
+    expect(await count('only here')).toBe(1)
+    expect(await storedNumber(path, 'select count(*) from sighting where content_id not in (select id from content)')).toBe(0)
+  })
+
+  test('a text that is used again before its batch comes stays', async () => {
+    const { path, writes, report, pass, passDays, prune, now, reads } = await openAgingStore(engine)
+    await report('70000001', { location: 'again' })
+    await writes.unwatch({ identifier: '70000001' })
+    await report('70000002')
+    await passDays(11)
+    pass(DAY_MS)
+    // Batch by batch, until the parcel is gone and its text is only marked.
+    for (let batch = 0; batch < 20 && (await reads.findParcel('70000001')) !== null; batch++) await writes.prune({ nowMs: now() })
+    expect(await reads.findParcel('70000001')).toBeNull()
+    expect(await storedNumber(path, 'select count(*) from content where is_unused = 1')).toBe(1)
+    await report('70000003', { location: 'again' })
+    await prune()
+    expect(await storedNumber(path, 'select count(*) from content where is_unused = 1')).toBe(0)
+    expect(await storedNumber(path, 'select count(*) from sighting where content_id not in (select id from content)')).toBe(0)
+    expect((await reads.findParcel('70000003'))?.entries).toMatchObject([{ location: 'again' }])
+  })
+
+  test('a store with ever-new texts stops growing once parcels go as fast as they come', async () => {
+    const { path, writes, report, pass, prune } = await openAgingStore(engine)
+    const kept: number[] = []
+    for (let day = 0; day < 26; day++) {
+      const id = String(72_000_000 + day)
+      await report(id, { location: `text of day ${day}` })
+      await writes.unwatch({ identifier: id })
+      pass(DAY_MS)
+      await prune()
+      kept.push(await storedNumber(path, 'select count(*) from content'))
+    }
+    expect(kept.slice(13)).toEqual(kept.slice(13).map(() => kept[13]))
+  })
+
   test('a parcel goes with what was joined to it, and with the trail of the join', async () => {
     const { path, writes, poll, report, passDays, reads } = await openAgingStore(engine)
     await report('70000001')

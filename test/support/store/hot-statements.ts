@@ -107,6 +107,8 @@ async function useStore(engine: Engine, place: string): Promise<void> {
     await tx.deliveredParcels(ids)
     await tx.holdParcels(ids)
     await tx.retireParcels(ids, 500)
+    const texts = await tx.unusedTexts({ after: 0, limit: 5 })
+    tx.removeTexts({ unused: [{ id: 1_000_000, json: '', isUsed: false }], used: [...texts, { id: 1_000_001, json: '', isUsed: true }] })
     await tx.saveRetention(await tx.loadRetention())
   })
   await store.close()

@@ -21,6 +21,7 @@ const SUBJECT = 'backup'
 /** The sentence that refuses a backup of a store on a server. */
 export const ON_A_SERVER =
   'The store is on PostgreSQL, which is backed up with its own tools: pg_dump, or a base backup and the WAL after it. ' +
+  'Export its tombstones too, and more often: they say what was erased since (docs/operating.md, "Restore"). ' +
   'After a restore or a point-in-time recovery, run "parcel-relay restore --mark" before a relay starts on it.'
 
 /** Creates the verbs that copy the store and save the results of backups. */

@@ -21,8 +21,8 @@ export interface ManageErasuresPorts {
   readonly key: Pick<TombstoneKeyKeeper, 'ensure'>
   /** The names of the backups that may hold erased data. */
   readonly listBackups: () => Promise<readonly string[]>
-  /** The stores that restores have left beside this one. */
-  readonly listLeftStores: () => readonly string[]
+  /** The names of stores that restores and moves have left behind. */
+  readonly listLeftStores: () => Promise<readonly string[]>
   /** Forgets what this process remembers of parcels: claimed deliveries and pages of the feed. */
   readonly forget: () => void
   readonly meter: Pick<Meter, 'erased'>
@@ -39,7 +39,7 @@ export interface ErasureReport {
   readonly endpoints: readonly NamedEndpoint[]
   /** The backups that may hold erased data. */
   readonly backups: readonly string[]
-  /** The replaced stores beside this one that may hold erased data. */
+  /** The stores that restores and moves have left behind, which may hold it. */
   readonly stores: readonly string[]
   /** Whether the files of the store still hold erased data. */
   readonly storage: StorageState
@@ -120,7 +120,7 @@ export function createManageErasures(ports: ManageErasuresPorts): ManageErasures
     if (!dryRun) ports.forget()
     if (!dryRun) meter.erased(counts.parcels)
     const storage: StorageState = dryRun ? { state: 'pending', because: 'Nothing is erased yet.' } : await write.cleanStorage()
-    return { dryRun, removed: counts, unreadable, endpoints, backups: await listBackups(), stores: ports.listLeftStores(), storage }
+    return { dryRun, removed: counts, unreadable, endpoints, backups: await listBackups(), stores: await ports.listLeftStores(), storage }
   }
 
   return {

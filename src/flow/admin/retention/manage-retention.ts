@@ -26,8 +26,12 @@ export interface WouldGo {
   readonly isMore: boolean
 }
 
-/** How much a pass would remove, of all kinds but composed events and the audit trail, which cannot be counted without removing them. */
-export type WouldGoByStage = Readonly<Record<Exclude<RetentionStage, 'composed' | 'audit'>, WouldGo>>
+/** The stages of which nothing is said before they run: what they remove depends on the stages before them, or is not worth counting. */
+const UNCOUNTED_STAGES = ['texts', 'composed', 'audit'] as const satisfies readonly RetentionStage[]
+type UncountedStage = (typeof UNCOUNTED_STAGES)[number]
+
+/** What a pass would remove, as far as it can be told without removing anything. */
+export type WouldGoByStage = Readonly<Record<Exclude<RetentionStage, UncountedStage>, WouldGo>>
 
 export interface RetentionView extends RetentionState {
   readonly retention: Retention

@@ -32,6 +32,13 @@ export interface AgedAnswer {
   readonly bodyBytes: number
 }
 
+/** A text of which parcels shared one copy, by its id. `isUsed`: something uses it again. */
+export interface UnusedText {
+  readonly id: number
+  readonly json: string
+  readonly isUsed: boolean
+}
+
 /** The reads of a retention pass. It uses them inside its transaction, and a preview of a pass outside of one. */
 export interface AgedReads {
   /** Deliveries that have not ended, by the time they were queued. */
@@ -88,6 +95,10 @@ export interface RetentionTx extends AgedReads {
    * have more than `limit` pushes, only that many are deleted, and `isDone` is false.
    */
   retireParcels(parcelIds: readonly number[], limit: number): Promise<{ readonly isDone: boolean }>
+  /** Texts, by id, that nothing used any more when a parcel was retired or corrected. */
+  unusedTexts(page: Omit<NumberPage, 'upTo'>): Promise<readonly UnusedText[]>
+  /** Deletes texts that nothing uses. Takes those that are used again from the list. */
+  removeTexts(texts: { readonly unused: readonly UnusedText[]; readonly used: readonly UnusedText[] }): void
   /** Deletes pushes without a parcel. */
   removePushes(inboxIds: readonly number[]): void
   /** Deletes the feed up to a sequence. */

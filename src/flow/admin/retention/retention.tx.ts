@@ -51,6 +51,8 @@ const ENTRIES_AT_ONCE = 200
 /** One batch looks up waiting deliveries for up to this many pairs of endpoint and parcel. */
 const LOOKS_AT_ONCE = 2000
 const FEED_AT_ONCE = 300
+/** On PostgreSQL each batch of texts makes other replicas decide once again what they are about to record, so it takes many. */
+const TEXTS_AT_ONCE = 500
 
 /** The subject of the trouble that data could not be removed for long. */
 const HELD_SUBJECT = 'retention'
@@ -207,6 +209,14 @@ const STAGES: Readonly<Record<RetentionStage, Stage>> = {
   },
 
   parcels: retire,
+
+  async texts({ tx, pass: { cursor } }) {
+    const texts = await tx.unusedTexts({ after: cursor?.id ?? 0, limit: TEXTS_AT_ONCE })
+    const unused = texts.filter(({ isUsed }) => !isUsed)
+    if (texts.length > 0) tx.removeTexts({ unused, used: texts.filter(({ isUsed }) => isUsed) })
+    const last = texts.length < TEXTS_AT_ONCE ? undefined : texts.at(-1)
+    return { removed: unused.length, next: last === undefined ? null : { atMs: 0, id: last.id } }
+  },
 
   async unrecorded({ tx, pass: { startedAtMs, cursor }, retention }) {
     const rows = await tx.unrecordedPushes({ beforeMs: startedAtMs - retention.historyMs, after: cursor, limit: ROWS_AT_ONCE })

@@ -1,4 +1,5 @@
 import { RETENTION_STAGES, type RetentionCounts, type RetentionStage } from '../../../domain/admin/retention.ts'
+import { RETENTION_TITLES } from '../../../domain/admin/retention-titles.ts'
 import { countText } from '../../../domain/amounts.ts'
 import { formatDuration } from '../../../domain/duration.ts'
 import type { ManageRetention, RetentionView, WouldGoByStage } from '../../../flow/admin/retention/manage-retention.ts'
@@ -10,18 +11,6 @@ import { timeInSentence } from '../times.ts'
 
 export interface RetentionPagesOptions {
   readonly manageRetention: ManageRetention
-}
-
-const WORDS: Readonly<Record<RetentionStage, string>> = {
-  overdue: 'Deliveries that wait too long',
-  deliveries: 'Deliveries that have ended',
-  pushBytes: 'Bytes of pushes',
-  answerBytes: 'Bytes of answers',
-  parcels: 'Parcels',
-  unrecorded: 'Pushes without a parcel',
-  feed: 'Events of the feed',
-  composed: 'Bodies of composed events',
-  audit: 'Audit trail, operator events, tallies',
 }
 
 /** How long data is kept, what the last pass has removed, and a button that starts a pass. */
@@ -73,7 +62,7 @@ function leadOf({ pass, last }: RetentionView, nowMs: number): Part {
 function countTable({ last }: RetentionView, wouldGo: WouldGoByStage): Markup {
   const of = (counts: RetentionCounts | undefined, stage: RetentionStage) => countText(counts?.[stage] ?? 0)
   const nowOf = (stage: RetentionStage): Part => {
-    if (stage === 'composed' || stage === 'audit') return html`<span class="dim">not counted</span>`
+    if (stage === 'texts' || stage === 'composed' || stage === 'audit') return html`<span class="dim">not counted</span>`
     const { count, isMore } = wouldGo[stage]
     return isMore ? `${countText(count)} or more` : countText(count)
   }
@@ -87,7 +76,7 @@ function countTable({ last }: RetentionView, wouldGo: WouldGoByStage): Markup {
       { title: 'Would go now', isNumber: true },
     ],
     rows: RETENTION_STAGES.map((stage) => [
-      WORDS[stage],
+      RETENTION_TITLES[stage],
       of(last?.removed, stage),
       of(last?.held, stage),
       of(last?.givenUp, stage),

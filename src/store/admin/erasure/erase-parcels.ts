@@ -3,6 +3,7 @@ import type { ErasedCounts, NamedEndpoint } from '../../../domain/admin/erasure.
 import { DELIVERY_STATE, decodeJoinOrigin } from '../../codec.ts'
 import type { Session } from '../../engine.ts'
 import { deleteParcels, loadIdentifiersOf } from '../../history/parcels.ts'
+import { contentsUsedBy, listUnused } from '../../history/unused-contents.ts'
 import { statement } from '../../statement.ts'
 
 type OfParcels = { readonly ids: readonly number[] }
@@ -52,22 +53,7 @@ const removeExpected = statement<OfParcels>()((db, p, { oneOf }) =>
     .deleteFrom('expected_push')
     .where('entry', 'in', (of) => of.selectFrom('sighting').select('sighting.sequence').where('parcel_id', 'in', oneOf(p.ids))),
 )
-const contentsOf = statement<OfParcels>()((db, p, { oneOf }) =>
-  db.selectFrom('sighting').select('content_id').distinct().where('parcel_id', 'in', oneOf(p.ids)),
-)
 const removeSightings = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('sighting').where('parcel_id', 'in', oneOf(p.ids)))
-const unused = statement<OfParcels>()((db, p, { rowsOf }) =>
-  db
-    .selectFrom(rowsOf(p.ids).as('one'))
-    .select('one.value as id')
-    .where((of) => of.not(of.exists(of.selectFrom('sighting').select('content_id').whereRef('sighting.content_id', '=', 'one.value')))),
-)
-const removeUnused = statement<OfParcels>()((db, p, { oneOf }) =>
-  db
-    .deleteFrom('content')
-    .where('id', 'in', oneOf(p.ids))
-    .where((of) => of.not(of.exists(of.selectFrom('sighting').select('content_id').whereRef('sighting.content_id', '=', 'content.id')))),
-)
 const removeAnswers = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('answer').where('parcel_id', 'in', oneOf(p.ids)))
 const removeLanguages = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('language_asked').where('parcel_id', 'in', oneOf(p.ids)))
 const removeIdentifiers = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('identifier').where('parcel_id', 'in', oneOf(p.ids)))
@@ -88,7 +74,7 @@ export interface ErasedRows {
   readonly endpoints: readonly NamedEndpoint[]
   /** The identifiers. They are deleted. */
   readonly names: readonly { readonly value: string; readonly parcelId: number }[]
-  /** The contents that probably nobody uses any more. The engine removes them with `removeContents`. */
+  /** The contents that the parcels used. The engine removes those of them that nobody else uses, with `removeContents`. */
   readonly contents: readonly number[]
 }
 
@@ -107,25 +93,20 @@ export async function eraseParcels(session: Session, ids: readonly number[]): Pr
   const { rows: pushes } = await session.run(removePushes, { ids })
   session.enqueueWrite(removeExpected, { ids })
   session.enqueueWrite(removeComposed, { ids: (await session.all(composedOf, { ids })).map(({ sequence }) => sequence) })
-  const used = (await session.all(contentsOf, { ids })).map((row) => row.content_id)
+  const contents = await contentsUsedBy(session, ids)
   const { rows: sightings } = await session.run(removeSightings, { ids })
-  const contents = (await session.all(unused, { ids: used })).map(({ id }) => id)
+  const texts = (await listUnused(session, contents)).length
   const { rows: answers } = await session.run(removeAnswers, { ids })
   session.enqueueWrite(removeLanguages, { ids })
   await eraseJoins(session, ids)
   const { rows: identifiers } = await session.run(removeIdentifiers, { ids })
   await deleteParcels(session, ids)
   return {
-    counts: { ...deliveries.counts, parcels: ids.length, identifiers, sightings, answers, pushes, texts: contents.length },
+    counts: { ...deliveries.counts, parcels: ids.length, identifiers, sightings, answers, pushes, texts },
     endpoints: deliveries.endpoints,
     names,
     contents,
   }
-}
-
-/** Deletes those among these contents that no sighting uses. */
-export function removeContents(session: Session, ids: readonly number[]): void {
-  if (ids.length > 0) session.enqueueWrite(removeUnused, { ids })
 }
 
 async function eraseDeliveries(

@@ -4,6 +4,7 @@ import type { AgedAnswer, RetentionTx } from '../../../flow/admin/retention/rete
 import { DELIVERY_STATE } from '../../codec.ts'
 import { PRUNED_TO } from '../../delivery/feed.ts'
 import type { Session } from '../../engine.ts'
+import { listMarked } from '../../history/unused-contents.ts'
 import { INBOX_STATES } from '../../ingest/inbox.ts'
 import { saveSetting } from '../../settings.ts'
 import { statement } from '../../statement.ts'
@@ -73,6 +74,7 @@ export function agedRemovals(session: Session) {
     clearAnswers(answers) {
       for (const { bodyBytes: _size, ...answer } of answers) session.enqueueWrite(clearAnswer, answer)
     },
+    unusedTexts: (page) => listMarked(session, page),
     removePushes: (inboxIds) => session.enqueueWrite(removePushes, { ids: inboxIds }),
     async pruneFeed(upTo) {
       session.enqueueWrite(removeFeed, { upTo })

@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { decodeJoinOrigin } from '../../codec.ts'
 import type { Session } from '../../engine.ts'
 import { deleteParcels, loadIdentifiersOf } from '../../history/parcels.ts'
+import { contentsUsedBy } from '../../history/unused-contents.ts'
 import { statement } from '../../statement.ts'
 
 type OfParcels = { readonly ids: readonly number[]; readonly limit: number }
@@ -31,25 +32,27 @@ const removeAudits = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) 
   db.deleteFrom('audit').where('parcel_id', 'in', oneOf(p.ids)).where('kind', '=', sql.lit('join')).returning('detail'),
 )
 
-/** The result of one step. `gone`: the identifiers of the parcels that were deleted; null: more steps are needed first. */
+/** The identifiers of parcels that are deleted now, and the ids of the contents that they used. The engine marks the contents with `markContents`. */
 export interface Retired {
-  readonly gone: readonly string[] | null
+  readonly identifiers: readonly string[]
+  readonly contents: readonly number[]
 }
 
 /**
- * Deletes parcels that have no deliveries, with everything that belongs to them, except for the event that reports it. Their pushes may be
- * many, so those go first, at most `limit` at a time. Histories go only with the last pushes, so that nobody sees a part of one.
+ * Deletes parcels with all that belongs to them, except for the event that says so. Their pushes may be many: those go first, at most `limit` at a time,
+ * and histories only with the last of them, so that nobody sees a part of one: until then the result is null. They have no deliveries.
  */
-export async function removeParcels(session: Session, ids: readonly number[], limit: number): Promise<Retired> {
+export async function removeParcels(session: Session, ids: readonly number[], limit: number): Promise<Retired | null> {
   const pushes = await session.all(pushesOf, { ids, limit })
   if (pushes.length > 0) session.enqueueWrite(removePushes, { ids: pushes.map(({ id }) => id) })
-  if (pushes.length === limit) return { gone: null }
+  if (pushes.length === limit) return null
   const identifiers = await loadIdentifiersOf(session, ids)
+  const contents = await contentsUsedBy(session, ids)
   for (const removal of [removeExpected, removeSightings, removeAnswers, removeLanguages, removeIdentifiers])
     session.enqueueWrite(removal, { ids })
   await removeJoins(session, ids)
   await deleteParcels(session, ids)
-  return { gone: identifiers.map(({ value }) => value) }
+  return { identifiers: identifiers.map(({ value }) => value), contents }
 }
 
 /** Deletes the audit records of joins into parcels, and into the parcels that were joined to these earlier. */

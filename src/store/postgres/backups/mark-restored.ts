@@ -1,5 +1,6 @@
 import type { OperatorAction } from '../../../domain/admin/operator-action.ts'
 import { addRestore, nextMultiple, parseRestores, type RestoreRecord } from '../../../domain/admin/restore.ts'
+import type { KeptTombstones } from '../../../domain/history/erased.ts'
 import { RESTORES } from '../../restores.ts'
 import type { MoveClient } from '../moving/postgres-move-client.ts'
 import { withMoveClient } from '../moving/postgres-move-client.ts'
@@ -7,22 +8,22 @@ import { countReplicas, readMark } from '../moving/postgres-move-mark.ts'
 import { setIdentity } from '../moving/postgres-move-target.ts'
 import { postgres } from '../postgres-engine.ts'
 import { nameDatabase } from '../postgres-pool.ts'
+import { keepRestored } from './restored-tombstones.ts'
 
 /** An order to mark a database that the server's own tools have restored. */
 export interface MarkOrder {
   readonly address: string
   /** The highest sequence that any reader or endpoint has seen. */
   readonly last: number
+  /** The tombstones of what was erased after the moment to which the database was restored; null: nothing was, or it may come back. */
+  readonly tombstones: KeptTombstones | null
   readonly nowMs: number
   readonly by: OperatorAction['by']
 }
 
-/**
- * Makes a restored database continue with numbers that were never given, and expect no push from before. Rejects while a relay uses the
- * database; then nothing has changed. `beforeMarked`: see `RestorePorts`.
- */
-export async function markRestored(order: MarkOrder, beforeMarked?: (client: MoveClient) => Promise<void>): Promise<RestoreRecord> {
-  // Refuse an unsafe server or another schema, as a start of the relay does.
+/** Lets a restored database go on with numbers that it had not given before, and expects no push from before. Rejects, with nothing changed, while a relay uses it. */
+export async function markRestored(order: MarkOrder): Promise<RestoreRecord> {
+  // Refuses an unsafe server or another schema, as a start of the relay does.
   await (await postgres.openWriteStore(order.address)).close()
   const name = nameDatabase(order.address)
   return await withMoveClient(order.address, async (client) => {
@@ -38,7 +39,7 @@ export async function markRestored(order: MarkOrder, beforeMarked?: (client: Mov
       const restored = await setNumbers(client, order)
       await client.query('delete from expected_push')
       await client.query('update parcel set next_poll_at_ms = $1 where next_poll_at_ms > $1', [order.nowMs])
-      await beforeMarked?.(client)
+      if (order.tombstones !== null) await keepRestored(client, order.tombstones)
       await writeRecord(client, restored, order)
       return restored
     })

@@ -8,6 +8,7 @@ import {
   isBeingMoved,
   leaveMark,
   lockMark,
+  noteLeftStore,
   readMark,
   stopKeepingChanges,
 } from './postgres-move-mark.ts'
@@ -45,12 +46,18 @@ export async function endMove(client: MoveClient, failure: string, nowMs: number
   })
 }
 
-/** Puts a store back into use if it was moved. */
-export async function undoMove(client: MoveClient, failure: string, nowMs: number): Promise<void> {
+/** Puts a store back into use if it was moved. `name`: its name in messages. */
+export async function undoMove(
+  client: MoveClient,
+  failure: string,
+  { name, nowMs }: { readonly name: string; readonly nowMs: number },
+): Promise<void> {
   await locking(client, BESIDE_WRITERS, async () => {
     await lockMark(client)
-    if ((await readMark(client))?.state !== 'moved') return
+    const mark = await readMark(client)
+    if (mark?.state !== 'moved') return
     await dropMoveParts(client)
+    await noteLeftStore(client, { name: mark.peer, atMs: nowMs }, name)
     await dropMark(client)
     await failMoves(client, failure, nowMs)
   })

@@ -1,4 +1,6 @@
+import { addLeftStore, type LeftStore, parseLeftStores } from '../../../domain/admin/left-store.ts'
 import { systemCode } from '../../../domain/errors.ts'
+import { LEFT_STORES } from '../../moving/left-stores.ts'
 import { decodeMark, encodeMark, MARK_COLUMNS, MARK_TABLE, type MarkRow, type MoveMark, type MoveSide } from '../../moving/move-mark.ts'
 import { keyOf, MOVED_TABLES, type MovedTable } from '../../moving/moved-tables.ts'
 import type { MoveClient } from './postgres-move-client.ts'
@@ -175,6 +177,16 @@ export async function dropMoveParts({ query }: MoveClient): Promise<void> {
 
 function functionsOf(table: MovedTable): readonly string[] {
   return Object.keys(EVENTS).map((event) => `${changesOf(table)}_${event}()`)
+}
+
+/** Remembers a store that a move has left behind. `current`: the name of this store. */
+export async function noteLeftStore({ query }: MoveClient, left: LeftStore, current: string): Promise<void> {
+  const { rows } = await query<{ value: Buffer }>('select value from setting where name = $1', [LEFT_STORES])
+  const stores = addLeftStore(rows[0] === undefined ? [] : parseLeftStores(rows[0].value.toString()), left, current)
+  await query('insert into setting (name, value) values ($1, $2) on conflict (name) do update set value = excluded.value', [
+    LEFT_STORES,
+    Buffer.from(JSON.stringify(stores)),
+  ])
 }
 
 /** Marks the jobs of moves that have not ended as failed. */

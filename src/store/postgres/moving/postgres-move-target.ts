@@ -10,7 +10,7 @@ import { writeSharedCarrier } from './postgres-move-carrier.ts'
 import { ANSWER_TIMEOUT_MS, type MoveClient, openMoveClient } from './postgres-move-client.ts'
 import { releaseMark } from './postgres-move-end.ts'
 import { BESIDE_WRITERS, locking } from './postgres-move-locks.ts'
-import { isBeingSwitched, lockMark, MARK_IS_MINE, noteSwitch, readMark, writeMark } from './postgres-move-mark.ts'
+import { isBeingSwitched, lockMark, MARK_IS_MINE, noteLeftStore, noteSwitch, readMark, writeMark } from './postgres-move-mark.ts'
 import { createStoredTables, keySet, matchesKey, rowSet } from './postgres-stored-tables.ts'
 
 const CONNECT_TIMEOUT_MS = 5000
@@ -73,6 +73,7 @@ export async function openPostgresMoveTarget(address: string, side: MoveSide, an
           await setIdentity(client, table, rows[0]?.last ?? 0)
         }
         if (numbers.carrier !== null) await writeSharedCarrier(client, numbers.carrier)
+        await noteLeftStore(client, { name: side.peer, atMs: nowMs }, name)
         await query("update job set state = 'done', done = $1, ended_at_ms = $2 where id = $3", [done, nowMs, jobId])
       })
     },

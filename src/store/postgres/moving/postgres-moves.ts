@@ -35,7 +35,7 @@ export const postgresMoves = {
     withMoveClient(address, async (client) => {
       const mark = await readMark(client)
       if (mark?.state !== 'moved') return null
-      await undoMove(client, MOVE_WAS_STOPPED, nowMs)
+      await undoMove(client, MOVE_WAS_STOPPED, { name: nameDatabase(address), nowMs })
       return mark
     }),
 } satisfies StoreMoves

@@ -1,4 +1,4 @@
-import { closeSync, constants, copyFileSync, existsSync, fchmodSync, fsyncSync, openSync, statSync, writeSync } from 'node:fs'
+import { closeSync, constants, copyFileSync, existsSync, fchmodSync, fsyncSync, openSync, renameSync, statSync, writeSync } from 'node:fs'
 import Database from 'better-sqlite3'
 import type { BackupManifest } from '../../../domain/admin/backup.ts'
 import type { OperatorAction } from '../../../domain/admin/operator-action.ts'
@@ -15,7 +15,7 @@ import { lockStore } from '../lock.ts'
 import { migrate } from '../migrate.ts'
 import { dropMark, dropMoveParts, readMark } from '../moving/move-mark.ts'
 import { FILE_MODE } from '../permissions.ts'
-import { readTombstoneFile, tombstoneFileOf, writeTombstoneFile } from '../tombstone-file.ts'
+import { readGivenTombstones, readTombstoneFile, tombstoneFileOf, writeTombstoneFile } from '../tombstone-file.ts'
 import { MANIFEST_TABLE, proveTable, readManifest, storedTables } from './manifest.ts'
 import { type GivenNumbers, highest, numbersIn, setNumbers } from './numbers.ts'
 import { asideEnding, finishSwap, preparedKeyOf, preparedOf, removePrepared, swapStore } from './swap-store.ts'
@@ -40,23 +40,29 @@ export interface RestoreOrder {
 
 export interface RestorePorts {
   /**
-   * Proves that the secrets in the backup can be opened. `keyFile`: the key that lies beside the backup, or beside the store. Throws if
-   * they cannot be opened. Returns the names of endpoints that had another key when the backup was made than they have now.
+   * Proves that the secrets in the backup can be opened. `keyFile`: the key that lies beside the backup, or beside the store. `tombstoneKey`: the sealed key
+   * of the tombstones; null: nothing was erased. Throws if they cannot, unless an operator says that this is known.
    */
   readonly proveKeys: (keys: {
     readonly sealed: readonly SealedEndpoint[]
     readonly sealedBefore: readonly SealedEndpoint[]
     readonly keyFile: Uint8Array | null
     readonly keyFileBefore: Uint8Array | null
+    readonly tombstoneKey: string | null
     readonly manifest: BackupManifest
-  }) => Promise<readonly string[]>
+  }) => Promise<ProvedKeys>
   /** Called for each step, for a person who waits. */
   readonly onStep: (step: string) => void
-  /**
-   * Erases the data again that was erased after the backup was made. Called in the transaction that marks the store as restored, before the
-   * mark. If it throws, nothing has changed.
-   */
-  readonly beforeMarked?: (db: Database.Database) => void
+}
+
+/** Which secrets of a backup cannot be used any more. */
+export interface ProvedKeys {
+  /** The names of endpoints whose key in the backup is not the one they are sent with now. */
+  readonly otherKeys: readonly string[]
+  /** The names of endpoints whose key in the backup cannot be opened. */
+  readonly lostKeys: readonly string[]
+  /** Whether the key of the tombstones cannot be opened. Nobody can tell what they stand for, so they are dropped. */
+  readonly isTombstoneKeyLost: boolean
 }
 
 /** An endpoint whose key is kept in the store. */
@@ -69,7 +75,10 @@ export interface SealedEndpoint {
 
 export type Restored =
   | { readonly kind: 'finished'; readonly aside: string | null }
-  | { readonly kind: 'restored'; readonly aside: string | null; readonly restore: RestoreRecord; readonly otherKeys: readonly string[] }
+  | ({ readonly kind: 'restored'; readonly aside: string | null; readonly restore: RestoreRecord } & Pick<
+      ProvedKeys,
+      'otherKeys' | 'lostKeys'
+    >)
 
 /**
  * Replaces a store by a backup, while no relay uses the store. The backup is proved, copied beside the store, and given new numbers. Then
@@ -95,28 +104,36 @@ export async function restoreBackup(order: RestoreOrder, ports: RestorePorts): P
 
 async function restore(order: RestoreOrder, path: string, ports: RestorePorts): Promise<Restored> {
   ports.onStep('checking the backup')
-  const { manifest, sealed } = inspectBackup(order.file)
+  const { manifest, sealed, tombstones } = inspectBackup(order.file)
   const before = inspectOld(path, manifest.sequence)
   refuseUnknown(before, order)
   if (before !== null && before.numbers.sequence > manifest.sequence && !order.isConfirmed) refuseNewer(before, manifest, path)
   const keyFile = keyIn(order.file.replace(/\.db$/, '.key'))
   const keyFileBefore = keyIn(`${path}.key`)
+  const found = findTombstones(path, order, before)
+  const erased = [found.kept, tombstones].find((one) => one !== null && one.tombstones.length > 0)
   const keys = { sealed, sealedBefore: before?.sealed ?? [], keyFile: keyFile ?? keyFileBefore, keyFileBefore, manifest }
-  const otherKeys = await ports.proveKeys(keys)
-  const keepTombstones = findTombstones(path, order, before)
+  const { otherKeys, lostKeys, isTombstoneKeyLost } = await ports.proveKeys({ ...keys, tombstoneKey: erased?.sealedKey ?? null })
   ports.onStep('copying the backup beside the store')
   copyFileSync(order.file, preparedOf(path), constants.COPYFILE_FICLONE)
   if (keyFile !== null && !keyFileBefore?.equals(keyFile)) writeKey(preparedKeyOf(path), keyFile)
   ports.onStep('giving the counters their next numbers')
-  const restored = await prepare(preparedOf(path), { order, before, manifest }, ports)
-  keepTombstones()
+  const restored = await prepare(preparedOf(path), { order, before, manifest, isTombstoneKeyLost })
+  const ending = asideEnding(path, order.nowMs)
+  if (isTombstoneKeyLost) putAside(tombstoneFileOf(path), tombstoneFileOf(`${path}.${ending}`))
+  else found.keep()
   ports.onStep('putting it in its place')
-  return { kind: 'restored', aside: swapStore(path, asideEnding(order.nowMs)), restore: restored, otherKeys }
+  return { kind: 'restored', aside: swapStore(path, ending), restore: restored, otherKeys, lostKeys }
+}
+
+function putAside(file: string, name: string): void {
+  if (existsSync(file)) renameSync(file, name)
 }
 
 interface InspectedBackup {
   readonly manifest: BackupManifest
   readonly sealed: readonly SealedEndpoint[]
+  readonly tombstones: KeptTombstones
 }
 
 /** Proves that a file is a whole backup: it checks each table with its indexes, and compares its rows with the manifest. */
@@ -134,7 +151,7 @@ function inspectBackup(file: string): InspectedBackup {
           `${file} is damaged: the table ${table} holds ${rows} rows, and the backup was made with ${manifest.rows[table] ?? 'none'}`,
         )
     }
-    return { manifest, sealed: sealedIn(db) }
+    return { manifest, sealed: sealedIn(db), tombstones: tombstonesIn(db) }
   })
 }
 
@@ -184,21 +201,26 @@ function tombstonesIn(db: Database.Database): KeptTombstones {
 }
 
 /**
- * Finds the tombstones of data that was erased since the backup. The relay erases that data again when it starts, before it serves. Returns
- * a function that puts them beside the store. Throws if nobody knows whether anything was erased.
+ * Finds the tombstones of what was erased since the backup. The relay erases it again when it starts, before it serves. `keep` puts them beside the
+ * store. Throws if nobody knows whether anything was erased.
  */
-function findTombstones(path: string, { tombstones, forgetsErasures }: RestoreOrder, before: OldStore | null): () => void {
+function findTombstones(
+  path: string,
+  { tombstones, forgetsErasures }: RestoreOrder,
+  before: OldStore | null,
+): { readonly kept: KeptTombstones | null; readonly keep: () => void } {
   const place = tombstoneFileOf(path)
   const isThere = existsSync(place)
   if (tombstones !== null) {
     if (isThere) throw new Error(`${place} is there already, so --tombstones is not needed. If it belongs to another store, move it away.`)
-    const given = readTombstoneFile(tombstones)
-    if (given === null || given.sealedKey === null)
-      throw new Error(`${tombstones} is no file of tombstones: relay.db.tombstones lies beside the store.`)
-    return () => writeTombstoneFile(place, given)
+    const given = readGivenTombstones(tombstones)
+    return { kept: given, keep: () => writeTombstoneFile(place, given) }
   }
-  if (isThere || forgetsErasures) return () => undefined
-  if (before !== null) return () => (before.tombstones.tombstones.length > 0 ? writeTombstoneFile(place, before.tombstones) : undefined)
+  if (isThere || forgetsErasures) return { kept: readTombstoneFile(place), keep: () => undefined }
+  if (before !== null) {
+    const kept = before.tombstones
+    return { kept, keep: () => (kept.tombstones.length > 0 ? writeTombstoneFile(place, kept) : undefined) }
+  }
   throw new Error(
     `${place} is gone with the store, so nobody knows what was erased since the backup, and it would come back. Name a copy of it: --tombstones FILE. ` +
       'If nothing was erased, or it may come back: --forget-erasures. Nothing was changed.',
@@ -220,14 +242,14 @@ function refuseNewer({ numbers }: OldStore, { madeAtMs, sequence }: BackupManife
   )
 }
 
-interface Preparing {
+interface Preparing extends Pick<ProvedKeys, 'isTombstoneKeyLost'> {
   readonly order: RestoreOrder
   readonly before: OldStore | null
   readonly manifest: BackupManifest
 }
 
-/** Turns the copy of a backup into a store that continues after the store that it replaces. */
-async function prepare(file: string, { order, before, manifest }: Preparing, { beforeMarked }: RestorePorts): Promise<RestoreRecord> {
+/** Turns the copy of a backup into a store that goes on after the one that it replaces. */
+async function prepare(file: string, { order, before, manifest, isTombstoneKeyLost }: Preparing): Promise<RestoreRecord> {
   const { nowMs, last } = order
   const db = new Database(file, { fileMustExist: true })
   try {
@@ -252,7 +274,7 @@ async function prepare(file: string, { order, before, manifest }: Preparing, { b
       if (before !== null && before.carrier !== null) saveSetting(db, SETTING_OF_CARRIER, before.carrier)
       expectNothing(db, nowMs)
       endBackups(db, nowMs)
-      beforeMarked?.(db)
+      if (isTombstoneKeyLost) dropTombstones(db)
       mark(db, marked, order)
     })()
     return marked
@@ -290,7 +312,13 @@ function expectNothing(db: Database.Database, nowMs: number): void {
   db.prepare('update parcel set next_poll_at_ms = ? where next_poll_at_ms > ?').run(nowMs, nowMs)
 }
 
-/** Ends the job of this backup, which was going on when the store was copied. */
+/** Without its key a tombstone stands for nothing, and a relay would not start with it. */
+function dropTombstones(db: Database.Database): void {
+  db.exec('delete from tombstone')
+  db.prepare('delete from setting where name = ?').run(TOMBSTONE_KEY)
+}
+
+/** Ends the job of this backup, which was under way when the store was copied. */
 function endBackups(db: Database.Database, nowMs: number): void {
   db.prepare("update job set state = 'done', ended_at_ms = ? where kind = 'backup' and ended_at_ms is null").run(nowMs)
 }

@@ -41,7 +41,13 @@ export function swapStore(path: string, ending: string): string | null {
  */
 export function finishSwap(path: string): { readonly aside: string | null } | null {
   if (!existsSync(markOf(path))) return null
-  const aside = `${path}.${readFileSync(markOf(path), 'utf8').trim()}`
+  const mark = readFileSync(markOf(path), 'utf8')
+  if (!mark.endsWith('\n')) {
+    // A kill cut the mark off, so nothing was renamed yet.
+    rmSync(markOf(path))
+    return null
+  }
+  const aside = `${path}.${mark.trim()}`
   // As long as the prepared file exists, the store's own name still belongs to the old store.
   if (existsSync(preparedOf(path))) {
     for (const suffix of DATA) moveAside(`${path}${suffix}`, `${aside}${suffix}`)
@@ -68,7 +74,8 @@ export function removePrepared(path: string): void {
   for (const left of [preparedOf(path), `${preparedOf(path)}-journal`, preparedKeyOf(path)]) rmSync(left, { force: true })
 }
 
-/** The ending of the name under which a replaced store is kept. */
-export function asideEnding(nowMs: number): string {
-  return `before-restore-${new Date(nowMs).toISOString().slice(0, 19).replaceAll(/[-:]/g, '')}Z`
+/** The ending of the name under which a replaced store is kept. No other store has it, even if two restores fall into one second. */
+export function asideEnding(path: string, nowMs: number): string {
+  const ending = `before-restore-${new Date(nowMs).toISOString().slice(0, 19).replaceAll(/[-:]/g, '')}Z`
+  return existsSync(`${path}.${ending}`) ? asideEnding(path, nowMs + 1000) : ending
 }

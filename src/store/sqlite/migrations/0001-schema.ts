@@ -22,13 +22,15 @@ create table identifier (
 -- A poll reads identifiers from the index alone, in the order in which to try them.
 create index identifier_by_parcel on identifier (parcel_id, is_tracking_id, refused_at_ms);
 
-create table content (id integer primary key autoincrement, digest blob not null unique, json text not null);
+create table content (
+  id integer primary key autoincrement, digest blob not null unique, is_unused integer default 0 not null, json text not null);
+create index content_unused on content (id) where is_unused = 1;
 
 create table sighting (
   parcel_id integer not null, at_ms integer not null, time_form integer not null, content_id integer not null, listing integer not null,
   ordinal integer not null, asked_at_ms integer not null, sequence integer not null, audience integer default 0 not null, extra text,
   learnt_at_ms integer, constraint sighting_key primary key (parcel_id, at_ms, time_form, content_id, listing, ordinal)) without rowid;
--- An erasure removes the contents that nobody else uses.
+-- Erasure and retention remove the contents that nobody else uses.
 create index sighting_by_content on sighting (content_id);
 
 create table answer (

@@ -1,4 +1,6 @@
 import type Database from 'better-sqlite3'
+import { addLeftStore, type LeftStore, parseLeftStores } from '../../../domain/admin/left-store.ts'
+import { LEFT_STORES } from '../../moving/left-stores.ts'
 import { decodeMark, encodeMark, MARK_COLUMNS, MARK_TABLE, type MarkRow, type MoveMark } from '../../moving/move-mark.ts'
 import { keyOf, MOVED_TABLES, type MovedTable } from '../../moving/moved-tables.ts'
 
@@ -64,6 +66,13 @@ export function stopKeepingChanges(db: Database.Database): void {
 /** Whether there is a table with keys of changed rows. */
 export function hasChanges(db: Database.Database, table: MovedTable): boolean {
   return db.prepare<[string]>("select 1 from sqlite_schema where type = 'table' and name = ?").get(changesOf(table)) !== undefined
+}
+
+/** Remembers a store that a move has left behind. `current`: the name of this store. */
+export function noteLeftStore(db: Database.Database, left: LeftStore, current: string): void {
+  const kept = db.prepare<[string], Buffer>('select value from setting where name = ?').pluck().get(LEFT_STORES)
+  const stores = addLeftStore(kept === undefined ? [] : parseLeftStores(kept.toString()), left, current)
+  db.prepare('insert or replace into setting (name, value) values (?, ?)').run(LEFT_STORES, Buffer.from(JSON.stringify(stores)))
 }
 
 /** Marks the jobs of moves that have not ended as failed. */

@@ -17,7 +17,7 @@ import { openingFailure, refuseIrregularFiles } from '../file.ts'
 import { followLinks } from '../identity.ts'
 import { StoreInUse } from '../lock.ts'
 import { openOwn } from '../sqlite.ts'
-import { dropMark, readMark, writeMark } from './move-mark.ts'
+import { dropMark, noteLeftStore, readMark, writeMark } from './move-mark.ts'
 import { createPreparer, createStoredTables, matchesKey } from './stored-tables.ts'
 
 /** A checkpoint starts at this many pages of the WAL: some megabytes. */
@@ -63,6 +63,7 @@ export async function openSqliteMoveTarget(address: string, side: MoveSide): Pro
           db.prepare('delete from sqlite_sequence where name = ?').run(name)
           db.prepare('insert into sqlite_sequence (name, seq) values (?, ?)').run(name, numbers[name])
         }
+        noteLeftStore(db, { name: side.peer, atMs: nowMs }, address)
         db.prepare("update job set state = 'done', done = ?, ended_at_ms = ? where id = ?").run(done, nowMs, jobId)
       }).immediate()
     },

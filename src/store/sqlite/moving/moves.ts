@@ -4,7 +4,7 @@ import { MOVE_WAS_STOPPED } from '../../../domain/admin/store-move.ts'
 import type { StoreMoves } from '../../moving/store-moves.ts'
 import { followLinks } from '../identity.ts'
 import { lockStore, StoreInUse } from '../lock.ts'
-import { dropMark, dropMoveParts, failMoves, readMark } from './move-mark.ts'
+import { dropMark, dropMoveParts, failMoves, noteLeftStore, readMark } from './move-mark.ts'
 import { openSqliteMoveSource } from './move-source.ts'
 import { openSqliteMoveTarget } from './move-target.ts'
 
@@ -54,6 +54,7 @@ export const sqliteMoves: StoreMoves = {
       const mark = readMark(db)
       if (mark?.state !== 'moved') return null
       endMove(db, nowMs)
+      noteLeftStore(db, { name: mark.peer, atMs: nowMs }, address)
       return mark
     })
   },

@@ -1,0 +1,15 @@
+import type { RetentionStage } from './retention.ts'
+
+/** The data of each stage of retention in words, for people. */
+export const RETENTION_TITLES: Readonly<Record<RetentionStage, string>> = {
+  overdue: 'Deliveries that wait too long',
+  deliveries: 'Deliveries that have ended',
+  pushBytes: 'Bytes of pushes',
+  answerBytes: 'Bytes of answers',
+  parcels: 'Parcels',
+  texts: 'Texts that only such parcels used',
+  unrecorded: 'Pushes without a parcel',
+  feed: 'Events of the feed',
+  composed: 'Bodies of composed events',
+  audit: 'Audit trail, operator events, tallies',
+}

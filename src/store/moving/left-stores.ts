@@ -1,0 +1,12 @@
+import { type LeftStore, parseLeftStores } from '../../domain/admin/left-store.ts'
+import type { Session } from '../engine.ts'
+import { loadSetting } from '../settings.ts'
+
+/** The setting with the stores that moves have left behind. */
+export const LEFT_STORES = 'left-stores'
+
+/** Lists the stores that moves have left behind, the oldest first. */
+export async function listLeftStores(session: Session): Promise<readonly LeftStore[]> {
+  const kept = await loadSetting(session, LEFT_STORES)
+  return kept === null ? [] : parseLeftStores(Buffer.from(kept).toString())
+}

@@ -1,0 +1,25 @@
+import { type KeptTombstones, missedTombstones } from '../../../domain/history/erased.ts'
+import type { Session } from '../../engine.ts'
+import { storedTombstones } from '../../history/tombstones.ts'
+import { loadSetting } from '../../settings.ts'
+import { decodeTombstones, encodeTombstones } from '../../tombstone-lines.ts'
+import type { MoveClient } from '../moving/postgres-move-client.ts'
+
+/** The setting that keeps the tombstones with which a database was marked as restored, since there is no file beside it. */
+const RESTORED_TOMBSTONES = 'restored-tombstones'
+
+/** Gives a restored database the tombstones of what was erased after its backup. Each replica erases that before it serves. */
+export async function keepRestored({ query }: Pick<MoveClient, 'query'>, tombstones: KeptTombstones): Promise<void> {
+  await query('insert into setting (name, value) values ($1, $2) on conflict (name) do update set value = excluded.value', [
+    RESTORED_TOMBSTONES,
+    Buffer.from(encodeTombstones(tombstones)),
+  ])
+}
+
+/** The tombstones that were given to a restored database, and that it has not taken yet. */
+export async function missedAfterRestore(session: Session): Promise<KeptTombstones> {
+  const kept = await loadSetting(session, RESTORED_TOMBSTONES)
+  if (kept === null) return { sealedKey: null, tombstones: [] }
+  const { sealedKey, tombstones } = decodeTombstones(Buffer.from(kept).toString())
+  return { sealedKey, tombstones: missedTombstones(tombstones, (await storedTombstones(session)).tombstones) }
+}

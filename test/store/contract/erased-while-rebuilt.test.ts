@@ -1,0 +1,65 @@
+import { describe, expect, test } from 'vitest'
+import type { Engine } from '../../../src/store/contract.ts'
+import { pushBody } from '../../support/history/builders.ts'
+import { NOON } from '../../support/runner/constants.ts'
+import { tablesThatHold } from '../../support/store/all-rows.ts'
+import { engines } from '../../support/store/engines.ts'
+import { rebuildStore } from '../../support/store/rebuilt-store.ts'
+import { changeStoredRows, storedNumber } from '../../support/store/stored-rows.ts'
+import { incomingPush, openStore } from '../../support/store/write-side.ts'
+
+const eventTime = (nth: number) => new Date(NOON + nth * 60_000).toISOString()
+
+/** A parcel with 25 pushes, which is read in pieces, between two with one. */
+async function open(engine: Engine) {
+  const store = await openStore(NOON, engine)
+  const { writes } = store
+  await writes.keepTombstoneKey({ before: null, sealed: 'sealed' })
+  await writes.useTombstoneKey(Buffer.alloc(32, 7))
+  const pushOf = (id: string, nth: number) =>
+    incomingPush(pushBody({ trackingIds: [id], eventTime: eventTime(nth), location: `at ${id}` }), NOON)
+  await store.record(pushOf('FIRST001', 0), ...Array.from({ length: 25 }, (_, nth) => pushOf('GONE0001', nth)), pushOf('LAST0001', 0))
+  const erase = (identifier: string) => writes.eraseParcels({ identifiers: [identifier], nowMs: NOON, bury: false, dryRun: false })
+  return { ...store, erase }
+}
+
+describe.each(engines)('an erasure beside a rebuild on $name', (engine) => {
+  test('a parcel that is erased while it is read in pieces is passed over, and nothing of it comes back', async () => {
+    const store = await open(engine)
+    // Something of it is lost, so that a rebuild would write it anew.
+    await changeStoredRows(store.path, 'delete from sighting where at_ms = ?', Date.parse(eventTime(20)))
+    let stretch = 0
+    const meanwhile = async () => {
+      stretch += 1
+      if (stretch === 2) await store.erase('GONE0001')
+    }
+    const report = await rebuildStore(store, { limit: 10, meanwhile })
+    expect(report).toMatchObject({ differing: 0, left: 0, conflicts: 0 })
+    expect(await tablesThatHold(store.path, ['GONE0001'])).toEqual([])
+    expect(await storedNumber(store.path, 'select count(*) from parcel')).toBe(2)
+    expect(await rebuildStore(store)).toMatchObject({ parcels: 2, differing: 0 })
+  })
+
+  test('a parcel that was corrected before it is erased leaves nothing behind, in the report neither', async () => {
+    const store = await open(engine)
+    await changeStoredRows(store.path, 'delete from sighting where at_ms = ?', Date.parse(eventTime(20)))
+    expect(await rebuildStore(store, { limit: 10 })).toMatchObject({ changes: { entry: 1 } })
+    await store.erase('GONE0001')
+    expect(await tablesThatHold(store.path, ['GONE0001'])).toEqual([])
+  })
+
+  test('a rebuild between the parts of an erasure finds the living equal, and ties nothing erased to them', async () => {
+    const store = await open(engine)
+    await store.erase('GONE0001')
+    // The bytes of a living parcel name the erased one, as pushes that came after its erasure do.
+    const both = pushBody({ trackingIds: ['LAST0001', 'GONE0001'], eventTime: eventTime(1) })
+    expect((await store.record(incomingPush(both, NOON))).outcomes).toMatchObject([{ kind: 'recorded' }])
+    await changeStoredRows(store.path, 'delete from sighting where at_ms = ?', Date.parse(eventTime(1)))
+    // The search for mentions, which is the rest of the erasure, has not run yet.
+    expect(await rebuildStore(store)).toMatchObject({ parcels: 2, changes: { entry: 1 }, conflicts: 0 })
+    expect(await store.reads.findParcel('GONE0001')).toBeNull()
+    expect((await store.reads.findParcel('LAST0001'))?.entries).toHaveLength(2)
+    await store.writes.searchMentions({ identifiers: ['GONE0001'], place: { source: 'quarantined', after: 0 }, limit: 200, dryRun: false })
+    expect(await tablesThatHold(store.path, ['GONE0001'])).toEqual(['inbox: GONE0001'])
+  })
+})

@@ -1,0 +1,49 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** A clock for relay processes that a test sets. */
+export interface MovableClock {
+  /** The environment of a process with this clock. Its monotonic clock is right. What it does once a minute it does five times a second. */
+  readonly env: NodeJS.ProcessEnv
+  /** The time that the process sees, epoch milliseconds. */
+  now(): number
+  /** Moves the clock ahead; the process sees it within moments. */
+  pass(ms: number): void
+}
+
+const MINUTE_MS = 60_000
+const INSTEAD_MS = 200
+
+/** Makes a clock, which lies in a file of this folder. */
+export function movableClock(folder: string): MovableClock {
+  const file = join(folder, 'clock')
+  let aheadMs = 0
+  const write = () => writeFileSync(file, String(aheadMs))
+  write()
+  // The threads of a process have a copy of this each.
+  const program = `
+    import { readFileSync } from 'node:fs'
+    const [TrueDate, timeout] = [Date, setTimeout]
+    let [ahead, readAt] = [0, -1]
+    const now = () => {
+      const at = performance.now()
+      if (readAt < 0 || at - readAt > 20) {
+        readAt = at
+        ahead = Number(readFileSync(${JSON.stringify(file)}, 'utf8')) || ahead
+      }
+      return TrueDate.now() + ahead
+    }
+    globalThis.Date = class extends TrueDate {
+      constructor(...given) { given.length === 0 ? super(now()) : super(...given) }
+      static now() { return now() }
+    }
+    globalThis.setTimeout = (work, ms, ...given) => timeout(work, ms === ${MINUTE_MS} ? ${INSTEAD_MS} : ms, ...given)`
+  return {
+    env: { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(program)}` },
+    now: () => Date.now() + aheadMs,
+    pass(ms) {
+      aheadMs += ms
+      write()
+    },
+  }
+}
