@@ -12,6 +12,7 @@ import { NO_CARRIER } from '../support/runner/constants.ts'
 import { killedAtStep } from '../support/runner/killed-at-step.ts'
 import { shipped } from '../support/runner/shipped.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
+import { tieToTest } from '../support/runner/tied-process.ts'
 import { contentsOf } from '../support/store/moving.ts'
 import { damageOf, storedNumber } from '../support/store/stored-rows.ts'
 
@@ -21,7 +22,7 @@ const asidesIn = (folder: string) => readdirSync(folder).filter((name) => /^rela
 async function restore(folder: string, more: NodeJS.ProcessEnv = {}) {
   const { args, env } = shipped()
   const order = ['restore', '--config', writeConfig(folder, NO_CARRIER), join(folder, 'backups', 'first.db'), '--yes']
-  const child = spawn(process.execPath, [...args, ...order], { env: { ...env, ...more }, stdio: ['ignore', 'ignore', 'pipe'] })
+  const child = tieToTest(spawn(process.execPath, [...args, ...order], { env: { ...env, ...more }, stdio: ['ignore', 'ignore', 'pipe'] }))
   const ended = new Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>((resolve) =>
     child.on('close', (code, signal) => resolve({ code, signal })),
   )
@@ -45,7 +46,7 @@ async function backedUp(): Promise<string> {
   return folder
 }
 
-test('a restore that is killed before any of its steps loses nothing, and the same command finishes it', async () => {
+test('a restore killed before any of its steps loses nothing, and the same command finishes it', async () => {
   const original = await backedUp()
   const backup = await contentsOf({ engine: sqlite, place: join(original, 'backups', 'first.db') })
   const found = { refused: 0, finished: 0 }

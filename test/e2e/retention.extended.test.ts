@@ -23,7 +23,7 @@ const lastPassAt = async (relay: RunningProcess) => {
   return Date.parse(String(memberOf(body.last, 'startedAt')))
 }
 
-test('data goes by its age in a running relay, and readers, operators and the audit trail are told', async () => {
+test('data goes by its age in a running relay; readers, operators and the audit trail are told', async () => {
   const folder = temporaryFolder()
   const clock = movableClock(folder)
   await using relay = await runRelay(writeConfig(folder, NO_CARRIER, { retention: KEPT }), clock.env)

@@ -24,7 +24,7 @@ async function open(engine: Engine) {
 }
 
 describe.each(engines)('an erasure beside a rebuild on $name', (engine) => {
-  test('a parcel that is erased while it is read in pieces is passed over, and nothing of it comes back', async () => {
+  test('a parcel that is erased while it is read in pieces never comes back', async () => {
     const store = await open(engine)
     // Something of it is lost, so that a rebuild would write it anew.
     await changeStoredRows(store.path, 'delete from sighting where at_ms = ?', Date.parse(eventTime(20)))
@@ -40,7 +40,7 @@ describe.each(engines)('an erasure beside a rebuild on $name', (engine) => {
     expect(await rebuildStore(store)).toMatchObject({ parcels: 2, differing: 0 })
   })
 
-  test('a parcel that was corrected before it is erased leaves nothing behind, in the report neither', async () => {
+  test('a parcel that was corrected before it is erased leaves nothing, not even in the report', async () => {
     const store = await open(engine)
     await changeStoredRows(store.path, 'delete from sighting where at_ms = ?', Date.parse(eventTime(20)))
     expect(await rebuildStore(store, { limit: 10 })).toMatchObject({ changes: { entry: 1 } })
@@ -48,7 +48,7 @@ describe.each(engines)('an erasure beside a rebuild on $name', (engine) => {
     expect(await tablesThatHold(store.path, ['GONE0001'])).toEqual([])
   })
 
-  test('a rebuild between the parts of an erasure finds the living equal, and ties nothing erased to them', async () => {
+  test('a rebuild between the parts of an erasure ties nothing erased to living parcels', async () => {
     const store = await open(engine)
     await store.erase('GONE0001')
     // The bytes of a living parcel name the erased one, as pushes that came after its erasure do.
