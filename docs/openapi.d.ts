@@ -6066,4 +6066,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 44286c40c68a6649d39a2c96b264f8f82ce4b6762ccfdb8e7f25a7061a72ad52
+// Made of docs/openapi.json with the SHA-256 d4c01f3368322d0f6c6d3d52d70d4929c6696ce0deda4c82e11ea6cfd833d61f
