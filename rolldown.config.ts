@@ -30,8 +30,6 @@ export default {
     'checkpoint-thread': 'src/store/sqlite/checkpoint-thread.ts',
   },
   platform: 'node',
-  // Only what may be wrong, not the size of each file.
-  logLevel: 'warn',
   plugins: [filesToRead, executable],
   // The first two are programs of the machine's own; `pino` looks for files of its own beside itself.
   external: ['better-sqlite3', '@node-rs/argon2', 'pino'],
