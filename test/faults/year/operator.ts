@@ -88,12 +88,18 @@ async function replaceAtRestKey({ day, settings, relay, violations }: World): Pr
     settings.atRestKeys = keys
     await relay.reload()
   }
+  await reseal({ relay, violations })
+}
+
+async function reseal({ relay, violations }: Pick<World, 'relay' | 'violations'>): Promise<void> {
   const { status, text, body } = await relay.call('POST', '/relay/secrets/reseal')
   const isDone = status === 200 && Array.isArray(body.unreadable) && body.unreadable.length === 0
   if (!isDone) violations.add(`secrets were not sealed again: ${status} ${text}`)
 }
 
-async function dropOldAtRestKeys({ settings, relay }: World): Promise<void> {
+/** A restore may have brought back what the old key has sealed. */
+async function dropOldAtRestKeys({ settings, relay, violations }: World): Promise<void> {
+  await reseal({ relay, violations })
   settings.atRestKeys = settings.atRestKeys.slice(0, 1)
   await relay.reload()
 }
