@@ -2870,6 +2870,8 @@ export interface components {
                 evidence: string[];
                 /** @description What to do, step by step. */
                 todo: string[];
+                /** @description The address of the part of the manual about it, on this listener. */
+                runbook: string;
             }[];
             pushes: {
                 /** @enum {string} */
@@ -6066,4 +6068,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 d4c01f3368322d0f6c6d3d52d70d4929c6696ce0deda4c82e11ea6cfd833d61f
+// Made of docs/openapi.json with the SHA-256 89fe283a562f24f7bc84f7547e7db57aeba48d6e58d6ee00cf76a3fcce27bb49

@@ -1,6 +1,15 @@
 import { Command } from 'commander'
 import { bytesText, counted, countText } from '../domain/amounts.ts'
-import { addRelayOptions, type ClientOptions, describeProblem, listOf, memberOf, openRelay, textOf } from './asking/ask-relay.ts'
+import {
+  addRelayOptions,
+  type ClientOptions,
+  describeProblem,
+  listOf,
+  memberOf,
+  openRelay,
+  relayAddress,
+  textOf,
+} from './asking/ask-relay.ts'
 import { EXIT, fail } from './exit-codes.ts'
 import { age } from './terminal/ages.ts'
 import { paint, plain, type Tone } from './terminal/table.ts'
@@ -13,7 +22,7 @@ export function statusCommand(): Command {
       const ask = await openRelay(options)
       const answer = await ask('GET', '/relay/overview')
       if (answer.status !== 200) return fail(describeProblem(answer))
-      process.stdout.write(options.json === true ? `${JSON.stringify(answer.body)}\n` : present(answer.body))
+      process.stdout.write(options.json === true ? `${JSON.stringify(answer.body)}\n` : present(answer.body, relayAddress(options)))
       if (listOf(answer.body, 'problems').some((problem) => !isWarning(problem))) process.exitCode = EXIT.failed
     })
   return addRelayOptions(command)
@@ -23,9 +32,11 @@ function isWarning(problem: unknown): boolean {
   return textOf(problem, 'severity') === 'warning'
 }
 
-function present(overview: unknown): string {
+function present(overview: unknown, url: string): string {
   const problems = listOf(overview, 'problems')
-  return [verdictOf(overview, problems), ...problems.map(presentProblem), presentFacts(overview)].join('\n\n').concat('\n')
+  return [verdictOf(overview, problems), ...problems.map((problem) => presentProblem(problem, url)), presentFacts(overview)]
+    .join('\n\n')
+    .concat('\n')
 }
 
 function verdictOf(overview: unknown, problems: readonly unknown[]): string {
@@ -36,12 +47,13 @@ function verdictOf(overview: unknown, problems: readonly unknown[]): string {
   return paint(textOf(overview, 'verdict') === 'new' ? 'Ready: waiting for the first push' : 'Everything works', 'good')
 }
 
-function presentProblem(problem: unknown): string {
+function presentProblem(problem: unknown, url: string): string {
   const since = textOf(problem, 'since')
   const title = `${plain(textOf(problem, 'title') ?? '')}${since === null ? '' : `, since ${since} (${age(since)})`}`
   const evidence = listOf(problem, 'evidence').map((sentence) => `  ${plain(String(sentence))}`)
   const todo = listOf(problem, 'todo').map((step) => `  -> ${plain(String(step))}`)
-  return [paint(title, isWarning(problem) ? 'warn' : 'bad'), ...evidence, ...todo].join('\n')
+  const runbook = `  Runbook: ${url}${textOf(problem, 'runbook') ?? ''}`
+  return [paint(title, isWarning(problem) ? 'warn' : 'bad'), ...evidence, ...todo, runbook].join('\n')
 }
 
 function presentFacts(overview: unknown): string {

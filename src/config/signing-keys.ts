@@ -24,6 +24,13 @@ export function signingKeysOf({ webhook, endpoints, operator, upstream }: Config
 /** An explanation tries every key. This bounds its cost if a config has very many endpoints. */
 const ENDPOINTS_MAX = 20
 
+/** Returns a secret of an environment variable. `what`: how an error calls it. Throws if it cannot be read. */
+export function secretInVariable(what: string, name: string, env: NodeJS.ProcessEnv = process.env): string {
+  const reading = readSecret({ env: name }, env)
+  if (reading.kind === 'unreadable') throw new Error(`${what} ${reading.problem}`)
+  return reading.secret.reveal()
+}
+
 /** Reads keys from files and environment variables instead of a config. Throws an error that names the key that cannot be read. */
 export function signingKeysIn(files: readonly string[], variables: readonly string[], env: NodeJS.ProcessEnv = process.env): SigningKeys {
   const given = [...files.map((file) => ({ file })), ...variables.map((name) => ({ env: name }))]

@@ -4,16 +4,27 @@ import { pushBody } from '../support/history/builders.ts'
 import { receiverOfTest } from '../support/network/webhook-receiver.ts'
 import { push } from '../support/relay/relay.ts'
 import { relayOfTest } from '../support/relay/relay-of-test.ts'
-import { commandsOf } from '../support/relay/run-command.ts'
+import { commandsOf, operatorEnv, runCommand } from '../support/relay/run-command.ts'
 
 const SECTIONS = { delivery: { allowNetworks: ['127.0.0.0/8'], schedule: ['1h'], jitter: 0 } }
 
 test('an endpoint is added, tried, shown, rotated, disabled and removed by commands', async () => {
   const receiver = await receiverOfTest()
-  const run = commandsOf(await relayOfTest(SECTIONS))
+  const relay = await relayOfTest(SECTIONS)
+  const [run, env] = [commandsOf(relay), operatorEnv(relay)]
   expect((await run('endpoints')).stdout).toMatch(/^There is no endpoint yet.*endpoints add/)
   const added = await run('endpoints', 'add', 'shop', receiver.url, '--status', 'TerminalArrived', '--status', 'DeliverySucceeded')
   expect([added.code, added.stdout]).toEqual([0, expect.stringMatching(/^shop is added as number 1\..*\nIts key, .*: \S{40,}\n$/)])
+  const headed = await runCommand(['endpoints', 'add', 'lab', receiver.url, '--header', 'Authorization=LAB_TOKEN'], {
+    ...env,
+    LAB_TOKEN: 'Bearer of-the-lab',
+  })
+  expect(headed.code).toBe(0)
+  await run('endpoints', 'test', 'lab')
+  expect(receiver.pushes.at(-1)?.headers.authorization).toBe('Bearer of-the-lab')
+  const unset = await runCommand(['endpoints', 'add', 'lab', receiver.url, '--header', 'Authorization=LAB_TOKEN'], env)
+  expect([unset.code, unset.stderr]).toEqual([1, expect.stringContaining('needs the environment variable LAB_TOKEN, which is not set')])
+  await run('endpoints', 'remove', 'lab', '--yes')
   const tried = await run('endpoints', 'test', 'shop')
   expect([tried.code, tried.stdout]).toEqual([0, expect.stringMatching(/^shop accepts the test push: 200, after \d+ ms\.\n$/)])
   receiver.answer(() => ({ status: 503, body: 'down \u001b[31mfor now' }))

@@ -25,6 +25,7 @@ test('status gives the verdict first, then what is wrong with what to do, and ex
   expect(stdout).toMatch(/^2 problems\n\nshop fails, since \S+ \(/)
   expect(stdout).toMatch(/\n {2}It answers 503\.\n {2}\d+ events wait, the oldest for .*\. None is lost\.\n/)
   expect(stdout).toContain('  -> When it is mended: parcel-relay endpoints retry shop.\n')
+  expect(stdout).toContain(`  Runbook: ${relay.internalUrl}/docs/runbooks#endpoint_failing\n`)
   expect(stdout).toContain('1 push is in quarantine')
   expect(stdout).toMatch(/^endpoints +failing +0 deliver, 1 fail, 0 are disabled$/m)
   expect(stdout).not.toContain('\u001b[')

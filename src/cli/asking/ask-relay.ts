@@ -73,7 +73,7 @@ const TIMEOUT_MS = 300_000
 const ALIVE_MS = 5000
 
 /** The address without a slash at its end. One without a scheme, such as 127.0.0.1:8081, has TLS if a private authority is named. */
-function relayAddress({ url, ca = '' }: Pick<ClientOptions, 'url' | 'ca'>): string {
+export function relayAddress({ url, ca = '' }: Pick<ClientOptions, 'url' | 'ca'>): string {
   const given = url.trim() === '' ? DEFAULT_URL : url.trim()
   const address = given.includes('://') ? given : `${ca === '' ? 'http' : 'https'}://${given}`
   if (!/^https?:/i.test(address) || !URL.canParse(address))

@@ -1,4 +1,5 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
+import { secretInVariable } from '../../config/signing-keys.ts'
 import { addRelayOptions, type ClientOptions, describeProblem, listOf, openRelay, textOf } from '../asking/ask-relay.ts'
 import { fail } from '../exit-codes.ts'
 import { addKeyOptions, type KeyOptions, keyIn, printKey } from './shared-key.ts'
@@ -13,6 +14,7 @@ interface AddOptions extends ClientOptions, KeyOptions {
   readonly concurrency?: number
   readonly signature?: string
   readonly refusals?: string
+  readonly header?: readonly string[]
   readonly disabled?: boolean
 }
 
@@ -32,10 +34,11 @@ export function addCommand(): Command {
     .option('--concurrency <count>', 'attempts at the same time at most', wholeNumber)
     .addOption(new Option('--signature <kind>', 'how pushes are signed').choices(['carrier', 'standard-webhooks']))
     .addOption(new Option('--refusals <what>', 'let a refused push hold up its parcel, or skip it').choices(['wait', 'skip']))
+    .option('--header <name=variable>', 'send this header, with the value of an environment variable; may be repeated', each)
     .option('--disabled', 'add it, but push nothing until it is enabled')
     .action(async (name: string, url: string, options: AddOptions) => {
       const ask = await openRelay(options)
-      const text = JSON.stringify({ name, url, ...settingsIn(options), ...keyIn(options) })
+      const text = JSON.stringify({ name, url, ...settingsIn(options), ...headersIn(options), ...keyIn(options) })
       const answer = await ask('POST', '/relay/endpoints', { type: 'application/json', text })
       if (answer.status !== 201) return fail(describeProblem(answer))
       if (options.json === true) return void process.stdout.write(`${JSON.stringify(answer.body)}\n`)
@@ -64,6 +67,17 @@ function settingsIn({
     ...defined({ from, backfill, rate, concurrency, signature, refusals }),
     ...(disabled === true ? { enabled: false } : {}),
   }
+}
+
+/** A header may be a credential, so its value is no argument, which `ps` and the history of the shell would show. */
+function headersIn({ header = [] }: AddOptions): { readonly headers?: Readonly<Record<string, string>> } {
+  const headers = header.map((given) => {
+    const [, name = '', variable = ''] = /^([^=\s]+)=(\w+)$/.exec(given) ?? []
+    if (name === '')
+      throw new Error('--header must be the name of a header and of an environment variable, such as Authorization=SHOP_TOKEN')
+    return [name, secretInVariable(`--header ${name}`, variable)] as const
+  })
+  return headers.length === 0 ? {} : { headers: Object.fromEntries(headers) }
 }
 
 function defined(members: Readonly<Record<string, unknown>>): object {

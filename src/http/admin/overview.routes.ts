@@ -7,6 +7,7 @@ import { type CarrierStanding, carrierStanding } from '../../domain/polling/carr
 import type { PushHealth } from '../../domain/polling/push-health.ts'
 import type { Overview } from '../../flow/admin/overview/overview.ts'
 import type { Clock } from '../../flow/ports.ts'
+import { RUNBOOKS } from '../portal/docs/runbooks.ts'
 import { instant, jsonAnswer, named, oneOfAll, wholeNumber } from '../server/answer-schemas.ts'
 import { presentInstant, presentJson } from '../server/present.ts'
 import { NO_QUERY } from '../server/query.ts'
@@ -43,6 +44,7 @@ const overviewSchema = named('Overview', () =>
           since: instant().nullable().describe('Null: not known.'),
           evidence: z.array(z.string()),
           todo: z.array(z.string()).describe('What to do, step by step.'),
+          runbook: z.string().describe('The address of the part of the manual about it, on this listener.'),
         }),
       )
       .describe('The worst first. Empty: everything works.'),
@@ -120,6 +122,7 @@ function presentOverview(situation: Situation, nowMs: number): object {
 
 function presentProblem(problem: Problem, situation: Situation, nowMs: number): object {
   const { title, sinceMs, evidence, todo } = explainProblem(problem, situation, nowMs)
+  const [page, heading] = RUNBOOKS[problem.kind]
   return {
     kind: problem.kind,
     severity: isWarning(problem.kind) ? 'warning' : 'problem',
@@ -128,5 +131,6 @@ function presentProblem(problem: Problem, situation: Situation, nowMs: number): 
     since: presentInstant(sinceMs),
     evidence,
     todo,
+    runbook: `/docs/${page}#${heading}`,
   }
 }
