@@ -1,16 +1,24 @@
-import { execFileSync } from 'node:child_process'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { createInterface } from 'node:readline'
+import { afterAll, expect, test } from 'vitest'
 import { LAUNCH } from '../../bench/servers/relay.ts'
+import { freePort } from '../../src/cli/demo/postgres/throwaway-server.ts'
 import { loadConfig } from '../../src/config/config.ts'
-import { documentedCommands } from '../support/docs/shell-session.ts'
-import { writeConfig } from '../support/relay/relay.ts'
+import { closeOpened, openCarrier } from '../carrier/carrier-double.ts'
+import { checkoutOfTest } from '../support/docs/checkout.ts'
+import { documentedCommands, failedOf, typeInShell } from '../support/docs/shell-session.ts'
+import { ADMIN, CARRIER_LOGIN, SHOP, writeConfig } from '../support/relay/relay.ts'
 import { NO_CARRIER } from '../support/runner/constants.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 import { testWith } from '../support/runner/test-with.ts'
+import { ownGroup, tieToTest } from '../support/runner/tied-process.ts'
 
 // These tests check config/systemd as far as that goes without a system that systemd has started.
+
+afterAll(closeOpened)
 
 const UNIT = 'config/systemd/parcel-relay.service'
 const unit = readFileSync(UNIT, 'utf8')
@@ -54,3 +62,73 @@ testWith('caddy')('the proxy of config/systemd is a Caddyfile for the public lis
   expect(readFileSync('config/systemd/relay.yaml', 'utf8')).toContain('public: { host: 127.0.0.1, port: 8080, trustProxy: [127.0.0.1/32] }')
   expect(readFileSync(path, 'utf8')).toMatch(/^\treverse_proxy 127\.0\.0\.1:8080 \{$/m)
 })
+
+/** Changes the paths of the system in its arguments to those below a folder, as nobody but root may write there. */
+const sudoBelow = (root: string) => `
+case $1 in useradd | systemctl) echo "$*" >> ${root}/ordered; exit ;; esac
+words=()
+for word in "$@"; do case $word in /etc/* | /opt/* | /usr/local/* | /var/*) word=${root}$word ;; esac; words+=("$word"); done
+exec "\${words[@]}"`
+
+testWith('bash')('the steps for systemd install the package, and what the unit starts is ready and reloads', async () => {
+  const carrier = await openCarrier()
+  const { folder, root, double, path } = checkoutOfTest()
+  for (const name of ['etc/systemd/system', 'usr/local/bin', 'var/lib/parcel-relay', 'opt'])
+    mkdirSync(join(root, name), { recursive: true })
+  double('sudo', sudoBelow(root))
+  const [open, internal] = [await freePort(), await freePort()]
+  const credentials = join(root, 'etc/parcel-relay/secrets')
+  const config = join(root, 'etc/parcel-relay/relay.yaml')
+  const edit = `sed -i 's#https://carrier.example#${carrier.url}#; s/username: acme/username: ${CARRIER_LOGIN.username}/; s/port: 8080/port: ${open}/; s/port: 8081/port: ${internal}/; s#/run/credentials/parcel-relay.service#${credentials}#; s#/var/lib#${root}/var/lib#' ${config}`
+  const steps = documentedCommands('docs/operating.md', 'systemd')
+  const asking = steps.findIndex((step) => step.startsWith('export RELAY_URL'))
+  const env = {
+    PATH: `${join(root, 'usr/local/bin')}:${path}`,
+    HOME: process.env.HOME,
+    npm_config_cache: npmCache(),
+    npm_config_prefer_offline: 'true',
+  }
+  const installed = await typeInShell([...steps.slice(0, asking), edit], {
+    cwd: folder,
+    env,
+    answers: [CARRIER_LOGIN.password, SHOP.password, ADMIN.password],
+  })
+  expect(failedOf(installed)).toEqual([])
+  expect(readFileSync(join(root, 'ordered'), 'utf8')).toMatch(
+    /^useradd .*\nsystemctl daemon-reload\nsystemctl enable --now parcel-relay\n$/,
+  )
+  expect(readFileSync(join(root, 'etc/systemd/system/parcel-relay.service'), 'utf8')).toBe(unit)
+  expect(statSync(join(credentials, 'shared_key')).mode & 0o777).toBe(0o600)
+
+  const [, ...words] = only('ExecStart')
+    .replaceAll(/\/(opt|etc)\//g, `${root}/$1/`)
+    .split(' ')
+  expect(words.filter((word) => word.startsWith(root)).filter((word) => !existsSync(word))).toEqual([])
+  const child = tieToTest(
+    spawn(process.execPath, words, {
+      ...ownGroup,
+      cwd: join(root, 'var/lib/parcel-relay'),
+      env: { ...LAUNCH.env },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    }),
+  )
+  const log = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
+  await untilLine(log, '"msg":"relay ready"')
+  const asked = await typeInShell(
+    steps.slice(asking).map((step) => step.replace(':8081', `:${internal}`)),
+    { cwd: folder, env, answers: [ADMIN.password] },
+  )
+  expect(failedOf(asked)).toEqual([])
+  expect(asked.at(-1)?.output).toMatch(/^ok +credentials/m)
+  child.kill('SIGHUP')
+  await untilLine(log, 'config reloaded')
+  child.kill('SIGTERM')
+  expect(await once(child, 'exit')).toEqual([0, null])
+})
+
+const npmCache = () => execFileSync('npm', ['config', 'get', 'cache'], { encoding: 'utf8' }).trim()
+
+async function untilLine(log: AsyncIterator<string>, part: string): Promise<void> {
+  for (let line = await log.next(); line.done !== true; line = await log.next()) if (line.value.includes(part)) return
+  throw new Error(`it ended before it logged ${part}`)
+}
