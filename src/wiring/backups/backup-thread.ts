@@ -1,11 +1,11 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { serveVerbs } from '../../runtime/threads/thread.ts'
 import { makeBackup } from '../../store/sqlite/backups/make-backup.ts'
-import type { BackupData, BackupVerbs } from './backup-folder.ts'
+import type { BackupData, BackupVerbs } from './hosted-backup-folder.ts'
 
 /** The thread that checks a copy of the store, which takes long, and moves it to the folder of backups, which may never end. */
 if (parentPort === null) throw new Error('this file runs only as the backup thread')
-// Only `backup-folder.ts` starts this thread, with this data.
+// Only `hosted-backup-folder.ts` starts this thread, with this data.
 const { order } = workerData as BackupData
 const work = makeBackup(order)
 

@@ -9,7 +9,7 @@ import { startSchedule } from '../../runtime/schedule.ts'
 import { removeCopy } from '../../store/sqlite/backups/copy-store.ts'
 import type { Closing } from '../closing.ts'
 import type { Storage } from '../storage/opened-storage.ts'
-import { backupFolder } from './backup-folder.ts'
+import { backupFolder } from './hosted-backup-folder.ts'
 
 export interface BackupsPorts {
   readonly storage: Pick<Storage, 'path' | 'write' | 'reads' | 'disk' | 'clock'>
