@@ -29,7 +29,10 @@ const TLS_CODE = /^(?:ERR_TLS_|ERR_SSL_|CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_S
 /** The client's codes for a proxy that opened no tunnel, refused our credentials, or could not be reached. */
 const BY_PROXY: ReadonlySet<string> = new Set(['UND_ERR_ABORTED', 'UND_ERR_PRX_TLS', 'UND_ERR_PRX_CONN', 'UND_ERR_INVALID_ARG'])
 
-/** The same for a request through a proxy. The relay itself only resolves and connects to the proxy, so such failures are the proxy's. */
+/**
+ * Why a request through a proxy got no answer. The relay looks up the name of the proxy alone and connects to nothing else, so if that fails,
+ * the proxy is the reason.
+ */
 export function proxiedFailureOf(error: unknown): SendFailure {
   const failure = failureOf(error)
   const isOfProxy = BY_PROXY.has(failure.detail) || failure.reason === 'dns' || failure.reason === 'connection_refused'

@@ -15,7 +15,7 @@ const several = (counts: ReadonlyMap<string, number>): number => [...counts.valu
 const wordOf = (scan: Scan): string => JSON.stringify([scan.atMs, scan.status, scan.detailedStatus])
 const identityOf = (scan: Scan): string => JSON.stringify([wordOf(scan), scan.pullLocation, scan.pushLocation])
 
-/** The distinct values of `keyOf` among scans that differ by `distinct`. */
+/** Keeps one scan, the last one, for each value of `keyOf`. */
 function distinct(scans: readonly Scan[], keyOf: (scan: Scan) => string): readonly Scan[] {
   return [...new Map(scans.map((scan) => [keyOf(scan), scan])).values()]
 }

@@ -125,13 +125,13 @@ export function decodeAudience(audience: number): Audience {
   return audience < 0 ? { kind: 'backfill', at: -audience } : { kind: 'rest', at: audience - 1 }
 }
 
-/** Reads the identifiers of a parcel that was joined to another from the audit record of the join. */
+/** Reads the audit record of a join: the identifiers of the parcel that was joined to another. */
 export function decodeJoined(detail: string): readonly string[] {
   // Only `joinParcels` writes this, so its shape is certain.
   return (JSON.parse(detail) as { identifiers: readonly string[] }).identifiers
 }
 
-/** Reads which parcel was joined to another from the audit record of the join; null: the record was erased. */
+/** Reads the audit record of a join: the id of the parcel that was joined to another. Null: an erasure has removed it. */
 export function decodeJoinOrigin(detail: string): number | null {
   // Only `joinParcels` and an erasure write this, so its shape is certain.
   return (JSON.parse(detail) as { from?: { parcelId: number } }).from?.parcelId ?? null

@@ -13,14 +13,14 @@ async function run({ isTTY, isForProgram = false, items = ITEMS }: { isTTY: bool
   return shown
 }
 
-test('many steps have one bar on a terminal, then the sum, and each failure its line', async () => {
+test('a terminal shows one bar for many steps, then the counts, and a line for each failure', async () => {
   const { out, progress, failures } = await run({ isTTY: true })
   expect(out).toBe('9 unknown, 30 recorded, 1 failed\n')
   expect(progress).toMatch(/\rrefreshing \[=+\] 100 % 40 of 40 parcels\n$/)
   expect(failures).toEqual(['7: no'])
 })
 
-test('each step has its line in a file, for a program, or if there are few', async () => {
+test('each step has a line in a file, for a program, and on a terminal that shows few steps', async () => {
   for (const how of [{ isTTY: false }, { isTTY: true, isForProgram: true }, { isTTY: true, items: ITEMS.slice(0, 9) }]) {
     const { out, progress, failures } = await run(how)
     expect(out.split('\n').filter((line) => line.endsWith(': done'))).toHaveLength((how.items ?? ITEMS).length - 1)

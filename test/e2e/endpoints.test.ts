@@ -20,7 +20,7 @@ const SECTIONS = { delivery: { schedule: ['100ms', '200ms'], jitter: 0, allowNet
 const ofFile = relayOfFile(NO_CARRIER, SECTIONS)
 const own = idsOfTest()
 
-/** The relay of the file; what endpoints are added to it are removed after the test. */
+/** The relay that the tests of this file share. It loses its endpoints after each test. */
 async function share() {
   const operate = await operatorOf(ofFile())
   onTestFinished(async () => {
@@ -105,7 +105,7 @@ test('an endpoint’s key outlives a restart, and needs the key that encrypts it
   expect(receiver.pushes).toHaveLength(1)
 })
 
-test('O3: a 410 disables; enabled again, all that waited is sent, in order', async () => {
+test('O3: a 410 disables an endpoint, and enabling it sends all waiting events in order', async () => {
   const receiver = await receiverOfTest()
   receiver.answer(() => 410)
   const { operate, publicUrl } = await share()
@@ -152,7 +152,7 @@ onlyLong(test)('O16: deliveries that wait for a slow endpoint when it is removed
   await vi.waitFor(() => expect(slow.arrivals).toHaveLength(2))
   expect((await operate('DELETE', `/relay/endpoints/${String(body.id)}`)).status).toBe(204)
   await vi.waitFor(() => expect(slow.arrivals.filter(({ accepted }) => accepted)).toHaveLength(2))
-  // A further attempt would begin before the later push is sent, and the stop waits for attempts under way.
+  // If the removed endpoint got a further attempt, it would begin before the later push is sent, and `stop` would wait for its end.
   await operate('POST', '/relay/endpoints', { name: 'other', url: other.url })
   await push(publicUrl, at(2))
   await vi.waitFor(() => expect(bodiesOf(other)).toEqual([at(2).toString()]))
@@ -160,7 +160,7 @@ onlyLong(test)('O16: deliveries that wait for a slow endpoint when it is removed
   expect(slow.arrivals).toHaveLength(2)
 })
 
-test('7.4: an endpoint from a sequence gets the exact bytes from there on', async () => {
+test('7.4: an endpoint that starts at a sequence gets the exact bytes of events from there on', async () => {
   const [first, second] = [await receiverOfTest(), await receiverOfTest()]
   const folder = temporaryFolder()
   const relay = await start(folder)
@@ -176,7 +176,7 @@ test('7.4: an endpoint from a sequence gets the exact bytes from there on', asyn
   const again = await start(folder, sections)
   await vi.waitFor(() => expect(bodiesOf(second)).toEqual([at(1), odd, at(3), at(4)].map(String)))
   await again.stop()
-  // Known by now: where it starts is of no concern any more.
+  // The relay knows the endpoint now, so `from` no longer has an effect.
   const third = await start(folder, sections)
   await push(third.publicUrl, at(5))
   await vi.waitFor(() => expect(bodiesOf(second).at(-1)).toBe(at(5).toString()))
@@ -251,7 +251,7 @@ test('only operators may use the routes of endpoints, and an unknown id is a 404
   for (const id of ['777', 'x', '%00']) expect((await operate('PATCH', `/relay/endpoints/${id}`, { enabled: true })).status).toBe(404)
 })
 
-test('a key that the library of Standard Webhooks refuses is refused however it is set', async () => {
+test('every route that sets a key refuses one that the library of Standard Webhooks refuses', async () => {
   const { operate } = await share()
   const plain = { sharedKey: 'a plain text and no Base64' }
   const signature = { signature: 'standard-webhooks' }

@@ -22,7 +22,7 @@ export interface Screens {
 
 const TERMINAL: Screens = { out: process.stdout, progress: process.stderr, fail }
 
-/** Fewer steps than these have a line each on a terminal too. */
+/** A terminal shows a bar from this number of steps on. With fewer steps it shows a line for each. */
 const STEPS_UNDER_BAR = 20
 
 /**

@@ -27,9 +27,9 @@ export interface EventPlanContext {
 }
 
 /**
- * Plans what an observation adds to the feed: first the changes, oldest entry first, then unchanged entries that endpoints must still be
- * sent. Whether an entry must still be sent depends only on the audiences of its sightings, and on nothing that can change later (DOMAIN
- * 6.6).
+ * Plans the events that an observation adds to the feed. Events about changed entries come first, then events about unchanged entries that
+ * must still be sent to endpoints; both by the sequences of the entries. Whether an entry must still be sent depends on how its sightings
+ * were reported and on the audiences kept with them, not on settings that may change later (DOMAIN 6.6).
  */
 export function planEvents(context: EventPlanContext): readonly FeedAddition[] {
   const planned: FeedAddition[] = []
@@ -100,7 +100,7 @@ function composedFrom({ observation }: ObservationSource): Payload {
   return { kind: 'composed', trackingIds: trackingIds.length === 0 ? [asked] : trackingIds, distributionType: distributionType ?? '' }
 }
 
-/** Finds the kept pushes of a parcel: the inbox id of the earliest push, by `sightingId`. */
+/** Finds the pushes of a parcel whose bytes are kept. Maps each `sightingId` to the inbox id of the earliest push that reported it. */
 export type FindPushes = () => ReadonlyMap<string, number>
 
 /** An entry that is not new, but that endpoints must be sent, with the observation that showed it. */
@@ -135,7 +135,7 @@ function payloadOfKnownEntry({ entry, source, findPushes }: PayloadRequest): Pay
 /** The sighting whose sequence identifies the entry. */
 function firstOf({ members, sequence }: Entry): KeptSighting {
   const first = members.find((kept) => kept.sequence === sequence)
-  if (first === undefined) throw new Error('an entry is known by the sequence of none of its sightings')
+  if (first === undefined) throw new Error('no sighting of an entry has the sequence of the entry')
   return first
 }
 

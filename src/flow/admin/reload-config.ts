@@ -1,6 +1,6 @@
 import type { Actor } from '../../domain/admin/operator-action.ts'
 
-/** The result of a reload. It has the settings' names in the file, and no values. */
+/** The result of a reload. It names settings as the config file does, and holds no values. */
 export interface Reloaded {
   /** Settings that have changed since the last reload and are in effect. */
   readonly changed: readonly string[]
@@ -11,7 +11,7 @@ export interface Reloaded {
 }
 
 /**
- * Reads the config file again and applies it, one reload after the other. Throws `not_reloadable` with the mistakes of the file under
- * `problems`, and `storage_unavailable`; nothing has changed then.
+ * Reads the config file again and applies it. A reload waits until the one before it has ended. Throws `not_reloadable`, with the mistakes
+ * in the file under `problems`, and `storage_unavailable`. In both cases the settings in effect stay as they were.
  */
 export type ReloadConfig = (by: Actor) => Promise<Reloaded>

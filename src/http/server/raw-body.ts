@@ -125,7 +125,7 @@ async function drained(req: IncomingMessage, bytesMax: number, copies: Buffer[] 
   return req.complete
 }
 
-/** Frees the memory of the rest of the body, at most two reads, at once. */
+/** Closes the connection after the answer. Until then it discards the rest of the body, at most two reads, and frees their memory at once. */
 function closeAfterAnswer(req: IncomingMessage, res: ServerResponse): void {
   let left = DRAIN_UNSIGNED_BYTES_MAX
   req.on('data', (chunk: Buffer) => {

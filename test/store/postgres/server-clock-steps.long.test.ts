@@ -9,7 +9,7 @@ import { createDatabase } from '../../support/store/postgres-database.ts'
 const TTL_MS = 600_000
 const JANITOR: readonly Role[] = ['janitor']
 
-/** Found before the function of the server. */
+/** Makes a clock that the test sets. The search path finds this function before the server's own. */
 const CLOCK = (database: string) => `
   create table clock_step (ms bigint not null);
   insert into clock_step values (0);
@@ -62,7 +62,7 @@ async function open() {
   }
 }
 
-test('a replica whose lease has run out by a right clock is replaced: the control', async () => {
+test('control: a replica is replaced when its lease has run out by a clock that is right', async () => {
   const { other, pass } = await open()
   await pass(TTL_MS - 60_000)
   expect([await other.renew(), await other.share()]).toEqual([expect.objectContaining({ lapsed: 0 }), 'one'])
@@ -70,7 +70,7 @@ test('a replica whose lease has run out by a right clock is replaced: the contro
   expect([await other.renew(), await other.share()]).toEqual([expect.objectContaining({ lapsed: 1 }), 'other'])
 })
 
-test("P13: a step of the server's clock forward costs a live replica nothing, renewed or not", async () => {
+test("P13: a live replica keeps its role when the server's clock steps forward, renewed or not", async () => {
   const { one, other, pass, step } = await open()
   await step(HOUR_MS)
   // Share roles before and after the first renewal that sees the new time.

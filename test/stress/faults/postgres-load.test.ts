@@ -17,14 +17,14 @@ const READS = LONG ? 200 : 20
 
 const endBackend = `select pg_terminate_backend(pid) from pg_stat_activity where datname = $1 and application_name = 'parcel-relay' order by random() limit 1`
 
-test(`S18: ${KILLS} backends ended at random under load are 503s, and lose nothing`, async () => {
+test(`S18: ending ${KILLS} backends at random under load causes 503s, and loses no push`, async () => {
   const { url, name } = await createDatabase('nothing')
   const { relay, asker } = await startOn(url)
   const pushes = distinctPushes(PARCELS)
   const load = startLoad(relay.publicUrl, 16, pushes.next)
   await load.untilAnswered(50)
   await withClient(url, async (client) => {
-    // Which backend it is, is up to chance: one more until one was at work.
+    // Chance decides which backend ends. So end more of them until a push was refused, because its backend was at work.
     const hasRefused = () => load.answers().some(({ status }) => status !== 200)
     for (let kill = 1; kill <= KILLS || !hasRefused(); kill++) {
       await client.query(endBackend, [name])
@@ -64,7 +64,7 @@ onlyLong(test)('a server that is only busy makes nothing fail', async () => {
 })
 
 const RESTARTS = LONG ? 10 : 1
-/** Pushes to each restart. */
+/** The test restarts the server each time that this many pushes were answered. */
 const A_RESTART = 200
 
 test(`S18: over ${RESTARTS} server restarts every event arrives, and none overtakes another`, async () => {

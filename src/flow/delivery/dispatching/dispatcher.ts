@@ -67,8 +67,9 @@ const SENT_AT_ONCE = 4
  * Delivers events to endpoints. Deliveries are queued in the store, and only claims are in memory. So a relay that dies sends its
  * deliveries again under the same ids when it restarts (DOMAIN 7.2).
  *
- * It claims more than it may attempt at once, so that an endpoint need not wait for the store between two attempts. A claim counts until
- * its result is stored. So after a crash at most `claimsPerAttempt` times an endpoint's concurrency can arrive twice.
+ * It claims more than it may attempt at once, so that an endpoint need not wait for the store between two attempts. A claim lasts
+ * until the result of its attempt is stored. So after a crash, as many deliveries as `claimsPerAttempt` times the endpoint's concurrency may
+ * arrive twice.
  */
 export function createDispatcher(ports: DispatcherPorts, { relayId, claimsMax, ...limits }: DispatcherOptions): Dispatcher {
   /** The next round, if it began before the claims of the last one were sent. */
