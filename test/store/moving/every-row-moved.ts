@@ -1,4 +1,5 @@
 import { expect } from 'vitest'
+import type { StoredRow } from '../../../src/domain/admin/store-move.ts'
 import type { Engine } from '../../../src/store/contract.ts'
 import { LEFT_STORES } from '../../../src/store/moving/left-stores.ts'
 import { MOVED_TABLES } from '../../../src/store/moving/moved-tables.ts'
@@ -11,15 +12,19 @@ export async function expectEveryRowMoved(from: Engine, to: Engine): Promise<voi
   for (const { name } of MOVED_TABLES) expect([name, before.contents.get(name)?.length]).not.toEqual([name, 0])
   await moveStore(old, next)
   const after = await contentsOf(next)
-  const settings = after.contents.get('setting') ?? []
-  // Only the new store knows which one it has replaced.
-  expect(settings.map(([name]) => name)).toContain(LEFT_STORES)
-  after.contents.set(
-    'setting',
-    settings.filter(([name]) => name !== LEFT_STORES),
-  )
+  dropLeftStores(after.contents)
   expect(after.contents).toEqual(before.contents)
   expect(after.numbers.sequence).toBe(before.numbers.sequence)
   for (const name of ['parcel', 'inbox', 'endpoint', 'job'] as const)
     expect(after.numbers[name]).toBeGreaterThanOrEqual(before.numbers[name])
+}
+
+/** Removes the setting that only a new store has, because it names the stores that were replaced. */
+export function dropLeftStores(contents: Map<string, readonly StoredRow[]>): void {
+  const settings = contents.get('setting') ?? []
+  expect(settings.map(([name]) => name)).toContain(LEFT_STORES)
+  contents.set(
+    'setting',
+    settings.filter(([name]) => name !== LEFT_STORES),
+  )
 }

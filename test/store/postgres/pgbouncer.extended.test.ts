@@ -12,6 +12,7 @@ import { withClient } from '../../support/store/postgres-client.ts'
 import { createDatabase } from '../../support/store/postgres-database.ts'
 import { writeSeededStore } from '../../support/store/seeded-store.ts'
 import { incomingPush, openStore } from '../../support/store/write-side.ts'
+import { dropLeftStores } from '../moving/every-row-moved.ts'
 
 const RACES = 40
 /** Fewer than the relay opens to the pooler, so that transactions of one client meet many servers. */
@@ -67,7 +68,9 @@ testWith('pgbouncer')('a store is moved to a database behind a pooler, and from 
   const pooled = { engine: postgres, place: `${url}?pgbouncer=true` }
   await moveStore(first, pooled)
   await moveStore(pooled, last)
-  expect((await contentsOf(last)).contents).toEqual((await contentsOf(first)).contents)
+  const { contents } = await contentsOf(last)
+  dropLeftStores(contents)
+  expect(contents).toEqual((await contentsOf(first)).contents)
 })
 
 test('the driver does not see the part of an address that names a pooler', () => {
