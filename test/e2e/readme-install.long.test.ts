@@ -47,8 +47,10 @@ testWith('bash', 'script')('the steps of the README, pasted line by line, start 
   const { type, until, terminal } = openTerminal({ cwd: folder, path })
   onTestFinished(async () => {
     type(CTRL_C)
-    type('exit\n')
-    if (terminal.exitCode === null) await new Promise((done) => terminal.once('exit', done))
+    if (terminal.exitCode !== null) return
+    const ended = new Promise((done) => terminal.once('exit', done))
+    terminal.kill('SIGKILL')
+    await ended
   })
   const passwords = [CARRIER_LOGIN.password, SHOP.password, ADMIN.password]
   const said: string[] = []
