@@ -1,8 +1,8 @@
 import { Command } from 'commander'
-import { counted } from '../domain/amounts.ts'
-import { markStore, restoreStore } from '../wiring/backups/restore.ts'
-import { readConfig } from './config/config-file.ts'
-import { EXIT, fail } from './exit-codes.ts'
+import { counted } from '../../domain/amounts.ts'
+import { markStore, restoreStore } from '../../wiring/backups/restore.ts'
+import { readConfig } from '../config/config-file.ts'
+import { EXIT, fail } from '../exit-codes.ts'
 
 interface RestoreOptions {
   readonly config: string

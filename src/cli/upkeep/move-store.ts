@@ -1,9 +1,9 @@
 import { Command, Option } from 'commander'
-import { undoMove } from '../wiring/moving/undo-move.ts'
-import { addRelayOptions, type ClientOptions, describeProblem, memberOf, openRelay, textOf } from './asking/ask-relay.ts'
-import { followJob, type StepNames } from './asking/follow-job.ts'
-import { readConfig } from './config/config-file.ts'
-import { EXIT, fail } from './exit-codes.ts'
+import { undoMove } from '../../wiring/moving/undo-move.ts'
+import { addRelayOptions, type ClientOptions, describeProblem, memberOf, openRelay, textOf } from '../asking/ask-relay.ts'
+import { followJob, type StepNames } from '../asking/follow-job.ts'
+import { readConfig } from '../config/config-file.ts'
+import { EXIT, fail } from '../exit-codes.ts'
 
 interface MoveOptions extends ClientOptions {
   readonly to?: string

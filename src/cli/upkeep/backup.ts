@@ -1,8 +1,8 @@
 import { Command } from 'commander'
-import { countText } from '../domain/amounts.ts'
-import { addRelayOptions, type ClientOptions, describeProblem, memberOf, openRelay, textOf } from './asking/ask-relay.ts'
-import { followJob, type StepNames } from './asking/follow-job.ts'
-import { fail } from './exit-codes.ts'
+import { countText } from '../../domain/amounts.ts'
+import { addRelayOptions, type ClientOptions, describeProblem, memberOf, openRelay, textOf } from '../asking/ask-relay.ts'
+import { followJob, type StepNames } from '../asking/follow-job.ts'
+import { fail } from '../exit-codes.ts'
 
 const STEPS: StepNames = {
   copying: ['copying the store', 'pages'],

@@ -1,6 +1,6 @@
 import { Command } from 'commander'
-import { addRelayOptions, type ClientOptions, describeProblem, listOf, memberOf, openRelay, textOf } from './asking/ask-relay.ts'
-import { fail } from './exit-codes.ts'
+import { addRelayOptions, type ClientOptions, describeProblem, listOf, memberOf, openRelay, textOf } from '../asking/ask-relay.ts'
+import { fail } from '../exit-codes.ts'
 
 /** `secrets`: replaces the relay's own keys, through a running relay. */
 export function secretsCommand(): Command {

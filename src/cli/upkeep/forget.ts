@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { counted } from '../domain/amounts.ts'
+import { counted } from '../../domain/amounts.ts'
 import {
   type AskRelay,
   addRelayOptions,
@@ -10,9 +10,9 @@ import {
   openRelay,
   textOf,
   typedIdentifier,
-} from './asking/ask-relay.ts'
-import { sendList } from './asking/list-file.ts'
-import { EXIT, fail } from './exit-codes.ts'
+} from '../asking/ask-relay.ts'
+import { sendList } from '../asking/list-file.ts'
+import { EXIT, fail } from '../exit-codes.ts'
 
 interface ForgetOptions extends ClientOptions {
   readonly file?: string

@@ -1,11 +1,11 @@
 import { Command } from 'commander'
-import { RETENTION_TITLES } from '../domain/admin/retention-titles.ts'
-import { countText } from '../domain/amounts.ts'
-import { compactStore } from '../store/sqlite/compact.ts'
-import { addRelayOptions, type ClientOptions, describeProblem, memberOf, openRelay, textOf } from './asking/ask-relay.ts'
-import { followJob } from './asking/follow-job.ts'
-import { readConfig } from './config/config-file.ts'
-import { EXIT, fail } from './exit-codes.ts'
+import { RETENTION_TITLES } from '../../domain/admin/retention-titles.ts'
+import { countText } from '../../domain/amounts.ts'
+import { compactStore } from '../../store/sqlite/compact.ts'
+import { addRelayOptions, type ClientOptions, describeProblem, memberOf, openRelay, textOf } from '../asking/ask-relay.ts'
+import { followJob } from '../asking/follow-job.ts'
+import { readConfig } from '../config/config-file.ts'
+import { EXIT, fail } from '../exit-codes.ts'
 
 interface PruneOptions extends ClientOptions {
   readonly dryRun?: boolean

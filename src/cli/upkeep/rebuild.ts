@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { Command } from 'commander'
-import { counted, countText } from '../domain/amounts.ts'
+import { counted, countText } from '../../domain/amounts.ts'
 import {
   type AskRelay,
   addRelayOptions,
@@ -11,9 +11,9 @@ import {
   openRelay,
   textOf,
   typedIdentifierText,
-} from './asking/ask-relay.ts'
-import { createProgressLine } from './asking/progress-line.ts'
-import { fail } from './exit-codes.ts'
+} from '../asking/ask-relay.ts'
+import { createProgressLine } from '../asking/progress-line.ts'
+import { fail } from '../exit-codes.ts'
 
 interface RebuildOptions extends ClientOptions {
   readonly dryRun?: boolean
