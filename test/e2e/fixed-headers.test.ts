@@ -100,3 +100,21 @@ testWith('openssl')('an endpoint of the config gets its fixed headers, and the c
     `endpoints: "shop": clientCert: the key in ${keyFile} does not fit`,
   )
 })
+
+test('a reload changes the value of a fixed header, adds one and removes one, from the next push on', async () => {
+  const receiver = await receiverOfTest()
+  const shop = { name: 'shop', url: receiver.url, sharedKey: KEY }
+  const relay = await start({ endpoints: [{ ...shop, headers: { Authorization: 'old', 'X-Gone': 'g' } }] })
+  await push(relay.publicUrl, pushBody({ trackingIds: ['AB0000001SE'] }))
+  await vi.waitFor(() => expect(receiver.pushes).toHaveLength(1))
+  expect(receiver.pushes[0]?.headers).toMatchObject({ authorization: 'old', 'x-gone': 'g' })
+  await relay.reloadWith({ endpoints: [{ ...shop, headers: { Authorization: 'new', 'X-Gone': 'g' } }] })
+  await push(relay.publicUrl, pushBody({ trackingIds: ['AB0000002SE'] }))
+  await vi.waitFor(() => expect(receiver.pushes).toHaveLength(2))
+  expect(receiver.pushes[1]?.headers).toMatchObject({ authorization: 'new', 'x-gone': 'g' })
+  await relay.reloadWith({ endpoints: [{ ...shop, headers: { Authorization: 'new', 'X-More': 'm' } }] })
+  await push(relay.publicUrl, pushBody({ trackingIds: ['AB0000003SE'] }))
+  await vi.waitFor(() => expect(receiver.pushes).toHaveLength(3))
+  expect(receiver.pushes[2]?.headers).toMatchObject({ authorization: 'new', 'x-more': 'm' })
+  expect(receiver.pushes[2]?.headers).not.toHaveProperty('x-gone')
+})
