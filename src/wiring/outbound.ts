@@ -82,7 +82,7 @@ export function openOutbound(config: Config, { ownPorts, clock, replicas }: Outb
   }
 }
 
-/** The host of the operator's address. It may be on this machine: whoever writes the config has chosen it. */
+/** The host of the operator's address. It may be on this machine, because the config names it. */
 function hostOf(operator: Config['operator']): readonly string[] {
   if (operator === null) return []
   const url = new URL(operator.url.reveal())

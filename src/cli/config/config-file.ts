@@ -16,7 +16,7 @@ export async function readConfig(path: string): Promise<Config | null> {
 
 /**
  * Loads a config file. Before that, tests whether the file and every file it names can be opened, because a file that never opens would
- * block this process for ever.
+ * block this process forever.
  */
 export async function openConfig(path: string): Promise<Config> {
   await tryOpening([() => [{ what: 'the config file', path }], () => filesNamedIn(path)], { deadlineMs: OPENING_MS })

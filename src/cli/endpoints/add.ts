@@ -33,7 +33,12 @@ export function addCommand(): Command {
     .option('--rate <number>', 'attempts per second at most', positiveNumber)
     .option('--concurrency <count>', 'attempts at the same time at most', wholeNumber)
     .addOption(new Option('--signature <kind>', 'how pushes are signed').choices(['carrier', 'standard-webhooks']))
-    .addOption(new Option('--refusals <what>', 'let a refused push hold up its parcel, or skip it').choices(['wait', 'skip']))
+    .addOption(
+      new Option('--refusals <what>', 'when a push is refused: let its parcel’s later pushes wait, or skip the refused one').choices([
+        'wait',
+        'skip',
+      ]),
+    )
     .option('--header <name=variable>', 'send this header, with the value of an environment variable; may be repeated', each)
     .option('--disabled', 'add it, but push nothing until it is enabled')
     .action(async (name: string, url: string, options: AddOptions) => {

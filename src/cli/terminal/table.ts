@@ -12,7 +12,7 @@ export function paint(text: string, tone: Tone): string {
   return styleText(STYLES[tone], text, { stream: process.stdout })
 }
 
-/** Makes a text fit for a line of a terminal: whoever sent it could otherwise move the cursor or set the title of the window. */
+/** Replaces control characters. Otherwise the sender of a text could move the cursor or change the window's title. */
 export function plain(text: string): string {
   return stripVTControlCharacters(text).replace(/\p{Cc}+/gu, ' ')
 }

@@ -84,9 +84,9 @@ const CERTIFICATE_WARNING_DAYS = 14
 /** Judges the certificate of a listener. */
 export function judgeCertificate(untilMs: number, nowMs: number): Verdict {
   const days = Math.floor((untilMs - nowMs) / DAY_MS)
-  if (untilMs <= nowMs) return failed('It has expired. Replace its files and send SIGHUP.')
+  if (untilMs <= nowMs) return failed('It has expired. Replace its files, then reload: parcel-relay reload.')
   const message = `It is valid for ${days} more ${days === 1 ? 'day' : 'days'}.`
-  return days < CERTIFICATE_WARNING_DAYS ? warning(`${message} Replace its files and send SIGHUP.`) : ok(message)
+  return days < CERTIFICATE_WARNING_DAYS ? warning(`${message} Replace its files, then reload: parcel-relay reload.`) : ok(message)
 }
 
 /** How many files a relay opens in addition to its connections. */

@@ -9,7 +9,7 @@ export type Word = string | { readonly kind: 'name' | 'time' | 'carrier' | 'quar
 /** An operator event in words. */
 export interface OperatorWords {
   readonly kind: 'bad' | 'warn' | 'off' | 'ok' | 'none'
-  /** The state that it tells of, in a word or two. */
+  /** The state that the event reports, in a word or two. */
   readonly state: string
   /** A sentence without its full stop. */
   readonly sentence: readonly Word[]

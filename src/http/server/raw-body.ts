@@ -31,7 +31,7 @@ export interface RawBodyOptions {
 
 /**
  * Reads bodies within a budget for all requests, because a body must be in memory before it can be verified. Half of the budget is an equal
- * share for each connection, so that large bodies cannot keep out small ones. The other half goes to whoever comes first.
+ * share for each connection, so that large bodies cannot keep out small ones. The other half is first come, first served.
  */
 export function createRawBodies({ bodyBytesMax, bytesInFlightMax, connectionsMax }: RawBodyOptions): RawBodies {
   const shareBytes = Math.floor(bytesInFlightMax / 2 / connectionsMax)

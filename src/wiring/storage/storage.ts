@@ -18,7 +18,8 @@ import type { Storage } from './opened-storage.ts'
 const REPORT_EVERY_MS = 10_000
 const LOG_BYTES_WARN = 256 * 1024 * 1024
 
-/** Opens the store. SQLite gets threads for writing and receiving, and a watch on its disk. A PostgreSQL server has its own. */
+/** Opens the store. SQLite gets threads for writing and receiving, and a watch on its disk. A PostgreSQL
+ * server does both itself. */
 export async function openStorage(config: Config, log: Log, closing: Closing, threads?: Threads): Promise<Storage> {
   const { store } = config
   const opening =
@@ -112,7 +113,7 @@ async function openPostgresStorage(config: Config, url: string, log: Log, closin
   // Clear away a killed move of this relay at once. The janitor clears those of other replicas when their leases have run out.
   await hosted.shared
     .clearMoves()
-    .catch((err: unknown) => log.warn({ err }, 'what a move that was killed has left could not be removed; the relay tries again'))
+    .catch((err: unknown) => log.warn({ err }, 'could not remove the remains of a move that was killed; the relay tries again'))
   const closeWriter = once(() => hosted.write.close())
   closing.add(closeWriter, 'serving')
   closing.add(() => hosted.reads.close(), 'serving')

@@ -4,7 +4,7 @@ import { withClient } from '../../support/store/postgres-client.ts'
 import { createDatabase } from '../../support/store/postgres-database.ts'
 import { openTestPool } from '../../support/store/postgres-pool.ts'
 
-test('64-bit numbers are numbers on the connections of the relay, and only there', async () => {
+test('the relay’s connections, and no others, read 64-bit numbers as JavaScript numbers', async () => {
   const { url } = await createDatabase('nothing')
   const pool = openPool(url, { connectionsMax: 1, connectTimeoutMs: 5000, onConnectionLost: () => undefined })
   const query = 'select 9007199254740991::bigint as wide, count(*) as count, null::bigint as none, 1.5::numeric as other'

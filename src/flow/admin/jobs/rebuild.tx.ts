@@ -64,7 +64,7 @@ const TRIES_MAX = 3
 /** The first sequence for events that a comparison does not store. */
 const IMAGINED = 2 ** 52
 
-/** A parcel with so many pushes that it is read in pieces, and what was read of it so far. */
+/** A parcel that is read in pieces because it has many pushes, with the pieces read so far. */
 interface Pieces {
   readonly parcelId: number
   readonly evidence: Evidence

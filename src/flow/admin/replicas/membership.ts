@@ -119,7 +119,7 @@ function createHeldRoles({ table, log }: { readonly table: Pick<ReplicaTable, 'c
       return { take: wanted.take, giveUp: ended }
     })
     if (losses !== asOf) return
-    // The lease has run out since, which ended the work of all roles. So treat all of them as new.
+    // If the lease has run out since the last look, the work of all roles has ended, so treat every role as new.
     const before: ReadonlySet<Role> = resumed === lapsesBefore ? held : new Set()
     resumed = lapsesBefore
     held = new Set(roles)

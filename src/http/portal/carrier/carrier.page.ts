@@ -167,7 +167,7 @@ function tokenMark({ credentials }: CarrierState): Markup {
 
 function tokenEvidence(carrier: CarrierState, nowMs: number): Part {
   if (carrier.credentials === 'refused')
-    return html`${refusalEvidence(carrier, nowMs)} Correct <code>upstream.password</code> and send SIGHUP.`
+    return html`${refusalEvidence(carrier, nowMs)} Correct <code>upstream.password</code>, then reload: <code>parcel-relay reload</code>.`
   if (carrier.credentials === 'obtained')
     return 'The carrier’s login took the user name and password. No answer has come with its token yet.'
   return 'The carrier’s own login, with the user name and password of upstream.'

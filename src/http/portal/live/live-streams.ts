@@ -109,7 +109,7 @@ export function createLiveStreams({ look, repeat, isOver, log }: LiveStreamsPort
       })
       streams.add(stream)
       beating ??= repeat(beat, BEAT_MS)
-      // Look before answering. A reader who has the answer is then told of every later change.
+      // Look before answering, so that no change after the answer is missed.
       await lookForAll()
       if (!res.headersSent && !res.destroyed) {
         res.writeHead(200, HEADERS)

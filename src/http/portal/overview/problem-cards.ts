@@ -63,7 +63,7 @@ function tell(visit: Visit, situation: Situation & Past, problem: Problem): Told
       return {
         title: 'The carrier refuses our password',
         what: html`<p>${refusalEvidence(carrier, nowMs)}</p><p>No call is made meanwhile. Pushes still come; apps are answered from the store.</p>`,
-        todo: html`<ol><li>Correct <code>upstream.password</code>, and send SIGHUP.</li></ol>`,
+        todo: html`<ol><li>Correct <code>upstream.password</code>, then reload: <code>parcel-relay reload</code>.</li></ol>`,
       }
     case 'carrier_failing':
       return {
@@ -103,7 +103,7 @@ function tell(visit: Visit, situation: Situation & Past, problem: Problem): Told
         what: html`<p>${problem.reason}.</p><p>The relay works. If its store were lost now, only older backups could be restored.</p>${
           person.scope === 'admin' ? html`<div class="acts">${buttonLink(to`/backups`, 'Backups')}</div>` : null
         }`,
-        todo: html`<ol><li>Mend the folder of backups, or name another in <code>backup.directory</code> and send SIGHUP.</li><li>Then make one.</li></ol>`,
+        todo: html`<ol><li>Mend the folder of backups, or name another in <code>backup.directory</code>, then reload: <code>parcel-relay reload</code>.</li><li>Then make one.</li></ol>`,
       }
     case 'settings_differ':
       return {

@@ -27,7 +27,7 @@ interface GivenList {
   readonly format: WatchListFormat
   readonly column: string | null
   readonly lines: readonly string[]
-  /** The lines as they are read. */
+  /** The lines as the import reads them. A typed line becomes a JSON value; a line of a file stays as it is. */
   readonly read: readonly string[]
 }
 
@@ -73,7 +73,7 @@ export function parcelPages({ lookAtParcels, manageParcels, manageErasures, watc
     return { page, status: said === 'unavailable' ? 503 : 200 }
   }
 
-  /** Erases the parcel if its identifier was typed too. */
+  /** Erases the parcel if the operator has typed its identifier to confirm. */
   async function erase(visit: Visit): Promise<PageAnswer> {
     const { identifiers } = await lookAtParcels.inspect(visit.param('identifier'))
     const typed = parseTypedIdentifier(visit.form.get('confirm'))
