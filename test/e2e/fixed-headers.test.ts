@@ -101,7 +101,7 @@ testWith('openssl')('an endpoint of the config gets its fixed headers, and the c
   )
 })
 
-test('a reload changes the value of a fixed header, adds one and removes one, from the next push on', async () => {
+test('a reload changes, adds and removes fixed headers from the next push on', async () => {
   const receiver = await receiverOfTest()
   const shop = { name: 'shop', url: receiver.url, sharedKey: KEY }
   const relay = await start({ endpoints: [{ ...shop, headers: { Authorization: 'old', 'X-Gone': 'g' } }] })
