@@ -72,7 +72,7 @@ function presentFacts(overview: unknown): string {
     [
       'endpoints',
       Number(of('endpoints', 'failing')) > 0 ? 'failing' : 'ok',
-      `${count('endpoints', 'delivering')} deliver, ${count('endpoints', 'failing')} fail, ${count('endpoints', 'disabled')} are disabled`,
+      `${count('endpoints', 'delivering')} delivering, ${count('endpoints', 'failing')} failing, ${count('endpoints', 'disabled')} disabled`,
     ],
     ['inbox', Number(of('inbox', 'quarantined')) > 0 ? 'quarantine' : 'ok', `${count('inbox', 'quarantined')} in quarantine`],
     ['parcels', 'ok', `${count('parcels', 'known')} known, ${count('parcels', 'watched')} polled, ${count('parcels', 'overdue')} due now`],

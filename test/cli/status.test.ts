@@ -27,7 +27,7 @@ test('status gives the verdict first, then what is wrong with what to do, and ex
   expect(stdout).toContain('  -> When it is mended: parcel-relay endpoints retry shop.\n')
   expect(stdout).toContain(`  Runbook: ${relay.internalUrl}/docs/runbooks#endpoint_failing\n`)
   expect(stdout).toContain('1 push is in quarantine')
-  expect(stdout).toMatch(/^endpoints +failing +0 deliver, 1 fail, 0 are disabled$/m)
+  expect(stdout).toMatch(/^endpoints +failing +0 delivering, 1 failing, 0 disabled$/m)
   expect(stdout).not.toContain('\u001b[')
   expect(JSON.parse((await run('status', '--json')).stdout)).toMatchObject({
     verdict: 'problems',
