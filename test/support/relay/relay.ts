@@ -39,7 +39,9 @@ export function writeConfig(folder: string, carrierUrl: string, sections: Sectio
     limits: {},
     log: { level: 'info' },
   }
-  const merged = Object.fromEntries(Object.entries(defaults).map(([name, section]) => [name, { ...section, ...sectionOf(sections[name]) }]))
+  const merged = Object.fromEntries(
+    Object.entries(defaults).map(([name, section]) => [name, override(section, isSection(sections[name]) ? sections[name] : {})]),
+  )
   const rest = Object.fromEntries(Object.entries(sections).filter(([name]) => !(name in defaults)))
   const path = join(folder, 'relay.yaml')
   writeFileSync(
@@ -57,8 +59,17 @@ export function writeConfig(folder: string, carrierUrl: string, sections: Sectio
   return path
 }
 
-function sectionOf(value: unknown): object {
-  return typeof value === 'object' && value !== null ? value : {}
+/** Overrides members, and those of a listener one by one, so that a test that sets another of its members keeps the free port. */
+function override(section: Sections, by: Sections): Sections {
+  const members = Object.entries(by).map(([name, value]) => {
+    const inner = section[name]
+    return [name, isSection(inner) && isSection(value) ? { ...inner, ...value } : value] as const
+  })
+  return { ...section, ...Object.fromEntries(members) }
+}
+
+function isSection(value: unknown): value is Sections {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 type InProcess = typeof import('../runner/relay-in-process.ts')
