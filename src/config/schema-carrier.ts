@@ -35,7 +35,7 @@ export function proxy(context: SchemaContext) {
 
 export const caFile = text
   .optional()
-  .describe('PEM file with a private CA to trust here, in addition to the public ones. SIGHUP reads it again.')
+  .describe('PEM file with a private CA to trust here, in addition to the public ones. A reload reads it again.')
 
 export function carrierUpstream(context: SchemaContext) {
   const address = webUrl

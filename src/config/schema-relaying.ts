@@ -70,7 +70,7 @@ export function endpoint(context: SchemaContext) {
       keyFile: text.describe('PEM file with its key.'),
     })
       .optional()
-      .describe('The certificate that the relay shows when the endpoint asks for one. SIGHUP reads the files again.'),
+      .describe('The certificate that the relay shows when the endpoint asks for one. A reload reads the files again.'),
     proxy: proxy(context),
     caFile,
   }).transform(({ rate, concurrency, schedule, from, proxy: via, caFile: ca, clientCert, ...rest }, issues) => {

@@ -88,7 +88,7 @@ function listen() {
       host: host.default(address).describe('Address to listen on.'),
       port: whole(0, 65_535).default(port).describe('Port to listen on; 0: any free port.'),
       tls: section({
-        certFile: text.describe('PEM file with the certificate chain. SIGHUP reads both files again.'),
+        certFile: text.describe('PEM file with the certificate chain. A reload reads both files again.'),
         keyFile: text.describe('PEM file with its private key.'),
       })
         .optional()

@@ -45,6 +45,14 @@ test('every script the README and the documents run is in package.json', () => {
   for (const script of named(/npm run (?:-s )?([a-z:]+)/g)) expect(manifest).toHaveProperty(['scripts', script])
 })
 
+test('a page that names SIGHUP names the command that reloads in the same paragraph', () => {
+  const pagesToReload = [...pages, 'config/example.yaml']
+  const paragraphs = pagesToReload.flatMap((page) => readFileSync(page, 'utf8').split(/\n{2,}|\n(?=[|#-])/))
+  const naming = paragraphs.filter((text) => text.includes('SIGHUP'))
+  expect(naming).not.toEqual([])
+  expect(naming.filter((text) => !/parcel-relay reload|\/relay\/reload/.test(text))).toEqual([])
+})
+
 /** As the host of the repository makes them of headings: lower case, no punctuation, a hyphen for each blank. */
 function anchorsOf(file: string): readonly string[] {
   const headings = readFileSync(file, 'utf8').matchAll(/^#+ (.*)$/gm)
