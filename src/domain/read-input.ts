@@ -14,8 +14,9 @@ const ERRORS_SHOWN = 20
 const NAME_LENGTH_SHOWN = 100
 
 /**
- * Parses input with a schema whose messages follow a name, such as "must be a duration such as 30s". Throws `bad_request` with all errors:
- * one sentence each, and the same under `errors` for programs. No value is repeated, because it may be a key.
+ * Parses input. The messages of the schema are ends of sentences that begin with the name of a field, such as "must be a duration such as
+ * 30s". Throws `bad_request` with all errors: one sentence each, and the same under `errors` for programs. The messages do not show the
+ * input, because it may be a secret key.
  */
 export function readInput<T>(kind: InputKind, schema: z.ZodType<T>, value: unknown): T {
   const namesAt = new Map<string, readonly string[]>()

@@ -4,7 +4,7 @@ export interface WakeupTimer {
   cancel(): void
 }
 
-/** A later time is reached in steps of this length, so that setting the clock delays it by at most a minute. */
+/** A longer wait is divided into waits of this length. So if somebody sets the clock, the timer rings at most a minute late. */
 const TIMER_MS_MAX = 60_000
 
 /** One timer for the earliest of many times. */

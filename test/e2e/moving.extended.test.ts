@@ -42,7 +42,7 @@ test('a relay under load moves to PostgreSQL and back and loses nothing', async 
   await load.untilAnswered(SOME)
   const there = await startMove(asker, database)
   expect(await endedJob(asker, there)).toMatchObject({ state: 'done', failure: null })
-  // By then the last connections to the relay before are closed.
+  // Wait until the load has left the connections to the first relay.
   await load.untilAnswered(load.answered() + 3 * SOME)
   const back = await startMove(asker, `sqlite:${file}`)
   expect(await endedJob(asker, back)).toMatchObject({ state: 'done' })
@@ -62,10 +62,10 @@ test('a relay under load moves to PostgreSQL and back and loses nothing', async 
 
   await expect(sqlite.openWriteStore(join(folder, 'relay.db'))).rejects.toThrow('was moved to')
   await expect(postgres.openWriteStore(database)).rejects.toThrow('was moved to')
-  // A token of the first store, and the jobs of both moves.
+  // The token of the first store is still accepted, and the jobs of both moves are there.
   const jobs: unknown = await (await ask(asker.internalUrl, asker.token, '/relay/jobs')).json()
   expect(jobs).toMatchObject({ jobs: [{ state: 'done' }, { state: 'done' }] })
-  // The end of each is told by the relay on the store it moved to, and what was told before has moved along.
+  // The relay on the new store reports the end of each move, and the earlier events have moved with the store.
   const told = async () => await (await ask(asker.internalUrl, asker.token, '/relay/operator-events?event=job_ended')).json()
   const ended = { event: 'job_ended', job: { kind: 'move' }, state: 'done' }
   await vi.waitFor(async () => expect(await told()).toMatchObject({ events: [ended, ended], next: null }), { timeout: 60_000 })
@@ -73,11 +73,11 @@ test('a relay under load moves to PostgreSQL and back and loses nothing', async 
   const moved = { action: 'store.move_started', target: { kind: 'store' } }
   expect(audit).toMatchObject({ actions: [moved, moved, { action: 'endpoint.added' }] })
 
-  // Two moves away, on the way over a database.
+  // The store went to a database and came back, so there is no move to undo.
   expect(await undoMove(loadConfig(config))).toMatchObject({ kind: 'in_use', store: file, usedBy: `pid ${relay.process.pid}` })
   await relay.stop()
   await using again = await runRelay(config)
-  // The config names the first store still.
+  // The config still names the first store.
   const response = await ask(again.internalUrl, asker.token, '/relay/jobs')
   expect([response.status, existsSync(file)]).toEqual([200, true])
 })

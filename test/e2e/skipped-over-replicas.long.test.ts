@@ -10,7 +10,7 @@ const PATIENCE = { timeout: 60_000, interval: 50 }
 const QUEUED = ['queued', null]
 const MARKED = ['queued', 'skipped']
 
-/** Two replicas and two endpoints, each of which another replica delivers to. */
+/** Two replicas and two endpoints. Each replica delivers to one of the endpoints. */
 async function start() {
   // Nothing is retried by itself while a test runs.
   const delivery = { schedule: ['1h'], jitter: 0, allowNetworks: ['127.0.0.0/8'] }
@@ -48,7 +48,7 @@ async function start() {
   return { receivers, states, skip }
 }
 
-test('7.4: skipped at a replica that does not send it, a delivery ends with its attempt', async () => {
+test('7.4: a delivery skipped through the other replica ends when its attempt ends', async () => {
   const { receivers, states, skip } = await start()
   for (const endpoint of [0, 1]) {
     for (let nth = 0; nth < 2; nth++) {

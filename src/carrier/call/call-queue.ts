@@ -20,7 +20,7 @@ export interface Refusal {
 export interface TakeRequest {
   readonly priority: CallPriority
   /**
-   * A call that cannot be made before this time is refused at once, monotonic milliseconds. `null`: the caller waits for the rate as long
+   * A call that cannot be made before this time (monotonic milliseconds) is refused at once. `null`: the caller waits for the rate as long
    * as needed, but not for a long pause.
    */
   readonly giveUpAtMs: number | null
@@ -54,11 +54,11 @@ export interface CallQueueOptions {
   readonly pausePatienceMs: number
   /** The maximum of waiting calls per priority. */
   readonly waitingMax: number
-  /** Saves more of the day's calls, for the waiting callers. False: the store failed, so no call may be made. */
+  /** Takes further calls out of the day's budget in the store, for the callers that wait. False: the store failed, so no call may be made. */
   readonly writeDown: (waiting: Waiting) => Promise<boolean>
 }
 
-/** The `retryAfterMs` of calls that are refused because they could not be saved. */
+/** The `retryAfterMs` of calls that are refused because the store could not take them out of the budget. */
 const UNWRITABLE_RETRY_MS = 5000
 
 interface Waiter {
@@ -101,7 +101,7 @@ export function createCallQueue(options: CallQueueOptions): CallQueue {
   }
 
   /**
-   * Grants calls while the budget allows them, then sleeps until it allows the next. Runs again when a slot is released or calls are saved.
+   * Grants calls while the budget allows them, then sleeps until it allows the next. Runs again when a slot is released or the store has taken further calls out of the budget.
    */
   function admit(): void {
     cancelTimer?.()

@@ -4,7 +4,7 @@ import type { Clock, Log } from '../../flow/ports.ts'
 import type { StatusOutcome } from './status-call.ts'
 
 export interface CarrierLog {
-  /** Notes the outcome of a call, and returns it in the form of the port. */
+  /** Notes the outcome of a call, and returns it as the use cases take it (`CarrierAnswer`). */
   record(outcome: StatusOutcome): CarrierAnswer
   /** Logs how many calls have failed since the last line about the outage, if that is a minute old. Call it every few seconds. */
   flush(): void

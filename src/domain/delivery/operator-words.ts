@@ -17,7 +17,7 @@ export interface OperatorWords {
   readonly page: string
 }
 
-/** Words an event. `of` reads a member as text; events of other versions may lack any member. */
+/** How an event is put into words. `of` reads a member as text; events of other versions may lack any member. */
 interface Wording extends Pick<OperatorWords, 'kind' | 'state'> {
   readonly page: string | ((of: Reader) => string)
   readonly tell: (of: Reader) => readonly Word[]
@@ -132,7 +132,9 @@ const WORDINGS: Readonly<Record<OperatorEvent['event'], Wording>> = {
     kind: 'bad',
     state: 'given up',
     page: '/retention',
-    tell: () => ['Data was given up that had been undelivered, in quarantine or needed for as long as retention.held'],
+    tell: () => [
+      'Retention has removed data that was still undelivered, in quarantine or needed, because it was older than retention.held',
+    ],
   },
   job_ended: { kind: 'ok', state: 'ended', page: '/jobs', tell: (of) => [`The job ${of('job')} ended: ${of('state')}`] },
   test: {

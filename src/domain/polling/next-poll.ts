@@ -39,7 +39,10 @@ export function scheduleNextPoll(
   return { ...parcel, nextPollAtMs: next.atMs, stopped: null }
 }
 
-/** Keeps the planned poll if a push would postpone it. When that time comes, the poll is scheduled again, once for all pushes since. */
+/**
+ * Keeps the planned time of a poll that a push would postpone. At that time the poller does not poll, but plans the poll again with what all
+ * pushes since then have changed. So many pushes cost one planning.
+ */
 export function keepEarlierPoll(scheduled: ParcelState, plannedMs: number | null): ParcelState {
   if (plannedMs === null || scheduled.nextPollAtMs === null || scheduled.nextPollAtMs <= plannedMs) return scheduled
   return { ...scheduled, nextPollAtMs: plannedMs }

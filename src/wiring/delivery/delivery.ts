@@ -111,7 +111,7 @@ export interface Delivery {
   review(): void
   /** Applies the endpoints of a reloaded config. Endpoints that the API manages stay as they are. If it rejects, nothing has changed. */
   reload(next: Config): Promise<void>
-  /** Resumes the endpoints of the config that others have paused. */
+  /** Resumes the endpoints of the config that other replicas paused while this replica counted as dead. */
   restore(): Promise<void>
   /** See `ConfiguredEndpoints`. */
   removeUnnamed(): Promise<void>

@@ -4,7 +4,7 @@ import { addressOf, startDemo } from './demo-process.ts'
 
 test('the shipped demo finds a free port, says so, and ends with 0 with --until-complete', async () => {
   const occupant = createServer().listen(8090, '127.0.0.1')
-  // Whoever has the port already serves the purpose as well.
+  // If another process already uses the port, that serves the test as well.
   occupant.on('error', () => undefined)
   onTestFinished(() => void occupant.close())
   const demo = startDemo(['--parcels', '3', '--seconds', '1', '--until-complete'])

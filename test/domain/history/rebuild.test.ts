@@ -125,7 +125,7 @@ test('a lost history comes back, as new entries that count as sent', () => {
   if (check.failed) throw check.errorInstance
 })
 
-test('answers that may have been dropped make the sightings count, not the bytes', () => {
+test('a parcel whose answers may have been dropped is rebuilt from its sightings', () => {
   const polls = Array.from({ length: 12 }, (_, nth): Incoming => {
     const observation = aPoll({ askedAtMs: NOON + nth, text: `Arrived ${nth}` })
     return { kind: 'poll', observation, watch: true }
@@ -141,7 +141,7 @@ test('two stored entries that are one by the present rule are united under the o
   if (one === undefined) throw new Error('nothing was recorded')
   const [first, second] = bySequence(one.parcel.sightings)
   if (first === undefined || second === undefined) throw new Error('there are two sightings')
-  // As if an older rule had read another place in the second push.
+  // As if an older version had read another location in the second push.
   const sighting = { ...second.sighting, location: 'Oslo' }
   const apart = { ...second, sighting, content: encodeContent(sighting) }
   const before = { ...one, parcel: { ...one.parcel, sightings: [first, apart], state: { ...one.parcel.state, entryCount: 2 } } }

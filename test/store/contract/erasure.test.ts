@@ -276,7 +276,7 @@ describe.each(engines)('erasures on $name', (engine) => {
     const report = await erasures.forgetList({ format: 'ndjson', column: null, dryRun: false, lines: lines(), by: OPERATOR })
     expect(report).toMatchObject({ lines: 47, erased: 45, unknown: 1, failed: 1, removed: { parcels: 45 } })
     expect(report.errors).toEqual([
-      { line: 46, reason: 'is the identifier of no parcel' },
+      { line: 46, reason: 'holds an identifier that no parcel has' },
       { line: 47, reason: 'is not valid JSON' },
     ])
     expect(await storedNumber(path, 'select count(*) from parcel')).toBe(0)

@@ -35,14 +35,14 @@ test.each(engines)('a moved store on $name says where it went, and can be taken 
   expect(await movesOf(engine).undo(old.place, 0)).toBeNull()
 })
 
-test.each(engines)('a store on $name that holds something is not moved over', async (engine) => {
+test.each(engines)('a move to a store on $name that holds something is refused', async (engine) => {
   const [old, taken] = [await seededPlace(engine), await seededPlace(engine)]
   const before = await contentsOf(taken)
   await expect(openMove(old, taken)).rejects.toThrow('is not empty (it has rows in')
   expect(await contentsOf(taken)).toEqual(before)
 })
 
-test.each(engines)('a store on $name that was filled since a move has looked at it is not moved over', async (engine) => {
+test.each(engines)('a move to a store on $name that was filled after the first look is refused', async (engine) => {
   const next = await placeOf(engine)
   const side = { moveId: 'late', peer: '', address: '', atMs: 0, replicaId: 0 }
   const target = await movesOf(engine).openTarget(next.place, side)
@@ -52,7 +52,7 @@ test.each(engines)('a store on $name that was filled since a move has looked at 
   expect(await storedNumber(next.place, 'select count(*) from parcel_status')).toBe(1)
 })
 
-test.each(engines)('a new store on $name belongs to its move, and to another once that is gone', async (engine) => {
+test.each(engines)('a new store on $name takes another move only after its first move has ended', async (engine) => {
   const [first, second, next] = [await seededPlace(sqlite), await seededPlace(sqlite), await placeOf(engine)]
   {
     await using opened = await openMove(first, next)
@@ -65,7 +65,7 @@ test.each(engines)('a new store on $name belongs to its move, and to another onc
   await expect(openMove(first, next)).rejects.toThrow('is not empty')
 })
 
-test('a database of another program is not moved over', async () => {
+test('a move to a database of another program is refused', async () => {
   const [old, other] = [await seededPlace(sqlite), await placeOf(sqlite)]
   await (await sqlite.openWriteStore(other.place)).close()
   await changeStoredRows(other.place, 'create table invoice (id integer primary key)')
@@ -73,7 +73,7 @@ test('a database of another program is not moved over', async () => {
   await expect(openMove(old, other)).rejects.toThrow('is not empty (it has rows in invoice)')
 })
 
-test('a replica stopped in a switch holds the tables no longer than a pause may take', async () => {
+test('a replica that hangs in a switch loses its locks when its idle time is over', async () => {
   const [old, next] = [await seededPlace(postgres), await placeOf(sqlite)]
   await using opened = await openMove(old, next)
   await untilWaiting(opened.move)
@@ -116,7 +116,7 @@ test.each(engines)('a copy on $name that differs is found out before the switch,
   await expect(engine.openWriteStore(next.place)).rejects.toThrow(/holds a part of|is already running/)
 })
 
-test('no replica ends the move of a live one, nor a switch that has just begun', async () => {
+test('a replica leaves alone the move of a live replica and a switch that has just begun', async () => {
   const [old, next] = [await seededPlace(postgres), await placeOf(sqlite)]
   const lease = '(extract(epoch from clock_timestamp()) * 1000)::bigint + 60000'
   await changeStoredRows(
@@ -162,7 +162,7 @@ test('a store switched while another replica looks for leftovers stays out of us
   expect((await postgresMoves.readMark(old.place))?.state).toBe('moved')
 })
 
-test.each(engines)('a move from $name whose new store goes right after the switch is done', async (engine) => {
+test.each(engines)('a move from $name is done although the new store is lost right after the switch', async (engine) => {
   const [old, next] = [await seededPlace(engine), await placeOf(sqlite)]
   await using opened = await openMove(old, next)
   const target: typeof opened.target = { ...opened.target, release: async () => Promise.reject(new Error('the connection was lost')) }
@@ -203,7 +203,7 @@ test('a move given up beside a long reader ends at once, and leaves the rest to 
   expect(await postgresMoves.readMark(old.place)).toBeNull()
 })
 
-test('a move that another replica has given up takes nothing of the next one', async () => {
+test('a move that another replica has given up leaves the rows of the next move alone', async () => {
   const [old, next, other] = [await seededPlace(postgres), await placeOf(sqlite), await placeOf(sqlite)]
   await using given = await openMove(old, next)
   await untilWaiting(given.move)

@@ -8,9 +8,9 @@ const restoredAt = (atMs: number) => JSON.stringify([{ atMs, backup: 'a', madeAt
 
 describe.each(engines)('after a restore on $name', (engine) => {
   test.each([
-    ['before it expects no push', 1, 0],
-    ['after it expects one', -1, 1],
-  ])('an entry from %s', async (_, sinceMs, expected) => {
+    ['no push is missed for an entry from before it', 1, 0],
+    ['a push is missed for an entry from after it', -1, 1],
+  ])('%s', async (_, sinceMs, expected) => {
     const place = await newPlace(engine)
     const eventAtMs = NOON - 60_000
     const bare = await engine.openWriteStore(place)

@@ -37,7 +37,7 @@ async function planned(engine: Engine, parcels: number) {
 }
 
 describe.each(engines)('the plan of polls on $name', (engine) => {
-  test('6.1: when the pushes fall silent, checks are brought forward to the full cadence', async () => {
+  test('6.1: when the pushes fall silent, planned polls are brought forward to the full cadence', async () => {
     const { become, pass, waits } = await planned(engine, 600)
     await pass()
     expect(Math.min(...(await waits()))).toBeGreaterThan(3.9)

@@ -33,11 +33,11 @@ interface Sent extends Pick<Flood, 'connections' | 'request' | 'reads' | 'comesA
   readonly to: 'public' | 'internal'
   readonly times: number
   readonly inGate: boolean
-  /** By default what this is about. */
+  /** `webhook.bodyBytesMax`, if it is not the default of the product. */
   readonly bodyBytesMax?: number
 }
 
-/** As often as it fits into what is read at a time. */
+/** How often a request fits into 64 KB, which a server reads at a time. */
 const timesIn64Kb = (request: string) => Math.floor((64 * KB) / request.length)
 
 const FLOODS: readonly Sent[] = [
@@ -62,7 +62,7 @@ const FLOODS: readonly Sent[] = [
     inGate: true,
   },
   {
-    name: '64 KB of pipelined GET / on each of 2,000 connections that come again when they are closed',
+    name: '64 KB of pipelined GET / on each of 2,000 connections that reconnect',
     to: 'public',
     connections: 2000,
     request: get('/'),
@@ -72,7 +72,7 @@ const FLOODS: readonly Sent[] = [
     inGate: false,
   },
   {
-    name: 'three pipelined GET / on each of 2,000 connections that come again when they are closed',
+    name: 'three pipelined GET / on each of 2,000 connections that reconnect',
     to: 'public',
     connections: 2000,
     request: get('/'),
@@ -82,7 +82,7 @@ const FLOODS: readonly Sent[] = [
     inGate: false,
   },
   {
-    name: '64 KB of pipelined unsigned pushes on each of 2,000 connections that come again when they are closed',
+    name: '64 KB of pipelined unsigned pushes on each of 2,000 connections that reconnect',
     to: 'public',
     connections: 2000,
     request: unsigned(1000),
@@ -105,22 +105,22 @@ const FLOODS: readonly Sent[] = [
 
 const BODIES: readonly Sent[] = [
   {
-    name: 'one of 1 MB with a wrong signature, where such bodies are taken,',
+    name: '1 MB with a wrong signature within the limit,',
     request: megabyte(SIGNATURE),
     bodyBytesMax: MB,
     inGate: true,
   },
-  { name: 'one of 1 MB with a wrong signature', request: megabyte(SIGNATURE), inGate: false },
+  { name: '1 MB with a wrong signature', request: megabyte(SIGNATURE), inGate: false },
   {
-    name: 'one of 1 MB in chunks with a wrong signature, where such bodies are taken,',
+    name: '1 MB in chunks with a wrong signature within the limit,',
     request: chunkedMegabyte,
     bodyBytesMax: 2 * MB,
     inGate: false,
   },
-  { name: 'one of 1 MB without a signature', request: megabyte(''), inGate: false },
+  { name: '1 MB without a signature', request: megabyte(''), inGate: false },
 ].map((one) => ({
   ...one,
-  name: `${one.name} on each of 500 connections that come again when they are closed`,
+  name: `${one.name} on each of 500 connections`,
   to: 'public',
   connections: 500,
   times: 1,
@@ -129,7 +129,7 @@ const BODIES: readonly Sent[] = [
 }))
 
 test.each(BODIES.filter(({ inGate }) => LONG || inGate))(
-  'F8: beside unsigned pushes, $name, a signed push has its 200, and memory stays',
+  'F8: memory stays bounded and a signed push gets its 200 beside $name',
   async (sent) => {
     const growth = await besideFlood('F8', sent)
     // The bound is the budget for bodies, and as much again.
@@ -138,7 +138,7 @@ test.each(BODIES.filter(({ inGate }) => LONG || inGate))(
 )
 
 test.each(FLOODS.filter(({ inGate }) => LONG || inGate))(
-  'F9: while $name, a signed push has its 200, pipelined ones too, and memory stays',
+  'F9: memory stays bounded and signed pushes get their 200 beside $name',
   async (sent) => {
     expect(await besideFlood('F9', sent)).toBeLessThan(100 * MB)
   },
@@ -152,7 +152,7 @@ function timeToVerifyMs(bytes: number): number {
   return performance.now() - begunAtMs
 }
 
-/** Pushes beside a flood, says what it saw, and returns by how much memory grew. */
+/** Sends signed pushes beside a flood, prints how long they took, and returns by how much the relay's memory grew. */
 async function besideFlood(fault: string, { name, to, bodyBytesMax, ...sent }: Sent): Promise<number> {
   await using relay = await runRelay(
     writeConfig(
@@ -171,7 +171,7 @@ async function besideFlood(fault: string, { name, to, bodyBytesMax, ...sent }: S
   const port = Number(new URL(to === 'public' ? relay.publicUrl : relay.internalUrl).port)
   const statuses: number[] = []
   let mostBytes = 0
-  /** Pushes until then; resolves with the 99th percentile of how long one took. */
+  /** Sends pushes until `isOver`, and resolves with the 99th percentile of their durations. */
   const pushUntil = async (isOver: () => boolean) => {
     const tookMs: number[] = []
     while (!isOver()) {

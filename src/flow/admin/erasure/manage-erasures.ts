@@ -139,7 +139,7 @@ export function createManageErasures(ports: ManageErasuresPorts): ManageErasures
       const count = (wanted: ErasedIdentifier['outcome']) => found.results.filter(({ outcome }) => outcome === wanted).length
       const unknown = found.results.flatMap(({ outcome }, at) => {
         const line = list.identifiers[at]?.line
-        return outcome === 'unknown' && line !== undefined ? [{ line, reason: 'is the identifier of no parcel' }] : []
+        return outcome === 'unknown' && line !== undefined ? [{ line, reason: 'holds an identifier that no parcel has' }] : []
       })
       return {
         ...(await reportOf(found, dryRun)),

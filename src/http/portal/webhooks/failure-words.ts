@@ -46,7 +46,7 @@ function meaningOf(status: number, isAll: boolean): string {
   if (status === 429) return 'it asks the relay to send less for a while.'
   if (status >= 400) return isAll ? 'it refuses these events.' : 'it refuses some events.'
   if (status >= 300) return 'it redirects; name the final URL.'
-  return 'that accepts nothing.'
+  return 'the relay takes only 200 to 299 as accepted.'
 }
 
 function hostOf(url: string): string {

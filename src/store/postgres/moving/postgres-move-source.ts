@@ -28,7 +28,7 @@ import { createStoredTables } from './postgres-stored-tables.ts'
 const REST_MS = 50
 /** How long to wait until the other replicas have stopped writing. A move may not pause the relay for longer. */
 const ALONE_MS_MAX = 4000
-/** How long the transaction of a switch may be idle. Nobody can write meanwhile, but the last rows must be written into the new store. */
+/** How long the transaction of a switch may be idle while the last rows are written into the new store. Nobody can write to the old one meanwhile. */
 const SWITCH_IDLE_MS_MAX = 5000
 const STILL_WRITING = 'another replica has not stopped writing in time'
 /** A replica takes numbers in runs of this length, so the last number in use may be anywhere in a run. */

@@ -9,7 +9,7 @@ const REST = 4
 const PAGES = { min: 16, max: 512 }
 /** The copy is synced this often, so that the sync at the end is short. The writer waits for that one. */
 const SYNC_EVERY_MS = 100
-/** During a rest the driver keeps calling. Each call sleeps for this long, and a longer sleep would hold up pushes. */
+/** During a rest the driver keeps asking how many pages to copy next. Each answer waits for this long. A longer wait would hold up pushes. */
 const NAP_MS = 0.2
 const NEVER = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
 
@@ -88,7 +88,7 @@ function createPace(monotonic: () => number): () => number {
       Atomics.wait(NEVER, 0, 0, NAP_MS)
       return 0
     }
-    // The driver's step runs right after this callback, so the measured time holds nothing else.
+    // The driver copies these pages when the event loop next runs what is queued with setImmediate. Queue the clock's start right before it.
     setImmediate(() => {
       begunMs = monotonic()
     })
@@ -96,7 +96,7 @@ function createPace(monotonic: () => number): () => number {
   }
 }
 
-/** Syncs a file from another thread again and again. It ignores a failure, because then the sync at the end fails too. */
+/** Syncs a file repeatedly, off this thread. It ignores a failure, because then the sync at the end fails too. */
 function syncOften(file: string): { stop(): void } {
   let handle: number | null = null
   let isBusy = false

@@ -30,7 +30,7 @@ export interface RestoreOrder {
   readonly last: number | null
   /** The file with the tombstones, if it is not beside the store; null: it is there, or nothing was ever erased. */
   readonly tombstones: string | null
-  /** Whether nothing was erased since the backup, or it may come back. Needed only if the tombstones are gone. */
+  /** The operator says that nothing was erased since the backup, or that what was erased may come back. Needed only if the tombstones are gone. */
   readonly forgetsErasures: boolean
   /** Whether a store that is newer than the backup may be replaced. */
   readonly isConfirmed: boolean
@@ -41,7 +41,7 @@ export interface RestoreOrder {
 export interface RestorePorts {
   /**
    * Proves that the secrets in the backup can be opened. `keyFile`: the key that lies beside the backup, or beside the store. `tombstoneKey`: the sealed key
-   * of the tombstones; null: nothing was erased. Throws if they cannot, unless an operator says that this is known.
+   * of the tombstones; null: nothing was erased. Throws if they cannot, unless the operator restores without keys.
    */
   readonly proveKeys: (keys: {
     readonly sealed: readonly SealedEndpoint[]
@@ -57,7 +57,7 @@ export interface RestorePorts {
 
 /** Which secrets of a backup cannot be used any more. */
 export interface ProvedKeys {
-  /** The names of endpoints whose key in the backup is not the one they are sent with now. */
+  /** The names of endpoints whose key in the backup differs from the key that signs their deliveries now. */
   readonly otherKeys: readonly string[]
   /** The names of endpoints whose key in the backup cannot be opened. */
   readonly lostKeys: readonly string[]
@@ -285,8 +285,9 @@ async function prepare(file: string, { order, before, manifest, isTombstoneKeyLo
 }
 
 /**
- * The numbers from which the counters continue. The highest ids of a lost store are not known. Nearly every row with an id came with a
- * sequence, and one delivery for each endpoint, so the ids are assumed to be at most that high.
+ * The numbers from which the counters continue. The highest ids of a lost store are not known. A row with an id is nearly always written
+ * together with an event of the feed, so no id is assumed to be higher than the last sequence. An event has a delivery for each endpoint,
+ * so the ids of deliveries may be that many times higher.
  */
 function after(given: GivenNumbers, endpoints: number | null): GivenNumbers {
   const sequence = nextMultiple(given.sequence)

@@ -140,11 +140,11 @@ test('only one backup is made at a time', async () => {
 })
 
 test.each([
-  ['the copy', { copy: async () => Promise.reject(new Error('SQLITE_FULL: the disk is full')) }, 'SQLITE_FULL: the disk is full'],
-  ['the proof', { turns: [STEP, new Error('the table inbox is damaged: row 7')] }, 'the table inbox is damaged: row 7'],
-  ['the room beside the store', { storeBytes: 901 }, 'its disk has too little room'],
-  ['the disk of the store', { trouble: () => 'short' }, 'became too full'],
-])('a backup fails with %s, operators are notified once, and the relay continues', async (_, world, reason) => {
+  ['the copy fails', { copy: async () => Promise.reject(new Error('SQLITE_FULL: the disk is full')) }, 'SQLITE_FULL: the disk is full'],
+  ['the copy is damaged', { turns: [STEP, new Error('the table inbox is damaged: row 7')] }, 'the table inbox is damaged: row 7'],
+  ['there is too little room beside the store', { storeBytes: 901 }, 'its disk has too little room'],
+  ['the disk of the store fills', { trouble: () => 'short' }, 'became too full'],
+])('if %s, the backup fails, operators are notified once, and the relay continues', async (_, world, reason) => {
   const { manage, ends, calls } = await openWorld(world)
   await manage.start({ name: 'first' }, ADMIN)
   await vi.waitFor(() => expect(ends).toHaveLength(1))
