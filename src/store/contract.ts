@@ -22,9 +22,9 @@ export interface Engine {
 /**
  * A store that is open for writing.
  *
- * - **Transactions** do not disturb each other: the parcels, identifiers, settings, due polls and sequence that one has read stay true until it
- *   ends. They run one at a time, or lock what they read and begin again after a conflict. When one resolves, its changes are durable and every
- *   later read sees them; when it rejects, it has changed nothing.
+ * - **Transactions** do not disturb each other: the parcels, identifiers, settings, due polls and sequence that a transaction has read stay
+ *   the same until it ends. They run one at a time, or lock what they read and begin again after a conflict. When one resolves, its changes
+ *   are durable and every later read sees them; when it rejects, it has changed nothing.
  * - **Failures**: `isStorageFailure` is true if the store itself failed (disk full, connection lost) and false for any other error.
  * - **Sequences**: all parcels share one counter. Committed numbers rise in commit order and are never reused; there may be gaps.
  * - **Ids** of parcels and endpoints are never reused, even after deletion.

@@ -35,7 +35,7 @@ const firstWaiting = statement<{ endpointId: number; parcelId: number }>()((db, 
     .limit(1),
 )
 
-/** The same for several parcels. It looks into that index once for each. */
+/** Like `firstWaiting`, for several parcels. It uses one look-up in the index for each parcel. */
 const firstsWaiting = statement<{ endpointId: number; parcelIds: readonly number[] }>()((db, p, { rowsOf }) =>
   db
     .selectFrom('delivery')

@@ -73,8 +73,8 @@ export async function findCopies(session: Session, deliveries: readonly { readon
 }
 
 /**
- * Sorts these events by what the endpoint has of them: an ended delivery, a waiting one, or none. An ended delivery that was queued after
- * `untilMs` counts as waiting, because the same replay has queued it.
+ * Finds the events of which the endpoint has an ended delivery, and the ones of which it has none. The rest have a waiting delivery. An
+ * ended delivery that was queued after `untilMs` counts as waiting, because the same replay has queued it.
  */
 export async function findSame(
   session: Session,

@@ -122,7 +122,7 @@ export async function listDeliveries(session: Session, query: DeliveryQuery): Pr
 }
 
 async function listById(session: Session, asked: Wanted, cursor: DeliveryCursor | null): Promise<DeliveryPage> {
-  // Begin at the next delivery that there is: a restore leaves a gap of up to 10^9 ids, which no list could cross stretch by stretch.
+  // Begin at the newest delivery before the cursor. A restore leaves a gap of up to 10^9 ids, too many to search stretch by stretch.
   const [last] = await session.all(newestBefore, { before: cursor?.id ?? Number.MAX_SAFE_INTEGER })
   if (last === undefined) return { deliveries: [], next: null }
   const before = last.id + 1

@@ -25,7 +25,7 @@ const updateAllColumns = statement<ParcelRow>()((db, p) =>
 const insertAllColumns = statement<ParcelRow>()((db, p) =>
   db.insertInto('parcel').values({ id: p.id, ...factsOf(p), next_poll_at_ms: p.next_poll_at_ms, stopped: p.stopped }),
 )
-/** Ids are never used again, so max(id) is not enough. */
+/** Ids are never used again, and the row with the highest id may be deleted, so max(id) is not enough. */
 const lastGiven = statement()((db) => db.selectFrom('sqlite_sequence').select('seq').where('name', '=', 'parcel'))
 /** Leaves out the indexed columns, because SQLite rewrites the index entry of every column that is set, even to the same value. */
 const updateFacts = statement<ParcelRow>()((db, p) => db.updateTable('parcel').set(factsOf(p)).where('id', '=', p.id))
@@ -193,7 +193,9 @@ export async function pollableIdentifiers(session: Session, parcelId: number, no
   return (await loadIdentifiers(session, parcelId)).filter((row) => mayBePolled(row, nowMs)).map((row) => row.value)
 }
 
-/** Returns when the first of a parcel's identifiers may be polled again; null: one may be polled now, or there is none. */
+/**
+ * Returns the earliest time at which an identifier of a parcel may be polled again; null: one may be polled now, or the parcel has none.
+ */
 export async function pollableAgainAtMs(session: Session, parcelId: number): Promise<number | null> {
   const refusedAtMs = (await loadIdentifiers(session, parcelId)).map((row) => row.refused_at_ms ?? Number.NEGATIVE_INFINITY)
   const firstMs = Math.min(...refusedAtMs) + REFUSAL_HOLDS_MS

@@ -152,8 +152,8 @@ export function rebuildVerbs({ session, contents, parcels }: RebuildParts, loadS
 type LoadSightings = (parcelIds: readonly number[]) => Promise<ReadonlyMap<number, StoredParcel['sightings']>>
 
 /**
- * A damaged row may hold another content under the digest of this one. Gives that row the digest of what it holds, so that this content
- * gets a new row. The id of the damaged row must not change its meaning, because readers cache contents by id.
+ * The row with this content's digest may be damaged and hold another content. This gives that row the digest of the content that it holds,
+ * so that this content gets a new row. The damaged row keeps its content, because readers cache contents by id.
  */
 async function disownContent(session: Session, json: string): Promise<void> {
   const [row] = await session.all(contentOf, { digest: digestOf(json) })

@@ -66,7 +66,7 @@ export function markContents(session: Session, ids: readonly number[]): void {
   if (ids.length > 0) session.enqueueWrite(markUnused, { ids })
 }
 
-/** Takes the mark from contents that are used again. */
+/** Removes the mark of contents that are used again. */
 export function unmarkContents(session: Session, ids: readonly number[]): void {
   if (ids.length > 0) session.enqueueWrite(unmark, { ids })
 }

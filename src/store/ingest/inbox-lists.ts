@@ -170,7 +170,7 @@ async function findFirst(session: Session, atMs: number): Promise<number> {
 }
 
 async function findInStretch(session: Session, state: 'recorded' | null, { before, ...page }: Page): Promise<Found> {
-  // Begin at the next push that there is: a restore leaves a gap of up to 10^9 ids, which no list could cross stretch by stretch.
+  // Begin at the newest push before the cursor. A restore leaves a gap of up to 10^9 ids, too many to search stretch by stretch.
   const [last] = await session.all(newestBefore, { before })
   if (last === undefined) return { rows: [], downTo: 0 }
   const end = last.id + 1
@@ -232,7 +232,7 @@ function whole(rows: readonly Row[], limit: number): Found {
   return { rows, downTo: rows.length < limit ? 0 : Math.min(...rows.map(({ id }) => id)) }
 }
 
-/** Merges several pages into one. It ends at the highest id that all of them have reached, so that the order is right. */
+/** Merges several pages into one, in the order of ids. The merged page ends at the lowest id to which all of them have searched. */
 function merge(found: readonly Found[], limit: number): Found {
   const downTo = Math.max(0, ...found.map((each) => each.downTo))
   const all = found.flatMap(({ rows }) => rows).toSorted((a, b) => b.id - a.id)

@@ -1,6 +1,6 @@
 import { brotliDecompressSync, gunzipSync, inflateSync } from 'node:zlib'
 
-/** A body is not unpacked beyond this many bytes. */
+/** The most bytes to which a body is unpacked. */
 const UNPACKED_BYTES_MAX = 16 * 1024 * 1024
 
 type Unpack = (body: Uint8Array, options: { readonly maxOutputLength: number }) => Uint8Array

@@ -13,14 +13,14 @@ export const NOT_MOVED_BY_ENGINE: Readonly<Record<string, string>> = {
   kysely_migration: 'the history of the SQLite schema',
   kysely_migration_lock: 'the history of the SQLite schema',
   schema_version: 'the history of the PostgreSQL schema',
-  lease: 'said which relay uses this database, before several could',
+  lease: 'named the relay that uses this database, in versions without replicas',
   replica: 'who uses this database now',
   role: 'who uses this database now',
-  carrier_budget: 'the calls of the day and a pause are moved as the carrier memory; the rest is of this moment',
+  carrier_budget: 'the calls of the day and a pause are moved as the carrier memory; the rest is outdated a moment later',
   carrier_token: 'refusals are moved as the carrier memory; a new token is asked for',
   flight: 'who asks the carrier about what at this moment',
-  fenced_replica: 'of replicas that were declared dead a short while ago, in this database',
-  lesson: 'what replicas were taught in the last seconds, for the poller of this database; it is learnt again',
+  fenced_replica: 'keeps the endpoints of replicas of this database that were declared dead a short while ago',
+  lesson: 'what replicas learnt in the last seconds, for the poller of this database; they learn it again',
 }
 
 /** Columns of moved tables that stay behind, as `table.column`, each with its reason. */

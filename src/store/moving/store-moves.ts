@@ -24,8 +24,8 @@ export interface StoreMoves {
   /** Completes a move that was killed right after its switch. Then the new store can be opened. */
   release(address: string, moveId: string): Promise<void>
   /**
-   * Finds out who uses a store. Until the hold is released, no relay can begin to use a file. Rejects if the store is gone or cannot be
-   * reached.
+   * Finds out who uses a store. If the store is a file, no relay can begin to use it until the hold is released. Rejects if the store is
+   * gone or cannot be reached.
    */
   holdUnused(address: string): Promise<StoreHold>
   /** Undoes a move. The old store can be used again, with its data at the switch. Returns the mark; null: the store was not moved. */

@@ -41,7 +41,8 @@ export async function readEndpointsVersion(session: Session): Promise<number> {
 
 /**
  * Takes `count` numbers, and counts `changes` of endpoints. Batches that were decided with the old endpoints are then decided again. Fails
- * as a conflict if endpoints have changed since `version`, or if numbers were given after `last`; null: no such check.
+ * as a conflict if endpoints have changed since `version`, or if numbers were given after `last`. If `version` or `last` is null, that is
+ * not checked.
  */
 export function advanceAtEnd(
   session: Session,

@@ -25,8 +25,8 @@ const READERS = 6
 export interface PostgresEngine extends Engine {
   openWriteStore(address: string, options?: PostgresWriteOptions, watch?: ServerWatch): Promise<OpenWriteStore>
   /**
-   * `isLive`: whether this relay is among the live replicas, without which the store cannot be moved. While it is not, each read first
-   * checks that the store was not moved. Absent: no read checks.
+   * `isLive`: whether this relay holds a lease. Others cannot move the store away from a relay with a lease. While it holds none, each read
+   * first checks that the store was not moved. Absent: no read checks that.
    */
   openReadStore(address: string, watch?: ServerWatch, isLive?: () => boolean): ReadSide
 }

@@ -38,7 +38,7 @@ export function openPool(
     max: connectionsMax,
     connectionTimeoutMillis: connectTimeoutMs,
     application_name: 'parcel-relay',
-    // So the system notices a peer that is gone without closing the connection.
+    // With this the system notices a peer that has gone without closing the connection.
     keepAlive: true,
     types,
     pipeline,

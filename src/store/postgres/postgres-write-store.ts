@@ -124,7 +124,7 @@ export function createPostgresWriteStore(
           if (typeof announced === 'function' ? announced(done) : announced) announceOrder(session)
           return done
         })
-        // The last one was committed. The others were attempts that met another transaction.
+        // Only the last attempt was committed. The earlier ones met another transaction.
         opened.at(-1)?.committed()
         return result
       } catch (error) {
@@ -133,7 +133,7 @@ export function createPostgresWriteStore(
       }
     },
     isStorageFailure,
-    // They do not change while a relay runs, because only a restore gives them.
+    // Missed tombstones do not change while a relay runs, because only a restore adds them.
     async missedTombstones() {
       missed ??= await writer.transaction(missedAfterRestore)
       return missed
@@ -242,13 +242,13 @@ function retiringVerbs({ session, end }: Parts) {
       const events = parcelIds.map((parcelId) => retiredEvent(end.give(), parcelId))
       end.whenNumbered(() => {
         enqueueFeed(session, events)
-        // Only now, because another transaction may have removed the last sightings besides these.
+        // Mark them this late, because another transaction may just have removed the other sightings that used them.
         markContents(session, retired.contents)
       })
       return { isDone: true }
     },
     removeTexts({ unused, used }) {
-      // As for an erasure: other transactions decide again, and so use none of the removed contents.
+      // The new version makes other transactions decide again, so they use none of the removed contents.
       if (unused.length > 0) end.changeEndpoints(null)
       end.whenNumbered(() => {
         removeContents(

@@ -63,7 +63,7 @@ export function watchServer(address: string): ServerWatch {
   }
 }
 
-/** The TCP sockets of a pool, which are under TLS if it is used. A socket is here from before its connection is made until it is closed. */
+/** The TCP sockets of a pool; with TLS, the sockets below it. They include sockets that are still connecting. */
 interface PoolSockets {
   open(): Socket
   /** Whether any socket has received something since the last call. */

@@ -3,7 +3,7 @@ import { Worker } from 'node:worker_threads'
 
 /** A checkpoint starts at this many waiting pages of the WAL. A higher number writes fewer pages twice, but delays commits longer. */
 const CARRIED_PAGES = 4000
-/** At this size the WAL is restarted. All writes wait for that, until it is checkpointed completely. */
+/** At this many pages the WAL is restarted. All writes then wait until the WAL is checkpointed completely. */
 const LOG_PAGES = 20_000
 /** The WAL is checked after this many commits, because a check costs as much as recording a push. */
 const COMMITS_A_LOOK = 8

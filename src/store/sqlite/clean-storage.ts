@@ -1,7 +1,7 @@
 import Database from 'better-sqlite3'
 import type { StorageState } from '../../domain/admin/erasure.ts'
 
-/** The `user_version` of a file that has overwritten freed pages from the beginning. */
+/** The `user_version` of a file in which deleted data was always overwritten. */
 const ALWAYS_OVERWRITTEN = 1
 /** How long to wait for readers of the WAL, in milliseconds. The wait blocks the writer. */
 const PATIENCE_MS = 50

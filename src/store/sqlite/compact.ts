@@ -13,8 +13,8 @@ export type Compacted =
 const MARGIN_BYTES = 16 * 1024 * 1024
 
 /**
- * Returns the free pages of a store to the disk. Throws `StoreInUse` while a relay holds the store, and if there is none. The store is
- * copied, and the copy replaces it once the copy is synced. So a crash leaves one of the two, whole.
+ * Returns the free pages of a store to the disk. Throws `StoreInUse` while a relay holds the store, and another error if there is no store.
+ * The store is copied, and the copy replaces it once the copy is synced. So a crash leaves one of the two, whole.
  */
 export async function compactStore(path: string): Promise<Compacted> {
   if (!existsSync(path)) throw new Error(`there is no store at ${path}`)

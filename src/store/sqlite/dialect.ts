@@ -37,8 +37,8 @@ export interface SqliteStatement {
 
 /**
  * Compiles a statement so that SQLite plans it only once. SQLite plans again at each run if the plan depends on a bound value, which takes
- * several times as long as the run. A plan depends on one where a partial index may apply (`state = ?`), and with ORDER BY. So constants
- * are written into the SQL, and each parameter gets a unary plus, which hides its value from the planner.
+ * several times as long as the run. A plan depends on a bound value where a partial index may apply (`state = ?`), and with ORDER BY. So
+ * constants are written into the SQL, and each parameter gets a unary plus, which hides its value from the planner.
  */
 export function compileForSqlite(statement: Statement<never, unknown>): SqliteStatement {
   const { sql: text, parameters: given } = statement.compile(sqliteDialect)

@@ -17,8 +17,8 @@ export type InspectedStore =
   | { readonly state: 'in_use'; readonly path: string; readonly pid: number | null }
 
 /**
- * Finds out whether a relay could open the store at `given`, without making, changing or migrating anything. It holds the lock only for a
- * moment, for which a relay that starts would wait. Throws an error that names the reason and what to do.
+ * Finds out whether a relay could open the store at `given`, without making, changing or migrating anything. It holds the lock for a
+ * moment, and a relay that starts meanwhile waits for it. Throws an error that names the reason and what to do.
  */
 export function inspectSqlite(given: string): InspectedStore {
   const path = followLinks(given)

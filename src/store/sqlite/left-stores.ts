@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 
-/** Files that hold the data of a store go with one of these. */
+/** The endings of files that belong to a store and are not counted as stores themselves. */
 const REST = /-(?:wal|shm|journal)$|\.(?:key|tombstones)$/
 
 /** The paths of the stores that restores have left beside a store. Each still holds its old data. */

@@ -16,7 +16,7 @@ export interface BatchSource {
 }
 
 /**
- * See `HistoryTx.loadNeeds`. Loads parcels, most of which are cached, and pushes first, because they show which other reads are not needed.
+ * See `HistoryTx.loadNeeds`. Loads parcels and pushes first, because they show which other reads are not needed. Most parcels are cached.
  */
 export async function loadNeeds({ session, contents, known }: BatchSource, asked: Needs, nowMs: number): Promise<Loaded> {
   const parcels = await known.findMany(asked.parcels)

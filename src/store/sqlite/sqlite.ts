@@ -23,7 +23,7 @@ import { openTombstoneFile } from './tombstone-file.ts'
 
 /** How long to wait for another connection's lock, in milliseconds. The wait blocks the thread. */
 const BUSY_TIMEOUT_MS = 100
-/** The writer waits longer, in milliseconds. A move may hold the lock for up to half of this time. */
+/** How long the writer waits for a lock, in milliseconds. A move may hold the lock for up to half of this time. */
 const WRITER_BUSY_TIMEOUT_MS = 500
 /** After a checkpoint SQLite truncates the WAL to this size, in bytes. Without a limit the file would never shrink. */
 const JOURNAL_BYTES_MAX = 128 * 1024 * 1024

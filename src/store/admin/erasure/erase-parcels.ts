@@ -39,7 +39,9 @@ const composedOf = statement<OfParcels>()((db, p, { oneOf }) =>
     .where('feed.payload_ref', '<=', sql.lit(0)),
 )
 const removeComposed = statement<OfParcels>()((db, p, { oneOf }) => db.deleteFrom('composed_event').where('sequence', 'in', oneOf(p.ids)))
-/** A group stores only its last delivery. So a group whose answer names the parcel is removed too. Each endpoint has few groups. */
+/**
+ * Removes failures about the parcels. A group of failures stores only its last delivery, so a group whose answer names a parcel goes too.
+ */
 const removeFailures = statement<{ endpointIds: readonly number[]; deliveryIds: readonly number[]; names: readonly string[] }>()(
   (db, p, { oneOf, containsAny }) =>
     db
@@ -74,7 +76,7 @@ export interface ErasedRows {
   readonly endpoints: readonly NamedEndpoint[]
   /** The identifiers. They are deleted. */
   readonly names: readonly { readonly value: string; readonly parcelId: number }[]
-  /** The contents that the parcels used. The engine removes those of them that nobody else uses, with `removeContents`. */
+  /** The contents that the parcels used. The engine then removes the contents that no other parcel uses, with `removeContents`. */
   readonly contents: readonly number[]
 }
 
@@ -85,7 +87,7 @@ export const NO_PARCELS: Omit<ErasedRows, 'contents'> = {
   names: [],
 }
 
-/** Deletes parcels with everything that belongs to them, except their contents. Nobody else may be able to change them meanwhile. */
+/** Deletes parcels with everything that belongs to them, except their contents. The caller keeps others from changing them meanwhile. */
 export async function eraseParcels(session: Session, ids: readonly number[]): Promise<ErasedRows> {
   const names = (await loadIdentifiersOf(session, ids)).map((row) => ({ value: row.value, parcelId: row.parcel_id }))
   const values = names.map(({ value }) => value)

@@ -96,7 +96,7 @@ const newestParcel = statement()((db) =>
   db.selectFrom('parcel').select('id').where('id', '>', sql.lit(0)).orderBy('id', 'desc').limit(sql.lit(1)),
 )
 
-/** Endpoints with waiting deliveries, also removed endpoints. It looks into an index once for each endpoint. */
+/** Endpoints with waiting deliveries, also removed endpoints. It uses one look-up in an index for each endpoint. */
 const backlogs = statement()((db) =>
   db
     .selectFrom('endpoint')
@@ -127,7 +127,7 @@ const awaited = statement<{ endpoints: readonly number[]; parcels: readonly numb
         .as('delivery_id'),
     ),
 )
-/** The same for deliveries in any state and for all endpoints, also removed ones. */
+/** Like `awaited`, for deliveries in any state and for all endpoints, also removed ones. */
 const delivered = statement<{ parcels: readonly number[] }>()((db, p, { rowsOf }) =>
   db
     .selectFrom(['endpoint', rowsOf(p.parcels).as('parcel_of')])

@@ -41,8 +41,8 @@ const clearAnswer = statement<Pick<AgedAnswer, 'parcelId' | 'language' | 'digest
     .where('asked_at_ms', '<=', p.askedAtMs),
 )
 /**
- * Removes pushes, except those that were reprocessed since they were found: these have a parcel. The `case` keeps the planner from using
- * the index by parcel, so it finds the rows by their ids.
+ * Removes pushes, except those that were reprocessed since they were found. A reprocessed push has a parcel. The `case` keeps the planner
+ * from using the index by parcel, so it finds the rows by their ids.
  */
 const removePushes = statement<{ ids: readonly number[] }>()((db, p, { oneOf }) =>
   db.deleteFrom('inbox').where('id', 'in', oneOf(p.ids)).where(sql<boolean>`(case when parcel_id = 0 then 1 else 0 end) <> 0`),

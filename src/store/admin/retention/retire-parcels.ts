@@ -39,8 +39,9 @@ export interface Retired {
 }
 
 /**
- * Deletes parcels with all that belongs to them, except for the event that says so. Their pushes may be many: those go first, at most `limit` at a time,
- * and histories only with the last of them, so that nobody sees a part of one: until then the result is null. They have no deliveries.
+ * Deletes parcels that have no deliveries, with everything that belongs to them. The caller adds the event about it. A call deletes at most
+ * `limit` pushes. If pushes may be left, it returns null: call it again. Only the last call deletes the histories, so that nobody sees a
+ * part of a history.
  */
 export async function removeParcels(session: Session, ids: readonly number[], limit: number): Promise<Retired | null> {
   const pushes = await session.all(pushesOf, { ids, limit })

@@ -4,8 +4,8 @@ import type { Pool, QueryResult, QueryResultRow } from 'pg'
 const ALONE_LOCK_TIMEOUT_MS = 1000
 
 /**
- * Runs one statement, and limits its wait for locks. Both go out in one message, which the server runs as one transaction. So no
- * transaction stays open between two messages, and a pooler keeps no setting. Such a message cannot have parameters.
+ * Runs one statement, and limits its wait for locks. The statement and its limit go out in one message, which the server runs as one
+ * transaction. So no transaction stays open between two messages, and a pooler keeps no setting. Such a message cannot have parameters.
  */
 export async function alone<R extends QueryResultRow>(pool: Pool, statement: string): Promise<readonly R[]> {
   const results: unknown = await pool.query(`set local lock_timeout = ${ALONE_LOCK_TIMEOUT_MS}; ${statement}`)

@@ -50,8 +50,8 @@ export const replicaStanding = sql<ReplicaStanding>`replica.started_at_ms, repli
  */
 export interface LostCommits {
   /**
-   * Call it when the statement is sent, and call the returned function with the answer. It resolves with true if the replica of this number
-   * has lost its claims, and then always again. `timeline` is called only after a restart of the server.
+   * Call it when the statement is sent, and call the returned function with the answer. That function resolves with true if the replica of
+   * this number has lost its claims, and from then on at every call. `timeline` is called only after a restart of the server.
    */
   asking(replicaId: number): (found: ReplicaStanding, timeline: () => Promise<Timeline>) => Promise<boolean>
 }

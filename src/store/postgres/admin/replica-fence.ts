@@ -24,8 +24,9 @@ export interface Proof {
 }
 
 /**
- * Fails if this replica was declared dead, does not hold the role, or held it by commits that the server has lost. Otherwise nobody can
- * declare it dead before the transaction ends: that deletes its row, and so waits for this lock. Renewing its lease does not wait.
+ * Fails if this replica was declared dead, does not hold the role, or held it by commits that the server has lost. Otherwise it locks the
+ * replica's row. To declare the replica dead, another one has to delete that row, so it waits until the transaction ends. Renewing the
+ * lease does not wait.
  */
 export async function proveHeld(session: Session, { replicaId, role, lostCommits, timeline }: Proof): Promise<void> {
   const hasLost = lostCommits.asking(replicaId)

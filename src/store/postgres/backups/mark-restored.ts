@@ -15,13 +15,19 @@ export interface MarkOrder {
   readonly address: string
   /** The highest sequence that any reader or endpoint has seen. */
   readonly last: number
-  /** The tombstones of what was erased after the moment to which the database was restored; null: nothing was, or it may come back. */
+  /**
+   * The tombstones of what was erased after the moment to which the database was restored; null: nothing was erased, or erased data may
+   * come back.
+   */
   readonly tombstones: KeptTombstones | null
   readonly nowMs: number
   readonly by: OperatorAction['by']
 }
 
-/** Lets a restored database go on with numbers that it had not given before, and expects no push from before. Rejects, with nothing changed, while a relay uses it. */
+/**
+ * Makes a restored database continue with numbers that were never given, and expect no push from before the restore. Rejects, with nothing
+ * changed, while a relay uses the database.
+ */
 export async function markRestored(order: MarkOrder): Promise<RestoreRecord> {
   // Refuses an unsafe server or another schema, as a start of the relay does.
   await (await postgres.openWriteStore(order.address)).close()

@@ -14,7 +14,7 @@ import type { Session } from '../../engine.ts'
 import { statement } from '../../statement.ts'
 import { rawStatement } from '../raw-statement.ts'
 
-/** How long a front is used. A delivery that becomes due before it may have to wait that long. */
+/** How long a front is used, in milliseconds. A delivery that becomes due at an earlier position may have to wait that long. */
 const FRONT_LASTS_MS = 2000
 /** How far the front lies before the first due delivery, because a transaction that queues a delivery may take this long to commit. */
 const LATE_MS = 3000

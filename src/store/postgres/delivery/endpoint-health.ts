@@ -42,8 +42,8 @@ export function saveHealthAfter(session: Session, endpointId: string, health: En
 }
 
 /**
- * Fails as a conflict if the health of an endpoint has changed, or how far the feed is queued for it. Neither changes the version of the
- * endpoints. Otherwise both stay as they are until the transaction ends.
+ * Fails as a conflict if an endpoint's health has changed, or the sequence up to which the feed is queued for it. Such changes do not raise
+ * the version of the endpoints. If nothing has changed, both stay the same until the transaction ends.
  */
 export function endpointStays(session: Session, { endpoint, health, queuedTo }: EndpointState): void {
   session.enqueueWrite(hold, { id: Number(endpoint.id), before: textOf(health), queuedTo })

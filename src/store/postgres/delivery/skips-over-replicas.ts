@@ -12,7 +12,7 @@ const marked = rawStatement<{ endpointIds: readonly number[] }>()(
 
 /**
  * See `DeliveryTx.findSkipped`. It includes endpoints whose role nobody holds: none of their deliveries is being sent, and the next holder
- * claims no skipped ones.
+ * of the role will not claim skipped deliveries.
  */
 export async function findSkippedOver(session: Session, endpointIds: readonly string[] | null): Promise<readonly ClaimRef[]> {
   if (endpointIds === null) return await findSkipped(session, null)

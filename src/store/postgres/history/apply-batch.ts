@@ -29,7 +29,7 @@ export interface ApplySource {
 
 /**
  * Writes the changes of a batch. All statements are sent together: first the rows without numbers, then the one that locks the counter,
- * then the numbered rows. So the server waits for nothing from here while the counter is locked. Only a batch that joins parcels has to
+ * then the numbered rows. So the server never waits for this process while the counter is locked. Only a batch that joins parcels has to
  * wait, for the rows that a join reads and for the counter's answer, because the audit trail holds numbers in texts.
  */
 export async function applyBatch(source: ApplySource, { writes, next }: Pick<ChangeSet, 'writes' | 'next'>): Promise<void> {

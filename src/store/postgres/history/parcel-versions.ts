@@ -4,7 +4,7 @@ import { rawStatement } from '../raw-statement.ts'
 
 /** The maximum of parcels per query. It is low because each caller waits for the whole query. */
 const PARCELS_MAX = 256
-/** With two queries at a time, one runs while the next is sent. With more, they would only be smaller. */
+/** With two queries at a time, one runs while the next is sent. More queries at a time would only be smaller. */
 export const QUERIES_AT_ONCE = 2
 
 const versionsOf = rawStatement<{ ids: readonly number[] }>()(

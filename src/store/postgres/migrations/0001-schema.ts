@@ -23,7 +23,7 @@ create sequence parcel_numbers increment by 10000 start with 10000;
 create sequence inbox_numbers increment by 10000 start with 10000;
 
 -- Every observation updates a row, and most leave the schedule as it is. With free room on its page such an update touches no index, so no index may
--- have another column that changes, or the version. Vacuumed at 2 % of dead rows, because with a fifth the index of due polls would be slow to read.
+-- have another column that changes, or the version. Vacuumed at 2 % of dead rows, because at the default of 20 % the index of due polls would be slow to read.
 create table parcel (
   id bigint primary key, watched_at_ms bigint, first_pushed_at_ms bigint, activated_at_ms bigint not null, latest_at_ms bigint,
   last_seen_at_ms bigint, checked_at_ms bigint, next_poll_at_ms bigint, latest_learnt_at_ms bigint, version bigint not null default 0,

@@ -43,7 +43,7 @@ export async function dropMark({ query }: MoveClient): Promise<void> {
 /** All replicas stop writing while this counter is above 0. */
 const MOVING = 'moving'
 const NOW_MS = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
-/** A switch that takes longer has failed. So has one whose connection is gone, though behind a pooler the connection may stay. */
+/** A switch that takes longer has failed. The server may also show that its connection is gone, but a pooler may keep the connection. */
 const PAUSE_MS_MAX = 10_000
 const PAUSE_GOES_ON = `paused_at_ms > ${NOW_MS} - ${PAUSE_MS_MAX} and exists (select 1 from pg_stat_activity where pid = mark.backend_pid)`
 
@@ -57,7 +57,7 @@ export async function askToPause({ query, transaction }: MoveClient, { moveId }:
   })
 }
 
-/** How many replicas have not left yet. */
+/** How many replicas still use the store. */
 export async function countReplicas({ query }: MoveClient): Promise<number> {
   const { rows } = await query<{ n: number }>(`select count(*) as n from replica where until_ms > ${NOW_MS}`)
   return rows[0]?.n ?? 0
@@ -160,7 +160,7 @@ export async function refuseWrites({ query }: MoveClient): Promise<void> {
 
 /**
  * The tables that refuse writes after the switch: the moved ones; the counter, because every transaction that takes a number writes it; and
- * the replicas, so that one that stood still during the switch cannot renew its lease.
+ * the table of replicas, so that a replica that stood still during the switch cannot renew its lease.
  */
 export const REFUSING: readonly string[] = ['counter', 'replica', ...MOVED_TABLES.map(({ name }) => name)]
 

@@ -120,7 +120,7 @@ async function remove(
   await query(`delete from ${name} as stored using ${text} where ${condition}`, values)
 }
 
-/** Deletes rows that have the unique key of a new row. They are outdated, and their own changes will still be copied. */
+/** Deletes stored rows that have the unique key of a new row. They have changed at the source since, and these changes are copied later. */
 async function clear(client: MoveClient, table: MovedTable, rows: MoveTargetRows): Promise<void> {
   const { unique } = table
   if (unique === null || rows.length === 0) return

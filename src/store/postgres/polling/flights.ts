@@ -17,8 +17,8 @@ interface Ended {
 }
 
 /**
- * Takes the row if there is none, if it has lapsed, or if it holds a result that this caller cannot use. Otherwise it changes nothing. A
- * caller that did not wait can use a `not_found` whose row lasts beyond `freshFromMs`.
+ * Takes a flight: writes its row if there is none, if it has lapsed, or if it holds a result that this caller cannot use. Otherwise this
+ * changes nothing. A caller that did not wait can use a `not_found` whose row lasts beyond `freshFromMs`.
  */
 const take = rawStatement<{ key: string; holder: string; leaseMs: number; waited: number; freshFromMs: number }>()(
   (p) => sql<{ holder: string }>`

@@ -7,7 +7,7 @@ const STEP_MS = 0.5
 /** A rest lasts this many times as long as the step before it. Shorter rests doubled the latency of pushes (0029). */
 const REST = 4
 const PAGES = { min: 16, max: 512 }
-/** The copy is synced this often, so that the sync at the end is short. The writer waits for that one. */
+/** How often the copy is synced. The writer waits for the sync at the end, and earlier syncs make that one short. */
 const SYNC_EVERY_MS = 100
 /** During a rest the driver keeps asking how many pages to copy next. Each answer waits for this long. A longer wait would hold up pushes. */
 const NAP_MS = 0.2

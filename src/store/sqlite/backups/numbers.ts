@@ -14,7 +14,7 @@ export function numbersIn(db: Database.Database): GivenNumbers {
   const lastOf = (table: string) =>
     Math.max(number(`select seq from sqlite_sequence where name = '${table}'`), number(`select max(id) from ${table}`))
   return {
-    // The last numbers may be where somebody has changed the store by hand.
+    // If somebody has changed the store by hand, its rows may hold higher numbers than its counters.
     sequence: Math.max(lastSequenceIn(db), number('select max(sequence) from feed'), number('select max(sequence) from delivery')),
     parcel: lastOf('parcel'),
     inbox: lastOf('inbox'),

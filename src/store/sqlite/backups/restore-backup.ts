@@ -61,7 +61,7 @@ export interface ProvedKeys {
   readonly otherKeys: readonly string[]
   /** The names of endpoints whose key in the backup cannot be opened. */
   readonly lostKeys: readonly string[]
-  /** Whether the key of the tombstones cannot be opened. Nobody can tell what they stand for, so they are dropped. */
+  /** Whether the key of the tombstones cannot be opened. Then nobody can tell what the tombstones stand for, so they are dropped. */
   readonly isTombstoneKeyLost: boolean
 }
 
@@ -122,7 +122,7 @@ async function restore(order: RestoreOrder, path: string, ports: RestorePorts): 
   const ending = asideEnding(path, order.nowMs)
   if (isTombstoneKeyLost) putAside(tombstoneFileOf(path), tombstoneFileOf(`${path}.${ending}`))
   else found.keep()
-  ports.onStep('putting it in its place')
+  ports.onStep('putting the copy in the place of the store')
   return { kind: 'restored', aside: swapStore(path, ending), restore: restored, otherKeys, lostKeys }
 }
 

@@ -43,7 +43,7 @@ export function finishSwap(path: string): { readonly aside: string | null } | nu
   if (!existsSync(markOf(path))) return null
   const mark = readFileSync(markOf(path), 'utf8')
   if (!mark.endsWith('\n')) {
-    // A kill cut the mark off, so nothing was renamed yet.
+    // The restore was killed while it wrote the mark, so it has renamed nothing yet.
     rmSync(markOf(path))
     return null
   }

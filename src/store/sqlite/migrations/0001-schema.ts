@@ -37,7 +37,7 @@ create table answer (
   parcel_id integer not null, language text not null, digest blob not null, asked_at_ms integer not null, entry_count integer not null,
   is_flawed integer not null, decides_order integer not null, head text not null, body blob,
   constraint answer_key primary key (parcel_id, language, digest));
--- This index, and others by age, tell a retention pass what to look at. They hold only what is still there to be removed.
+-- A retention pass finds its rows by this index and others by age. They hold only rows that still have something to remove.
 create index answer_by_age on answer (asked_at_ms) where body is not null;
 
 create table language_asked (
@@ -68,7 +68,7 @@ create table audit (
   sequence integer primary key, at_ms integer not null, kind text not null, parcel_id integer not null, detail text not null);
 create index audit_by_parcel on audit (parcel_id);
 
--- What had been given by a time, so that neither the feed nor a parcel needs a time of its own.
+-- The numbers that were in use at a time, so that rows of the feed and of parcels need no column for their age.
 create table age_mark (at_ms integer primary key, sequence integer not null, parcel_id integer not null);
 
 create table tombstone (mark text primary key, parcel_id integer not null, erased_at_ms integer not null) without rowid`

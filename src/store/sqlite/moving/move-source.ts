@@ -27,7 +27,7 @@ export function openSqliteMoveSource(path: string, side: MoveSide): MoveSource {
   const db = new Database(path, { fileMustExist: true, timeout: LOCK_TIMEOUT_MS })
   // The mark must be on disk before the other store is used.
   db.pragma('synchronous = FULL')
-  // The copied changes may contain rows of an erased parcel, and are deleted later.
+  // The recorded keys of changed rows may name an erased parcel, so overwrite them when they are deleted.
   db.pragma('secure_delete = ON')
   // The relay's checkpoint thread makes the checkpoints.
   db.pragma('wal_autocheckpoint = 0')

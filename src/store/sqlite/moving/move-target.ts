@@ -103,7 +103,10 @@ function refuseOther(db: Database.Database, path: string): void {
   }
 }
 
-/** Replaces rows. It deletes rows that have the unique key of a new row. They are outdated, and their own changes will still be copied. */
+/**
+ * Replaces rows. It deletes stored rows that have the unique key of a new row. They have changed at the source since, and these changes are
+ * copied later.
+ */
 function createReplace(prepare: ReturnType<typeof createPreparer>, table: MovedTable) {
   const remove = prepare(`delete from ${table.name} where ${matchesKey(table)}`)
   const insert = prepare(`insert into ${table.name} (${columnsOf(table)}) values (${table.columns.map(() => '?').join(', ')})`)

@@ -22,7 +22,7 @@ export function createStoredTables(db: Database.Database): StoredTables {
     async find(copied, keys) {
       const table = movedTable(copied)
       const query = prepare(`select ${columnsOf(table)} from ${table.name} where ${movedRowsOf(table)} and ${matchesKey(table)}`)
-      // Read all rows in one snapshot. Otherwise two rows could show the same unique key, which has passed from one to the other.
+      // Read all rows in one snapshot. Otherwise a unique key that passes from one row to another between two reads would show up in both.
       const find = db.transaction(() => keys.flatMap((key) => query.all(...key)))
       return find().map((row) => canonical(table, row))
     },
