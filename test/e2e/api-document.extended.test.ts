@@ -36,7 +36,7 @@ testWith(
   expect(answers).toEqual(inOrder.map((row) => [nameOf(row), REFUSED[nameOf(row)] ?? true]))
 })
 
-/** The text of markup that holds no tags. */
+/** Decodes the character references of a text without tags. */
 function textOf(markup: string): string {
   return markup.replaceAll('&quot;', '"').replaceAll('&#39;', "'").replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&')
 }

@@ -10,13 +10,13 @@ import { byForm } from '../support/runner/long-form.ts'
 afterAll(closeOpened)
 
 const text = fc.string({ unit: 'grapheme', maxLength: 20 })
-/** No text that a URL would leave out of a path. */
+/** A URL drops the path segments "", "." and "..", so leave them out. */
 const part = text.filter((each) => !/^\.{0,2}$/.test(each))
 const NAMES = ['1', '2', '999', 'AB123456789SE', '370000000000000001']
-/** A wait would only make the test long. */
+/** The waits are short or invalid, to keep the test fast. */
 const SHORT = fc.constantFrom('0s', '1ms', '51s', 'soon')
 
-/** Values of a schema, and near it: its shape is kept, its bounds are not. */
+/** Makes values that have the shape of the schema but may exceed its bounds. */
 function valuesOf(schema: Schema): fc.Arbitrary<unknown> {
   const { $ref, enum: given, const: only, anyOf, oneOf, type, properties, items } = schema
   if ($ref !== undefined) return valuesOf(schemaAt($ref))
@@ -69,7 +69,7 @@ function asText(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
-test('no request that the document allows, or nearly, is a 500, or a 503 that is not owed', async () => {
+test('no documented or nearly documented request is answered with a 500 or a 503', async () => {
   const carrier = await openCarrier()
   const sections = {
     poll: { cron: '0 0 1 1 *' },
@@ -90,11 +90,11 @@ test('no request that the document allows, or nearly, is a 500, or a 503 that is
         headers: { ...(who === 'nobody' ? {} : { authorization: `Bearer ${token}` }), ...(type === null ? {} : { 'content-type': type }) },
         body,
       })
-      // One of the orders ends all tokens.
+      // One of the requests ends all tokens.
       if (answer.status === 401 && who === 'admin' && !isPublic) token = await logIn(relay.internalUrl, ADMIN)
       statuses.set(answer.status, (statuses.get(answer.status) ?? 0) + 1)
       expect(answer.status).not.toBe(500)
-      // The carrier answers each question, so that only a store that takes nothing could be owed one.
+      // A 503 is right only while the store or the carrier fails, and here neither does.
       expect(answer.status).not.toBe(503)
     }),
     { numRuns: byForm(1000, 20_000), endOnFailure: true },

@@ -34,7 +34,7 @@ describe.each(STORES)('the audit trail over HTTP on $name', ({ sections }) => {
     return { ...relay, receiver, operate, trail: async () => await (await operatorOf(relay))('GET', '/relay/audit') }
   }
 
-  test('each order is in it once, with the app and its address, and no secret', async () => {
+  test('every change by an app is recorded once, with its app and address, and without secrets', async () => {
     const { operate, trail, publicUrl, receiver } = await start()
     await push(publicUrl, 'not JSON')
     await push(publicUrl, pushBody({ trackingIds: ['5001'] }))
@@ -57,7 +57,7 @@ describe.each(STORES)('the audit trail over HTTP on $name', ({ sections }) => {
       ['POST', '/relay/parcels/AB1001/refresh'],
       ['DELETE', '/relay/parcels/AB1001/watch'],
       ['DELETE', `/relay/endpoints/${id}`],
-      // Refused: nothing was done.
+      // This one is refused, so it is not recorded.
       ['DELETE', `/relay/endpoints/${id}`],
     ]
     for (const [method, path, body] of orders) await operate(method, path, body)

@@ -28,7 +28,7 @@ async function startRelay(sections: Record<string, unknown>, folder = temporaryF
   return { ...relay, folder, asker, operator, makeBackup, reload, metrics }
 }
 
-/** What a backup says of itself. */
+/** Reads the manifest that a backup contains. */
 async function manifestOf(file: string): Promise<unknown> {
   const [row] = await storedRows<{ json: string }>(file, 'select json from backup_manifest')
   return JSON.parse(row?.json ?? 'null')
@@ -63,7 +63,7 @@ test('a backup made under load holds everything that was acknowledged before it 
   })
 })
 
-test('the key goes along only if the relay made it, readable by nobody else', async () => {
+test('a backup includes the at-rest key only if the relay made it, and only the owner reads it', async () => {
   const folder = temporaryFolder()
   const directory = join(folder, 'backups')
   const { operator, makeBackup } = await startRelay({ backup: { directory } }, folder)
@@ -81,7 +81,7 @@ test('the key goes along only if the relay made it, readable by nobody else', as
   expect(await manifestOf(join(given, 'given.db'))).toMatchObject({ keys: [expect.stringMatching(/^[\w-]{11}$/)] })
 })
 
-test('backups are made by a schedule that a reload brings, and only their own old ones go', async () => {
+test('a reload starts scheduled backups, which delete only older scheduled ones of their own', async () => {
   const folder = temporaryFolder()
   const directory = join(folder, 'backups')
   const relay = await startRelay({ backup: { directory } }, folder)
@@ -101,10 +101,10 @@ test('backups are made by a schedule that a reload brings, and only their own ol
   })
 })
 
-test('a failing folder is reported, shown and counted until a backup is made; the relay runs on', async () => {
+test('a failing backup folder is reported, shown and counted until a backup succeeds', async () => {
   const folder = temporaryFolder()
   const directory = join(folder, 'backups')
-  // The folder that it would be in is not there, as if a disk were not mounted.
+  // The parent folder is missing, as if a disk were not mounted.
   const relay = await startRelay({ backup: { directory: join(folder, 'unmounted', 'backups') } }, folder)
   expect(await relay.makeBackup('first')).toMatchObject({ state: 'failed', failure: expect.stringContaining('ENOENT') })
   expect(await relay.makeBackup('second')).toMatchObject({ state: 'failed' })
@@ -124,7 +124,7 @@ test('a failing folder is reported, shown and counted until a backup is made; th
   expect((await visitor.get('/backups')).text).toContain('third')
 })
 
-test('a folder that cannot be written to holds no half backup', async () => {
+test('a backup that cannot be written leaves no partial file', async () => {
   const folder = temporaryFolder()
   const directory = join(folder, 'backups')
   const relay = await startRelay({ backup: { directory } }, folder)

@@ -6,11 +6,11 @@ import { relayOfTest } from '../support/relay/relay-of-test.ts'
 
 const upstreamOf = (password: string) => ({ upstream: { ...CARRIER_LOGIN, password } })
 
-/** A relay that knows no parcel, and a carrier that wants another password and asks for fewer calls. */
+/** Starts a relay with a wrong password and no parcels, and a carrier that answers status requests with 429. */
 async function start() {
   onTestFinished(closeOpened)
   const carrier = await openCarrier({
-    // The first password is mistyped.
+    // The carrier refuses the first login, as if the password were mistyped.
     token: (_request, response, count) => (count === 1 ? json(response, 401, '{}') : json(response, 200, '{"token":"t"}')),
     status: (_request, response) => json(response, 429, '{}', { 'retry-after': '80' }),
   })
@@ -19,7 +19,7 @@ async function start() {
   return { ...relay, ...carrier, visitor }
 }
 
-test('a mistyped password shows after the start, and a corrected one is not refused for a 429', async () => {
+test('a wrong password is shown after the start, and a reload with the right one ends the error', async () => {
   const world = await start()
   const read = async (path: string) => await (await ask(world.internalUrl, await logIn(world.internalUrl, ADMIN), path)).json()
   const ready = async () => await (await fetch(`${world.internalUrl}/readyz`)).json()
@@ -35,7 +35,7 @@ test('a mistyped password shows after the start, and a corrected one is not refu
   })
   expect((await world.visitor.get('/')).text).toContain('The carrier’s login refused the user name and password')
 
-  // Only a refusal that was told can be told to be over.
+  // The relay reports the end of a refusal only if it reported the refusal.
   await vi.waitFor(async () => expect(JSON.stringify(await read('/relay/operator-events'))).toContain('credentials_refused'))
   await world.reloadWith(upstreamOf('right'))
   await vi.waitFor(async () => expect(await upstream()).toMatchObject({ credentials: 'obtained', refusal: null }))

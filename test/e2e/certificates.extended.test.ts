@@ -25,7 +25,7 @@ function shownBy(url: string): Promise<string> {
   })
 }
 
-test('a reload takes a renewed certificate on both listeners, and keeps one that does not fit', async () => {
+test('a reload uses a renewed certificate on both listeners, and ignores one without its key', async () => {
   const folder = temporaryFolder()
   const authority = createAuthority(folder)
   const files = (name: string) => ({ certFile: join(folder, `${name}-cert.pem`), keyFile: join(folder, `${name}-key.pem`) })
@@ -51,14 +51,14 @@ test('a reload takes a renewed certificate on both listeners, and keeps one that
   expect(second[0]).toBe(second[1])
   expect(second[0]).not.toBe(first[0])
 
-  // The certificate is new, and its key is not there yet.
+  // The certificate file is new, but the key file still belongs to the old one.
   writeFileSync(files('public').certFile, authority.sign('localhost').cert)
   await relay.reloadWith()
   expect(await shown()).toEqual(second)
   expect(relay.lines.filter(({ message }) => message.includes('the one before stays in use'))).toHaveLength(2)
   expect(JSON.stringify(relay.lines)).toContain('does not fit')
 
-  // Other files need no restart either.
+  // A change to other files does not need a restart either.
   const [before, after] = ['public', 'moved'].map((name) => loadConfig(writeConfig(folder, NO_CARRIER, sections(name))))
   if (before === undefined || after === undefined) throw new Error('there are two')
   expect(needsRestart(before, after)).toEqual([])
@@ -79,7 +79,7 @@ test('the metrics say when the certificate of a listener expires', async () => {
   const relay = await relayOfTest({ listen }, { folder })
   const metrics = await (await fetchDocumented(`${relay.internalUrl}/metrics`)).text()
   const [, listener, until] = /^relay_certificate_expiry_timestamp_seconds\{listener="(\w+)"\} (\S+)$/m.exec(metrics) ?? []
-  // It was made for two days.
+  // The certificate is valid for two days.
   expect([listener, Math.ceil((Number(until) - Date.now() / 1000) / 86_400)]).toEqual(['public', 2])
 })
 

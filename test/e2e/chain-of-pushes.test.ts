@@ -12,7 +12,7 @@ import { storedRows } from '../support/store/stored-rows.ts'
 const things = new AsyncDisposableStack()
 afterAll(() => things.disposeAsync())
 
-/** A → B → C → A: each relay's one endpoint is the next one's webhook, the key that signs for it the key that next one knows. */
+/** Starts three relays in a circle, A → B → C → A. The only endpoint of each is the webhook of the next, which knows the key that signs for it. */
 async function startCircle(carrierOfA: string) {
   const root = mkdtempSync(join(tmpdir(), 'parcel-relay-'))
   things.defer(() => rmSync(root, { recursive: true, force: true }))
@@ -35,7 +35,7 @@ async function startCircle(carrierOfA: string) {
         ...relay,
         token,
         all: async (id: string) => await (await ask(relay.internalUrl, token, `/v1/status/${id}/all`)).text(),
-        /** Pushes kept, those that came again, and entries told of. */
+        /** Counts the pushes it kept, the repeated pushes, and the entries it reported. */
         count: async () => (await storedRows<Counts>(relay.databasePath, COUNTS))[0],
       }
     }),
@@ -88,7 +88,7 @@ test('three relays in a circle end with equal histories, each event going round 
   )
   for (const [nth, body] of bodies.entries()) await push([a, b, c][nth % 3]?.publicUrl ?? '', body)
 
-  // Round once: each relay keeps each push once, hands it on once, and is handed it once more by the last that learns of it.
+  // Each relay keeps and forwards each push once. The last relay of the circle sends it to the first again, which counts it as a repeat.
   const round = { pushes: 12, entries: 12, delivered: 12, waiting: 0 }
   await vi.waitFor(async () => expect(await counted()).toMatchObject([round, round, round]))
   expect((await counted()).map(({ repeats }) => repeats)).toEqual([4, 4, 4])
@@ -99,7 +99,7 @@ test('three relays in a circle end with equal histories, each event going round 
   }
 })
 
-test('an event that the first found by a poll goes round once and changes nothing', async () => {
+test('an event that the first relay found by a poll goes round once and changes nothing', async () => {
   const counted = await countsFromNow()
   const [parcel] = sandbox.world.parcels()
   const number = parcel?.trackingNumber ?? ''

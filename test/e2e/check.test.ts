@@ -44,7 +44,7 @@ async function startReceiver() {
   return { seen, port: await listen(server) }
 }
 
-test('a relay that works says so line by line, pushes to itself and sends endpoints nothing', async () => {
+test('the check of a working relay is all ok, pushes to itself and sends endpoints nothing', async () => {
   const [sandbox, receiver] = [await startCarrier(), await startReceiver()]
   const endpoint = { name: 'shop', url: `http://127.0.0.1:${receiver.port}/hook`, sharedKey: 'the-key-of-the-shop-endpoint' }
   const relay = await startRelay(sandbox.url, {
@@ -102,7 +102,7 @@ test('a store whose file was taken away is red', async () => {
   expect(of('store')).toMatchObject({ state: 'failed', message: expect.stringContaining('store_lost') })
 })
 
-test('on PostgreSQL what the server looks after is not tried, and the rest works', async () => {
+test('on PostgreSQL the checks of disk, files and backup are skipped, and the others pass', async () => {
   const [sandbox, { url }] = [await startCarrier(), await createDatabase('nothing')]
   const atRest = { secrets: { atRestKeys: [Buffer.alloc(32, 1).toString('base64')] } }
   const { ok, of } = await linesOf(await startRelay(sandbox.url, { store: url, ...atRest, limits: { connections: 100 } }))

@@ -17,7 +17,7 @@ import { testWith } from '../support/runner/test-with.ts'
 import { ownGroup, tieToTest } from '../support/runner/tied-process.ts'
 import { createDatabase } from '../support/store/postgres-database.ts'
 
-// These tests check compose.scaled.yaml as far as that goes without Docker.
+// Without Docker, these tests check only the contents of compose.scaled.yaml.
 
 const replica = z.object({
   image: z.string(),
@@ -106,11 +106,11 @@ test('each secret and volume of compose.scaled.yaml exists, is used and is expla
     .filter((volume) => !volume.startsWith('.'))
     .map((volume) => volume.split(':')[0] ?? '')
   expect(mounted.toSorted()).toEqual(Object.keys(volumes).toSorted())
-  // The image of PostgreSQL 18 keeps its data in a folder of this one.
+  // The image of PostgreSQL 18 keeps its data in a subfolder of this one.
   expect([database.image, database.volumes]).toEqual(['postgres:18', ['database:/var/lib/postgresql']])
 })
 
-test('the config for it names its database, its ports and its network', () => {
+test('the config for compose.scaled.yaml names its database, its ports and its network', () => {
   const { POSTGRES_USER: user = '', POSTGRES_DB: name = '' } = database.environment
   const [, step = ''] = /echo "(postgres:.*)" > secrets\/database_url/.exec(readFileSync('compose.scaled.yaml', 'utf8')) ?? []
   expect(step).toBe(`postgres://${user}:$(cat secrets/database_password)@database:5432/${name}`)
@@ -141,7 +141,7 @@ test('the proxy sends to both replicas while their /readyz says that they are re
   expect(proxy.depends_on).toEqual(['relay-1', 'relay-2'])
 })
 
-test('each replica is scraped by itself, at a port of this machine that the proxy names', () => {
+test('each replica has a port of its own on this machine for metrics, which the proxy names', () => {
   const own = [services['relay-1'], services['relay-2']].map(({ ports: [port] }) => /^127\.0\.0\.1:(\d+):8081$/.exec(port)?.[1])
   expect([new Set(own).size, own.includes(undefined)]).toEqual([2, false])
   const [refusal = ''] = /^\trespond \/metrics .*$/m.exec(caddyfile) ?? []
@@ -149,7 +149,7 @@ test('each replica is scraped by itself, at a port of this machine that the prox
   for (const text of [refusal, readFileSync('docs/scaling.md', 'utf8')]) expect(text).toContain(`127.0.0.1:${own[0]} and :${own[1]}`)
 })
 
-/** The Caddyfile of the scaled compose file, for replicas at addresses of this machine. */
+/** Returns the Caddyfile of the scaled compose file, with addresses of this machine for the replicas. */
 function caddyfileFor(replicas: readonly RelayProcess[], [open, internal]: readonly [number, number]): string {
   const ports = new Map(replicas.map(({ publicUrl, internalUrl }, at) => [`relay-${at + 1}`, { 8080: publicUrl, 8081: internalUrl }]))
   const urlOf = (name: string, port: string) => new URL(ports.get(name)?.[port === '8080' ? 8080 : 8081] ?? '')
@@ -164,7 +164,7 @@ function caddyfileFor(replicas: readonly RelayProcess[], [open, internal]: reado
 testWith('caddy')('the proxy passes pushes to the other replica when one is gone, and no metrics', async () => {
   const folder = temporaryFolder()
   const [open, internal, port] = [await freePort(), await freePort(), await freePort()]
-  // One port of the health check serves both, so they differ by their addresses.
+  // The health check uses the same port for both replicas, so give them different addresses.
   const replicas = await Promise.all(
     ['127.0.1.1', '127.0.1.2'].map((host) =>
       spawnRelay(writeConfig(temporaryFolder(), NO_CARRIER, { listen: { public: { host, port: 0 }, internal: { host, port } } })),
@@ -187,7 +187,7 @@ testWith('caddy')('the proxy passes pushes to the other replica when one is gone
   expect(await statusOfPush()).toBe(200)
   replicas[0]?.process.kill('SIGKILL')
   await replicas[0]?.ended
-  // An older Caddy answers 502 until its health check sees that one is gone.
+  // An older Caddy answers 502 until its health check notices that a replica is gone.
   await vi.waitFor(async () => {
     for (let at = 0; at < 4; at++) expect(await statusOfPush()).toBe(200)
   })

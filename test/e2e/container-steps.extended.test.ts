@@ -10,18 +10,18 @@ import { ADMIN, SHOP } from '../support/relay/relay.ts'
 import { shipped } from '../support/runner/shipped.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 
-// These tests type the documented steps of a container into a shell, as far as that goes without Docker: a double of it runs the program of the image here.
+// These tests run the documented steps of a container in a shell. A script replaces Docker and runs the program of the image on this machine.
 
 afterAll(closeOpened)
 
-/** A folder with what is shipped of `config/`, and a shell's environment in which `docker` is the double. */
+/** Makes a folder with the shipped files of `config/`, and an environment in which that script is `docker`. */
 async function startDouble() {
   const folder = temporaryFolder()
   const bin = join(folder, 'bin')
   mkdirSync(bin)
   cpSync('config', join(folder, 'config'), { recursive: true, filter: (path) => !path.endsWith('relay.yaml') })
   symlinkSync(resolve('test/support/docs/docker-double.sh'), join(bin, 'docker'))
-  // The tests may run as anybody, who can give files to nobody else.
+  // Only root may change the owner of a file, so replace `sudo` and `chown`.
   for (const [name, script] of [
     ['sudo', '#!/bin/sh\nexec "$@"\n'],
     ['chown', '#!/bin/sh\n'],

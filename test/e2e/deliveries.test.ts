@@ -25,17 +25,17 @@ async function start(relay = ofFile()) {
     endpoints.push(id)
     return id
   }
-  /** The deliveries to the endpoints of this test. */
+  /** Lists the deliveries to the endpoints of this test. */
   const listed = async (query = '') =>
     (await listedBy(operate, query)).filter(({ endpoint }) => endpoints.includes(String(Object(endpoint).id)))
   return { receiver, operate, add, listed, databasePath: relay.databasePath, push: (body: Uint8Array) => push(relay.publicUrl, body) }
 }
 
-/** A push of this test. */
+/** Makes a push about parcels of this test. */
 const at = (minute: number, trackingIds: readonly string[] = ['1001']) =>
   pushBody({ eventTime: `2026-03-01T10:${String(minute).padStart(2, '0')}:00.000Z`, trackingIds: trackingIds.map(own) })
 
-/** Refuses what is of this parcel, and takes everything else. */
+/** Makes the receiver refuse the events of this parcel, and accept all others. */
 function refuse(receiver: WebhookReceiver, parcel: string): void {
   receiver.answer((nth) => (receiver.pushes[nth]?.body.includes(`"${parcel}"`) === true ? 422 : 200))
 }
@@ -47,7 +47,7 @@ async function listedBy(operate: Operate, query: string): Promise<readonly Recor
   return Array.isArray(deliveries) ? deliveries : []
 }
 
-/** One delivery that its receiver refused to the end, beside others that it took. */
+/** Leaves one delivery dead beside delivered ones, and returns its id. */
 async function killOne(world: Awaited<ReturnType<typeof start>>): Promise<string> {
   refuse(world.receiver, own('6666'))
   await world.push(at(1, ['6666']))
@@ -78,7 +78,7 @@ test('a dead delivery shows every attempt and the receiver’s answers', async (
   expect(await listedBy(world.operate, '?endpoint=999999')).toEqual([])
 })
 
-test('a delivery shows what was sent, of which parcel, and the answer as text where it is text', async () => {
+test('a delivery shows its request and parcel, and shows an answer as text if it is text', async () => {
   const world = await start()
   const endpoint = await world.add('shop')
   const answers = [Buffer.from('no such order: å…'), Buffer.from([0xff, 0xfe, 0x00]), Buffer.from('€'.repeat(2000))]
@@ -159,7 +159,7 @@ test('O6: a replayed delivery arrives under the id it had', async () => {
   await vi.waitFor(async () => expect((await world.operate('GET', `/relay/deliveries/${id}`)).body).toMatchObject({ state: 'delivered' }))
 })
 
-test('a replay of bytes that are gone ends as dead, says so, and its parcel goes on', async () => {
+test('a replay whose body was deleted ends as dead with the reason, and later events are sent', async () => {
   const world = await start()
   await world.add('shop')
   await world.push(at(1))
@@ -248,7 +248,7 @@ test('7.4: undelivered events of a removed endpoint can go to another, in each p
   expect(arrived[0]?.headers['webhook-id']).toBe(oldest?.webhookId)
   expect(arrived[1]?.headers['relay-previous-sequence']).toBe(arrived[0]?.headers['relay-sequence'])
   expect(await world.listed('?state=cancelled')).toHaveLength(4)
-  // The receiver has the last push before the relay has noted its answer.
+  // The receiver gets the last push before the relay records its answer.
   await vi.waitFor(async () => expect(await world.listed(`?endpoint=${heir}&state=delivered`)).toHaveLength(5))
 })
 
@@ -269,7 +269,7 @@ test('each delivery is on exactly one page', async () => {
   expect((await world.operate('GET', '/relay/deliveries/99999')).status).toBe(404)
 })
 
-test('a relay that is stopped interrupts what it is sending, and begins nothing new', async () => {
+test('a relay that stops interrupts its running attempts and begins no new ones', async () => {
   const key = 'the-key-of-a-slow-endpoint'
   let afterMs = 60_000
   await using receiver = await startMoodyReceiver(key, () => ({ status: 200, afterMs }))
@@ -293,7 +293,7 @@ test('a relay that is stopped interrupts what it is sending, and begins nothing 
   expect(interrupted).toHaveLength(2)
 })
 
-test('7.4: a relay that starts later still writes down a removed endpoint’s deliveries', async () => {
+test('7.4: the deliveries of a removed endpoint are recorded by a relay that starts later', async () => {
   const world = await start(await relayOfTest(SECTIONS))
   const id = await world.add('shop')
   await world.operate('PATCH', `/relay/endpoints/${id}`, { enabled: false })

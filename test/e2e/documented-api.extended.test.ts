@@ -26,7 +26,7 @@ testWith(
 )('each line of docs/api.md for the shell works', async () => {
   const { publicUrl, internalUrl } = await startWithExamples()
   const folder = temporaryFolder()
-  // An answer that is an error fails its command.
+  // Make curl exit with an error when the answer is an error.
   writeFileSync(join(folder, '.curlrc'), 'fail-with-body\n')
   const own = (command: string) =>
     command
@@ -36,7 +36,7 @@ testWith(
   const typed = await typeInShell(documentedCommands(PAGE, 'api').map(own), { cwd: folder, env })
   const [refused, ...failed] = failedOf(typed)
   expect(failed).toEqual([])
-  // The example of an error.
+  // This line is the documented example of an error.
   expect(refused).toMatchObject({ command: expect.stringContaining('colour=red'), status: 22 })
   expect(refused?.output).toMatch(/"type":"urn:parcel-relay:error:bad_request".*colour/)
   expect(typed.find(({ command }) => command.includes('/webhooks/status'))?.output).toBe('200\n')

@@ -12,15 +12,15 @@ import { testWith } from '../support/runner/test-with.ts'
 import { ownGroup, tieToTest } from '../support/runner/tied-process.ts'
 
 const PAGE = 'docs/integrating.md'
-/** A test of their own runs these. */
+/** documented-receiver.extended.test.ts runs these receivers. */
 const OTHER_RECEIVERS = ['Python', 'Bash']
-/** A person takes longer to paste the next lines than the receiver to start. */
+/** A person pastes slowly enough for the receiver to start; a script has to wait for it. */
 const UNTIL_LISTENING = 'curl -sS -o /dev/null --retry 60 --retry-connrefused --retry-delay 1 "http://127.0.0.1:$PORT/" 2> /dev/null\n'
 
-/** A person waits for what is announced; here the test sends a line once it has come. */
+/** A person waits until the event arrives. The test waits too, and then sends a line that ends this `read`. */
 const UNTIL_ARRIVED = 'echo "the new key is $ENDPOINT_KEY"\nread -r _\n'
 
-/** The lines of the page as pasted one after another into one bash, with these words in place of others. */
+/** Joins the shell lines of the page into one script, and replaces these words in it. */
 function pastedLines(words: Readonly<Record<string, string>>): string {
   const blocks = fencedBlocks(PAGE).filter(({ heading, language }) => language === 'sh' && !OTHER_RECEIVERS.includes(heading))
   const linesOf = ({ heading, text }: FencedBlock) => {
@@ -34,7 +34,7 @@ function pastedLines(words: Readonly<Record<string, string>>): string {
   }, script)
 }
 
-/** Runs lines in bash in an empty folder that has the programs of the page. */
+/** Runs a script in bash, in an empty folder that has the programs of the page. */
 function paste(script: string) {
   const folder = temporaryFolder()
   writeFileSync(join(folder, 'follow.mjs'), blockUnder(PAGE, 'Follow the feed', 'js'))

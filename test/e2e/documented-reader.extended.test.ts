@@ -11,7 +11,7 @@ import { blockUnder } from '../support/runner/documented.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 import { ownGroup, tieToTest } from '../support/runner/tied-process.ts'
 
-/** Starts the reader of the feed in docs/integrating.md; the folder holds its place. */
+/** Starts the reader of the feed in docs/integrating.md, which keeps its position in the folder. */
 function startReader(folder: string, internalUrl: string) {
   writeFileSync(join(folder, 'follow.mjs'), blockUnder('docs/integrating.md', 'Follow the feed', 'js'))
   const env = { RELAY: internalUrl, USERNAME: SHOP.username, PASSWORD: SHOP.password }
@@ -29,7 +29,7 @@ function startReader(folder: string, internalUrl: string) {
 
 const statusesIn = (lines: readonly string[]) => lines.map((line) => line.split(' ').at(-1))
 
-test('the documented reader of the feed goes on where it was, or says why it cannot', async () => {
+test('the documented reader of the feed resumes at its position, or says why it cannot', async () => {
   const relay = await relayOfTest()
   const folder = temporaryFolder()
   await push(relay.publicUrl, pushBody({ status: 'Created', eventTime: '2026-03-01T10:00:00.000Z' }))
@@ -47,7 +47,7 @@ test('the documented reader of the feed goes on where it was, or says why it can
   expect([first.errors, second.errors]).toEqual([[], []])
   await second.stop()
 
-  // The store has not given this place: it was restored from a backup.
+  // The store has not reached this position, as after a restore from a backup.
   writeFileSync(join(folder, 'position.txt'), '1000000')
   const third = startReader(folder, relay.internalUrl)
   expect(await third.ended).toEqual([1, null])

@@ -25,7 +25,7 @@ interface Documented {
   readonly language: string
   readonly file: string
   readonly tools: readonly Tool[]
-  /** Reads the bodies that it has stored, in the order of their sequences. */
+  /** Reads the bodies that the receiver stored, in the order of their sequences. */
   readonly stored: (folder: string) => Promise<readonly string[]>
 }
 
@@ -47,7 +47,7 @@ const RECEIVERS: readonly Documented[] = [
   { heading: 'Bash', language: 'bash', file: 'receiver.sh', tools: ['openssl', 'socat'], stored: inFiles },
 ]
 
-/** Starts the receiver with the command of the page, in a folder that has only its file. */
+/** Starts the receiver with the command of the page, in a folder that has only the receiver's file. */
 async function startReceiver({ heading, language, file }: Documented) {
   const [folder, port] = [temporaryFolder(), await freePort()]
   writeFileSync(join(folder, file), blockUnder(PAGE, heading, language))
@@ -73,7 +73,7 @@ const minute = (nth: number) => `2026-03-01T10:0${nth}:00.000Z`
 const EVENTS = Array.from({ length: 6 }, (_, nth) => pushBody({ eventTime: minute(nth), location: `Åre ${nth}` }).toString())
 const [first = '', second = '', third = '', fourth = '', fifth = '', unsigned = ''] = EVENTS
 
-/** A relay with one endpoint, and what an operator does to that. */
+/** Starts a relay with one endpoint, and returns what an operator can do with the endpoint. */
 async function startEndpoint(url: string) {
   const relay = await relayOfTest({ delivery: { allowNetworks: ['127.0.0.0/8'] } })
   const operate = await operatorOf(relay)
@@ -112,12 +112,12 @@ describe.each(RECEIVERS)('the receiver for $heading in docs/integrating.md', (re
     const [delivered] = await untilListed('delivered', 1)
     expect(await stored()).toEqual([first])
 
-    // The same event under its id again is a duplicate.
+    // A replay sends the event again under the same id, so it is a duplicate.
     expect((await order('POST', '/replay', { since: 0, state: 'delivered' })).body).toMatchObject({ count: 1 })
     await vi.waitFor(async () => expect(await attemptsOf(delivered?.id)).toHaveLength(2))
     expect(await stored()).toEqual([first])
 
-    // The second event is given up and comes after the third.
+    // The second event is skipped, and a replay sends it after the third.
     await order('PATCH', '', { enabled: false })
     for (const event of [second, third]) await send(event)
     const held = await untilListed('held', 2)

@@ -14,7 +14,7 @@ import { testWith } from '../support/runner/test-with.ts'
 
 afterAll(closeOpened)
 
-/** A folder as an operator finds it: the config, the data, and `parcel-relay` on the path. */
+/** Makes a folder like an operator's: with the config, the data, and `parcel-relay` on the path. */
 function setUp(carrierUrl: string) {
   const folder = temporaryFolder()
   for (const name of ['bin', 'config', 'data', 'backups']) mkdirSync(join(folder, name))
@@ -26,7 +26,7 @@ function setUp(carrierUrl: string) {
   const { args, env } = shipped()
   const program = ['#!/bin/sh', `exec ${[process.execPath, ...args].map((word) => `'${word}'`).join(' ')} "$@"`, ''].join('\n')
   writeFileSync(join(folder, 'bin', 'parcel-relay'), program, { mode: 0o755 })
-  // An answer that is an error fails its command.
+  // Make curl exit with an error when the answer is an error.
   writeFileSync(join(folder, '.curlrc'), 'fail-with-body\n')
   const path = `${join(folder, 'bin')}:${dirname(process.execPath)}:${process.env.PATH ?? ''}`
   return { folder, config, env: { ...env, PATH: path, CURL_HOME: folder, HOME: folder } }

@@ -35,7 +35,7 @@ async function start(folder = temporaryFolder(), sections: Sections = {}) {
   return { ...relay, operate: await operatorOf(relay) }
 }
 
-/** A push of this test. */
+/** Makes a push about a parcel of this test. */
 const at = (minute: number, trackingId = '1001') =>
   pushBody({ eventTime: `2026-03-01T10:${String(minute).padStart(2, '0')}:00.000Z`, trackingIds: [own(trackingId)] })
 
@@ -56,7 +56,7 @@ test('W4: an endpoint’s key has 32 random bytes, is shown once, and signs its 
   expect(listed.text).not.toContain(key)
 })
 
-test('W4: no key is in a later answer, a log line, or a file of the store, whether given or made', async () => {
+test('W4: no later answer, log line or stored file has a key, whether it was given or generated', async () => {
   const receiver = await receiverOfTest()
   receiver.answer(() => 500)
   const { operate, publicUrl, lines, stop, folder, internalUrl } = await start(temporaryFolder(), { log: { level: 'debug' } })
@@ -152,7 +152,7 @@ onlyLong(test)('O16: deliveries that wait for a slow endpoint when it is removed
   await vi.waitFor(() => expect(slow.arrivals).toHaveLength(2))
   expect((await operate('DELETE', `/relay/endpoints/${String(body.id)}`)).status).toBe(204)
   await vi.waitFor(() => expect(slow.arrivals.filter(({ accepted }) => accepted)).toHaveLength(2))
-  // If the removed endpoint got a further attempt, it would begin before the later push is sent, and `stop` would wait for its end.
+  // Another attempt at the removed endpoint would begin before the later push arrives, and `stop` would wait until it ends.
   await operate('POST', '/relay/endpoints', { name: 'other', url: other.url })
   await push(publicUrl, at(2))
   await vi.waitFor(() => expect(bodiesOf(other)).toEqual([at(2).toString()]))

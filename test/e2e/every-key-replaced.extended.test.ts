@@ -26,7 +26,7 @@ async function startRelay(sections: Sections) {
   return { ...relay, reload, operate: await operatorOf(relay) }
 }
 
-/** Does the same again and again until it is told to stop, and resolves with how often. */
+/** Repeats the work until `stop` is called, which resolves with the number of repetitions. */
 function keepDoing(work: (nth: number) => Promise<void>) {
   let isOver = false
   const running = (async () => {
@@ -53,7 +53,7 @@ async function appsWith(...shopPasswords: readonly string[]) {
   ]
 }
 
-test('W4: every key is replaced while pushes, apps and deliveries go on, and none is refused', async () => {
+test('W4: replacing every key refuses no push, no app and no delivery', async () => {
   const receiver = await startWebhookReceiver()
   onTestFinished(() => receiver[Symbol.asyncDispose]())
   let [endpointKey, carrierKey] = ['', SHARED_KEY]
@@ -79,12 +79,12 @@ test('W4: every key is replaced while pushes, apps and deliveries go on, and non
   }
   await whileItGoesOn()
 
-  // The carrier's key: both count until the carrier has switched.
+  // The carrier's key: both keys are valid until the carrier uses the new one.
   await reload({ webhook: { sharedKeys: [OTHER_KEY, SHARED_KEY] } })
   carrierKey = OTHER_KEY
   await whileItGoesOn()
 
-  // The at-rest key: from the file beside the store to one of the config, and to another.
+  // The at-rest key: replace the file beside the store by a key of the config, and that by another.
   for (const atRestKeys of [[FIRST], [SECOND, FIRST]]) {
     await reload({ secrets: { atRestKeys } })
     expect((await operate('POST', '/relay/secrets/reseal')).body).toMatchObject({ resealed: 1, upToDate: 0, unreadable: [] })
@@ -93,12 +93,12 @@ test('W4: every key is replaced while pushes, apps and deliveries go on, and non
   await reload({ secrets: { atRestKeys: [SECOND] } })
   expect((await operate('POST', '/relay/secrets/reseal')).body).toMatchObject({ resealed: 0, upToDate: 1, unreadable: [] })
 
-  // The key of an endpoint: the header that the receiver checks has the old key until it switches.
+  // The key of an endpoint: the receiver still checks the old key, so the relay signs with that too.
   const rotated = (await operate('POST', `/relay/endpoints/${String(added.id)}/rotate`)).body
   await whileItGoesOn()
   expect(String(rotated.sharedKey)).not.toBe(endpointKey)
 
-  // The key of tokens: those that apps have go on, and new ones count too.
+  // The key of tokens: existing tokens stay valid, and new ones are valid too.
   expect((await operate('POST', '/relay/secrets/rotate-tokens')).body).toEqual({ validUntil: expect.any(String) })
   expect((await ask(relay.internalUrl, await logIn(relay.internalUrl), '/v1/status/1001/all')).status).toBe(200)
   await whileItGoesOn()
@@ -109,7 +109,7 @@ test('W4: every key is replaced while pushes, apps and deliveries go on, and non
   await vi.waitFor(async () => expect((await operate('GET', `/relay/endpoints/${String(added.id)}`)).body).toMatchObject({ waiting: 0 }))
   expect(receiver.pushes).toHaveLength(pushed)
 
-  // The password of an app: both count while the app is changed.
+  // The password of an app: both passwords are valid until the app uses the new one.
   await reload({ apps: await appsWith(SHOP.password, NEW_PASSWORD) })
   const login = { username: SHOP.username, password: NEW_PASSWORD }
   for (const one of [SHOP, login])
@@ -129,7 +129,7 @@ test('a reload that drops an at-rest key still in use is refused, and says what 
   expect((await operate('POST', '/relay/secrets/reseal')).body).toMatchObject({ resealed: 0, upToDate: 1 })
 })
 
-test('tokens that are ended now are refused, and so is a session that goes on', async () => {
+test('ended tokens are refused, even in an open session', async () => {
   const { operate, internalUrl } = await startRelay({})
   const token = await logIn(internalUrl)
   expect((await ask(internalUrl, token, '/v1/status/1001/all')).status).not.toBe(401)

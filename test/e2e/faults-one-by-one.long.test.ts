@@ -13,7 +13,7 @@ import { byForm } from '../support/runner/long-form.ts'
 
 type Case = readonly [name: string, faults: Partial<Faults>, met: 'pushes' | 'calls' | 'nothing to count']
 
-/** Each fault, and what shows that it was met. */
+/** Lists each fault, and which statistic shows that it happened. */
 const EACH: readonly Case[] = [
   ['a third of the pushes lost', { loss: 0.33 }, 'pushes'],
   ['half of the pushes sent twice', { duplicates: 0.5 }, 'pushes'],
@@ -27,7 +27,7 @@ const EACH: readonly Case[] = [
   ['no pushes at all', { silence: true }, 'pushes'],
 ]
 
-/** All of them in fewer worlds. */
+/** Combines the faults, so that fewer worlds are needed. */
 const TOGETHER: readonly Case[] = [
   ['pushes lost, sent twice, late and out of order', { loss: 0.33, duplicates: 0.5, reorder: 20, delayMs: 300 }, 'pushes'],
   [
@@ -46,8 +46,7 @@ function refusedCalls(calls: SandboxStats['calls']): number {
   return refused.reduce((sum, [, count]) => sum + count, 0)
 }
 
-// Each has a carrier and a relay of its own and mostly waits: some at a time are soon done. The limit is longer than the wait for the last
-// answer, which says who is behind.
+// Each test mostly waits for its own carrier and relay, so run them concurrently. Their time limit is longer than the last wait, so that this wait fails first and shows which parcel is behind.
 describe.concurrent('faults of the carrier', () => {
   test.for(CASES)(
     'with %s, every history is the carrier’s own in the end, byte for byte',
@@ -60,7 +59,7 @@ describe.concurrent('faults of the carrier', () => {
       onTestFinished(() => relay.stop())
       const asker = { internalUrl: relay.internalUrl, token: await logIn(relay.internalUrl, ADMIN) }
       sandbox.setWebhookUrls([`${relay.publicUrl}/webhooks/status`])
-      // Something is known of every parcel before the trouble begins.
+      // The relay knows every parcel before the faults begin.
       await sandbox.advance(20 * 3_600_000)
       await Promise.all(
         sandbox.world
@@ -77,9 +76,9 @@ describe.concurrent('faults of the carrier', () => {
       await sandbox.settle()
       const { pushes } = sandbox.stats()
       if (met === 'pushes') expect(pushes.lost + pushes.duplicated + pushes.reordered + pushes.silenced).toBeGreaterThan(3)
-      // The trouble lasts until polls have met it.
+      // The faults go on until a poll has met one.
       if (met === 'calls') await expect.poll(() => refusedCalls(sandbox.stats().calls)).toBeGreaterThan(0)
-      // Texts that the carrier lacks it goes on lacking; every other trouble passes.
+      // Missing texts stay missing at the carrier; all other faults end here.
       sandbox.setFaults({ ...noFaults, languageGaps: faults.languageGaps ?? 0 })
       const parcels = sandbox.world.parcels()
       await untilCaughtUp(asker, parcels, 'en', (parcel) => knownByPush(parcel) ?? parcel.trackingNumber)

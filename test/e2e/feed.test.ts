@@ -14,7 +14,7 @@ import { pruneStoredFeed } from '../support/store/stored-rows.ts'
 const ofFile = relayOfFile(NO_CARRIER, { serve: { fetchUnknown: false } })
 const own = idsOfTest()
 const PARCELS = byForm(16, 40)
-/** Asked for at each step. */
+/** The number of parcels that an app asks for at each step. */
 const SOME = byForm(3, 6)
 
 async function startRelay(carrierUrl = NO_CARRIER, sections: Sections = {}) {
@@ -22,7 +22,7 @@ async function startRelay(carrierUrl = NO_CARRIER, sections: Sections = {}) {
   return { ...(await asAnApp(relay)), stop: relay.stop }
 }
 
-/** The relay of the file, and where its feed ends. */
+/** Returns the relay that the tests of this file share, and the end of its feed. */
 async function share() {
   const relay = await asAnApp(ofFile())
   const { lastSequence } = Object(await (await relay.get('/relay/events?after=999999999999999')).json())
@@ -63,7 +63,7 @@ interface StreamedEvent {
   readonly data: string
 }
 
-/** A reader of server-sent events: what the platform's own would hand over, and the comments besides. */
+/** Reads server-sent events as a browser does, and keeps the comments too. */
 async function openStream({ internalUrl, token }: TestRelay, path: string, lastEventId?: number) {
   const leaving = new AbortController()
   const response = await fetchDocumented(`${internalUrl}${path}`, {
@@ -92,7 +92,7 @@ async function openStream({ internalUrl, token }: TestRelay, path: string, lastE
   return { response, events, ended, leave: () => leaving.abort() }
 }
 
-test('3.4: a consumer rebuilds a messy world to the byte, from anywhere, in every language', async () => {
+test('3.4: a consumer rebuilds every answer to the byte, from any position, in every language', async () => {
   const sandbox = await startSandbox({
     speed: 0,
     parcels: PARCELS,
@@ -108,7 +108,7 @@ test('3.4: a consumer rebuilds a messy world to the byte, from anywhere, in ever
   const admin = await logIn(relay.internalUrl, ADMIN)
   const along = createFeedConsumer()
   const numbers = sandbox.world.parcels().map(({ trackingNumber }) => trackingNumber)
-  // Watched before anything is known of them: what is pushed makes parcels of its own, until an answer names both.
+  // Watch these parcels before anything is known of them. A push then makes a second parcel, until a poll joins the two.
   for (const number of numbers.slice(0, 10)) {
     await fetchDocumented(`${relay.internalUrl}/relay/parcels/${number}/watch`, {
       method: 'PUT',
@@ -181,7 +181,7 @@ test('a waiting request is answered at the next push, or with nothing when its t
   const waiting = relay.get(`/relay/events?after=${relay.end}&wait=30s`)
   const first = await Promise.race([waiting.then(() => 'answered'), relay.get('/healthz').then(() => 'waiting')])
   expect(first).toBe('waiting')
-  // It was to wait for longer than this test may take.
+  // The request would wait longer than this test may take, so only the push can end it.
   await push(relay.publicUrl, at(1))
   const { events, next } = await pageOf(await waiting)
   expect(events).toMatchObject([{ sequence: next, kind: 'entry', entry: { id: next, status: 'TerminalArrived' } }])
@@ -214,7 +214,7 @@ test('a relay that stops ends its streams and answers those who wait', async () 
   const stream = await openStream(relay, '/relay/events')
   const waiting = Array.from({ length: 99 }, () => relay.get('/relay/events?wait=50s'))
   await relay.get('/relay/events')
-  // They were to wait for longer than this test may take.
+  // Both would wait longer than this test may take, so only the stop can end them.
   await relay.stop()
   const answers = await Promise.all(waiting)
   expect(answers.filter(({ status }) => status !== 200)).toEqual([])
@@ -238,7 +238,7 @@ test('streams in all slots leave plain pages working, and give way to other apps
   const others = [await openStream(admin, '/relay/events'), await openStream(admin, '/relay/events')]
   expect(others.map(({ response }) => response.status)).toEqual([200, 200])
   await Promise.all(streams.slice(0, 2).map(({ ended }) => ended))
-  // A quarter is held: what is more is for who comes first.
+  // A quarter of the slots is guaranteed to each app; the rest goes to whoever comes first.
   expect((await openStream(admin, '/relay/events')).response.status).toBe(503)
   await push(relay.publicUrl, at(2))
   for (const { events } of [...streams.slice(2), ...others]) await vi.waitFor(() => expect(events).toHaveLength(2))
@@ -322,11 +322,11 @@ test('R3: a stream and a long poll of an app end when a reload removes the app o
     return { text: stream.text(), status: polled.then(({ status }) => status) }
   }
   const [shop, operator] = [await follow(token), await follow(admin)]
-  // The long polls have their places, too.
+  // The long polls of both apps have a slot by now.
   await vi.waitFor(async () => expect(await ask(relay.internalUrl, token, '/relay/events').then(({ status }) => status)).toBe(200))
   const config = loadConfig(writeConfig(relay.folder, NO_CARRIER))
   await relay.reload({ ...config, apps: config.apps.filter(({ username }) => username === ADMIN.username) })
-  // Long before their 50 s are over, and before what comes next.
+  // The answer comes long before the 50 s are over, and before the next push.
   expect(await shop.status).toBe(401)
   await shop.text
   expect((await push(relay.publicUrl, at(1))).status).toBe(200)

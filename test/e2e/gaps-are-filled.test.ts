@@ -14,11 +14,11 @@ import { temporaryFolder } from '../support/runner/temporary.ts'
 import { copyStore, storedBodies, storedRows } from '../support/store/stored-rows.ts'
 
 /**
- * One life of a small world, as its tests see it: a carrier, a process of its own, and a relay. A fifth of the pushes is lost, a tenth
- * comes twice, all come shuffled; the carrier's clock goes on in leaps, and the relay polls in between and afterwards.
+ * The tests share one run of a carrier, in a process of its own, and a relay. The carrier loses a fifth of the pushes, sends a tenth twice,
+ * and shuffles them. Its clock advances in leaps, and the relay polls after each.
  */
 const PARCELS = byForm(34, 200)
-/** So that there are twenty of each hard case and more. */
+/** This gives at least twenty of each hard case. */
 const HARD = byForm('0.6', '0.2')
 const FLAGS = ['--parcels', String(PARCELS), '--seed', '7', '--hard', HARD, '--loss', '0.2', '--duplicates', '0.1', '--reorder', '100']
 const LEAPS_HOURS = [12, 10, 8]
@@ -53,7 +53,7 @@ beforeAll(async () => {
 
 afterAll(() => things.disposeAsync())
 
-/** Parcels all of whose pushes are lost. */
+/** Adds parcels whose pushes are all lost. */
 async function addSilentParcels(): Promise<void> {
   await sandbox.order('faults', { loss: 1 })
   for (let nth = 0; nth < SILENT; nth++) {
@@ -64,7 +64,7 @@ async function addSilentParcels(): Promise<void> {
   await sandbox.order('faults', { loss: 0.2 })
 }
 
-/** Waits until the carrier has been asked as often as there are parcels that the relay should be asking about. */
+/** Waits for as many more polls as there are parcels that the relay should poll. */
 async function untilPolledAnew(): Promise<void> {
   const { parcels } = await sandbox.world()
   const alive = parcels.filter((parcel) => knownByPush(parcel) !== null && parcel.entries < parcel.entriesPlanned).length
@@ -73,7 +73,7 @@ async function untilPolledAnew(): Promise<void> {
   await vi.waitFor(async () => expect(await polls()).toBeGreaterThanOrEqual(before + alive))
 }
 
-/** An app asks for what the relay cannot learn by itself: by the tracking number, which then is known. */
+/** Asks for the parcels that no push reported, by tracking number, so that the relay knows them. */
 async function askInVain(parcels: readonly SandboxParcel[]): Promise<void> {
   const hidden = parcels.filter((parcel) => knownByPush(parcel) === null)
   await Promise.all(hidden.map(({ trackingNumber }) => textOf(asker, trackingNumber, 'all', 'en')))
@@ -84,7 +84,7 @@ const isAccepted = ({ attempts }: PushRecord): boolean => attempts.some(({ statu
 
 const isLost = ({ fate }: PushRecord): boolean => fate === 'lost'
 
-/** These fields name the entry that an event is about, in pushes and in the store alike. */
+/** Returns the fields that identify an entry, both in pushes and in the store. */
 function groupOf(body: string): string {
   const { status, detailedStatus, eventTime } = objectOf(JSON.parse(body))
   return JSON.stringify([status, detailedStatus, Math.floor(Date.parse(String(eventTime)) / 1000)])
@@ -96,13 +96,13 @@ function objectOf(value: unknown): Readonly<Record<string, unknown>> {
 
 const instantOf = ({ body }: PushRecord): number => Date.parse(String(objectOf(JSON.parse(body)).eventTime))
 
-/** The lost events of a parcel that no push told of: none but polls can have brought them. */
+/** Returns the lost events of a parcel that no other push reported, so that only a poll can find them. */
 function onlyPolled({ pushes }: SandboxParcel): readonly PushRecord[] {
   const brought = new Set(pushes.filter(isAccepted).map(({ body }) => groupOf(body)))
   return pushes.filter((push) => isLost(push) && !brought.has(groupOf(push.body)))
 }
 
-/** How many of them happened after the first that a push told of: before it, a relay knows nothing of the parcel and misses nothing. */
+/** Counts the missed pushes. Events before the first push that arrived do not count, because the relay did not know the parcel. */
 function missedPushes(parcels: readonly SandboxParcel[]): number {
   return parcels.reduce((sum, parcel) => {
     const sinceMs = Math.min(...parcel.pushes.filter(isAccepted).map(instantOf))
@@ -140,11 +140,11 @@ test('the run meets each hard case at least twenty times, and parcels without an
   expect(world.parcels.length).toBe(PARCELS + SILENT)
 })
 
-test('about a fifth of the pushes is lost, a tenth comes twice, and the rest out of order', async () => {
+test('about a fifth of the pushes is lost, a tenth comes twice, and many come out of order', async () => {
   const { pushes } = await sandbox.stats()
   expect(pushes).toMatchObject({ waiting: 0, silenced: 0, failed: 0, answers: { 200: pushes.sent } })
   expect(pushes.events).toBeGreaterThan(6 * PARCELS)
-  // Four times the deviation that chance has.
+  // Allow four standard deviations.
   expect(Math.abs(pushes.lost / pushes.events - 0.2)).toBeLessThan(4 * Math.sqrt((0.2 * 0.8) / pushes.events))
   expect(pushes.duplicated / pushes.events).toBeGreaterThan(0.06)
   expect(pushes.reordered).toBeGreaterThan(PARCELS / 2)
@@ -156,14 +156,14 @@ test('polls catch up: in the first language every history is the carrier’s own
   await untilPollsCaughtUp()
 })
 
-test('entries of lost pushes are counted as missed, once their grace is over', async () => {
+test('entries of lost pushes are counted as missed after missedPushGrace', async () => {
   const owed = missedPushes(world.parcels)
   expect(owed).toBeGreaterThan(PARCELS)
   await expect.poll(() => metricOf(relay.internalUrl, 'relay_missed_pushes_total')).toBeGreaterThanOrEqual(owed)
   expect(await metricOf(relay.internalUrl, 'relay_parcels')).toBe(world.parcels.length)
 })
 
-test('in the store pushes and polls both brought entries, and only polls brought lost ones', async () => {
+test('in the store only polls brought the entries of lost pushes', async () => {
   await untilPollsCaughtUp()
   const bodies = await storedBodies(join(folder, 'relay.db'))
   const accepted = world.parcels.flatMap(({ pushes }) => pushes.filter(isAccepted))
@@ -183,12 +183,12 @@ test('after a refresh every history is the carrier’s own in both languages, by
   const before = await staleAnswers()
   await Promise.all(world.parcels.map((parcel) => refresh(parcel, asker)))
   expect(await staleAnswers()).toEqual([])
-  // Only texts in the second language may have been behind: scheduled polls ask for those that are missing, not for those that changed.
+  // Only texts in the second language may be outdated, because scheduled polls fetch missing texts but not changed ones.
   expect(before.filter((answer) => !answer.endsWith(' sv'))).toEqual([])
 })
 
 onlyLong(test)('a restart on the same store changes no byte of any answer', async () => {
-  // The restart is of a copy, because other tests use the relay; it is asked until nothing is left to learn.
+  // Other tests use the relay, so restart it on a copy of the store. First refresh the copy until nothing is left to learn.
   const copy = temporaryFolder()
   await copyStore(join(folder, 'relay.db'), join(copy, 'relay.db'))
   const start = () => relayOfTest(inSeconds, { folder: copy, carrierUrl: sandbox.url })
@@ -208,7 +208,7 @@ const SIGHTINGS = `
   from sighting join content on content.id = sighting.content_id
   where parcel_id = (select parcel_id from identifier where value = ?) group by 1`
 
-/** By entry: which doors it came through, as the store has it. */
+/** Returns for each stored entry whether pushes, polls or both brought it. */
 async function doorsOf(identifier: string): Promise<ReadonlyMap<string, string>> {
   const rows = await storedRows<{ readonly entry: string; readonly doors: string }>(join(folder, 'relay.db'), SIGHTINGS, identifier)
   return new Map(rows.map(({ entry, doors }) => [entry, doors]))

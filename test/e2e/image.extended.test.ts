@@ -78,7 +78,7 @@ test('the container runs as a user without rights, and keeps the default store i
   expect(store).toEqual({ engine: 'sqlite', path: 'data/relay.db' })
 })
 
-test('the image has the program on its PATH, so that `docker exec` runs any command', () => {
+test('the image has parcel-relay on its PATH, so that `docker exec` runs any command', () => {
   const [, target = '', link = ''] = all('RUN').flatMap((command) => /ln -s (\/app\/\S+) (\S+)$/.exec(command) ?? [])
   expect([target, link]).toEqual([`/app/${manifest.bin['parcel-relay']}`, '/usr/local/bin/parcel-relay'])
   const bin = temporaryFolder()
@@ -87,7 +87,7 @@ test('the image has the program on its PATH, so that `docker exec` runs any comm
   expect(execFileSync(join(bin, basename(link)), ['generate-key'], { cwd: bin, env, encoding: 'utf8' })).toMatch(/^[\w+/]{43}=\n$/)
 })
 
-test('the image holds no secret and no config of an operator’s own', () => {
+test('the image holds no secret and no operator’s config', () => {
   const letIn = readFileSync('.dockerignore', 'utf8')
     .split('\n')
     .filter((line) => line.startsWith('!'))
@@ -134,7 +134,7 @@ const compose = z
   })
   .parse(parse(readFileSync('compose.yaml', 'utf8')))
 
-test('the compose file waits longer than the relay’s stop, and names only secrets it has', () => {
+test('the stop grace of the compose file exceeds the relay’s, and its secrets and volumes exist', () => {
   const { relay } = compose.services
   const { shutdownTimeoutMs } = loadConfig(writeConfig(temporaryFolder(), 'http://127.0.0.1:9'))
   expect(Number.parseInt(relay.stop_grace_period, 10) * 1000).toBeGreaterThan(shutdownTimeoutMs)

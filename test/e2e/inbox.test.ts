@@ -18,12 +18,12 @@ async function start() {
 
 const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString()
 
-/** As if the clock had been right when they came. */
+/** Changes when the quarantined pushes were received, as if the clock had been right. */
 async function receiveAt(place: string, atMs: number): Promise<void> {
   await changeStoredRows(place, 'update inbox set received_at_ms = ? where state = 2', atMs)
 }
 
-test('pushes are listed and shown raw, and recorded ones are not recorded again', async () => {
+test('pushes are listed and shown raw, and a recorded push cannot be reprocessed', async () => {
   const { operator, ...world } = await start()
   const good = pushBody({ trackingIds: ['60000001'], eventTime: daysAgo(1) })
   for (const body of [good, Buffer.from([0xff, 0x00])]) expect((await world.push(body)).status).toBe(200)

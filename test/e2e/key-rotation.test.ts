@@ -15,7 +15,7 @@ const own = idsOfTest()
 
 const at = (minute: number) => pushBody({ eventTime: `2026-03-01T10:0${minute}:00.000Z`, trackingIds: [own('1001')] })
 
-/** An endpoint, and its receiver, which checks the header of the specification with the key that the test says it has. */
+/** Starts an endpoint whose receiver checks the header with one key, which the test sets by `haveKey`. */
 async function start(settings: object = {}) {
   const receiver = await receiverOfTest()
   let key = BEFORE
@@ -32,7 +32,7 @@ async function start(settings: object = {}) {
   const rotate = (order?: object) => operate('POST', `${path}/rotate`, order)
   const view = async () => (await operate('GET', path)).body
   const send = (body: Buffer) => push(relay.publicUrl, body)
-  /** Pushes an event, and waits until so many have been taken, each at its first attempt. */
+  /** Pushes an event, and waits until this many are delivered, each at its first attempt. */
   const deliver = async (body: Buffer, count: number) => {
     await send(body)
     await vi.waitFor(async () => {
@@ -57,7 +57,7 @@ test('O9: a receiver that checks one header loses nothing while the key is repla
     'x-service-hmac-sha256-next': expectedSignature(at(1), AFTER),
   })
   expect(await view()).toMatchObject({ nextKeyFrom: body.nextKeyFrom })
-  // The receiver changes, and nobody tells the relay.
+  // The receiver switches to the new key without telling the relay.
   haveKey(AFTER)
   await deliver(at(2), 2)
   expect(receiver.pushes).toHaveLength(3)
@@ -77,7 +77,7 @@ test('O9: Standard Webhooks has both signatures during a rotation, by PATCH or r
     expect(new Webhook(key).verify(at(1), { ...receiver.pushes[0]?.headers })).toMatchObject({ status: 'TerminalArrived' })
 })
 
-test('O9: a receiver that refuses both keys gets an event twice in one attempt', async () => {
+test('O9: a receiver that refuses both keys gets an event with either signature in one attempt', async () => {
   const { operate, receiver, id, rotate, view, send, haveKey } = await start()
   haveKey('neither of the two')
   const { nextKeyFrom } = (await rotate({ sharedKey: AFTER })).body
@@ -109,13 +109,13 @@ test('O9: rotate shows a new key once; "at": "now" ends the overlap, or is a 409
   haveKey(made)
   await deliver(at(2), 2)
   expect(receiver.pushes.at(-1)?.headers['x-service-hmac-sha256']).toBe(expectedSignature(at(2), made))
-  // At once, with nothing in between.
+  // The receiver takes the new key at once, with no event in between.
   haveKey(String((await rotate({ at: 'now', sharedKey: null })).body.sharedKey))
   await deliver(at(3), 3)
   expect(receiver.pushes).toHaveLength(3)
 })
 
-test('an overlap that an earlier version began ends as it began', async () => {
+test('an overlap that an earlier version began keeps its old header, and can be ended', async () => {
   const { databasePath, receiver, id, rotate, view, deliver, haveKey } = await start()
   await rotate({ sharedKey: AFTER })
   const asBefore = `update endpoint set sealed_keys = json_object('current', sealed_keys ->> '$.next.sealed',

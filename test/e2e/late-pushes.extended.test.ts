@@ -24,7 +24,7 @@ async function start() {
 
 const timeOf = (minute: number) => `2026-03-01T10:0${minute}:00`
 
-test.each(Object.entries(ORDERS))('6.6: late pushes of a parcel that an app asked for %s are each delivered once', async (_, order) => {
+test.each(Object.entries(ORDERS))('6.6: late pushes of a parcel that an app asked for %s are delivered once each', async (_, order) => {
   const { received, ...world } = await start()
   const trackingIds = ['700000001']
   const tracked = 'AB123456781SE'
@@ -34,7 +34,7 @@ test.each(Object.entries(ORDERS))('6.6: late pushes of a parcel that an app aske
   expect((await world.all(tracked)).statuses).toHaveLength(MINUTES.length)
   const late = order.map((minute) => pushBody({ eventTime: `${timeOf(minute)}.000Z`, trackingIds }))
   for (const body of [...late, ...late]) expect((await world.push(body)).status).toBe(200)
-  // The last that can come: whatever was owed before it has come before it.
+  // This push comes last, so everything due before it has been delivered when it arrives.
   const last = pushBody({ eventTime: '2026-03-01T10:30:00.000Z', trackingIds })
   await world.push(last)
   await expect.poll(received).toContain(last.toString())

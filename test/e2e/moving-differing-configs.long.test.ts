@@ -11,7 +11,7 @@ import { byForm } from '../support/runner/long-form.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 import { createDatabase } from '../support/store/postgres-database.ts'
 
-/** Only a hang takes longer. */
+/** Everything but a hang ends sooner. */
 const LATE = { timeout: 60_000, interval: 100 }
 const BACKLOG = 20
 
@@ -38,7 +38,7 @@ async function endpointOf(operate: Operate, name: string) {
   return Object(endpoints.find((one) => Object(one).name === name))
 }
 
-/** Lists deliveries in any waiting state. One may change its state between the reads and then appear twice or not at all, so callers ask until it is as expected. */
+/** Lists deliveries in any waiting state. A delivery that changes its state between the requests may appear twice or not at all, so callers repeat this. */
 async function waitingAt(operate: Operate, endpointId: string) {
   const lists = ['queued', 'retrying', 'held'].map((state) =>
     operate('GET', `/relay/deliveries?endpoint=${endpointId}&state=${state}&limit=100`),
@@ -49,7 +49,7 @@ async function waitingAt(operate: Operate, endpointId: string) {
     .sort()
 }
 
-/** Two replicas, of which one names an endpoint that refuses, and what waits for that. */
+/** Starts two replicas, and a backlog for an endpoint that refuses events and that only one replica's config names. */
 async function startWithBacklog() {
   const pair = await startPair()
   const { receivers, namesIt, lacksIt } = pair
@@ -80,12 +80,12 @@ async function startWithBacklog() {
   }
 }
 
-test('7.4: an endpoint whose only namer is away keeps its id and backlog when the store moves', async () => {
+test('7.4: an endpoint keeps its backlog in a move while the replica that names it is stopped', async () => {
   const { to, startNaming, namesIt, lacksIt, expectKept, expectDelivered } = await startWithBacklog()
   await namesIt.stop()
   expect(await endedJob(lacksIt.asker, await startMove(lacksIt.asker, to))).toMatchObject({ state: 'done', failure: null })
   await expectKept(lacksIt, 'unnamed')
-  // Its config still names the old place.
+  // Its config still has the address of the old store.
   const again = await startNaming()
   await expectKept(again, null)
   await expectDelivered(lacksIt)

@@ -14,7 +14,7 @@ import { temporaryFolder } from '../support/runner/temporary.ts'
 import { createDatabase } from '../support/store/postgres-database.ts'
 import { storedBodies } from '../support/store/stored-rows.ts'
 
-/** How much is pushed before the move and after it, and how fast. */
+/** The number of pushes before and after the move. */
 const SOME = byForm(10, 60)
 const REPLICAS = byForm(2, 3)
 const LOAD = { atOnce: byForm(1, 2), restMs: byForm(50, 0) }
@@ -76,13 +76,13 @@ test('a replica that was stopped during a move answers nothing from the old data
   const pushes = distinctPushes(1)
   const pushOne = async () => {
     const body = pushes.next()
-    // Until the mover has passed on to the new store, the carrier is to come again.
+    // The mover answers 503 until it uses the new store, so push again.
     await vi.waitFor(async () => expect((await push(mover.publicUrl, body)).status).toBe(200))
     return pushes.entryOf(body)
   }
   await pushOne()
   const history = '/v1/status/880000/all?language=en'
-  // Twice, so that the answer is in the cache.
+  // Ask twice, so that the answer is in the cache.
   for (let time = 0; time < 2; time++) expect((await ask(stopped.internalUrl, stopped.asker.token, history)).status).toBe(200)
 
   stopped.process.kill('SIGSTOP')

@@ -11,7 +11,7 @@ import { createDatabase } from '../support/store/postgres-database.ts'
 const MOVE = 'another replica moves the store: this one writes no more until that is done'
 const RETRY = 'the database cannot be reached while its store is moved; the relay tries again'
 
-/** Marks the store as a move does that is about to switch it; the mark counts for as long as this connection is open. */
+/** Marks the store as a move does just before it switches. The mark is valid while this connection is open. */
 const PAUSING = [
   `create table moving (id integer primary key, state text not null, move_id text not null, peer text not null, address text not null,
     at_ms bigint not null, replica_id bigint not null, paused_at_ms bigint, backend_pid integer)`,
@@ -51,7 +51,7 @@ test.each([
     await retried
     await proxy.comeUp()
   }
-  // It is the same process: nothing else could answer at its address.
+  // The process is the same, since no other could answer at its address.
   await vi.waitFor(async () => expect((await push(relay.publicUrl, next())).status).toBe(200), { timeout: 60_000, interval: 100 })
   expect(relay.process.exitCode).toBeNull()
 })

@@ -18,7 +18,7 @@ import { temporaryFolder } from '../support/runner/temporary.ts'
 import { createDatabase } from '../support/store/postgres-database.ts'
 import { storedBodies } from '../support/store/stored-rows.ts'
 
-/** How much is pushed between the moves, and how much at once. */
+/** The number of pushes between the moves. */
 const SOME = byForm(40, 200)
 const LOAD = { atOnce: byForm(2, 6), restMs: byForm(50, 0) }
 
@@ -49,7 +49,7 @@ test('a relay under load moves to PostgreSQL and back and loses nothing', async 
   await load.untilAnswered(load.answered() + SOME)
   const answers = await load.stop()
 
-  // While the listeners pass from one relay to the other, connections are refused for a moment, and each sender comes again at once.
+  // While one relay hands the listeners to the other, connections are refused for a moment, and senders retry at once.
   const failed = answers.filter(({ status }) => status !== 200 && status !== 503)
   const seconds = new Set(failed.map(({ begunAtMs }) => Math.floor(begunAtMs / 1000)))
   expect([failed.filter(({ status }) => status !== null), seconds.size <= 4], `${failed.length} failed`).toEqual([[], true])

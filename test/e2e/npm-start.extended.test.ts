@@ -26,7 +26,7 @@ test('npm start leaves no shell between npm and the relay, and nothing after a s
     process.kill(whom === 'npm' ? pid : -pid, 'SIGTERM')
     await ended
     expect(lines.at(-1)).toContain('"msg":"relay stopped"')
-    // Signal 0 asks whether there is anybody left in the group.
+    // Signal 0 only checks whether a process of the group exists.
     expect(() => process.kill(-pid, 0)).toThrow('ESRCH')
   }
 })

@@ -7,15 +7,15 @@ import { onPostgres } from '../support/relay/on-postgres.ts'
 import { push, type Sections } from '../support/relay/relay.ts'
 import { relayOfTest } from '../support/relay/relay-of-test.ts'
 
-/** PostgreSQL keeps no NUL in a text, and no half of a surrogate pair in its encoding. The escape that NUL is kept by is one of the texts. */
+/** PostgreSQL can store neither NUL nor half a surrogate pair. The text also contains the escape that the relay stores for NUL. */
 const TEXT = 'a\u0000b\u0001c\ud800d\udc00e\u{1f600}'
 const ASKED = encodeURIComponent('a\u0000b\u0001c')
 
-/** These differ from relay to relay: numbers of parcels and pushes, times, addresses, signatures. */
+/** Matches what differs between relays: ids of parcels and pushes, times, addresses, signatures. */
 const OWN =
   /urn:uuid:[^"]+|127\.0\.0\.1:\d+|[0-9a-f]{12}_\d+|"id":"\d+"(?=,"(?:state":"quarantined|identifiers)")|\d{4}-\d\d-\d\dT[\d:.]+Z|"\w+(?:At|Ms)":\d+/g
 
-/** Everything that a text of others can get into, on one relay: what it answered each time. */
+/** Sends the text through every input of a relay, and returns all its answers. */
 async function say(sections: Sections): Promise<readonly unknown[]> {
   const receiver = await startWebhookReceiver()
   receiver.answer(() => ({ status: 422, body: TEXT }))
@@ -76,7 +76,7 @@ async function say(sections: Sections): Promise<readonly unknown[]> {
   return answers
 }
 
-test('B6: NUL and half surrogates give the same on both engines, and fail nothing', async () => {
+test('B6: NUL and half surrogates fail nothing, and both engines answer the same', async () => {
   const [one, other] = await Promise.all([say({}), say(await onPostgres())])
   expect(other).toEqual(one)
   expect(JSON.stringify(one)).not.toMatch(/storage_unavailable|error:internal/)

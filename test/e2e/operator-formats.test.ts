@@ -9,7 +9,7 @@ import { temporaryFolder } from '../support/runner/temporary.ts'
 
 const SECRET_PATH = '/services/canary-of-the-channel'
 
-/** A relay whose operator's address is on this machine, which only being named there allows. */
+/** Starts a relay whose operator URL is on this machine. No allowed network permits it, only `operator.url` does. */
 async function start(operator: object = {}, sections: Sections = {}) {
   const receiver = await receiverOfTest()
   const folder = temporaryFolder()
@@ -26,7 +26,7 @@ async function start(operator: object = {}, sections: Sections = {}) {
   return { ...relay, folder, receiver, operate: await operatorOf(relay) }
 }
 
-test('operator events arrive as messages without a signature, though no network is allowed', async () => {
+test('operator events arrive as unsigned messages, although no network is allowed', async () => {
   const { receiver, operate } = await start()
   expect(await operate('POST', '/relay/operator/test')).toMatchObject({ status: 200, body: { result: 'accepted', address: '127.0.0.1' } })
   const [message] = receiver.pushes
@@ -73,7 +73,7 @@ test('the address of the operator is in no answer, log line or file of the store
   for (const text of texts) expect(text).not.toContain('canary-of-the-channel')
 })
 
-test('a link-local operator is refused although it is named, and endpoints gain nothing by that', async () => {
+test('a link-local operator is refused although configured, and endpoints gain no rights', async () => {
   const { operate } = await start({ url: 'http://169.254.169.254/latest' })
   expect((await operate('POST', '/relay/operator/test')).body).toMatchObject({ result: 'failed', reason: 'forbidden' })
   const other = await start()
@@ -81,7 +81,7 @@ test('a link-local operator is refused although it is named, and endpoints gain 
   expect(endpoint).toMatchObject({ status: 400, body: { detail: expect.stringContaining('loopback') } })
 })
 
-test('a test without an operator is a 404 that says what to configure', async () => {
+test('a test message without an operator is a 404 that says what to configure', async () => {
   const { operate } = await start({}, { operator: undefined })
   expect(await operate('POST', '/relay/operator/test')).toMatchObject({
     status: 404,

@@ -9,7 +9,7 @@ import { temporaryFolder } from '../support/runner/temporary.ts'
 
 const { version } = z.object({ version: z.string() }).parse(JSON.parse(readFileSync('package.json', 'utf8')))
 
-/** Packs the build of all tests, and installs it into an empty folder, as somebody does who has only the package. */
+/** Packs the build that all tests share, and installs it into an empty folder, as a user of the package does. */
 function installInEmptyFolder(): string {
   const root = temporaryFolder()
   const [source, empty] = [join(root, 'source'), join(root, 'empty')]

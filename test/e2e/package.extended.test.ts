@@ -18,7 +18,7 @@ const openPage = browserOfFile()
 const own = idsOfTest()
 let relay: RelayProcess
 
-/** Packs the build of all tests with `npm pack` and unpacks it into an empty folder. Returns the main file. */
+/** Packs the build that all tests share with `npm pack`, and unpacks it into an empty folder. Returns the main file. */
 function installPackage(): string {
   const source = join(folder, 'source')
   mkdirSync(source)
@@ -56,7 +56,7 @@ const PATHS = [
   '/docs/operating',
 ]
 
-/** A page that somebody has logged in to, with what its browser complained about and what it was answered. */
+/** Opens a page and logs in. Also returns what the browser complained about, and the answers it got. */
 async function logIn() {
   const page = await openPage({ baseURL: relay.internalUrl })
   onTestFinished(() => page.context().close())
@@ -70,7 +70,7 @@ async function logIn() {
     if (!request.url().includes('/live?')) complaints.push(`${request.url()} failed`)
   })
   page.on('response', (response) => {
-    // The browser holds this file already; the answer before said what it is.
+    // A 304 has no content type, and the first answer for the file already gave it.
     if (response.status() !== 304)
       answers.set(new URL(response.url()).pathname, [response.status(), response.headers()['content-type'] ?? ''])
   })
@@ -117,7 +117,7 @@ test('a page of each kind opens without an error or a violation of the policy', 
   expect(complaints).toEqual([])
 })
 
-test('the manual, its picture and the API’s document are in the package', async () => {
+test('the package contains the manual, its picture and the API document', async () => {
   for (const [path, type] of [
     ['/docs', 'text/html'],
     ['/docs/operating', 'text/html'],
@@ -130,7 +130,7 @@ test('the manual, its picture and the API’s document are in the package', asyn
   }
 })
 
-test('a parcel’s page shows by itself what is pushed while it is open', async () => {
+test('a parcel’s open page shows a new push by itself', async () => {
   const parcel = own('1001')
   await push(relay.publicUrl, pushBody({ trackingIds: [parcel] }))
   const { page, complaints } = await logIn()

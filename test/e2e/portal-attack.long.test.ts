@@ -9,12 +9,12 @@ import { push } from '../support/relay/relay.ts'
 import { relayOfTest } from '../support/relay/relay-of-test.ts'
 import { byForm } from '../support/runner/long-form.ts'
 
-/** Each string is stored and shown in the long form, and every twenty-fourth in the gate. */
+/** The long form stores and shows every string; otherwise only every 24th. */
 const STORED = NAUGHTY_STRINGS.filter((_text, at) => at % byForm(24, 24, 1) === 0)
-/** A password costs a verification. */
+/** Each login costs a slow password check, so try fewer strings there. */
 const LOGINS = byForm(10, 10, NAUGHTY_STRINGS.length)
 
-/** A relay of the test's own, with somebody who is logged in. */
+/** Starts a relay for one test, and logs in to its portal. */
 async function start() {
   const sections = { delivery: { allowNetworks: ['127.0.0.0/8'] }, limits: { failuresPerMinute: 1_000_000 } }
   const relay = await relayOfTest(sections)
@@ -25,7 +25,7 @@ async function start() {
 const foreignOf = (pages: ReadonlyMap<string, string>) =>
   [...pages].flatMap(([path, page]) => foreignIn(page).map((foreign) => `${path}: ${foreign}`))
 
-/** Where script stands in what is stored. */
+/** Makes a push with the text in every field that may hold text. */
 const eventOf = (text: string, nth: number) =>
   pushBody({
     status: text,
@@ -36,25 +36,25 @@ const eventOf = (text: string, nth: number) =>
     trackingIds: [`NAUGHTY${nth}`],
   })
 
-test('there are 515 naughty strings at least, and no two of them are the same', () => {
+test('there are at least 515 naughty strings, all different', () => {
   expect(NAUGHTY_STRINGS.length).toBeGreaterThanOrEqual(515)
   expect(new Set(NAUGHTY_STRINGS).size).toBe(NAUGHTY_STRINGS.length)
 })
 
-test('W1: markup in what was pushed, answered or named is shown as text on every page', async () => {
+test('W1: every page shows markup from pushes, answers and names as text', async () => {
   await using receiver = await startWebhookReceiver()
   receiver.answer((nth) => ({ status: nth % 3 === 0 ? 200 : 422, body: STORED[nth % STORED.length] ?? '' }))
   const { publicUrl, visitor, operator } = await start()
   await operator('POST', '/relay/endpoints', { name: 'till', url: receiver.url })
   for (const [nth, text] of STORED.entries()) {
     expect((await push(publicUrl, eventOf(text, nth))).status).toBe(200)
-    // In quarantine, as text that is no JSON.
+    // This push is quarantined, as text that is not JSON.
     expect((await push(publicUrl, text, { 'content-encoding': `${nth}"<b>` })).status).toBe(200)
   }
   await expect.poll(() => receiver.pushes.length).toBeGreaterThanOrEqual(STORED.length / 2)
   const named = []
   for (const [nth, text] of STORED.entries()) {
-    // After the pushes, so that nothing is queued for them. No name holds controls.
+    // Add the endpoints after the pushes, so that nothing is queued for them. A name with control characters is refused.
     const answer = await operator('POST', '/relay/endpoints', { name: text, url: `${receiver.url}?q=${encodeURIComponent(`${nth}`)}` })
     if (answer.status === 201) named.push({ id: String(answer.body.id), text })
   }
@@ -62,7 +62,7 @@ test('W1: markup in what was pushed, answered or named is shown as text on every
   const pages = new Map(await crawl(visitor))
   for (const { id } of named.slice(0, 20)) pages.set(`test ${id}`, (await visitor.post(`/webhooks/${id}/test`)).text)
   expect(foreignOf(pages)).toEqual([])
-  // They were there to be seen.
+  // The pages did show the strings.
   const all = [...pages.values()].join('\n')
   const isPlain = (text: string) => /^[ -~]{4,80}$/.test(text) && text === text.trim()
   for (const { text } of named.filter((one) => isPlain(one.text))) expect([text, all.split(escaped(text)).length > 5]).toEqual([text, true])
@@ -90,7 +90,7 @@ test('W1, W5: every field of every form shows every naughty string as text or re
   for (const form of forms) {
     const names = Object.keys(form.fields)
     const strings = form.path === '/login' ? NAUGHTY_STRINGS.slice(0, LOGINS) : NAUGHTY_STRINGS
-    // In the long form each field gets each string; else each gets its share of them.
+    // In the long form each field gets each string; otherwise the fields share the strings.
     const requests = byForm(Math.ceil(strings.length / names.length), Math.ceil(strings.length / names.length), strings.length)
     for (let nth = 0; nth < requests; nth++) {
       const fields = Object.fromEntries(
@@ -109,7 +109,7 @@ test('W1, W5: every field of every form shows every naughty string as text or re
   expect(foreignOf(await crawl(visitor))).toEqual([])
 })
 
-test('every naughty string as a part of an address is answered with a page that says so', async () => {
+test('a page answers every naughty string as a part of the path', async () => {
   const { visitor } = await start()
   const faults: string[] = []
   for (const text of NAUGHTY_STRINGS.filter((one) => one.isWellFormed() && !/^\.{1,2}$/.test(one))) {
@@ -121,10 +121,10 @@ test('every naughty string as a part of an address is answered with a page that 
   expect(faults.slice(0, 10)).toEqual([])
 })
 
-/** Returns what is wrong with an answer, whatever was asked. */
+/** Returns what is wrong with any answer. */
 function faultsOf({ status, text, headers }: Awaited<ReturnType<ReturnType<typeof createVisitor>['get']>>): readonly string[] {
   const location = headers.get('location')
-  // An address that is too long is answered before anybody looks at what it names.
+  // A path that is too long gets a plain 431 before any page is chosen.
   if (status === 431) return []
   return [
     ...(status >= 500 && status !== 503 ? [`status ${status}`] : []),

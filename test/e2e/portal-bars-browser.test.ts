@@ -15,13 +15,13 @@ import { LONG, onlyLong } from '../support/runner/long-form.ts'
 import { createLastingDatabase } from '../support/store/postgres-database.ts'
 import { changeStoredRows } from '../support/store/stored-rows.ts'
 
-/** A telephone; nothing runs in its browser. */
+/** The screen of a telephone, whose browser runs no script. */
 const WIDTH = 390
 const VISITOR = { viewport: { width: WIDTH, height: 844 }, javaScriptEnabled: false }
 
 const SECTIONS = {
   delivery: { allowNetworks: ['127.0.0.0/8'], schedule: ['1h'] },
-  // The poller looks every second whether pushes arrive, and a push is late after one.
+  // The poller checks for silence every second, and a push is late after one second.
   poll: { cron: '* * * * * *', missedPushGrace: '1s' },
 }
 
@@ -47,9 +47,9 @@ describe(`without script, ${WIDTH} px wide, on ${ENGINE}`, () => {
   })
   afterAll(() => world.stop())
 
-  /** No page is wider than the window. */
+  /** Expects that the page is no wider than the window. */
   async function fits(): Promise<void> {
-    // Without its style sheet it has another width.
+    // The page has another width until its style sheet is loaded.
     await page.waitForLoadState()
     expect([page.url(), await page.evaluate('document.documentElement.scrollWidth')]).toEqual([page.url(), WIDTH])
   }
@@ -68,7 +68,7 @@ describe(`without script, ${WIDTH} px wide, on ${ENGINE}`, () => {
   }
   const heading = () => page.getByRole('heading', { level: 1 }).textContent()
   const shown = async () => ((await page.getByRole('main').textContent()) ?? '').replaceAll(/\s+/g, ' ')
-  /** Loads the page again until it says so. */
+  /** Reloads the page until it shows the text. */
   const untilShown = (text: string | RegExp) =>
     expect
       .poll(async () => {
@@ -77,7 +77,7 @@ describe(`without script, ${WIDTH} px wide, on ${ENGINE}`, () => {
       })
       .toMatch(text)
 
-  /** Adds a webhook as a person does; returns the key that they copy. It is removed after the test. */
+  /** Adds a webhook in the browser, and returns the key that the page shows. The webhook is removed after the test. */
   async function addWebhook(name: string, url: string): Promise<string> {
     await goTo('Webhooks')
     await follow('Add webhook')
@@ -182,7 +182,7 @@ describe(`without script, ${WIDTH} px wide, on ${ENGINE}`, () => {
     expect(receiver.pushes.length).toBe(failed + 5)
   })
 
-  test('a quarantined push shows where its body is wrong, and a version that reads it records it', async () => {
+  test('a quarantined push shows where its body is wrong, and is recorded once it can be read', async () => {
     const [id, wrong] = [own('1001'), '"2026-03-01 10:00"']
     const body = pushBody({ trackingIds: [id], eventTime: '2026-03-01 10:00' }).toString()
     await world.push(body)
@@ -196,7 +196,7 @@ describe(`without script, ${WIDTH} px wide, on ${ENGINE}`, () => {
     expect(await shown()).toContain(`The place is eventTime, bytes ${from} to ${from + wrong.length - 1}.`)
     await press('Reprocess')
     expect(await page.getByRole('status').textContent()).toContain('It is still not understood.')
-    // This version will never read it, so what it reads takes its place.
+    // This version cannot read the push, so replace its body as if a newer version could.
     const understood = pushBody({ trackingIds: [id] })
     expect(await changeStoredRows(store, 'update inbox set body = ? where body = ?', understood, Buffer.from(body))).toBe(1)
     await press('Reprocess')
@@ -206,9 +206,9 @@ describe(`without script, ${WIDTH} px wide, on ${ENGINE}`, () => {
     expect(await shown()).toContain('TerminalArrived')
   })
 
-  test('silent pushes are shown with when it was noticed and what polls found meanwhile', async () => {
+  test('silent pushes are shown with when it was noticed and how many entries polls found', async () => {
     const id = own('1001')
-    // After so many pushes it is no chance that none comes.
+    // After this many pushes, a missing push is unlikely to be chance.
     for (let nth = 0; nth < 10; nth++) await pushEvent({ trackingIds: [own(`200${nth}`)] })
     await pushEvent({ trackingIds: [id] })
     const sinceMs = Date.now()
@@ -224,7 +224,7 @@ describe(`without script, ${WIDTH} px wide, on ${ENGINE}`, () => {
     await fits()
     const text = await shown()
     expect(text).toMatch(/Pushes.*silent.*for \d+ s; 6 entries were found by polls alone\./)
-    // It is believed as soon as there is evidence enough.
+    // The relay reports silence as soon as the evidence is enough.
     expect(text).toMatch(
       /Noticed.*\d\d:\d\d.*, when [4-6] entries had no push\. By chance this happens once in more than 10,000 such pauses\./,
     )
@@ -236,7 +236,7 @@ describe(`without script, ${WIDTH} px wide, on ${ENGINE}`, () => {
   })
 })
 
-/** Which of what a webhook got, from the `from`th on, is signed with this key. */
+/** Tells for each push to the webhook, from the `from`th on, whether it is signed with this key. */
 function signedWith({ pushes }: WebhookReceiver, key: string, from = 0): readonly boolean[] {
   return pushes.slice(from).map(({ body, headers }) => headers['x-service-hmac-sha256'] === expectedSignature(body, key))
 }

@@ -32,7 +32,7 @@ async function addWebhook(page: Page, name: string, url: string): Promise<string
 const goTo = (page: Page, name: string) => page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name, exact: true }).click()
 const heading = (page: Page) => page.getByRole('heading', { level: 1 }).textContent()
 
-/** A person's browser has a script; `npm run faults` goes without. */
+/** Test with script, as most browsers have it; `npm run faults` tests without. */
 const javaScriptEnabled = !LONG
 
 describe(`with the script ${javaScriptEnabled ? 'on' : 'off'}`, () => {
@@ -107,7 +107,7 @@ describe(`with the script ${javaScriptEnabled ? 'on' : 'off'}`, () => {
       .toContain('It is sent each new event. Nothing waits.')
   })
 
-  test('a list of parcels is watched, and a parcel of it no more', async () => {
+  test('a list of parcels is watched, and watching one of them is stopped', async () => {
     const [one, other] = [own('2101'), own('2102')]
     const page = await logIn({ javaScriptEnabled })
     await goTo(page, 'Parcels')

@@ -27,7 +27,7 @@ const pushEvent = (id: string) => push(ofFile().publicUrl, pushBody({ trackingId
 const goTo = (page: Page, name: string) => page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name, exact: true }).click()
 const heading = (page: Page) => page.getByRole('heading', { level: 1 }).textContent()
 
-/** Shows what was sent to a webhook, as often as it takes until a text is there. */
+/** Shows the deliveries of a webhook, and reloads until the text is there. */
 async function showDeliveries(page: Page, webhook: string, text: string): Promise<void> {
   await goTo(page, 'Deliveries')
   await page.getByLabel('Webhook', { exact: true }).selectOption(webhook)
@@ -41,7 +41,7 @@ async function showDeliveries(page: Page, webhook: string, text: string): Promis
     .toContain(text)
 }
 
-/** A person's browser has a script; `npm run faults` goes without. */
+/** Test with script, as most browsers have it; `npm run faults` tests without. */
 const javaScriptEnabled = !LONG
 
 describe(`with the script ${javaScriptEnabled ? 'on' : 'off'}`, () => {
@@ -92,7 +92,7 @@ describe(`with the script ${javaScriptEnabled ? 'on' : 'off'}`, () => {
     expect(receiver.pushes).toHaveLength(4)
   })
 
-  test('a push in quarantine is read, saved as it came, and reprocessed', async () => {
+  test('a push in quarantine is shown, downloaded unchanged, and reprocessed', async () => {
     const body = `{"status":"${own('strange')}","detailedStatus":"x","eventTime":"soon","trackingIds":["1001"]}`
     await push(ofFile().publicUrl, body)
     const page = await logIn({ javaScriptEnabled })

@@ -52,7 +52,7 @@ test.each([
   expect([answer.status, answer.text.includes(said), answer.text.includes('Show all deliveries')]).toEqual([400, true, true])
 })
 
-test('a list goes on where its page ended', async () => {
+test('a list continues on the next page', async () => {
   await using receiver = await startWebhookReceiver()
   const id = await addWebhook(own('busy'), receiver.url)
   for (let nth = 0; nth < 101; nth++) await pushEvent({ trackingIds: [own(`${2000 + nth}`)] })
@@ -82,7 +82,7 @@ test('a delivery shows what was sent and each answer, and no key', async () => {
   expect(page).not.toContain(signature)
 })
 
-test('a form that sends again is refused when that was done since its page was made', async () => {
+test('a form that sends a delivery again is refused when it is submitted twice', async () => {
   await using receiver = await startWebhookReceiver()
   const id = await addWebhook(own('again'), receiver.url)
   await pushEvent({ trackingIds: [own('1001')] })
@@ -160,7 +160,7 @@ test('a push in quarantine is explained, shown as text and downloaded byte for b
   expect([again.status, again.text.includes('It is still not understood.')]).toEqual([200, true])
 })
 
-test('a push is shown as it came or indented, with its names and numbers as they were written', async () => {
+test('a push is shown raw or indented, with its names and numbers unchanged', async () => {
   await pushEvent({ trackingIds: [own('1001')], location: own('Here {"a": [1,2]}, there') })
   const visitor = await loggedIn()
   const list = (await visitor.get('/inbox?state=recorded')).text
@@ -175,7 +175,7 @@ test('a push is shown as it came or indented, with its names and numbers as they
   expect([refused.status, refused.text.includes('This push is recorded already.')]).toEqual([409, true])
 })
 
-test('with the scope status nobody sees deliveries or the inbox, or acts on them', async () => {
+test('with the scope status nobody sees or changes deliveries or the inbox', async () => {
   const visitor = await loggedInAt(ofFile().internalUrl, SHOP)
   for (const path of ['/deliveries', '/deliveries/1', '/inbox', '/inbox/1', '/inbox/1/body'])
     expect((await visitor.get(path)).status).toBe(403)

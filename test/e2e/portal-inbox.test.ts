@@ -9,7 +9,7 @@ const ofFile = relayOfFile('http://127.0.0.1:9')
 
 const loggedIn = () => loggedInAt(ofFile().internalUrl)
 
-/** The id of the only push of a list. */
+/** Returns the id of the only push of a list. */
 function idIn(list: object): string {
   return /"id":"(\d+)"/.exec(JSON.stringify(list))?.[1] ?? expect.fail('no push')
 }

@@ -12,7 +12,7 @@ const ofFile = relayOfFile('http://127.0.0.1:9', { delivery: { allowNetworks: ['
 const openPage = browserOfFile()
 const own = idsOfTest()
 
-/** A page that somebody has logged in to, and what it asked for since. */
+/** Opens a page and logs in. Also returns the paths that the page asked for since then. */
 async function logIn() {
   const page = await openPage({ baseURL: ofFile().internalUrl })
   onTestFinished(() => page.context().close())
@@ -35,13 +35,13 @@ const streaming = (page: Page) => page.getByText('Changes show by themselves.').
 
 const addWebhook = () => endpointOfTest(ofFile(), { name: own('till'), url: `${NO_CARRIER}/` })
 
-/** As the browser does when another tab is shown. */
+/** Makes the page believe that its tab is hidden or shown. */
 async function hide(page: Page, isHidden: boolean): Promise<void> {
   await page.evaluate(`Object.defineProperty(document, 'hidden', { value: ${isHidden}, configurable: true })`)
   await page.evaluate(`document.dispatchEvent(new Event('visibilitychange'))`)
 }
 
-test('a parcel’s page shows a new entry by itself, and asks for itself alone', async () => {
+test('a parcel’s page shows a new entry by itself, and requests nothing but itself', async () => {
   const id = own('1001')
   await push(ofFile().publicUrl, pushBody({ trackingIds: [id] }))
   const { page, asked } = await logIn()
@@ -58,7 +58,7 @@ test('a parcel’s page shows a new entry by itself, and asks for itself alone',
   expect(asked.slice(before)).toEqual([`/parcels/${id}`])
 })
 
-test('trouble shows by itself in the title, the lead and the links; focus stays', async () => {
+test('trouble appears by itself in the title, the lead and the links, and the focus stays', async () => {
   const operator = await operatorOf(ofFile())
   const id = await addWebhook()
   const { page } = await logIn()
@@ -68,14 +68,14 @@ test('trouble shows by itself in the title, the lead and the links; focus stays'
   await operator('PATCH', `/relay/endpoints/${id}`, { enabled: false })
   await page.getByText('Nothing is sent.').waitFor()
   expect(await page.title()).toBe(`${own('till')}, disabled · Webhooks · parcel relay`)
-  // The button to enable it would have taken the place of the one that has focus.
+  // The button "Enable" is not shown, because it would replace the button that has the focus.
   expect(await page.getByRole('button', { name: 'Enable' }).count()).toBe(0)
   expect(await page.evaluate('document.activeElement.textContent')).toBe('Send test')
   await push(ofFile().publicUrl, 'no JSON')
   await page.getByRole('navigation', { name: 'Main' }).getByText('1 quarantined').waitFor()
 })
 
-test('a hidden tab closes its stream, and shows what it has missed when it is seen again', async () => {
+test('a hidden tab closes its stream, and shows what changed once it is shown again', async () => {
   const id = await addWebhook()
   const operator = await operatorOf(ofFile())
   const { page, asked, left } = await logIn()
@@ -92,14 +92,14 @@ test('a hidden tab closes its stream, and shows what it has missed when it is se
   expect(asked.slice(before)).toEqual(['/live', `/webhooks/${id}`])
 })
 
-test('W1: nothing that was pushed or named runs in a browser, at once or later', async () => {
+test('W1: no pushed or named script runs in a browser', async () => {
   const { page } = await logIn()
   const ran: string[] = []
   page.on('dialog', (dialog) => {
     ran.push(dialog.message())
     void dialog.dismiss()
   })
-  // A violation that the policy had to stop would be a fault too.
+  // A script that the policy blocked counts as a fault too.
   page.on('console', (message) => ran.push(...(message.type() === 'error' ? [message.text()] : [])))
   page.on('pageerror', (error) => ran.push(error.message))
   const id = own('1001')
@@ -120,7 +120,7 @@ test('W1: nothing that was pushed or named runs in a browser, at once or later',
   expect(ran).toEqual([])
 })
 
-test('where no slot for a stream is free, the page offers to load again', async () => {
+test('a page that gets no stream slot offers to load again', async () => {
   const { page } = await logIn()
   await page.route('**/live?*', (route) => route.fulfill({ status: 503 }))
   const refused = page.waitForResponse('**/live?*')

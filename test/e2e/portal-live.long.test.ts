@@ -11,10 +11,10 @@ const SECTIONS = { delivery: { allowNetworks: ['127.0.0.0/8'] } }
 const ofFile = relayOfFile(NO_CARRIER, SECTIONS)
 const own = idsOfTest()
 
-/** A relay of the test's own. */
+/** Starts a relay for one test. */
 const start = (sections: Sections = {}) => relayOfTest({ ...SECTIONS, ...sections })
 
-test('a page is told that it has changed, and nothing else', async () => {
+test('a page’s stream says only that the page has changed', async () => {
   const { internalUrl, publicUrl } = ofFile()
   const id = own('1001')
   await push(publicUrl, pushBody({ trackingIds: [id] }))
@@ -26,7 +26,7 @@ test('a page is told that it has changed, and nothing else', async () => {
   expect(other.changes()).toBe(0)
 })
 
-test('a webhook that is disabled, or a push in quarantine, changes every page, whoever reads it', async () => {
+test('a disabled webhook or a push in quarantine changes every page of every reader', async () => {
   const { internalUrl, publicUrl } = await start()
   const visitor = await loggedInAt(internalUrl)
   await visitor.post('/webhooks/new', { url: 'http://127.0.0.1:9/hook', name: 'till' })
@@ -42,14 +42,14 @@ test('nobody who is not logged in gets a stream', async () => {
   expect([answer.status, answer.headers.get('set-cookie')]).toEqual([401, null])
 })
 
-test('a hundred pages are kept up to date; the next is not, until one of them is left', async () => {
+test('a hundred pages get a stream, and the next one only after one of them is closed', async () => {
   const { internalUrl } = await start()
   const visitor = await loggedInAt(internalUrl)
   const cookie = cookiesIn(visitor.jar)
   const streams = await Promise.all(Array.from({ length: 100 }, () => follow(internalUrl, '/', { headers: { cookie } })))
   expect(streams.map(({ answer }) => answer.status)).toEqual(streams.map(() => 200))
   expect((await follow(internalUrl, '/', { headers: { cookie } })).answer.status).toBe(503)
-  // Readers of the feed have places of their own.
+  // Ordinary pages need no slot for a stream.
   expect((await visitor.get('/')).status).toBe(200)
   streams[0]?.leave()
   await expect.poll(async () => (await follow(internalUrl, '/', { headers: { cookie } })).answer.status).toBe(200)
@@ -66,7 +66,7 @@ test('a stream ends within a second of the reload that removes its app or the po
   }
 })
 
-test('the stream of a person whom a proxy names ends when the header names nobody any more', async () => {
+test('the stream of a person whom a proxy names ends when a reload removes them from the admins', async () => {
   const listen = { internal: { host: '127.0.0.1', port: 0, trustProxy: ['127.0.0.1'] } }
   const { internalUrl, reloadWith } = await start({ listen, portal: { trustedHeader: 'X-Forwarded-User', admins: ['anna'] } })
   const { answer, ended } = await follow(internalUrl, '/', { headers: { 'x-forwarded-user': 'anna' } })

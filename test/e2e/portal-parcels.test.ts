@@ -14,7 +14,7 @@ afterAll(() => world.stop())
 
 const EVENT = { eventTime: '2026-03-01T10:00:00.250Z' }
 const ENTRY = { eventTimestamp: EVENT.eventTime }
-/** The rows of the history, as text. */
+/** Returns the rows of the history as text. */
 const rowsOf = (page: string) =>
   (page.split('aria-label="History, newest first"')[1]?.split('</table>')[0] ?? '')
     .split('<tr')
@@ -26,7 +26,7 @@ const rowsOf = (page: string) =>
         .replaceAll(/\s+/g, ' '),
     )
 
-test('an entry shows whether a push or a poll found it first, when, and when the other agreed', async () => {
+test('an entry shows when a push found it, and whether a poll has confirmed it', async () => {
   await world.push(pushBody({ trackingIds: ['82000001'], ...EVENT }))
   const [row = ''] = rowsOf((await visitor.get('/parcels/82000001')).text)
   expect(row).toMatch(/\d\d:\d\d:\d\d \| \d+ d( \d+ h)? later push \| no poll has listed it yet/)

@@ -7,7 +7,7 @@ import { push } from '../support/relay/relay.ts'
 import { relayOfTest } from '../support/relay/relay-of-test.ts'
 import { createDatabase } from '../support/store/postgres-database.ts'
 
-/** Two replicas of one relay, and somebody who logged in at the first and goes on at the second with the same cookie. */
+/** Starts two replicas. A person logs in at the first, and uses the second with the same cookie. */
 async function start() {
   const sections = { ...(await onPostgres((await createDatabase('nothing')).url)), delivery: { allowNetworks: ['127.0.0.0/8'] } }
   const [one, other] = [await relayOfTest(sections), await relayOfTest(sections)]
@@ -17,13 +17,13 @@ async function start() {
   return { one, other, atOne, atOther, reader: { headers: { cookie: cookiesIn(atOne.jar) } } }
 }
 
-test('on PostgreSQL a session of one replica is good at the other, and shows its work', async () => {
+test('on PostgreSQL a session of one replica is valid at the other, which shows its changes', async () => {
   const { one, other, atOne, atOther, reader } = await start()
   const added = await atOther.post('/webhooks/new', { url: 'http://127.0.0.1:9/hook', name: 'till' })
   expect(added.status).toBe(201)
   const id = /\/webhooks\/(\d+)\/test"/.exec(added.text)?.[1] ?? ''
   expect((await atOne.get(`/webhooks/${id}`)).text).toContain('>till</h1>')
-  // The keys of forms are the same wherever they are sent.
+  // A form has the same hidden field `keys` at both replicas.
   const keys = /name="keys" value="([^"]+)"/.exec((await atOne.get(`/webhooks/${id}`)).text)?.[1] ?? ''
   expect((await atOther.post(`/webhooks/${id}/key`, { keys })).status).toBe(200)
   expect((await atOne.post(`/webhooks/${id}/key`, { keys })).status).toBe(409)
@@ -40,7 +40,7 @@ test('on PostgreSQL a session of one replica is good at the other, and shows its
   expect((await atOne.get(`/webhooks/${id}`)).text).toContain('disabled')
 })
 
-test('an app that leaves the config is out at both replicas within a second', async () => {
+test('an app that leaves the config loses its sessions at both replicas within a second', async () => {
   const { one, other, atOne, atOther, reader } = await start()
   const streams = [await follow(one.internalUrl, '/', reader), await follow(other.internalUrl, '/', reader)]
   expect([(await atOne.get('/webhooks')).status, (await atOther.get('/webhooks')).status]).toEqual([200, 200])

@@ -15,7 +15,7 @@ const addWebhook = (name: string, url: string) => endpointOfTest(ofFile(), { nam
 
 const mainOf = (page: string) => page.split('<main')[1] ?? ''
 
-/** A webhook that answers so to each of five parcels, as its page then shows it. */
+/** Adds a webhook that fails for each of five parcels, and waits until its page says so. */
 async function failingWebhook(visitor: Awaited<ReturnType<typeof loggedIn>>, url: string) {
   const id = await addWebhook(own('till'), url)
   for (const nth of [1, 2, 3, 4, 5]) await push(ofFile().publicUrl, pushBody({ trackingIds: [own(`200${nth}`)] }))
@@ -45,13 +45,13 @@ test('a failing webhook is explained in one sentence, and its waiting events are
   expect((await visitor.get('/parcels')).text).not.toContain('class="mark bad"')
 })
 
-test('a webhook where nothing listens says so, and not that it refuses', async () => {
+test('the page of a webhook where nothing listens says so, and not that it refuses', async () => {
   const visitor = await loggedIn()
   const id = await failingWebhook(visitor, 'http://127.0.0.1:9/hook')
   expect((await visitor.get(`/webhooks/${id}`)).text).toContain('No answer: nothing listens at 127.0.0.1:9, or no way leads there.')
 })
 
-test('a disabled webhook says by whom and since when, and its key has an age', async () => {
+test('the page of a disabled webhook shows who disabled it, since when, and its key’s age', async () => {
   const visitor = await loggedIn()
   const id = await addWebhook(own('till'), 'http://127.0.0.1:9/hook')
   await visitor.post(`/webhooks/${id}/disable`)
@@ -60,7 +60,7 @@ test('a disabled webhook says by whom and since when, and its key has an age', a
   expect(text).toMatch(/In use since <time.*less than a second|In use since <time.*\d+ s\. It cannot be shown/)
 })
 
-test('a long list of webhooks has search fields, and begins with the ones in trouble', async () => {
+test('a long list of webhooks has search fields, and lists failing webhooks first', async () => {
   const operator = await operatorOf(ofFile())
   const visitor = await loggedIn()
   expect((await visitor.get('/webhooks')).text).not.toContain('Name or URL has')

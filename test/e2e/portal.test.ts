@@ -12,12 +12,12 @@ import { NO_CARRIER } from '../support/runner/constants.ts'
 const SECTIONS = { delivery: { allowNetworks: ['127.0.0.0/8'] } }
 const ofFile = relayOfFile(NO_CARRIER, SECTIONS)
 
-/** A relay of the test's own. */
+/** Starts a relay for one test. */
 const start = (sections: Sections) => relayOfTest({ ...SECTIONS, ...sections })
 
 const loggedIn = (login = ADMIN, url = ofFile().internalUrl) => loggedInAt(url, login)
 
-/** The id of the only webhook of this name. */
+/** Returns the id of the only webhook with this name. */
 function idOf(list: string, name: string): string {
   return new RegExp(`/webhooks/(\\d+)"><strong>${name}<`).exec(list)?.[1] ?? expect.fail(`no webhook ${name}`)
 }
@@ -46,7 +46,7 @@ test('a wrong password is refused on the page, and does not say whether the user
   expect(visitor.jar.size).toBe(0)
 })
 
-test('W3: too many wrong passwords are refused, and lock out nobody who was right before', async () => {
+test('W3: too many wrong passwords are refused, but users who logged in before still can', async () => {
   const { internalUrl } = await start({ limits: { failuresPerMinute: 5 } })
   const visitor = createVisitor(internalUrl)
   expect((await visitor.logIn()).status).toBe(303)
@@ -58,7 +58,7 @@ test('W3: too many wrong passwords are refused, and lock out nobody who was righ
   expect((await visitor.logIn()).status).toBe(303)
 })
 
-test('W2: no address of a form does anything when a link leads there', async () => {
+test('W2: opening the address of a form as a link changes nothing', async () => {
   const visitor = await loggedIn()
   const paths = [
     '/logout',
@@ -105,7 +105,7 @@ test('a cookie that is sent twice, or a session that was logged out, is not acce
   expect((await visitor.get('/webhooks')).status).toBe(303)
 })
 
-test('with the scope status somebody sees parcels, and no webhook or button', async () => {
+test('a user with the scope status sees parcels, but no webhooks or buttons', async () => {
   const visitor = await loggedIn(SHOP)
   expect((await visitor.get('/')).text).toContain('Overview')
   const parcels = await visitor.get('/parcels')
@@ -116,11 +116,11 @@ test('with the scope status somebody sees parcels, and no webhook or button', as
   for (const path of ['/parcels/1001/watch', '/webhooks/new', '/webhooks/1/remove']) expect((await visitor.post(path)).status).toBe(403)
 })
 
-test('the page of what happened leads to the runbooks', async () => {
+test('the page of operator events links to the runbooks', async () => {
   expect((await (await loggedIn()).get('/events')).text).toContain('<a href="/docs/runbooks">Runbooks</a>')
 })
 
-test('a session ends within a second of the reload that takes its app away', async () => {
+test('a session ends within a second of the reload that removes its app', async () => {
   const { internalUrl, reloadWith } = await start({})
   const visitor = await loggedIn(ADMIN, internalUrl)
   expect((await visitor.get('/webhooks')).status).toBe(200)
@@ -144,7 +144,7 @@ const FROM_ELSEWHERE: readonly (readonly [string, Readonly<Record<string, string
   ['nowhere that is said', {}],
 ]
 
-test.each(FROM_ELSEWHERE)('W2: a form from %s is refused, the login included', async (_from, headers) => {
+test.each(FROM_ELSEWHERE)('W2: a form from %s is refused, even the login form', async (_from, headers) => {
   const visitor = await loggedIn()
   const before = (await visitor.get('/webhooks')).text.replace(/As of.*/, '')
   for (const path of ['/webhooks/new', '/logout', '/login', '/parcels/1001/watch'])
@@ -152,13 +152,13 @@ test.each(FROM_ELSEWHERE)('W2: a form from %s is refused, the login included', a
   expect((await visitor.get('/webhooks')).text.replace(/As of.*/, '')).toBe(before)
 })
 
-test('over plain http a form is taken by its Origin, which must be the host that was asked', async () => {
+test('over plain http a form is accepted if its Origin is the requested host', async () => {
   const { internalUrl } = ofFile()
   const visitor = createVisitor(internalUrl)
   expect((await visitor.post('/login', { ...ADMIN }, { origin: internalUrl })).status).toBe(303)
 })
 
-test('a person whom a trusted proxy names reads; one of portal.admins does everything', async () => {
+test('a user named by a trusted proxy may read, and one in portal.admins may do everything', async () => {
   const { internalUrl } = await start({
     listen: { internal: { host: '127.0.0.1', port: 0, trustProxy: ['127.0.0.1'] } },
     portal: { trustedHeader: 'X-Forwarded-User', admins: ['anna'] },
@@ -172,11 +172,11 @@ test('a person whom a trusted proxy names reads; one of portal.admins does every
   expect(page.text).toContain('anna')
   expect(page.text).not.toContain('Log out')
   expect((await createVisitor(internalUrl, { 'x-forwarded-user': ' ' }).get('/parcels')).status).toBe(403)
-  // For the portal alone: the API still wants a token.
+  // The header counts only in the portal; the API still requires a token.
   expect((await fetch(`${internalUrl}/relay/endpoints`, { headers: { 'x-forwarded-user': 'anna' } })).status).toBe(401)
 })
 
-test('without a trusted proxy the header names nobody, and its config is refused', async () => {
+test('without a trusted proxy the header is ignored, and a config that needs it is refused', async () => {
   const { internalUrl } = await start({})
   expect((await createVisitor(internalUrl, { 'x-forwarded-user': 'anna' }).get('/webhooks')).status).toBe(303)
   await expect(start({ portal: { trustedHeader: 'X-Forwarded-User' } })).rejects.toMatchObject({
@@ -184,7 +184,7 @@ test('without a trusted proxy the header names nobody, and its config is refused
   })
 })
 
-test('every page forbids scripts and frames of others, and is not kept', async () => {
+test('every page forbids foreign scripts and frames, and forbids caches to keep it', async () => {
   const visitor = await loggedIn()
   for (const path of ['/login', '/webhooks', '/webhooks/new', '/parcels', '/webhooks/999']) {
     const { headers } = await visitor.get(path)
@@ -199,7 +199,7 @@ test('every page forbids scripts and frames of others, and is not kept', async (
   }
 })
 
-test('a mistake in a form is explained at its field, and all input but the key stays', async () => {
+test('a mistake in a form is explained at its field, and the input except the key is kept', async () => {
   const visitor = await loggedIn()
   const answer = await visitor.post('/webhooks/new', { url: 'ftp://x', name: ' ', key: 'given', sharedKey: 'short-canary', rate: 'many' })
   expect(answer.status).toBe(400)
@@ -211,20 +211,20 @@ test('a mistake in a form is explained at its field, and all input but the key s
   expect((await visitor.post('/webhooks/new', { url: 'http://127.0.0.1:9', name: '' })).text).toContain('Name must not be empty.')
 })
 
-test('a form that replaces a key is refused when the key was replaced since its page was made', async () => {
+test('a form that replaces a key is refused if the key was replaced after the page was loaded', async () => {
   const visitor = await loggedIn()
   await visitor.post('/webhooks/new', { url: 'http://127.0.0.1:9/hook', name: 'rotated' })
   const id = idOf((await visitor.get('/webhooks')).text, 'rotated')
   const keys = /name="keys" value="([^"]+)"/.exec((await visitor.get(`/webhooks/${id}`)).text)?.[1] ?? ''
   const first = await visitor.post(`/webhooks/${id}/key`, { keys })
   expect([first.status, first.text.match(/id="key">/)?.length]).toEqual([200, 1])
-  // A reload of the page that shows the key sends the same request.
+  // Reloading the page with the key sends the same request again.
   const again = await visitor.post(`/webhooks/${id}/key`, { keys })
   expect([again.status, again.text.includes('id="key">')]).toEqual([409, false])
   await visitor.post(`/webhooks/${id}/remove`, { confirm: 'rotated' })
 })
 
-test('a webhook is removed only by its name', async () => {
+test('a webhook is removed only if its name is typed', async () => {
   const visitor = await loggedIn()
   await visitor.post('/webhooks/new', { url: 'http://127.0.0.1:9/hook', name: 'kept' })
   const id = idOf((await visitor.get('/webhooks')).text, 'kept')
@@ -233,18 +233,18 @@ test('a webhook is removed only by its name', async () => {
   expect((await visitor.get(`/webhooks/${id}`)).status).toBe(404)
 })
 
-test('a file of a page is asked for again only when it has changed', async () => {
+test('a browser loads an asset again only after it has changed', async () => {
   const visitor = createVisitor(ofFile().internalUrl)
   const first = await visitor.get('/assets/portal.css')
   expect([first.status, first.headers.get('content-type')]).toEqual([200, 'text/css; charset=utf-8'])
-  // The fetch of Node forbids itself to be answered so.
+  // Node's `fetch` hides a 304, so use `get`.
   const again = get(`${ofFile().internalUrl}/assets/portal.css`, { headers: { 'if-none-match': first.headers.get('etag') ?? '' } })
   const [{ statusCode }] = await once(again, 'response')
   expect(statusCode).toBe(304)
   for (const name of ['..%2Fhtml.ts', 'portal.ts', 'nothing.css']) expect((await visitor.get(`/assets/${name}`)).status).toBe(404)
 })
 
-test('the overview says that no news has come yet, and later what is in trouble', async () => {
+test('the overview says that no push has come yet, and later shows each problem', async () => {
   await using receiver = await startWebhookReceiver()
   receiver.answer(() => 410)
   const { internalUrl, publicUrl } = await start({})
@@ -257,19 +257,19 @@ test('the overview says that no news has come yet, and later what is in trouble'
   expect(text).toContain('1 problem</h1>')
   expect(text).toContain('1 event waits. None is lost.')
   await expect.poll(async () => (await visitor.get('/')).text).toMatch(/<strong>retired<\/strong> answered 410 Gone and was disabled/)
-  // An operator who decides that it stays so ends the problem.
+  // The problem ends when an operator decides to keep the webhook disabled.
   const id = idOf((await visitor.get('/webhooks')).text, 'retired')
   expect((await visitor.get(`/webhooks/${id}`)).text).toContain('Disable retired')
   await visitor.post(`/webhooks/${id}/disable`)
   expect((await visitor.get('/')).text).toContain('Everything works</h1>')
 })
 
-test('the carrier’s page says what is known of pushes, answers and calls', async () => {
+test('the carrier’s page shows what is known of pushes, answers and calls', async () => {
   const { text } = await (await loggedIn()).get('/carrier')
   for (const known of ['Pushes: the evidence', 'of today’s 50,000 calls are used', 'polls; works on jobs']) expect(text).toContain(known)
 })
 
-test('the settings are shown without a secret, and who changed what', async () => {
+test('the settings are shown without secrets, and so is who changed what', async () => {
   const visitor = await loggedIn()
   await visitor.post('/webhooks/new', {
     url: 'http://127.0.0.1:9/hook?token=canary-in-url',

@@ -6,7 +6,7 @@ import { runRelay } from '../support/relay/relay-process.ts'
 import { NO_CARRIER } from '../support/runner/constants.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 
-test('a killed relay that starts again on its machine does not wait for the old lease', async () => {
+test('a killed relay that restarts on its machine does not wait until its old lease expires', async () => {
   const folder = temporaryFolder()
   const shared = await onPostgres()
   const killed = await runRelay(writeConfig(folder, NO_CARRIER, shared))

@@ -11,7 +11,7 @@ import { byForm } from '../support/runner/long-form.ts'
 const KEY = 'the-key-of-the-endpoint'
 const PARCELS = byForm(10, 20)
 
-/** A relay with one endpoint, and what the endpoint received. */
+/** Starts a relay with one endpoint. */
 async function startRelaying(carrierUrl: string, sections: Sections) {
   const receiver = await receiverOfTest()
   const endpoints = [{ name: 'shop', url: receiver.url, sharedKey: KEY }]
@@ -20,7 +20,7 @@ async function startRelaying(carrierUrl: string, sections: Sections) {
   return { ...relay, receiver, asker: { internalUrl: relay.internalUrl, token: await logIn(relay.internalUrl, ADMIN) } }
 }
 
-/** How many events an endpoint was sent, each after the one of its parcel that it names. */
+/** Counts the events that an endpoint got, and expects each after the previous event of its parcel. */
 function countInOrder({ pushes }: WebhookReceiver): number {
   const sent = new Set(['0'])
   for (const { headers } of pushes) {
@@ -30,7 +30,7 @@ function countInOrder({ pushes }: WebhookReceiver): number {
   return sent.size - 1
 }
 
-test('a relay on PostgreSQL answers and relays what one on SQLite does, byte for byte', async () => {
+test('a relay on PostgreSQL answers and delivers the same bytes as one on SQLite', async () => {
   await using sandbox = await spawnSandbox([
     '--parcels',
     String(PARCELS),
@@ -44,7 +44,7 @@ test('a relay on PostgreSQL answers and relays what one on SQLite does, byte for
     '20',
   ])
   const relays = await Promise.all([startRelaying(sandbox.url, {}), startRelaying(sandbox.url, await onPostgres())])
-  // An endpoint that fails now and then.
+  // The endpoint fails every seventh attempt.
   for (const { receiver } of relays) receiver.answer((nth) => (nth % 7 === 3 ? 503 : 200))
   await sandbox.order('webhooks', { urls: relays.map(({ publicUrl }) => `${publicUrl}/webhooks/status`) })
   for (const hours of [10, 12]) await sandbox.order('advance', { seconds: hours * 3600 })

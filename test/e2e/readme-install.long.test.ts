@@ -18,7 +18,7 @@ afterAll(closeOpened)
 const PROMPT = 'next> '
 const CTRL_C = '\u0003'
 
-/** A shell on a terminal. Its programs end on Ctrl-C, since those of a terminal are no group of the test's. */
+/** Opens a shell on a terminal. Its programs are not in the test's process group, so Ctrl-C ends them. */
 function openTerminal({ cwd, path }: { readonly cwd: string; readonly path: string }) {
   const env = { PATH: path, HOME: cwd, PS1: PROMPT, TERM: 'dumb' }
   const terminal = tieToTest(

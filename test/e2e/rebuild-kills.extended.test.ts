@@ -14,7 +14,7 @@ import { incomingPush, openStore } from '../support/store/write-side.ts'
 const PARCELS = 12_000
 const PATIENCE = { timeout: 60_000, interval: 5 }
 
-test('a rebuild that kills cut off goes on where it was, and reports what one without them does', async () => {
+test('a rebuild resumes after kills, and reports the same as one without kills', async () => {
   const folder = temporaryFolder()
   const config = writeConfig(folder, NO_CARRIER, {})
   const path = `${folder}/relay.db`

@@ -13,7 +13,7 @@ import { changeStoredRows } from '../support/store/stored-rows.ts'
 
 const AT = '2026-03-01T09:00:00.000Z'
 
-/** A relay with two parcels, of which the first has lost the text of an entry. */
+/** Starts a relay with two parcels; an entry of the first has lost its text. */
 async function start() {
   const receiver = await startWebhookReceiver()
   const world = await startWorld({ delivery: { allowNetworks: ['127.0.0.0/8'] }, retention: { history: '3650d', held: '3650d' } })
@@ -46,7 +46,7 @@ async function start() {
   return { ...world, receiver, operator, run, placeOf }
 }
 
-test('the command says what differs, then corrects it, and apps, the feed and operators see it', async () => {
+test('the command lists differences, then corrects them, and apps, feed and operators see that', async () => {
   const { operator, run, placeOf, receiver, ...world } = await start()
   const dry = await run('--dry-run')
   expect(dry).toMatchObject({ code: 0, err: 'comparing: 2 parcels\n' })
@@ -78,7 +78,7 @@ test('the command says what differs, then corrects it, and apps, the feed and op
   ])
 })
 
-test('a rebuild of a parcel that nobody knows, or of what is no identifier, is refused', async () => {
+test('a rebuild of an unknown parcel or an invalid identifier is refused', async () => {
   const { operator, run } = await start()
   expect(await run('61009999')).toEqual({ code: 1, out: '', err: expect.stringContaining('no parcel with the identifier 61009999') })
   const refused = async (body: unknown, query = '') => {

@@ -9,7 +9,7 @@ const ofFile = relayOfFile('http://127.0.0.1:9')
 
 const BODY = '{"status":"Ingested","detailedStatus":"Ingested"}'
 
-/** Pushes again and again until one is examined, because at most one a second is. */
+/** Pushes repeatedly until a push is explained, because the relay explains at most one a second. */
 async function untilExplained(body: string, signature: string, found: string) {
   const operator = await operatorOf(ofFile())
   const listed = async () => (await operator('GET', '/relay/refusals?limit=5')).body
@@ -51,7 +51,7 @@ test('a push signed in hexadecimal is explained in the API, the portal and the m
   )
 })
 
-test('a push in the right form over another body is explained from the body that was read', async () => {
+test('a push whose signature fits a changed body is explained by that change', async () => {
   const signature = createHmac('sha256', SHARED_KEY).update(`${BODY}\n`).digest('base64')
   await untilExplained(BODY, signature, 'body_trailing_newline')
 })

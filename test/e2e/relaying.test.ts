@@ -23,13 +23,13 @@ async function startWithEndpoints(endpoints: readonly object[], folder = tempora
 const ofFile = relayOfFile(NO_CARRIER, { delivery: { schedule: SCHEDULE, allowNetworks: ['127.0.0.0/8'] } })
 const own = idsOfTest()
 
-/** Adds endpoints to the relay of the file until the test is over. */
+/** Adds endpoints to the relay that the tests of this file share, until the test ends. */
 async function withEndpoints(endpoints: readonly object[]) {
   for (const endpoint of endpoints) await endpointOfTest(ofFile(), { sharedKey: KEY, ...endpoint })
   return ofFile()
 }
 
-/** A push of this test. */
+/** Makes a push about a parcel of this test. */
 const at = (minute: number, { trackingIds = ['1001'], ...change }: PushFields & { readonly trackingIds?: readonly string[] } = {}) =>
   pushBody({ eventTime: `2026-03-01T10:${String(minute).padStart(2, '0')}:00.000Z`, trackingIds: trackingIds.map(own), ...change })
 
@@ -99,7 +99,7 @@ onlyLong(test)('7.4: an endpoint that is down loses nothing, over its schedule a
   expect(receiver.pushes.slice(-2).map(({ body }) => body.toString())).toEqual([at(1).toString(), at(2).toString()])
 })
 
-test('7.4: 410 disables an endpoint; what comes meanwhile waits', async () => {
+test('7.4: a 410 disables an endpoint, and later events wait', async () => {
   const [receiver, other] = [await receiverOfTest(), await receiverOfTest()]
   receiver.answer(() => 410)
   const relay = await startWithEndpoints([
@@ -111,7 +111,7 @@ test('7.4: 410 disables an endpoint; what comes meanwhile waits', async () => {
   await vi.waitFor(() => expect(relay.lines.some(({ message }) => message.includes('answered 410'))).toBe(true))
   await push(relay.publicUrl, at(2))
   await push(relay.publicUrl, at(3, { trackingIds: ['7777'] }))
-  // Who is asked no more would have been sent them beside this one; the stop waits for what is under way.
+  // A disabled endpoint must get no further events. `stop` waits for running attempts, so any would be counted.
   await vi.waitFor(() => expect(other.pushes).toHaveLength(3))
   await relay.stop()
   expect(receiver.pushes).toHaveLength(1)
@@ -131,12 +131,12 @@ test('filters and backfill decide what an endpoint gets', async () => {
   expect(SHARED_KEY).not.toBe(KEY)
 })
 
-test('O6: an endpoint with a rate is sent no more than that', async () => {
+test('O6: an endpoint with a rate gets no more events than that', async () => {
   const receiver = await receiverOfTest()
   const relay = await withEndpoints([{ name: 'shop', url: receiver.url, rate: 10 }])
   const startedMs = performance.now()
   await Promise.all(Array.from({ length: 20 }, (_, parcel) => push(relay.publicUrl, at(1, { trackingIds: [String(6000 + parcel)] }))))
   await vi.waitFor(() => expect(receiver.pushes).toHaveLength(20))
-  // Ten at once, the other ten over a second.
+  // Ten are sent at once, and the other ten within the next second.
   expect(performance.now() - startedMs).toBeGreaterThan(500)
 })

@@ -48,14 +48,14 @@ test('7.5: a relay whose carrier is a relay serves the same bytes in every langu
   await sandbox.order('webhooks', { urls: [`${near.publicUrl}/webhooks/status`] })
   await sandbox.order('advance', { seconds: MID_LIFE_SECONDS })
   const numbers = (await sandbox.world()).parcels.map(({ trackingNumber }) => trackingNumber)
-  // Apps of both ask for every parcel in mid-life. What comes after, the far relay finds by its own polls of the near one.
+  // Apps of both relays ask for every parcel in mid-life. The far relay finds later events by its own polls of the near one.
   for (const asker of [a, b]) await Promise.all(numbers.map((number) => textOf(asker, number, 'all', 'en')))
   await sandbox.order('finish')
   const { parcels, tally } = await sandbox.world()
   await refresh(a, numbers)
   await untilCaughtUp(b, parcels, 'en', ({ trackingNumber }) => trackingNumber)
   expect(await metricOf(b.internalUrl, 'relay_polls_total{outcome="found"}')).toBeGreaterThan(numbers.length)
-  // Texts that changed in the second language are asked for again only by order.
+  // Scheduled polls do not fetch changed texts in the second language, so refresh each parcel.
   await refresh(b, numbers)
 
   const carried = await everyAnswer(a, numbers)

@@ -9,15 +9,15 @@ import { NO_CARRIER } from '../support/runner/constants.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 
 const OTHER_KEY = 'another-shared-key-for-tests'
-/** Ten times the second that is owed. */
+/** Ten times as long as a reload may take. */
 const SOON = { timeout: 10_000, interval: 20 }
 
 const BASE = { delivery: { allowNetworks: ['127.0.0.0/8'] }, log: { level: 'info' } }
 
-/** A relay that is handed what was read again. */
+/** Starts a relay in this process; the test passes it the new config. */
 const startHere = (sections: Sections = {}) => relayOfTest({ ...BASE, ...sections })
 
-/** A relay process, which reads its config again on SIGHUP. */
+/** Starts a relay process, which reads its config again on SIGHUP. */
 async function start(sections: Sections = {}) {
   const folder = temporaryFolder()
   const write = (changed: Sections) => writeConfig(folder, NO_CARRIER, { ...BASE, ...changed })
@@ -37,13 +37,13 @@ async function start(sections: Sections = {}) {
   return { ...relay, reload, said: () => said }
 }
 
-/** The status a push gets that is signed with this key. */
+/** Returns the status of a push that is signed with this key. */
 async function statusOfKey(publicUrl: string, key: string): Promise<number> {
   const body = pushBody()
   return (await push(publicUrl, body, { 'x-service-hmac-sha256': signBody(body, key) })).status
 }
 
-test('I10: two listed keys are both right; a dropped one is wrong within a second', async () => {
+test('I10: both configured keys are valid, and a removed key is refused within a second', async () => {
   const { publicUrl, reloadWith } = await startHere({ webhook: { sharedKeys: [SHARED_KEY, OTHER_KEY] } })
   expect([await statusOfKey(publicUrl, SHARED_KEY), await statusOfKey(publicUrl, OTHER_KEY)]).toEqual([200, 200])
   await reloadWith({ webhook: { sharedKeys: [OTHER_KEY] } })
@@ -51,7 +51,7 @@ test('I10: two listed keys are both right; a dropped one is wrong within a secon
   expect(await statusOfKey(publicUrl, OTHER_KEY)).toBe(200)
 })
 
-test('R3: an app that leaves the config is out within a second, with its token', async () => {
+test('R3: an app that leaves the config is refused within a second, even with its token', async () => {
   const { internalUrl, reloadWith } = await startHere()
   const token = await logIn(internalUrl, SHOP)
   expect((await ask(internalUrl, token, '/v1/status/1001/all')).status).not.toBe(401)
@@ -59,7 +59,7 @@ test('R3: an app that leaves the config is out within a second, with its token',
   await vi.waitFor(async () => expect((await ask(internalUrl, token, '/v1/status/1001/all')).status).toBe(401), SOON)
 })
 
-test('a reload changes the endpoints of the config and leaves managed ones alone', async () => {
+test('a reload changes the endpoints of the config, and not the managed ones', async () => {
   const receiver = await receiverOfTest()
   const relay = await startHere({ endpoints: [{ name: 'old', url: 'http://127.0.0.1:9/', sharedKey: OTHER_KEY }] })
   const operate = await operatorOf(relay)
@@ -84,7 +84,7 @@ test('a reload changes the endpoints of the config and leaves managed ones alone
   expect(receiver.pushes[0]?.headers['x-service-hmac-sha256']).toBe(expectedSignature(body, OTHER_KEY))
 })
 
-test('a reload changes how and where events are delivered, and names what needs a restart', async () => {
+test('a reload changes how and where events are delivered, and lists what needs a restart', async () => {
   const receiver = await receiverOfTest()
   receiver.answer(() => 503)
   const relay = await start({ delivery: { allowNetworks: ['10.0.0.0/8'], schedule: ['1h'] } })

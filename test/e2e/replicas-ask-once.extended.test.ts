@@ -10,7 +10,7 @@ import { ADMIN, logIn, startTestRelay } from '../support/relay/relay.ts'
 import { byForm } from '../support/runner/long-form.ts'
 import { createLastingDatabase } from '../support/store/postgres-database.ts'
 
-/** At each relay. */
+/** The number of requests at each relay. */
 const QUESTIONS = byForm(40, 200)
 /** The carrier does not know this number. */
 const UNKNOWN = 'AB300000000SE'
@@ -19,7 +19,7 @@ const things = new AsyncDisposableStack()
 things.defer(closeOpened)
 afterAll(() => things.disposeAsync())
 
-/** Two relays on one database, whose schedule sleeps: all that leaves, an app or an operator asked for. */
+/** Two relays on one database, without scheduled polls. Only apps and operators cause calls. */
 let relays: readonly Relay[]
 let asked: Awaited<ReturnType<typeof openCarrier>>['asked']
 type Relay = Awaited<ReturnType<typeof open>>
@@ -43,12 +43,12 @@ beforeAll(async () => {
   relays = [await open(carrier.url, sections), await open(carrier.url, sections)]
 })
 
-/** Each number belongs to another parcel. */
+/** Makes each number belong to another parcel. */
 const bodyOf = (url: string) => goodBody.replace('370000000000000001', /AB(\d+)SE/.exec(url)?.[1] ?? '')
 
 const callsAbout = (number: string) => asked.urls.filter((url) => url.includes(number))
 
-/** A question that was kept waiting too long is a 503, and an app asks again. */
+/** Repeats the request after a 503, as an app does. */
 async function askOne({ internalUrl, token }: Relay, path: string, method: string) {
   for (let time = 1; ; time++) {
     const answer = await fetchDocumented(`${internalUrl}${path}`, { method, headers: { authorization: `Bearer ${token}` } })
@@ -58,11 +58,11 @@ async function askOne({ internalUrl, token }: Relay, path: string, method: strin
   }
 }
 
-/** As many answers of each relay, all asked for at once. */
+/** Sends `count` requests to each relay at once. */
 const askBoth = (count: number, path: string, method = 'GET') =>
   Promise.all(relays.flatMap((relay) => Array.from({ length: count }, () => askOne(relay, path, method))))
 
-test(`P10: ${QUESTIONS} questions at each of two relays about one parcel are one call`, async () => {
+test(`P10: ${QUESTIONS} requests at each of two relays about one parcel cause one call`, async () => {
   const number = 'AB100000000SE'
   const answers = await askBoth(QUESTIONS, `/v1/status/${number}/all?language=en`)
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
@@ -70,13 +70,13 @@ test(`P10: ${QUESTIONS} questions at each of two relays about one parcel are one
   expect([callsAbout(number).length, asked.token]).toEqual([1, 1])
 })
 
-test('P10: an unknown parcel is one call over two relays, and a 404 at both', async () => {
+test('P10: requests for an unknown parcel at two relays cause one call and get a 404', async () => {
   const answers = await askBoth(50, `/v1/status/${UNKNOWN}/all?language=en`)
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([404]))
   expect(callsAbout(UNKNOWN)).toHaveLength(1)
 })
 
-test('a refresh that operators order at two relays at once is one poll', async () => {
+test('refreshes of a parcel that operators request at two relays at once cause one poll', async () => {
   const number = 'AB200000000SE'
   await askBoth(1, `/v1/status/${number}/all?language=en`)
   const before = callsAbout(number).length

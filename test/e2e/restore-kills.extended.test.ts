@@ -29,7 +29,7 @@ async function restore(folder: string, more: NodeJS.ProcessEnv = {}) {
   return { said: await text(child.stderr), ...(await ended) }
 }
 
-/** A stopped relay's folder: a backup `first` after one push, and then another push. */
+/** Makes a stopped relay's folder with a backup `first`, and a push before and after it. */
 async function backedUp(): Promise<string> {
   const folder = temporaryFolder()
   const relay = await startTestRelay(folder, NO_CARRIER, { backup: { directory: join(folder, 'backups') } })
@@ -64,7 +64,7 @@ test('a restore killed before any of its steps loses nothing, and the same comma
       found.refused += 1
       await expect(sqlite.openWriteStore(store(folder)), place).rejects.toThrow('was interrupted')
     } else {
-      // Nothing was replaced yet, or everything is.
+      // Either nothing has been replaced yet, or everything has.
       await (await sqlite.openWriteStore(store(folder))).close()
       expect([place, await storedNumber(store(folder), 'select count(*) from inbox')]).toEqual([
         place,
@@ -88,6 +88,6 @@ test('a restore killed before any of its steps loses nothing, and the same comma
     rmSync(folder, { recursive: true })
   }
   expect(step).toBeGreaterThan(10)
-  // One kill leaves a mark that is still empty: the relay refuses it, and the next restore begins anew.
+  // After one of the kills the mark is still empty. The relay refuses the store, and the next restore starts over.
   expect(found).toEqual({ refused: expect.toSatisfy((count: number) => count >= 4), finished: found.refused - 1 })
 })

@@ -22,7 +22,7 @@ import { changeStoredRows, storedNumber, storedRows } from '../support/store/sto
 afterAll(closeOpened)
 const run = promisify(execFile)
 
-/** Runs the command as shipped, with the relay stopped. */
+/** Runs the shipped command while the relay is stopped. */
 async function restore(folder: string, ...args: readonly string[]) {
   const { args: relay, env } = shipped()
   const config = ['--config', join(folder, 'relay.yaml')]
@@ -52,7 +52,7 @@ async function start(folder: string, sections: Record<string, unknown> = {}, car
 const store = (folder: string) => join(folder, 'relay.db')
 const asidesIn = (folder: string) => readdirSync(folder).filter((name) => /^relay\.db\.before-restore-\w+$/.test(name))
 
-/** A stopped relay's folder: a backup `first` after one push, and then another push. */
+/** Makes a stopped relay's folder with a backup `first`, and a push before and after it. */
 async function backedUp(folder = temporaryFolder()) {
   const relay = await start(folder)
   expect((await push(relay.publicUrl, pushBody({ trackingIds: ['1001'] }))).status).toBe(200)
@@ -62,7 +62,7 @@ async function backedUp(folder = temporaryFolder()) {
   return { folder, backup: join(folder, 'backups', 'first.db') }
 }
 
-test('a drill: a restore brings back the state of the backup, and polls fill the gap', async () => {
+test('a restore brings back the state of the backup, and polls fill the gap', async () => {
   await using receiver = await startWebhookReceiver()
   const pushed: { readonly location: string; readonly eventTime: string }[] = []
   let isAsked = false
@@ -122,7 +122,7 @@ test('a drill: a restore brings back the state of the backup, and polls fill the
   const fresh = await again.feed(lastOfBackup)
   expect(fresh.sequences.length).toBeGreaterThan(0)
   expect(Math.min(...fresh.sequences)).toBeGreaterThan(1e9)
-  // A page of it is kept in memory by then, and a reader in the gap is refused all the same.
+  // A page of the feed is now in memory, but a reader in the gap is still refused.
   expect((await again.feed(seen)).status).toBe(410)
   await expect.poll(() => receiver.pushes.length, { timeout: 60_000 }).toBeGreaterThan(3)
   const ids = receiver.pushes.map(({ headers, body: sent }) => [headers['webhook-id'], sent] as const)
@@ -143,7 +143,7 @@ test('a drill: a restore brings back the state of the backup, and polls fill the
   expect(metrics).toMatch(/^relay_restore_deliveries_repeatable 2$/m)
 })
 
-test('every counter goes on at the next multiple of 10^9, at each restore', async () => {
+test('every counter continues at the next multiple of 10^9 after each restore', async () => {
   const { folder, backup } = await backedUp()
   for (const [nth, next] of [1e9, 2e9].entries()) {
     expect(await restore(folder, backup, '--yes'), `restore ${nth}`).toMatchObject({ code: 0 })
@@ -164,7 +164,7 @@ test('every counter goes on at the next multiple of 10^9, at each restore', asyn
   }
 })
 
-test('a store that is gone needs --last, and numbers go on past it', async () => {
+test('a lost store needs --last, and numbers continue after it', async () => {
   const { folder, backup } = await backedUp()
   rmSync(store(folder))
   const unknown = await restore(folder, backup)
@@ -179,7 +179,7 @@ test('a store that is gone needs --last, and numbers go on past it', async () =>
   expect((await push(relay.publicUrl, pushBody({ trackingIds: ['1003'] }))).status).toBe(200)
 })
 
-/** Says where the tombstones are when the backup is restored. */
+/** Moves the tombstones before the restore. */
 const TOMBSTONES: readonly (readonly [where: string, move: (folder: string) => readonly string[]])[] = [
   ['beside the store', () => []],
   [
@@ -199,7 +199,7 @@ const TOMBSTONES: readonly (readonly [where: string, move: (folder: string) => r
   ],
 ]
 
-test.each(TOMBSTONES)('a restored backup holds nothing that was erased after it: tombstones %s', async (_where, move) => {
+test.each(TOMBSTONES)('a restore erases what was erased after the backup: tombstones %s', async (_where, move) => {
   const folder = temporaryFolder()
   const relay = await start(folder)
   for (const id of ['GONE0001', 'KEPT0001']) await push(relay.publicUrl, pushBody({ trackingIds: [id], texts: { en: `of ${id}` } }))
@@ -218,7 +218,7 @@ test.each(TOMBSTONES)('a restored backup holds nothing that was erased after it:
   expect((await push(again.publicUrl, pushBody({ trackingIds: ['GONE0001'] }))).status).toBe(200)
   expect(await tablesThatHold(store(folder), ['GONE0001'])).toEqual([])
   await again.stop()
-  // Nothing is left to be repeated.
+  // The next start has no erasure left to repeat.
   const third = await start(folder)
   const asides = asidesIn(folder).map((name) => join(folder, name))
   expect((await third.operator('DELETE', '/relay/parcels/KEPT0001?dryRun=true')).body).toMatchObject({ stores: asides })
@@ -230,7 +230,7 @@ test('a restore that was interrupted between its renames is finished by the next
   expect(await restore(folder, backup, '--yes')).toMatchObject({ code: 0 })
   const [aside = ''] = asidesIn(folder)
   const path = store(folder)
-  // As after a kill once the old store was renamed, and before the new one was.
+  // As after a kill between the renames of the old store and the new one.
   renameSync(path, `${path}.restored`)
   writeFileSync(`${path}.restoring`, `${aside.slice('relay.db.'.length)}\n`)
   await expect(sqlite.openWriteStore(path)).rejects.toThrow('run the same "parcel-relay restore" again')
@@ -284,7 +284,7 @@ test('keys are proved first, and endpoints with another key now are named', asyn
   const lost = await restore(folder, backup, '--yes')
   expect([lost.code, lost.stderr]).toEqual([1, expect.stringContaining('the keys of these endpoints in the backup cannot be opened: shop')])
   writeFileSync(key, kept)
-  // The store has come to another key file since.
+  // Meanwhile the store has got another key file.
   writeFileSync(`${store(folder)}.key`, other)
   const done = await restore(folder, backup, '--yes')
   expect([done.code, done.stderr]).toEqual([0, expect.any(String)])
@@ -292,7 +292,7 @@ test('keys are proved first, and endpoints with another key now are named', asyn
   expect(readdirSync(folder).filter((name) => /before-restore-\w+\.key$/.test(name))).toHaveLength(1)
   writeFileSync(`${store(folder)}.key`, kept)
 
-  // The key was replaced after the backup, and both can be opened.
+  // Replace the endpoint's key after the backup. Both keys can be opened.
   const again = await start(folder)
   const { body } = await again.operator('GET', '/relay/endpoints')
   expect(body).toMatchObject({ endpoints: [{ name: 'shop' }] })
@@ -303,7 +303,7 @@ test('keys are proved first, and endpoints with another key now are named', asyn
   expect([named.code, named.stdout]).toEqual([0, expect.stringContaining('have another key in the backup than they are sent with now')])
 })
 
-test('a backup whose at-rest key is lost is restored without keys, once an operator says so', async () => {
+test('a backup without its at-rest key is restored without keys, once an operator confirms it', async () => {
   const folder = temporaryFolder()
   const relay = await start(folder)
   const shop = await relay.operator('POST', '/relay/endpoints', { name: 'shop', url: 'http://10.0.0.1/', enabled: false })
@@ -332,7 +332,7 @@ test('a backup whose at-rest key is lost is restored without keys, once an opera
   expect((await again.operator('DELETE', '/relay/parcels/KEPT0001')).status).toBe(200)
 })
 
-test('the calls of the day come from the old store, and no push is expected any more', async () => {
+test('the day’s call count comes from the old store, and expected pushes are dropped', async () => {
   const { folder, backup } = await backedUp()
   const memory = {
     atMs: Date.now(),

@@ -13,7 +13,7 @@ import { changeStoredRows, storedNumber, storedRows } from '../support/store/sto
 const PATIENCE = { timeout: 60_000, interval: 20 }
 const KEPT = { raw: '6d', feed: '6d', deliveries: '3d', history: '10d', audit: '300d', held: '20d' }
 
-/** Asks as an operator who has just logged in, because a token of yesterday is no longer valid. */
+/** Asks as an operator who has just logged in, because yesterday's token has expired. */
 async function get(relay: RunningProcess, path: string) {
   return await (await operatorOf(relay))('GET', path)
 }
@@ -23,7 +23,7 @@ const lastPassAt = async (relay: RunningProcess) => {
   return Date.parse(String(memberOf(body.last, 'startedAt')))
 }
 
-test('data goes by its age in a running relay; readers, operators and the audit trail are told', async () => {
+test('old data is deleted; readers, operators and the audit trail are told', async () => {
   const folder = temporaryFolder()
   const clock = movableClock(folder)
   await using relay = await runRelay(writeConfig(folder, NO_CARRIER, { retention: KEPT }), clock.env)
@@ -43,7 +43,7 @@ test('data goes by its age in a running relay; readers, operators and the audit 
   expect(goneId).toEqual(expect.any(String))
 
   let day = 0
-  /** Lets days pass, each with a push and an hourly pass at its end. */
+  /** Advances the clock day by day. Each day gets a push, and a retention pass at its end. */
   const passTo = async (end: number) => {
     for (; day < end; day++) {
       await report(`DAY${String(day).padStart(5, '0')}`, 'Created')
@@ -96,7 +96,7 @@ async function plantOldPushes(path: string, count: number): Promise<void> {
   )
 }
 
-test('S20: a pass that a kill cuts off goes on where it was, and counts each row once', async () => {
+test('S20: a killed retention pass resumes where it was, and counts each row once', async () => {
   const folder = temporaryFolder()
   const path = join(folder, 'relay.db')
   const clock = movableClock(folder)

@@ -5,7 +5,7 @@ import { operatorOf } from '../support/relay/manage.ts'
 import { ADMIN, push } from '../support/relay/relay.ts'
 import { relayOfTest } from '../support/relay/relay-of-test.ts'
 
-/** An endpoint that refuses everything, and whose schedule is far too long to wait for. */
+/** Starts an endpoint that refuses everything, with retries far too late for a test. */
 async function start() {
   const receiver = await receiverOfTest()
   receiver.answer(() => 500)
@@ -24,7 +24,7 @@ async function start() {
   return { operate, path, receiver, publicUrl: relay.publicUrl, listed, pushParcels, retry }
 }
 
-test('retry sends what waits for a mended receiver at once, and replay points to it', async () => {
+test('retry sends waiting deliveries to a repaired receiver at once, and replay points to retry', async () => {
   const { operate, path, receiver, listed, pushParcels } = await start()
   await pushParcels(1001, 1002)
   await vi.waitFor(async () => expect(await listed('retrying')).toHaveLength(2))
@@ -36,7 +36,7 @@ test('retry sends what waits for a mended receiver at once, and replay points to
   await vi.waitFor(async () => expect(await listed('delivered')).toHaveLength(2))
 })
 
-test('one delivery is attempted at once, and the others wait on; one that cannot be says why', async () => {
+test('one delivery is retried at once while others wait, or the answer says why it cannot be', async () => {
   const { operate, path, receiver, publicUrl, listed, pushParcels, retry } = await start()
   await pushParcels(1001, 1002)
   await vi.waitFor(async () => expect(await listed('retrying')).toHaveLength(2))
@@ -61,7 +61,7 @@ test('one delivery is attempted at once, and the others wait on; one that cannot
     expect(await operate('POST', unknown)).toMatchObject({ status: 404 })
 })
 
-test('a failing endpoint shows when it is probed next, apart from a disabled one', async () => {
+test('a failing endpoint shows when it is tried next, and a disabled one does not', async () => {
   const { operate, path, receiver, listed, pushParcels } = await start()
   const view = async () => (await operate('GET', path)).body
   expect(await view()).toMatchObject({ state: 'active', nextProbeAt: null })
@@ -76,7 +76,7 @@ test('a failing endpoint shows when it is probed next, apart from a disabled one
   expect(await view()).toMatchObject({ state: 'active', failingSince: null, disabledSince: null, disabledBy: null, waiting: 0 })
 })
 
-test('equal failures of an endpoint are shown together, with their count and last answer', async () => {
+test('equal failures of an endpoint are grouped, with their count and last answer', async () => {
   const { operate, path, pushParcels } = await start()
   await pushParcels(1001, 1002, 1003)
   const failures = async () => {

@@ -7,7 +7,7 @@ import { push } from '../support/relay/relay.ts'
 import { idsOfTest, relayOfFile } from '../support/relay/relay-of-file.ts'
 
 const PATIENCE = { timeout: 60_000 }
-// Nothing is retried by itself while a test runs.
+// No retry is due while a test runs.
 const SECTIONS = { delivery: { schedule: ['1h'], jitter: 0, allowNetworks: ['127.0.0.0/8'] } }
 const ofFile = relayOfFile('http://127.0.0.1:9', SECTIONS)
 const own = idsOfTest()
@@ -21,7 +21,7 @@ async function start() {
     onTestFinished(async () => void (await operate('DELETE', `/relay/endpoints/${String(body.id)}`)))
     return body
   }
-  /** The deliveries of the parcel, the oldest first. */
+  /** Lists the deliveries of the parcel, oldest first. */
   const listed = async (): Promise<readonly Record<string, unknown>[]> => {
     const { deliveries } = (await operate('GET', `/relay/deliveries?parcel=${own('1001')}`)).body
     return Array.isArray(deliveries) ? deliveries.toReversed() : []
@@ -85,7 +85,7 @@ test.each([
   await vi.waitFor(async () => expect(await states()).toEqual([end, ['delivered', null]]), PATIENCE)
 })
 
-test('7.4: a delivery of a disabled endpoint is skipped at once, and the others wait on', async () => {
+test('7.4: a delivery of a disabled endpoint is skipped at once, and the others still wait', async () => {
   const { receiver, operate, add, listed, states, send, skip } = await start()
   const { id } = await add({ enabled: false })
   for (const minute of [1, 2]) await send(minute)
@@ -99,7 +99,7 @@ test('7.4: a delivery of a disabled endpoint is skipped at once, and the others 
   await vi.waitFor(() => expect(receiver.pushes).toHaveLength(1), PATIENCE)
 })
 
-test('7.4: how refused events are treated is set and checked when an endpoint is added and later', async () => {
+test('7.4: the setting for refused events is checked when an endpoint is added and changed', async () => {
   const { operate, add } = await start()
   const added = await add({ refusals: 'skip' })
   expect(added).toMatchObject({ refusals: 'skip' })

@@ -10,9 +10,9 @@ const PATIENCE = { timeout: 60_000, interval: 50 }
 const QUEUED = ['queued', null]
 const MARKED = ['queued', 'skipped']
 
-/** Two replicas and two endpoints. Each replica delivers to one of the endpoints. */
+/** Starts two replicas and two endpoints. Each replica delivers to one of the endpoints. */
 async function start() {
-  // Nothing is retried by itself while a test runs.
+  // No retry is due while a test runs.
   const delivery = { schedule: ['1h'], jitter: 0, allowNetworks: ['127.0.0.0/8'] }
   const shared = { ...(await onPostgres()), delivery }
   const open = async () => {
@@ -31,7 +31,7 @@ async function start() {
     return ids.map((id) => held.findIndex((roles) => roles.includes(`dispatcher/${id}`)))
   }
   await vi.waitFor(async () => expect(new Set(await holders())).toEqual(new Set([0, 1])), PATIENCE)
-  /** The deliveries of an endpoint as a replica shows them, the oldest first. */
+  /** Lists the deliveries of an endpoint as a replica shows them, oldest first. */
   const listed = async (at: typeof one, endpoint: number): Promise<readonly Record<string, unknown>[]> => {
     const { deliveries } = (await at.operate('GET', `/relay/deliveries?endpoint=${ids[endpoint]}`)).body
     return Array.isArray(deliveries) ? deliveries.toReversed() : []
@@ -54,7 +54,7 @@ test('7.4: a delivery skipped through the other replica ends when its attempt en
     for (let nth = 0; nth < 2; nth++) {
       expect(await skip(endpoint, 0)).toMatchObject({ status: 202, body: { state: 'queued', reason: 'skipped', settledAt: null } })
     }
-    // The one behind it is not under way: whoever sends for the endpoint ends it.
+    // The second delivery has no running attempt, so the replica that delivers to the endpoint ends it.
     expect((await skip(endpoint, 1)).status).toBe(202)
     await vi.waitFor(async () => expect(await states(endpoint)).toEqual([MARKED, ['dead', 'skipped'], QUEUED]), PATIENCE)
     expect(receivers[endpoint]?.underWay()).toBe(1)

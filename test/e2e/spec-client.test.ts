@@ -12,7 +12,7 @@ const PARCELS = byForm(20, 40)
 const FLAGS = ['--parcels', String(PARCELS), '--seed', '3', '--hard', '0.4', '--loss', '0.3', '--duplicates', '0.1', '--reorder', '40']
 const LANGUAGES = ['en', 'sv'] as const
 
-/** The test must have looked at every kind that the contract names. */
+/** Expects that the test compared every kind of answer in the contract. */
 function expectLookedAt(report: ContractReport): void {
   expect(report.parcels).toBe(PARCELS)
   expect(report.entries).toBeGreaterThan(12 * PARCELS)
@@ -36,7 +36,7 @@ test('a client that knows only the specification cannot tell the relay from the 
   const { parcels } = await sandbox.world()
   expect((await sandbox.stats()).pushes.lost).toBeGreaterThan(PARCELS)
 
-  // Learnt by push and poll; only what neither can tell of is asked for by name, and then joins what the pushes told.
+  // Wait until pushes and polls have brought what they can. Then ask for each parcel by its tracking number, which joins it with what pushes reported.
   await untilCaughtUp(
     asker,
     parcels.filter((parcel) => knownByPush(parcel) !== null),
@@ -44,7 +44,7 @@ test('a client that knows only the specification cannot tell the relay from the 
     (parcel) => knownByPush(parcel) ?? '',
   )
   for (const { trackingNumber } of parcels) for (const language of LANGUAGES) await textOf(asker, trackingNumber, 'all', language)
-  // Texts that changed in the second language are asked for again only by order.
+  // Scheduled polls do not fetch changed texts in the second language, so refresh each parcel.
   for (const { trackingNumber } of parcels) await refresh(asker, trackingNumber)
 
   const knownNumbers = parcels.map(({ trackingNumber }) => trackingNumber)

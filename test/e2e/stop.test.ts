@@ -16,7 +16,7 @@ function configIn(folder: string, shutdownTimeout = '10s'): string {
   return writeConfig(folder, NO_CARRIER, { log: { level: 'info' }, shutdownTimeout })
 }
 
-/** Whether it takes connections at all: whatever it answers. */
+/** Tells whether it accepts connections, whatever it answers. */
 async function takesConnections(url: string): Promise<boolean> {
   return await fetch(url, { headers: { connection: 'close' } }).then(
     () => true,
@@ -24,7 +24,7 @@ async function takesConnections(url: string): Promise<boolean> {
   )
 }
 
-test('X1: on SIGTERM under load every begun push is answered, none is lost, and it ends with 0', async () => {
+test('X1: on SIGTERM every begun push is answered, none is lost, and the exit code is 0', async () => {
   const folder = temporaryFolder()
   const pushes = distinctPushes(10)
   const acknowledged: string[] = []
@@ -34,14 +34,14 @@ test('X1: on SIGTERM under load every begun push is answered, none is lost, and 
     await load.untilAnswered(answeredBefore)
     const signalledAtMs = performance.now()
     expect(load.inFlight()).toBeGreaterThan(0)
-    // The begun request leaves this process first.
+    // Wait until the begun request has left this process.
     await nextTurn()
     expect(await relay.stop()).toEqual({ code: 0, signal: null })
     expect(performance.now() - signalledAtMs).toBeLessThan(3 * 10_000)
 
     const answers = await load.stop()
     expect(answers.filter(({ begunAtMs, status }) => begunAtMs < signalledAtMs && status !== 200)).toEqual([])
-    // Every lane ran until nobody was there any more: what came late was refused, and nothing but refused.
+    // Every sender went on until no connection was accepted. Each push was either answered 200 or not accepted at all.
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, null]))
     acknowledged.push(...answers.filter(({ status }) => status === 200).map(({ body }) => body))
   }
@@ -50,13 +50,13 @@ test('X1: on SIGTERM under load every begun push is answered, none is lost, and 
   expect(acknowledged.length).toBeGreaterThan(byForm(150, 500))
 })
 
-test('X1, X2: while it stops it takes no connection, and a second SIGINT does no harm', async () => {
+test('X1, X2: a stopping relay accepts no connection, and a second SIGINT does no harm', async () => {
   const folder = temporaryFolder()
   await using relay = await runRelay(configIn(folder))
   const body = distinctPushes(1).next()
   const slow = await startSlowPush(relay.publicUrl, body)
   const stopping = relay.logged(STOPPING)
-  // Twice, as npm sends it.
+  // Send SIGINT twice, as npm does.
   relay.process.kill('SIGINT')
   await stopping
   relay.process.kill('SIGINT')

@@ -16,7 +16,7 @@ import { temporaryFolder } from '../support/runner/temporary.ts'
 import { testWith } from '../support/runner/test-with.ts'
 import { ownGroup, tieToTest } from '../support/runner/tied-process.ts'
 
-// These tests check config/systemd as far as that goes without a system that systemd has started.
+// These tests check config/systemd on a machine that systemd need not have started.
 
 afterAll(closeOpened)
 
@@ -31,12 +31,12 @@ test('the unit starts the relay as it is measured, restarts it always, and waits
   for (const [name, value] of Object.entries(LAUNCH.env)) expect(only('Environment').split(' ')).toContain(`${name}=${value}`)
   expect([only('Restart'), only('StartLimitIntervalSec'), only('ExecReload')]).toEqual(['always', '0', '/bin/kill -HUP $MAINPID'])
   const { shutdownTimeoutMs, limits } = loadConfig(writeConfig(temporaryFolder(), NO_CARRIER))
-  // The relay itself ends what hangs ten seconds after that.
+  // The relay forces its own end ten seconds after its stop timeout.
   expect(Number.parseInt(only('TimeoutStopSec'), 10) * 1000).toBeGreaterThan(shutdownTimeoutMs + 10_000)
   expect(Number(only('LimitNOFILE'))).toBeGreaterThan(2 * limits.connections)
 })
 
-test('each secret of the config for systemd is a credential that the unit loads, and the reverse', () => {
+test('the unit loads exactly the secrets that the config for systemd names', () => {
   const asked = [...readFileSync('config/systemd/relay.yaml', 'utf8').matchAll(/file: \/run\/credentials\/parcel-relay\.service\/(\w+)/g)]
   expect(all('LoadCredential')).toEqual(asked.map(([, name]) => `${name}:/etc/parcel-relay/secrets/${name}`))
   const steps = documentedCommands('docs/operating.md', 'systemd').join('\n')
@@ -47,7 +47,7 @@ test('each secret of the config for systemd is a credential that the unit loads,
 
 testWith('systemd-analyze')('systemd finds no fault in the unit, and rates its exposure at most 1.5', () => {
   const file = join(temporaryFolder(), 'parcel-relay.service')
-  // It looks for the program, too.
+  // The check wants the program to exist.
   writeFileSync(file, unit.replace('/usr/bin/node', process.execPath))
   expect(execFileSync('systemd-analyze', ['verify', file], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })).toBe('')
   execFileSync('systemd-analyze', ['security', '--offline=true', '--threshold=15', file], { stdio: 'ignore' })
@@ -63,7 +63,7 @@ testWith('caddy')('the proxy of config/systemd is a Caddyfile for the public lis
   expect(readFileSync(path, 'utf8')).toMatch(/^\treverse_proxy 127\.0\.0\.1:8080 \{$/m)
 })
 
-/** Changes the paths of the system in its arguments to those below a folder, as nobody but root may write there. */
+/** Moves system paths in the arguments of `sudo` below a folder, because only root may write there. */
 const sudoBelow = (root: string) => `
 case $1 in useradd | systemctl) echo "$*" >> ${root}/ordered; exit ;; esac
 words=()

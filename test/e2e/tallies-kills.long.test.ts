@@ -8,10 +8,10 @@ import { storedNumber } from '../support/store/stored-rows.ts'
 
 const SUM = "select coalesce(sum(json_extract(counts, '$.recorded')), 0) from tally where span = 'day' and kind = 'pushes'"
 const LOT = 5
-/** A flush comes every ten seconds; the rest is what a machine may add. */
+/** Counts are saved every ten seconds; the rest allows for a slow machine. */
 const FLUSHED_WITHIN_MS = 13_000
 
-test('kills between two flushes lose at most ten seconds of counts, and count nothing twice', async () => {
+test('kills between two saves lose at most ten seconds of counts, and count nothing twice', async () => {
   const folder = temporaryFolder()
   const config = writeConfig(folder, 'http://127.0.0.1:9', { poll: { cron: '0 0 1 1 *' } })
   const stored = () => storedNumber(join(folder, 'relay.db'), SUM)

@@ -10,7 +10,7 @@ import { temporaryFolder } from '../support/runner/temporary.ts'
 
 const shape = z.object({ tallies: z.array(z.object({ from: z.string(), counts: z.record(z.string(), z.number()) })) })
 
-/** The sum over all days of a kind. */
+/** Sums the counts of a kind over all days. */
 async function sumOf(url: string, kind: string): Promise<Readonly<Record<string, number>>> {
   const token = await logIn(url, ADMIN)
   const answer = await fetchDocumented(`${url}/relay/tallies?span=day&kind=${kind}`, { headers: { authorization: `Bearer ${token}` } })
@@ -20,7 +20,7 @@ async function sumOf(url: string, kind: string): Promise<Readonly<Record<string,
   return sum
 }
 
-test('counts from before a stop are shown after it, and calls say who spent them', async () => {
+test('counts survive a restart, and calls are counted by who caused them', async () => {
   onTestFinished(closeOpened)
   const carrier = await openCarrier({ status: (_request, response) => json(response, 404, '{}') })
   const folder = temporaryFolder()
@@ -44,7 +44,7 @@ test('counts from before a stop are shown after it, and calls say who spent them
   expect(page).toContain('aria-label="Last 24 hours: 4 pushes, 0 missed"')
 })
 
-test('a kind that there is not, and an app that is no operator, are refused', async () => {
+test('an unknown kind and an app that is not an operator are refused', async () => {
   const relay = await relayOfTest()
   const admin = await logIn(relay.internalUrl, ADMIN)
   for (const query of ['kind=everything', 'kind=endpoint:', 'span=week', 'from=yesterday', 'kind=pushes&kind=polls'])

@@ -37,7 +37,7 @@ async function start(sections: Sections, carrierUrl = NO_CARRIER, folder = tempo
   return { ...relay, operate: await operatorOf(relay) }
 }
 
-/** A carrier that refuses every login as long as `refuses` is set, and then knows no parcel. */
+/** Starts a carrier that refuses every login while `refuses` is true, and knows no parcel. */
 async function startCarrier() {
   const state = { refuses: true }
   const carrier = createServer((request, response) => {
@@ -48,7 +48,7 @@ async function startCarrier() {
   return { state, url: `http://127.0.0.1:${await listenInTest(carrier)}` }
 }
 
-test('an endpoint that only fails is reported once after failingAfter, and so is its recovery', async () => {
+test('an endpoint that fails for failingAfter is reported once, and so is its recovery', async () => {
   const [shop, operator] = [await receiverOfTest(), await receiverOfTest()]
   shop.answer(() => 503)
   const relay = await start({ operator: { url: operator.url, sharedKey: 'the-key-of-the-operators-hook', failingAfter: '1s' } })
@@ -67,7 +67,7 @@ test('an endpoint that only fails is reported once after failingAfter, and so is
     endpoint,
     since: failing?.since,
   })
-  // Each was posted as well.
+  // Each event was also sent to the operator's endpoint.
   await vi.waitFor(() => expect(operator.pushes).toHaveLength(2), SOON)
   expect(operator.pushes.map((one) => JSON.parse(String(one.body)).event)).toEqual(['endpoint_failing', 'endpoint_recovered'])
 })
@@ -85,7 +85,7 @@ test('the first push quarantined for a reason is reported even without an operat
   )
 })
 
-test('operators hear of a low disk once, before pushes are refused, even over a restart', async () => {
+test('operators get one event about low disk space, before pushes are refused', async () => {
   const folder = temporaryFolder()
   const { bavail, bsize } = statfsSync(folder)
   const sections = { limits: { freeSpaceMin: `${Math.floor((bavail * bsize) / 1024 ** 2 / 1.5)}MB` } }
@@ -94,12 +94,12 @@ test('operators hear of a low disk once, before pushes are refused, even over a 
   expect((await push(relay.publicUrl, pushBody())).status).toBe(200)
   await relay.stop()
   const again = await start(sections, NO_CARRIER, folder)
-  // The relay looks at the disk before it tells of this push.
+  // The relay checks the disk before it reports this push.
   await push(again.publicUrl, 'not JSON')
   await vi.waitFor(async () => expect(await namesOf(again)).toEqual(['disk_low', 'pushes_quarantined']), SOON)
 })
 
-/** A relay process, which reads its config again on SIGHUP. */
+/** Starts a relay process, which reads its config again on SIGHUP. */
 async function startProcess(sections: Sections) {
   const folder = temporaryFolder()
   const path = writeConfig(folder, NO_CARRIER, sections)
@@ -115,7 +115,7 @@ async function startProcess(sections: Sections) {
   return { ...relay, path, reload, writeSections: (changed: Sections) => void writeConfig(folder, NO_CARRIER, changed) }
 }
 
-test('operators hear what a reload changed and what needs a restart, and it is audited', async () => {
+test('operators get an event of what a reload changed and what needs a restart; it is audited', async () => {
   const shop = { name: 'shop', url: NO_CARRIER, sharedKey: 'the-key-of-the-shop', enabled: false }
   const relay = await startProcess({ endpoints: [shop, { ...shop, name: 'old' }] })
   relay.reload(() =>
@@ -129,14 +129,14 @@ test('operators hear what a reload changed and what needs a restart, and it is a
   expect(await eventsOf(relay, '?event=reloaded')).toMatchObject([
     { changed: ['webhook.sharedKeys', 'endpoints.shop', 'endpoints.old'], needsRestart: ['limits'], problems: [] },
   ])
-  // One that no config names any more is paused.
+  // An endpoint that no config names is paused.
   expect(await eventsOf(relay, '?event=endpoint_disabled')).toMatchObject([{ endpoint: { name: 'old' }, because: 'unnamed' }])
   const { text, body } = await (await operatorOf(relay))('GET', '/relay/audit')
   expect(body.actions).toMatchObject([{ by: { kind: 'signal', name: 'SIGHUP' }, address: null, action: 'config.reloaded' }])
   expect(text).not.toContain('key-of-the-shop')
 })
 
-test('operators hear of a config that cannot be reloaded, with its problems', async () => {
+test('operators get an event with the problems of a config that cannot be reloaded', async () => {
   const relay = await startProcess({})
   relay.reload(() => writeFileSync(relay.path, 'listen: nowhere\n'))
   await vi.waitFor(async () => expect(await namesOf(relay)).toEqual(['reload_failed']), SOON)
@@ -144,7 +144,7 @@ test('operators hear of a config that cannot be reloaded, with its problems', as
   expect(JSON.stringify(told?.problems)).toContain('relay.yaml:1')
 })
 
-test('operators hear once per listener of a certificate that expires within 14 days', async () => {
+test('operators get one event per listener whose certificate expires within 14 days', async () => {
   const folder = temporaryFolder()
   const { cert, key } = createAuthority(folder).sign('localhost')
   const [certFile, keyFile] = [join(folder, 'shown.pem'), join(folder, 'shown.key')]
@@ -171,7 +171,7 @@ test('two replicas report refused credentials once, and not again when one takes
 
 const KILLS = byForm(4, 40)
 
-test(`${KILLS} kills around a 410 neither lose nor double the event with its transition`, async () => {
+test(`${KILLS} kills around a 410 neither lose nor repeat the event that an endpoint is disabled`, async () => {
   const shop = await receiverOfTest()
   shop.answer(() => 410)
   const config = writeConfig(temporaryFolder(), NO_CARRIER, { ...DELIVERY, endpoints: [] })
@@ -188,7 +188,7 @@ test(`${KILLS} kills around a 410 neither lose nor double the event with its tra
     const look = await operatorOf(again)
     const path = `/relay/endpoints/${String(body.id)}`
     const told = async () => (await eventsOf(again, '?event=endpoint_disabled')).length
-    // Deliveries that were not settled before are attempted again.
+    // After the restart the delivery is tried again if its result was not saved.
     await vi.waitFor(async () => expect((await look('GET', path)).body.disabledBecause).toBe('gone'), SOON)
     expected += 1
     expect(await told()).toBe(expected)

@@ -4,7 +4,7 @@ import { pushBody } from '../support/history/builders.ts'
 import { ADMIN, logIn, push } from '../support/relay/relay.ts'
 import { relayOfTest } from '../support/relay/relay-of-test.ts'
 
-/** The addresses that answer a GET with JSON, and what that is. */
+/** Maps each path whose GET answers with JSON to the type of the answer. */
 type Answers = {
   [Path in keyof paths as paths[Path] extends { get: { responses: { 200: { content: { 'application/json': unknown } } } } }
     ? Path
@@ -15,18 +15,18 @@ type Answers = {
     : never
 }
 
-/** A client that knows the API by its types alone. */
+/** Makes a client that knows the API only by its types. */
 function createClient(url: string, token: string) {
   return async <Path extends keyof Answers>(path: Path, params: Readonly<Record<string, string>> = {}): Promise<Answers[Path]> => {
     const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name] ?? ''))
     const answer = await fetch(`${url}${filled}`, { headers: { authorization: `Bearer ${token}` } })
     expect(answer.status).toBe(200)
-    // The tests that hold answers to the document make this true.
+    // Other tests check that the answers fit the document, so the type is right.
     return (await answer.json()) as Answers[Path]
   }
 }
 
-test('a client whose types are made of the document reads a parcel, its list and the tallies', async () => {
+test('a client with types from the API document reads a parcel, the list and the tallies', async () => {
   const relay = await relayOfTest()
   await push(relay.publicUrl, pushBody({ trackingIds: ['AB123456789SE'] }))
   const get = createClient(relay.internalUrl, await logIn(relay.internalUrl, ADMIN))

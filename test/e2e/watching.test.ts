@@ -19,7 +19,7 @@ const page = z.object({
   next: z.string().nullable(),
 })
 
-/** A relay, and its operator. */
+/** Starts a relay, and logs in as its operator. */
 async function open() {
   const relay = await startWorld()
   const token = await logIn(relay.internalUrl, ADMIN)
@@ -29,7 +29,7 @@ async function open() {
   }
   const json = async (method: string, path: string, body?: string, type?: string): Promise<unknown> =>
     await (await call(method, path, body, type)).json()
-  /** Every identifier of a list, page by page. */
+  /** Reads every identifier of a list, page by page. */
   const listed = async (query: string, limit = 3): Promise<readonly string[]> => {
     const found: string[] = []
     let cursor = ''
@@ -43,27 +43,27 @@ async function open() {
   return { ...relay, call, json, listed }
 }
 
-/** A separate relay for a test that lists all watched parcels, or watches many. */
+/** Starts a separate relay for a test that lists all watched parcels, or watches many. */
 async function openOwn() {
   const own = await open()
   onTestFinished(() => own.stop())
   return own
 }
 
-/** A shared relay for tests that look only at their own parcels. */
+/** The relay of the tests that look only at their own parcels. */
 let shared: Awaited<ReturnType<typeof open>>
 beforeAll(async () => {
   shared = await open()
 })
 afterAll(() => shared.stop())
 
-test('an unwatched parcel keeps its history, and an app that asks revives it', async () => {
+test('an unwatched parcel keeps its history, and is watched again when an app asks for it', async () => {
   const { call, json, listed, ...world } = await openOwn()
   const number = 'WA100000001SE'
   world.carrier.says.set(number, () => answerBody({ trackingIds: ['81000001'] }))
   expect((await call('PUT', `/${number}/watch`)).status).toBe(201)
   const history = await world.all(number)
-  // Answered from the cache from now on, which asks nothing of the store.
+  // This answer comes from the cache, without asking the store.
   await world.all(number)
   expect(await json('DELETE', `/${number}/watch`)).toEqual({ identifier: number, stopped: 'unwatched' })
   expect(await listed('stopped=unwatched')).toEqual([number, '81000001'])
@@ -72,7 +72,7 @@ test('an unwatched parcel keeps its history, and an app that asks revives it', a
   expect(await json('GET', `/${number}`)).toMatchObject({ cadence: { stopped: null, nextCheckAt: expect.any(String) } })
 })
 
-test('a push revives an unwatched parcel, and unwatching what nobody knows is a 404', async () => {
+test('a push revives an unwatched parcel, and unwatching an unknown parcel is a 404', async () => {
   const { call, listed, ...world } = await openOwn()
   expect((await world.push(pushBody({ trackingIds: ['81000002'] }))).status).toBe(200)
   expect((await call('DELETE', '/81000002/watch')).status).toBe(200)
@@ -130,7 +130,7 @@ test('a parcel shows its identifiers, its checks, and when a push or a poll foun
   expect(told?.provenance.map(({ learntAt }) => learntAt)).toEqual([told?.learntAt, told?.confirmedAt])
 })
 
-test('a later poll moves neither when an entry was learnt of nor the answers to applications', async () => {
+test('a later poll changes neither when an entry was first learnt nor the answers to apps', async () => {
   const { json, ...world } = shared
   const number = 'WA100000004SE'
   world.carrier.says.set(number, () => answerBody({ trackingIds: ['81000004'] }))
@@ -148,7 +148,7 @@ test('a later poll moves neither when an entry was learnt of nor the answers to 
   expect(await learnt()).toEqual([{ ...before, confirmedAt: expect.any(String) }])
 })
 
-test('a list goes by the next check, page by page, and what is no more checked comes last', async () => {
+test('a list is sorted by the next check, over pages, and ends with parcels that have none', async () => {
   const { call, listed, ...world } = await openOwn()
   expect((await world.push(pushBody({ trackingIds: ['81000003'] }))).status).toBe(200)
   for (const at of [1, 2, 3, 4, 5, 6, 7]) await call('PUT', `/LIST${at}/watch`)
@@ -253,13 +253,13 @@ onlyLong(test)('a list is watched while pushes go on being taken, and more than 
     meanwhile += 1
   }
   expect(await bulk).toMatchObject({ lines: LINES, watched: LINES, created: LINES, failed: 0 })
-  // One transaction of the list lies between a push and its commit, never the list.
+  // A push waits for at most one transaction of the list, never for the whole list.
   expect(meanwhile).toBeGreaterThan(1)
   const more = await call('POST', '/watch?atomic=true', 'TOOMANY1\n'.repeat(100_001), 'text/csv')
   expect([more.status, await more.json()]).toEqual([413, expect.objectContaining({ watched: 0 })])
 })
 
-test('a status that no parcel ever had is a 400 that names the existing ones', async () => {
+test('an unknown status is a 400 that names the existing ones', async () => {
   const { call, json, listed, ...world } = shared
   const bogus = await call('GET', '?status=Teleported')
   expect([bogus.status, await problemOf(bogus)]).toEqual([400, 'bad_request'])
