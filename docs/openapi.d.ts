@@ -1772,7 +1772,7 @@ export interface components {
             queuedTo: number | null;
             /** @description Shown in this answer only. */
             sharedKey?: string;
-            /** @description What is odd about its settings, such as a status that no parcel has had so far. */
+            /** @description What is odd about its settings, such as a value in `filters` that no event has had so far. */
             warnings?: string[];
         };
         "Problem.endpoint_exists": {
@@ -6068,4 +6068,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 89fe283a562f24f7bc84f7547e7db57aeba48d6e58d6ee00cf76a3fcce27bb49
+// Made of docs/openapi.json with the SHA-256 4610e7267789eb272431e6c686659b89af1a8bc87573f4156513b864ddd84d2e

@@ -13,6 +13,7 @@ import { countBacklog } from './delivery/endpoint-backlogs.ts'
 import { listEndpoints } from './delivery/endpoints.ts'
 import { lastFailures, listFailures } from './delivery/failures.ts'
 import { readFeed } from './delivery/read-feed.ts'
+import { listEventValues } from './history/event-values.ts'
 import { findParcel } from './history/find-parcel.ts'
 import { listStatuses } from './history/parcel-statuses.ts'
 import { nameParcels } from './history/parcels.ts'
@@ -62,6 +63,7 @@ export function createReadStore(engine: ReadEngine): ReadSide {
     listParcels: (query) => engine.snapshot((of) => listParcels(of, query)),
     nameParcels: (parcelIds) => nameParcels(session, parcelIds),
     listStatuses: () => listStatuses(session),
+    listEventValues: () => listEventValues(session),
     inspectParcel: (identifier) => engine.snapshot((of) => inspectParcel(of, engine.contents(of), identifier)),
     listEndpoints: () => listEndpoints(session),
     listFailures: (request) => listFailures(session, request),

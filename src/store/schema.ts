@@ -1,4 +1,5 @@
 import type { Generated } from 'kysely'
+import type { FilteredMember } from '../domain/delivery/event-values.ts'
 
 /**
  * The tables. Times are epoch milliseconds (`_at_ms`), flags are 0 or 1. Texts that repeat across parcels (the content of a sighting) are
@@ -14,6 +15,8 @@ export interface Tables {
   readonly counter: { readonly name: string; readonly value: number; readonly base: number; readonly version: number }
   /** Every status that has been the latest of some parcel. */
   readonly parcel_status: { readonly status: string }
+  /** The values of new events that filters compare, beside the status. `member`: the name in the event. */
+  readonly event_value: { readonly member: FilteredMember; readonly value: string }
   readonly identifier: IdentifierTable
   readonly content: ContentTable
   readonly sighting: SightingTable

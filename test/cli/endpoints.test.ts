@@ -52,7 +52,7 @@ test('a name that no endpoint has is answered with the nearest one', async () =>
   ])
 })
 
-test('a filter with a status that no parcel has had is accepted with a warning', async () => {
+test('a filter with a value that no event has had is accepted with a warning', async () => {
   const filters = { status: ['Createt'] }
   const endpoints = [{ name: 'configured', url: 'http://127.0.0.1:9/', sharedKey: 'a-shared-key-for-tests-only', filters }]
   const relay = await relayOfTest({ ...SECTIONS, endpoints })
@@ -61,9 +61,17 @@ test('a filter with a status that no parcel has had is accepted with a warning',
   const run = commandsOf(relay)
   const added = await run('endpoints', 'add', 'shop', 'http://127.0.0.1:9/', '--status', 'Createt', '--status', 'Ingested')
   expect([added.code, added.stderr]).toEqual([0, `warning: ${warning}\n`])
-  await push(relay.publicUrl, pushBody({ trackingIds: ['70000002'], status: 'Teleported' }))
-  const known = await run('endpoints', 'add', 'lab', 'http://127.0.0.1:9/', '--status', 'Teleported')
+  const teleported = { status: 'Teleported', detailedStatus: 'TeleportedHome', distributionType: 'Beam' }
+  await push(relay.publicUrl, pushBody({ trackingIds: ['70000002'], ...teleported }))
+  const filtersOf = (status: string, detailed: string, distribution: string) =>
+    ['--status', status, '--detailed-status', detailed, '--distribution-type', distribution] as const
+  const known = await run('endpoints', 'add', 'lab', 'http://127.0.0.1:9/', ...filtersOf('Teleported', 'TeleportedHome', 'Beam'))
   expect([known.code, known.stderr]).toEqual([0, ''])
+  const wrong = await run('endpoints', 'add', 'lab2', 'http://127.0.0.1:9/', ...filtersOf('Teleported', 'TeleportedHom', 'Beem'))
+  expect(wrong.stderr).toBe(
+    'warning: filters.detailedStatus: no event has had the detailed status "TeleportedHom" so far; did you mean TeleportedHome?\n' +
+      'warning: filters.distributionType: no event has had the kind of delivery "Beem" so far; did you mean Beam?\n',
+  )
 })
 
 test('what an endpoint refused is listed, shown, retried, skipped and sent again by commands', async () => {

@@ -286,3 +286,20 @@ test('the settings are shown without secrets, and so is who changed what', async
   expect(found.text).not.toContain('<code>upstream.baseUrl</code>')
   await visitor.post(`/webhooks/${idOf((await visitor.get('/webhooks')).text, 'audited')}/remove`, { confirm: 'audited' })
 })
+
+test('the form of a webhook warns about a filter value that no event has had, after saving it', async () => {
+  const { internalUrl, publicUrl } = await start({})
+  await push(publicUrl, pushBody({ trackingIds: ['1001'], detailedStatus: 'ArrivedT2', distributionType: 'Mailbox' }))
+  const visitor = await loggedIn(ADMIN, internalUrl)
+  const fields = { url: 'http://127.0.0.1:9/', name: 'shop', key: 'made', detailedStatus: 'ArivedT2', distributionType: 'Mailbox' }
+  const added = await visitor.post('/webhooks/new', fields)
+  const warning = 'No event has had the detailed status &quot;ArivedT2&quot; so far; did you mean ArrivedT2?'
+  expect([added.status, added.text]).toEqual([201, expect.stringContaining(warning)])
+  const id = idOf((await visitor.get('/webhooks')).text, 'shop')
+  const saved = await visitor.post(`/webhooks/${id}/edit`, { ...fields, distributionType: 'Mailboxes' })
+  expect(saved.text).toContain(warning)
+  expect(saved.text).toContain('No event has had the kind of delivery &quot;Mailboxes&quot; so far; did you mean Mailbox?')
+  expect(saved.text).toContain('value="Mailboxes"')
+  const right = await visitor.post(`/webhooks/${id}/edit`, { ...fields, detailedStatus: 'ArrivedT2' })
+  expect([right.status, right.headers.get('location')]).toEqual([303, `/webhooks/${id}`])
+})

@@ -1,4 +1,5 @@
 import type { QueuedDelivery } from '../delivery/dispatch-round.ts'
+import type { EventValue } from '../delivery/event-values.ts'
 import type { FeedEvent } from '../delivery/feed-entry.ts'
 import type { IncomingPush } from '../ingest/inbox.ts'
 import type { ExpectedPush } from '../polling/poll.ts'
@@ -60,6 +61,8 @@ export interface WriteSet {
   readonly parcels: Map<number, ParcelState>
   /** Every latest status that some parcel had during the batch. */
   readonly statuses: Set<string>
+  /** The other values of new events that filters compare. */
+  readonly eventValues: EventValue[]
   /** The ids of parcels whose poll has ended. */
   readonly released: number[]
 }
@@ -81,6 +84,7 @@ export function emptyWriteSet(join: ParcelJoin | null): WriteSet {
     created: new Set(),
     parcels: new Map(),
     statuses: new Set(),
+    eventValues: [],
     released: [],
   }
 }

@@ -1,3 +1,4 @@
+import { eventValuesOf } from '../delivery/event-values.ts'
 import { deliverableEventOf, planDeliveries } from '../delivery/plan-deliveries.ts'
 import { anomaliesOf } from '../ingest/anomaly.ts'
 import type { IncomingPush } from '../ingest/inbox.ts'
@@ -69,6 +70,7 @@ function writeEvents({ snapshot, nowMs }: BatchState, writes: WriteSet, { events
   let queued = 0
   for (const planned of events) {
     writes.feed.push(planned.event)
+    writes.eventValues.push(...eventValuesOf(planned))
     const event = subscribers.length === 0 ? null : deliverableEventOf(planned, nowMs)
     if (event === null) continue
     const { composed, deliveries } = planDeliveries(subscribers, event)

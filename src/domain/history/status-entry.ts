@@ -10,6 +10,18 @@ export const DOCUMENTED_STATUSES: readonly string[] = [
   'DeliverySucceeded',
 ]
 
+/** The detailed statuses in the carrier's specification, which are not all (DOMAIN 2.7). */
+export const DOCUMENTED_DETAILED_STATUSES: readonly string[] = [
+  'Created',
+  'Ingested',
+  'ArrivedT1',
+  'ArrivedT2',
+  'ArrivedT3NoAlias',
+  'ParcelUpdated',
+  'DeliveryStarted',
+  'DeliverySucceededMailbox',
+]
+
 /** The texts of one source in one language. `undefined`: not given. `null`: stated to be none, which only a poll can do. */
 export interface Texts {
   readonly consumer?: string | null

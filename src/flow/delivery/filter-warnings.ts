@@ -1,27 +1,58 @@
 import type { EndpointFilters } from '../../domain/delivery/endpoint.ts'
-import { DOCUMENTED_STATUSES } from '../../domain/history/status-entry.ts'
+import { DOCUMENTED_DETAILED_STATUSES, DOCUMENTED_STATUSES } from '../../domain/history/status-entry.ts'
 import { nearestName } from '../../domain/near-name.ts'
 import type { ReadSide } from '../read-side.ts'
 
-/** So many statuses are no vocabulary: the carrier makes them up, and any value may come. */
-const STATUSES_MAX = 500
+/** More values than this are no vocabulary: the carrier makes them up, and any value may come. */
+const VALUES_MAX = 500
+
+/** The filters that compare the values that a carrier chooses freely. */
+type ValueFilters = Pick<EndpointFilters, 'status' | 'detailedStatus' | 'distributionType'>
+
+/** A setting that is valid but probably a mistake. */
+export interface FilterWarning {
+  readonly filter: keyof ValueFilters
+  /** A clause without its full stop. */
+  readonly message: string
+}
+
+const UNSEEN: Readonly<Record<keyof ValueFilters, string>> = {
+  status: 'no parcel has had the status',
+  detailedStatus: 'no event has had the detailed status',
+  distributionType: 'no event has had the kind of delivery',
+}
 
 /**
- * Warns about each status of a filter that no parcel has had so far, with the nearest one. The carrier may use any status, so the filter is
+ * Warns about each value of a filter that no event has had so far, with the nearest one. The carrier may use any value, so the filter is
  * accepted; but probably it is a typing error, by which an endpoint would get nothing.
  */
 export function createFilterWarnings(
-  reads: Pick<ReadSide, 'listStatuses'>,
-): (filters: Pick<EndpointFilters, 'status'>) => Promise<readonly string[]> {
-  return async ({ status }) => {
-    if (status === null) return []
-    const known = [...new Set([...DOCUMENTED_STATUSES, ...(await reads.listStatuses())])]
-    if (known.length > STATUSES_MAX) return []
-    return status.flatMap((value) => (known.includes(value) ? [] : [warningAbout(value, known)]))
+  reads: Pick<ReadSide, 'listStatuses' | 'listEventValues'>,
+): (filters: ValueFilters) => Promise<readonly FilterWarning[]> {
+  return async ({ status, detailedStatus, distributionType }) => {
+    if (status === null && detailedStatus === null && distributionType === null) return []
+    const values = await reads.listEventValues()
+    const seen = (name: string) => values.flatMap(({ member, value }) => (member === name ? [value] : []))
+    return [
+      ...warningsAbout('status', status, [...DOCUMENTED_STATUSES, ...(await reads.listStatuses())]),
+      ...warningsAbout('detailedStatus', detailedStatus, [...DOCUMENTED_DETAILED_STATUSES, ...seen('detailedStatus')]),
+      ...warningsAbout('distributionType', distributionType, seen('distributionType')),
+    ]
   }
 }
 
-function warningAbout(value: string, known: readonly string[]): string {
-  const near = nearestName(value, known)
-  return `filters.status: no parcel has had the status "${value}" so far${near === null ? '' : `; did you mean ${near}?`}`
+/** The warning as a line of the API, the log and commands. */
+export function describeWarning({ filter, message }: FilterWarning): string {
+  return `filters.${filter}: ${message}`
+}
+
+function warningsAbout(filter: keyof ValueFilters, wanted: readonly string[] | null, seen: readonly string[]): readonly FilterWarning[] {
+  const known = [...new Set(seen)]
+  // Before the first event with such a value, every value is as good as another.
+  if (wanted === null || known.length === 0 || known.length > VALUES_MAX) return []
+  return wanted.flatMap((value) => {
+    if (known.includes(value)) return []
+    const near = nearestName(value, known)
+    return [{ filter, message: `${UNSEEN[filter]} "${value}" so far${near === null ? '' : `; did you mean ${near}?`}` }]
+  })
 }

@@ -14,7 +14,7 @@ import { checkHeaders, checkStandardKey, checkStandardKeys, checkUrl, type Endpo
 import type { RouteOf, SignerOf } from './dispatching/send-delivery.ts'
 import { createEndpointQueries, type EndpointLists, unknownEndpoint } from './endpoint-queries.ts'
 import { type EndpointView, viewEndpoint } from './endpoint-view.ts'
-import { createFilterWarnings } from './filter-warnings.ts'
+import { createFilterWarnings, type FilterWarning } from './filter-warnings.ts'
 import type { DeliverySender } from './ports.ts'
 import { sendTest } from './send-test.ts'
 import { explainStart } from './start-position.tx.ts'
@@ -25,7 +25,7 @@ export interface ManageEndpointsPorts extends EndpointRules {
     WriteSide,
     'reserveEndpoint' | 'addEndpoint' | 'changeEndpoint' | 'removeEndpoint' | 'retryEndpoint' | 'recordAction'
   >
-  readonly reads: Pick<ReadSide, 'listEndpoints' | 'countBacklog' | 'lastFailures' | 'listFailures' | 'listStatuses'>
+  readonly reads: Pick<ReadSide, 'listEndpoints' | 'countBacklog' | 'lastFailures' | 'listFailures' | 'listStatuses' | 'listEventValues'>
   readonly vault: Vault
   readonly sender: DeliverySender
   readonly signerOf: SignerOf
@@ -41,8 +41,7 @@ export interface ManageEndpointsPorts extends EndpointRules {
 export interface KeyedEndpoint {
   readonly state: EndpointView
   readonly sharedKey: string | null
-  /** Sentences about settings that are valid but probably a mistake. */
-  readonly warnings: readonly string[]
+  readonly warnings: readonly FilterWarning[]
 }
 
 /**

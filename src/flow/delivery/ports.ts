@@ -19,6 +19,7 @@ import type {
   EndpointEdit,
   EndpointState,
 } from '../../domain/delivery/endpoint-state.ts'
+import type { EventValue } from '../../domain/delivery/event-values.ts'
 import type { FailureGroup } from '../../domain/delivery/failure-group.ts'
 import type { FeedSlice } from '../../domain/delivery/feed-entry.ts'
 import type { PostRequest } from '../../domain/delivery/post-request.ts'
@@ -103,6 +104,8 @@ export interface DeliveryWrites {
 export interface DeliveryReads {
   /** Events of the feed after a sequence, with their content at the time of this read. */
   readFeed(request: { readonly after: number; readonly limit: number }): Promise<FeedSlice>
+  /** Values that events have had, up to a thousand of each member. */
+  listEventValues(): Promise<readonly EventValue[]>
   /** All endpoints that are not removed, in the order in which they were added. */
   listEndpoints(): Promise<readonly EndpointState[]>
   /** The groups of equal failures of an endpoint that have grown since `sinceMs`, the last first. */

@@ -71,7 +71,10 @@ export const keyedEndpointSchema = named('KeyedEndpoint', () =>
   z.strictObject({
     ...endpointMembers(),
     sharedKey: z.string().optional().describe('Shown in this answer only.'),
-    warnings: z.array(z.string()).optional().describe('What is odd about its settings, such as a status that no parcel has had so far.'),
+    warnings: z
+      .array(z.string())
+      .optional()
+      .describe('What is odd about its settings, such as a value in `filters` that no event has had so far.'),
   }),
 )
 

@@ -1,6 +1,7 @@
 import { endpointChangeSchema, keyRotationSchema, newEndpointSchema, presentSettings } from '../../domain/delivery/endpoint-settings.ts'
 import type { FailureGroup } from '../../domain/delivery/failure-group.ts'
 import type { EndpointView, InspectedEndpoint } from '../../flow/delivery/endpoint-view.ts'
+import { describeWarning } from '../../flow/delivery/filter-warnings.ts'
 import type { KeyedEndpoint, ManageEndpoints } from '../../flow/delivery/manage-endpoints.ts'
 import { idOf, jsonAnswer, location, pageAnswer } from '../server/answer-schemas.ts'
 import { presentAnswerStart, presentCreated, presentInstant, presentJson } from '../server/present.ts'
@@ -163,7 +164,7 @@ function presentKeyed({ state, sharedKey, warnings }: KeyedEndpoint): object {
   return {
     ...presentEndpoint(state),
     ...(sharedKey === null ? {} : { sharedKey }),
-    ...(warnings.length === 0 ? {} : { warnings }),
+    ...(warnings.length === 0 ? {} : { warnings: warnings.map(describeWarning) }),
   }
 }
 

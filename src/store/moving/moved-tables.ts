@@ -91,6 +91,7 @@ const MOVED: { readonly [Name in MovedName]: MovedTable } = {
     },
   ),
   parcel_status: moved('parcel_status', { status: 'text' }, {}),
+  event_value: moved('event_value', { member: 'text', value: 'text' }, {}),
   identifier: moved('identifier', { value: 'text' }, { parcel_id: 'number', is_tracking_id: 'number', refused_at_ms: 'number' }),
   content: moved('content', { id: 'number' }, { digest: 'bytes', is_unused: 'number', json: 'text' }, { columns: ['digest'] }),
   sighting: moved(

@@ -8,6 +8,7 @@ import { listUnendedJobs } from '../admin/jobs.ts'
 import { loadRetention } from '../admin/retention/retention-state.ts'
 import { removeParcels } from '../admin/retention/retire-parcels.ts'
 import { replayDeliveries } from '../delivery/replays.ts'
+import { eventValueKey } from '../history/event-values.ts'
 import { decodeIdentifier } from '../history/parcels.ts'
 import { rebuildVerbs } from '../history/rebuilding.ts'
 import { loadTombstoneKey } from '../history/tombstones.ts'
@@ -61,6 +62,8 @@ interface Kept {
   subscribers: Subscribers | null
   /** Statuses that are stored already. */
   readonly statuses: Set<string>
+  /** The `eventValueKey` of each value that is stored already. */
+  readonly eventValues: Set<string>
   readonly fronts: DueFronts
 }
 
@@ -71,12 +74,18 @@ function nothingKept(): Kept {
     numbers: createInboxNumbers(),
     subscribers: null,
     statuses: new Set(),
+    eventValues: new Set(),
     fronts: createDueFronts(),
   }
 }
 
-/** A carrier may invent a status for every parcel, so the set is cleared at this size. */
-const STATUSES_REMEMBERED = 2000
+/** A carrier may invent a status for every parcel, so a set is cleared at this size. */
+const REMEMBERED = 2000
+
+function remember(kept: Set<string>, stored: ReadonlySet<string>): void {
+  if (kept.size > REMEMBERED) kept.clear()
+  for (const one of stored) kept.add(one)
+}
 
 export interface PostgresWriteOptions {
   /** This relay's number among the replicas that share the store; null: it has not joined them. */
@@ -165,6 +174,8 @@ interface Parts extends WriteParts {
   readonly looked: Set<string>
   /** The statuses that this transaction stores. */
   readonly statuses: Set<string>
+  /** The `eventValueKey` of each value that this transaction stores. */
+  readonly eventValues: Set<string>
 }
 
 function openTransaction(session: PostgresSession, memory: Memory): OpenTransaction {
@@ -179,6 +190,7 @@ function openTransaction(session: PostgresSession, memory: Memory): OpenTransact
     kept,
     looked: new Set(),
     statuses: new Set(),
+    eventValues: new Set(),
     leases: createTransactionLeases(kept.leases),
     parcels: createPostgresParcels(session),
     endpoints: createTransactionEndpoints(session, end),
@@ -199,8 +211,8 @@ function openTransaction(session: PostgresSession, memory: Memory): OpenTransact
     committed() {
       contents.committed()
       parts.leases.committed()
-      if (kept.statuses.size > STATUSES_REMEMBERED) kept.statuses.clear()
-      for (const status of parts.statuses) kept.statuses.add(status)
+      remember(kept.statuses, parts.statuses)
+      remember(kept.eventValues, parts.eventValues)
     },
     rolledBack() {
       parts.leases.rolledBack()
@@ -361,8 +373,12 @@ function recordingVerbs(parts: Parts) {
     loadSightings: (parcelIds) => readWhole(source, parcelIds),
     loadNeeds: (needs, nowMs) => loadNeeds(source, needs, nowMs),
     async applyChanges(changes) {
-      await applyBatch({ session, contents, leases: parts.leases, endpointsVersion, statuses: kept.statuses }, changes)
-      for (const { statuses, parcels } of changes.writes) {
+      await applyBatch(
+        { session, contents, leases: parts.leases, endpointsVersion, statuses: kept.statuses, eventValues: kept.eventValues },
+        changes,
+      )
+      for (const { statuses, eventValues, parcels } of changes.writes) {
+        for (const value of eventValues) parts.eventValues.add(eventValueKey(value))
         for (const status of statuses) parts.statuses.add(status)
         for (const { latest } of parcels.values()) if (latest !== null) parts.statuses.add(latest.status)
       }

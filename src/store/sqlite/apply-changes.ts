@@ -63,8 +63,10 @@ async function applyHistory({ session, contents }: BatchSource, { sightings, ans
   }
 }
 
-async function applyFeed({ session }: BatchSource, { feed, composed, deliveries, expected }: WriteSet): Promise<void> {
+async function applyFeed({ session, known }: BatchSource, set: WriteSet): Promise<void> {
+  const { feed, eventValues, composed, deliveries, expected } = set
   for (const event of feed) appendFeed(session, event)
+  for (const value of eventValues) known.noteEventValue(value)
   for (const { sequence, body } of composed) await saveComposedEvent(session, sequence, body)
   for (const delivery of deliveries) await queueDelivery(session, delivery)
   for (const push of expected) await expectPush(session, push)

@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import type { IdentifierState, ParcelState } from '../../domain/history/parcel-state.ts'
 import type { Session } from '../engine.ts'
+import { createEventValues, type EventValues } from '../history/event-values.ts'
 import { createParcelStatuses } from '../history/parcel-statuses.ts'
 import {
   createParcel,
@@ -31,12 +32,15 @@ export interface KnownParcels extends Parcels {
   lastId(): Promise<number>
   /** Notes a status that was the latest of a parcel. */
   noteStatus(status: string): void
+  /** Notes a value of an event. */
+  readonly noteEventValue: EventValues['note']
 }
 
 export function createKnownParcels(session: Session): KnownParcels {
   const parcels = createParcelMemory(REMEMBERED)
   const identifiers = createKnownIdentifiers(session)
   const statuses = createParcelStatuses(session)
+  const eventValues = createEventValues(session)
   /** The highest parcel id; null: not read yet. */
   let last: number | null = null
 
@@ -100,6 +104,7 @@ export function createKnownParcels(session: Session): KnownParcels {
       return last
     },
     noteStatus: statuses.note,
+    noteEventValue: eventValues.note,
     forgetGone(parcelIds, values) {
       for (const parcelId of parcelIds) parcels.delete(parcelId)
       identifiers.forget(values)
@@ -107,6 +112,7 @@ export function createKnownParcels(session: Session): KnownParcels {
     forget() {
       last = null
       statuses.forget()
+      eventValues.forget()
       parcels.clear()
       identifiers.forgetAll()
     },

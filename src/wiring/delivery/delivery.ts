@@ -12,7 +12,7 @@ import type { Membership } from '../../flow/admin/replicas/membership.ts'
 import type { DispatcherPorts } from '../../flow/delivery/dispatching/dispatcher.ts'
 import { createEndpointSigners } from '../../flow/delivery/dispatching/endpoint-signers.ts'
 import type { RouteOf } from '../../flow/delivery/dispatching/send-delivery.ts'
-import { createFilterWarnings } from '../../flow/delivery/filter-warnings.ts'
+import { createFilterWarnings, describeWarning } from '../../flow/delivery/filter-warnings.ts'
 import { createManageDeliveries, type ManageDeliveries } from '../../flow/delivery/manage-deliveries.ts'
 import { createManageEndpoints, type ManageEndpoints } from '../../flow/delivery/manage-endpoints.ts'
 import { createTestOperator, type TestOperator } from '../../flow/delivery/test-operator.ts'
@@ -45,6 +45,7 @@ export interface DeliveryPorts {
     | 'lastFailures'
     | 'listFailures'
     | 'listStatuses'
+    | 'listEventValues'
     | 'listDeliveries'
     | 'findDelivery'
     | 'countReplayable'
@@ -229,7 +230,9 @@ function openJanitor(
 /** Warns of filters with values that no event has ever had. */
 async function warnAboutFilters({ endpoints }: Config, { reads, log }: Pick<DeliveryPorts, 'reads' | 'log'>): Promise<void> {
   const warningsAbout = createFilterWarnings(reads)
-  for (const { name, filters } of endpoints) for (const warning of await warningsAbout(filters)) log.warn({ endpoint: name }, warning)
+  for (const { name, filters } of endpoints) {
+    for (const warning of await warningsAbout(filters)) log.warn({ endpoint: name }, describeWarning(warning))
+  }
 }
 
 function listed(routeOf: RouteOf): (state: EndpointState) => EndpointToTry {

@@ -2,9 +2,10 @@ import { describe, expect, test } from 'vitest'
 import type { ParcelCursor } from '../../../src/domain/admin/parcel-list.ts'
 import type { TokenKeys } from '../../../src/domain/admin/token-keys.ts'
 import { addEndpoint } from '../../support/delivery/stored-endpoint.ts'
+import { pushBody } from '../../support/history/builders.ts'
 import { NOON } from '../../support/runner/constants.ts'
 import { engines } from '../../support/store/engines.ts'
-import { openStore } from '../../support/store/write-side.ts'
+import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
 const task = {
   kind: 'replay',
@@ -116,5 +117,24 @@ describe.each(engines)('administration on $name', (engine) => {
     expect((await reads.listStatuses()).toSorted()).toEqual(['DeliveryStarted', 'TerminalArrived'])
     expect((await reads.inspectParcel('2001'))?.entries).toHaveLength(1)
     expect(await reads.inspectParcel('3001')).toBeNull()
+  })
+
+  test('the values of events that filters compare are known, a thousand of each member at most', async () => {
+    const { push, poll, record, reads } = await openStore(NOON, engine)
+    await push({ trackingIds: ['1001'], detailedStatus: 'ArrivedT2', distributionType: 'Mailbox' })
+    await push({ trackingIds: ['2001'], detailedStatus: 'ArrivedT2', distributionType: '' })
+    await poll({ asked: '3001', distributionType: 'Locker', statuses: [{ detailedStatus: 'Out' }, { detailedStatus: 'x'.repeat(201) }] })
+    const values = async (name: string) =>
+      (await reads.listEventValues()).flatMap(({ member, value }) => (member === name ? [value] : [])).toSorted()
+    expect([await values('detailedStatus'), await values('distributionType')]).toEqual([
+      ['ArrivedT2', 'Out'],
+      ['Locker', 'Mailbox'],
+    ])
+    const made = (nth: number) => pushBody({ trackingIds: [`4${nth + 1000}`], detailedStatus: `Made${nth}`, distributionType: 'Parcel' })
+    for (let from = 0; from < 1200; from += 100)
+      await record(...Array.from({ length: 100 }, (_, nth) => incomingPush(made(from + nth), NOON)))
+    expect((await values('detailedStatus')).length).toBeGreaterThanOrEqual(1000)
+    expect((await values('detailedStatus')).length).toBeLessThan(1100)
+    expect(await values('distributionType')).toContain('Parcel')
   })
 })

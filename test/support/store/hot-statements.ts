@@ -150,6 +150,7 @@ async function lookAtPages(reads: ReadSide): Promise<void> {
   await reads.counts(NOW)
   await reads.countQuarantined()
   await reads.listStatuses()
+  await reads.listEventValues()
   await reads.listEndpoints()
   await reads.inspectParcel(trackingIdOf(1))
   await reads.findDelivery(1)

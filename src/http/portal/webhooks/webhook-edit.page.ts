@@ -1,6 +1,7 @@
 import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
+import type { FilterWarning } from '../../../flow/delivery/filter-warnings.ts'
 import type { KeyedEndpoint } from '../../../flow/delivery/manage-endpoints.ts'
-import { buttonLink } from '../addresses.ts'
+import { buttonLink, link } from '../addresses.ts'
 import { html, type Markup } from '../html.ts'
 import { renderPage } from '../layout.ts'
 import type { Visit } from '../page-route.ts'
@@ -20,13 +21,20 @@ ${webhookForm({ to: to`/webhooks/new`, cancel: to`/webhooks`, button: 'Add webho
   return renderPage(visit, { title: titleOf(errors, 'Add webhook'), section: 'webhooks', person, main })
 }
 
-/** The page to change a webhook. */
-export function editPage(visit: Visit, { endpoint: { id, name } }: EndpointState, fields: WebhookFields, errors: FieldErrors): string {
+/** The page to change a webhook. `warnings`: about the settings that were just saved. */
+export function editPage(
+  visit: Visit,
+  { endpoint: { id, name } }: Pick<EndpointState, 'endpoint'>,
+  fields: WebhookFields,
+  errors: FieldErrors,
+  warnings: readonly FilterWarning[] = [],
+): string {
   const { to, person } = visit
   const main = html`${crumbs([to`/webhooks`, 'Webhooks'], [to`/webhooks/${id}`, name])}
 ${headline({ title: `Edit ${name}`, lead: 'What waits is sent by the new settings.' })}
 ${isEmpty(errors) ? null : mistakes(errors, 'Nothing was changed.')}
-${webhookForm({ to: to`/webhooks/${id}/edit`, cancel: to`/webhooks/${id}`, button: 'Save', fields, errors, isNew: false })}`
+${filterNote(html`The webhook is saved. ${link(to`/webhooks/${id}`, 'Show it')}, or correct its filters:`, warnings)}
+${webhookForm({ to: to`/webhooks/${id}/edit`, cancel: to`/webhooks/${id}`, button: 'Save', fields, errors, isNew: false, isFilterOpen: warnings.length > 0 })}`
   return renderPage(visit, { title: titleOf(errors, `Edit ${name} · Webhooks`), section: 'webhooks', person, main })
 }
 
@@ -36,11 +44,12 @@ function titleOf(errors: FieldErrors, title: string): string {
 }
 
 /** The page after a webhook was added. Only this page shows its key. */
-export function addedPage(visit: Visit, { state: { endpoint }, sharedKey }: KeyedEndpoint): string {
+export function addedPage(visit: Visit, { state: { endpoint }, sharedKey, warnings }: KeyedEndpoint): string {
   const { to, person } = visit
   const main = html`${crumbs([to`/webhooks`, 'Webhooks'])}
 ${headline({ title: html`${icon('ok', 'ok')}${endpoint.name} is added`, lead: 'Copy its key now. This page is the only place that shows it.' })}
 ${keyOnce(sharedKey)}
+${filterNote(html`Its filters may be mistyped. Keep the key, then ${link(to`/webhooks/${endpoint.id}/edit`, 'edit them')}:`, warnings)}
 <h2>Next</h2>
 <ol><li>Put the key into the receiver at <code>${endpoint.url}</code>.</li>
 <li>Send it a test: a signed push marked <code>relay-test: true</code>, which it should answer with 2xx. ${actionButton(to`/webhooks/${endpoint.id}/test`, 'Send test')}</li></ol>
@@ -63,6 +72,13 @@ ${keyOnce(sharedKey)}
 <p>${when}</p>
 <p>${buttonLink(to`/webhooks/${endpoint.id}`, `I have kept the key; show ${endpoint.name}`)}</p>`
   return renderPage(visit, { title: `New key of ${endpoint.name} · Webhooks`, section: 'webhooks', person, main })
+}
+
+/** Says which filter values no event has had. `head`: the sentence before the list. */
+function filterNote(head: Markup, warnings: readonly FilterWarning[]): Markup | null {
+  if (warnings.length === 0) return null
+  const items = warnings.map(({ message }) => html`<li>${message.charAt(0).toUpperCase()}${message.slice(1)}</li>`)
+  return html`<div class="note warn" role="status">${icon('warn', 'warn')} ${head}<ul>${items}</ul></div>`
 }
 
 function keyOnce(sharedKey: string | null): Markup {

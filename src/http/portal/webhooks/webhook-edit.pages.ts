@@ -39,8 +39,9 @@ export function webhookEditPages(manageEndpoints: ManageEndpoints): readonly Pag
     const fields = fieldsOf(visit.form)
     return await orSayWhatIsWrong(
       async () => {
-        await manageEndpoints.change(id, bodyOf(fields), visit.by)
-        return { goTo: visit.to`/webhooks/${id}` }
+        const { state, warnings } = await manageEndpoints.change(id, bodyOf(fields), visit.by)
+        if (warnings.length === 0) return { goTo: visit.to`/webhooks/${id}` }
+        return { page: editPage(visit, state, fields, {}, warnings) }
       },
       async (errors) => editPage(visit, await manageEndpoints.find(id), fields, errors),
     )

@@ -168,16 +168,18 @@ export interface WebhookForm {
   readonly errors: FieldErrors
   /** Whether it adds a webhook. Only then does the form have a key and a start. */
   readonly isNew: boolean
+  /** Whether the fields of the filters are in sight. */
+  readonly isFilterOpen?: boolean
 }
 
 /** The form to add or to change a webhook. */
-export function webhookForm({ to, cancel, button, fields, errors, isNew }: WebhookForm): Markup {
+export function webhookForm({ to, cancel, button, fields, errors, isNew, isFilterOpen = false }: WebhookForm): Markup {
   const open = (names: readonly string[]) => (names.some((name) => name in errors) ? markup(' open') : null)
   return html`<form class="form" method="post" action="${to.path}" novalidate>
 ${field('url', 'The relay posts events here. It must not redirect.', errors, (more) => html`<input id="url" name="url" type="url" inputmode="url" value="${fields.url}" required spellcheck="false" autocomplete="off" placeholder="https://"${more}>`)}
 ${field('name', 'For you: what it is used for.', errors, (more) => html`<input id="name" name="name" value="${fields.name}" required maxlength="100" autocomplete="off"${more}>`)}
 ${isNew ? keyFields(fields, errors) : null}
-<details class="plain"${open(EVENTS)}><summary>Only some events</summary>${eventFields(fields, errors)}</details>
+<details class="plain"${isFilterOpen ? markup(' open') : open(EVENTS)}><summary>Only some events</summary>${eventFields(fields, errors)}</details>
 <details class="plain"${open(SENDING)}><summary>Rate, retries, signature${isNew ? ', where to start' : ''}</summary>${sendingFields(fields, errors, isNew)}</details>
 <p class="more"><button class="btn main" type="submit">${button}</button>${link(cancel, 'Cancel')}</p>
 </form>`

@@ -4,11 +4,13 @@ import type { ChangeSet, SightingWrite, WriteSet } from '../../../domain/history
 import { feedRow } from '../../delivery/feed.ts'
 import type { Session } from '../../engine.ts'
 import { dropAnswers, saveAnswer } from '../../history/answers.ts'
+import { EVENT_VALUES_MAX, eventValueKey } from '../../history/event-values.ts'
 import { joinParcels } from '../../history/join.ts'
 import { sightingRow } from '../../history/sightings.ts'
 import { deleteInbox, inboxRow, updateInboxState } from '../../ingest/inbox.ts'
 import { expectedRow } from '../../polling/expected-pushes.ts'
 import type { Leases } from '../../polling/leases.ts'
+import type { Tables } from '../../schema.ts'
 import { advanceCounter, announceOrder } from '../counter.ts'
 import { enqueueComposed, enqueueDeliveries } from '../delivery/queue-deliveries.ts'
 import { type Columns, enqueueRows, rawStatement } from '../raw-statement.ts'
@@ -25,6 +27,8 @@ export interface ApplySource {
   readonly endpointsVersion: number
   /** Statuses that are stored already. */
   readonly statuses: ReadonlySet<string>
+  /** The `eventValueKey` of each value that is stored already. */
+  readonly eventValues: ReadonlySet<string>
 }
 
 /**
@@ -58,6 +62,7 @@ function applyUnnumbered(source: ApplySource, set: WriteSet): void {
   const statuses = [...set.statuses, ...[...set.parcels.values()].flatMap(({ latest }) => latest?.status ?? [])]
   const unknown = new Set(statuses.filter((status) => !source.statuses.has(status)))
   if (unknown.size > 0) session.enqueueWrite(insertStatuses, { statuses: [...unknown].sort() })
+  enqueueEventValues(source, set)
   for (const { dropped, ...answer } of set.answers) {
     saveAnswer(session, answer)
     dropAnswers(session, answer.parcelId, dropped)
@@ -71,6 +76,20 @@ const insertStatuses = rawStatement<{ statuses: readonly string[] }>()(
   (p) => sql`
     insert into parcel_status (status) select status from unnest(${p.statuses}::text[]) as u (status)
     where (select count(*) from parcel_status) < ${sql.lit(STATUSES_MAX)} on conflict do nothing`,
+)
+
+function enqueueEventValues({ session, eventValues }: ApplySource, set: WriteSet): void {
+  const unknown = new Map(set.eventValues.map((value) => [eventValueKey(value), value]))
+  for (const key of unknown.keys()) if (eventValues.has(key)) unknown.delete(key)
+  // In one order in all transactions, so that none waits for another in a circle.
+  const sorted = [...unknown].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, { member, value }]) => ({ member, value }))
+  enqueueRows(session, insertEventValues, sorted)
+}
+
+const insertEventValues = rawStatement<Columns<Tables['event_value']>>()(
+  (p) => sql`
+    insert into event_value (member, value) select member, value from unnest(${p.member}::text[], ${p.value}::text[]) as u (member, value)
+    where (select count(*) from event_value as kept where kept.member = u.member) < ${sql.lit(EVENT_VALUES_MAX)} on conflict do nothing`,
 )
 
 function applyInbox(session: Session, { inbox, dropped, duplicates }: WriteSet): void {

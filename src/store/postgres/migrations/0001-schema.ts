@@ -36,6 +36,8 @@ create table parcel_status (status TEXT not null);
 -- The key is a hash, because a carrier's status may be too long for an index entry, and an error would stop the recording.
 create unique index parcel_status_key on parcel_status (hashtextextended(status, 0));
 
+create table event_value (member TEXT not null, value TEXT not null, constraint event_value_key primary key (member, value));
+
 create table identifier (parcel_id bigint not null, refused_at_ms bigint, is_tracking_id smallint not null, value TEXT primary key);
 create index identifier_by_parcel on identifier (parcel_id, is_tracking_id, refused_at_ms);
 

@@ -17,6 +17,9 @@ create index parcel_by_stopped on parcel (stopped) where next_poll_at_ms is null
 
 create table parcel_status (status text not null primary key) without rowid;
 
+create table event_value (
+  member text not null, value text not null, constraint event_value_key primary key (member, value)) without rowid;
+
 create table identifier (
   value text primary key, parcel_id integer not null, is_tracking_id integer not null, refused_at_ms integer) without rowid;
 -- A poll reads identifiers from the index alone, in the order in which to try them.

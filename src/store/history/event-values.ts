@@ -1,0 +1,52 @@
+import { sql } from 'kysely'
+import type { EventValue } from '../../domain/delivery/event-values.ts'
+import type { Session } from '../engine.ts'
+import type { Tables } from '../schema.ts'
+import { statement } from '../statement.ts'
+
+/** Limits the values of a member, because a carrier may invent one for every event. */
+export const EVENT_VALUES_MAX = 1000
+
+const insertValue = statement<Tables['event_value']>()((db, p) =>
+  db
+    .insertInto('event_value')
+    .columns(['member', 'value'])
+    .expression((of) =>
+      of
+        .selectFrom(sql<{ count: number }>`(select count(*) as count from event_value where member = ${p.member})`.as('kept'))
+        .select([sql<EventValue['member']>`${p.member}`.as('member'), sql<string>`${p.value}`.as('value')])
+        .where('kept.count', '<', sql.lit(EVENT_VALUES_MAX)),
+    )
+    .onConflict((conflict) => conflict.doNothing()),
+)
+const allValues = statement()((db) => db.selectFrom('event_value').select(['member', 'value']).orderBy('member').orderBy('value'))
+
+/** The values that events have had, cached by the writer. */
+export interface EventValues {
+  note(value: EventValue): void
+  /** Clears the cache. Call it after a rollback. */
+  forget(): void
+}
+
+export function createEventValues(session: Session): EventValues {
+  const noted = new Set<string>()
+  return {
+    note(value) {
+      const key = eventValueKey(value)
+      if (noted.has(key)) return
+      if (noted.size >= 2 * EVENT_VALUES_MAX) noted.clear()
+      noted.add(key)
+      session.enqueueWrite(insertValue, { member: value.member, value: value.value })
+    },
+    forget: () => noted.clear(),
+  }
+}
+
+/** Names a value for a set of values. */
+export function eventValueKey({ member, value }: EventValue): string {
+  return `${member} ${value}`
+}
+
+export async function listEventValues(session: Session): Promise<readonly EventValue[]> {
+  return await session.all(allValues, {})
+}
