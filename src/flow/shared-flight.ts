@@ -28,8 +28,8 @@ export interface Flight<Value> {
   readonly after: string | null
   readonly endOf: (value: Value) => FlightEnd
   /**
-   * For this long after the end, some seconds at most, `not_found` also answers callers that did not wait. They may have begun to ask
-   * before it.
+   * For this long after the end, some seconds at most, `not_found` also answers callers that did not wait. Their questions may have begun
+   * before the end.
    */
   readonly notFoundForMs: number
   /** Turns the end into a value for another caller. Null: that caller cannot use it, and starts the job itself. */

@@ -30,7 +30,7 @@ const AT_ONCE = 16
 /** A check calls the carrier and every endpoint, so it is not repeated within this time. */
 const KEPT_MS = 5000
 
-/** Creates the check. A caller who comes while one is under way, or shortly after, gets its result. */
+/** Creates the check. A caller who comes while a check is under way, or shortly after it, gets the result of that check. */
 export function createCheck({ probes, pause, monotonic }: CheckPorts): Check {
   const share = createSingleFlight<readonly CheckLine[]>()
   let last: { readonly lines: readonly CheckLine[]; readonly atMs: number } | null = null

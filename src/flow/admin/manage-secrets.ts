@@ -17,7 +17,7 @@ export interface ResealReport {
   readonly unreadable: readonly string[]
 }
 
-/** How many secrets in the store which key has encrypted. */
+/** The number of secrets in the store, by the key that has encrypted them. */
 export interface SealedCounts {
   /** How many are encrypted with the first at-rest key. */
   readonly upToDate: number

@@ -82,10 +82,10 @@ export interface AdminWrites {
 /** How many parcels a stretch of a rebuild has compared, by result. */
 export interface RebuildNews {
   readonly equal: number
-  /** They differ and stay different, because the rebuild was only to compare. */
+  /** Parcels that differ and were not corrected, because the rebuild only compared. */
   readonly differing: number
   readonly corrected: number
-  /** They could not be compared. */
+  /** Parcels that could not be compared. */
   readonly left: number
   /** Whether corrections were added to the feed. */
   readonly hasChanged: boolean
@@ -96,7 +96,7 @@ export interface PruneResult {
   readonly isDone: boolean
   /** Whether parcels were retired, which adds events to the feed. */
   readonly hasRetired: boolean
-  /** Whether deliveries were cancelled, so that others may go. */
+  /** Whether deliveries were cancelled, so that the next deliveries of their parcels may go. */
   readonly hasReordered: boolean
 }
 

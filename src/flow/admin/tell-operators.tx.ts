@@ -18,7 +18,7 @@ const TOLD_AT_ONCE = 500
 
 /**
  * Creates the verbs that notify operators and keep their orders. Operators are notified of each change of state once. This happens in the
- * transaction that stores the change, or in a later one that finds a change of which they do not know.
+ * transaction that stores the change, or in a later one that finds a change that operators do not know of.
  */
 export function createTellOperators(store: Transactions<TellTx>): TellOperators {
   return {

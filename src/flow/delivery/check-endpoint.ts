@@ -18,7 +18,7 @@ export function checkUrl({ url }: { readonly url?: string | undefined }, { refus
   if (refusal !== null) throw wrongInput('body', 'url', describeRefusal(refusal))
 }
 
-/** Checks what only the settings say about the names of fixed headers. Throws `bad_request`. */
+/** Checks the names of fixed headers against the settings of the relay. Throws `bad_request`. */
 export function checkHeaders(headers: Readonly<Record<string, unknown>>, { trustedHeader }: EndpointRules): void {
   for (const name of Object.keys(headers)) {
     const problem = fixedHeaderProblem(name, trustedHeader())
@@ -42,7 +42,7 @@ export function checkStandardKey(key: string): void {
   if (!isStandardKey(key)) throw wrongInput('body', 'sharedKey', `sharedKey ${STANDARD_KEY_RULE}.`)
 }
 
-/** Checks the given key of an endpoint with `signature: standard-webhooks` or, if none is given, the ones that it has. */
+/** Checks the keys of an endpoint with `signature: standard-webhooks`: the given key or, if none is given, the present keys. */
 export async function checkStandardKeys(
   { endpoint, keys }: EndpointState,
   sharedKey: string | null | undefined,

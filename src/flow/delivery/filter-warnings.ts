@@ -3,7 +3,7 @@ import { DOCUMENTED_DETAILED_STATUSES, DOCUMENTED_STATUSES } from '../../domain/
 import { nearestName } from '../../domain/near-name.ts'
 import type { ReadSide } from '../read-side.ts'
 
-/** More values than this are no vocabulary: the carrier makes them up, and any value may come. */
+/** If events have had more values than this, the carrier makes them up. Then any value may come, so no warning is given. */
 const VALUES_MAX = 500
 
 /** The filters that compare the values that a carrier chooses freely. */
@@ -24,7 +24,7 @@ const UNSEEN: Readonly<Record<keyof ValueFilters, string>> = {
 
 /**
  * Warns about each value of a filter that no event has had so far, with the nearest one. The carrier may use any value, so the filter is
- * accepted; but probably it is a typing error, by which an endpoint would get nothing.
+ * accepted; but an unknown value is probably a typing error, and the endpoint would get nothing.
  */
 export function createFilterWarnings(
   reads: Pick<ReadSide, 'listStatuses' | 'listEventValues'>,

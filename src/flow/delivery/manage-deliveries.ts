@@ -104,8 +104,8 @@ export interface ManageDeliveries {
    */
   skip(id: string, by: Actor): Promise<ShownDelivery>
   /**
-   * Queues many deliveries of one endpoint again, or sends those of another endpoint to it. `dryRun`: only counts them, up to 10,001. More
-   * than 10,000 become a job. Stops early when the asker has `left`.
+   * Queues many deliveries of an endpoint again, or queues the events of another endpoint's deliveries for it. `dryRun`: only counts them,
+   * up to 10,001. More than 10,000 become a job. Stops early when the asker has `left`.
    */
   replayMany(endpointId: string, body: unknown, asker: ReplayAsker): Promise<ReplayAnswer>
 }
@@ -171,7 +171,7 @@ export function createManageDeliveries(ports: ManageDeliveriesPorts, { relayId, 
       const { endpointId, endpointName, deliveryId } = delivery
       const other = parseReplayTarget(body)
       if (!(await endpointExists(other ?? endpointId))) {
-        if (other !== null) throw wrongInput('body', 'to', 'to must be the id of an endpoint: there is none with this one.')
+        if (other !== null) throw wrongInput('body', 'to', 'to must be the id of an endpoint: no endpoint has this id.')
         const detail = `Its endpoint "${endpointName}" was removed. To send its event to another endpoint, give { "to": "ID" }.`
         throw new AppError('not_replayable', detail)
       }

@@ -6,8 +6,8 @@ type NoStart = Extract<EndpointEdit, { kind: 'from_gone' | 'from_ahead' }>
 type Start = { readonly kind: 'ok'; readonly queuedTo: number | null } | NoStart
 
 /**
- * Finds where an endpoint starts that is to be sent the feed from sequence `from` on. `queuedTo` is the last sequence that it is not sent. If
- * `from` or `queuedTo` is null, the endpoint starts with the events that are recorded from now on.
+ * Finds the position at which an endpoint starts if it is to be sent the feed from sequence `from` on. `queuedTo` is the last sequence that
+ * it is not sent. If `from` or `queuedTo` is null, the endpoint starts with the events that are recorded from now on.
  */
 export async function startPosition(tx: StartTx, from: number | null): Promise<Start> {
   const { last, prunedTo } = await tx.feedSpan()

@@ -23,7 +23,7 @@ export interface StoredPages {
   find(request: PageRequest): Promise<FeedPage>
 }
 
-/** Recently read pages are kept, up to this many characters. When many readers return at once, some come a little later. */
+/** Recently read pages are kept, up to this many characters. When many readers return at once, the later ones need the same pages. */
 const RECENT_CHARS_MAX = 4 * 1024 * 1024
 /** Shared pages end at multiples of this sequence. A stream is sent about this many events at once. */
 const STEP = 128

@@ -35,7 +35,8 @@ export async function pauseUnnamed(tx: UnnamedTx, request: UnnamedRequest): Prom
   for (const state of notMine) {
     const before = isPaused(state) ? (known.get(state.endpoint.id) ?? null) : null
     const seen = lookAtUnnamed(state, before, { ...request, latestAtMs: configured.latestAtMs })
-    // A config names it again, but its replica has not resumed it yet. If it is unnamed later, that time starts again.
+    // A config names it again, but its replica has not resumed it yet. If no config names it later, the time until its removal starts
+    // again.
     if (!isNamedNowhere(state)) kept.push(...(isPaused(state) ? [{ ...seen, sinceMs: request.nowMs, forMs: 0 }] : []))
     else if (isToBeRemoved(seen, configured.latestAtMs, request.removeAfterMs)) {
       await tx.removeEndpoint(state.endpoint.id, request.nowMs)

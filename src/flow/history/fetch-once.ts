@@ -34,9 +34,9 @@ export interface FetchOncePorts {
  * Makes one call to the carrier for all who ask meanwhile, and records its answer before anyone gets it. Throws only `storage_unavailable`.
  */
 export interface FetchOnce {
-  /** About an identifier without a parcel: one call for all apps and languages (DOMAIN 1.5). */
+  /** Asks about an identifier without a parcel, with one call for all apps and languages (DOMAIN 1.5). */
   aboutUnknown(question: Question): Promise<FetchOutcome>
-  /** About a known parcel: one call for each language (DOMAIN 4.2). */
+  /** Asks about a known parcel, with one call for each language (DOMAIN 4.2). */
   aboutKnown(question: KnownQuestion): Promise<FetchOutcome>
 }
 

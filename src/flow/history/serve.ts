@@ -35,8 +35,8 @@ export interface Serve {
    */
   fromCache(question: Question): Served | null
   /**
-   * Asks the carrier about an identifier without a parcel by an operator's order, which no earlier answer and no limit for apps holds up.
-   * `unknown`: the carrier does not know it, or its answer could not be used. Throws `erased` and `storage_unavailable`.
+   * Asks the carrier about an identifier without a parcel, by an operator's order. Earlier answers and the limits for apps do not prevent
+   * this call. `unknown`: the carrier does not know it, or its answer could not be used. Throws `erased` and `storage_unavailable`.
    */
   fetchUnknown(identifier: string, operator: string): Promise<'recorded' | 'unknown' | 'unavailable'>
 }
@@ -69,7 +69,7 @@ export function createServe(ports: ServePorts, options: ServeOptions): Serve {
     const kept = cache.get(key)
     if (kept === undefined) return null
     const nowMs = clock.now()
-    // The clock was put back since the answer was cached. The store has the corrected time.
+    // If the clock was put back since the answer was cached, the store has the corrected time.
     const isAhead = kept.lastSeenAtMs !== null && kept.lastSeenAtMs > nowMs
     return isAhead || isOlder(kept.lastSeenAtMs, nowMs, options) || hasLapsed(kept, clock) ? null : kept
   }

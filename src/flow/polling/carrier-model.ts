@@ -41,7 +41,7 @@ export interface CarrierModelKeeper {
   settle(): void
 }
 
-/** Learning computes all estimates again, which delays pushes by some milliseconds. So many samples are learnt at a time. */
+/** Learning computes all estimates again, which delays pushes by some milliseconds. So the samples of this time are learnt together. */
 const LEARN_EVERY_MS = 15 * 60_000
 /** If this many samples wait, they are learnt sooner, but at most every `LEARN_MANY_EVERY_MS`. Until then more samples are dropped. */
 const WAITING_MAX = 5000

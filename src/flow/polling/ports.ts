@@ -44,7 +44,7 @@ export interface PollingWrites {
   watch(request: Audited & { readonly identifier: string; readonly nowMs: number }): Promise<WatchResult | null>
   /**
    * Watches many identifiers in one transaction. Returns one result each, in order. Null: it belongs to an erased parcel. `isAtomic`: if
-   * one does, none is watched, and all results are null.
+   * one identifier belongs to an erased parcel, none is watched, and all results are null.
    */
   watchMany(
     request: Audited & { readonly identifiers: readonly string[]; readonly nowMs: number; readonly isAtomic?: boolean },
@@ -79,7 +79,7 @@ export interface PollingWrites {
 export interface PollingTx {
   /** The identifiers of a parcel that may be polled now, in the order in which to try them (DOMAIN 6.3). */
   pollableIdentifiers(parcelId: number, nowMs: number): Promise<readonly string[]>
-  /** When the first identifier of a parcel may be polled again, epoch milliseconds; null: one may be polled at any time, or it has none. */
+  /** When the first identifier of a parcel may be polled again, epoch milliseconds; null: one may be polled now, or the parcel has none. */
   pollableAgainAtMs(parcelId: number): Promise<number | null>
   /** Which of these parcels have an identifier that may be polled now. */
   pollableParcels(parcelIds: readonly number[], nowMs: number): Promise<ReadonlySet<number>>

@@ -152,7 +152,7 @@ async function repeat(
   }
   const held = await tx.holdParcels([...erasedAtMs.keys()].sort((a, b) => a - b))
   const { names } = await tx.eraseParcels(held.map(({ parcelId }) => parcelId))
-  // The others are stored at the very end: until then a start repeats the erasures.
+  // The missing tombstones are stored when everything is done, so that a start before that repeats the erasures.
   const unmarked = names.filter(({ value }) => !missing.has(markOf(key, value)))
   addTombstones(
     tx,

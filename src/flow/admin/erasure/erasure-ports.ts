@@ -2,7 +2,7 @@ import type { ErasedCounts, ErasedIdentifier, MentionPlace, NamedEndpoint, Stora
 import type { Audited } from '../../../domain/admin/operator-action.ts'
 import type { ErasureRules } from '../../../domain/history/erased.ts'
 
-/** Asks for a page of other records than parcels, which may name one. */
+/** Asks for a page of records that are not parcels but may name one. */
 export interface SearchRequest {
   readonly identifiers: readonly string[]
   readonly place: MentionPlace
@@ -13,7 +13,7 @@ export interface SearchRequest {
 export interface SearchedMentions {
   /** How many pushes without a parcel were removed because they name one of the identifiers. */
   readonly pushes: number
-  /** How many other records named one of the identifiers, which was taken out. */
+  /** How many other records named one of the identifiers. It was removed from them. */
   readonly mentions: number
   /** How many pushes could not be unpacked, so nobody knows which identifiers they name. */
   readonly unreadable: number
@@ -38,7 +38,7 @@ export interface ErasedParcels {
 export interface ErasureWrites {
   /** The sealed key of the tombstones (null: none was made), and whether there are tombstones. */
   tombstoneKey(): Promise<{ readonly sealed: string | null; readonly isUsed: boolean }>
-  /** Stores a sealed key, if the one that is stored is `before`; null: if none is stored. Returns the key that is stored then. */
+  /** Stores a sealed key if the stored one is `before` (null: none is stored). Returns the key that is stored afterwards. */
   keepTombstoneKey(request: { readonly before: string | null; readonly sealed: string }): Promise<string>
   /** Uses this key for tombstones from now on. */
   useTombstoneKey(key: Uint8Array): Promise<void>

@@ -39,7 +39,7 @@ export interface ErasureReport {
   readonly endpoints: readonly NamedEndpoint[]
   /** The backups that may hold erased data. */
   readonly backups: readonly string[]
-  /** The stores that restores and moves have left behind, which may hold it. */
+  /** The stores that restores and moves have left behind. They may hold erased data too. */
   readonly stores: readonly string[]
   /** Whether the files of the store still hold erased data. */
   readonly storage: StorageState

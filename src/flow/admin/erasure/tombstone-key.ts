@@ -50,7 +50,7 @@ export interface TombstoneKeyKeeper {
   sealed(): Promise<string | null>
 }
 
-/** A sealed text belongs to a name. The keys of endpoints use the name of the endpoint, this key uses this one. */
+/** A text is sealed for a name, and opens only for that name. The key of the tombstones is sealed for this one. */
 export const TOMBSTONE_SEAL = 'tombstones'
 
 const RETRY_AFTER_MS = 60_000
@@ -136,8 +136,8 @@ function lost(where: string): Error {
 const SEARCHED = 200
 
 /**
- * Repeats erasures. What else names the parcels is searched first, because nobody knows their identifiers once they are gone; the tombstones
- * are stored last, so that a start after a crash repeats everything.
+ * Repeats erasures. Other records that name the parcels are searched first, because nobody knows the identifiers once the parcels are gone;
+ * the tombstones are stored last, so that a start after a crash repeats everything.
  */
 async function repeatAll({ repeatErasures, settleErasures, searchMentions, cleanStorage }: TombstoneKeyPorts['write']): Promise<number> {
   async function onEachPage(dryRun: boolean): Promise<readonly string[]> {
@@ -153,7 +153,7 @@ async function repeatAll({ repeatErasures, settleErasures, searchMentions, clean
   for (let place: MentionPlace | null = identifiers.length === 0 ? null : FIRST_MENTION; place !== null; )
     place = (await searchMentions({ identifiers, place, limit: SEARCHED, dryRun: false })).next
   await onEachPage(false)
-  // The file of the restored store still holds what was erased, until it is overwritten by the pages that the WAL holds.
+  // The file of the restored store still holds what was erased, until the pages in the WAL overwrite it.
   await cleanStorage()
   await settleErasures()
   return identifiers.length

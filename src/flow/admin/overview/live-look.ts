@@ -37,7 +37,7 @@ export interface LiveLook {
 /** One look reads at most this many pages of the feed. If there are more, any parcel may have changed. */
 const PAGES_MAX = 20
 const PAGE = { limit: 500, charsMax: 256 * 1024, inStep: true }
-/** The newest jobs, among which the running ones are. */
+/** How many jobs are looked at, the newest ones. The running jobs are among them. */
 const JOBS_MAX = 20
 /** Times such as `lastPushAtMs` change all the time. So they are rounded, and a page may show them some seconds late. */
 const COARSE_MS = 30_000

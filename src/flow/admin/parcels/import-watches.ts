@@ -30,9 +30,9 @@ export interface WatchListReport {
   readonly created: number
   /** The number of lines without a valid identifier, or with one that belongs to an erased parcel. */
   readonly failed: number
-  /** How many of these lines name erased parcels. */
+  /** How many of the failed lines name erased parcels. */
   readonly erased: number
-  /** The first of these lines, with line numbers from 1. */
+  /** The first of the failed lines, with line numbers from 1. */
   readonly errors: readonly WatchListError[]
 }
 

@@ -25,8 +25,8 @@ export interface ParcelCommands {
   /** Stops polling until a push comes or an app asks. Deletes nothing. Throws `not_found`. */
   unwatch(identifier: string, by: Actor): Promise<{ readonly identifier: string; readonly stopped: 'unwatched' }>
   /**
-   * Polls now, in every configured language; an identifier without a parcel in the first one. If the carrier knows it, it has a parcel from
-   * then on. Throws `erased` and `upstream_unavailable`.
+   * Polls now, in every configured language. An identifier without a parcel is polled in the first language, and gets a parcel if the
+   * carrier knows it. Throws `erased` and `upstream_unavailable`.
    */
   refresh(identifier: string, by: Actor): Promise<{ readonly identifier: string; readonly outcome: 'recorded' | 'unknown' }>
 }
@@ -59,7 +59,7 @@ export function createParcelCommands({ write, refresh, fetchUnknown, underWay, c
     async refresh(text, by) {
       const identifier = readIdentifier(text)
       const due = await write.claimPoll({ identifier, nowMs: clock.now(), leaseMs: LEASE_MS })
-      // A tracking number belongs to no parcel as long as no answer of the carrier has tied it to the tracking id that pushes name.
+      // A tracking number gets a parcel only when an answer of the carrier has tied it to the tracking id that pushes name.
       const outcome =
         due === null ? await fetchUnknown(identifier, by.name) : await underWay.during(due.parcelId, () => refresh.refreshNow(due))
       await write.recordAction({ ...orderOf(by, 'parcel.refreshed', identifier), detail: { outcome } })

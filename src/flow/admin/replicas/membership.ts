@@ -28,7 +28,7 @@ export interface Membership {
   /** Returns a signal that is aborted when the lease runs out. Ask for one before each poll. */
   signal(): AbortSignal
   list(): Promise<readonly Replica[]>
-  /** How many replicas, including this one, shared the roles last. */
+  /** How many replicas, including this one, there were when the roles were last shared. */
   count(): number
   /** Publishes a reloaded config to the other replicas. */
   configure(config: ReplicaConfig): Promise<void>

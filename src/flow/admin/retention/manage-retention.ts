@@ -26,7 +26,7 @@ export interface WouldGo {
   readonly isMore: boolean
 }
 
-/** The stages of which nothing is said before they run: what they remove depends on the stages before them, or is not worth counting. */
+/** The stages that a preview leaves out, because their rows depend on the stages before them or are not worth counting. */
 const UNCOUNTED_STAGES = ['texts', 'composed', 'audit'] as const satisfies readonly RetentionStage[]
 type UncountedStage = (typeof UNCOUNTED_STAGES)[number]
 

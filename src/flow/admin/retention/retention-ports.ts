@@ -32,7 +32,7 @@ export interface AgedAnswer {
   readonly bodyBytes: number
 }
 
-/** A text of which parcels shared one copy, by its id. `isUsed`: something uses it again. */
+/** A text that parcels have shared, by its id. `isUsed`: something uses it again. */
 export interface UnusedText {
   readonly id: number
   readonly json: string
@@ -97,7 +97,7 @@ export interface RetentionTx extends AgedReads {
   retireParcels(parcelIds: readonly number[], limit: number): Promise<{ readonly isDone: boolean }>
   /** Texts, by id, that nothing used any more when a parcel was retired or corrected. */
   unusedTexts(page: Omit<NumberPage, 'upTo'>): Promise<readonly UnusedText[]>
-  /** Deletes texts that nothing uses. Takes those that are used again from the list. */
+  /** Deletes texts that nothing uses. `unusedTexts` no longer lists the ones that are used again. */
   removeTexts(texts: { readonly unused: readonly UnusedText[]; readonly used: readonly UnusedText[] }): void
   /** Deletes pushes without a parcel. */
   removePushes(inboxIds: readonly number[]): void

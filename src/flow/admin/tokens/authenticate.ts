@@ -82,7 +82,7 @@ export interface Visitor {
 /** A person's session. */
 export interface Session {
   readonly app: App
-  /** The token that replaces the one that was sent; null: that one need not be renewed yet. */
+  /** The token that replaces the sent one; null: the sent token need not be renewed yet. */
   readonly renewed: string | null
 }
 
@@ -92,8 +92,8 @@ export interface Authenticate {
    * Issues a bearer token (spec, "POST /auth/token"). Throws `unauthorized`, with the same message for an unknown user and a wrong
    * password, and `too_many_requests`.
    *
-   * A password that was right before is accepted at once if it comes from the same network. From another network it is counted like any
-   * other, so that nobody can try passwords at the speed of a digest.
+   * A password that was right before is accepted at once if it comes from the same network. From another network it counts as a try like
+   * any other password, so that nobody can try passwords at the speed of a digest.
    */
   issueToken(credentials: Credentials, visitor: Visitor): Promise<string>
   /** The app of a token. Throws `unauthorized` for an invalid token and `forbidden` for a missing scope. */
@@ -105,8 +105,8 @@ export interface Authenticate {
   /** Does the same as `authorize`, but at once, if the token was verified before; null: call `authorize`. */
   recognize(token: string, scope: Scope): App | null
   /**
-   * For work that continues after its request was authorized, such as a stream. Calls `end` once, as soon as the token no longer gives the
-   * scope. Resolves with a function to call when the work is over.
+   * Watches the token of work that continues after its request was authorized, such as a stream. Calls `end` once, as soon as the token no
+   * longer gives the scope. Resolves with a function to call when the work is over.
    */
   hold(token: string, scope: Scope, end: () => void): Promise<() => void>
   /** Ends the work whose tokens have expired. Call it regularly. */
@@ -131,7 +131,10 @@ const AHEAD_MAX_MS = 30_000
 /** A session is renewed once this part of its lifetime has passed. */
 const RENEWED_AFTER = 0.1
 
-/** Whether a token is valid now. A token from the future is not: the clock was put back since, so the token would be valid for too long. */
+/**
+ * Whether a token is valid now. A token from the future is not valid: the clock was put back since, so the token would be valid for too
+ * long.
+ */
 function isValidAt({ issuedAtMs, expiresAtMs }: VerifiedToken, nowMs: number): boolean {
   return nowMs < expiresAtMs && issuedAtMs <= nowMs + AHEAD_MAX_MS
 }

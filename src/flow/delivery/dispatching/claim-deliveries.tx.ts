@@ -98,7 +98,8 @@ async function findProbe(
 ): Promise<ProbeLook> {
   const look = { endpointId: endpoint.id, exceptParcelIds: [], beforeRound: null, nowMs }
   if (isProbeDue(probing, nowMs)) return { probe: await tx.findProbe(look), atMs: null }
-  // If all failures are of few parcels, a delivery of another parcel may go at once. It shows whether they or the endpoint are at fault.
+  // If all failures are of few parcels, a delivery of another parcel may go at once. It shows whether these parcels or the endpoint is at
+  // fault.
   const exceptParcelIds = fewFailedParcels(health.failedParcels)
   const other = exceptParcelIds.length === 0 ? null : await tx.findProbe({ ...look, exceptParcelIds })
   if (other !== null) return { probe: other, atMs: null }

@@ -122,7 +122,7 @@ export function createDispatcher(ports: DispatcherPorts, { relayId, claimsMax, .
       if (asked === null && !isRoundDue(rounds, times, ports)) return 'idle'
       const claimed = await (asked ?? ask())
       asked = null
-      // Something has changed since the round began.
+      // Ask for another pass if something has changed since the round began.
       if (times.isLookDue()) ports.wake(null)
       // Start the next round before anything is sent. Otherwise the writer would be idle meanwhile.
       if (times.restMs() <= 0 && queues.isRoundWorthwhile()) {

@@ -26,7 +26,8 @@ export function createEndpointRates() {
     allowance(endpoints: Iterable<Endpoint>, nowMs: number): Readonly<Record<string, number>> {
       const rated = [...endpoints].filter(hasRate)
       const current = rated.map((endpoint) => [endpoint.id, filled(endpoint, nowMs)] as const)
-      // Drop the bucket of an endpoint whose rate was removed. Otherwise it would go into debt, and owe that when a rate is set again.
+      // Drop the bucket of an endpoint whose rate was removed. Otherwise it would go into debt, and still be in debt when a rate is set
+      // again.
       buckets.clear()
       for (const [id, bucket] of current) buckets.set(id, bucket)
       return Object.fromEntries(current.map(([id, { tokens }]) => [id, Math.floor(tokens)]))

@@ -21,7 +21,7 @@ const BUSY_ROUND_MS = 10
 export function createRoundTimes({ clock, wake }: RoundTimesPorts) {
   /** Epoch milliseconds. */
   let lookAtMs = Number.NEGATIVE_INFINITY
-  /** Monotonic milliseconds. The next time is too. */
+  /** This time and the next are monotonic milliseconds. */
   let waitUntilMs = 0
   let restUntilMs = Number.NEGATIVE_INFINITY
 
