@@ -7,7 +7,7 @@ const leftSchema = z.object({
   atMs: z.number(),
 })
 
-/** A store that a move has left behind. It holds what it held then until somebody deletes it. */
+/** A store that a move has left behind. It keeps the data that it had then, until somebody deletes it. */
 export type LeftStore = Readonly<z.infer<typeof leftSchema>>
 
 /** The most stores that are remembered, the newest ones. */

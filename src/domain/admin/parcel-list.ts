@@ -10,8 +10,8 @@ export interface StoreCounts {
 }
 
 /**
- * Selects a page of parcels. With `prefix`: those with an identifier that begins with it, sorted by identifier. Otherwise: by next check,
- * the most overdue first, then those without a next check, by the reason why their polling stopped.
+ * Selects a page of parcels. With `prefix`: the parcels with an identifier that begins with it, sorted by identifier. Otherwise: all
+ * parcels, first by next check, the most overdue first; then the parcels without a next check, by the reason why their polling stopped.
  */
 export interface ParcelQuery {
   readonly prefix: string | null

@@ -35,7 +35,7 @@ export interface RebuildReport {
   readonly damaged: number
   /** How many could not be compared, because of a fault in the relay or because they kept changing. They stay as they are. */
   readonly left: number
-  /** How many parcels name an identifier that another parcel has. It stays with the other. */
+  /** How many parcels name an identifier that another parcel has. The identifier stays with that other parcel. */
   readonly conflicts: number
   /** For how many parcels anything stored differs from what was derived. */
   readonly differing: number

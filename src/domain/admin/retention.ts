@@ -139,8 +139,8 @@ export type ParcelAge = Pick<
 >
 
 /**
- * When something last happened to a parcel: its last entry, the last report about it, its watch order, or the last question about it, of an
- * app or to the carrier.
+ * When something last happened to a parcel: its last entry, the last report about it, its watch order, or the last question about it, from
+ * an app or to the carrier.
  */
 function lastTouchedMs({ watchedAtMs, activatedAtMs, latest, lastSeenAtMs, checkedAtMs }: ParcelAge): number {
   return Math.max(activatedAtMs, watchedAtMs ?? 0, latest === null ? 0 : countsFromMs(latest), lastSeenAtMs ?? 0, checkedAtMs ?? 0)
@@ -153,8 +153,8 @@ export function isParcelPast(age: ParcelAge, nowMs: number, { historyMs }: Reten
 
 /**
  * Decides which parcels are removed. A parcel stays in four cases: something of it waits to be delivered; an endpoint is behind (only up to
- * `held`); its deliveries have not been removed because of their own age, so that what was given up can be listed; or it owns the newest
- * push, whose number must not be given again.
+ * `held`); its deliveries are not old enough to be removed, so that given-up deliveries can still be listed; or it owns the newest push,
+ * whose number must not be given again.
  */
 export function decideParcels(
   rows: readonly ParcelAge[],
@@ -354,7 +354,7 @@ function earlier(one: number | null, other: number | null): number | null {
   return Math.min(one, other)
 }
 
-/** @param dueMs when the time of each was over */
+/** @param dueMs when each row became old enough to be removed */
 function heldOf(dueMs: readonly number[]): HeldBack {
   return dueMs.length === 0 ? NOTHING_HELD : { count: dueMs.length, sinceMs: Math.min(...dueMs) }
 }

@@ -92,7 +92,7 @@ function ofDisk(disk: DiskRoom | null, kind: 'disk_full' | 'disk_low'): readonly
   return isDiskFull(disk) === (kind === 'disk_full') ? [{ kind, disk }] : []
 }
 
-/** The problem that the carrier's state is. One failed call is none, because the breaker decides when enough calls in a row have failed. */
+/** The problem with the carrier, if there is one. A single failed call is no problem: the breaker decides when enough calls have failed. */
 function ofCarrier({ kind }: CarrierStanding): readonly Problem[] {
   if (kind === 'refused') return [{ kind: 'credentials_refused' }]
   return kind === 'failing' ? [{ kind: 'carrier_failing' }] : []

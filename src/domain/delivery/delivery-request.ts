@@ -41,7 +41,7 @@ export interface SigningKeys {
 /** Headers that do not depend on the event. */
 export interface ConstantHeaders {
   readonly userAgent: string
-  /** The endpoint's own; a `user-agent` among them replaces the relay's. */
+  /** The fixed headers of the endpoint. A `user-agent` among them replaces the relay's. */
   readonly fixed?: FixedHeaders
 }
 

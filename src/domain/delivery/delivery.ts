@@ -44,8 +44,8 @@ export type AttemptResult = AttemptOutcome & {
  */
 export const CLAIMS_PER_ATTEMPT = 3
 /**
- * The same for a store on a server. There a round costs round trips and a commit, however little it settles. So claims must last longer,
- * and larger rounds cost less for each delivery.
+ * The same number for a store on a server, where a round costs round trips and a commit, however little it settles. So claims must last
+ * longer, and larger rounds cost less for each delivery.
  */
 export const CLAIMS_PER_ATTEMPT_ON_SERVER = 8
 
@@ -128,8 +128,8 @@ export function isGone(outcome: AttemptOutcome): boolean {
 }
 
 /**
- * These answers reject the event itself, which would be refused again. If a key or URL is wrong, or receivers are busy, they give other
- * answers.
+ * These answers reject the event itself, so it would be refused again. Receivers give other answers if a key or URL is wrong, or if they
+ * are busy.
  */
 const REFUSED_FOR_GOOD = [400, 409, 413, 415, 422]
 

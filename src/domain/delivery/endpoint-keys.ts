@@ -18,7 +18,7 @@ export interface SealedKeys {
 /** How long both keys sign. Receivers are used to a day. */
 const OVERLAP_MS = 24 * 60 * 60 * 1000
 
-/** Keys of which none is being replaced. `sinceMs`: when the key was set; absent: not known. */
+/** A single key, which is not being replaced. `sinceMs`: when it was set; absent: not known. */
 export function onlyKey(sealed: string, sinceMs?: number): SealedKeys {
   return { current: sealed, ...(sinceMs === undefined ? {} : { currentSinceMs: sinceMs }), next: null, previous: null }
 }
@@ -28,7 +28,7 @@ function onlyNext(keys: SealedKeys, { sealed, fromMs }: NonNullable<SealedKeys['
   return replaceKey(keys, sealed, fromMs - OVERLAP_MS)
 }
 
-/** The keys with another current key, of which none is being replaced. */
+/** The keys with `sealed` as the current key. A replacement that is not finished is dropped. */
 export function replaceKey({ headers }: SealedKeys, sealed: string, sinceMs?: number): SealedKeys {
   return { ...onlyKey(sealed, sinceMs), ...(headers === undefined ? {} : { headers }) }
 }
@@ -81,12 +81,12 @@ export function keysAfterUse(keys: SealedKeys, used: string): SealedKeys {
   return keys.next?.sealed === used ? onlyNext(keys, keys.next) : keys
 }
 
-/** Every sealed text among these, by whatever it is kept for. */
+/** All sealed texts: of keys and of values of fixed headers. */
 export function sealedTexts({ current, next, previous, headers = {} }: SealedKeys): readonly string[] {
   return [current, next?.sealed, previous?.sealed, ...Object.values(headers)].filter((text) => text !== undefined)
 }
 
-/** The keys with each sealed text that has a replacement replaced; the keys inside stay the same. */
+/** Replaces the sealed texts that have a replacement. The keys inside the texts stay the same. */
 export function resealKeys(keys: SealedKeys, replacements: ReadonlyMap<string, string>): SealedKeys {
   const { current, next, previous, headers, ...since } = keys
   const renewed = (text: string) => replacements.get(text) ?? text

@@ -29,7 +29,7 @@ const RESERVED = ['content-', 'x-service-', 'webhook-', 'relay-'] as const
 export function fixedHeaderProblem(name: string, trustedHeader: string | null): string | null {
   const lower = name.toLowerCase()
   if (!NAME.test(name)) return 'is not the name of a header: it has letters, digits and hyphens, at most 100'
-  if (OF_THE_CONNECTION.has(lower)) return 'is about the connection, which is not for an endpoint to fix'
+  if (OF_THE_CONNECTION.has(lower)) return 'is about the connection, so an endpoint cannot set it'
   const reserved = RESERVED.find((beginning) => lower.startsWith(beginning))
   if (reserved !== undefined) return `begins with ${reserved}, which only the relay sets`
   if (lower === trustedHeader?.toLowerCase()) return 'names a person to the portal (portal.trustedHeader), so nothing else may send it'

@@ -22,7 +22,7 @@ export interface Route {
   readonly client?: ClientCertificate
   /** The address, where the endpoint's settings hold it only masked. */
   readonly url?: string
-  /** Whether it leads to the operator's address, whose host is allowed by being configured. */
+  /** Whether it leads to the operator's address, whose host is allowed because the config names it. */
   readonly isOperator?: boolean
 }
 

@@ -4,10 +4,10 @@ const PREFIX = 'whsec_'
 /** Base64, with or without the `=` at its end: what the libraries of Standard Webhooks decode. */
 const BASE64 = /^[A-Za-z0-9+/]{2,}={0,2}$/
 const LENGTH_MIN = 4
-/** The specification's lengths of a key. */
+/** The lengths of a key that the specification allows, in bytes. */
 const BYTES = { min: 24, max: 64 }
 
-/** What is wrong with a key that is no `isStandardKey`, as the end of a sentence about it. */
+/** The rule that `isStandardKey` checks, as the end of a sentence about a key. */
 export const STANDARD_KEY_RULE =
   'must be Base64, with or without whsec_ before it, because the libraries of Standard Webhooks refuse any other key: make one with `parcel-relay generate-key`'
 

@@ -5,7 +5,7 @@ import type { EndpointState } from './endpoint-state.ts'
  *
  *   named ── no replica's config names it ──► unnamed: nothing is sent, everything queues
  *   unnamed ── named again ──► named: the same id, the same backlog
- *   unnamed ── no replica has named it for `removeAfterMs`, seen to pass, and one runs with a later config ──► removed
+ *   unnamed ── replicas have seen `removeAfterMs` pass, and one has loaded a later config ──► removed
  *   unnamed ── an operator deletes it ──► removed
  *
  * While replicas are changed one by one, or one of them is away, an endpoint may be named by none for a while: its id and its backlog must outlive that.
@@ -65,8 +65,8 @@ export function lookAtUnnamed(
 }
 
 /**
- * Whether the endpoint must be removed. A config must have taken effect since then. If all are older, a change of all configs may still be
- * going on.
+ * Whether the endpoint must be removed. A config must have taken effect since it became unnamed. If all are older, a change of all configs
+ * may still be going on.
  */
 export function isToBeRemoved({ sinceMs, forMs }: UnnamedEndpoint, latestAtMs: number | null, removeAfterMs: number): boolean {
   return forMs >= removeAfterMs && (latestAtMs === null || latestAtMs >= sinceMs)

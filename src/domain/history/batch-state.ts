@@ -61,7 +61,7 @@ export interface BatchState {
   /** The next unused ids before the current observation. */
   nextBefore: Counters
   readonly identifiers: Map<string, IdentifierState>
-  /** From a parcel that was joined to another to that other one, by id. */
+  /** For each parcel that was joined to another, that other parcel, by id. */
   readonly survivors: Map<number, number>
   readonly drafts: Map<number, ParcelDraft>
   /** The pushes that this batch stores, by digest. */

@@ -5,7 +5,7 @@ const DAY_MS = 86_400_000
 const DAYS_MAX = 8
 /** If it depends on another caller when calls continue, ask again after this many milliseconds. */
 const LOOK_MS = 150
-/** Other callers wait this much longer than until the time at which the waiting app may go. */
+/** The schedules of other callers wait until the waiting app may go, and this many milliseconds longer. */
 const GRACE_MS = 500
 
 /** The whole state of the budget for calls to the carrier. Days are counted from the epoch (UTC). Other times are by the budget's clock. */

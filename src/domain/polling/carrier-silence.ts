@@ -6,7 +6,7 @@ import { notAhead } from '../put-back.ts'
  * make all of them stale. A silence lasts from a poll without an answer to the next poll with one. Times are epoch milliseconds.
  */
 export interface CarrierSilence {
-  /** The begin of the present silence; null: the last poll was answered. */
+  /** The beginning of the present silence; null: the last poll was answered. */
   readonly sinceMs: number | null
   /** The silences that have ended, the oldest first. */
   readonly past: readonly { readonly fromMs: number; readonly toMs: number }[]
@@ -18,7 +18,7 @@ export const noSilence: CarrierSilence = { sinceMs: null, past: [] }
 const LEAST_MS = 3_600_000
 const PAST_MAX = 100
 
-/** After a poll that the carrier answered. */
+/** The silence after a poll that the carrier answered. */
 export function afterAnswer(silence: CarrierSilence, atMs: number): CarrierSilence {
   const { sinceMs, past } = silence
   if (sinceMs === null) return silence
@@ -26,7 +26,7 @@ export function afterAnswer(silence: CarrierSilence, atMs: number): CarrierSilen
   return { sinceMs: null, past: [...past, { fromMs: sinceMs, toMs: atMs }].slice(-PAST_MAX) }
 }
 
-/** After a poll without an answer. */
+/** The silence after a poll without an answer. */
 export function afterNoAnswer(silence: CarrierSilence, atMs: number): CarrierSilence {
   return silence.sinceMs === null ? { ...silence, sinceMs: atMs } : silence
 }

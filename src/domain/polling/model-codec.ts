@@ -12,7 +12,7 @@ const WEEK_HOURS = 168
 export interface PushRecord {
   readonly channel: PushChannel
   readonly missed: MissedPushes
-  /** Whether operators know that pushes are silent, and not yet that they are reliable again. */
+  /** Whether operators were notified that pushes are silent, and not yet that pushes are reliable again. */
   readonly toldSilent: boolean
 }
 

@@ -40,8 +40,8 @@ export function scheduleNextPoll(
 }
 
 /**
- * Keeps the planned time of a poll that a push would postpone. At that time the poller does not poll, but plans the poll again with what all
- * pushes since then have changed. So many pushes cost one planning.
+ * Keeps the planned time of a poll that a push would postpone. At that time the poller does not poll, but plans the poll again, with
+ * everything that pushes have changed meanwhile. This way many pushes cost only one planning.
  */
 export function keepEarlierPoll(scheduled: ParcelState, plannedMs: number | null): ParcelState {
   if (plannedMs === null || scheduled.nextPollAtMs === null || scheduled.nextPollAtMs <= plannedMs) return scheduled

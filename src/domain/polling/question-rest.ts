@@ -1,6 +1,6 @@
 /** The pause of an identifier to which the carrier gives no usable answer: neither a report nor "unknown" (DOMAIN 1.5). */
 export interface Rest {
-  /** Such answers in a row. */
+  /** The number of unusable answers in a row. */
   readonly answers: number
   /** The end of the pause. Monotonic milliseconds. */
   readonly untilMs: number

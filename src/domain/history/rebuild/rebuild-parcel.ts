@@ -173,8 +173,8 @@ function viewOf(
 }
 
 /**
- * The identifiers of the parcel. One that no bytes name any more stays, because an app may ask by it. If all bytes are kept, it is not a
- * tracking id.
+ * The identifiers of the parcel. An identifier that no bytes name any more stays, because an app may ask by it. But if all bytes are kept,
+ * it no longer counts as a tracking id.
  */
 function deriveIdentifiers(
   { state, identifiers }: StoredParcel,

@@ -203,7 +203,7 @@ function explained(header: Header, { key, causes }: Attempt, reading: SignatureR
   return { verdict: all.length === 0 ? 'valid' : 'explained', key: name, causes: all, isCutShort: false }
 }
 
-/** Used if the header alone shows why. */
+/** The explanation if the header alone shows the causes. */
 function explainedBy(causes: readonly MismatchCause[]): Explanation {
   return { verdict: 'explained', key: null, causes, isCutShort: false }
 }
