@@ -117,7 +117,7 @@ export interface paths {
         };
         /**
          * Show an endpoint
-         * @description With the failures of the last 30 days, equal answers together.
+         * @description With the failures of the last 30 days, grouped by equal answers.
          */
         get: operations["getRelayEndpointsId"];
         put?: never;
@@ -429,7 +429,7 @@ export interface paths {
         put?: never;
         /**
          * Ask the carrier about a parcel now
-         * @description In every language; about an identifier without a parcel in the first one, and if the carrier knows it, it has a parcel from then on. `unknown`: the carrier does not know it, or its answer could not be used.
+         * @description The relay asks in every configured language. About an identifier without a parcel it asks in the first language, and adds a parcel if the carrier knows it. `unknown`: the carrier does not know it, or its answer could not be used.
          */
         post: operations["postRelayParcelsIdentifierRefresh"];
         delete?: never;
@@ -564,7 +564,7 @@ export interface paths {
         };
         /**
          * List refused pushes, explained
-         * @description Pushes whose signature did not match, newest first: a sample of at most one a second of each replica, of which the last 300 are kept. Anybody can send such.
+         * @description Pushes whose signature did not match, newest first. Each replica examines at most one such push a second, and the last 300 are kept. Anybody can send such pushes.
          */
         get: operations["getRelayRefusals"];
         put?: never;
@@ -791,7 +791,7 @@ export interface paths {
         put?: never;
         /**
          * Back up the store
-         * @description The relay goes on meanwhile. The copy is checked and its rows are counted before it is in its place, `backup.directory`. A key file that the relay made goes along.
+         * @description The relay keeps running meanwhile. The copy is checked and its rows are counted, then it is moved to `backup.directory`. If the relay has made a key file, that is copied too.
          */
         post: operations["postRelayBackups"];
         delete?: never;
@@ -849,7 +849,7 @@ export interface paths {
         };
         /**
          * Check whether the deployment works
-         * @description Line by line, and why not: config, keys, store, disk, files, certificates, the login at the carrier (one call of the budget), the clock, a signed push to itself (counted as `check`, not kept) and a connection to each endpoint (nothing is sent). Asked again within 5 s, it gives the same result.
+         * @description Gives a line for each result, with the reason if something does not work: config, keys, store, disk, files, certificates, the login at the carrier (one call of the budget), the clock, a signed push to itself (counted as `check`, not kept) and a connection to each endpoint (nothing is sent). Asked again within 5 s, it gives the same result.
          */
         get: operations["getRelayCheck"];
         put?: never;
@@ -1851,7 +1851,7 @@ export interface components {
             previousKeyUntil: string | null;
             /** @description The sequence in the feed up to which events are queued for it; null: it has caught up. */
             queuedTo: number | null;
-            /** @description Failed attempts of the last 30 days, those with equal answers together, the last first; at most 20. */
+            /** @description The failed attempts of the last 30 days, grouped by equal answers, the latest group first; at most 20 groups. */
             failures: {
                 /** @description Null: there was no answer, for the `reason`. */
                 status: number | null;
@@ -2144,7 +2144,7 @@ export interface components {
                 damaged: number;
                 /** @description They could not be compared and stay as they are. */
                 left: number;
-                /** @description Their bytes name an identifier that another parcel has. It stays with the other. */
+                /** @description Their bytes name an identifier that another parcel has. The identifier stays with that other parcel. */
                 conflicts: number;
                 /** @description Something stored differs from what was derived. */
                 differing: number;
@@ -2161,14 +2161,14 @@ export interface components {
                     parcel: number;
                     /** @description An identifier of the parcel; null: it is gone. */
                     identifier: string | null;
-                    /** @description The id of the entry; null: it has none yet, or the change is of the parcel as a whole. */
+                    /** @description The id of the entry; null: it has none yet, or the change concerns the parcel as a whole. */
                     entry: number | null;
                     /** @description What differs; empty: the kind says it all. */
                     members: string[];
                 }[];
-                /** @description A digest of all that was compared, as it was stored. */
+                /** @description A digest of everything that was compared, as it was stored. */
                 stored: string;
-                /** @description The same, as it was derived. Equal digests prove that nothing differs. */
+                /** @description A digest of the same data, as it was derived. Equal digests prove that nothing differs. */
                 derived: string;
             } | null;
         } | {
@@ -2501,7 +2501,7 @@ export interface components {
             } | null;
             /** @description The exact bytes; null: they are no longer kept. */
             body: string | null;
-            /** @description The same as text; null: they are not UTF-8. */
+            /** @description The bytes as text; null: they are not UTF-8. */
             text: string | null;
         };
         "Problem.not_reprocessable": {
@@ -5022,7 +5022,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description `pushes` by outcome (if it is left out), `missed` pushes by how late they were found, `polls` by outcome, `attempts` of all endpoints, `calls` to the carrier by who spends them, the fewest free bytes of the `disk`, or the attempts of `endpoint:ID`.
+                 * @description `pushes` by outcome (the default), `missed` pushes by how late they were found, `polls` by outcome, `attempts` of all endpoints, `calls` to the carrier by who spends them, the fewest free bytes of the `disk`, or the attempts of `endpoint:ID`.
                  * @example calls
                  */
                 kind?: string;
@@ -5528,9 +5528,9 @@ export interface operations {
                             held: {
                                 [key: string]: number;
                             };
-                            /** @description When the first of that came to its time; null: nothing is held back. */
+                            /** @description When the first of it became old enough to be removed; null: nothing is held back. */
                             heldSince: string | null;
-                            /** @description It was held back for `held`. */
+                            /** @description Removed after it was held back for `held`. */
                             givenUp: {
                                 [key: string]: number;
                             };
@@ -5550,9 +5550,9 @@ export interface operations {
                             held: {
                                 [key: string]: number;
                             };
-                            /** @description When the first of that came to its time; null: nothing is held back. */
+                            /** @description When the first of it became old enough to be removed; null: nothing is held back. */
                             heldSince: string | null;
-                            /** @description It was held back for `held`. */
+                            /** @description Removed after it was held back for `held`. */
                             givenUp: {
                                 [key: string]: number;
                             };
@@ -5563,7 +5563,7 @@ export interface operations {
                             /** @description The clock had jumped ahead, so nothing was removed. */
                             isClockDoubted: boolean;
                         } | null;
-                        /** @description `overdue` deliveries would be cancelled. Nothing is said of `texts`, `composed` and `audit`. */
+                        /** @description `overdue` deliveries would be cancelled. `texts`, `composed` and `audit` are left out. */
                         wouldGo: {
                             [key: string]: {
                                 count: number;
@@ -5607,7 +5607,7 @@ export interface operations {
                     "application/json": {
                         /** @constant */
                         dryRun: true;
-                        /** @description `overdue` deliveries would be cancelled. Nothing is said of `texts`, `composed` and `audit`. */
+                        /** @description `overdue` deliveries would be cancelled. `texts`, `composed` and `audit` are left out. */
                         wouldGo: {
                             [key: string]: {
                                 count: number;
@@ -5683,7 +5683,7 @@ export interface operations {
                     "application/json": {
                         /** @constant */
                         status: "ready";
-                        /** @description Why not: each begins with a code and a colon. */
+                        /** @description Why the relay is not ready. Each reason begins with a code and a colon. */
                         reasons: string[];
                         /** @description Endpoints whose key cannot be decrypted, and the file or setting to restore. */
                         endpointKeys?: {
@@ -5719,7 +5719,7 @@ export interface operations {
                     "application/json": {
                         /** @constant */
                         status: "not_ready";
-                        /** @description Why not: each begins with a code and a colon. */
+                        /** @description Why the relay is not ready. Each reason begins with a code and a colon. */
                         reasons: string[];
                         /** @description Endpoints whose key cannot be decrypted, and the file or setting to restore. */
                         endpointKeys?: {
@@ -6068,4 +6068,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 4610e7267789eb272431e6c686659b89af1a8bc87573f4156513b864ddd84d2e
+// Made of docs/openapi.json with the SHA-256 a4451467ef023e2857f0c019a02ab026b83678524f0e4f9f78fffe1b0f8e89f9

@@ -18,7 +18,7 @@ interface CheckOptions extends ClientOptions {
  */
 export function checkCommand(): Command {
   const command = new Command('check')
-    .description('check whether this deployment works, and why not: config, keys, store, disk, carrier, endpoints')
+    .description('check whether this deployment works, and say why if it does not: config, keys, store, disk, carrier, endpoints')
     .option('--config <file>', 'the config file', 'config/relay.yaml')
     .action(async (options: CheckOptions, self: Command) => {
       const isGiven = self.getOptionValueSource('url') !== 'default'

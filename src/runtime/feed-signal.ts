@@ -1,6 +1,6 @@
 import type { FeedSignal } from '../flow/delivery/ports.ts'
 
-/** The minimum time between two wake-ups. Under load each then finds several events. */
+/** The minimum time between two wake-ups. Under load each wake-up then finds several events. */
 const REST_MS = 50
 /** Each follower adds this to the minimum, so that the number of answers per second stays limited. */
 const REST_MS_PER_FOLLOWER = 0.2

@@ -69,7 +69,7 @@ export function openPolling(config: Config, ports: PollingPorts) {
       await poller.rests()
       await shared?.model.handOver()
     },
-    /** Wakes the poller when a failing carrier has rested. Its own schedule may wake it rarely. */
+    /** Wakes the poller when a failing carrier has rested. The schedule of polls may wake it rarely. */
     async lookAtRest(): Promise<void> {
       const { state, restMs } = carrier.state().breaker
       if (state === 'open' && restMs <= 0 && replicas.holds('poller')) poller.wake()

@@ -25,7 +25,7 @@ const RENEW_EVERY_MS = 1000
 /** How often this replica looks for commits of the others. */
 const LOOK_EVERY_MS = 100
 const TIDY_EVERY_MS = 60_000
-/** A lease of this length cannot use an answer that takes longer. */
+/** How long the server may take to answer. A later answer would come too late to keep the lease. */
 const ANSWER_TIMEOUT_MS = 1500
 
 /** The membership of this relay among the relays that share its store. */

@@ -44,7 +44,7 @@ export function startTelling({ limits }: Pick<Config, 'limits'>, ports: TellingP
   const tell = async () => {
     if (!replicas.holds('janitor')) return
     const restores = hasToldRestores ? 0 : await write.tellRestores({ nowMs: clock.now() })
-    // No store is restored while a relay uses it.
+    // Look only once, because no store is restored while a relay uses it.
     hasToldRestores = true
     if (restores + (await write.tellOperators({ nowMs: clock.now() })) > 0) wakeDispatcher()
   }

@@ -63,7 +63,7 @@ export const BACKUPS_ROUTES = [
     path: '/relay/backups',
     summary: 'Back up the store',
     description:
-      'The relay goes on meanwhile. The copy is checked and its rows are counted before it is in its place, `backup.directory`. A key file that the relay made goes along.',
+      'The relay keeps running meanwhile. The copy is checked and its rows are counted, then it is moved to `backup.directory`. If the relay has made a key file, that is copied too.',
     scope: 'admin',
     params: {},
     query: NO_QUERY,

@@ -31,7 +31,7 @@ export const CHECK_ROUTES = [
     path: '/relay/check',
     summary: 'Check whether the deployment works',
     description:
-      'Line by line, and why not: config, keys, store, disk, files, certificates, the login at the carrier (one call of the budget), the clock, a signed push to itself (counted as `check`, not kept) and a connection to each endpoint (nothing is sent). Asked again within 5 s, it gives the same result.',
+      'Gives a line for each result, with the reason if something does not work: config, keys, store, disk, files, certificates, the login at the carrier (one call of the budget), the clock, a signed push to itself (counted as `check`, not kept) and a connection to each endpoint (nothing is sent). Asked again within 5 s, it gives the same result.',
     scope: 'admin',
     params: {},
     query: NO_QUERY,

@@ -23,7 +23,7 @@ const open = { method: 'get', scope: null, params: {}, query: ANY_QUERY, body: n
 const readinessAs = (status: 'ready' | 'not_ready') =>
   z.strictObject({
     status: z.literal(status),
-    reasons: z.array(z.string()).describe('Why not: each begins with a code and a colon.'),
+    reasons: z.array(z.string()).describe('Why the relay is not ready. Each reason begins with a code and a colon.'),
     endpointKeys: z
       .strictObject({ state: z.literal('lost'), where: z.string(), endpoints: wholeNumber() })
       .optional()

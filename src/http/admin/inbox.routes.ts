@@ -57,7 +57,7 @@ const pushSchema = named('Push', () =>
   z.strictObject({
     ...pushMembers(),
     body: z.base64().nullable().describe('The exact bytes; null: they are no longer kept.'),
-    text: z.string().nullable().describe('The same as text; null: they are not UTF-8.'),
+    text: z.string().nullable().describe('The bytes as text; null: they are not UTF-8.'),
   }),
 )
 

@@ -58,7 +58,9 @@ const rebuildReport = () =>
     fromSightings: wholeNumber().describe('Some of their bytes are no longer kept, so they were derived from their sightings.'),
     damaged: wholeNumber().describe('Their bytes do not match their digests, so they were derived from their sightings.'),
     left: wholeNumber().describe('They could not be compared and stay as they are.'),
-    conflicts: wholeNumber().describe('Their bytes name an identifier that another parcel has. It stays with the other.'),
+    conflicts: wholeNumber().describe(
+      'Their bytes name an identifier that another parcel has. The identifier stays with that other parcel.',
+    ),
     differing: wholeNumber().describe('Something stored differs from what was derived.'),
     histories: wholeNumber().describe('The history, as it is served, differs.'),
     changes: z.partialRecord(changeKind(), wholeNumber()).describe('The changes of histories, by kind.'),
@@ -67,12 +69,14 @@ const rebuildReport = () =>
         kind: changeKind(),
         parcel: wholeNumber().describe("The relay's own id of it."),
         identifier: z.string().nullable().describe('An identifier of the parcel; null: it is gone.'),
-        entry: wholeNumber().nullable().describe('The id of the entry; null: it has none yet, or the change is of the parcel as a whole.'),
+        entry: wholeNumber()
+          .nullable()
+          .describe('The id of the entry; null: it has none yet, or the change concerns the parcel as a whole.'),
         members: z.array(z.string()).describe('What differs; empty: the kind says it all.'),
       }),
     ),
-    stored: z.string().describe('A digest of all that was compared, as it was stored.'),
-    derived: z.string().describe('The same, as it was derived. Equal digests prove that nothing differs.'),
+    stored: z.string().describe('A digest of everything that was compared, as it was stored.'),
+    derived: z.string().describe('A digest of the same data, as it was derived. Equal digests prove that nothing differs.'),
   })
 
 const changeKind = () => oneOfAll<HistoryChangeKind>({ entry: true, update: true, united: true, split: true, removed: true, parcel: true })

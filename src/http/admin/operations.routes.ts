@@ -84,7 +84,7 @@ export const OPERATIONS_ROUTES = [
     params: {},
     query: query({
       kind: read(readTallyKind, 'must be pushes, missed, polls, attempts, calls, disk or endpoint:ID').describe(
-        '`pushes` by outcome (if it is left out), `missed` pushes by how late they were found, `polls` by outcome, `attempts` of all endpoints, `calls` to the carrier by who spends them, the fewest free bytes of the `disk`, or the attempts of `endpoint:ID`.',
+        '`pushes` by outcome (the default), `missed` pushes by how late they were found, `polls` by outcome, `attempts` of all endpoints, `calls` to the carrier by who spends them, the fewest free bytes of the `disk`, or the attempts of `endpoint:ID`.',
       ),
       span: oneOf(SPANS).describe('`hour` if it is left out.'),
       from: instant,

@@ -61,7 +61,7 @@ export const PARCELS_ROUTES = [
     path: '/relay/parcels/:identifier/refresh',
     summary: 'Ask the carrier about a parcel now',
     description:
-      'In every language; about an identifier without a parcel in the first one, and if the carrier knows it, it has a parcel from then on. `unknown`: the carrier does not know it, or its answer could not be used.',
+      'The relay asks in every configured language. About an identifier without a parcel it asks in the first language, and adds a parcel if the carrier knows it. `unknown`: the carrier does not know it, or its answer could not be used.',
     answers: () => ({
       200: jsonAnswer('The carrier was asked', z.strictObject({ identifier: identifier(), outcome: z.enum(['recorded', 'unknown']) })),
     }),

@@ -40,7 +40,7 @@ export const REFUSALS_ROUTES = [
     method: 'get',
     path: '/relay/refusals',
     summary: 'List refused pushes, explained',
-    description: `Pushes whose signature did not match, newest first: a sample of at most one a second of each replica, of which the last ${REFUSALS_KEPT} are kept. Anybody can send such.`,
+    description: `Pushes whose signature did not match, newest first. Each replica examines at most one such push a second, and the last ${REFUSALS_KEPT} are kept. Anybody can send such pushes.`,
     scope: 'admin',
     params: {},
     query: query({ ...page, cursor: count.nullable().default(null) }),

@@ -20,14 +20,14 @@ const wouldGoSchema = () =>
       z.enum(RETENTION_STAGES),
       z.strictObject({ count: wholeNumber(), isMore: z.boolean().describe('There is more than was looked at.') }),
     )
-    .describe('`overdue` deliveries would be cancelled. Nothing is said of `texts`, `composed` and `audit`.')
+    .describe('`overdue` deliveries would be cancelled. `texts`, `composed` and `audit` are left out.')
 
 const passMembers = () => ({
   startedAt: instant(),
   removed: counts(),
   held: counts().describe('Past its time, and kept because it is undelivered, in quarantine or still needed.'),
-  heldSince: instant().nullable().describe('When the first of that came to its time; null: nothing is held back.'),
-  givenUp: counts().describe('It was held back for `held`.'),
+  heldSince: instant().nullable().describe('When the first of it became old enough to be removed; null: nothing is held back.'),
+  givenUp: counts().describe('Removed after it was held back for `held`.'),
   endpoints: z.array(z.string()).describe('The ids of endpoints that did not get what was given up.'),
 })
 

@@ -63,7 +63,7 @@ export const inspectedEndpointSchema = named('InspectedEndpoint', () =>
     ...endpointMembers(),
     failures: z
       .array(z.strictObject({ ...failedWith(), count: wholeNumber(), firstAt: instant(), lastAt: instant() }))
-      .describe('Failed attempts of the last 30 days, those with equal answers together, the last first; at most 20.'),
+      .describe('The failed attempts of the last 30 days, grouped by equal answers, the latest group first; at most 20 groups.'),
   }),
 )
 

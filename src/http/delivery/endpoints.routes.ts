@@ -68,7 +68,7 @@ export const ENDPOINTS_ROUTES = [
     method: 'get',
     path: '/relay/endpoints/:id',
     summary: 'Show an endpoint',
-    description: 'With the failures of the last 30 days, equal answers together.',
+    description: 'With the failures of the last 30 days, grouped by equal answers.',
     body: null,
     answers: () => ({ 200: jsonAnswer('The endpoint', inspectedEndpointSchema()) }),
     problems: ['not_found'],

@@ -3,7 +3,7 @@ import { AppError } from '../../domain/errors.ts'
 
 export interface LineBounds {
   readonly bytesMax: number
-  /** In characters. A longer line is cut off, so that it is one bad line and the rest still counts. */
+  /** The length of a line, in characters. A longer line is cut off, so that it is one bad line and the other lines still count. */
   readonly lineLengthMax: number
 }
 

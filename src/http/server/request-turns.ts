@@ -152,7 +152,7 @@ function goRound(beginNext: (line: Line) => void) {
     wake()
   }
 
-  // Once in a turn of the event loop, so that other connections are read in between.
+  // This runs once in a turn of the event loop, so that other connections are read in between.
   const wake = (): void => {
     if (isAwake) return
     isAwake = true

@@ -29,7 +29,7 @@ export interface ServerTimeouts {
   readonly firstRequestMs: number
   /** From the first byte of a request, or the start of the connection, to the end of its headers. */
   readonly headersMs: number
-  /** To the end of its body. */
+  /** From the same start to the end of its body. */
   readonly requestMs: number
   /** Longer than a proxy's idle timeout, so that a proxy never reuses a connection that is being closed. */
   readonly keepAliveMs: number
@@ -61,7 +61,8 @@ const CHECK_MS = 500
 const HEADER_BYTES_MAX = 16 * 1024
 const SWEEP_MS = 100
 /**
- * A stop still accepts waiting connections, one in each turn of the event loop. This limits their number, to Node's backlog, and the time.
+ * A stop still accepts waiting connections, one in each turn of the event loop. This limits their number to Node's backlog, and limits the
+ * time.
  */
 const TAKING = { turnsMax: 512, msMax: 2000 } as const
 

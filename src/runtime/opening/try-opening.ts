@@ -29,7 +29,7 @@ const OPEN_EACH = 'n=0; for file do echo $n; if [ -f "$file" ]; then true < "$fi
 
 /**
  * Opens files in a separate process, and kills that process if it does not end in time. A file on a network disk whose server is gone may
- * never open. In this process it would hold a thread forever, and neither the thread nor the process could be ended.
+ * never open. In this process such a file would hold a thread forever, and neither the thread nor the process could be ended.
  *
  * Rejects only if a file did not open in time, with an error that names it. Ignores files that are missing or not readable, because the
  * code that needs them gives a better report.

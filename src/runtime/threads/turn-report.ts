@@ -12,8 +12,8 @@ export interface TurnReport<Report> {
 const INTERVAL_MS = 20
 
 /**
- * Reports a change that somebody waits for at the end of the turn of the event loop, together with all other changes. `gather` returns what
- * has happened since its last call.
+ * At the end of the turn of the event loop, reports a change that somebody waits for, together with all other changes. `gather` returns
+ * what has happened since its last call.
  */
 export function createTurnReport<Report>(gather: () => Report): TurnReport<Report> {
   let asked: ((report: Report) => void) | null = null

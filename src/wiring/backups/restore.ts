@@ -41,8 +41,8 @@ export async function restoreStore(
 }
 
 /**
- * Marks a database as restored, after the server's own tools have done that. `tombstones`: the file of what was erased since; null: nothing was, or it
- * may come back.
+ * Marks a database as restored, after the server's own tools have restored it. `tombstones`: the file of what was erased since its backup;
+ * null: nothing was erased, or erased data may come back.
  */
 export async function markStore(
   { store, secrets }: Config,

@@ -8,8 +8,8 @@ import { tryStoreFile } from './try-store-file.ts'
 export const MOVES_MAX = 100
 
 /**
- * Returns the config with the store that is in use. If the store that it names was moved, that is the new one, so a restart needs no
- * operator. Rejects if the new store cannot be found or opened.
+ * Returns the config with the store that is in use. If the store in the config was moved, the result names the new store, so that a restart
+ * needs no operator. Rejects if the new store cannot be found or opened.
  */
 export async function findStoreInUse(config: Config, log: Pick<Log, 'warn'>): Promise<Config> {
   let inUse = config

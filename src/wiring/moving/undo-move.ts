@@ -16,9 +16,9 @@ export type UndoneMove =
 type Successor = { readonly name: string } & ({ readonly hold: StoreHold } | { readonly hold: null; readonly unverified: string })
 
 /**
- * Uses the store again that the config names, with its data at the time of the move. Refuses if a relay works on its successor: after that
- * relay's next start, events that it has acknowledged would be lost. A successor that is gone or out of reach is no obstacle, because that
- * is when the old store is needed.
+ * Goes back to the store that the config names, with its data at the time of the move. Refuses if a relay works on the new store: the
+ * events that it has acknowledged would be lost when it starts again. A new store that is gone or out of reach is no obstacle, because then
+ * the old store is needed.
  */
 export async function undoMove(config: Config): Promise<UndoneMove> {
   const { engine, address } = addressOf(config)

@@ -54,7 +54,7 @@ export function inboxPage(visit: Visit, listing: InboxListing): string {
   const main = html`${headline({ title: 'Inbox', lead: leadOf(total), actions, asOf: asOfLine(nowMs, here) })}
 ${noteOf(visit, listing)}${
   hasTrouble && isFirst && shown === 'quarantined'
-    ? html`<p>Usually the carrier has changed its format. Read one of each kind; install a version of the relay that reads it; then reprocess. What nobody needs, dismiss.</p>
+    ? html`<p>Usually the carrier has changed its format. Read one of each kind; install a version of the relay that reads it; then reprocess. Dismiss what nobody needs.</p>
 ${groupsOf(visit, groups)}`
     : null
 }

@@ -41,7 +41,7 @@ const WORDS: Readonly<Record<HistoryChangeKind, readonly [one: string, many: str
   update: ['entry differs', 'entries differ'],
   united: ['entry was several', 'entries were several'],
   split: ['entry was part of another', 'entries were parts of others'],
-  removed: ['entry is shown by nothing', 'entries are shown by nothing'],
+  removed: ['entry has no evidence', 'entries have no evidence'],
   parcel: ['parcel differs as a whole', 'parcels differ as a whole'],
 }
 
@@ -57,7 +57,7 @@ function findings({ to }: Pick<Visit, 'to'>, report: RebuildReport, isDone: bool
       'without all of their bytes, compared with their sightings',
     ],
     [report.damaged, 'with damaged bytes', 'with damaged bytes'],
-    [report.conflicts, 'names an identifier of another', 'name an identifier of another'],
+    [report.conflicts, 'names an identifier of another parcel', 'name an identifier of another parcel'],
     [report.left, 'could not be compared', 'could not be compared'],
   ] as const
   const more = others.filter(([count]) => count > 0).map(([count, one, many]) => ` ${counted(count, `parcel ${one}`, `parcels ${many}`)}.`)

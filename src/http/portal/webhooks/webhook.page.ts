@@ -116,7 +116,7 @@ function factsOf(
 function failureTable({ to, nowMs }: Visit, failures: readonly FailureGroup[]): Markup | null {
   if (failures.length === 0) return null
   return html`<h2>What it answered</h2>
-<p class="dim">Failed attempts of the last 30 days, equal answers together.</p>
+<p class="dim">Failed attempts of the last 30 days, grouped by equal answers.</p>
 ${table({
   label: 'Failed attempts by answer',
   columns: [
