@@ -33,7 +33,7 @@ describe.each(engines)('the write side on $name', (engine) => {
     const audit = await storedRows<{ kind: string; parcel_id: number; detail: string }>(path, 'select kind, parcel_id, detail from audit')
     expect(audit.map((row) => [row.kind, row.parcel_id])).toEqual([['join', older?.parcelId]])
     expect(JSON.parse(audit[0]?.detail ?? '')).toMatchObject({
-      // Named as in the trails of stores that are there.
+      // The audit trail keeps the field names that existing stores have.
       from: { revivedAtMs: NOON, heardAtMs: NOON },
       identifiers: ['2001'],
       sightings: [[expect.any(String), 0, expect.any(Number), 1, NOON]],
@@ -74,7 +74,7 @@ describe.each(engines)('the write side on $name', (engine) => {
     expect((await push({ trackingIds: ['2001'] })).outcomes).toEqual([{ kind: 'duplicate' }])
   })
 
-  test('5.4: a repeated body a year later changes nothing, and an older one is not recorded', async () => {
+  test('5.4: a repeat a year later changes nothing, and an older event is not recorded', async () => {
     const { push, pass, reads } = await openStore(NOON, engine)
     await push()
     pass(365 * DAY_MS)
@@ -84,7 +84,7 @@ describe.each(engines)('the write side on $name', (engine) => {
     expect((await reads.findParcel('1001'))?.lastSeenAtMs).toBe(NOON)
   })
 
-  test('5.4: a push too old under a wrong clock is kept, and recorded when it comes again', async () => {
+  test('5.4: a push too old under a wrong clock is kept, and recorded when it is repeated', async () => {
     const { push, pass, reads, path } = await openStore(NOON, engine)
     pass(3650 * DAY_MS)
     for (let times = 0; times < 2; times++) expect((await push()).outcomes).toEqual([{ kind: 'expired' }])
@@ -99,7 +99,7 @@ describe.each(engines)('the write side on $name', (engine) => {
     expect(rows.map(({ state }) => state).toSorted()).toEqual(['expired', 'recorded'])
   })
 
-  test('6.1: a push makes a parcel watched, due after the cadence of its status', async () => {
+  test('6.1: a push makes a parcel watched, and due after the interval of its status', async () => {
     const { push, writes, now, parcelIdOf } = await openStore(NOON, engine)
     await push()
     const claim = (nowMs: number) => writes.claimDuePolls({ nowMs, limit: 10, leaseMs: 1000 })
@@ -107,7 +107,7 @@ describe.each(engines)('the write side on $name', (engine) => {
     expect(await claim(now() + 2 * HOUR_MS)).toEqual([{ parcelId: await parcelIdOf('1001'), identifiers: ['1001'] }])
   })
 
-  test('a claimed poll is nobody else’s until its lease lapses', async () => {
+  test('a claimed poll cannot be claimed again until its lease expires', async () => {
     const { push, writes, now } = await openStore(NOON, engine)
     await push()
     const claim = (nowMs: number) => writes.claimDuePolls({ nowMs, limit: 10, leaseMs: 60_000 })
@@ -126,7 +126,7 @@ describe.each(engines)('the write side on $name', (engine) => {
     expect(await claim(now() + 4 * HOUR_MS + 1, [])).toBe(1)
   })
 
-  test('6.3: identifiers are tried tracking number first, unknown ones left out', async () => {
+  test('6.3: identifiers are tried tracking number first, without those that are unknown', async () => {
     const { push, poll, writes, pass } = await openStore(NOON, engine)
     await push({ trackingIds: ['1001', '1002'] })
     await poll({ asked: 'AB123456789SE', trackingIds: ['1001', '1002'] })
@@ -135,7 +135,7 @@ describe.each(engines)('the write side on $name', (engine) => {
     expect(due?.identifiers).toEqual(['AB123456789SE', '1002'])
   })
 
-  test('6.3: a parcel the carrier knows by no identifier stops, and a new identifier revives it', async () => {
+  test('6.3: a parcel without an identifier that the carrier knows stops; a new one revives it', async () => {
     const { push, writes, reads, pass, parcelIdOf } = await openStore(NOON, engine)
     await push({ trackingIds: ['1001'] })
     await writes.noteNotPollable('1001')
@@ -147,7 +147,7 @@ describe.each(engines)('the write side on $name', (engine) => {
     expect((await reads.findParcel('1001'))?.watched).toBe(true)
   })
 
-  test('P6: an identifier that is watched before the carrier knows it goes on being asked about', async () => {
+  test('P6: an identifier watched before the carrier knows it continues to be polled', async () => {
     const { writes, pass, parcelIdOf } = await openStore(NOON, engine)
     await writes.watch({ identifier: 'AB123456789SE', nowMs: NOON })
     await writes.noteNotPollable('AB123456789SE')
@@ -157,7 +157,7 @@ describe.each(engines)('the write side on $name', (engine) => {
     ])
   })
 
-  test('P5: a carrier that says when to come again is not asked before', async () => {
+  test('P5: a carrier that says when to ask again is not asked before', async () => {
     const { push, writes, pass, now, parcelIdOf } = await openStore(NOON, engine)
     await push()
     await writes.notePollFailure({ parcelId: await parcelIdOf('1001'), kind: 'unavailable', atMs: now(), retryAfterMs: 3 * HOUR_MS })
@@ -186,13 +186,13 @@ describe.each(engines)('the write side on $name', (engine) => {
     expect(await writes.settleMissedPushes(pass(GRACE_MS))).toEqual([])
   })
 
-  test('6.6: an event from before the relay knew the parcel is backfill, never a missed push', async () => {
+  test('6.6: an event from before the relay knew the parcel is backfill, not a missed push', async () => {
     const { poll, writes, pass } = await openStore(NOON, engine)
     await poll({ statuses: [{ eventTimestamp: '2026-03-01T09:00:00Z' }] })
     expect(await writes.settleMissedPushes(pass(DAY_MS))).toEqual([])
   })
 
-  test('4.2: a language that was fetched lacks nothing until a newer entry lacks it', async () => {
+  test('4.2: a fetched language is complete until a newer entry lacks it', async () => {
     const { push, writes, reads, parcelIdOf } = await openStore(NOON, engine)
     await push({ texts: { en: 'Arrived' } })
     expect((await reads.findParcel('1001'))?.languagesAsked).toEqual([])
@@ -202,7 +202,7 @@ describe.each(engines)('the write side on $name', (engine) => {
     expect((await reads.findParcel('1001'))?.languagesAsked).toEqual([])
   })
 
-  test('6.7: an answer with bad items is kept raw and hurts nothing known', async () => {
+  test('6.7: an answer with bad items is kept raw and harms no known data', async () => {
     const { poll, reads, path } = await openStore(NOON, engine)
     await poll({ statuses: [{}, { eventTimestamp: 'never' }] })
     await poll({ askedAtMs: NOON + 1, statuses: [{ eventTimestamp: 'never' }] })

@@ -15,7 +15,7 @@ const task = {
 } as const
 
 describe.each(engines)('administration on $name', (engine) => {
-  test('jobs are listed the newest first, below an id, and found as they were begun', async () => {
+  test('jobs are listed newest first, from an id downwards, and found as they were started', async () => {
     const { writes, reads } = await openStore(NOON, engine)
     for (const by of ['ann', 'bo', 'cy']) await writes.startJob({ task, by, nowMs: NOON })
     const listed = await reads.listJobs({ before: null, limit: 2 })
@@ -29,7 +29,7 @@ describe.each(engines)('administration on $name', (engine) => {
     expect(await reads.findJob(1_000_000)).toBeNull()
   })
 
-  test('a job that is cancelled stays so, and keeps the time of the first order', async () => {
+  test('a cancelled job stays cancelled, and a second cancellation does not change its time', async () => {
     const { writes } = await openStore(NOON, engine)
     const job = await writes.startJob({ task, by: 'ann', nowMs: NOON })
     const jobId = job?.jobId ?? 0
@@ -45,7 +45,7 @@ describe.each(engines)('administration on $name', (engine) => {
     })
   })
 
-  test('a job that is cancelled while it is worked on stays cancelled', async () => {
+  test('a job that is cancelled while it runs stays cancelled', async () => {
     const { writes, reads } = await openStore(NOON, engine)
     const { id } = await addEndpoint(writes, NOON)
     for (let race = 0; race < 25; race++) {
@@ -56,14 +56,14 @@ describe.each(engines)('administration on $name', (engine) => {
     }
   })
 
-  test('a secret that two ask for first at the same time is one, and is kept', async () => {
+  test('two simultaneous first requests for a secret get the same one, which is kept', async () => {
     const { writes } = await openStore(NOON, engine)
     const [one, two] = await Promise.all([writes.tokenKeys(), writes.tokenKeys()])
     expect(Buffer.from(one.current)).toEqual(Buffer.from(two.current))
     expect(await writes.relayId()).toBe(await writes.relayId())
   })
 
-  test('a replaced token key verifies for a while, then not; one replaced now does not', async () => {
+  test('a replaced token key verifies for a while; one replaced at once does not', async () => {
     const { writes } = await openStore(NOON, engine)
     const hex = ({ current, previous }: TokenKeys) => [
       Buffer.from(current).toString('hex'),
@@ -78,7 +78,7 @@ describe.each(engines)('administration on $name', (engine) => {
     expect(hex(await writes.tokenKeys())).toEqual(hex(third))
   })
 
-  test('two token keys that are replaced at once leave the first of them to verify', async () => {
+  test('after two simultaneous replacements of the token key, the first new key still verifies', async () => {
     const { writes } = await openStore(NOON, engine)
     const rotation = { nowMs: NOON, keepMs: 1000 }
     const both = await Promise.all([writes.rotateTokenKeys(rotation), writes.rotateTokenKeys(rotation)])
@@ -87,7 +87,7 @@ describe.each(engines)('administration on $name', (engine) => {
     expect(made.toSorted()).toEqual([current, previous?.key ?? current].map((key) => Buffer.from(key).toString('hex')).toSorted())
   })
 
-  test.each([null, '10'])('parcels are listed a page at a time, each once, those with the prefix %s', async (prefix) => {
+  test.each([null, '10'])('parcels are listed in pages, each once, filtered by the prefix %s', async (prefix) => {
     const { push, reads } = await openStore(NOON, engine)
     const ids = Array.from({ length: 9 }, (_, at) => `100${at}`)
     for (const id of ids) await push({ trackingIds: [id] })
@@ -108,7 +108,7 @@ describe.each(engines)('administration on $name', (engine) => {
     expect(seen.toSorted()).toEqual(prefix === null ? [...ids, '2001'] : ids)
   })
 
-  test('parcels are listed by their latest status, and every such status is known', async () => {
+  test('parcels are listed by their latest status, and all statuses in use are known', async () => {
     const { push, reads } = await openStore(NOON, engine)
     await push({ trackingIds: ['1001'] })
     await push({ trackingIds: ['2001'], status: 'DeliveryStarted', detailedStatus: 'DeliveryStarted' })

@@ -22,7 +22,7 @@ async function open(engine: (typeof engines)[number]) {
 }
 
 describe.each(engines)('the audit trail on $name', (engine) => {
-  test('an order that is carried out is in it, with who gave it and from where', async () => {
+  test('a change that was made is recorded with who made it and from where', async () => {
     const { writes, reads } = await open(engine)
     const { id } = await addEndpoint(writes, NOON)
     const action: OperatorAction = { ...order('endpoint.retried'), target: { kind: 'endpoint', id }, detail: { endpoint: 'shop' } }
@@ -30,7 +30,7 @@ describe.each(engines)('the audit trail on $name', (engine) => {
     expect(await reads.listActions({ before: null, limit: 10 })).toEqual([{ id: expect.any(Number), ...action }])
   })
 
-  test('orders about endpoints are in it if they were carried out, and not if they were refused', async () => {
+  test('changes of endpoints are recorded if they were made, and not if they were refused', async () => {
     const { writes, trail } = await open(engine)
     const add = async (name: string) => {
       const id = await writes.reserveEndpoint(NOON)
@@ -51,12 +51,12 @@ describe.each(engines)('the audit trail on $name', (engine) => {
     expect((await trail()).map(([action]) => action)).toEqual(['endpoint.added', 'endpoint.changed', 'endpoint.removed'])
   })
 
-  test('orders about deliveries are in it if they were carried out', async () => {
+  test('changes of deliveries are recorded if they were made', async () => {
     const { writes, push, now, trail } = await open(engine)
     const { id, take } = await addEndpoint(writes, NOON)
     await push()
     const replay = { ...replayOf(id), after: null, limit: 10, nowMs: now(), action: order('deliveries.replayed') }
-    // Nothing has ended.
+    // No delivery has ended yet, so there is none to replay.
     expect((await writes.replayDeliveries(replay))?.count).toBe(0)
     const [delivery] = await take()
     expect((await writes.replayDeliveries(replay))?.count).toBe(1)
@@ -67,7 +67,7 @@ describe.each(engines)('the audit trail on $name', (engine) => {
     expect((await trail()).map(([action]) => action)).toEqual(['deliveries.replayed', 'delivery.retried', 'delivery.skipped'])
   })
 
-  test('a job is in it by its number when it is begun, and once when it is cancelled', async () => {
+  test('the start of a job is recorded with its number, and its cancellation once', async () => {
     const { writes, trail } = await open(engine)
     const task = { kind: 'replay', ...replayOf('1') } as const
     const job = await writes.startJob({ task, by: 'admin', nowMs: NOON, action: order('deliveries.replayed') })
@@ -79,7 +79,7 @@ describe.each(engines)('the audit trail on $name', (engine) => {
     ])
   })
 
-  test('orders about parcels and pushes are in it, with their results', async () => {
+  test('changes of parcels and pushes are recorded with their results', async () => {
     const { writes, record, now, inboxIds, trail } = await open(engine)
     await record(incomingPush(Buffer.from('not JSON'), now()))
     for (const inboxId of await inboxIds()) await writes.reprocess({ inboxId, nowMs: now(), action: order('push.reprocessed') })

@@ -33,7 +33,7 @@ const failed = (change: Partial<FailureNote> = {}): FailureNote => ({
 })
 
 describe.each(engines)('failures of an endpoint on $name', (engine) => {
-  test('equal ones are added up, with the first time, and the last time and answer', async () => {
+  test('equal failures are counted together, with the first time, and the last time and answer', async () => {
     const { note, reads } = await openFailures(engine)
     await note([failed({ count: 3 }), failed({ digest: 'b', status: null, reason: 'timeout', answerStart: new Uint8Array() })])
     await note([failed({ count: 2, firstAtMs: NOON + 5, lastAtMs: NOON + 9, deliveryId: 8, answerStart: Buffer.from('still down') })])
@@ -46,7 +46,7 @@ describe.each(engines)('failures of an endpoint on $name', (engine) => {
     expect(await reads.listFailures({ endpointId: '2', sinceMs: 0 })).toEqual([])
   })
 
-  test(`the last ${FAILURE_GROUPS_MAX} kinds of each endpoint are kept`, async () => {
+  test(`the last ${FAILURE_GROUPS_MAX} kinds of failure of each endpoint are kept`, async () => {
     const { note, listed } = await openFailures(engine)
     for (let at = 0; at < FAILURE_GROUPS_MAX + 5; at++)
       await note([failed({ digest: `d${at}`, status: 400 + at, firstAtMs: NOON + at, lastAtMs: NOON + at }), failed({ endpointId: '2' })])
@@ -54,7 +54,7 @@ describe.each(engines)('failures of an endpoint on $name', (engine) => {
     expect(kept.map(([status]) => status)).toEqual(Array.from({ length: FAILURE_GROUPS_MAX }, (_, at) => 424 - at))
   })
 
-  test('a kind of failure not seen for a month is not listed, and its count starts at one again', async () => {
+  test('a kind of failure is dropped after a month without one, and then counts from one again', async () => {
     const { note, listed } = await openFailures(engine)
     await note([failed({ count: 9 })])
     const laterMs = NOON + FAILURES_COUNT_FOR_MS + 1
@@ -63,7 +63,7 @@ describe.each(engines)('failures of an endpoint on $name', (engine) => {
     expect(await listed()).toEqual([[500, 1, laterMs, laterMs]])
   })
 
-  test('failed attempts are counted among them, and none of a removed endpoint', async () => {
+  test('failed attempts are counted, and a removed endpoint has no failures', async () => {
     const { push, run, reads, id, writes, now } = await openDeliveryWorld(engine, NOON, { statusOf: () => 503 })
     for (const at of [1, 2, 3]) await push({ trackingIds: [`100${at}`] })
     await run(NOON + 1000)
@@ -74,8 +74,8 @@ describe.each(engines)('failures of an endpoint on $name', (engine) => {
   })
 })
 
-describe.each(engines)('since when an endpoint is disabled on $name', (engine) => {
-  test('is kept with who ordered it, until it is enabled again', async () => {
+describe.each(engines)('the disabling of an endpoint on $name', (engine) => {
+  test('is kept with its time and who ordered it, until the endpoint is enabled again', async () => {
     const { writes, endpoint, id } = await openDeliveryWorld(engine, NOON, { statusOf: () => 200 })
     const order = (enabled: boolean, atMs: number, name: string) => {
       const by = { kind: 'app', name, address: null } as const
@@ -91,7 +91,7 @@ describe.each(engines)('since when an endpoint is disabled on $name', (engine) =
     expect((await endpoint()).disabledSince).toBeUndefined()
   })
 
-  test('is kept where its own answer disabled it, and by nobody', async () => {
+  test('is kept with its time and no name if an answer of the endpoint caused it', async () => {
     const { push, run, endpoint, kill } = await openDeliveryWorld(engine, NOON, { statusOf: () => 410 })
     await push({})
     await run(NOON + 1000)
@@ -101,7 +101,7 @@ describe.each(engines)('since when an endpoint is disabled on $name', (engine) =
     expect(disabledSince?.atMs).toBeGreaterThanOrEqual(NOON)
   })
 
-  test('a key is as old as its giving, over a rotation too', async () => {
+  test('the age of a key counts from when it was set, even if that was by a rotation', async () => {
     const { writes, endpoint, id } = await openDeliveryWorld(engine, NOON, { statusOf: () => 200 })
     expect((await endpoint()).keys).toMatchObject({ currentSinceMs: NOON, next: null })
     await writes().changeEndpoint({ id, change: {}, key: { kind: 'rotate', sealed: 'new' }, nowMs: NOON + 5 })

@@ -10,7 +10,7 @@ import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
 const eventTime = (nth: number) => new Date(NOON + nth * 60_000).toISOString()
 
-/** A parcel with 25 pushes, which is read in pieces, between two with one. */
+/** Stores a parcel with 25 pushes, which a rebuild reads in pieces, between two parcels with one push. */
 async function open(engine: Engine) {
   const store = await openStore(NOON, engine)
   const { writes } = store
@@ -24,9 +24,9 @@ async function open(engine: Engine) {
 }
 
 describe.each(engines)('an erasure beside a rebuild on $name', (engine) => {
-  test('a parcel that is erased while it is read in pieces never comes back', async () => {
+  test('a parcel that is erased while a rebuild reads it in pieces never comes back', async () => {
     const store = await open(engine)
-    // Something of it is lost, so that a rebuild would write it anew.
+    // The parcel has lost an entry, so a rebuild would write it again.
     await changeStoredRows(store.path, 'delete from sighting where at_ms = ?', Date.parse(eventTime(20)))
     let stretch = 0
     const meanwhile = async () => {
@@ -40,7 +40,7 @@ describe.each(engines)('an erasure beside a rebuild on $name', (engine) => {
     expect(await rebuildStore(store)).toMatchObject({ parcels: 2, differing: 0 })
   })
 
-  test('a parcel that was corrected before it is erased leaves nothing, not even in the report', async () => {
+  test('a parcel that is erased after its correction leaves nothing, not even in the report', async () => {
     const store = await open(engine)
     await changeStoredRows(store.path, 'delete from sighting where at_ms = ?', Date.parse(eventTime(20)))
     expect(await rebuildStore(store, { limit: 10 })).toMatchObject({ changes: { entry: 1 } })
@@ -48,14 +48,14 @@ describe.each(engines)('an erasure beside a rebuild on $name', (engine) => {
     expect(await tablesThatHold(store.path, ['GONE0001'])).toEqual([])
   })
 
-  test('a rebuild between the parts of an erasure ties nothing erased to living parcels', async () => {
+  test('a rebuild before the end of an erasure ties nothing erased to living parcels', async () => {
     const store = await open(engine)
     await store.erase('GONE0001')
-    // The bytes of a living parcel name the erased one, as pushes that came after its erasure do.
+    // A living parcel's push names the erased parcel, as pushes after an erasure may.
     const both = pushBody({ trackingIds: ['LAST0001', 'GONE0001'], eventTime: eventTime(1) })
     expect((await store.record(incomingPush(both, NOON))).outcomes).toMatchObject([{ kind: 'recorded' }])
     await changeStoredRows(store.path, 'delete from sighting where at_ms = ?', Date.parse(eventTime(1)))
-    // The search for mentions, which is the rest of the erasure, has not run yet.
+    // The erasure still has to search for mentions.
     expect(await rebuildStore(store)).toMatchObject({ parcels: 2, changes: { entry: 1 }, conflicts: 0 })
     expect(await store.reads.findParcel('GONE0001')).toBeNull()
     expect((await store.reads.findParcel('LAST0001'))?.entries).toHaveLength(2)

@@ -42,7 +42,7 @@ async function open(engine: (typeof engines)[number]) {
 const at = (seconds: number) => new Date(NOON + seconds * 1000).toISOString()
 
 describe.each(engines)('erasures on $name', (engine) => {
-  test('nothing of an erased parcel is left in any table', async () => {
+  test('no table contains anything of an erased parcel', async () => {
     const { path, writes, record, push, poll, forget, parcelIdOf } = await open(engine)
     const { id } = await addEndpoint(writes, NOON)
     await push({ trackingIds: ['GONE0001'], texts: { en: 'left with PLANTEDNEIGHBOUR' }, location: 'PLANTEDTOWN', eventTime: at(1) })
@@ -90,21 +90,21 @@ describe.each(engines)('erasures on $name', (engine) => {
     expect(filesThatHold(path, words)).toEqual([])
   })
 
-  test('an event composed for endpoints goes with its parcel, even after its delivery has gone', async () => {
+  test('an event composed for endpoints is erased with its parcel, even after its delivery', async () => {
     const { path, writes, poll, forget } = await open(engine)
     await addEndpoint(writes, NOON, { backfill: true })
     const statuses = [{ status: 'Created', detailedStatusDescription: 'PLANTEDPOLL', eventTimestamp: at(5) }]
     for (const asked of ['GONE0001', 'KEPT0001']) await poll({ asked, trackingIds: [asked], statuses })
     const composed = () => storedNumber(path, 'select count(*) from composed_event')
     expect(await composed()).toBe(2)
-    // Retention removes ended deliveries in the same way.
+    // Retention also removes ended deliveries.
     await changeStoredRows(path, 'delete from delivery')
     await forget('GONE0001')
     expect(await tablesThatHold(path, ['GONE0001'])).toEqual([])
     expect(await composed()).toBe(1)
   })
 
-  test('a dry run says what would go, and changes nothing', async () => {
+  test('a dry run says what would be erased, and changes nothing', async () => {
     const { path, push, forget, erased } = await open(engine)
     await push({ trackingIds: ['GONE0001'], eventTime: at(1) })
     const planned = await forget('GONE0001', true)
@@ -126,7 +126,7 @@ describe.each(engines)('erasures on $name', (engine) => {
     expect(await storedNumber(path, 'select count(*) from parcel')).toBe(0)
   })
 
-  test('an erased identifier is never tied to the living parcel that a push also names', async () => {
+  test('an erased identifier is not added to the living parcel that the same push names', async () => {
     const { push, forget, reads } = await open(engine)
     await push({ trackingIds: ['GONE0001'], eventTime: at(1) })
     await push({ trackingIds: ['LIVE0001'], eventTime: at(1) })
@@ -138,7 +138,7 @@ describe.each(engines)('erasures on $name', (engine) => {
     expect(await reads.findParcel('GONE0001')).toBeNull()
   })
 
-  test('an answer that was on its way when its parcel was erased is dropped', async () => {
+  test('an answer is dropped if its parcel was erased while the carrier was asked', async () => {
     const { push, poll, forget, reads } = await open(engine)
     await push({ trackingIds: ['GONE0001'], eventTime: at(1) })
     await forget('GONE0001')
@@ -147,7 +147,7 @@ describe.each(engines)('erasures on $name', (engine) => {
     expect(await reads.findParcel('GONE0001')).toBeNull()
   })
 
-  test('the result of an attempt that was on its way when its parcel was erased is dropped', async () => {
+  test('the result of an attempt is dropped if its parcel was erased during the attempt', async () => {
     const { path, writes, push, forget } = await open(engine)
     await addEndpoint(writes, NOON)
     await push({ trackingIds: ['GONE0001'], eventTime: at(1) })
@@ -177,7 +177,7 @@ describe.each(engines)('erasures on $name', (engine) => {
     expect(overtaken).toEqual([{ endpointId: id, deliveryId: delivery.deliveryId }])
   })
 
-  test('an event after the time of reuse is about a new parcel', async () => {
+  test('an event after the reuse time creates a new parcel', async () => {
     const { push, forget, parcelIdOf, pass } = await open(engine)
     await push({ trackingIds: ['GONE0001'], eventTime: at(1) })
     const before = await parcelIdOf('GONE0001')
@@ -189,7 +189,7 @@ describe.each(engines)('erasures on $name', (engine) => {
     expect((await push({ trackingIds: ['GONE0001'], eventTime: at(9) })).outcomes).toEqual([{ kind: 'erased' }])
   })
 
-  test('identifierReuseAfter is taken while the relay runs; never refuses an identifier forever', async () => {
+  test('a new identifierReuseAfter counts at once, and null refuses an identifier forever', async () => {
     const { writes, push, forget, pass } = await open(engine)
     await push({ trackingIds: ['GONE0001'], eventTime: at(1) })
     await forget('GONE0001')
@@ -200,7 +200,7 @@ describe.each(engines)('erasures on $name', (engine) => {
     expect((await push({ trackingIds: ['GONE0001'], eventTime: at((299 * DAY_MS) / 1000) })).outcomes).toMatchObject([{ kind: 'recorded' }])
   })
 
-  test('the feed tells of an erasure by the id of the parcel alone, and of nothing else about it', async () => {
+  test('the feed reports an erasure with the id of the parcel, and nothing else about it', async () => {
     const { push, forget, reads, parcelIdOf } = await open(engine)
     await push({ trackingIds: ['GONE0001'], eventTime: at(1) })
     const id = await parcelIdOf('GONE0001')
@@ -209,7 +209,7 @@ describe.each(engines)('erasures on $name', (engine) => {
     expect(items.map(encodeFeedItem)).toEqual([`{"sequence":2,"kind":"erased","parcel":{"id":"${id}"}}`])
   })
 
-  test('an erased identifier cannot be watched; a list skips it and says so', async () => {
+  test('an erased identifier cannot be watched, and a list skips and reports it', async () => {
     const { writes, reads, push, forget, now } = await open(engine)
     await push({ trackingIds: ['GONE0001'], eventTime: at(1) })
     await forget('GONE0001')
@@ -222,7 +222,7 @@ describe.each(engines)('erasures on $name', (engine) => {
     expect(await writes.isErased({ identifier: 'NEW00001', nowMs: now() })).toBe(false)
   })
 
-  test('joined parcels are erased as one, with what the audit trail says of the join', async () => {
+  test('joined parcels are erased as one, with the record of the join in the audit trail', async () => {
     const { path, push, forget } = await open(engine)
     await push({ trackingIds: ['GONE0001'], eventTime: at(1) })
     await push({ trackingIds: ['GONE0002'], eventTime: at(2) })
@@ -234,7 +234,7 @@ describe.each(engines)('erasures on $name', (engine) => {
     expect(await tablesThatHold(path, ['GONE000'])).toEqual([])
   })
 
-  test('a text that another parcel has too stays, and is used again without its row', async () => {
+  test('a text of another parcel is kept, and an erased text can be stored again', async () => {
     const { push, forget, reads } = await open(engine)
     const shared = { texts: { en: 'On its way' }, eventTime: at(1) }
     await push({ trackingIds: ['GONE0001'], ...shared })
@@ -246,7 +246,7 @@ describe.each(engines)('erasures on $name', (engine) => {
     expect(JSON.stringify((await reads.findParcel('KEPT0002'))?.entries)).toContain('Only this one')
   })
 
-  test('an identifier that only quarantined pushes name is erased there, and leaves a tombstone', async () => {
+  test('an identifier that only quarantined pushes name is erased, and leaves a tombstone', async () => {
     const { path, record, push, forget } = await open(engine)
     const broken = Buffer.from(JSON.stringify({ trackingIds: ['\u0047ONE0009'] }).replace('GONE0009', '\\u0047ONE0009'))
     await record(parsePush({ body: broken, contentEncoding: null, receivedAtMs: NOON, keyIndex: 0 }))
@@ -256,7 +256,7 @@ describe.each(engines)('erasures on $name', (engine) => {
     expect((await push({ trackingIds: ['GONE0009'], eventTime: at(1) })).outcomes).toEqual([{ kind: 'erased' }])
   })
 
-  test('an unknown identifier is refused, and one that was erased before is searched again', async () => {
+  test('an unknown identifier is refused, and one that was erased before is searched for again', async () => {
     const { push, forget } = await open(engine)
     await expect(forget('NEVER001')).rejects.toMatchObject({ code: 'not_found' })
     await push({ trackingIds: ['GONE0001'], eventTime: at(1) })
@@ -282,7 +282,7 @@ describe.each(engines)('erasures on $name', (engine) => {
     expect(await storedNumber(path, 'select count(*) from parcel')).toBe(0)
   })
 
-  test('the audit trail says who erased how many, and never what', async () => {
+  test('the audit trail says who erased how many parcels, but not which', async () => {
     const { push, forget, reads } = await open(engine)
     await push({ trackingIds: ['GONE0001'], eventTime: at(1) })
     await forget('GONE0001')

@@ -5,12 +5,12 @@ import { byForm } from '../../support/runner/long-form.ts'
 import { engines } from '../../support/store/engines.ts'
 import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
-/** Hundreds where they are repeated. */
+/** The number of races; hundreds in the long form. */
 const RACES = byForm(20, 40, 200)
 const timeOf = (at: number) => new Date(NOON - at * 1000).toISOString()
 
 describe.each(engines)('histories on $name', (engine) => {
-  test('pushes of one new parcel that are recorded at the same time are all kept, in one parcel', async () => {
+  test('pushes of one new parcel that are recorded simultaneously are all kept, in one parcel', async () => {
     const { record, reads } = await openStore(NOON, engine)
     for (let race = 0; race < RACES; race++) {
       const id = String(10_000 + race)
@@ -35,7 +35,7 @@ describe.each(engines)('histories on $name', (engine) => {
     await again.close()
   })
 
-  test('2.2: a time is served as it was written, after a restart too', async () => {
+  test('2.2: a time is served as the carrier wrote it, even after a restart', async () => {
     const { poll, record, reads, writes, path } = await openStore(NOON, engine)
     const forms = Array.from({ length: 9 }, (_, at) => ['123456789', '000000000'].map((digits) => digits.slice(0, at + 1))).flat()
     const recent = ['2026-03-01T09:59Z', '2026-03-01T09:59:59Z', ...forms.map((digits, at) => `2026-03-01T10:00:${10 + at}.${digits}Z`)]
@@ -51,7 +51,7 @@ describe.each(engines)('histories on $name', (engine) => {
     await again.close()
   })
 
-  test('a reader of the feed never finds a lower sequence later, however many record', async () => {
+  test('a reader of the feed never finds a lower sequence later, however many writers record', async () => {
     const { record, reads } = await openStore(NOON, engine)
     const recording = Promise.all(
       Array.from({ length: 6 }, async (_, writer) => {

@@ -9,7 +9,7 @@ import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
 const ADMIN = { kind: 'app', name: 'admin', address: '127.0.0.1' } as const
 
-/** Six pushes: two that are recorded for two parcels, then one whose time is wrong, one that is no JSON, one that is expired, and another whose time is wrong. */
+/** Stores six pushes: two recorded ones of two parcels, a wrong time, no JSON, an expired push, and another wrong time. */
 async function openInbox(engine: Engine) {
   const store = await openStore(NOON, engine)
   const bodies = [
@@ -22,7 +22,7 @@ async function openInbox(engine: Engine) {
   ]
   for (const body of bodies) await store.record(incomingPush(body, store.pass(1000)))
   const ids = await store.inboxIds()
-  /** The numbers of the pushes, the newest first, over all pages. */
+  /** Lists the ids of the pushes, newest first, over all pages. */
   const listed = async (query: Partial<InboxQuery>) => {
     const found: number[] = []
     let before: number | null = null
@@ -60,7 +60,7 @@ describe.each(engines)('the inbox on $name', (engine) => {
     expect(await listed({ parcel: '30030003' })).toEqual([])
   })
 
-  test('crosses the gap that a restore leaves among the ids in a few pages', async () => {
+  test('skips the gap that a restore leaves between ids in a few pages', async () => {
     const { reads, path, idOf } = await openInbox(engine)
     await changeStoredRows(path, 'update inbox set id = id + 3000000000 where id >= ?', idOf(3))
     const sizes: number[] = []
@@ -73,7 +73,7 @@ describe.each(engines)('the inbox on $name', (engine) => {
     expect(sizes.filter((size) => size > 0)).toEqual([3, 3])
   })
 
-  test('is filtered by when pushes came, with any other filter', async () => {
+  test('is filtered by when pushes were received, with any other filter', async () => {
     const { listed, dismiss } = await openInbox(engine)
     const came = (nth: number) => NOON + (nth + 1) * 1000
     expect(await listed({ fromMs: came(1), toMs: came(4) })).toEqual([3, 2, 1])
@@ -89,7 +89,7 @@ describe.each(engines)('the inbox on $name', (engine) => {
     expect(await listed({ toMs: came(1), parcel: '10010001' })).toEqual([0])
   })
 
-  test('looks at no push of another hour to filter by time, though ids have gaps', async () => {
+  test('is filtered by time without reading pushes of other hours, though ids have gaps', async () => {
     const { reads, record, pass, inboxIds, path } = await openStore(NOON, engine)
     for (let hour = 0; hour < 20; hour++) await record(incomingPush(pushBody({ trackingIds: [`4004000${hour}`] }), pass(HOUR_MS)))
     const ids = await inboxIds()
@@ -101,13 +101,13 @@ describe.each(engines)('the inbox on $name', (engine) => {
     }
   })
 
-  test('filtered by a tracking number finds the pushes that name other ids of the parcel', async () => {
+  test('filtered by a tracking number, lists the pushes that name other ids of the parcel', async () => {
     const { listed, poll } = await openInbox(engine)
     await poll({ asked: 'AB123456789SE', trackingIds: ['10010001'] })
     expect(await listed({ parcel: 'AB123456789SE' })).toEqual([4, 2, 0])
   })
 
-  test('tells of each push its parcel, its status and where its body is wrong', async () => {
+  test('shows for each push its parcel, its status, and where its body is wrong', async () => {
     const { reads, idOf } = await openInbox(engine)
     const { pushes } = await reads.listInbox({ state: null, before: null, limit: 10 })
     const told = pushes.map(({ identifiers, status, fault }) => [identifiers.join(), status, fault?.member ?? null])
@@ -122,7 +122,7 @@ describe.each(engines)('the inbox on $name', (engine) => {
     expect((await reads.inspectPush(idOf(3)))?.fault).toMatchObject({ member: null, from: 14, to: 14 })
   })
 
-  test('reads no long body for a list, and shows the fault in it when one is looked at', async () => {
+  test('reads no long body for a list, and shows its fault when a single push is read', async () => {
     const { record, reads, now } = await openStore(NOON, engine)
     const body = Buffer.concat([pushBody(), Buffer.from(' '.repeat(100_000)), Buffer.from('x')])
     await record(incomingPush(body, now()))
@@ -131,7 +131,7 @@ describe.each(engines)('the inbox on $name', (engine) => {
     expect((await reads.inspectPush(push?.inboxId ?? 0))?.fault).toMatchObject({ from: body.length - 1 })
   })
 
-  test('counts what is in quarantine by reason, that of the newest first', async () => {
+  test('counts quarantined pushes by reason, and lists the reason of the newest push first', async () => {
     const { reads, idOf } = await openInbox(engine)
     const end = (nth: number) => ({ inboxId: idOf(nth), receivedAtMs: NOON + (nth + 1) * 1000 })
     expect(await reads.countHeld('quarantined')).toEqual([
@@ -143,7 +143,7 @@ describe.each(engines)('the inbox on $name', (engine) => {
 })
 
 describe.each(engines)('a dismissed push on $name', (engine) => {
-  test('is no trouble any more, stays one when it comes again, and keeps its reason', async () => {
+  test('no longer counts as a problem, even when it is pushed again, and keeps its reason', async () => {
     const { reads, writes, idOf, dismiss, record, now } = await openInbox(engine)
     expect([await dismiss(3), await dismiss(0), await writes.dismissPush({ inboxId: 1_000_000 })]).toEqual(['done', 'settled', 'unknown'])
     expect((await reads.counts(NOON)).quarantined).toBe(2)
@@ -151,7 +151,7 @@ describe.each(engines)('a dismissed push on $name', (engine) => {
     expect(await reads.inspectPush(idOf(3))).toMatchObject({ state: 'dismissed', reason: 'json_syntax', duplicates: 1 })
   })
 
-  test('is not reprocessed with others, and by itself is open again', async () => {
+  test('is not reprocessed with others, and is quarantined again when reprocessed alone', async () => {
     const { reads, writes, idOf, dismiss, upTo, now } = await openInbox(engine)
     await dismiss(2)
     const batch = { selection: { state: 'quarantined', reason: null }, after: 0, upTo, limit: 100, nowMs: now() } as const
@@ -171,13 +171,13 @@ describe.each(engines)('a dismissed push on $name', (engine) => {
 })
 
 describe.each(engines)('reprocessing by filter on $name', (engine) => {
-  /** Acts as if an earlier version had not understood these pushes, which this version does. */
+  /** Quarantines these pushes as if an earlier version had not understood them. */
   const hold = (path: string, ids: readonly number[]) =>
     Promise.all(
       ids.map((id) => changeStoredRows(path, "update inbox set state = 1, reason = 'event_time', parcel_id = -id where id = ?", id)),
     )
 
-  test('takes the oldest first, a batch at a time, of one reason and up to the newest then', async () => {
+  test('takes the oldest pushes of a reason first, in batches, up to the newest at the start', async () => {
     const { reads, writes, record, now, path, inboxIds } = await openStore(NOON, engine)
     for (let nth = 0; nth < 5; nth++) await record(incomingPush(Buffer.from(`{"nth":${nth}`), now() + nth))
     const ids = await inboxIds()
@@ -203,7 +203,7 @@ describe.each(engines)('reprocessing by filter on $name', (engine) => {
     ])
   })
 
-  test('as a job goes on from where it was, records what is understood, and ends', async () => {
+  test('resumes as a job, records what is understood now, and ends', async () => {
     const { reads, writes, path, now, push, inboxIds } = await openStore(NOON, engine)
     for (let nth = 0; nth < 5; nth++) await push({ trackingIds: [`6000000${nth}`], eventTime: `2026-03-01T10:00:0${nth}Z` })
     const ids = await inboxIds()

@@ -5,7 +5,7 @@ import { engines } from '../../support/store/engines.ts'
 import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
 describe.each(engines)('the inbox on $name', (engine) => {
-  test('keeps the bytes of a push as they came, a byte of zero among them', async () => {
+  test('keeps the exact bytes of a push, even a zero byte', async () => {
     const { record, reads } = await openStore(NOON, engine)
     const body = Buffer.from([0, 255, 123, 0, 10])
     await record(incomingPush(body, NOON))
@@ -16,7 +16,7 @@ describe.each(engines)('the inbox on $name', (engine) => {
     expect((await reads.counts(NOON)).quarantined).toBe(1)
   })
 
-  test('counts a push that comes again, and keeps it once', async () => {
+  test('keeps a repeated push once, and counts the repeats', async () => {
     const { push, reads } = await openStore(NOON, engine)
     await push()
     for (let times = 0; times < 3; times++) expect((await push()).outcomes).toEqual([{ kind: 'duplicate' }])
@@ -24,14 +24,14 @@ describe.each(engines)('the inbox on $name', (engine) => {
     expect(pushes).toMatchObject([{ state: 'recorded', duplicates: 3 }])
   })
 
-  test('counts one that comes twice in two batches recorded at the same time', async () => {
+  test('counts the repeat of a push in another batch that is recorded simultaneously', async () => {
     const { push, reads } = await openStore(NOON, engine)
     const outcomes = (await Promise.all([push(), push()])).flatMap((report) => report.outcomes.map(({ kind }) => kind))
     expect(outcomes.toSorted()).toEqual(['duplicate', 'recorded'])
     expect((await reads.findParcel('1001'))?.entries).toHaveLength(1)
   })
 
-  test('is listed the newest first, a page at a time, each push once, and by its state', async () => {
+  test('lists pushes newest first, a page at a time, each push once, and by state', async () => {
     const { record, reads } = await openStore(NOON, engine)
     for (let at = 0; at < 7; at++) await record(incomingPush(pushBody({ trackingIds: [`100${at}`] }), NOON + at))
     await record(incomingPush(Buffer.from('nonsense'), NOON + 7))

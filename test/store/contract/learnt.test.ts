@@ -13,7 +13,7 @@ const POLLED = { asked: '1001', statuses: [{ eventTimestamp: '2026-03-01T10:00:0
 
 async function openLearning(engine: Engine, place: string | null = null) {
   const store = await openStore(NOON, engine, place)
-  /** By the entry's time: who told it, and how many minutes after noon. */
+  /** Returns for each entry, by its time, who found it and how many minutes after noon. */
   const learnings = async (identifier = '1001') => {
     const entries = (await store.reads.inspectParcel(identifier))?.entries ?? []
     return Object.fromEntries(entries.map((entry) => [entry.eventTimestamp, inMinutes(entry)]))
@@ -28,8 +28,8 @@ function inMinutes(entry: Entry): readonly string[] {
   )
 }
 
-describe.each(engines)('when an entry was learnt of, on $name', (engine) => {
-  test('an entry pushed and then polled was learnt of at the push, and confirmed by the poll', async () => {
+describe.each(engines)('when an entry was learnt, on $name', (engine) => {
+  test('an entry pushed and then polled was learnt by the push and confirmed by the poll', async () => {
     const { push, poll, later, learnings } = await openLearning(engine)
     await push(PUSHED)
     expect(await learnings()).toEqual({ '2026-03-01T10:00:00.250Z': ['push 0'] })
@@ -38,7 +38,7 @@ describe.each(engines)('when an entry was learnt of, on $name', (engine) => {
     expect(await learnings()).toEqual({ '2026-03-01T10:00:00Z': ['push 0', 'poll 1'] })
   })
 
-  test('an entry polled and then pushed was learnt of at the poll, and confirmed by the push', async () => {
+  test('an entry polled and then pushed was learnt by the poll and confirmed by the push', async () => {
     const { push, poll, later, learnings } = await openLearning(engine)
     await poll(POLLED)
     later()
@@ -46,7 +46,7 @@ describe.each(engines)('when an entry was learnt of, on $name', (engine) => {
     expect(await learnings()).toEqual({ '2026-03-01T10:00:00Z': ['poll 0', 'push 1'] })
   })
 
-  test('a later poll, a poll in another language and the same push again move nothing', async () => {
+  test('a later poll, a poll in another language and a repeated push change nothing', async () => {
     const { push, poll, later, learnings } = await openLearning(engine)
     await poll(POLLED)
     later()
@@ -60,7 +60,7 @@ describe.each(engines)('when an entry was learnt of, on $name', (engine) => {
     expect(await learnings()).toEqual({ '2026-03-01T10:00:00Z': ['poll 0', 'push 1'] })
   })
 
-  test('parcels that are joined keep for each entry when the first of them learnt of it', async () => {
+  test('a join keeps for each entry the earliest time at which one of the parcels learnt it', async () => {
     const { push, later, learnings } = await openLearning(engine)
     const shared = { eventTime: '2026-03-01T11:00:00.250Z' }
     await push(PUSHED)
@@ -78,7 +78,7 @@ describe.each(engines)('when an entry was learnt of, on $name', (engine) => {
     expect([await learnings('1001'), await learnings('2001')]).toEqual([learnt, learnt])
   })
 
-  test('an entry from before the upgrade has no time, and gets none by a poll', async () => {
+  test('an entry from before the upgrade has no such time, and a poll gives it none', async () => {
     const { push, poll, later, learnings, path } = await openLearning(engine)
     await push(PUSHED)
     await poll(POLLED)
@@ -90,7 +90,7 @@ describe.each(engines)('when an entry was learnt of, on $name', (engine) => {
   })
 })
 
-test.each(DIRECTIONS)('when an entry was learnt of moves with the store from $name', async ({ from, to }) => {
+test.each(DIRECTIONS)('the times at which entries were learnt move with the store from $name', async ({ from, to }) => {
   const [old, next] = [await placeOf(from), await placeOf(to)]
   const before = await openLearning(from, old.place)
   await before.poll(POLLED)

@@ -14,7 +14,7 @@ async function openLists(engine: Engine, statusOf: () => number = () => 200) {
   const world = await openDeliveryWorld(engine, NOON, { statusOf })
   const page = async (query: Partial<DeliveryQuery> = {}) =>
     await world.reads.listDeliveries({ endpointId: null, parcelId: null, state: null, before: null, limit: 100, ...query })
-  /** All pages of a list, and how many those were. */
+  /** Reads all pages of a list, and counts them. */
   const listed = async (query: Partial<DeliveryQuery>) => {
     const times: number[] = []
     let before: DeliveryCursor | null = null
@@ -31,7 +31,7 @@ async function openLists(engine: Engine, statusOf: () => number = () => 200) {
 }
 
 describe.each(engines)('a list of deliveries on $name', (engine) => {
-  test('of a time holds what was queued then, the last first, each once over its pages', async () => {
+  test('for a period has the deliveries queued in it, latest first, each once over its pages', async () => {
     const { path, id, listed, writes, now } = await openLists(engine)
     await writeDeliveries(path, { endpointId: id, count: 50, state: DELIVERED })
     await changeStoredRows(path, 'update delivery set queued_at_ms = 20 where id between 18 and 24')
@@ -39,7 +39,7 @@ describe.each(engines)('a list of deliveries on $name', (engine) => {
     expect((await listed({ queued: { fromMs: 15, toMs: 30 }, limit: 4 })).times).toEqual(expected)
     const [, from, to] = [await listed({}), 45, Number.MAX_SAFE_INTEGER]
     expect((await listed({ queued: { fromMs: from, toMs: to }, limit: 2 })).times).toEqual([50, 49, 48, 47, 46, 45])
-    // One that is replayed is queued again: it has its old id, and another time.
+    // A replay queues a delivery again under its old id, with a new time.
     const selection = { endpointId: id, states: ['delivered'], fromSequence: 0, fromMs: 0, deliveryId: null, parcelId: null } as const
     const task = { selection: { ...selection, sequence: 16 }, to: id, untilMs: now() - 1 }
     await writes().replayDeliveries({ ...task, after: null, limit: 9, nowMs: now() })
@@ -47,7 +47,7 @@ describe.each(engines)('a list of deliveries on $name', (engine) => {
     expect((await listed({ queued: { fromMs: NOON, toMs: to } })).times).toEqual([NOON])
   })
 
-  test('crosses the gap that a restore leaves among the ids in a few pages', async () => {
+  test('skips the gap that a restore leaves between ids in a few pages', async () => {
     const { path, id, listed } = await openLists(engine)
     await writeDeliveries(path, { endpointId: id, count: 20, state: DELIVERED })
     await changeStoredRows(path, 'update delivery set id = id + 3000000000 where queued_at_ms > 10')
@@ -56,7 +56,7 @@ describe.each(engines)('a list of deliveries on $name', (engine) => {
     expect(pages).toBeLessThan(4)
   })
 
-  test('of a time and a rare state looks at no more than a part of it for each page', async () => {
+  test('for a period and a rare state reads only a part of the period for each page', async () => {
     const { path, id, listed } = await openLists(engine)
     await writeDeliveries(path, { endpointId: id, count: 60_000, state: DELIVERED })
     await changeStoredRows(
@@ -68,7 +68,7 @@ describe.each(engines)('a list of deliveries on $name', (engine) => {
     expect((await listed({ state: 'dead', endpointId: id, queued: { fromMs: 1, toMs: 100 } })).times).toEqual([7])
   })
 
-  test('says what each event tells and how its last attempt went, unless the event is large', async () => {
+  test('shows each event and its last attempt, but not a large event', async () => {
     let status = 503
     const { push, run, page, reads } = await openLists(engine, () => status)
     await push({ trackingIds: ['1001'], status: 'Created', detailedStatus: 'CreatedT1' })
@@ -84,7 +84,7 @@ describe.each(engines)('a list of deliveries on $name', (engine) => {
     expect(await reads.findDelivery(large?.deliveryId ?? 0)).toMatchObject({ delivery: { event: { status: 'TerminalArrived' } } })
   })
 
-  test('says of what waits for a failing endpoint that it goes no sooner than the next probe', async () => {
+  test('shows for a failing endpoint that no delivery is tried before the next probe', async () => {
     const { push, run, page, endpoint } = await openLists(engine, () => 503)
     for (const at of [1, 2, 3, 4, 5, 6]) await push({ trackingIds: [`100${at}`] })
     await push({ trackingIds: ['1001'], eventTime: '2026-03-01T11:00:00Z' })
@@ -95,7 +95,7 @@ describe.each(engines)('a list of deliveries on $name', (engine) => {
     expect(waiting).toEqual([null, ...Array.from({ length: 6 }, () => probeAtMs)])
   })
 
-  test('that a replay would queue is counted with its parcels and its oldest', async () => {
+  test('counts the deliveries that a replay would queue, their parcels, and the oldest', async () => {
     const { path, id, reads } = await openLists(engine)
     await writeDeliveries(path, { endpointId: id, count: 30, state: DEAD, from: 101 })
     const selection = { endpointId: id, states: ['dead', 'cancelled'], deliveryId: null, sequence: null, parcelId: null } as const

@@ -24,7 +24,7 @@ const task = {
 } as const
 
 describe.each(engines)('operator events on $name', (engine) => {
-  test('they are listed the newest first, a page at a time, each once', async () => {
+  test('they are listed newest first, in pages, each once', async () => {
     const { writes, reads } = await open(engine)
     for (const minute of [0, 1, 1, 1, 2]) await writes.recordOperatorEvent(minute === 2 ? lossy : refused, NOON + minute * MINUTE_MS)
     const first = await reads.listOperatorEvents({ ...ANY, limit: 2 })
@@ -40,7 +40,7 @@ describe.each(engines)('operator events on $name', (engine) => {
     expect(new Set([...first, ...rest].map(({ id }) => id)).size).toBe(5)
   })
 
-  test('they are found by their name and their time, and show what else they say', async () => {
+  test('they are found by name and time, and show their other fields', async () => {
     const { writes, reads } = await open(engine)
     for (const minute of [0, 1, 2, 3]) await writes.recordOperatorEvent(minute % 2 === 0 ? refused : lossy, NOON + minute * MINUTE_MS)
     const ofName = await reads.listOperatorEvents({ ...ANY, event: 'pushes_lossy' })
@@ -53,7 +53,7 @@ describe.each(engines)('operator events on $name', (engine) => {
     expect(await reads.listOperatorEvents({ ...ANY, event: 'pushes_lossy', toMs: NOON })).toEqual([])
   })
 
-  test('they are posted as well if the config names an endpoint for them', async () => {
+  test('they are also sent if the config names an endpoint for them', async () => {
     const { writes, told } = await open(engine)
     await writes.syncEndpoints([], NOON, 'http://operator.internal/')
     await writes.recordOperatorEvent(refused, NOON)
@@ -64,7 +64,7 @@ describe.each(engines)('operator events on $name', (engine) => {
     expect(await told()).toEqual([refused])
   })
 
-  test('operators are notified once of a trouble that many see at once, and once of its end', async () => {
+  test('a problem that many notice at once causes one event, and so does its end', async () => {
     const { writes, told } = await open(engine)
     const five = Array.from({ length: 5 })
     const begun = await Promise.all(five.map(() => writes.beginTrouble({ subject: 'credentials', event: refused, nowMs: NOON })))
@@ -76,7 +76,7 @@ describe.each(engines)('operator events on $name', (engine) => {
     expect(await writes.beginTrouble({ subject: 'credentials', event: refused, nowMs: NOON })).toBe(true)
   })
 
-  test('the first push quarantined for a reason is notified at once, later ones once an hour', async () => {
+  test('the first push quarantined for a reason causes an event at once, later ones hourly', async () => {
     const { writes, record, pass, now, told } = await open(engine)
     const garbage = (nth: number) => incomingPush(Buffer.from(`not JSON ${nth}`), now())
     const since = (hours: number) => new Date(NOON + hours * HOUR_MS).toISOString()
@@ -84,7 +84,7 @@ describe.each(engines)('operator events on $name', (engine) => {
     expect(await writes.tellOperators({ nowMs: now() })).toBe(1)
     const [first] = await told()
     expect(first).toEqual({ event: 'pushes_quarantined', reason: expect.any(String), count: 2, since: since(0) })
-    // A repeated push is not a new one.
+    // A repeated push does not count as new.
     await record(garbage(2), garbage(3))
     await record(garbage(4))
     expect(await writes.tellOperators({ nowMs: now() })).toBe(0)
@@ -101,7 +101,7 @@ describe.each(engines)('operator events on $name', (engine) => {
     ])
   })
 
-  test('a push that is reprocessed and stays in quarantine is not counted again', async () => {
+  test('a reprocessed push that stays in quarantine is not counted again', async () => {
     const { writes, record, now, inboxIds, told } = await open(engine)
     await record(incomingPush(Buffer.from('not JSON'), now()))
     for (const inboxId of await inboxIds()) await writes.reprocess({ inboxId, nowMs: now() })
@@ -109,7 +109,7 @@ describe.each(engines)('operator events on $name', (engine) => {
     expect(await told()).toMatchObject([{ count: 1 }])
   })
 
-  test('operators are notified once of the end of a job, however it ends', async () => {
+  test('the end of a job causes one event, however the job ends', async () => {
     const { writes, told } = await open(engine)
     const { id } = await addEndpoint(writes, NOON)
     await writes.startJob({ task: { ...task, to: id }, by: 'ann', nowMs: NOON })

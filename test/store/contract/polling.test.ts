@@ -15,7 +15,7 @@ describe.each(engines)('the schedule of polls on $name', (engine) => {
     return { ...store, claim }
   }
 
-  test('leases a due parcel to one of several who claim at the same time', async () => {
+  test('leases a due parcel to only one of several simultaneous claims', async () => {
     const { claim } = await openWatched()
     const claims = await Promise.all([claim(4), claim(4), claim(4), claim(4)])
     const parcelIds = claims.flatMap((polls) => polls.map(({ parcelId }) => parcelId))
@@ -23,7 +23,7 @@ describe.each(engines)('the schedule of polls on $name', (engine) => {
     expect(new Set(parcelIds).size).toBe(10)
   })
 
-  test('lets a leased parcel fall due again when the lease has lapsed, and not before', async () => {
+  test('makes a leased parcel due again when its lease expires, and not before', async () => {
     const { claim } = await openWatched()
     expect(await claim(100)).toHaveLength(10)
     expect(await claim(100, NOON + DAY_MS + 59_999)).toEqual([])
@@ -46,19 +46,19 @@ describe.each(engines)('the schedule of polls on $name', (engine) => {
       })
       expect((await Promise.all(again)).flat()).toEqual([])
       expect((await reads.counts(nowMs)).overdue).toBe(0)
-      // Due once more.
+      // Make all parcels due again.
       await changeStoredRows(path, 'update parcel set next_poll_at_ms = ?', NOON)
     }
   })
 
-  test('finds the parcel of an identifier, due or not, and none for one that nobody knows', async () => {
+  test('finds the parcel of an identifier, due or not, and none for an unknown identifier', async () => {
     const { writes } = await openWatched()
     const claimed = await writes.claimPoll({ identifier: identifiers[3] ?? '', nowMs: NOON, leaseMs: 1000 })
     expect(claimed?.identifiers).toEqual([identifiers[3]])
     expect(await writes.claimPoll({ identifier: 'ZZ999999999SE', nowMs: NOON, leaseMs: 1000 })).toBeNull()
   })
 
-  test('watches an identifier once, and stops to until it is watched again', async () => {
+  test('watches an identifier once, and stops when asked, until it is watched again', async () => {
     const { writes, reads } = await openWatched()
     const [again] = await writes.watchMany({ identifiers: identifiers.slice(0, 1), nowMs: NOON })
     expect(again?.created).toBe(false)
@@ -70,7 +70,7 @@ describe.each(engines)('the schedule of polls on $name', (engine) => {
     expect(await writes.unwatch({ identifier: 'ZZ999999999SE' })).toBeNull()
   })
 
-  test('creates one parcel when an identifier is watched by two at the same time', async () => {
+  test('creates one parcel when two callers watch an identifier at the same time', async () => {
     const { writes, reads } = await openStore(NOON, engine)
     const watched = await Promise.all([1, 2].map(() => writes.watch({ identifier: 'AB123456789SE', nowMs: NOON })))
     expect(watched.filter((one) => one?.created)).toHaveLength(1)

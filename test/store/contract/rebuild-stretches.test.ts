@@ -9,7 +9,7 @@ import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
 const eventTime = (nth: number) => new Date(Date.UTC(2026, 2, 1) + nth * 60_000).toISOString()
 
-/** A parcel with many pushes, and some with one. */
+/** Stores one parcel with many pushes, and some with one. */
 async function unequalParcels(engine: Engine, many: number, few: number, place: string | null = null) {
   const store = await openStore(NOON, engine, place)
   const pushes = Array.from({ length: many }, (_, nth) => incomingPush(pushBody({ eventTime: eventTime(nth) }), NOON))
@@ -21,7 +21,7 @@ async function unequalParcels(engine: Engine, many: number, few: number, place: 
 const whole = (rebuild: Awaited<ReturnType<typeof rebuildStore>>) => ({ ...rebuild, examples: [] })
 
 describe.each(engines)('the stretches of a rebuild on $name', (engine) => {
-  test('a parcel with many pushes is read in pieces, with the same result as at once', async () => {
+  test('a parcel with many pushes is read in pieces, with the same result as in one piece', async () => {
     const store = await unequalParcels(engine, 35, 3)
     let stretches = 0
     const inPieces = await rebuildStore(store, { limit: 10, meanwhile: async () => stretches++ })
@@ -38,19 +38,19 @@ describe.each(engines)('the stretches of a rebuild on $name', (engine) => {
     expect((await store.reads.findParcel('1001'))?.entries).toHaveLength(35)
   })
 
-  test('pushes that come while their parcel is read in pieces are never taken for wrong', async () => {
+  test('pushes that come while their parcel is read in pieces are not taken for errors', async () => {
     const store = await unequalParcels(engine, 25, 0)
     let nth = 100
     const meanwhile = () => store.push({ eventTime: eventTime(nth++) })
     expect(await rebuildStore(store, { limit: 10, meanwhile })).toMatchObject({ parcels: 1, differing: 0, left: 0 })
     await changeStoredRows(store.path, 'delete from sighting where at_ms = ?', Date.parse(eventTime(3)))
-    // It never rests, so it is left as it is, and the next rebuild corrects it.
+    // New pushes come in every piece, so this rebuild skips the parcel, and the next one corrects it.
     expect(await rebuildStore(store, { limit: 10, meanwhile })).toMatchObject({ parcels: 1, differing: 0, left: 1 })
     expect(await rebuildStore(store, { limit: 10 })).toMatchObject({ changes: { entry: 1 }, left: 0 })
     expect((await store.reads.findParcel('1001'))?.entries).toHaveLength(25 + nth - 100)
   })
 
-  test('goes on after a restart where it was, and reports the same as one that was not interrupted', async () => {
+  test('resumes after a restart, and reports the same as an uninterrupted rebuild', async () => {
     const place = await newPlace(engine)
     const store = await unequalParcels(engine, 12, 60, place)
     await changeStoredRows(
@@ -90,7 +90,7 @@ describe.each(engines)('the stretches of a rebuild on $name', (engine) => {
     expect(await store.reads.findJob(first?.jobId ?? 0)).toMatchObject({ state: 'cancelled' })
   })
 
-  test('leaves a parcel that it cannot read, names it in the log, and rebuilds the others', async () => {
+  test('skips a parcel that it cannot read, names it in the log, and rebuilds the others', async () => {
     const store = await unequalParcels(engine, 1, 3)
     const second = await store.parcelIdOf('5001')
     await changeStoredRows(store.path, 'update sighting set content_id = 999999 where parcel_id = ?', second)

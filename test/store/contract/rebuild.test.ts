@@ -12,7 +12,7 @@ import { openStore } from '../../support/store/write-side.ts'
 const DERIVED = ['sighting', 'identifier', 'answer', 'parcel'] as const
 const LEFT_ALONE = ['inbox', 'delivery', 'composed_event', 'attempt', 'audit', 'language_asked', 'expected_push'] as const
 
-/** Three pushes and a poll of one parcel, one push of another, and an endpoint that is sent them. */
+/** Stores three pushes and a poll of one parcel, a push of another, and an endpoint that gets all events. */
 async function fewParcels(engine: Engine) {
   const store = await openStore(NOON, engine)
   await addEndpoint(store.writes, NOON)
@@ -30,7 +30,7 @@ async function fewParcels(engine: Engine) {
 const feedOf = async ({ reads }: Pick<Awaited<ReturnType<typeof openStore>>, 'reads'>, after: number) =>
   (await reads.readFeed({ after, limit: 500 })).items.map((item) => [item.kind, 'entry' in item ? (item.entry?.location ?? null) : null])
 
-/** Gives sightings of pushes at a time a location that the push did not name, as a damaged row or an older rule might. */
+/** Changes the location in the sightings of a push, as a damaged row or an older rule might. */
 async function plantLocation(place: string, atMs: number, location: string): Promise<void> {
   const [row] = await storedRows<{ readonly json: string }>(
     place,
@@ -45,7 +45,7 @@ async function plantLocation(place: string, atMs: number, location: string): Pro
 
 const CREATED_MS = Date.parse('2026-03-01T09:00:00Z')
 
-/** Each damages rows, with the kinds of changes that a rebuild finds in histories. */
+/** Each entry damages rows, and names the changes that a rebuild then makes in histories. */
 const PLANTED: Readonly<Record<string, { readonly plant: (place: string) => Promise<unknown>; readonly changes: object }>> = {
   'another text in an entry': {
     plant: (place) => plantLocation(place, CREATED_MS, 'Oslo'),
@@ -87,7 +87,7 @@ const PLANTED: Readonly<Record<string, { readonly plant: (place: string) => Prom
 }
 
 describe.each(engines)('a rebuild on $name', (engine) => {
-  test('finds nothing to change in what was recorded, and proves it by equal digests', async () => {
+  test('finds nothing to change in intact histories, and proves it by equal digests', async () => {
     const place = await newPlace(engine)
     await writeSeededStore(place, engine)
     const store = await openStore(NOON + DAY_MS, engine, place)
@@ -123,7 +123,7 @@ describe.each(engines)('a rebuild on $name', (engine) => {
     expect([again.differing, again.stored]).toEqual([0, again.derived])
   })
 
-  test('brings back an entry that is gone and feeds it, and endpoints are never sent it', async () => {
+  test('restores a lost entry and feeds it, but does not send it to endpoints', async () => {
     const store = await fewParcels(engine)
     const last = (await store.reads.readFeed({ after: 0, limit: 500 })).last
     const sent = await storedNumber(store.path, 'select count(*) from delivery')
@@ -136,7 +136,7 @@ describe.each(engines)('a rebuild on $name', (engine) => {
     expect(await storedNumber(store.path, 'select count(*) from delivery')).toBe(sent)
   })
 
-  test('removes an entry that no push shows, and tells the feed that the parcel has changed', async () => {
+  test('removes an entry that no push contains, and feeds that the parcel has changed', async () => {
     const store = await fewParcels(engine)
     const last = (await store.reads.readFeed({ after: 0, limit: 500 })).last
     const columns = 'time_form, content_id, listing, ordinal, asked_at_ms, learnt_at_ms, audience, extra'
@@ -150,7 +150,7 @@ describe.each(engines)('a rebuild on $name', (engine) => {
     expect((await store.reads.findParcel('1001'))?.entries).toHaveLength(4)
   })
 
-  test('reads what an older rule left out, keeps the ids of entries, and feeds each change', async () => {
+  test('reads what an older rule ignored, keeps the ids of entries, and feeds each change', async () => {
     const store = await fewParcels(engine)
     const last = (await store.reads.readFeed({ after: 0, limit: 500 })).last
     const facts = 'select sequence, learnt_at_ms, audience, asked_at_ms from sighting order by sequence'
@@ -166,7 +166,7 @@ describe.each(engines)('a rebuild on $name', (engine) => {
     expect(told.sort()).toEqual(['update Lund', 'update Stockholm', 'update Stockholm'])
   })
 
-  test('derives a parcel with bytes gone from its sightings, and counts it', async () => {
+  test('derives a parcel from its sightings if bytes are gone, and counts such parcels', async () => {
     const store = await fewParcels(engine)
     await changeStoredRows(store.path, 'update inbox set body = null where id = (select min(id) from inbox)')
     await plantLocation(store.path, CREATED_MS, 'Oslo')
@@ -177,7 +177,7 @@ describe.each(engines)('a rebuild on $name', (engine) => {
     expect((await store.reads.findParcel('1001'))?.entries.map(({ location }) => location)).toContain('Oslo')
   })
 
-  test('believes no bytes that do not match their digest', async () => {
+  test('ignores bytes that do not match their digest', async () => {
     const store = await fewParcels(engine)
     const [row] = await storedRows<{ readonly body: Uint8Array }>(store.path, 'select body from inbox order by id limit 1')
     const body = Buffer.from(
@@ -190,7 +190,7 @@ describe.each(engines)('a rebuild on $name', (engine) => {
     expect(await rebuildStore(store)).toMatchObject({ fromSightings: 1, damaged: 1, conflicts: 0, differing: 0 })
   })
 
-  test('leaves an identifier with the parcel that has it, and counts the conflict', async () => {
+  test('leaves an identifier with the parcel that holds it, and counts the conflict', async () => {
     const store = await fewParcels(engine)
     const other = await store.parcelIdOf('2001')
     await changeStoredRows(store.path, "update identifier set parcel_id = ?, is_tracking_id = 0 where value = '1001'", other)
@@ -211,10 +211,10 @@ describe.each(engines)('a rebuild on $name', (engine) => {
   })
 })
 
-/** A parcel whose latest status was wrong is scheduled again. */
+/** Leaves out what may change when a rebuild schedules a parcel again, because its latest status was wrong. */
 function withoutSchedule(rows: Readonly<Record<string, readonly string[]>>): object {
   const schedule = /"(?:next_poll_at_ms|stopped)":[^,}]*/g
-  // A content may have a new id, so compare what it says.
+  // A content may get a new id, so compare its text.
   return {
     ...rows,
     sighting: rows.sighting?.map((row) => row.replace(/"content_id":\d+/, '')),

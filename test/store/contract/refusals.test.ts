@@ -6,7 +6,7 @@ import { REFUSAL } from '../../support/store/refusal.ts'
 import { openStore } from '../../support/store/write-side.ts'
 
 describe.each(engines)('refusals on $name', (engine) => {
-  test('a refusal is kept as it was explained, with or without a body and a key', async () => {
+  test('a refusal is stored with its explanation, with or without a body and a key', async () => {
     const { writes, reads } = await openStore(NOON, engine)
     const bare: Refusal = { ...REFUSAL, verdict: 'unexplained', key: null, causes: [], isCutShort: true, headers: {}, body: null }
     await writes.keepRefusal(REFUSAL)

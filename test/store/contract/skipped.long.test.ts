@@ -16,7 +16,7 @@ function settled({ body: _body, previousSequence: _previous, ...delivery }: Clai
   return { ...delivery, result, atMs: NOON, random: 0.5 }
 }
 
-/** An endpoint with three events of one parcel, and rounds that the test asks for. */
+/** Stores three events of one parcel for an endpoint, which are sent only when the test asks for a round. */
 async function openThree(engine: Engine) {
   const store = await openStore(NOON, engine)
   const { id } = await addEndpoint(store.writes, NOON)
@@ -37,7 +37,7 @@ async function openThree(engine: Engine) {
     async skip(nth: number) {
       return await store.writes.skipDelivery({ deliveryId: (await list())[nth]?.deliveryId ?? 0 })
     },
-    /** Claims the first, as a dispatcher that sends it. */
+    /** Claims the first delivery, as a dispatcher does before it sends it. */
     async begin(): Promise<ClaimedDelivery> {
       const [claimed] = (await round()).claimed
       if (claimed === undefined) throw new Error('nothing was claimed')
@@ -53,7 +53,7 @@ const MARKED = ['queued', 'skipped']
 const SKIPPED = ['dead', 'skipped']
 
 describe.each(engines)('what is skipped on $name', (engine) => {
-  test('a delivery that is skipped while under way keeps its state, and its successors wait', async () => {
+  test('a delivery skipped during its attempt keeps its state, and its successors wait', async () => {
     const { begin, skip, round, underWay, states, list } = await openThree(engine)
     const first = await begin()
     expect(await skip(0)).toBe('done')
@@ -70,7 +70,7 @@ describe.each(engines)('what is skipped on $name', (engine) => {
     ['timed out', failed('timeout'), SKIPPED],
     ['interrupted', failed('interrupted'), SKIPPED],
     ['given up', failed('body_gone'), SKIPPED],
-  ] as const)('skipped while under way and then %s, a delivery ends and its successor goes', async (_how, result, end) => {
+  ] as const)('skipped during its attempt, which is then %s, a delivery ends and its successor goes', async (_how, result, end) => {
     const { begin, skip, round, states, list, idOf } = await openThree(engine)
     const first = await begin()
     await skip(0)
@@ -81,7 +81,7 @@ describe.each(engines)('what is skipped on $name', (engine) => {
     expect(await skip(0)).toBe('ended')
   })
 
-  test('skipped while under way and then answered 410, a delivery is dead, not held', async () => {
+  test('a delivery skipped during an attempt that gets a 410 is dead, not held', async () => {
     const { begin, skip, round, states } = await openThree(engine)
     const first = await begin()
     await skip(0)
@@ -90,7 +90,7 @@ describe.each(engines)('what is skipped on $name', (engine) => {
     expect(await states()).toEqual([SKIPPED, ['held', null], ['held', null]])
   })
 
-  test('a delivery that is skipped before its first attempt or between two is sent no more', async () => {
+  test('a delivery skipped before or between attempts is not sent any more', async () => {
     const { begin, skip, round, states, idOf } = await openThree(engine)
     const first = await begin()
     await round({ settled: [settled(first, REFUSED)] })
@@ -102,7 +102,7 @@ describe.each(engines)('what is skipped on $name', (engine) => {
     expect(await states()).toEqual([SKIPPED, ['delivered', null], SKIPPED])
   })
 
-  test('a delivery that is skipped behind an earlier one leaves that one under way', async () => {
+  test('skipping a delivery behind an earlier one does not affect the earlier one’s attempt', async () => {
     const { begin, skip, round, underWay, states } = await openThree(engine)
     const first = await begin()
     await skip(1)
@@ -110,7 +110,7 @@ describe.each(engines)('what is skipped on $name', (engine) => {
     expect(await states()).toEqual([QUEUED, SKIPPED, QUEUED])
   })
 
-  test('a claim that is skipped before it is sent is to be given back', async () => {
+  test('a claim that is skipped before it is sent is given back', async () => {
     const { begin, skip, round, underWay, id } = await openThree(engine)
     const first = await begin()
     await skip(0)
@@ -118,7 +118,7 @@ describe.each(engines)('what is skipped on $name', (engine) => {
     expect(overtaken).toEqual([{ deliveryId: first.deliveryId, endpointId: id }])
   })
 
-  test('a delivery of a disabled endpoint is skipped once nothing of it is under way', async () => {
+  test('a delivery of a disabled endpoint is skipped once its attempt has ended', async () => {
     const { begin, skip, round, underWay, change, states } = await openThree(engine)
     const first = await begin()
     await change(false)
@@ -130,7 +130,7 @@ describe.each(engines)('what is skipped on $name', (engine) => {
     expect(await states()).toEqual([SKIPPED, SKIPPED, ['held', null]])
   })
 
-  test('a delivery that is skipped before its endpoint is removed is cancelled', async () => {
+  test('a skipped delivery whose endpoint is removed before its attempt ends is cancelled', async () => {
     const { begin, skip, round, writes, id, states } = await openThree(engine)
     const first = await begin()
     await skip(0)
@@ -142,7 +142,7 @@ describe.each(engines)('what is skipped on $name', (engine) => {
     expect(await skip(0)).toBe('ended')
   })
 
-  test('a delivery is skipped as often as asked while it is under way', async () => {
+  test('a delivery can be skipped several times during its attempt', async () => {
     const { begin, skip, round, states } = await openThree(engine)
     const first = await begin()
     expect([await skip(0), await skip(0)]).toEqual(['done', 'done'])
@@ -150,7 +150,7 @@ describe.each(engines)('what is skipped on $name', (engine) => {
     expect([await skip(0), (await states())[0]]).toEqual(['ended', SKIPPED])
   })
 
-  test('a retry takes back that a delivery under way is to be skipped', async () => {
+  test('a retry takes back the skip of a delivery during its attempt', async () => {
     const { begin, skip, round, writes, underWay, states } = await openThree(engine)
     const first = await begin()
     await skip(0)
@@ -161,7 +161,7 @@ describe.each(engines)('what is skipped on $name', (engine) => {
     expect([claimed, (await states())[0]]).toEqual([[], ['retrying', null]])
   })
 
-  test('a retry that is refused, since the endpoint is disabled, takes back no skip', async () => {
+  test('a retry that is refused because the endpoint is disabled takes back no skip', async () => {
     const { begin, skip, writes, change, states } = await openThree(engine)
     const first = await begin()
     await skip(0)
@@ -170,7 +170,7 @@ describe.each(engines)('what is skipped on $name', (engine) => {
     expect((await states())[0]).toEqual(['held', 'skipped'])
   })
 
-  test('a delivery that was skipped and is replayed is sent again, before its successor', async () => {
+  test('a skipped delivery that is replayed is sent again, before its successor', async () => {
     const { begin, skip, round, writes, id, states } = await openThree(engine)
     const first = await begin()
     await skip(0)
@@ -183,7 +183,7 @@ describe.each(engines)('what is skipped on $name', (engine) => {
     expect(claimed.map(({ deliveryId }) => deliveryId)).toEqual([first.deliveryId])
   })
 
-  test('a delivery that is skipped and then joined ends, and the rest goes on in order', async () => {
+  test('a skipped delivery whose parcel is joined ends, and the others go on in order', async () => {
     const { begin, skip, round, push, states, idOf, underWay } = await openThree(engine)
     const first = await begin()
     await skip(0)

@@ -32,7 +32,7 @@ describe.each(engines)('tallies on $name', (engine) => {
     expect(await reads.listTallies({ span: 'day', kind: 'disk', ...ALWAYS })).toMatchObject([{ counts: { free: 500_000_000_001 } }])
   })
 
-  test('callers that add at the same time lose nothing of each other', async () => {
+  test('counts that several callers add at the same time are all kept', async () => {
     const { writes, reads } = await openStore(NOON, engine)
     const kinds = ['pushes', 'polls', 'endpoint:1', 'endpoint:2'] as const
     await Promise.all(
@@ -48,14 +48,14 @@ describe.each(engines)('tallies on $name', (engine) => {
       expect(await reads.listTallies({ span: 'day', kind, ...ALWAYS })).toMatchObject([{ counts: { n0: 7, n1: 7, n2: 6 } }])
   })
 
-  test('a flush that is given again because its answer was lost is added once', async () => {
+  test('a flush that is repeated because its answer was lost is added once', async () => {
     const { writes, reads } = await openStore(NOON, engine)
     const lost = flush([pushes(NOON, { recorded: 2 }), pushes(NOON + HOUR_MS, { recorded: 1 })])
     for (const again of [lost, lost, { ...lost, by: 'another' }, flush([pushes(NOON, { recorded: 10 })])]) await writes.addTallies(again)
     expect(await reads.listTallies({ span: 'day', kind: 'pushes', ...ALWAYS })).toMatchObject([{ counts: { recorded: 16 } }])
   })
 
-  /** Counts something in each hour of the last 8 days and on each of the 400 before, and operates on the first. */
+  /** Counts pushes in each hour of the last 8 days and on each of 400 earlier days. Adds an event and an action `operatedDaysAgo`. */
   async function openLongUsed(operatedDaysAgo: number) {
     const { writes, reads } = await openStore(NOON, engine)
     const days = Array.from({ length: 400 }, (_, at) => pushes(NOON - (at + 8) * DAY_MS, { recorded: 1 }))
@@ -81,7 +81,7 @@ describe.each(engines)('tallies on $name', (engine) => {
     return { count: (fromMs: number) => writes.addTallies(flush([pushes(fromMs, { recorded: 1 })])), prune, firstOf, operated }
   }
 
-  test('hours go after 8 days and days after 400 with what operators did, a batch at a time', async () => {
+  test('hours are deleted after 8 days, and days after 400 days with operator actions, in batches', async () => {
     const { count, prune, firstOf, operated } = await openLongUsed(399)
     expect([await prune(NOON), await firstOf('hour'), await firstOf('day'), await operated()]).toEqual([5, 8, 400, [1, 1]])
     for (const days of [1, 2]) {
@@ -91,7 +91,7 @@ describe.each(engines)('tallies on $name', (engine) => {
     expect([await firstOf('day'), await operated()]).toEqual([398, [0, 0]])
   })
 
-  test.each([8, 400])('a clock that is %i days ahead until it is put right deletes nothing that is needed', async (days) => {
+  test.each([8, 400])('a clock that runs %i days ahead for a while deletes nothing that is needed', async (days) => {
     const { count, prune, firstOf, operated } = await openLongUsed(395)
     await prune(NOON)
     for (const hour of [0, 1]) {

@@ -10,7 +10,7 @@ const TASK: JobTask = { kind: 'replay', selection: { ...ANY, endpointId: '2', st
 const HALVES = 'a\ud800b\udc00'
 
 describe.each(engines)('texts on $name', (engine) => {
-  test('B6: any text comes back as given; half of a surrogate pair comes back as U+FFFD', async () => {
+  test('B6: any text is returned as stored, but half a surrogate pair becomes U+FFFD', async () => {
     const { store, reads } = await openBareStore(engine)
     for (const text of [...TEXTS, HALVES]) {
       const { jobId } = await store.transaction((tx) => tx.insertJob(TASK, text, NOON))

@@ -21,7 +21,7 @@ async function openNamed(engine: Engine) {
 }
 
 describe.each(engines)('7.4: an endpoint that no config names on $name', { timeout: 60_000 }, (engine) => {
-  test('is paused and queues everything; naming it again resumes it with its id', async () => {
+  test('is paused and queues all events; naming it again resumes it with its id', async () => {
     const { push, name, states, waiting, courier, id } = await openNamed(engine)
     await push({ trackingIds: ['1001'] })
     await name('other')
@@ -35,7 +35,7 @@ describe.each(engines)('7.4: an endpoint that no config names on $name', { timeo
     expect([await waiting(id), courier.wrong]).toEqual([0, []])
   })
 
-  test('is removed when that has lasted as long as was seen to pass, whatever the dates say', async () => {
+  test('is removed after removeAfter has passed by the relay’s own count, not by dates', async () => {
     const { name, states, look, id } = await openNamed(engine)
     await name()
     expect(await look(0)).toEqual([])
@@ -45,7 +45,7 @@ describe.each(engines)('7.4: an endpoint that no config names on $name', { timeo
     expect(await states()).toEqual([])
   })
 
-  test('counts from the beginning when it was named in between', async () => {
+  test('starts its time over after it was named in between', async () => {
     const { name, states, look } = await openNamed(engine)
     await name()
     expect(await look(REMOVE_AFTER_MS - 1)).toEqual([])
@@ -55,7 +55,7 @@ describe.each(engines)('7.4: an endpoint that no config names on $name', { timeo
     expect((await states()).map(([, , disabled]) => disabled)).toEqual(['unnamed'])
   })
 
-  test('can be deleted at once, and not changed', async () => {
+  test('can be deleted at once, but not changed', async () => {
     const { writes, name, states, id } = await openNamed(engine)
     expect(await writes.removeEndpoint({ id, nowMs: NOON })).toEqual({ kind: 'read_only' })
     await name()
@@ -65,7 +65,7 @@ describe.each(engines)('7.4: an endpoint that no config names on $name', { timeo
     expect(await states()).toEqual([])
   })
 
-  test('is disabled for the reason it had when it is named again', async () => {
+  test('is disabled for its earlier reason when it is named again', async () => {
     const { writes, push, name, states, id } = await openNamed(engine)
     await push({ trackingIds: ['1001'] })
     const none = { inFlight: {}, allowance: {}, claimsMax: 1, nowMs: NOON }

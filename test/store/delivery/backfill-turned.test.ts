@@ -11,7 +11,7 @@ const pushOf = (id: string, eventTime: string) =>
   incomingPush(pushBody({ trackingIds: [id], eventTime, status: 'TerminalArrived', texts: { en: 'Arrived' } }), NOON)
 
 describe.each(engines)('backfill that is turned off and on again on $name', (engine) => {
-  test.each([0, 1])('6.6: an entry that it brought is not sent again when pushed, %i events later', async (meanwhile) => {
+  test.each([0, 1])('6.6: an entry sent as backfill is not sent again when pushed %i events later', async (meanwhile) => {
     const { writes } = await openStore(NOON, engine)
     const turned = await addEndpoint(writes, NOON, { name: 'turned', backfill: true })
     const control = await addEndpoint(writes, NOON, { name: 'control' })

@@ -26,7 +26,7 @@ interface Arrived {
   readonly signature: unknown
 }
 
-/** A dispatcher with the real sender. Its connections are held back until the test lets them through. */
+/** Opens a dispatcher with the real sender. Its connections wait until the test allows them. */
 async function openRelay(engine: Engine) {
   const store = await openStore(NOON, engine)
   const arrived: Arrived[] = []
@@ -102,13 +102,13 @@ async function openRelay(engine: Engine) {
       await expect.poll(() => connecting.length, { timeout: 60_000 }).toBe(1)
     },
     connect,
-    /** Lets the connection through, and waits until its post has ended. */
+    /** Allows the connection, and waits until the request has ended. */
     async connectToTheEnd(): Promise<void> {
       connect()
       await expect.poll(() => ends, { timeout: 60_000 }).toBe(1)
     },
     delivery,
-    /** Runs rounds until what is posted has come to an end. */
+    /** Runs rounds until the delivery has this state. */
     async untilState(state: string): Promise<void> {
       const round = async () => {
         store.pass(10)
@@ -124,7 +124,7 @@ async function openRelay(engine: Engine) {
 const ROTATED = 'another key of the endpoint'
 
 describe.each(engines)('O16: an attempt that waits for its connection, on $name,', (engine) => {
-  test('leaves if nothing has changed, though the order is looked at again meanwhile', async () => {
+  test('is sent if nothing has changed, even when its order is checked again meanwhile', async () => {
     const { begin, relay, connect, untilState, arrived, posts } = await openRelay(engine)
     await begin()
     relay.review()
@@ -133,22 +133,25 @@ describe.each(engines)('O16: an attempt that waits for its connection, on $name,
     expect([arrived.length, posts()]).toEqual([1, 1])
   })
 
-  test.each(['before', 'after'] as const)('sends nothing once its endpoint is disabled, connected %s this is known', async (order) => {
-    const { begin, change, relay, connectToTheEnd, look, untilState, arrived, delivery } = await openRelay(engine)
-    await begin()
-    await change({ enabled: false })
-    relay.reviewEndpoints()
-    if (order === 'before') await connectToTheEnd()
-    await look()
-    await connectToTheEnd()
-    await untilState('held')
-    expect(arrived).toEqual([])
-    await change({ enabled: true })
-    relay.reviewEndpoints()
-    await untilState('delivered')
-    expect(arrived).toHaveLength(1)
-    expect((await delivery())?.attempts).toBe(1)
-  })
+  test.each(['before', 'after'] as const)(
+    'sends nothing once its endpoint is disabled, connected %s the dispatcher knows it',
+    async (order) => {
+      const { begin, change, relay, connectToTheEnd, look, untilState, arrived, delivery } = await openRelay(engine)
+      await begin()
+      await change({ enabled: false })
+      relay.reviewEndpoints()
+      if (order === 'before') await connectToTheEnd()
+      await look()
+      await connectToTheEnd()
+      await untilState('held')
+      expect(arrived).toEqual([])
+      await change({ enabled: true })
+      relay.reviewEndpoints()
+      await untilState('delivered')
+      expect(arrived).toHaveLength(1)
+      expect((await delivery())?.attempts).toBe(1)
+    },
+  )
 
   test('sends nothing once its endpoint is removed', async () => {
     const { begin, remove, relay, connectToTheEnd, look, untilState, arrived } = await openRelay(engine)
@@ -161,20 +164,23 @@ describe.each(engines)('O16: an attempt that waits for its connection, on $name,
     expect(arrived).toEqual([])
   })
 
-  test.each(['before', 'after'] as const)('begins again with the new URL, uncounted, connected %s it is known', async (order) => {
-    const { begin, change, urlOf, relay, connectToTheEnd, look, untilState, arrived, delivery, posts } = await openRelay(engine)
-    await begin()
-    await change({ url: urlOf('/second') })
-    relay.reviewEndpoints()
-    if (order === 'before') await connectToTheEnd()
-    await look()
-    if (order === 'after') await connectToTheEnd()
-    await untilState('delivered')
-    expect(arrived.map(({ path }) => path)).toEqual(['/second'])
-    expect([posts(), (await delivery())?.attempts]).toEqual([2, 1])
-  })
+  test.each(['before', 'after'] as const)(
+    'starts over with the new URL, without counting, connected %s the dispatcher knows it',
+    async (order) => {
+      const { begin, change, urlOf, relay, connectToTheEnd, look, untilState, arrived, delivery, posts } = await openRelay(engine)
+      await begin()
+      await change({ url: urlOf('/second') })
+      relay.reviewEndpoints()
+      if (order === 'before') await connectToTheEnd()
+      await look()
+      if (order === 'after') await connectToTheEnd()
+      await untilState('delivered')
+      expect(arrived.map(({ path }) => path)).toEqual(['/second'])
+      expect([posts(), (await delivery())?.attempts]).toEqual([2, 1])
+    },
+  )
 
-  test('begins again with the new key, uncounted', async () => {
+  test('starts over with the new key, without counting', async () => {
     const { begin, change, relay, look, connect, untilState, arrived, delivery } = await openRelay(engine)
     await begin()
     await change({}, { kind: 'replace', sealed: ROTATED })
@@ -187,7 +193,7 @@ describe.each(engines)('O16: an attempt that waits for its connection, on $name,
   })
 
   test.each(['before', 'after'] as const)(
-    'begins no other with the new key once it is skipped, connected %s this is known',
+    'does not start over with the new key once skipped, connected %s this is known',
     async (order) => {
       const { begin, change, skip, relay, look, connectToTheEnd, untilState, arrived, delivery, posts } = await openRelay(engine)
       await begin()
@@ -202,7 +208,7 @@ describe.each(engines)('O16: an attempt that waits for its connection, on $name,
     },
   )
 
-  test('begins once it is retried, though it was skipped before', async () => {
+  test('is sent once it is retried, although it was skipped before', async () => {
     const { begin, change, skip, retry, relay, look, connect, untilState, arrived } = await openRelay(engine)
     await begin()
     await skip()

@@ -14,14 +14,14 @@ import { openStore } from '../../support/store/write-side.ts'
 const CONCURRENCY = 2
 const kept = { durationMs: 1, answerStart: new Uint8Array() }
 
-/** A relay with its own store, and an endpoint that answers when the test says so. It uses no network. */
+/** Opens a relay with its own store, and an endpoint that answers when the test says so. It uses no network. */
 async function openRelay(engine: Engine, settings: Partial<EndpointSettings> = {}) {
   const store = await openStore(NOON, engine)
   const { id } = await addEndpoint(store.writes, NOON, { concurrency: CONCURRENCY, ...settings })
   const underWay: ((result?: AttemptResult) => void)[] = []
   const sent: string[] = []
   const turns: DispatchRound[] = []
-  /** The steps, in order. */
+  /** The calls to the dispatcher's ports, in order. */
   const did: ('turn' | 'post' | 'breath')[] = []
   let gate: Promise<void> | undefined
   let hasKey = true
@@ -61,7 +61,7 @@ async function openRelay(engine: Engine, settings: Partial<EndpointSettings> = {
     },
     { relayId: 'relay', claimsMax: 100, perEndpoint: () => deliverOptions.perEndpoint, claimsPerAttempt: CLAIMS_PER_ATTEMPT },
   )
-  /** Ends the first of what is under way, and lets what that leads to happen. */
+  /** Ends the oldest attempt under way, and waits for the dispatcher to react. */
   const answer = async (result?: AttemptResult) => {
     underWay.shift()?.(result)
     await settled()
@@ -89,7 +89,7 @@ async function openRelay(engine: Engine, settings: Partial<EndpointSettings> = {
   const setBusy = (busy: boolean) => {
     isBusy = busy
   }
-  /** Turns take until what this gives is called. */
+  /** Makes rounds wait until the returned function is called. */
   const holdTurns = () => {
     const { promise, resolve } = Promise.withResolvers<void>()
     gate = promise
@@ -116,10 +116,10 @@ async function openRelay(engine: Engine, settings: Partial<EndpointSettings> = {
   }
 }
 
-/** Until promises that wait for nothing outside have run. */
+/** Waits until all promises that can go on have gone on. */
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
-/** The write side alone, asked for turns by the test. */
+/** Opens only the write side, so that the test asks for rounds itself. */
 async function openTurns(engine: Engine) {
   const store = await openStore(NOON, engine)
   const { id } = await addEndpoint(store.writes, NOON, endpointSettings)
@@ -131,12 +131,12 @@ async function openTurns(engine: Engine) {
   return { ...store, id, turn, settle }
 }
 
-/** The ids of deliveries, as a turn has them. */
+/** Returns the ids of claimed deliveries in the form in which a round takes them. */
 const held = (...claimed: readonly ClaimedDelivery[]): DispatchRound['inFlight'] =>
   Object.fromEntries([...Map.groupBy(claimed, ({ endpointId }) => endpointId)].map(([id, of]) => [id, of.map((one) => one.deliveryId)]))
 
 describe.each(engines)('the dispatcher on $name', (engine) => {
-  test('the next attempt begins when one ends, up to a limit until that is written down', async () => {
+  test('ended attempts make room for others, up to a limit until their ends are saved', async () => {
     const { underWay, sent, turns, answer, answerAll, look, pushParcels } = await openRelay(engine)
     await pushParcels(9)
     await look()
@@ -154,7 +154,7 @@ describe.each(engines)('the dispatcher on $name', (engine) => {
     expect(new Set(sent).size).toBe(9)
   })
 
-  test('while pushes are busy rounds are kept apart, and what ended meanwhile is settled together', async () => {
+  test('while pushes keep the writer busy, rounds are delayed and settle more deliveries at once', async () => {
     const { relay, turns, wakes, now, elapse, answerAll, look, pushParcels, setBusy } = await openRelay(engine)
     await pushParcels(20)
     setBusy(true)
@@ -174,10 +174,10 @@ describe.each(engines)('the dispatcher on $name', (engine) => {
     expect(turns).toHaveLength(3)
   })
 
-  test('an endpoint with a rate is handed out no more than is sent at once', async () => {
+  test('an endpoint with a rate gets no more claims than it may be sent at once', async () => {
     const { turns, underWay, answerAll, look, pushParcels } = await openRelay(engine, { ratePerSecond: 5 })
     await pushParcels(5)
-    // The first turn only shows that it has one.
+    // The first round only learns that the endpoint has a rate.
     for (let nth = 0; nth < 3; nth++) {
       await look()
       await answerAll()
@@ -222,7 +222,7 @@ describe.each(engines)('the dispatcher on $name', (engine) => {
     expect(new Set(sent).size).toBe(4)
   })
 
-  test('7.4: an endpoint that answers 410 is sent nothing more, over a turn under way', async () => {
+  test('7.4: an endpoint that answers 410 is sent nothing more, even during a round', async () => {
     const { relay, sent, answer, look, pushParcels, holdTurns } = await openRelay(engine)
     await pushParcels(9)
     await look()
@@ -239,7 +239,7 @@ describe.each(engines)('the dispatcher on $name', (engine) => {
     expect(sent).toHaveLength(before)
   })
 
-  test('after a change of an endpoint its deliveries wait until the new settings are known', async () => {
+  test('after a change of an endpoint its deliveries wait until the new settings are loaded', async () => {
     const { relay, sent, answer, change, look, pushParcels, holdTurns } = await openRelay(engine)
     await pushParcels(5)
     await look()
@@ -254,7 +254,7 @@ describe.each(engines)('the dispatcher on $name', (engine) => {
     expect(sent).toHaveLength(CONCURRENCY + 1)
   })
 
-  test('waiting claims are given back when the concurrency falls, and return in their turn', async () => {
+  test('a lower concurrency gives waiting claims back, and they are sent later in order', async () => {
     const { sent, turns, answer, look, pushParcels, change } = await openRelay(engine, { concurrency: 4 })
     await pushParcels(8)
     await look()
@@ -300,7 +300,7 @@ describe.each(engines)('the dispatcher on $name', (engine) => {
     expect(turns.at(-1)?.settled.map(({ result: { kind } }) => kind)).toEqual(['accepted', ...Array.from({ length: 4 }, () => 'failed')])
   })
 
-  test('after a stop is ordered, attempts that end are stored and no other begins', async () => {
+  test('after a stop is requested, attempts that end are saved and no others begin', async () => {
     const { relay, sent, turns, answerAll, look, pushParcels } = await openRelay(engine)
     await pushParcels(5)
     await look()
@@ -311,14 +311,14 @@ describe.each(engines)('the dispatcher on $name', (engine) => {
     expect(turns.at(-1)?.settled).toHaveLength(CONCURRENCY)
   })
 
-  test('a round is requested when as many attempts have ended as may run, or within 5 ms', async () => {
+  test('a round is requested 5 ms after an attempt ends, or once as many ended as may run', async () => {
     const { wakes, now, answer, answerAll, look, pushParcels } = await openRelay(engine, { concurrency: 3 })
     await pushParcels(11)
     await look()
     wakes.length = 0
     for (let nth = 0; nth < 4; nth++) await answer()
     expect(wakes).toEqual([now() + 5, null, null])
-    // Now all that is due fits.
+    // All other deliveries have been claimed by now.
     await look()
     wakes.length = 0
     for (let nth = 0; nth < 3; nth++) await answerAll()
@@ -336,11 +336,11 @@ describe.each(engines)('the dispatcher on $name', (engine) => {
     for (let nth = 0; nth < 4; nth++) await answer()
     letTurnsEnd()
     await passing
-    // Two were waiting.
+    // Two claims were waiting.
     expect(did).toEqual(['turn', 'post', 'post', 'turn', 'post', 'post'])
   })
 
-  test('a change after the next turn was requested gets another turn', async () => {
+  test('a change that comes after the next round was requested gets another round', async () => {
     const { relay, wakes, turns, answer, look, pushParcels, holdTurns } = await openRelay(engine, { concurrency: 2 })
     await pushParcels(20)
     await look()
@@ -366,7 +366,7 @@ describe.each(engines)('the dispatcher on $name', (engine) => {
     expect(did).toEqual(['turn', 'post', 'post', 'post', 'post', 'breath', 'post', 'post'])
   })
 
-  test('the end of an attempt is saved at once although there was no room for more', async () => {
+  test('the end of an attempt is saved soon even if no more could be claimed', async () => {
     const { wakes, now, answer, look, pushParcels } = await openRelay(engine)
     await pushParcels(8)
     await look()
@@ -376,7 +376,7 @@ describe.each(engines)('the dispatcher on $name', (engine) => {
     expect(wakes).toEqual([now() + 5, null])
   })
 
-  test('a pass does nothing until ended attempts have waited for others or a delivery may be due', async () => {
+  test('a pass does nothing until ended attempts have waited 5 ms or a delivery may be due', async () => {
     const { relay, turns, answer, look, elapse, pushParcels } = await openRelay(engine, { concurrency: 4 })
     await pushParcels(3)
     await look()
@@ -393,7 +393,7 @@ describe.each(engines)('the dispatcher on $name', (engine) => {
     expect(turns).toHaveLength(3)
   })
 
-  test('a claim is handed out to nobody else for as long as its holder names it', async () => {
+  test('a claim is not given to others while its holder names it', async () => {
     const { push, pass, turn } = await openTurns(engine)
     await push()
     const { claimed } = await turn()
@@ -403,7 +403,7 @@ describe.each(engines)('the dispatcher on $name', (engine) => {
     expect((await turn()).claimed).toEqual(claimed)
   })
 
-  test('claims are not looked past for more than there is room', async () => {
+  test('a round finds no more claims than there is room for', async () => {
     const { push, turn, settle } = await openTurns(engine)
     for (let parcel = 0; parcel < 20; parcel++) await push({ trackingIds: [`${1000 + parcel}`] })
     const first = await turn({ claimsMax: 3 })
@@ -414,7 +414,7 @@ describe.each(engines)('the dispatcher on $name', (engine) => {
     expect(new Set(claimed).size).toBe(claimed.length)
   })
 
-  test('7.3: an end behind a replayed earlier delivery releases nothing', async () => {
+  test('7.3: a delivery that ends after an earlier one was replayed releases no successor', async () => {
     const { push, now, id, turn, settle, writes } = await openTurns(engine)
     for (const minute of [1, 2, 3]) await push({ eventTime: `2026-03-01T10:0${minute}:00.000Z` })
     const { claimed: first } = await turn()
@@ -459,7 +459,7 @@ describe.each(engines)('the dispatcher on $name', (engine) => {
     expect(sequences.map((claimed) => claimed.map(({ sequence }) => sequence))).toEqual([[1], [], []])
   })
 
-  test('a late second attempt does not overwrite an ended delivery, and is kept', async () => {
+  test('a late second attempt is recorded, but does not change an ended delivery', async () => {
     const { push, turn, settle, reads } = await openTurns(engine)
     await push()
     const { claimed } = await turn()
@@ -472,7 +472,7 @@ describe.each(engines)('the dispatcher on $name', (engine) => {
     expect(found?.attempts).toMatchObject([{ status: 200 }, { status: null }, { status: 500 }])
   })
 
-  test('an older delivery goes first, although it stood behind another of its parcel', async () => {
+  test('the oldest delivery goes first, even if it waited behind another of its parcel', async () => {
     const { push, pass, turn, settle } = await openTurns(engine)
     for (const minute of [1, 2]) await push({ trackingIds: ['1001'], eventTime: `2026-03-01T10:0${minute}:00.000Z` })
     pass(1000)
@@ -488,7 +488,7 @@ describe.each(engines)('the dispatcher on $name', (engine) => {
     expect(sequences).toHaveLength(3)
   })
 
-  test('the endpoint that is furthest behind is handed out first', async () => {
+  test('claims are given first to the endpoint that is furthest behind', async () => {
     const { push, pass, turn, settle, writes, now } = await openTurns(engine)
     await addEndpoint(writes, now(), { name: 'slow', concurrency: 1 })
     for (let parcel = 0; parcel < 4; parcel++) {

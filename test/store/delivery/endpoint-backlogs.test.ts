@@ -5,11 +5,11 @@ import { engines } from '../../support/store/engines.ts'
 import { changeStoredRows } from '../../support/store/stored-rows.ts'
 import { openStore } from '../../support/store/write-side.ts'
 
-/** More than are counted in one go, of one parcel and of many. */
+/** More deliveries than one query counts, both of one parcel and of many. */
 const DELIVERIES = 45_000
 const OF_ONE_PARCEL = 25_000
 
-/** `parcelOf`: SQL, of the `n` that begins at 0. */
+/** `parcelOf`: SQL for the parcel id, in terms of `n`, which begins at 0. */
 async function fill(path: string, endpointId: string, state: number, count: number, parcelOf: string): Promise<void> {
   await changeStoredRows(
     path,
@@ -20,8 +20,8 @@ async function fill(path: string, endpointId: string, state: number, count: numb
   )
 }
 
-describe.each(engines)('what waits for an endpoint on $name', (engine) => {
-  test('an endpoint’s waiting and dead are counted exactly, and the oldest is found', async () => {
+describe.each(engines)('the backlog of an endpoint on $name', (engine) => {
+  test('waiting and dead deliveries are counted exactly, and the oldest is found', async () => {
     const { writes, reads, path } = await openStore(NOON, engine)
     const [busy, idle] = [await addEndpoint(writes, NOON, { name: 'busy' }), await addEndpoint(writes, NOON, { name: 'idle' })]
     await fill(path, busy.id, 1, DELIVERIES, `case when n < ${OF_ONE_PARCEL} then 7 else n end`)

@@ -25,8 +25,8 @@ async function replayFeed(writes: WriteSide, limit = 100): Promise<number> {
   for (let rounds = 1; ; rounds++) if ((await writes.replayFeed({ limit, nowMs: NOON })).isDone) return rounds
 }
 
-describe.each(engines)('endpoints that start with a sequence on $name', (engine) => {
-  test('7.4: a new endpoint starts now, or gets the feed from a sequence on, in order', async () => {
+describe.each(engines)('endpoints that start at a sequence on $name', (engine) => {
+  test('7.4: a new endpoint starts now, or gets the feed from a sequence in order', async () => {
     const { push, writes } = await openStore(NOON, engine)
     for (const minute of [3, 1, 2]) await push(at(minute))
     const [now, all, second] = [
@@ -42,7 +42,7 @@ describe.each(engines)('endpoints that start with a sequence on $name', (engine)
     for (const { take } of [now, all, second]) expect(bodiesOf(await take())).toEqual([String(pushBody(at(5)))])
   })
 
-  test('7.3: events queue behind older ones that are being queued, each naming the last', async () => {
+  test('7.3: new events queue behind older ones that are still being queued', async () => {
     const { push, writes } = await openStore(NOON, engine)
     for (const minute of [1, 2, 3, 4]) await push(at(minute))
     const { take } = await addEndpoint(writes, NOON, { from: 1 })
@@ -57,7 +57,7 @@ describe.each(engines)('endpoints that start with a sequence on $name', (engine)
     for (const [place, { previousSequence }] of chain.entries()) expect(previousSequence).toBe(chain[place - 1]?.sequence ?? 0)
   })
 
-  test('queueing what is older goes on where it was after a restart, and nothing is queued twice', async () => {
+  test('queueing older events resumes after a restart, and queues none twice', async () => {
     const path = await newPlace(engine)
     const clock = { now: () => NOON, monotonic: () => performance.now() }
     const open = () => openWriteSide({ sqlitePath: path, engine, record: recordOptions, deliver: deliverOptions }, clock, strictLog)
@@ -70,7 +70,7 @@ describe.each(engines)('endpoints that start with a sequence on $name', (engine)
     await first.close()
     const second = await open()
     await push(second, 6)
-    // On a server others may write: that it has caught up is known a round later.
+    // On PostgreSQL other replicas may write, so it takes another round to know that the endpoint has caught up.
     expect(await replayFeed(second, 2)).toBe(engine.name === postgres.name ? 4 : 3)
     await second.close()
     const inOrder = 'select sequence from delivery where endpoint_id = ? order by id'
@@ -78,7 +78,7 @@ describe.each(engines)('endpoints that start with a sequence on $name', (engine)
     expect(queued.map(({ sequence }) => sequence)).toEqual([1, 2, 3, 4, 5, 6])
   })
 
-  test('filters hold for what is older, and backfill is for endpoints that want it', async () => {
+  test('filters apply to older events, and only endpoints with backfill get backfill', async () => {
     const { push, poll, writes } = await openStore(NOON, engine)
     await poll({ statuses: [{ eventTimestamp: '2026-03-01T09:00:00Z' }] })
     await push({ ...at(1), status: 'DeliverySucceeded', detailedStatus: 'DeliverySucceededMailbox' })
@@ -94,7 +94,7 @@ describe.each(engines)('endpoints that start with a sequence on $name', (engine)
     expect(times).toEqual([['10:01', '11:00'], ['09:00', '10:01', '11:00'], ['10:01']])
   })
 
-  test('a push whose bytes retention has removed is composed like a polled entry', async () => {
+  test('a push whose bytes were removed by retention is composed like a polled entry', async () => {
     const { push, writes, path } = await openStore(NOON, engine)
     await push(at(1))
     await changeStoredRows(path, 'update inbox set body = null')
@@ -105,7 +105,7 @@ describe.each(engines)('endpoints that start with a sequence on $name', (engine)
     ])
   })
 
-  test('an endpoint cannot start with what is no longer kept, or with what nobody knows yet', async () => {
+  test('an endpoint cannot start at a sequence that is pruned or not reached yet', async () => {
     const { push, writes, path } = await openStore(NOON, engine)
     for (const minute of [1, 2, 3]) await push(at(minute))
     await pruneStoredFeed(path, 2)
@@ -128,7 +128,7 @@ describe.each(engines)('endpoints that start with a sequence on $name', (engine)
     expect(await add(4)).toMatchObject({ kind: 'done', state: { queuedTo: null } })
   })
 
-  test('an endpoint from the first sequence gets exactly what an old one got', async () => {
+  test('an endpoint that starts at the first sequence gets exactly what an old one got', async () => {
     const clock = { now: () => Date.UTC(2026, 2, 1, 15), monotonic: () => performance.now() }
     await fc.assert(
       fc.asyncProperty(observations, fc.boolean(), (all, backfill) =>

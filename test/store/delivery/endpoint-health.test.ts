@@ -8,7 +8,7 @@ import { HOUR_MS, NOON } from '../../support/runner/constants.ts'
 import { engines } from '../../support/store/engines.ts'
 import { openStore } from '../../support/store/write-side.ts'
 
-/** An endpoint whose answers and clock the test sets. It uses no network. */
+/** Starts an endpoint whose answers and clock the test sets. It uses no network. */
 async function startEndpoint(engine: Engine) {
   const store = await openStore(NOON, engine)
   const id = await store.writes.reserveEndpoint(NOON)
@@ -81,13 +81,13 @@ describe.each(engines)('the health of an endpoint on $name', (engine) => {
     expect(accepted).toHaveLength(2)
   })
 
-  test('O6: a delivery refused while others are accepted dies, and a replay restarts its schedule', async () => {
+  test('O6: a delivery that alone is refused dies, and a replay restarts its schedule', async () => {
     const { push, pass, turn, writes, reads, id, now } = await startEndpoint(engine)
     await push(at(1))
     const [refused] = (await turn()).claimed
     const deliveryId = refused?.deliveryId ?? 0
     let others = 0
-    /** Resolves with the attempts that the delivery had made when it died; undefined: it did not die within a day. */
+    /** Resolves with the number of attempts until the delivery died, or with undefined if it did not die within a day. */
     const attemptsUntilDead = async (answerToOthers: 200 | 503): Promise<number | undefined> => {
       for (let hour = 1; hour <= 24; hour++) {
         await push(at(1, [String(9000 + others++)]))
@@ -112,7 +112,7 @@ describe.each(engines)('the health of an endpoint on $name', (engine) => {
     expect(await attemptsUntilDead(200)).toBeGreaterThanOrEqual(3)
   })
 
-  test('O15: after the clock was put back by a day, attempts are made in time and nothing dies', async () => {
+  test('O15: after the clock is put back by a day, attempts are made in time and nothing dies', async () => {
     const { push, pass, turn, writes, now, accepted } = await startEndpoint(engine)
     await push(at(1, ['2002']))
     await turn()
@@ -124,7 +124,7 @@ describe.each(engines)('the health of an endpoint on $name', (engine) => {
     pass(-24 * HOUR_MS)
     await writes.shiftSchedule({ byMs: 24 * HOUR_MS, nowMs: now(), afterParcelId: 0, limit: 500 })
     expect((await turn()).nextAtMs).toBe(now() + 5000)
-    // The endpoint is down for three days. The other delivery succeeded before that, though at a later time by the clock.
+    // The endpoint is down for three days. Its last success came earlier, but has a later time because the clock was put back.
     for (let hour = 0; hour < 72; hour++) {
       pass(HOUR_MS)
       await turn(503)
@@ -134,13 +134,13 @@ describe.each(engines)('the health of an endpoint on $name', (engine) => {
     expect(accepted).toHaveLength(2)
   })
 
-  test('O15: after the clock was put forward, no more than perEndpoint allows is sent at once', async () => {
+  test('O15: after the clock is put forward, at most perEndpoint deliveries are sent at once', async () => {
     const { push, setClock, now, turn } = await startEndpoint(engine)
     for (let parcel = 0; parcel < 60; parcel++) await push(at(1, [String(3000 + parcel)]))
     const jump = () => setClock(now() + 48 * HOUR_MS)
     let answers = 0
     await turn()
-    // Never five failures in a row, so the endpoint is not failing.
+    // There are never five failures in a row, so the endpoint does not count as failing.
     for (let round = 0; round < 2; round++) await turn(() => (answers++ % 3 === 0 ? 200 : 503))
     jump()
     expect((await turn()).claimed.length).toBeLessThanOrEqual(deliverOptions.perEndpoint * CLAIMS_PER_ATTEMPT)
@@ -187,9 +187,9 @@ describe.each(engines)('the health of an endpoint on $name', (engine) => {
     expect(notices.map(({ kind }) => kind)).toEqual(['failing', 'recovered', 'failing'])
   })
 
-  test('O15: two failures between which the clock jumps by six years disable no endpoint', async () => {
+  test('O15: a clock that jumps six years between two failures disables no endpoint', async () => {
     const { push, pass, now, setClock, turn } = await startEndpoint(engine)
-    // A machine may start with a wrong clock, until it has asked the network for the time.
+    // A machine may start with a wrong clock, until it gets the time from the network.
     setClock(Date.parse('2020-01-01T00:00:00Z'))
     await push(at(1))
     await turn()

@@ -10,8 +10,8 @@ const PARCELS = 25
 const SEEDS = Array.from({ length: 8 }, (_, nth) => 20_260_301 + nth)
 
 /**
- * An hour or two of an endpoint that is down now and then, of events that it never accepts, and of kills of the relay; then it is well, and
- * what is left must leave. What was wrong on the way is kept as text.
+ * Simulates an hour or two of an endpoint that is sometimes down and never accepts certain events, and of a relay that is killed. Then the
+ * endpoint works, and all that is left must be sent. Returns the faults as text.
  */
 async function live(
   engine: Engine,
@@ -21,14 +21,14 @@ async function live(
   const { below } = drawWith(random)
   const wrong: string[] = []
   const poisonous = new Set<number>()
-  /** The sequences of each parcel, in order; and what became of them as far as the receiver's answers tell. */
+  /** The sequences of each parcel in order, and those that the receiver has accepted. */
   const queued = new Map<number, number[]>()
   const told = new Set<number>()
   let isDown = false
   let sequence = 0
   const poison = seed % 2 === 0 ? 422 : 500
   let probes = 0
-  /** The last waking, and what waited then. */
+  /** When the endpoint last recovered, and which deliveries waited then. */
   let woken: { readonly atMs: number; readonly waiting: Set<number> } | null = null
   let wasFailing = false
 
@@ -63,7 +63,7 @@ async function live(
     })
   }
 
-  /** After the first success nothing that waited stays for longer than it takes to send it all. */
+  /** After the first success, remembers what waits, so that `live` can check that it is soon sent. */
   function wakingOf({ delivery, beganMs }: WorldAttempt, isFailing: boolean): void {
     woken?.waiting.delete(delivery.sequence)
     if (isFailing) woken = null
@@ -117,7 +117,7 @@ async function live(
 }
 
 describe.each(engines)('failing endpoints on $name', (engine) => {
-  test('an endpoint gets all events in order in the end, whatever it refuses meanwhile', async () => {
+  test('an endpoint finally gets all events in order, whatever it refuses meanwhile', async () => {
     let probes = 0
     const seeds = SEEDS.slice(0, runsOn(engine, SEEDS.length, 2))
     for (const seed of seeds) {
@@ -125,7 +125,7 @@ describe.each(engines)('failing endpoints on $name', (engine) => {
       expect(lived.wrong).toEqual([])
       probes += lived.probes
     }
-    // It was failing at times.
+    // The endpoint was failing some of the time.
     expect(probes).toBeGreaterThan(2 * seeds.length)
   }, 900_000)
 })

@@ -12,7 +12,7 @@ const ofParcel = (parcel: number, second = 0) => ({
   eventTime: new Date(Date.parse('2026-03-01T10:00:00Z') + second * 1000).toISOString(),
 })
 
-/** An endpoint that is down from the start until it is mended, but for what a test says. */
+/** Opens an endpoint that is down until it is mended. `statusOf` overrides single answers. */
 async function openDown(engine: Engine, rest: { readonly statusOf?: (delivery: ClaimedDelivery, upAtMs: number) => number | null } = {}) {
   let upAtMs = Number.POSITIVE_INFINITY
   const world = await openDeliveryWorld(engine, NOON, {
@@ -33,16 +33,16 @@ async function openDown(engine: Engine, rest: { readonly statusOf?: (delivery: C
 }
 
 describe.each(engines)('failing endpoints on $name', (engine) => {
-  test('10,000 parcels behind an endpoint that refuses are a handful of attempts an hour', async () => {
+  test('10,000 parcels behind an endpoint that refuses cause few attempts an hour', async () => {
     const { path, now, run, attempts, mend, pushParcels, id } = await openDown(engine)
     await pushParcels(1)
-    // Insert the deliveries that one push for each parcel would queue, in one statement.
+    // Insert in one statement the deliveries that one push for each parcel would queue.
     const asPushed = `insert into delivery (endpoint_id, parcel_id, sequence, previous_sequence, inbox_id, state, attempts, queued_at_ms, next_attempt_at_ms)
     with recursive nth(n) as (select 1 union all select n + 1 from nth where n < 9999)
     select ${id}, 1000000 + n, 1000000 + n, 0, (select inbox_id from delivery), 1, 0, ${NOON}, ${NOON} from nth`
     await changeStoredRows(path, asPushed)
     await run(now() + HOUR_MS)
-    // The attempts are those begun before the failure was known, the probes at 5, 10, 20 ... 160 s, and one every five minutes.
+    // The attempts are those before the failure was noticed, probes after 5, 10, 20 ... 160 s, and then one every five minutes.
     expect(attempts.length).toBeLessThan(50)
     expect(await storedNumber(path, 'select count(*) from attempt')).toBe(attempts.length)
     const before = attempts.length
@@ -53,7 +53,7 @@ describe.each(engines)('failing endpoints on $name', (engine) => {
   })
 
   describe('an endpoint that is failing', () => {
-    test('is probed one at a time, after 5 s up to 5 min, never-attempted first', async () => {
+    test('is probed one at a time, every 5 s to 5 min, deliveries without attempts first', async () => {
       const { now, run, attempts, pushParcels, endpoint } = await openDown(engine)
       await pushParcels(40)
       await run(now() + 1000)
@@ -66,7 +66,7 @@ describe.each(engines)('failing endpoints on $name', (engine) => {
       expect(new Set(attempts.map(({ delivery }) => delivery.sequence)).size).toBe(attempts.length)
     })
 
-    test('goes on being so after a restart', async () => {
+    test('stays failing after a restart', async () => {
       const { now, run, kill, attempts, pushParcels, endpoint } = await openDown(engine)
       await pushParcels(40)
       await run(now() + 20 * MINUTE_MS)
@@ -79,10 +79,10 @@ describe.each(engines)('failing endpoints on $name', (engine) => {
       expect(attempts).toHaveLength(before + 1)
     })
 
-    test('O7: is disabled after 120 h of nothing but failures, those before a restart included', async () => {
+    test('O7: is disabled after 120 h of nothing but failures, including those before a restart', async () => {
       const { now, run, kill, pushParcels, endpoint } = await openDown(engine)
       await pushParcels(3)
-      // A probe every five minutes takes long, so of most hours only the sum is written, as if they had been.
+      // Probes every five minutes take long to simulate, so most hours are only added to the stored sum.
       const hours = runsOn(engine, 100, 20)
       await run(now() + hours * HOUR_MS)
       expect((await endpoint()).disabled).toBeNull()
@@ -93,7 +93,7 @@ describe.each(engines)('failing endpoints on $name', (engine) => {
       expect((await endpoint()).disabled).toBe('failing')
     })
 
-    test('is sent everything that waits at its first success, whatever the schedule says', async () => {
+    test('is sent everything that waits after its first success, whatever the schedule says', async () => {
       const { now, run, attempts, mend, pushParcels, countOf, endpoint } = await openDown(engine)
       await pushParcels(60)
       await run(now() + 5 * HOUR_MS)
@@ -105,7 +105,7 @@ describe.each(engines)('failing endpoints on $name', (engine) => {
       expect((await endpoint()).health).toMatchObject({ probing: null, failingSinceMs: null })
     })
 
-    test('is sent everything at an operator’s retry, or probed with one delivery', async () => {
+    test('is sent everything when an operator retries it, and one delivery when that is retried', async () => {
       const { now, run, writes, attempts, mend, pushParcels, countOf, endpoint, id, reads } = await openDown(engine)
       await pushParcels(30)
       await run(now() + HOUR_MS)
@@ -122,7 +122,7 @@ describe.each(engines)('failing endpoints on $name', (engine) => {
       expect(await countOf('delivered')).toBe(30)
     })
 
-    test('keeps no more than the newest attempts of a delivery', async () => {
+    test('keeps only the newest attempts of a delivery', async () => {
       const { now, run, reads, pushParcels, attempts } = await openDown(engine)
       await pushParcels(1)
       await run(now() + 10 * HOUR_MS)
@@ -138,7 +138,7 @@ describe.each(engines)('failing endpoints on $name', (engine) => {
     const isPoison = ({ sequence }: ClaimedDelivery) => sequence === POISON
     const openPoisoned = () => openDown(engine, { statusOf: (delivery) => (isPoison(delivery) ? 500 : 200) })
 
-    test('does not make its endpoint failing while there are others, and dies by its schedule', async () => {
+    test('does not make its endpoint failing while others are accepted, and dies by its schedule', async () => {
       const { now, run, pushParcels, endpoint, countOf, timesOf } = await openPoisoned()
       await pushParcels(1)
       for (let nth = 1; nth < 30; nth++) {
@@ -150,7 +150,7 @@ describe.each(engines)('failing endpoints on $name', (engine) => {
       expect(timesOf(POISON)).toHaveLength(3)
     })
 
-    test('makes it failing when it is all there is, and keeps nothing that comes then waiting', async () => {
+    test('makes its endpoint failing if it is the only one, but delays no later event', async () => {
       const { now, run, pushParcels, endpoint, timesOf, countOf } = await openPoisoned()
       await pushParcels(1)
       await run(now() + HOUR_MS)
@@ -173,7 +173,7 @@ describe.each(engines)('failing endpoints on $name', (engine) => {
       expect([await countOf('delivered'), (await endpoint()).health.probing]).toEqual([30, null])
     })
 
-    test('7.4: behind many 422s what was not refused is probed every 5 s', async () => {
+    test('7.4: behind many events refused with 422, an untried one is probed every 5 s', async () => {
       const { now, run, pushParcels, attempts, endpoint } = await openDown(engine, { statusOf: () => 422 })
       await pushParcels(40)
       await run(now() + 1000)
@@ -187,7 +187,7 @@ describe.each(engines)('failing endpoints on $name', (engine) => {
       expect(new Set(attempts.map(({ delivery }) => delivery.sequence)).size).toBe(attempts.length)
     })
 
-    test('does not keep an endpoint failing that is mended: it is not the only one that is probed', async () => {
+    test('does not keep a mended endpoint failing, because others are probed too', async () => {
       const { now, run, mend, pushParcels, countOf } = await openDown(engine, {
         statusOf: (delivery, upAtMs) => (isPoison(delivery) && upAtMs < Number.POSITIVE_INFINITY ? 500 : null),
       })
@@ -198,7 +198,7 @@ describe.each(engines)('failing endpoints on $name', (engine) => {
       expect(await countOf('delivered')).toBe(2)
     })
 
-    test('is woken with the others, and that attempt uses up nothing of its schedule', async () => {
+    test('is tried with the others after a recovery, and this attempt does not count', async () => {
       let isDown = false
       const { now, run, pushParcels, timesOf, reads } = await openDown(engine, {
         statusOf: (delivery) => (isPoison(delivery) || isDown ? 500 : 200),
@@ -213,7 +213,7 @@ describe.each(engines)('failing endpoints on $name', (engine) => {
       await run(now() + 3000)
       isDown = false
       await run(planned - 1000)
-      // Woken, and attempted with the others long before it was to be.
+      // The third attempt came with the others, long before it was planned.
       expect(timesOf(POISON)).toHaveLength(3)
       await pushParcels(1, 10)
       await run(planned + 1000)

@@ -47,7 +47,7 @@ const rebuiltBy = (consumer: FeedConsumer, languages: readonly string[]) =>
   Object.fromEntries(IDENTIFIERS.map((identifier) => [identifier, consumer.all(identifier, languages)]))
 
 describe.each(engines)('the feed on $name', (engine) => {
-  test('a consumer from 0, and one that reads in pieces, rebuild every history to the byte', async () => {
+  test('consumers that read from 0, at once or in pieces, rebuild every history to the byte', async () => {
     const kinds = new Map<string, number>()
     const runs = runsOn(engine, 80, 5)
     await fc.assert(
@@ -84,7 +84,7 @@ describe.each(engines)('the feed on $name', (engine) => {
       ),
       { numRuns: runs, seed: 20261121 },
     )
-    // The world was messy enough for every kind to occur.
+    // The events were varied enough that every kind occurred.
     for (const kind of runs < 80 ? ['entry', 'update'] : ['entry', 'update', 'united', 'join'])
       expect([kind, (kinds.get(kind) ?? 0) > 0]).toEqual([kind, true])
   })

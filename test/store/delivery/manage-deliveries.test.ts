@@ -8,7 +8,7 @@ import { NOON } from '../../support/runner/constants.ts'
 import { engines } from '../../support/store/engines.ts'
 import { openStore } from '../../support/store/write-side.ts'
 
-/** Opens replays for which `selected` deliveries are counted, and of which every batch queues a hundred. */
+/** Opens replays over a store in which `selected` deliveries can be replayed, and each batch queues a hundred. */
 async function openReplays(engine: Engine, selected: number) {
   const store = await openStore(NOON, engine)
   const { id } = await addEndpoint(store.writes, NOON)
@@ -44,7 +44,7 @@ async function openReplays(engine: Engine, selected: number) {
   return {
     replay: (body: object) => manage.replayMany(id, body, { by: OPERATOR, left: leaving.signal }),
     stretches: () => stretches,
-    /** After so many stretches somebody leaves, or the relay stops. */
+    /** After this many batches the caller leaves, or the relay stops. */
     afterStretches(count: number, who: 'asker' | 'relay') {
       afterStretch = () => {
         if (stretches === count) (who === 'asker' ? leaving : stopping).abort()
@@ -53,8 +53,8 @@ async function openReplays(engine: Engine, selected: number) {
   }
 }
 
-describe.each(engines)('replays of many on $name', (engine) => {
-  test('a replay ends where it is when the one who asked for it goes away', async () => {
+describe.each(engines)('replays of many deliveries on $name', (engine) => {
+  test('a replay ends where it is when its caller leaves', async () => {
     const { replay, stretches, afterStretches } = await openReplays(engine, 10_000)
     afterStretches(3, 'asker')
     expect(await replay({ since: 0 })).toEqual({ kind: 'replayed', count: 300 })
@@ -71,7 +71,7 @@ describe.each(engines)('replays of many on $name', (engine) => {
     expect(stretches()).toBe(2)
   })
 
-  test('a replay of more than 10,000 is a job, and is counted no further than that', async () => {
+  test('a replay of more than 10,000 is a job, and the exact number is not counted', async () => {
     const { replay, stretches } = await openReplays(engine, 1_400_000)
     expect(await replay({ since: 0, dryRun: true })).toEqual({ kind: 'counted', count: 10_001, parcels: 1, oldestAtMs: 1, more: true })
     expect(await replay({ since: 0 })).toMatchObject({ kind: 'job', job: { state: 'waiting', by: 'admin', task: { kind: 'replay' } } })

@@ -11,7 +11,6 @@ import { engines } from '../../support/store/engines.ts'
 import { storedRows } from '../../support/store/stored-rows.ts'
 import { openStore } from '../../support/store/write-side.ts'
 
-/** As many worlds as `npm run faults` asks for; else a few. */
 const kept = { durationMs: 1, answerStart: new Uint8Array() }
 const ANSWERS: Readonly<Record<'taken' | 'refused' | 'gone' | 'slow', AttemptResult>> = {
   taken: { kind: 'accepted', status: 200, ...kept },
@@ -38,7 +37,7 @@ const LISTED = `
   select id, parcel_id as parcel, sequence, case when state >= 2 then 1 else 0 end as ended, case when state = 2 then 1 else 0 end as delivered
   from delivery where endpoint_id = ? order by sequence`
 
-/** Two endpoints that answer when the test says so, and somebody who watches what begins and ends there, and knows of DOMAIN 7.3 only. */
+/** Opens two endpoints that answer when the test says so, and an observer of their attempts that knows only DOMAIN 7.3. */
 async function openWorld(engine: Engine) {
   const store = await openStore(NOON, engine)
   const settings = { concurrency: 2 }
@@ -54,7 +53,7 @@ async function openWorld(engine: Engine) {
 
   const begun: Promise<void>[] = []
 
-  /** `beside`: what is under way when it begins. */
+  /** Checks an attempt that begins. `beside`: the attempts under way at that time. */
   async function begins(endpointId: string, sequence: number, beside: readonly Attempt[]): Promise<void> {
     const rows = await rowsOf(endpointId)
     const own = rows.find((row) => row.sequence === sequence)
@@ -95,7 +94,7 @@ async function openWorld(engine: Engine) {
     )
   let relay = startRelay()
 
-  /** A delivery that ends during its attempt is over before its answer is known. */
+  /** Expects that no delivery ends before its attempt does. */
   async function seeUnderWay(): Promise<void> {
     for (const endpointId of new Set(underWay.map((one) => one.endpointId))) {
       const ended = (await rowsOf(endpointId)).filter((row) => row.ended === 1).map(({ sequence }) => sequence)
@@ -112,7 +111,7 @@ async function openWorld(engine: Engine) {
     await new Promise((resolve) => setImmediate(resolve))
     await seeUnderWay()
   }
-  /** The nth delivery of an endpoint. */
+  /** Returns the id of the nth delivery of an endpoint. */
   const deliveryAt = async (endpointId: string, nth: number) => {
     const rows = await rowsOf(endpointId)
     return rows[nth % Math.max(1, rows.length)]?.id ?? 0
@@ -124,7 +123,7 @@ async function openWorld(engine: Engine) {
       if (report.joined === true) relay.review()
     },
     async answer(nth: number, how: keyof typeof ANSWERS) {
-      // An answered delivery may be settled before the server has read its rows as they were at the start.
+      // Wait until the rows at the start of each attempt were read, because an answer may change them.
       await Promise.all(begun.splice(0))
       const [attempt] = underWay.splice(nth % Math.max(1, underWay.length), 1)
       attempt?.end(ANSWERS[how])
@@ -161,14 +160,14 @@ async function openWorld(engine: Engine) {
       await store.writes.changeEndpoint({ id: endpoints[nth] ?? '', change: { enabled }, key: null, nowMs: store.now() })
       relay.review()
     },
-    /** Nothing of what it had under way is known any more. */
+    /** Starts a new relay, which knows nothing of the attempts under way. */
     kill() {
       underWay = []
       relay = startRelay()
     },
     async drain() {
       for (let round = 0; round < 500; round++) {
-        // An answer from just before may disable it once more.
+        // An earlier answer may disable the endpoint again.
         if (round < 3) for (const nth of endpoints.keys()) await this.enable(nth, true)
         await look()
         const rows = (await Promise.all(endpoints.map(rowsOf))).flat()
@@ -178,7 +177,7 @@ async function openWorld(engine: Engine) {
       }
       wrong.push('something never ends')
     },
-    /** Lists deliveries that are stored as delivered and never arrived. */
+    /** Lists deliveries that are stored as delivered but never arrived. */
     async untold() {
       const rows = await Promise.all(
         endpoints.map(async (endpointId) => (await rowsOf(endpointId)).map((row) => ({ ...row, name: `${endpointId} ${row.sequence}` }))),
@@ -242,7 +241,7 @@ const steps = fc.array(
 )
 
 describe.each(engines)('the order of deliveries on $name', (engine) => {
-  test('7.3: one delivery of a parcel is under way at a time, and none overtakes, whatever comes', async () => {
+  test('7.3: each parcel has one attempt at a time, and no event overtakes another', async () => {
     await fc.assert(
       fc.asyncProperty(steps, async (all) => {
         const world = await openWorld(engine)

@@ -13,7 +13,7 @@ const ofParcel = (parcel: number, second = 0) => ({
 })
 
 describe.each(engines)('refused events on $name', (engine) => {
-  /** The first event of every parcel is refused with the status given for it. */
+  /** Opens an endpoint that refuses the first event of each parcel with the status given for the parcel. */
   async function openRefusing(statuses: readonly number[], refusals: 'wait' | 'skip') {
     const firsts = new Map<number, number>()
     const world = await openDeliveryWorld(engine, NOON, {
@@ -36,7 +36,7 @@ describe.each(engines)('refused events on $name', (engine) => {
     return { ...world, inState, pushTwo }
   }
 
-  test.each(FOR_GOOD)('refused with %i where refusals are skipped, an event is dead and its successor goes', async (status) => {
+  test.each(FOR_GOOD)('an event refused with %i is dead if refusals are skipped, and its successor is sent', async (status) => {
     const { inState, pushTwo } = await openRefusing([status], 'skip')
     await pushTwo(1)
     const [dead, delivered] = [await inState('dead'), await inState('delivered')]
@@ -45,21 +45,21 @@ describe.each(engines)('refused events on $name', (engine) => {
     expect(delivered[0]?.sequence).toBeGreaterThan(dead[0]?.sequence ?? Number.POSITIVE_INFINITY)
   })
 
-  test.each(NOT_FOR_GOOD)('answered %i where refusals are skipped, an event is retried and holds its successor', async (status) => {
+  test.each(NOT_FOR_GOOD)('an event answered %i is retried even if refusals are skipped, and its successor waits', async (status) => {
     const { inState, pushTwo } = await openRefusing([status], 'skip')
     await pushTwo(1)
     expect(await inState('retrying')).toHaveLength(1)
     expect([await inState('dead'), await inState('delivered')]).toEqual([[], []])
   })
 
-  test('refused with 422 where refusals wait, an event is retried and holds its successor', async () => {
+  test('an event refused with 422 is retried if refusals wait, and its successor waits', async () => {
     const { inState, pushTwo } = await openRefusing([422], 'wait')
     await pushTwo(1)
     expect(await inState('retrying')).toHaveLength(1)
     expect([await inState('dead'), await inState('delivered')]).toEqual([[], []])
   })
 
-  test('a failing endpoint that skips refusals loses nothing more, and gets it when mended', async () => {
+  test('an endpoint that fails while it skips refusals gets the later events when mended', async () => {
     let isMended = false
     const world = await openDeliveryWorld(engine, NOON, {
       statusOf: () => (isMended ? 200 : 400),

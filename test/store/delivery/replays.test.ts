@@ -47,7 +47,7 @@ async function openDeliveries(engine: Engine) {
 }
 
 describe.each(engines)('replays on $name', (engine) => {
-  test('a replay finds ended deliveries by sequence or time in every state, each once', async () => {
+  test('a replay finds ended deliveries in any state by sequence or time, each once', async () => {
     const { path, reads, id, statesOf, select, replayAll } = await openDeliveries(engine)
     await writeDeliveries(path, { endpointId: id, count: 400, state: DELIVERED })
     await writeDeliveries(path, { endpointId: id, count: 30, state: DEAD, from: 401 })
@@ -72,7 +72,7 @@ describe.each(engines)('replays on $name', (engine) => {
     expect(await count(select())).toBe(0)
   })
 
-  test('a replay by time does not find again what it has queued', async () => {
+  test('a replay by time does not select again what it has queued', async () => {
     const { path, id, select, writes, now } = await openDeliveries(engine)
     await writeDeliveries(path, { endpointId: id, count: 4, state: DELIVERED, eventsEach: 1 })
     const task = select({ states: ['delivered'], fromMs: 1 })
@@ -89,7 +89,7 @@ describe.each(engines)('replays on $name', (engine) => {
     expect(await writes.replayDeliveries({ ...task, after: place, limit: 1, nowMs: now() })).toEqual({ count: 0, next: null })
   })
 
-  test('a job goes on after a restart, is listed with how far it is, and can be cancelled', async () => {
+  test('a job resumes after a restart, is listed with its progress, and can be cancelled', async () => {
     const { path, writes, reads, id, statesOf, select, now } = await openDeliveries(engine)
     await writeDeliveries(path, { endpointId: id, count: 100, state: DEAD })
     const job = await writes.startJob({ task: { kind: 'replay', ...select() }, by: 'admin', nowMs: now() })
@@ -98,7 +98,7 @@ describe.each(engines)('replays on $name', (engine) => {
     expect(await writes.workOnJobs({ limit: 30, nowMs: now() })).toMatchObject({ isDone: false })
     expect(await reads.findJob(1)).toMatchObject({ state: 'running', done: 30, startedAtMs: now(), endedAtMs: null })
     expect(await statesOf(id)).toMatchObject({ 3: 70 })
-    // The relay loses its memory when it stops, but no part of a job.
+    // A restart loses the relay's memory, but a job is stored.
     expect(await writes.workOnJobs({ limit: 30, nowMs: now() })).toMatchObject({ isDone: false })
     expect(await writes.cancelJob({ jobId: 1, nowMs: now() })).toMatchObject({ state: 'cancelled', done: 60, endedAtMs: now() })
     expect(await writes.workOnJobs({ limit: 100, nowMs: now() })).toMatchObject({ isDone: true })
@@ -110,7 +110,7 @@ describe.each(engines)('replays on $name', (engine) => {
     expect(await writes.cancelJob({ jobId: 3, nowMs: now() })).toBeNull()
   })
 
-  test('a job whose endpoint is removed fails; at most a hundred are unended', async () => {
+  test('a job whose endpoint is removed fails, and at most a hundred jobs may wait', async () => {
     const { path, writes, reads, id, select, now } = await openDeliveries(engine)
     await writeDeliveries(path, { endpointId: id, count: 100, state: DEAD })
     const task = { kind: 'replay', ...select() } as const
@@ -121,7 +121,7 @@ describe.each(engines)('replays on $name', (engine) => {
     expect(await reads.findJob(1)).toMatchObject({ state: 'failed', failure: 'The endpoint was removed.' })
   })
 
-  test('a removed endpoint’s deliveries count as cancelled at once, written down later', async () => {
+  test('a removed endpoint’s deliveries count as cancelled at once, and are stored so later', async () => {
     const { path, writes, reads, id, otherId, statesOf, select, now } = await openDeliveries(engine)
     await writeDeliveries(path, { endpointId: id, count: 100, state: DUE })
     await writes.removeEndpoint({ id, nowMs: now() })

@@ -31,7 +31,7 @@ describe.each(engines)('skipped deliveries on $name', (engine) => {
     return { ...world, skip, standing }
   }
 
-  test('a retrying delivery that is skipped is dead, and its successor goes at once', async () => {
+  test('a retrying delivery that is skipped is dead, and its successor is sent at once', async () => {
     const { run, now, skip, standing } = await openTwo({ first: 500 })
     await run(now() + 100)
     expect(await standing()).toEqual([
@@ -61,7 +61,7 @@ describe.each(engines)('skipped deliveries on $name', (engine) => {
     expect(await standing()).toEqual([expected, ['delivered', null]])
   })
 
-  test('killed between the skip and the end of its attempt, a delivery is dead and not sent again', async () => {
+  test('a delivery skipped during an attempt that a kill interrupts is dead, and not sent again', async () => {
     const { run, now, skip, standing, attempts, kill } = await openTwo({ first: 200, latencyMs: 1000 })
     await run(now() + 100)
     await skip(0)
@@ -74,7 +74,7 @@ describe.each(engines)('skipped deliveries on $name', (engine) => {
     expect(attempts.map(({ delivery }) => delivery.previousSequence > 0)).toEqual([false, true])
   })
 
-  test('a delivery that is skipped behind an earlier one of its parcel lets that one be', async () => {
+  test('skipping a delivery behind an earlier one does not affect the earlier one', async () => {
     const { run, now, skip, standing } = await openTwo({ first: 500 })
     await run(now() + 100)
     expect(await skip(1)).toBe('done')

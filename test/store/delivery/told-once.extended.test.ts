@@ -16,7 +16,7 @@ import { incomingPush } from '../../support/store/write-side.ts'
 
 const clock = { now: () => NOON, monotonic: () => performance.now() }
 
-/** Every event has a different time, before or after the relay may first hear of its parcel. */
+/** Every event has a different time, before or after the first news of its parcel. */
 const EVENTS = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map((nth) => ({
   nth,
   parcel: nth % 2,
@@ -47,19 +47,19 @@ const step = fc.oneof(
 )
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never
 
-/** A telling of an event: as backfill, to all, or to all who had no part in an earlier one. */
+/** A message about an event: as backfill, to all endpoints, or to all that did not get the backfill. */
 interface Telling {
   readonly event: Event
   readonly kind: 'backfill' | 'all' | 'revealed'
-  /** For `revealed`: the place of the telling as backfill. */
+  /** For `revealed`: the index of the backfill message. */
   readonly of: number
 }
 
-/** Which tellings an endpoint is owed: from a place on, and backfill over stretches of them. */
+/** The messages that an endpoint must get: all from an index on, and backfill within ranges. */
 interface Owed {
   readonly status: string | null
   readonly from: number
-  /** The first place of each stretch with backfill, and the first after it. */
+  /** Each range with backfill: the index of its first message, and the index after its last. */
   readonly backfill: [from: number, to: number][]
 }
 
@@ -86,7 +86,7 @@ function createModel() {
       if (before === -1) tellings.push({ event: pushed, kind: 'all', of: -1 })
       else if (tellings[before]?.kind === 'backfill') tellings.push({ event: pushed, kind: 'revealed', of: before })
     },
-    /** Oldest first, as they are numbered. */
+    /** The relay numbers the entries of a poll from the oldest to the newest. */
     poll(listed: readonly Event[]): void {
       for (const polled of listed.toSorted((a, b) => a.atMs - b.atMs)) {
         if (last(polled) !== -1) continue
@@ -181,15 +181,15 @@ async function replayFeed(writes: WriteSide): Promise<void> {
   while (!(await writes.replayFeed({ limit: 100, nowMs: NOON })).isDone);
 }
 
-/** Whether there was anything to prune. */
+/** Returns false if there was nothing to prune. */
 async function pruneFeed(path: string): Promise<boolean> {
   const last = await storedNumber(path, 'select coalesce(max(sequence), 0) from feed')
   if (last > 0) await pruneStoredFeed(path, last)
   return last > 0
 }
 
-describe.each(engines)('what is owed to endpoints on $name', (engine) => {
-  test('7.1, 6.6: every endpoint is sent every event it is owed once, whatever the order', async () => {
+describe.each(engines)('messages to endpoints on $name', (engine) => {
+  test('7.1, 6.6: every endpoint gets every event that it should get once, in any order', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 4, maxLength: 30 }), (steps) => withPlace(engine, (path) => run(engine, path, steps))),
       { numRuns: Number(process.env.RUNS ?? runsOn(engine, 60, 6)), seed: Number(process.env.SEED ?? 20261124) },

@@ -9,7 +9,7 @@ const PARCELS = 4
 const MOODS: readonly CarrierMood[] = ['listed', 'listed', 'english', 'empty', 'not_found', 'not_found', 'down', 'refused']
 const PAUSES_MS = [1, MINUTE_MS, 6 * MINUTE_MS, HOUR_MS, 5 * HOUR_MS, 25 * HOUR_MS, 20 * 24 * HOUR_MS]
 
-/** A step at random. Questions are the most frequent, and the same is often asked twice, so that the cache has something to say. */
+/** Chooses a random step. Most steps are requests, and many are repeated, so that the cache is used. */
 function stepOf(random: () => number): Step {
   const { below } = drawWith(random)
   const parcel = below(PARCELS)
@@ -28,7 +28,7 @@ function stepOf(random: () => number): Step {
 describe.each(engines)('answers from the cache on $name', (engine) => {
   const steps = LONG ? 20_000 : engine.name === 'sqlite' ? casesOf(400, 150) : casesOf(100, 50)
 
-  test.each([1, 2])('a relay with its cache answers and asks the carrier as one without it (seed %i)', async (seed) => {
+  test.each([1, 2])('a relay with a cache answers and asks the carrier as one without a cache (seed %i)', async (seed) => {
     const options = { refreshOlderThanMs: seed === 1 ? null : 3 * HOUR_MS }
     const [kept, fresh] = [await openCacheModel(engine, 1_000_000, options), await openCacheModel(engine, 0, options)]
     const random = seeded(seed)
@@ -42,7 +42,7 @@ describe.each(engines)('answers from the cache on $name', (engine) => {
     }
   })
 
-  test('6.1: a parcel that stopped as unknown is revived by a question once its refusal has lapsed', async () => {
+  test('6.1: a request revives a parcel stopped as unknown once "not found" has expired', async () => {
     const step = await openCacheModel(engine, 1_000_000)
     const ask: Step = { kind: 'ask', parcel: 1, language: 'en', question: 'all', pushedMeanwhile: false }
     await step({ kind: 'push', parcel: 1 })

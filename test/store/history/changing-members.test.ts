@@ -28,7 +28,7 @@ async function feedOf(path: string): Promise<readonly (readonly [number, number]
   return feed.map(({ kind, entry }) => [kind, entry])
 }
 
-/** A carrier that says at every poll how long ago it was asked itself. */
+/** Acts as a carrier whose answers contain an age, which differs at every poll. */
 async function start(engine: Engine) {
   const store = await openStore(NOON, engine)
   const pollOnce = (ageSeconds: number) =>
@@ -46,7 +46,7 @@ async function start(engine: Engine) {
 }
 
 describe.each(engines)('members that change at every poll on $name', (engine) => {
-  test('2: a member that the carrier changes at every poll does not make each poll be kept', async () => {
+  test('2: if only a member changes at every poll, the polls are not all kept', async () => {
     const { pollOnce, served, path } = await start(engine)
     for (let age = 1; age <= ANSWERS_MAX; age++) await pollOnce(age)
     const before = await rowsOf(path)
@@ -57,19 +57,19 @@ describe.each(engines)('members that change at every poll on $name', (engine) =>
     expect(await served()).toMatchObject({ statuses: ages, ageSeconds: 100 * POLLS })
   })
 
-  test('2.4: the last asked of equal listings is kept whole, whichever came first', async () => {
+  test('2.4: of equal listings the one asked for last is kept whole, in any order', async () => {
     const { poll, served } = await start(engine)
     const listed = (...weights: readonly number[]) => weights.map((weight) => ({ eventTimestamp: times[0] ?? '', weight }))
     await poll({ askedAtMs: NOON + 2, statuses: listed(3, 4) })
     await poll({ askedAtMs: NOON + 1, statuses: listed(9, 9) })
     expect(await served()).toMatchObject({ statuses: [{ weight: 3 }, { weight: 4 }] })
-    // Asked at once, the greater is kept: not the greater of each of its sightings.
+    // If both were asked for at the same time, the greater listing is kept as a whole, and not the greater of each sighting.
     await poll({ askedAtMs: NOON + 2, statuses: listed(2, 5) })
     await poll({ askedAtMs: NOON + 2, statuses: listed(4, 1) })
     expect(await served()).toMatchObject({ statuses: [{ weight: 2 }, { weight: 5 }] })
   })
 
-  test('a listing that replaces another keeps its sequence, as an update of its entries', async () => {
+  test('a listing that replaces another keeps its sequence, and feeds an update of its entries', async () => {
     const { pollOnce, path } = await start(engine)
     await pollOnce(1)
     const first = await feedOf(path)
@@ -81,7 +81,7 @@ describe.each(engines)('members that change at every poll on $name', (engine) =>
     expect(new Set(told.map(([, entry]) => entry))).toEqual(entries)
   })
 
-  test('6.6: a push reveals backfill and is not missed, though its listing was replaced', async () => {
+  test('6.6: a push reveals backfill and is not missed, even if the listing was replaced', async () => {
     const { pollOnce, push, pass, writes } = await start(engine)
     const { take } = await addEndpoint(writes, NOON)
     for (let age = 1; age <= 3; age++) await pollOnce(age)

@@ -27,7 +27,7 @@ const open = (engine: Engine, path: string) =>
   openWriteSide({ sqlitePath: path, engine, record: recordOptions, deliver: deliverOptions }, clock, strictLog)
 const KEY = ['at_ms', 'time_form', 'content_id', 'listing', 'ordinal']
 
-/** Observations of two to eight parcels that nothing joins: what is said of one is said of others too. */
+/** Observations of two to eight parcels that nothing joins yet. Parcels share some observations. */
 const parcels = observations
   .chain((said) => fc.array(fc.subarray([...said], { minLength: 1 }), { minLength: 2, maxLength: 8 }))
   .map((all) =>
@@ -40,7 +40,7 @@ const parcels = observations
     ),
   )
 
-/** The same answer to another question: it names nothing but what was asked for. */
+/** Makes the same answer to a request for another identifier, and names no other identifier in it. */
 function readAgain({ body, language, askedAtMs }: PollObservation, asked: string): PollObservation {
   const answer = Buffer.from(JSON.stringify({ ...JSON.parse(String(body)), trackingIds: [] }))
   const reading = parseAllAnswer(answer, { asked, language, contentLanguage: null, askedAtMs })
@@ -54,7 +54,7 @@ function pushFieldsOf({ sighting }: PushObservation) {
   return { status, detailedStatus, eventTime: instant.text, location, texts }
 }
 
-/** Joins parcels as a push that names them all would, but keeps no such push. */
+/** Joins parcels as a push that names them all would, but stores no such push. */
 async function joinInto(engine: Engine, path: string, groups: (ids: readonly number[]) => Iterable<readonly number[]>): Promise<void> {
   const store = await engine.openWriteStore(path)
   const ids = (await storedRows<{ id: number }>(path, 'select id from parcel order by id')).map(({ id }) => id)
@@ -75,18 +75,18 @@ async function joinInto(engine: Engine, path: string, groups: (ids: readonly num
   await store.close()
 }
 
-/** All rows that a join moves, sorted, without the version of each parcel, which depends on when it was written. */
+/** Returns all rows that a join moves, sorted. Leaves out the version of each parcel, which depends on the time of the write. */
 async function contentsOf(path: string): Promise<readonly (readonly string[])[]> {
   const tables = ['parcel', 'identifier', 'sighting', 'answer', 'inbox', 'delivery', 'expected_push']
   const rows = await Promise.all(tables.map((table) => storedRows<object>(path, `select * from ${table}`)))
   return rows.map((of) => of.map((row) => JSON.stringify({ ...row, version: 0 })).sort())
 }
 
-/** Engines list the sightings of a parcel in different orders. */
+/** Sorts the sightings of a parcel, because engines list them in different orders. */
 const inOrder = (sightings: unknown) => (Array.isArray(sightings) ? sightings.map((one) => JSON.stringify(one)).sort() : sightings)
 
 describe.each(engines)('a join of many on $name', (engine) => {
-  test('1.4: joined at once, many parcels become what they become one at a time, in whatever order', async () => {
+  test('1.4: parcels joined at once become what they become one at a time, in any order', async () => {
     const runs = runsOn(engine, 25, 3)
     let shared = 0
     await fc.assert(
@@ -125,7 +125,7 @@ describe.each(engines)('a join of many on $name', (engine) => {
     expect(shared).toBeGreaterThan(runs / 2)
   })
 
-  test('1.4: the audit trail has what each parcel held before they were joined at once', async () => {
+  test('1.4: the audit trail has what each parcel contained before they were joined at once', async () => {
     await fc.assert(
       fc.asyncProperty(parcels, (all) =>
         withPlace(engine, async (path) => {

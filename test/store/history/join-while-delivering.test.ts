@@ -12,8 +12,8 @@ const acceptedAt = ({ body: _body, previousSequence: _previous, ...delivery }: C
   random: 0.5,
 })
 
-describe.each(engines)('a join while something is delivered on $name', (engine) => {
-  test('7.3: a delivery under way over a join releases what waits behind it there', async () => {
+describe.each(engines)('a join during a delivery on $name', (engine) => {
+  test('7.3: a delivery whose parcel is joined meanwhile releases its successor in that parcel', async () => {
     const { push, writes } = await openStore(NOON, engine)
     await writes.watch({ identifier: '1001', nowMs: NOON })
     await addEndpoint(writes, NOON)

@@ -16,7 +16,7 @@ const RUNS = LONG ? 250 : 60
 const IDENTIFIERS = ['1001', '1002', '2001', '2002', 'AB123456789SE', 'CD123456789SE']
 const clock = { now: () => Date.UTC(2026, 2, 1, 15), monotonic: () => performance.now() }
 
-/** Every answer of every identifier, as its bytes. */
+/** Returns the bytes of every answer for every identifier. */
 async function answersIn(reads: ReadSide): Promise<Readonly<Record<string, string>>> {
   const answers: Record<string, string> = {}
   for (const id of IDENTIFIERS) {
@@ -30,7 +30,7 @@ async function answersIn(reads: ReadSide): Promise<Readonly<Record<string, strin
   return answers
 }
 
-/** Records batch by batch in a new store; returns its answers, and those after it has been closed and opened again. */
+/** Records batches in a new store. Returns its answers before and after a restart. */
 async function served(engine: Engine, batches: readonly (readonly Seen[])[]) {
   return await withPlace(engine, async (path) => {
     const open = () => openWriteSide({ sqlitePath: path, engine, record: recordOptions, deliver: deliverOptions }, clock, strictLog)
@@ -51,7 +51,7 @@ async function served(engine: Engine, batches: readonly (readonly Seen[])[]) {
   })
 }
 
-/** Observations, then the same in another order, some of them repeated or split, in batches. */
+/** Observations, and the same in another order, with some repeated or split, in batches. */
 const told = fc
   .tuple(
     observations.chain((all) => fc.tuple(fc.constant(all), rearranged(all))),
@@ -63,7 +63,7 @@ const told = fc
   }))
 
 test.each(engines)(
-  'gives the model’s bytes through the store, in any order and over a restart, on $name',
+  'the store gives the model’s bytes in any order and after a restart, on $name',
   async (engine) => {
     await fc.assert(
       fc.asyncProperty(told, async ({ all, batches }) => {
@@ -77,7 +77,7 @@ test.each(engines)(
   600_000,
 )
 
-test('every engine serves the same bytes of the same observations, before and after a restart', async () => {
+test('every engine serves the same bytes for the same observations, even after a restart', async () => {
   const runs = Math.min(...engines.map((engine) => runsOn(engine, RUNS, 6)))
   await fc.assert(
     fc.asyncProperty(told, async ({ batches }) => {
@@ -93,7 +93,7 @@ function inBatches(all: readonly Seen[], size: number): readonly (readonly Seen[
 }
 
 test.each(engines)(
-  'copies of a listing around another give the same bytes on $name in every order',
+  'copies of a listing with another between give the same bytes on $name in every order',
   async (engine) => {
     const model = answers(recordAll(copiesAroundAnother))
     const orders = everyOrder(copiesAroundAnother)

@@ -16,7 +16,7 @@ import { incomingPush } from '../../support/store/write-side.ts'
 const FULL = Array.from({ length: 2000 }, (_, at) => ({ eventTimestamp: new Date(NOON - at * 1000).toISOString() }))
 const early = '2026-02-01T00:00:00.000Z'
 
-/** A store that counts how many transactions a batch takes: more than one if its observations are recorded on their own. */
+/** Opens a store that counts the transactions of a batch. More than one means that its observations were recorded separately. */
 async function startCounting(engine: Engine) {
   const path = await newPlace(engine)
   const whole = await engine.openWriteStore(path)
@@ -61,8 +61,8 @@ async function startCounting(engine: Engine) {
 const push = (trackingIds: readonly string[], eventTime = early) => incomingPush(pushBody({ trackingIds, eventTime }), NOON)
 const once = { transactions: 1 }
 
-describe.each(engines)('what a full parcel refuses on $name', (engine) => {
-  test('1.6: a push that a full parcel refuses undoes nothing of its batch', async () => {
+describe.each(engines)('refusals by a full parcel on $name', (engine) => {
+  test('1.6: a push that a full parcel refuses leaves the rest of its batch recorded', async () => {
     const { record, read } = await startCounting(engine)
     const refused = push(['1001', '9009'])
     expect(await record(push(['2001']), refused, push(['3001']))).toEqual({ kinds: ['recorded', 'quarantined', 'recorded'], ...once })
@@ -75,13 +75,13 @@ describe.each(engines)('what a full parcel refuses on $name', (engine) => {
     expect(await read('select entry_count, is_full from parcel where is_full = 1')).toEqual([{ entry_count: 2000, is_full: 1 }])
   })
 
-  test('1.6: an observation with nothing new about a full parcel is recorded', async () => {
+  test('1.6: an observation that adds nothing to a full parcel is recorded', async () => {
     const { record } = await startCounting(engine)
     expect(await record(push(['1001'], new Date(NOON).toISOString()))).toEqual({ kinds: ['recorded'], ...once })
     expect(await record(push(['1001'], new Date(NOON).toISOString()))).toEqual({ kinds: ['duplicate'], ...once })
   })
 
-  test('1.4, 1.6: a push that names a full parcel too, or too long a poll, undoes nothing either', async () => {
+  test('1.4, 1.6: so does a push that also names a full parcel, or a poll that is too long', async () => {
     const { record, poll, read } = await startCounting(engine)
     await record(push(['2001']))
     expect(await record(push(['1001', '2001'], '2026-02-02T00:00:00.000Z'), push(['3001']))).toEqual({
@@ -94,7 +94,7 @@ describe.each(engines)('what a full parcel refuses on $name', (engine) => {
     })
     expect(await read('select value from identifier order by value')).toEqual(['1001', '2001', '3001', '4001'].map((value) => ({ value })))
   })
-  test('an observation that was taken back leaves nothing remembered', async () => {
+  test('an observation whose transaction was rolled back leaves nothing in memory', async () => {
     const path = await newPlace(engine)
     const whole = await engine.openWriteStore(path)
     onTestFinished(() => whole.close())

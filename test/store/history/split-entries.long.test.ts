@@ -13,7 +13,7 @@ import { engines, withPlace } from '../../support/store/engines.ts'
 import { storedRows } from '../../support/store/stored-rows.ts'
 import { openStore } from '../../support/store/write-side.ts'
 
-/** Said without a place, it is taken for what happened at the first place named: until a second at that very time shows otherwise. */
+/** This push has no location, so it is merged with the first sighting of its second that has one. An earlier such sighting may change that. */
 const vague = { eventTime: '2026-03-01T10:00:00Z', location: null }
 const inLund = { eventTime: '2026-03-01T10:00:00.100Z', location: 'Lund' }
 const earlier = { eventTime: '2026-03-01T10:00:00.050Z', location: 'Umeå' }
@@ -25,13 +25,13 @@ async function start(engine: Engine) {
 
 const clock = { now: () => Date.UTC(2026, 2, 1, 15), monotonic: () => performance.now() }
 
-describe.each(engines)('entries that prove to be two on $name', (engine) => {
-  test('7.1: a push taken for part of another entry is relayed once it proves its own', async () => {
+describe.each(engines)('entries that turn out to be two on $name', (engine) => {
+  test('7.1: a push merged with another entry is sent to endpoints once it is its own entry', async () => {
     const { push, take, reads } = await start(engine)
     await push(vague)
     await push(inLund)
     expect((await take()).map(({ body }) => String(body))).toEqual([String(pushBody(vague))])
-    // Comes before Lund in the order of founding, so what was vague is of this one now, and Lund is on its own.
+    // This push is earlier than Lund, so the one without a location is merged with it now, and Lund is an entry of its own.
     await push(earlier)
     expect((await reads.findParcel('1001'))?.entries).toHaveLength(2)
     expect((await take()).map(({ body }) => String(body))).toEqual([String(pushBody(inLund))])
@@ -39,7 +39,7 @@ describe.each(engines)('entries that prove to be two on $name', (engine) => {
     expect(await take()).toEqual([])
   })
 
-  test('7.1: if a polled entry proves to be two, the one that was relayed is not relayed again', async () => {
+  test('7.1: if a polled entry turns out to be two, the one already sent is not sent again', async () => {
     const { poll, take } = await start(engine)
     await poll({ statuses: [{ eventTimestamp: '2026-03-01T10:00:00Z', location: '' }] })
     await poll({ statuses: [{ eventTimestamp: '2026-03-01T10:00:00.100Z', location: 'Lund' }], language: 'sv' })
@@ -50,7 +50,7 @@ describe.each(engines)('entries that prove to be two on $name', (engine) => {
     expect(JSON.parse(String(told?.body))).toMatchObject({ eventTime: '2026-03-01T10:00:00.100Z', location: 'Lund' })
   })
 
-  test('7.1: entries that a join of parcels sets apart are relayed', async () => {
+  test('7.1: entries that a join of parcels separates are sent', async () => {
     const { push, take } = await start(engine)
     await push({ ...vague, trackingIds: ['1001'] })
     await push({ ...inLund, trackingIds: ['1001'] })
@@ -64,7 +64,7 @@ describe.each(engines)('entries that prove to be two on $name', (engine) => {
     )
   })
 
-  test('7.1: every entry is relayed to whom it is owed, and no sighting twice', async () => {
+  test('7.1: every endpoint gets the entries that it should get, and no sighting twice', async () => {
     await fc.assert(
       fc.asyncProperty(observations, (all) =>
         withPlace(engine, async (path) => {

@@ -20,7 +20,7 @@ describe.each(engines)('reprocessing on $name', (engine) => {
       report: { outcomes: [{ kind: 'recorded', newEntries: 1 }], touchedParcels: [expect.any(Number)] },
     })
     const view = await reads.findParcel('1001')
-    // The push counts as received now, and not in ten years, as the wrong clock had it.
+    // The push counts as received now, and not at the wrong time in ten years.
     expect([view?.entries.length, view?.lastSeenAtMs]).toEqual([1, NOON])
     expect(await reads.inspectPush(inboxId)).toMatchObject({ state: 'recorded', body: pushBody() })
     const inbox = inboxIn(path)
@@ -47,7 +47,7 @@ describe.each(engines)('reprocessing on $name', (engine) => {
     expect((await reads.findParcel('1001'))?.entries).toHaveLength(1)
   })
 
-  test('5.4: a push that is too old by the clock of now stays expired when it is reprocessed', async () => {
+  test('5.4: a push that is still too old when it is reprocessed stays expired', async () => {
     const { push, pass, reads, writes, now, inboxIds } = await openStore(NOON, engine)
     pass(500 * DAY_MS)
     await push()
@@ -60,7 +60,7 @@ describe.each(engines)('reprocessing on $name', (engine) => {
     expect(await writes.reprocess({ inboxId: inboxId + 1, nowMs: now() })).toEqual({ kind: 'unknown' })
   })
 
-  test('5.3: a quarantined push is recorded once understood, or keeps the newest reason', async () => {
+  test('5.3: a quarantined push is recorded once it is understood, or gets the newest reason', async () => {
     const { record, reads, writes, now, errors, inboxIds } = await openStore(NOON, engine)
     await record({ ...incomingPush(pushBody(), NOON), reading: { ok: false, reason: 'failed' } }, incomingPush(Buffer.from('[]'), NOON))
     const [first = 0, second = 0] = await inboxIds()
@@ -79,7 +79,7 @@ describe.each(engines)('reprocessing on $name', (engine) => {
     expect([(await reads.counts(now())).quarantined, errors]).toEqual([1, []])
   })
 
-  test('1.6: a push that a full parcel refuses once more stays in the inbox with its bytes', async () => {
+  test('1.6: a push that a full parcel refuses again stays in the inbox with its bytes', async () => {
     const { record, poll, pass, reads, writes, now, inboxIds } = await openStore(NOON, engine)
     pass(500 * DAY_MS)
     const refused = pushBody({ trackingIds: ['1001'], eventTime: new Date(NOON).toISOString() })
@@ -95,7 +95,7 @@ describe.each(engines)('reprocessing on $name', (engine) => {
   })
 
   test.each(['recorded', 'quarantined', null] as const)(
-    'the inbox is listed page by page, the newest first, each push once (state %s)',
+    'the inbox is listed page by page, newest first, each push once (state %s)',
     async (state) => {
       const { record, reads } = await openStore(NOON, engine)
       for (let at = 0; at < 5; at++) {

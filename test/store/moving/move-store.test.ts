@@ -11,7 +11,7 @@ import { expectEveryRowMoved } from './every-row-moved.ts'
 
 test('a store moves from sqlite to postgres with every row and every number', () => expectEveryRowMoved(sqlite, postgres))
 
-test('counts, operator events and the audit trail move both ways, and go on where they were', async () => {
+test('counts, operator events and the audit trail move both ways and continue', async () => {
   const [first, second, third] = [await placeOf(sqlite), await placeOf(postgres), await placeOf(sqlite)]
   const atMs = Date.UTC(2026, 2, 30, 12)
   const by = { kind: 'app', name: 'Jörg "J"', address: '10.0.0.1' } as const
@@ -22,7 +22,7 @@ test('counts, operator events and the audit trail move both ways, and go on wher
   } as const
   const operate = async ({ engine, place }: Place, number: number) => {
     const { writes, reads } = await openStore(atMs, engine, place)
-    // The answer of the flush before may have been lost in the move.
+    // Repeat the last flush, because its answer may have been lost in the move.
     for (const one of [number - 1, number]) if (one > 0) await writes.addTallies({ ...flush, number: one })
     await writes.recordOperatorEvent({ event: 'credentials_refused' }, atMs + number)
     await writes.recordAction({
@@ -55,7 +55,7 @@ test('counts, operator events and the audit trail move both ways, and go on wher
   expect(after.actions.map(({ detail }) => detail)).toEqual([{ number: 3 }, { number: 2 }, { number: 1 }])
 })
 
-test('the calls that were made today, a pause and refused credentials hold on either engine', async () => {
+test('today’s calls, a pause and refused credentials are kept by a move to either engine', async () => {
   const day = Math.floor(Date.now() / DAY_MS)
   const untilMs = Date.now() + 600_000
   const refusal = { tries: 3, untilMs, mark: { salt: 'c2FsdA==', digest: 'ZGk=' } }
@@ -75,7 +75,7 @@ test('the calls that were made today, a pause and refused credentials hold on ei
   for (const ms of [kept?.pausedUntilMs, kept?.refusal?.untilMs]) expect(Math.abs((ms ?? 0) - untilMs)).toBeLessThan(1000)
 })
 
-test('a store remembers the stores that moves have left behind, until one is in use again', async () => {
+test('a store remembers the stores that moves left behind, until one is used again', async () => {
   const [first, second, third] = [await placeOf(sqlite), await placeOf(postgres), await placeOf(sqlite)]
   await (await openStore(NOON, sqlite, first.place)).writes.close()
   const leftBy = async ({ engine, place }: Place) => {
@@ -89,7 +89,7 @@ test('a store remembers the stores that moves have left behind, until one is in 
   expect(await leftBy(second)).toEqual([first.place])
   await moveStore(second, third)
   expect(await leftBy(third)).toEqual([first.place, database])
-  // The third holds data too, once the second is in use again.
+  // Once the second store is used again, the third is left behind with data too.
   await postgresMoves.undo(second.place, NOON)
   expect(await leftBy(second)).toEqual([first.place, third.place])
   await sqliteMoves.undo(first.place, NOON)

@@ -16,7 +16,7 @@ import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
 const NOW_MS = Date.UTC(2026, 2, 1)
 
-test.each(engines)('a moved store on $name says where it went, and can be taken back', async (engine) => {
+test.each(engines)('a moved store on $name names the new store, and can be taken back', async (engine) => {
   const [old, next] = [await seededPlace(engine), await placeOf(engine)]
   const before = await contentsOf(old)
   await moveStore(old, next)
@@ -35,14 +35,14 @@ test.each(engines)('a moved store on $name says where it went, and can be taken 
   expect(await movesOf(engine).undo(old.place, 0)).toBeNull()
 })
 
-test.each(engines)('a move to a store on $name that holds something is refused', async (engine) => {
+test.each(engines)('a move to a store on $name that contains data is refused', async (engine) => {
   const [old, taken] = [await seededPlace(engine), await seededPlace(engine)]
   const before = await contentsOf(taken)
   await expect(openMove(old, taken)).rejects.toThrow('is not empty (it has rows in')
   expect(await contentsOf(taken)).toEqual(before)
 })
 
-test.each(engines)('a move to a store on $name that was filled after the first look is refused', async (engine) => {
+test.each(engines)('a move to a store on $name that gets data after the first check is refused', async (engine) => {
   const next = await placeOf(engine)
   const side = { moveId: 'late', peer: '', address: '', atMs: 0, replicaId: 0 }
   const target = await movesOf(engine).openTarget(next.place, side)
@@ -60,7 +60,7 @@ test.each(engines)('a new store on $name takes another move only after its first
     await opened.target.complete(await opened.source.numbers(), { jobId: 0, done: 0, nowMs: 0 })
     await expect(openMove(second, next)).rejects.toThrow(`another move has begun to fill ${movesOf(engine).nameOf(next.place)}`)
   }
-  // The server needs a moment to end a connection.
+  // The server needs a moment to end a connection, so try repeatedly.
   await vi.waitFor(() => moveStore(second, next), { timeout: 60_000 })
   await expect(openMove(first, next)).rejects.toThrow('is not empty')
 })
@@ -73,7 +73,7 @@ test('a move to a database of another program is refused', async () => {
   await expect(openMove(old, other)).rejects.toThrow('is not empty (it has rows in invoice)')
 })
 
-test('a replica that hangs in a switch loses its locks when its idle time is over', async () => {
+test('a replica that hangs during a switch loses its locks after the idle timeout', async () => {
   const [old, next] = [await seededPlace(postgres), await placeOf(sqlite)]
   await using opened = await openMove(old, next)
   await untilWaiting(opened.move)
@@ -89,7 +89,7 @@ test('a replica that hangs in a switch loses its locks when its idle time is ove
   await (await postgres.openWriteStore(old.place)).close()
 })
 
-test.each(engines)('a move from $name that is given up leaves nothing behind', async (engine) => {
+test.each(engines)('an abandoned move from $name leaves nothing behind', async (engine) => {
   const [old, next] = [await seededPlace(engine), await placeOf(engine)]
   const parts = () =>
     engine.name === postgres.name
@@ -102,10 +102,10 @@ test.each(engines)('a move from $name that is given up leaves nothing behind', a
   expect(await parts()).toBe(0)
 })
 
-test.each(engines)('a copy on $name that differs is found out before the switch, and the store stays in use', async (engine) => {
+test.each(engines)('a copy on $name that differs is found before the switch, and the store stays in use', async (engine) => {
   const [old, next] = [await seededPlace(sqlite), await placeOf(engine)]
   await using opened = await openMove(old, next, { isSlow: true })
-  // Between copying and verifying.
+  // Wait until the rows are copied and the comparison begins.
   while ((await opened.move.advance()).step !== 'verifying');
   expect(await changeStoredRows(next.place, "update delivery set reason = 'changed' where id = 3")).toBe(1)
   await expect(untilWaiting(opened.move).then(() => opened.move.switchOver({ jobId: 0, nowMs: 0 }))).rejects.toThrow(
@@ -116,7 +116,7 @@ test.each(engines)('a copy on $name that differs is found out before the switch,
   await expect(engine.openWriteStore(next.place)).rejects.toThrow(/holds a part of|is already running/)
 })
 
-test('a replica leaves alone the move of a live replica and a switch that has just begun', async () => {
+test('a replica does not clear the move of a live replica, or a switch that has just begun', async () => {
   const [old, next] = [await seededPlace(postgres), await placeOf(sqlite)]
   const lease = '(extract(epoch from clock_timestamp()) * 1000)::bigint + 60000'
   await changeStoredRows(
@@ -140,13 +140,13 @@ test('a replica leaves alone the move of a live replica and a switch that has ju
   await (await postgres.openWriteStore(old.place)).close()
 })
 
-test('a store switched while another replica looks for leftovers stays out of use', async () => {
+test('a store whose switch ends while another replica clears leftovers stays moved', async () => {
   const [old, next] = [await seededPlace(postgres), await placeOf(sqlite)]
   await using opened = await openMove(old, next)
   await untilWaiting(opened.move)
   await opened.move.pause()
   const holding = await openTestPool(old.place).connect()
-  // It has read the mark, and waits to see who is there.
+  // The other replica has read the mark, and now waits for the table of replicas.
   await holding.query('begin; lock table replica')
   const cleared = postgresMoves.clear(old.place, NOW_MS)
   const waits = "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
@@ -162,7 +162,7 @@ test('a store switched while another replica looks for leftovers stays out of us
   expect((await postgresMoves.readMark(old.place))?.state).toBe('moved')
 })
 
-test.each(engines)('a move from $name is done although the new store is lost right after the switch', async (engine) => {
+test.each(engines)('a move from $name is complete even if the new store is lost right after the switch', async (engine) => {
   const [old, next] = [await seededPlace(engine), await placeOf(sqlite)]
   await using opened = await openMove(old, next)
   const target: typeof opened.target = { ...opened.target, release: async () => Promise.reject(new Error('the connection was lost')) }
@@ -172,7 +172,7 @@ test.each(engines)('a move from $name is done although the new store is lost rig
   expect((await movesOf(engine).readMark(old.place))?.state).toBe('moved')
 })
 
-test('a move whose job was cancelled in the last moment does not switch', async () => {
+test('a move whose job was cancelled just before the switch does not switch', async () => {
   for (const { from, to } of DIRECTIONS) {
     const [old, next] = [await seededPlace(from), await placeOf(to)]
     await using opened = await openMove(old, next)
@@ -185,7 +185,7 @@ test('a move whose job was cancelled in the last moment does not switch', async 
   }
 })
 
-test('a move given up beside a long reader ends at once, and leaves the rest to others', async () => {
+test('an abandoned move does not wait for a long reader, and others clear it later', async () => {
   const [old, next] = [await seededPlace(postgres), await placeOf(sqlite)]
   await using opened = await openMove(old, next)
   await untilWaiting(opened.move)
@@ -203,7 +203,7 @@ test('a move given up beside a long reader ends at once, and leaves the rest to 
   expect(await postgresMoves.readMark(old.place)).toBeNull()
 })
 
-test('a move that another replica has given up leaves the rows of the next move alone', async () => {
+test('a move that another replica cleared does not touch the rows of the next move', async () => {
   const [old, next, other] = [await seededPlace(postgres), await placeOf(sqlite), await placeOf(sqlite)]
   await using given = await openMove(old, next)
   await untilWaiting(given.move)
@@ -216,7 +216,7 @@ test('a move that another replica has given up leaves the rows of the next move 
   expect(await storedNumber(other.place, "select count(*) from parcel_status where status = 'new'")).toBe(1)
 })
 
-test('a switch waits for replicas that still write, and is given up if one does not stop', async () => {
+test('a switch waits for replicas that still write, and is abandoned if one does not stop', async () => {
   const [old, next] = [await seededPlace(postgres), await placeOf(sqlite)]
   await using opened = await openMove(old, next)
   await untilWaiting(opened.move)
@@ -231,7 +231,7 @@ test('a switch waits for replicas that still write, and is given up if one does 
   expect((await postgresMoves.readMark(old.place))?.state).toBe('moved')
 })
 
-test('replicas that record while a database is moved lose nothing acknowledged', async () => {
+test('replicas that record while a database is moved lose no acknowledged push', async () => {
   const [old, next] = [await placeOf(postgres), await placeOf(sqlite)]
   const replicas = await Promise.all([1, 2, 3].map(() => openStore(NOW_MS, postgres, old.place)))
   const acknowledged: string[] = []
@@ -257,7 +257,7 @@ test('replicas that record while a database is moved lose nothing acknowledged',
   expect(failures.filter((error) => !isStorageFailure(error))).toEqual([])
 })
 
-test('a server that lets in and then says nothing is not moved to', async () => {
+test('a move to a server that accepts a connection and then stays silent is refused', async () => {
   const silent = await startSilentAfterGreeting((await createDatabase('nothing')).url)
   const side = { moveId: 'late', peer: '', address: '', atMs: 0, replicaId: 0 }
   await expect(openPostgresMoveTarget(silent.url, side, 50)).rejects.toThrow(`no PostgreSQL answers at ${postgresMoves.nameOf(silent.url)}`)

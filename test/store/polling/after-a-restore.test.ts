@@ -23,7 +23,7 @@ describe.each(engines)('after a restore on $name', (engine) => {
     expect(await storedNumber(place, 'select count(*) from expected_push')).toBe(expected)
   })
 
-  test('operators are notified of a restore once', async () => {
+  test('operators get one event about a restore', async () => {
     const place = await newPlace(engine)
     const bare = await engine.openWriteStore(place)
     await bare.transaction((tx) => tx.saveSetting('restores', Buffer.from(restoredAt(NOON))))

@@ -5,7 +5,7 @@ import { openStore } from '../../support/store/write-side.ts'
 
 afterEach(closeOpened)
 
-/** Runs of one relay after another on a store file, by a clock that the test sets. */
+/** Starts one relay after another on a store file, with a clock that the test sets. */
 async function openRuns() {
   const { writes, now, setClock } = await openStore(NOON)
   const { url } = await openCarrier()
@@ -24,11 +24,11 @@ async function openRuns() {
   return { start, setClock }
 }
 
-test('P13: after a kill and a clock put back a question is stamped after the last', async () => {
+test('P13: after a kill and a clock put back, a request to the carrier is dated after the last', async () => {
   const { start, setClock } = await openRuns()
   const killed = await start()
   await killed.askedAtMs()
-  // Calls are written down ahead, so nothing is written with this one.
+  // Calls are saved in advance, so this one saves nothing.
   setClock(NOON + 40_000)
   const last = await killed.askedAtMs()
   setClock(NOON - HOUR_MS)
@@ -38,7 +38,7 @@ test('P13: after a kill and a clock put back a question is stamped after the las
   expect(await next.askedAtMs()).toBe(first + 1)
 })
 
-test('P13: an answer asked for under a clock ahead is not overtaken by those of the next run', async () => {
+test('P13: an answer from a run with a clock ahead is older than those of the next run', async () => {
   const { start, setClock } = await openRuns()
   const run = await start()
   await run.askedAtMs()

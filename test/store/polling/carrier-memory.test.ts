@@ -7,7 +7,7 @@ import { openStore } from '../../support/store/write-side.ts'
 
 const AT_MS = Date.UTC(2026, 2, 1, 8)
 
-/** Reads a memory that is stored as this text. */
+/** Stores this text as the memory of the carrier, and reads it. */
 async function read(engine: Engine, text: string): Promise<CarrierMemory | null> {
   const { store } = await openBareStore(engine)
   await store.transaction((tx) => tx.saveSetting('carrier-memory', new TextEncoder().encode(text)))

@@ -11,7 +11,7 @@ const CREATED = { status: 'Created', detailedStatus: 'Created' }
 
 const iso = (atMs: number) => new Date(atMs).toISOString()
 
-describe.each(engines)('times that the carrier dates ahead of us, on $name', (engine) => {
+describe.each(engines)('times of the carrier that are ahead of the relay, on $name', (engine) => {
   async function world() {
     const store = await openStore(NOON, engine)
     const stateOf = async (id: string) => {
@@ -26,7 +26,7 @@ describe.each(engines)('times that the carrier dates ahead of us, on $name', (en
     return { ...store, stateOf, dueIn }
   }
 
-  test('6.1, B11: a delivery that local time dates two hours ahead has its closing check at once', async () => {
+  test('6.1, B11: a delivery dated two hours ahead in local time gets its last check at once', async () => {
     const { push, dueIn } = await world()
     await push({ ...DELIVERED, trackingIds: ['1001'], eventTime: iso(NOON) })
     await push({ ...DELIVERED, trackingIds: ['1002'], eventTime: iso(NOON + 2 * HOUR_MS) })
@@ -37,7 +37,7 @@ describe.each(engines)('times that the carrier dates ahead of us, on $name', (en
   test.each([
     ['delivered', DELIVERED],
     ['stale', CREATED],
-  ])('6.1, B11: a parcel whose newest entry is dated 9999 is polled as others, ends as %s', async (reason, words) => {
+  ])('6.1, B11: a parcel whose newest entry is dated 9999 is polled normally, and ends as %s', async (reason, words) => {
     const { record, writes, stateOf, pass, now } = await world()
     await writes.watch({ identifier: '1001', nowMs: NOON })
     const entry = { ...words, eventTimestamp: YEAR_9999 }
@@ -54,7 +54,7 @@ describe.each(engines)('times that the carrier dates ahead of us, on $name', (en
     expect(polls).toBeGreaterThan(2)
   })
 
-  test('6.1, B11: an entry dated ahead is the newest, and counts from when it was learnt of', async () => {
+  test('6.1, B11: an entry dated ahead is the newest, and its age counts from when it was learnt', async () => {
     const { push, poll, pass, stateOf, reads } = await world()
     await push({ ...CREATED, trackingIds: ['1001'], eventTime: YEAR_9999 })
     pass(HOUR_MS)
@@ -65,7 +65,7 @@ describe.each(engines)('times that the carrier dates ahead of us, on $name', (en
     expect((await stateOf('1001')).latest).toMatchObject({ status: 'Created', learntAtMs: NOON })
   })
 
-  test('6.1, B11: a parcel keeps when its newest entry was learnt of when it is joined to others', async () => {
+  test('6.1, B11: a join keeps when the newest entry, dated ahead, was learnt', async () => {
     const { push, pass, stateOf } = await world()
     await push({ ...CREATED, trackingIds: ['1001'], eventTime: iso(NOON) })
     await push({ ...CREATED, trackingIds: ['1002'], eventTime: YEAR_9999 })

@@ -8,7 +8,7 @@ import { engines } from '../../support/store/engines.ts'
 import { changeStoredRows } from '../../support/store/stored-rows.ts'
 import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
-/** Some seconds at most, and of each parcel another time: ids grow by one, or by 10,000 where replicas draw runs of them. */
+/** At most some seconds, and different for each parcel. Ids grow by one, or by 10,000 where replicas reserve ranges of them. */
 const APART = 'id % 9973'
 
 const iso = (atMs: number) => new Date(atMs).toISOString()
@@ -19,7 +19,7 @@ async function nextCheckOf({ reads }: Awaited<ReturnType<typeof openStore>>, ide
 }
 
 describe.each(engines)('claims of due polls on $name', (engine) => {
-  test('a check that a push delays stays where it is, is put off when due, and asks nobody', async () => {
+  test('a check that a push delays stays planned, is put off when due, and causes no call', async () => {
     const store = await openStore(NOON, engine)
     const { writes, push, pass } = store
     await push({ trackingIds: ['1001'] })
@@ -34,7 +34,7 @@ describe.each(engines)('claims of due polls on $name', (engine) => {
     expect(await claimAt(putOff + 1)).toHaveLength(1)
   })
 
-  test('a parcel not pushed since its last check is asked about at the kept time', async () => {
+  test('a parcel without a push since its last check is polled as planned', async () => {
     const { writes, poll, path, pass } = await openStore(NOON, engine)
     await poll({ asked: named(1), trackingIds: ['1001'] })
     await changeStoredRows(path, 'UPDATE parcel SET next_poll_at_ms = ?', NOON + MINUTE_MS)
@@ -48,7 +48,7 @@ describe.each(engines)('claims of due polls on $name', (engine) => {
     expect(await writes.claimDuePolls({ nowMs: pass(-22 * HOUR_MS), limit: 4, leaseMs: MINUTE_MS })).toHaveLength(1)
   })
 
-  test('one claim passes over checks that are put off, and brings the one that is due', async () => {
+  test('one claim skips the checks that it puts off, and returns the one that is due', async () => {
     const { writes, path, pass } = await openStore(NOON, engine)
     const pushed = Array.from({ length: 600 }, (_, at) => pushBody({ trackingIds: [String(2000 + at)], eventTime: iso(NOON) }))
     await writes.record(pushed.map((body) => incomingPush(body, NOON)))
@@ -60,7 +60,7 @@ describe.each(engines)('claims of due polls on $name', (engine) => {
     expect(await claim()).toEqual([])
   })
 
-  test('a claim ends with its poll: a failed one is due again after a minute', async () => {
+  test('a claim ends with its poll, and a failed poll is due again after a minute', async () => {
     const { writes, push, poll, pass, parcelIdOf } = await openStore(NOON, engine)
     await push({ trackingIds: ['1001'] })
     const claim = (nowMs: number) => writes.claimDuePolls({ nowMs, limit: 4, leaseMs: 24 * HOUR_MS })
@@ -71,7 +71,7 @@ describe.each(engines)('claims of due polls on $name', (engine) => {
     expect(await claim(pass(2 * HOUR_MS))).toHaveLength(1)
   })
 
-  test('P12: a parcel whose poll a kill has interrupted is due at once after the start', async () => {
+  test('P12: a parcel whose poll was interrupted by a kill is due at once after the start', async () => {
     const { path, push, writes, pass } = await openStore(NOON, engine)
     await push({ trackingIds: ['1001'] })
     const nowMs = pass(2 * HOUR_MS)
@@ -84,7 +84,7 @@ describe.each(engines)('claims of due polls on $name', (engine) => {
     await again.close()
   })
 
-  test('a parcel with quarantined answers is asked about at its interval', async () => {
+  test('a parcel whose answers are quarantined is polled at its usual interval', async () => {
     const { writes, reads, pass, now } = await openStore(NOON, engine)
     await writes.watch({ identifier: named(1), nowMs: NOON })
     const refresh = createRefresh(
@@ -105,12 +105,12 @@ describe.each(engines)('claims of due polls on $name', (engine) => {
         await refresh.poll(due)
       }
     }
-    // A few tries soon after the first, then one about every hour.
+    // A few tries come soon after the first, and then one about every hour.
     expect(asked).toBeLessThan(40)
     expect(asked).toBeGreaterThan(20)
   })
 
-  test('P13: a lease goes back with the clock', async () => {
+  test('P13: a lease is shortened when the clock is put back', async () => {
     const { writes, push, pass, now } = await openStore(NOON, engine)
     await push({ trackingIds: ['1001'] })
     const claim = async () => (await writes.claimDuePolls({ nowMs: now(), limit: 4, leaseMs: 5 * MINUTE_MS })).length
@@ -119,7 +119,7 @@ describe.each(engines)('claims of due polls on $name', (engine) => {
     const nowMs = pass(-12 * HOUR_MS)
     await writes.shiftSchedule({ byMs: 12 * HOUR_MS, nowMs, afterParcelId: 0, limit: 10 })
     expect(await claim()).toBe(0)
-    // The last report about the parcel counts as received now, so the parcel is due after its interval at the latest.
+    // The last report about the parcel now counts as received at this time, so the parcel is due after one interval at most.
     pass(2 * HOUR_MS)
     expect(await claim()).toBe(1)
   })

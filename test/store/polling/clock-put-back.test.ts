@@ -23,7 +23,7 @@ describe.each(engines)('a store whose clock is put back by an hour, on $name', (
     return { ...store, stateOf, putBack }
   }
 
-  test('P13: times of a parcel move back to at most now, and so does its next check', async () => {
+  test('P13: a parcel’s times in the future move to now, and its next check moves too', async () => {
     const { poll, push, stateOf, putBack } = await world()
     await push({ trackingIds: ['1001'], eventTime: iso(NOON - MINUTE_MS) })
     await poll({ asked: '1001', trackingIds: ['1001'], statuses: [{ eventTimestamp: iso(NOON - MINUTE_MS) }] })
@@ -39,7 +39,7 @@ describe.each(engines)('a store whose clock is put back by an hour, on $name', (
     })
   })
 
-  test('P13: it makes no parcel watched, and keeps times of the past', async () => {
+  test('P13: a clock that is put back starts no polls, and changes no time in the past', async () => {
     const { push, writes, stateOf, putBack, pass } = await world()
     await push({ trackingIds: ['1001'], eventTime: iso(NOON - MINUTE_MS) })
     await writes.unwatch({ identifier: '1001' })
@@ -49,7 +49,7 @@ describe.each(engines)('a store whose clock is put back by an hour, on $name', (
     expect(await stateOf('1001')).toMatchObject({ latest, lastSeenAtMs, checkedAtMs, nextPollAtMs: null, stopped: 'unwatched' })
   })
 
-  test('P13, 6.6: the grace of a missed push lasts as long as it was to last', async () => {
+  test('P13, 6.6: the grace of a missed push keeps its length', async () => {
     const { push, poll, writes, pass, putBack } = await world()
     await push({ trackingIds: ['1001'], eventTime: iso(NOON - 2 * HOUR_MS) })
     pass(HOUR_MS)
@@ -59,7 +59,7 @@ describe.each(engines)('a store whose clock is put back by an hour, on $name', (
     expect(await writes.settleMissedPushes(pass(MINUTE_MS))).toMatchObject([{ foundAtMs: NOON, eventAtMs: NOON }])
   })
 
-  test('P13, 6.3: an identifier that the carrier does not know is tried again when it was to be', async () => {
+  test('P13, 6.3: an identifier unknown to the carrier is tried again after the same wait', async () => {
     const { poll, writes, pass, putBack, now } = await world()
     await poll({ asked: 'AB123456789SE', trackingIds: ['1001'] })
     const claim = async () => (await writes.claimPoll({ identifier: '1001', nowMs: now(), leaseMs: 1 }))?.identifiers ?? []
@@ -76,12 +76,12 @@ describe.each(engines)('a store whose clock is put back by an hour, on $name', (
     )
   })
 
-  test('P13: the next key of an endpoint takes over when it was to', async () => {
+  test('P13: the next key of an endpoint takes over after the same wait', async () => {
     const { writes, reads, pass, putBack, now } = await world()
     const { id } = await addEndpoint(writes, NOON)
     await writes.changeEndpoint({ id, change: {}, key: { kind: 'rotate', sealed: 'next' }, nowMs: now() })
     const keys = async () => (await reads.listEndpoints())[0]?.keys ?? expect.fail('there is no endpoint with keys')
-    // An hour of its day passes.
+    // One hour of the day until the next key passes.
     pass(HOUR_MS)
     await putBack()
     const kept = await keys()
@@ -91,7 +91,7 @@ describe.each(engines)('a store whose clock is put back by an hour, on $name', (
   })
 })
 
-test('P13: the next key of an endpoint takes over when it was to, by a clock that was put back', () => {
+test('P13: shifted keys keep their remaining times', () => {
   const keys = rotateKeys({ current: 'a', next: null, previous: null }, 'b', NOON)
   const dueInMs = (keys.next?.fromMs ?? 0) - NOON
   expect(shiftKeys(keys, HOUR_MS).next).toEqual({ sealed: 'b', fromMs: NOON - HOUR_MS + dueInMs })

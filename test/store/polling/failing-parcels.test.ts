@@ -17,7 +17,7 @@ const CONCURRENCY = 4
 const NOT_MADE: StatusOutcome = { kind: 'unavailable', reason: 'timeout', detail: 'withdrawn', conclusive: false }
 const silent = { debug() {}, info() {}, warn() {}, error() {} }
 
-/** The poller with its breaker over a real store, and a carrier whose answers the test decides. */
+/** Opens the poller with its breaker on a real store, and a carrier whose answers the test sets. */
 async function openFailing(fails: (identifier: string) => boolean, reason: UnavailableReason = 'server_error') {
   const store = await openStore(NOON)
   const clock = { now: store.now, monotonic: () => store.now() - NOON }
@@ -61,7 +61,7 @@ async function openFailing(fails: (identifier: string) => boolean, reason: Unava
     ...store,
     asked,
     breaker,
-    /** Lets the poller do what it can now, and moves the clock on to the end of a rest. */
+    /** Lets the poller do all it can now, and moves the clock on by a second. */
     async second() {
       while ((await pass()) === 'busy');
       store.pass(1000)
@@ -72,21 +72,21 @@ async function openFailing(fails: (identifier: string) => boolean, reason: Unava
 const failing = (at: number) => `AF${1000 + at}`
 const healthy = (at: number) => `AH${2000 + at}`
 
-test('DOMAIN 6.1: thirty parcels that always fail hold up none of thirty that are answered', async () => {
+test('DOMAIN 6.1: thirty parcels that always fail delay none of thirty that are answered', async () => {
   const { writes, second, asked, reads } = await openFailing((identifier) => identifier.startsWith('AF'))
-  // The failing ones are due first.
+  // The failing parcels are due first.
   await writes.watchMany({ identifiers: Array.from({ length: 30 }, (_, at) => failing(at)), nowMs: NOON - HOUR_MS })
   await writes.watchMany({ identifiers: Array.from({ length: 30 }, (_, at) => healthy(at)), nowMs: NOON - HOUR_MS / 2 })
-  // Nobody was ever answered, so it takes as many probes as chance wants until one goes to a healthy parcel.
+  // No poll has succeeded yet, so the poller sends single probes until one happens to reach a healthy parcel.
   const hasAskedAll = () => new Set(asked.filter((identifier) => identifier.startsWith('AH'))).size === 30
   for (let at = 0; at < 3600 && !hasAskedAll(); at++) await second()
   expect(hasAskedAll()).toBe(true)
-  // Each backs off by itself: at once, after 1, 3, 7, 15 and 31 minutes at most within this hour.
+  // Each failing parcel waits longer each time: tries come after 1, 3, 7, 15 and 31 minutes within this hour.
   for (let at = 0; at < 30; at++) expect(asked.filter((identifier) => identifier === failing(at)).length).toBeLessThanOrEqual(6)
   expect((await reads.inspectParcel(failing(0)))?.state.failures).toBeGreaterThan(0)
 })
 
-test('DOMAIN 6.1: parcels that begin to fail hold up no others, and open no breaker for long', async () => {
+test('DOMAIN 6.1: parcels that begin to fail delay no others, and open no breaker for long', async () => {
   let broken = false
   const { writes, second, asked, breaker, pass } = await openFailing((identifier) => broken && identifier.startsWith('AF'))
   const identifiers = Array.from({ length: 60 }, (_, at) => (at < 30 ? failing(at) : healthy(at)))
@@ -101,13 +101,13 @@ test('DOMAIN 6.1: parcels that begin to fail hold up no others, and open no brea
   expect(breaker.state().state).toBe('closed')
 })
 
-test('DOMAIN 6.1: a carrier that is down is probed, and what was not asked has not failed', async () => {
+test('DOMAIN 6.1: a carrier that is down is probed, and only polled parcels count as failed', async () => {
   const { writes, second, asked, breaker, reads } = await openFailing(() => true)
   const identifiers = Array.from({ length: 60 }, (_, at) => failing(at))
   await writes.watchMany({ identifiers, nowMs: NOON - HOUR_MS })
   for (let at = 0; at < 120; at++) await second()
   expect(breaker.state().state).toBe('open')
-  // Some at first, then probes after 5, 10, 20, 40 and 80 seconds.
+  // A few calls come at first, then probes after 5, 10, 20, 40 and 80 seconds.
   expect(asked.length).toBeLessThan(20)
   const states = await Promise.all(identifiers.map(async (identifier) => (await reads.inspectParcel(identifier))?.state))
   const failures = states.reduce((sum, state) => sum + (state?.failures ?? 0), 0)
@@ -122,7 +122,7 @@ async function days(count: number, { second, pass }: Pick<Awaited<ReturnType<typ
   }
 }
 
-test('DOMAIN 6.1: a number that the carrier refuses for a month is asked about no more', async () => {
+test('DOMAIN 6.1: a number that the carrier refuses for a month is not polled any more', async () => {
   const { writes, reads, asked, ...poller } = await openFailing((identifier) => identifier.startsWith('AF'), 'rejected')
   await writes.watch({ identifier: failing(0), nowMs: NOON })
   await days(40, poller)

@@ -15,7 +15,7 @@ const known = { eventTimestamp: '2026-03-01T10:00:00Z' }
 const later = { eventTimestamp: '2026-03-01T11:00:00Z' }
 const pushedLater = { eventTime: '2026-03-01T11:00:00.000Z', texts: { en: 'Arrived' } }
 
-/** A parcel that is known in English, and a carrier that is asked for Swedish while something happens. */
+/** Stores a parcel that is known in English, and asks the carrier for Swedish while the test does something else. */
 async function startAsking(engine: Engine, answer: () => Promise<CarrierAnswer>) {
   const store = await openStore(NOON, engine)
   const { reads, writes: write, pass } = store
@@ -56,7 +56,7 @@ const found = (language: string, statuses: readonly object[]): CarrierAnswer => 
 })
 
 describe.each(engines)('languages asked for on $name', (engine) => {
-  test('4.2: an entry pushed while a language is fetched lacks it, as the fetch began before', async () => {
+  test('4.2: an entry pushed while a language is fetched still lacks that language', async () => {
     let during = async (): Promise<unknown> => undefined
     const { ask, push, languagesAsked } = await startAsking(engine, async () => {
       await during()
@@ -70,7 +70,7 @@ describe.each(engines)('languages asked for on $name', (engine) => {
     expect(await languagesAsked()).toEqual(['sv'])
   })
 
-  test('4.2: an entry pushed during a scheduled poll lacks its language until the next poll', async () => {
+  test('4.2: an entry pushed during a scheduled poll lacks the language until the next poll', async () => {
     const languages = ['en', 'sv', 'en', 'sv']
     let during = async (): Promise<unknown> => undefined
     const { refresh, push, languagesAsked } = await startAsking(engine, async () => {
@@ -87,13 +87,13 @@ describe.each(engines)('languages asked for on $name', (engine) => {
     expect(languages).toEqual([])
   })
 
-  test('4.2: an entry that the answer itself brought counts as asked for', async () => {
+  test('4.2: an entry that the answer itself contains counts as fetched', async () => {
     const { ask, languagesAsked } = await startAsking(engine, async () => found('en', [later, known]))
     await ask()
     expect(await languagesAsked()).toEqual(['sv'])
   })
 
-  test('4.2: an entry that is no longer listed is not asked for again and again', async () => {
+  test('4.2: an entry that is no longer listed is not fetched again and again', async () => {
     const { ask, languagesAsked } = await startAsking(engine, async () => found('sv', []))
     await ask()
     expect(await languagesAsked()).toEqual(['sv'])

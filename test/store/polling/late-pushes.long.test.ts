@@ -19,7 +19,7 @@ const bodiesOf = (deliveries: readonly ClaimedDelivery[]) => deliveries.map(({ b
 const minutesOf = (deliveries: readonly ClaimedDelivery[]) =>
   deliveries.map(({ body }) => Number(/"eventTime":"2026-03-01T10:0(\d)/.exec(String(body))?.[1]))
 
-/** An app asked for a parcel nobody knew, and the carrier told all of its entries at once. */
+/** An app asks for an unknown parcel, and the carrier lists all of its entries at once. */
 async function startAsked(engine: Engine) {
   const store = await openStore(NOON, engine)
   const plain = await addEndpoint(store.writes, NOON)
@@ -39,14 +39,14 @@ describe.each(engines)('late pushes on $name', (engine) => {
     ['in their own order', MINUTES],
     ['newest first', MINUTES.toReversed()],
     ['in no order', [4, 1, 7, 2, 6, 3, 5]],
-  ])('6.6: every late push of backfill is relayed, though the first moves the start: %s', async (_, order) => {
+  ])('6.6: each late push of backfill is sent, though the first changes the known start: %s', async (_, order) => {
     const { push, plain, backfill } = await startAsked(engine)
     for (const minute of [...order, ...order]) await push(pushed(minute))
     expect(bodiesOf(await plain.take())).toEqual(order.map(bodyOf))
     expect(await backfill.take()).toEqual([])
   })
 
-  test('6.6: backfill is known from the sighting, whatever was pruned from the feed', async () => {
+  test('6.6: a sighting says that it is backfill, even after its event left the feed', async () => {
     const { push, plain, backfill, path } = await startAsked(engine)
     await push(pushed(1))
     await pruneFeed(path)
@@ -57,7 +57,7 @@ describe.each(engines)('late pushes on $name', (engine) => {
 
   test('6.6: a push that joins two parcels reveals the backfill of both', async () => {
     const { push, poll, plain } = await startAsked(engine)
-    // Its entries are told from the poll before the pushes that the join shows to be theirs.
+    // These pushes belong to the same parcel, as the join will show, but its entries are already known by the poll.
     await push({ ...pushed(3), trackingIds: ['2002'] })
     await push({ ...pushed(5), trackingIds: ['2002'] })
     expect(minutesOf(await plain.take())).toEqual([3, 5])
@@ -68,7 +68,7 @@ describe.each(engines)('late pushes on $name', (engine) => {
     expect(minutesOf(await plain.take())).toEqual([1, 2, 4, 6, 7])
   })
 
-  test('6.6: an endpoint that came after the backfill is sent the push as everybody is', async () => {
+  test('6.6: an endpoint added after the backfill gets the push like all others', async () => {
     const { push, writes, backfill } = await startAsked(engine)
     await push(pushed(1))
     const [late, all] = [
@@ -81,7 +81,7 @@ describe.each(engines)('late pushes on $name', (engine) => {
     expect(await backfill.take()).toEqual([])
   })
 
-  test('6.6: an endpoint that no longer wants backfill is not sent what it had as backfill again', async () => {
+  test('6.6: an endpoint that no longer wants backfill does not get again what it got as backfill', async () => {
     const { push, writes, plain, backfill } = await startAsked(engine)
     await writes.changeEndpoint({ id: backfill.id, change: { backfill: false }, key: null, nowMs: NOON })
     await writes.changeEndpoint({ id: plain.id, change: { backfill: true }, key: null, nowMs: NOON })
@@ -102,7 +102,7 @@ describe.each(engines)('late pushes on $name', (engine) => {
     expect(await writes.settleMissedPushes(pass(86_400_000))).toEqual([])
   })
 
-  test('7.1: a push that reveals an entry and then proves to be another is sent to nobody twice', async () => {
+  test('7.1: if a push that reveals an entry proves to be another, no endpoint gets it twice', async () => {
     const { push, poll, writes } = await openStore(NOON, engine)
     const plain = await addEndpoint(writes, NOON)
     const backfill = await addEndpoint(writes, NOON, { name: 'backfill', backfill: true })
@@ -110,7 +110,7 @@ describe.each(engines)('late pushes on $name', (engine) => {
     const inLund = { eventTime: '2026-03-01T10:00:00.100Z', location: 'Lund' }
     await push(inLund)
     expect([bodiesOf(await plain.take()), minutesOf(await backfill.take())]).toEqual([[String(pushBody(inLund))], [0]])
-    // Comes before Lund in the order of founding, so what was vague is of this one now, and Lund is on its own.
+    // This push is earlier than Lund, so the one without a location is merged with it now, and Lund is an entry of its own.
     const inUmea = { eventTime: '2026-03-01T10:00:00.050Z', location: 'Umeå' }
     await push(inUmea)
     expect([bodiesOf(await plain.take()), bodiesOf(await backfill.take())]).toEqual([

@@ -13,7 +13,7 @@ import { incomingPush } from '../../support/store/write-side.ts'
 const NOW = Date.UTC(2026, 2, 2, 8)
 const iso = (atMs: number) => new Date(atMs).toISOString()
 
-/** A store over several runs. A kill leaves a copy of everything that was durable at that moment. */
+/** Opens a store for several runs. A kill goes on with a copy of what was durable at that moment. */
 async function openRuns(engine: Engine) {
   let nowMs = NOW
   let path = await newPlace(engine)
@@ -40,25 +40,25 @@ async function openRuns(engine: Engine) {
       onTestFinished(close)
       return { ...writes, close }
     },
-    /** Everything from here on runs on another copy. */
+    /** From now on uses another copy of the store. */
     async kill() {
       path = await copyPlace(engine, path)
     },
-    /** A push that brings a new entry of a new parcel. */
+    /** Records pushes that each bring a new entry of a new parcel. */
     async pushed({ record }: { readonly record: Awaited<ReturnType<typeof openWriteSide>>['record'] }, count = 1) {
       for (let at = 0; at < count; at++) {
         pass(MINUTE_MS)
         await record([incomingPush(pushBody({ trackingIds: [String(5000 + parcels++)], eventTime: iso(nowMs - 1000) }), nowMs)])
       }
     },
-    /** A poll that finds a scan of a minute ago, of a parcel that pushes made known. */
+    /** Records a poll that finds a scan from a minute ago, of a parcel that a push reported. */
     async found({ record }: { readonly record: Awaited<ReturnType<typeof openWriteSide>>['record'] }, scannedAtMs = nowMs - MINUTE_MS) {
       const statuses = [{ status: 'TerminalDeparted', eventTimestamp: iso(scannedAtMs) }]
       await record([
         { kind: 'poll', observation: aPoll({ asked: '5000', trackingIds: ['5000'], statuses, askedAtMs: nowMs }), watch: false },
       ])
     },
-    /** The texts of the rows of a query, which gives one column named `text`. */
+    /** Returns the column `text` of the rows of a query. */
     read: async (sql: string) => {
       const rows = z.array(z.object({ text: z.union([z.string(), z.instanceof(Uint8Array)]) })).parse(await storedRows(path, sql))
       return rows.map(({ text }) => Buffer.from(text).toString())
@@ -73,7 +73,7 @@ const EVENTS = 'select body as text from composed_event order by sequence'
 const rhythmOf = async (runs: Runs) => parseScanRate((await runs.read(RHYTHM))[0] ?? '')
 const eventsOf = async (runs: Runs) => (await runs.read(EVENTS)).map((text): unknown => JSON.parse(text).event)
 
-describe.each(engines)('what is remembered of the carrier on $name', (engine) => {
+describe.each(engines)('the model of the carrier on $name', (engine) => {
   test('after a kill, the health of pushes and the missed ones are known up to a minute before', async () => {
     const runs = await openRuns(engine)
     const first = await runs.start()
@@ -90,13 +90,13 @@ describe.each(engines)('what is remembered of the carrier on $name', (engine) =>
     expect(after).toEqual({ ...before, missedSincePush: 0 })
   })
 
-  test('the learnt scan rate goes on growing over a stop', async () => {
+  test('the learnt scan rate continues to grow after a stop', async () => {
     const runs = await openRuns(engine)
     const learn = async () => {
       const run = await runs.start()
       await runs.pushed(run)
       const [id = ''] = await runs.read('select value as text from identifier order by parcel_id desc limit 1')
-      // The second so soon after the first that it still waits to be learnt at the stop.
+      // The second push comes so soon after the first that it is only learnt at the stop.
       for (const ms of [HOUR_MS, MINUTE_MS]) {
         await run.record([incomingPush(pushBody({ trackingIds: [id], eventTime: iso(runs.pass(ms)) }), runs.now())])
       }
@@ -108,18 +108,18 @@ describe.each(engines)('what is remembered of the carrier on $name', (engine) =>
     expect(await learn()).toBeCloseTo(4, 2)
   })
 
-  test('a kill forgets no more than an hour of the rhythm', async () => {
+  test('a kill loses at most an hour of the rhythm', async () => {
     const runs = await openRuns(engine)
     const run = await runs.start()
     await runs.pushed(run)
     await run.record([incomingPush(pushBody({ trackingIds: ['5000'], eventTime: iso(runs.pass(HOUR_MS)) }), runs.now())])
-    // Any push asks for the model, which learns what waits.
+    // Each push uses the model, which then learns what has waited.
     await runs.pushed(run, 20)
     await run.checkpointModel()
     expect(Object.keys((await rhythmOf(runs))?.kinds ?? {})).not.toEqual([])
   })
 
-  test('a model that is damaged or in another format is learnt again, and the log says so', async () => {
+  test('a damaged model, or one in another format, is learnt again, and the log says so', async () => {
     const runs = await openRuns(engine)
     const run = await runs.start()
     await runs.pushed(run, 30)
@@ -133,7 +133,7 @@ describe.each(engines)('what is remembered of the carrier on $name', (engine) =>
     expect(runs.errors).toEqual([{ setting: 'rhythm' }, { setting: 'push-channel' }])
   })
 
-  test('operators are notified once when pushes fall silent, and once when they are reliable again', async () => {
+  test('operators get one event when pushes fall silent, and one when they are reliable again', async () => {
     const runs = await openRuns(engine)
     const first = await runs.start()
     await first.syncEndpoints([], runs.now(), 'http://127.0.0.1:9/')
@@ -164,7 +164,7 @@ describe.each(engines)('what is remembered of the carrier on $name', (engine) =>
     expect(await eventsOf(runs)).toEqual(['pushes_silent', 'pushes_trusted'])
   })
 
-  test('P12: events while the relay was down are no evidence that pushes are silent', async () => {
+  test('P12: events while the relay was down do not count as evidence of silent pushes', async () => {
     const runs = await openRuns(engine)
     const first = await runs.start()
     await runs.pushed(first, 40)

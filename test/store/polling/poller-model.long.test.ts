@@ -17,20 +17,20 @@ import { engines } from '../../support/store/engines.ts'
 
 const SEEDS = LONG ? 60 : 3
 const PARCELS = 10
-/** The shortest interval of the cadence is 15 minutes; likely scans bring a check forward to a quarter of it. */
+/** The shortest interval is 15 minutes, and likely scans may shorten it to a quarter. */
 const SOONEST_MS = (15 * MINUTE_MS) / 4
-/** A poll that could not be made is tried again after a minute. */
+/** A poll that could not be made is retried after a minute. */
 const RETRY_MS = MINUTE_MS
-/** With a carrier that is well: the next wake, and some turns. */
+/** The longest time that a due parcel waits for a healthy carrier: until the next wake, and some turns. */
 const DUE_FOR_MAX_MS = WAKE_MS + 2 * MINUTE_MS
-/** The longest interval of the cadence is a day, and intervals differ by a tenth. */
+/** The longest interval is a day, and intervals vary by a tenth. */
 const UNASKED_MAX_MS = 1.1 * DAY_MS + DUE_FOR_MAX_MS
 
-/** Knows DOMAIN 6 and CONTRACT `poll`, and nothing of how they are kept. */
+/** Checks polls by DOMAIN 6 and CONTRACT `poll` alone, without knowing how the relay implements them. */
 function createOracle() {
   const wrong: string[] = []
   const underWay: { readonly due: DuePoll; readonly byOrder: boolean }[] = []
-  /** By identifier: not before. In time by which schedules go: a clock put forward makes due, one put back takes its schedule with it. */
+  /** The earliest time of the next poll, by identifier. It is in the time of schedules: putting the clock forward makes polls due, and putting it back moves them along. */
   const notBefore = new Map<string, { readonly atMs: number; readonly why: Ended }>()
   const lastPolledMs = new Map<number, number>()
   let polls = 0
@@ -54,7 +54,7 @@ function createOracle() {
     watch: (watched: World) => {
       world = watched
     },
-    /** Somebody's doing: the schedule may ask at once. */
+    /** Notes that an app or operator acted, so that the schedule may poll at once. */
     doing,
     forward: (ms: number) => {
       forwardMs += ms
@@ -90,7 +90,7 @@ function createOracle() {
       }
       const waitMs = how === 'unavailable' ? Math.max(RETRY_MS, retryAfterMs) : how === 'unknown' || how === 'unusable' ? RETRY_MS : 0
       for (const id of due.identifiers) {
-        // An interval is counted from the question, which may have been long under way: then half of nothing is left of it.
+        // An interval counts from the request to the carrier, not from its answer, which may come much later.
         if (how === 'found') notBefore.set(id, { atMs: (lastPolledMs.get(parcelOf(id)) ?? 0) + forwardMs + SOONEST_MS, why: how })
         else notBefore.set(id, { atMs: scheduleMs() + waitMs, why: how })
       }
@@ -101,7 +101,7 @@ function createOracle() {
 
 type Oracle = ReturnType<typeof createOracle>
 
-/** Something befalls the relay, its carrier or its clock. */
+/** Does something random to the relay, its carrier or its clock. */
 async function befall(world: World, oracle: Oracle, offset: { ms: number }): Promise<void> {
   const { random, pick, state } = world
   const parcel = pick(0, PARCELS - 1)
@@ -130,7 +130,7 @@ function setClock(world: World, oracle: Oracle, offset: { ms: number }, ms: numb
   world.setOffset(ms)
 }
 
-/** Returns for every parcel whether it waits although it is due, or has no next time. */
+/** Reports each parcel that waits although it is due, or that has no next time. */
 async function lookForForgotten(world: World, oracle: Oracle): Promise<void> {
   const nowMs = world.clock.now()
   for (let parcel = 0; parcel < PARCELS; parcel++) {
@@ -144,7 +144,7 @@ async function lookForForgotten(world: World, oracle: Oracle): Promise<void> {
 }
 
 describe.each(engines)('the poller on $name', (engine) => {
-  test('6.1, 6.2, P12, P13: nobody is asked about twice at once or too soon, nobody forgotten', async () => {
+  test('6.1, 6.2, P12, P13: no parcel is polled twice at once, too soon, or never again', async () => {
     for (let seed = 1; seed <= runsOn(engine, SEEDS, 1); seed++) {
       const oracle = createOracle()
       const world = await openPollingWorld(engine, seed * 7919, PARCELS, oracle)
@@ -154,7 +154,7 @@ describe.each(engines)('the poller on $name', (engine) => {
         await world.pass(world.pick(1000, 6 * MINUTE_MS))
         await befall(world, oracle, offset)
       }
-      // All is well again; what was slow has its time to end.
+      // Everything works again, and slow calls get time to end.
       setClock(world, oracle, offset, 0)
       Object.assign(world.state, { isQuiet: false, callsAllowed: CONCURRENCY, isWell: true })
       await world.pass(70 * MINUTE_MS)
@@ -169,7 +169,7 @@ describe.each(engines)('the poller on $name', (engine) => {
       }
       for (let parcel = 0; parcel < PARCELS; parcel++) {
         const found = await world.relay().reads.inspectParcel(trackingNumber(parcel))
-        // The carrier said 404 to all its identifiers: then it rests, and says so.
+        // If the carrier answered 404 for all its identifiers, the parcel is stopped and says so.
         const isStopped = (found?.state.stopped ?? null) !== null
         if (!isStopped && oracle.lastPolledMs(parcel) < wellMs) oracle.say(`${trackingNumber(parcel)} was never asked about again`)
       }

@@ -9,7 +9,7 @@ import { deliverOptions, recordOptions } from '../../support/history/policy.ts'
 import { HOUR_MS, NOON } from '../../support/runner/constants.ts'
 import { engines, openBareStore } from '../../support/store/engines.ts'
 
-/** Parcels that were asked about while pushes were healthy. */
+/** Stores parcels that were polled while pushes were healthy. */
 async function planned(engine: Engine, parcels: number) {
   let health: PushHealth = 'healthy'
   const clock = { now: () => NOON, monotonic: () => performance.now() }
@@ -37,7 +37,7 @@ async function planned(engine: Engine, parcels: number) {
 }
 
 describe.each(engines)('the plan of polls on $name', (engine) => {
-  test('6.1: when the pushes fall silent, planned polls are brought forward to the full cadence', async () => {
+  test('6.1: when pushes fall silent, planned polls are brought forward to the full cadence', async () => {
     const { become, pass, waits } = await planned(engine, 600)
     await pass()
     expect(Math.min(...(await waits()))).toBeGreaterThan(3.9)

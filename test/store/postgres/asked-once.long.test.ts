@@ -19,7 +19,7 @@ interface Options {
   readonly notFoundForMs?: number
 }
 
-/** Two replicas that answer apps from one database, and the calls to their carrier. */
+/** Opens two replicas on one database that answer apps, and counts their calls to the carrier. */
 async function openTwo({ answer, isKnown, notFoundForMs = 300_000 }: Options) {
   const place = await newPlace(postgres)
   const calls: string[] = []
@@ -71,7 +71,7 @@ const CASES = [
   ['a known parcel that it does not know', { answer: () => notFound, isKnown: true }, 'answered'],
 ] as const
 
-test.each(CASES)('P10: %s is one call when the other replica asks while it is asked', async (_, options, outcome) => {
+test.each(CASES)('P10: a request for %s is one call when the other replica asks during the call', async (_, options, outcome) => {
   const { one, other, calls, gates } = await openTwo(options)
   const answer = Promise.withResolvers<void>()
   gates.call = answer.promise
@@ -84,7 +84,7 @@ test.each(CASES)('P10: %s is one call when the other replica asks while it is as
   expect(calls).toEqual(['sv'])
 })
 
-test.each(CASES)('P10: %s is one call when the other replica comes to ask right after', async (_, options, outcome) => {
+test.each(CASES)('P10: a request for %s is one call when the other replica asks right after the call', async (_, options, outcome) => {
   const { one, other, calls } = await openTwo(options)
   const read = Promise.withResolvers<void>()
   other.gate.read = read.promise
@@ -114,7 +114,7 @@ test.each([
   expect(calls).toEqual(['sv'])
 })
 
-test('where "not found" is not remembered, a question that comes later asks the carrier again', async () => {
+test('without a memory of "not found", a later request asks the carrier again', async () => {
   const { one, other, calls } = await openTwo({ answer: () => notFound, isKnown: false, notFoundForMs: 0 })
   expect([await one.ask(), await other.ask()]).toEqual(['not_found', 'not_found'])
   expect(calls).toEqual(['sv', 'sv'])

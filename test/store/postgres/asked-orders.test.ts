@@ -21,7 +21,7 @@ interface Call {
   readonly answer: (answer: CarrierAnswer) => void
 }
 
-/** Two replicas, and a carrier whose answers the test gives. It notes what must not be. */
+/** Opens two replicas, and a carrier whose answers the test gives. Collects the breaches of the rules. */
 async function openWorld(seed: number) {
   const random = seeded(seed)
   const { below } = drawWith(random)
@@ -30,12 +30,12 @@ async function openWorld(seed: number) {
   const wrong: string[] = []
   const open: Call[] = []
   const questions: Promise<void>[] = []
-  /** When the carrier has told a replica last that it does not know an identifier. */
+  /** When the carrier last told a replica that it does not know an identifier. */
   const unknownAt = new Map<string, number>()
   const pushed = new Set<string>()
-  /** Questions that are under way. `isLate`: their identifier was pushed since, so what they have read may lack that. */
+  /** The requests under way. `isLate`: the identifier was pushed after the request began, so its answer may lack that push. */
   const asking = new Set<{ readonly identifier: string; isLate: boolean }>()
-  /** In which languages an identifier was answered since it was pushed last. */
+  /** The languages in which an identifier was answered since its last push. */
   const answered = new Set<string>()
   const replicas = await Promise.all(
     [0, 1].map((replica) =>
@@ -94,10 +94,10 @@ async function openWorld(seed: number) {
         for (const one of asking) if (one.identifier === identifier) one.isLate = true
         const eventTime = new Date(NOON - 3_600_000 + below(1000) * 1000).toISOString()
         await replicas[replica]?.push({ trackingIds: [identifier], eventTime, texts: { en: 'Arrived' } })
-        // Questions that came meanwhile count as late too.
+        // Requests that began during the push count as late too.
         for (const one of asking) if (one.identifier === identifier) one.isLate = true
         pushed.add(identifier)
-        // The carrier knows it now.
+        // The carrier knows the parcel now.
         for (const key of unknownAt.keys()) if (key.includes(identifier)) unknownAt.delete(key)
       } else if (kind < 0.9) await new Promise((resolve) => setTimeout(resolve, below(40)))
       else {
@@ -121,7 +121,7 @@ async function openWorld(seed: number) {
 }
 
 test.each(Array.from({ length: SEEDS }, (_, at) => at + 1))(
-  '1.5: two replicas ask about no parcel too often, and no push is a 404 (order %i)',
+  '1.5: two replicas poll no parcel too often, and no pushed parcel is a 404 (order %i)',
   async (seed) => {
     const world = await openWorld(seed)
     for (let step = 0; step < STEPS; step++) await world.step()

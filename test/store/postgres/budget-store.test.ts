@@ -30,7 +30,7 @@ test('the stored row answers random requests as a budget in memory does', async 
   }
 })
 
-test('replicas that ask at once are granted no slot twice, each in its turn', async () => {
+test('replicas that ask at once never get the same slot twice, and all slots are used', async () => {
   const { url } = await createDatabase()
   const stores = ['one', 'two', 'three'].map((caller) => ({
     caller,
@@ -43,7 +43,7 @@ test('replicas that ask at once are granted no slot twice, each in its turn', as
   expect(answers.filter(({ granted }) => granted === 1)).toHaveLength(5)
 })
 
-test('the row is held for one round trip: the update leaves together with the commit', async () => {
+test('the row is locked for one round trip, because the update and commit are sent together', async () => {
   const { url } = await createDatabase()
   const through = new URL(url)
   const proxy = await startTcpProxy(Number(through.port), { awayMs: 20 })

@@ -22,15 +22,15 @@ async function openWorld() {
   return { ...store, push, beside: createBeside(store.path), replayAll }
 }
 
-/** The last page of the feed, or one before it. */
-test.each([2, 10])('7.1: an endpoint that catches up, %i at a time, loses no event over a join', async (limit) => {
+/** With a limit of 10 the endpoint reads the last page of the feed, and with 2 one before it. */
+test.each([2, 10])('7.1: an endpoint that catches up %i events at a time loses none to a join', async (limit) => {
   const { writes, reads, push, beside, replayAll } = await openWorld()
   for (let gate = 0; ; gate++) {
     const [one, other, third] = [`1${1000 + gate}`, `2${1000 + gate}`, `3${1000 + gate}`]
     const { last } = await reads.readFeed({ after: 0, limit: 1 })
     for (const id of [one, other, third, third]) await push(id)
     const endpoint = await addEndpoint(writes, NOON, { name: `late ${gate}`, from: last + 1 })
-    // The parcel of the second event goes into that of the first.
+    // The join moves the second event into the parcel of the first.
     const replay = (gated: WriteStore) => createReplayFeed(gated).replayFeed({ limit, nowMs: NOON })
     const { wasReached } = await beside(gate, replay, () => push(one, other))
     if (!wasReached) await push(one, other)

@@ -8,7 +8,7 @@ import { withClient } from '../../support/store/postgres-client.ts'
 import { createDatabase } from '../../support/store/postgres-database.ts'
 import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
-test('a transaction that meets another one is begun again until it gets through', async () => {
+test('a transaction that conflicts with another is repeated until it succeeds', async () => {
   const { url } = await createDatabase()
   const store = await postgres.openWriteStore(url)
   onTestFinished(() => store.close())
@@ -22,7 +22,7 @@ test('a transaction that meets another one is begun again until it gets through'
   expect(await store.transaction((tx) => tx.loadSetting('x'))).toEqual(Buffer.from('y'))
 })
 
-test('a hundred endpoints that four replicas add at once are added beside pushes', async () => {
+test('a hundred endpoints that four replicas add at once are added while pushes are recorded', async () => {
   const { url } = await createDatabase()
   const replicas = await Promise.all(Array.from({ length: 4 }, () => openStore(NOON, postgres, url)))
   const added = replicas.flatMap(({ writes }, replica) =>
@@ -34,7 +34,7 @@ test('a hundred endpoints that four replicas add at once are added beside pushes
   expect(new Set(endpoints.map(({ id }) => id)).size).toBe(100)
 })
 
-/** Makes each transaction that records a push of this parcel fail with this code. The returned function ends that. */
+/** Makes each transaction that records a push of this parcel fail with this code, until the returned function is called. */
 async function failFor(url: string, parcel: string, code: string): Promise<() => Promise<void>> {
   const sql = `create function refuse() returns trigger language plpgsql as $$ begin
     if new.parcel_id = (select parcel_id from identifier where value = '${parcel}') then raise exception 'planned' using errcode = '${code}'; end if;
@@ -43,7 +43,7 @@ async function failFor(url: string, parcel: string, code: string): Promise<() =>
   return async () => void (await withClient(url, (client) => client.query('drop trigger refuse on sighting')))
 }
 
-test('a push that finds a key there already at every try is quarantined alone', async () => {
+test('a push that meets a duplicate key at every try is quarantined alone', async () => {
   const { url } = await createDatabase()
   await failFor(url, '6666', '23505')
   const { record, errors, reads } = await openStore(NOON, postgres, url)
@@ -55,7 +55,7 @@ test('a push that finds a key there already at every try is quarantined alone', 
   expect(await reads.findParcel('6666')).toBeNull()
 })
 
-test('pushes that meet others at every try are refused for now, not quarantined', async () => {
+test('pushes that conflict at every try are refused for now, not quarantined', async () => {
   const refusal = async (code: string) => {
     const { url } = await createDatabase()
     const end = await failFor(url, '6666', code)

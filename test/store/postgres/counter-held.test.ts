@@ -18,7 +18,7 @@ import { incomingPush } from '../../support/store/write-side.ts'
 
 const LOCKS = /(?:update "?counter"?|from "?counter"? where "?name"? = 'sequence' for)/
 
-/** Counts, of each transaction that locks the counter, how often something was sent after an answer to what had been sent since. */
+/** Counts the round trips of each transaction after it has locked the counter. */
 function watchCounter(pool: Pool) {
   const seen = { takes: 0, trips: 0 }
   pool.on('connect', (client: PoolClient) => {
@@ -62,7 +62,7 @@ const pushOf = (id: string, minute: number) =>
   incomingPush(pushBody({ trackingIds: [id], eventTime: new Date(NOON - minute * 60_000).toISOString() }), NOON)
 const configured = (name: string, backfill = false): ConfiguredEndpoint => ({ ...endpointSettings, name, backfill })
 
-/** Everything that may give numbers or change endpoints, each with its preparation. */
+/** Lists everything that may assign numbers or change endpoints, each with its preparation. */
 async function everything(writes: WriteSide, url: string): Promise<Readonly<Record<string, () => Promise<unknown>>>> {
   const id = await writes.reserveEndpoint(NOON)
   const later = await writes.reserveEndpoint(NOON)
@@ -106,7 +106,7 @@ async function everything(writes: WriteSide, url: string): Promise<Readonly<Reco
 const namesOf = (counts: Readonly<Record<string, number>>, wanted: (count: number) => boolean) =>
   Object.keys(counts).filter((name) => wanted(counts[name] ?? 0))
 
-test('nothing waits for a transaction that has locked the counter', async () => {
+test('no transaction waits for an answer of the server once it has locked the counter', async () => {
   const { writes, seen, url } = await open()
   const trips: Record<string, number> = {}
   const takes: Record<string, number> = {}
@@ -117,7 +117,7 @@ test('nothing waits for a transaction that has locked the counter', async () => 
     takes[name] = seen.takes - before.takes
   }
   expect(namesOf(trips, (count) => count > 0)).toEqual([])
-  // The walk shows something only if most steps take the counter, and steps that change nothing do not.
+  // Most steps must lock the counter for this to show anything, and steps that change nothing must not.
   expect(namesOf(takes, (count) => count === 0)).toEqual([
     'a push that is not understood',
     'the same config again',
@@ -127,7 +127,7 @@ test('nothing waits for a transaction that has locked the counter', async () => 
   ])
 })
 
-test('joins alone hold the counter while it is waited for (decision 0018)', async () => {
+test('only joins hold the counter during a round trip (decision 0018)', async () => {
   const { writes, seen } = await open()
   await writes.record([pushOf('1001', 1), pushOf('1002', 2)])
   const before = seen.trips

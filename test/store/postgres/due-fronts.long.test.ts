@@ -22,7 +22,7 @@ async function openWorld(statusOf: (delivery: ClaimedDelivery, beganMs: number) 
   }
 }
 
-test('a delivery that a long transaction makes due before the front is found in two seconds', async () => {
+test('a delivery that a long transaction makes due in the past is found in two seconds', async () => {
   const { push, runFor, path, id, now, attempts } = await openWorld()
   await push(ofParcel(1))
   await runFor(MINUTE_MS)
@@ -39,7 +39,7 @@ test('a delivery that a long transaction makes due before the front is found in 
   expect((late?.beganMs ?? Number.POSITIVE_INFINITY) - queuedAtMs).toBeLessThanOrEqual(2 * SECOND_MS)
 })
 
-test('a delivery behind a retried one goes at once when that one ends', async () => {
+test('a delivery behind a retried one is sent as soon as that one ends', async () => {
   const upAtMs = NOON + 10 * MINUTE_MS
   let parcel: number | null = null
   const { push, run, runFor, attempts } = await openWorld(({ parcelId }, beganMs) => {
@@ -61,7 +61,7 @@ test('a delivery behind a retried one goes at once when that one ends', async ()
   expect(Math.max(...waits)).toBeLessThan(100)
 })
 
-test('a delivery attempted before its endpoint was woken goes at once when it is woken', async () => {
+test('a delivery that failed before its endpoint is retried is sent at once after the retry', async () => {
   let isUp = false
   const { push, run, runFor, writes, now, id, delivered, attempts } = await openWorld(() => (isUp ? 200 : 500))
   for (let parcel = 0; parcel < 30; parcel++) await push(ofParcel(parcel))

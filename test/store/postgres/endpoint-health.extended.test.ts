@@ -9,7 +9,7 @@ import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
 const RACES = 60
 
-test('an operator’s order at one replica is not undone by another’s writing', async () => {
+test('an operator’s change at one replica is not undone by another replica’s write', async () => {
   const place = await newPlace(postgres)
   const [one, other] = [await openStore(NOON, postgres, place), await openStore(NOON, postgres, place)]
   const { id } = await addEndpoint(one.writes, NOON)

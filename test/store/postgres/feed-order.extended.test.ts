@@ -11,8 +11,8 @@ async function connect(url: string): Promise<pg.Client> {
   return client
 }
 
-test('sequence numbers read below the oldest transaction under way show 3 before 2', async () => {
-  // The test has a server for itself, because transactions of other tests would hold the reader back.
+test('reading only below the oldest running transaction still shows number 3 before 2', async () => {
+  // Use a server without other tests, because their transactions would delay the reader.
   await using server = await startOwnServer()
   const url = server.url()
   const [slow, quick, reader] = [await connect(url), await connect(url), await connect(url)]
@@ -28,7 +28,7 @@ test('sequence numbers read below the oldest transaction under way show 3 before
   }
   await slow.query('begin')
   const { rows } = await slow.query<{ number: string }>("select nextval('number') as number")
-  // It has a number and, as it has written nothing yet, no transaction id that would hold a reader back.
+  // The slow client has a number, but no transaction id yet, because it has written nothing. So it does not delay a reader.
   await quick.query("insert into event (number) values (nextval('number'))")
   await read()
   await slow.query('insert into event (number) values ($1)', [rows[0]?.number])
@@ -37,7 +37,7 @@ test('sequence numbers read below the oldest transaction under way show 3 before
   expect(seen).toEqual([3, 2])
 })
 
-test('a client that stops within a transaction loses it and its locks within seconds', async () => {
+test('a client that stops in a transaction loses the transaction and its locks in seconds', async () => {
   const { url } = await createDatabase()
   const store = await postgres.openWriteStore(url)
   onTestFinished(() => store.close())
@@ -46,7 +46,7 @@ test('a client that stops within a transaction loses it and its locks within sec
   const stopped = store.transaction(async (tx) => {
     await tx.loadSetting('stopped')
     isHeld = true
-    // This stands for a paused process: it sends nothing more until the server has ended its transaction.
+    // This acts as a paused process, which sends nothing more until the server has ended its transaction.
     await expect
       .poll(
         async () =>

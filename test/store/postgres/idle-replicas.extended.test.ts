@@ -13,12 +13,12 @@ import { openStore } from '../../support/store/write-side.ts'
 
 const ORDERS = "select value from counter where name = 'orders'"
 
-/** How often replicas were told that what waits for endpoints has changed. */
+/** Returns how often replicas were told that deliveries have changed. */
 async function announcementsAt(url: string): Promise<number> {
   return await withClient(url, async (client) => Number((await client.query<{ value: string }>(ORDERS)).rows[0]?.value))
 }
 
-test('long work is announced to other replicas only when some was done', async () => {
+test('long work is announced to other replicas only when there was some', async () => {
   const { path, writes, push: record } = await openStore(NOON, postgres)
   await record()
   const before = await announcementsAt(path)
@@ -31,14 +31,14 @@ test('long work is announced to other replicas only when some was done', async (
   expect(await announcementsAt(path)).toBe(added + 1)
 })
 
-test('replicas that have nothing to do do not keep waking each other', async () => {
+test('idle replicas do not keep waking each other', async () => {
   const { url } = await createDatabase('nothing')
   const [one] = [await startIdle(url), await startIdle(url)]
-  // One announcement is enough to begin with.
+  // A push causes a first announcement.
   expect((await push(one.publicUrl, pushBody({}))).status).toBe(200)
   await vi.waitFor(async () => {
     const before = await announcementsAt(url)
-    // Ten times as long as they wait between two looks.
+    // This is ten times as long as a replica waits between two checks.
     await pause(1000)
     expect(await announcementsAt(url)).toBe(before)
   })

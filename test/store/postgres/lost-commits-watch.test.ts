@@ -4,7 +4,7 @@ import { createLostCommits, type ReplicaStanding, type Timeline } from '../../..
 const FOUND: ReplicaStanding = { server: 1, sequence: 10, started_at_ms: 100, seen_at_ms: 5000 }
 const REPLICA = 7
 
-/** Asks one time after another whether a replica has lost its commits. */
+/** Checks the findings one after another for lost commits. */
 async function askedOf(...found: readonly (Partial<ReplicaStanding> & { readonly timeline?: Timeline })[]): Promise<readonly boolean[]> {
   const lostCommits = createLostCommits()
   const answers: boolean[] = []
@@ -24,11 +24,11 @@ test.each([
   ['has a lower counter', { server: 2, sequence: 9 }],
   ['has seen the replica last earlier than it was', { server: 2, sequence: 50, seen_at_ms: 4000 }],
   ['has given the number of the replica to another', { server: 2, started_at_ms: 200 }],
-])('S18: a server that was restarted and %s has lost commits while the number is the same', async (_, found) => {
+])('S18: a server that was restarted and %s has lost commits, for as long as the replica stays', async (_, found) => {
   expect(await askedOf(found, { server: 2 }, {})).toEqual([true, true, true])
 })
 
-test('a renewal that knows less than a transaction is refused with it: both ask the same', async () => {
+test('a renewal that comes after a transaction found a loss is refused too', async () => {
   const lostCommits = createLostCommits()
   const timeline = async () => 'one'
   expect(await lostCommits.asking(REPLICA)({ ...FOUND, seen_at_ms: 4000, now_ms: 5000 }, timeline)).toBe(false)
@@ -39,7 +39,7 @@ test('a renewal that knows less than a transaction is refused with it: both ask 
   expect(await lostCommits.asking(REPLICA + 1)({ ...FOUND, server: 2 }, timeline)).toBe(false)
 })
 
-test('an answer to a question from before another one learnt more is no sign of a loss', async () => {
+test('a late answer to an earlier question may know less, which is no sign of a loss', async () => {
   const lostCommits = createLostCommits()
   const timeline = async () => 'one'
   await lostCommits.asking(REPLICA)(FOUND, timeline)

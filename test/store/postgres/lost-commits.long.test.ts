@@ -21,7 +21,7 @@ afterAll(() => server[Symbol.asyncDispose]())
 
 const pushOf = (id: string, text: string) => incomingPush(pushBody({ trackingIds: [id], texts: { en: text } }), NOON)
 
-/** Does something as often as it takes: the first connections are those of the server before. */
+/** Repeats the work until it succeeds, because the first connections still belong to the old server. */
 async function again<T>(work: () => Promise<T>): Promise<T> {
   const done: { readonly value: T }[] = []
   const tryOnce = async () => {
@@ -34,7 +34,7 @@ async function again<T>(work: () => Promise<T>): Promise<T> {
   return first.value
 }
 
-test('S18: a server back without its last commits gives no parcel another’s words', {
+test('S18: a server that lost its last commits gives no parcel the texts of another', {
   timeout: 240_000,
 }, async () => {
   const place = await server.newDatabase()
@@ -58,7 +58,7 @@ test('S18: a server back without its last commits gives no parcel another’s wo
 
 const LONG_MS = 600_000
 
-/** A replica on a server, and what becomes of a write for what it holds. */
+/** Opens a replica on a server, and reports whether its writes are accepted. */
 async function joinOn(place: string) {
   const current = { id: 0 }
   const lostCommits = createLostCommits()
@@ -96,13 +96,13 @@ async function joinOn(place: string) {
     join,
     id: () => current.id,
     write: () => again(write),
-    /** Whether it is still a replica. */
+    /** Tells whether the replica is still a member. */
     renew: () => again(async () => (await table.renew(current.id, LONG_MS)) !== null),
     list: () => again(() => table.list()),
   }
 }
 
-test('S18: a server back without its last commits ends a lease; one only restarted does not', { timeout: 240_000 }, async () => {
+test('S18: a server that lost its last commits ends a lease, and a restarted one does not', { timeout: 240_000 }, async () => {
   const replica = await joinOn(await server.newDatabase())
   expect(await replica.write()).toBe('written')
   await server.keep()
@@ -116,7 +116,7 @@ test('S18: a server back without its last commits ends a lease; one only restart
 
   await server.lose()
   const other = await openStore(NOON, postgres, replica.place)
-  // Its counter is further than it was.
+  // The other replica raises the counter above its earlier value.
   for (const id of ['1003', '1004', '1005']) await other.record(pushOf(id, 'Other'))
   expect([await replica.write(), await replica.renew(), await replica.write()]).toEqual(['refused', false, 'refused'])
 
@@ -126,7 +126,7 @@ test('S18: a server back without its last commits ends a lease; one only restart
   await expect.poll(async () => (await replica.list()).map(({ id }) => id), { timeout: 60_000 }).toEqual([replica.id()])
 })
 
-test('S18: a server that was promoted ends a lease, because it may lack what was committed last', { timeout: 240_000 }, async () => {
+test('S18: a promoted server ends a lease, because it may lack the last commits', { timeout: 240_000 }, async () => {
   const replica = await joinOn(await server.newDatabase())
   expect(await replica.write()).toBe('written')
   await server.stop()
@@ -140,7 +140,7 @@ test('S18: a server that was promoted ends a lease, because it may lack what was
   expect([await replica.renew(), await replica.write()]).toEqual([true, 'written'])
 })
 
-/** Puts all tables back as they were when it was called first, as `pg_restore --clean` does while the server runs. */
+/** Restores all tables to their contents at the first call, as `pg_restore --clean` does while the server runs. */
 const RESTORABLE = `
   create schema kept;
   do $$ declare t text; begin
@@ -161,7 +161,7 @@ const RESTORE = `
   end $$;
   select setval(pg_get_serial_sequence('content', 'id'), (select max(id) from content))`
 
-test('S18: tables restored while the server runs give no parcel the words of another', async () => {
+test('S18: tables restored while the server runs give no parcel the texts of another', async () => {
   const place = await server.newDatabase()
   const order = (sql: string) => withClient(place, (client) => client.query(sql))
   const { reads, record } = await openStore(NOON, postgres, place)

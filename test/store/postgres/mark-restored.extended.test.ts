@@ -26,7 +26,7 @@ async function mark(folder: string, ...args: readonly string[]) {
   )
 }
 
-test('restore --mark lets a database go on with numbers that it has never given', async () => {
+test('after restore --mark a database continues with numbers that were never used', async () => {
   const { url } = await createDatabase('nothing')
   const folder = temporaryFolder()
   const sections = await onPostgres(url)
@@ -70,7 +70,7 @@ test('restore --mark lets a database go on with numbers that it has never given'
   await (await postgres.openWriteStore(url)).close()
 })
 
-/** The query by which operators export tombstones, as the manual has it. */
+/** Returns the query for the export of tombstones from the manual. */
 function exportQuery(): string {
   const [, query] =
     /```sql\n([\s\S]*?'tombstone-key'[\s\S]*?)\n```/.exec(readFileSync(new URL('../../../docs/operating.md', import.meta.url), 'utf8')) ??
@@ -79,7 +79,7 @@ function exportQuery(): string {
   return query
 }
 
-test('after a point-in-time recovery nothing that was erased since comes back', async () => {
+test('after a point-in-time recovery everything that was erased later is erased again', async () => {
   const { url } = await createDatabase('nothing')
   const folder = temporaryFolder()
   const sections = await onPostgres(url)
@@ -123,7 +123,7 @@ test('after a point-in-time recovery nothing that was erased since comes back', 
   expect((await push(again.publicUrl, pushBody({ trackingIds: ['GONE0001'] }))).status).toBe(200)
   expect(await storedNumber(recovered, 'select count(*) from inbox')).toBe(1)
   await again.stop()
-  // Another start has nothing left to erase.
+  // The next start has nothing left to erase.
   const quiet = await startTestRelay(folder, NO_CARRIER, there)
   expect(await storedNumber(recovered, 'select count(*) from parcel')).toBe(1)
   await quiet.stop()

@@ -9,7 +9,7 @@ interface Query {
   fail(error: Error): void
 }
 
-/** A server that answers when the test says so. */
+/** Acts as a server that answers when the test says so. */
 function createWorld() {
   const queries: Query[] = []
   const session: Pick<Session, 'all'> = {
@@ -17,7 +17,7 @@ function createWorld() {
       const { promise, resolve, reject } = Promise.withResolvers<readonly never[]>()
       queries.push({
         ids: Object.values(params).flatMap((value) => (Array.isArray(value) ? value.map(Number) : [])),
-        // The rows of the one statement that is asked.
+        // Answers with the rows of the only statement that is used.
         answer: (versions) => resolve(Object.entries(versions).map(([id, version]) => ({ id: Number(id), version }) as never)),
         fail: reject,
       })
@@ -27,7 +27,7 @@ function createWorld() {
   return { queries, versionOf: createParcelVersions(session), ids: () => queries.map(({ ids }) => ids) }
 }
 
-test('the questions of one turn of the event loop go into one query, each parcel once', async () => {
+test('the requests of one turn of the event loop share one query, with each parcel once', async () => {
   const { queries, versionOf, ids } = createWorld()
   const asked = [versionOf(1), versionOf(2), versionOf(1), versionOf(3)]
   await nextTurn()
@@ -36,7 +36,7 @@ test('the questions of one turn of the event loop go into one query, each parcel
   expect(await Promise.all(asked)).toEqual([10, 20, 10, null])
 })
 
-test('a question after a query was sent does not join it, even about the same parcel', async () => {
+test('a request after a query was sent does not join it, even for the same parcel', async () => {
   const { queries, versionOf, ids } = createWorld()
   const before = versionOf(1)
   await nextTurn()
@@ -48,7 +48,7 @@ test('a question after a query was sent does not join it, even about the same pa
   expect([await before, await after]).toEqual([10, 11])
 })
 
-test(`while ${QUERIES_AT_ONCE} queries are under way questions gather, 256 parcels at most`, async () => {
+test(`while ${QUERIES_AT_ONCE} queries run, requests wait for the next, with up to 256 parcels`, async () => {
   const { queries, versionOf, ids } = createWorld()
   const asked: Promise<number | null>[] = []
   for (let id = 1; id <= QUERIES_AT_ONCE; id++) {
@@ -67,7 +67,7 @@ test(`while ${QUERIES_AT_ONCE} queries are under way questions gather, 256 parce
   expect(new Set(await Promise.all(asked))).toEqual(new Set([null]))
 })
 
-test('a failed query fails its own questions and no others', async () => {
+test('a failed query fails its own requests and no others', async () => {
   const { queries, versionOf } = createWorld()
   const first = versionOf(1)
   await nextTurn()

@@ -15,7 +15,7 @@ import { incomingPush, openStore } from '../../support/store/write-side.ts'
 import { dropLeftStores } from '../moving/every-row-moved.ts'
 
 const RACES = 40
-/** Fewer than the relay opens to the pooler, so that transactions of one client meet many servers. */
+/** The pooler has fewer server connections than clients, so that one client's transactions use several of them. */
 const CONNECTIONS = 3
 
 async function openPooled() {

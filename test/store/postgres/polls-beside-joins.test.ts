@@ -10,12 +10,12 @@ import { createBeside } from '../../support/store/gated-writer.ts'
 import { changeStoredRows } from '../../support/store/stored-rows.ts'
 import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
-/** When events happen: before they are recorded, at noon, because a time ahead of that would not count. */
+/** Events happen before noon, when they are recorded, because a time in the future would not count. */
 const MORNING = NOON - 3 * HOUR_MS
 
 async function openWorld() {
   const store = await openStore(NOON, postgres)
-  /** A push of an event so many minutes into the morning. */
+  /** Records a push of an event this many minutes into the morning. */
   const push = (minute: number, ...trackingIds: readonly string[]) => {
     const eventTime = new Date(MORNING + minute * MINUTE_MS).toISOString()
     return store.record(incomingPush(pushBody({ trackingIds, eventTime }), NOON))
@@ -23,7 +23,7 @@ async function openWorld() {
   return { ...store, push, beside: createBeside(store.path) }
 }
 
-test('6.6: a missed entry is counted once, though its parcel is joined meanwhile', async () => {
+test('6.6: a missed entry is counted once, although its parcel is joined meanwhile', async () => {
   const { record, push, beside, writes } = await openWorld()
   const nowMs = NOON + 3 * HOUR_MS
   for (let gate = 0; ; gate++) {
@@ -45,7 +45,7 @@ test('6.6: a missed entry is counted once, though its parcel is joined meanwhile
   }
 })
 
-test('6.1: a claim brings the others, though a pushed parcel is joined before its look-up', async () => {
+test('6.1: a claim returns the other parcels although a pushed one is joined meanwhile', async () => {
   const { path, push, beside, parcelIdOf } = await openWorld()
   const clock = { now: () => NOON + 12 * HOUR_MS }
   const model = createCarrierModelKeeper(clock).current

@@ -47,7 +47,7 @@ test('a new database gets the tables, columns and indexes that SQLite has', asyn
     `select table_name || '.' || column_name || case is_nullable when 'YES' then '?' else '' end as name from information_schema.columns
      where table_schema = 'public' and table_name not in ('schema_version', 'counter', 'lease', 'replica', 'role', 'fenced_replica', 'lesson', 'carrier_budget', 'carrier_token', 'flight')`,
   )
-  // By its version replicas find out whether what they have cached is true; one process needs none.
+  // A replica checks its cache by `parcel.version`. SQLite serves a single process, so it has no such column.
   const names = columns.map(({ name }) => name).sort()
   expect(names).toContain('parcel.version')
   expect(names.filter((name) => name !== 'parcel.version')).toEqual(expected)
@@ -73,7 +73,7 @@ test('texts are compared by their bytes, and times, ids and sequences have 64 bi
   expect(ordered.rows.map(({ value }) => value)).toEqual(['B', 'a', '~', 'é'])
 })
 
-test('an observation that leaves the schedule of a parcel alone writes none of its indexes', async () => {
+test('an observation that does not change a parcel’s schedule writes to no index', async () => {
   const pool = openTestPool((await createDatabase()).url, 1)
   await pool.query('insert into parcel (id, activated_at_ms, entry_count, failures, next_poll_at_ms, is_full) values (7, 0, 0, 0, 5, 0)')
   await pool.query('begin')
@@ -83,7 +83,7 @@ test('an observation that leaves the schedule of a parcel alone writes none of i
   expect(rows).toEqual([{ hot: 1 }])
 })
 
-test('a status longer than an index entry is kept, once', async () => {
+test('a status longer than an index entry is stored once', async () => {
   const pool = openTestPool((await createDatabase()).url)
   const status = Array.from({ length: 3000 }, (_, at) => String.fromCodePoint(0x4e00 + ((at * 7919) % 20_000))).join('')
   for (let time = 0; time < 2; time++) {
@@ -92,7 +92,7 @@ test('a status longer than an index entry is kept, once', async () => {
   expect((await pool.query('select status from parcel_status')).rows).toEqual([{ status }])
 })
 
-test('only one of the replicas that start on a new database makes the schema', async () => {
+test('only one of the replicas that start on a new database creates the schema', async () => {
   for (let time = 0; time < byForm(1, 3); time++) {
     const { url } = await createDatabase('nothing')
     const pools = Array.from({ length: 4 }, () => openTestPool(url, 1))
@@ -108,14 +108,14 @@ const planted = (servesFrom: number): SchemaStep => ({
   servesFrom,
   up: (db) => db.schema.alterTable('parcel').addColumn(`planted_${servesFrom}`, 'bigint').execute(),
 })
-/** Adds what this version does not look at. */
+/** A later version's steps, which add something that this version ignores. */
 const EXPANDED = [...STEPS, planted(CURRENT.serves_from)]
 const AFTER_EXPANDED = { ...CURRENT, version: CURRENT.version + 1 }
-/** Takes away what this version uses and the next one does not. */
+/** A still later version's steps, which remove something that this version uses and the next one does not. */
 const CONTRACTED = [...EXPANDED, planted(AFTER_EXPANDED.version)]
 const AFTER_CONTRACTED = { version: CURRENT.version + 2, serves_from: AFTER_EXPANDED.version }
 
-test('during a rolling upgrade the older version starts on what the newer one has expanded', async () => {
+test('during a rolling upgrade the older version starts on the newer one’s expanded schema', async () => {
   const pool = await openEmpty()
   await migratePostgres(pool, PLACE)
   await migratePostgres(pool, PLACE, EXPANDED)
@@ -123,7 +123,7 @@ test('during a rolling upgrade the older version starts on what the newer one ha
   expect(await versionOf(pool)).toEqual([AFTER_EXPANDED])
 })
 
-test('S14: a version older than the schema serves names both, and changes nothing', async () => {
+test('S14: a version that the schema no longer serves names both, and changes nothing', async () => {
   const pool = await openEmpty()
   await migratePostgres(pool, PLACE, CONTRACTED)
   await expect(migratePostgres(pool, PLACE)).rejects.toThrow(
@@ -156,7 +156,7 @@ test('S14: a migration that fails half way leaves the database as it was', async
   expect(await versionOf(pool)).toEqual([AFTER_EXPANDED])
 })
 
-/** Adds a column and fills it by a range of ids; `fail`: called before each batch. */
+/** Adds a column and fills it by ranges of ids. `fail` is called before each batch. */
 function filled(fail: () => void): SchemaStep {
   return {
     servesFrom: CURRENT.serves_from,
@@ -172,7 +172,7 @@ function filled(fail: () => void): SchemaStep {
   }
 }
 
-test('S14: replicas share a backfill; if one fails, the next goes on, and later steps wait', async () => {
+test('S14: replicas share a backfill; if one fails another goes on, and later steps wait', async () => {
   const { url } = await createDatabase()
   const pool = openTestPool(url)
   const count = byForm(12_000, 1_000_000)
@@ -186,7 +186,7 @@ test('S14: replicas share a backfill; if one fails, the next goes on, and later 
   await expect(migratePostgres(pool, PLACE, [...STEPS, failing])).rejects.toThrow('killed')
   const leftOf = async () => Number((await pool.query('select count(*) as left from parcel where planted is null')).rows[0]?.left)
   expect(await leftOf()).toBe(count - 5000)
-  // A version that knows nothing of it works meanwhile.
+  // A version that does not know the step works meanwhile.
   await migratePostgres(pool, PLACE)
   const steps = [...STEPS, filled(() => {}), planted(CURRENT.serves_from)]
   await Promise.all([1, 2, 3].map(() => migratePostgres(openTestPool(url, 1), PLACE, steps)))
@@ -195,7 +195,7 @@ test('S14: replicas share a backfill; if one fails, the next goes on, and later 
   expect((await pool.query('select backfilling from schema_version')).rows).toEqual([{ backfilling: 0 }])
 })
 
-test('the error for a user without the right to make tables says once what to grant', async () => {
+test('if the user may not create tables, the error says once what to grant', async () => {
   const { url, name } = await createDatabase('nothing')
   const role = `${name}_user`
   const asUser = new URL(url)
@@ -212,7 +212,7 @@ test('the error for a user without the right to make tables says once what to gr
   await withClient(url, (client) => client.query(`drop owned by ${role}; drop role ${role}`))
 })
 
-test('a database with strict or read-only defaults is migrated all the same', async () => {
+test('a database with strict or read-only defaults can still be migrated', async () => {
   const { url, name } = await createDatabase('nothing')
   await withClient(await sharedServer(), async (client) => {
     await client.query(`alter database ${name} set default_transaction_isolation = 'serializable'`)
@@ -223,7 +223,7 @@ test('a database with strict or read-only defaults is migrated all the same', as
   expect(await versionOf(pool)).toEqual([CURRENT])
 })
 
-test('a database of a version from before the first release is refused with what to do', async () => {
+test('a database from before the first release is refused with what to do', async () => {
   const pool = await openEmpty()
   await pool.query('create table schema_version (id integer primary key, version integer not null, serves_from integer not null)')
   await pool.query('insert into schema_version values (1, 16, 8)')

@@ -27,7 +27,7 @@ test('the loss of an idle connection is reported, and the connection replaced', 
   await pool.end()
 })
 
-test('a connection that is lost within a transaction fails its next statement, and nothing else', async () => {
+test('a connection lost in a transaction fails the next statement, and nothing else', async () => {
   const { url } = await createDatabase('nothing')
   const pool = openTestPool(url, 1)
   const client = await pool.connect()
@@ -45,4 +45,4 @@ test.each([
   ['postgres://relay:secret@db.example:5433/parcels?sslmode=disable&password=secret', 'postgres://relay@db.example:5433/parcels'],
   ['postgresql://relay:se%20cret@[::1]/parcels', 'postgres://relay@[::1]:5432/parcels'],
   ['postgres://relay:secret@/parcels?host=/run/postgresql', 'postgres://relay@/parcels (socket in /run/postgresql)'],
-])('%s is named without what is secret', (url, name) => expect(nameDatabase(url)).toBe(name))
+])('%s is shown without its secrets', (url, name) => expect(nameDatabase(url)).toBe(name))

@@ -10,14 +10,14 @@ const STARTS_ONE = `import('./src/cli/demo/postgres/throwaway-server.ts').then(a
   process.stdout.write(folder + ' ' + url())
 })`
 
-test('a test’s server ends with the process that started it, even a killed one', async () => {
+test('a test’s server ends with the process that started it, even after a kill', async () => {
   const child = tieToTest(spawn(process.execPath, ['-e', STARTS_ONE], { ...ownGroup, stdio: ['ignore', 'pipe', 'inherit'] }))
   const said = await new Promise<string>((resolve) => child.stdout.setEncoding('utf8').once('data', resolve))
   const [folder = '', url = ''] = said.split(' ')
   expect(existsSync(folder)).toBe(true)
   child.kill('SIGKILL')
   await expect.poll(() => existsSync(folder)).toBe(false)
-  // The folder may be gone a little sooner than the server.
+  // The folder may disappear slightly before the server ends.
   const refusal = () => withClient(url, (client) => client.query('select 1')).then(String, String)
   await expect.poll(refusal).toContain('nothing listens there')
 })

@@ -53,7 +53,7 @@ function stepsOf(plan: Step): readonly Step[] {
 
 const isLarge = (of: Step) => LARGE.includes(of['Relation Name'] ?? '')
 const isUnbounded = (of: Step) => of['Index Cond'] === undefined
-/** The indexes that the rows of a bitmap step are found in: its table is named above them. */
+/** Returns the indexes that find the rows of a bitmap step. Only the step above them names the table. */
 const indexesOf = (of: Step) => stepsOf({ ...of, Plans: of.Plans?.filter((below) => below['Node Type'].startsWith('Bitmap')) })
 /** Reads a large table, or an index of it, from end to end. */
 const isScan = (of: Step) =>
@@ -62,11 +62,11 @@ const isScan = (of: Step) =>
     (of['Node Type'].startsWith('Index') && isUnbounded(of)) ||
     (of['Node Type'] === 'Bitmap Heap Scan' &&
       indexesOf(of).some((below) => below['Node Type'] === 'Bitmap Index Scan' && isUnbounded(below))))
-/** Reads all that could be asked for, and puts it in order, to give the first. */
+/** Sorts all candidate rows only to return the first ones. */
 const isSortOfAll = (of: Step) =>
   of['Node Type'] === 'Limit' && stepsOf(of).some((below) => /Sort/.test(below['Node Type'])) && stepsOf(of).some(isLarge)
 
-/** The statements whose plans have such a step, each with its plan. */
+/** Returns the statements whose plans contain such a step, with the plans. */
 async function plansWith(isFound: (of: Step) => boolean, client: pg.ClientBase, statements: readonly string[]): Promise<readonly string[]> {
   const plans: string[] = []
   for (const statement of statements) {
@@ -77,7 +77,7 @@ async function plansWith(isFound: (of: Step) => boolean, client: pg.ClientBase, 
 }
 
 const FROM = 1_000_000
-// The planner scans a table only for being small below a few hundred rows; the full number takes a minute to write.
+// The planner prefers a scan only below a few hundred rows, so fewer rows suffice. Writing all takes a minute.
 const PARCELS = LONG ? 200_000 : 10_000
 const EVENTS_EACH = 7
 const parcels = `generate_series(${FROM}, ${FROM + PARCELS - 1}) as g (n)`
@@ -85,7 +85,7 @@ const events = `generate_series(${FROM}, ${FROM + PARCELS * EVENTS_EACH - 1}) as
 const parcelOf = `${FROM} + (n - ${FROM}) / ${EVENTS_EACH}`
 const isLast = `n % ${EVENTS_EACH} = 0`
 
-/** A store that has run for a while: of a tenth of the parcels deliveries wait. */
+/** Fills a store as if it had run for a while. A tenth of the parcels have waiting deliveries. */
 const FILL = [
   `insert into parcel (id, activated_at_ms, entry_count, failures, is_full, next_poll_at_ms, last_seen_at_ms)
      select n, n, 7, 0, 0, case when n % 4 = 0 then null else n end, n from ${parcels}`,
@@ -120,7 +120,7 @@ async function openUsed() {
   return { client, used }
 }
 
-test(`with ${PARCELS} parcels no statement reads a whole table, and none sorts what waits`, async () => {
+test(`with ${PARCELS} parcels no statement reads a whole table or sorts all that waits`, async () => {
   const { client, used } = await openUsed()
   expect(used.length).toBeGreaterThan(80)
   for (const part of FILL) await client.query(part)
@@ -131,7 +131,7 @@ test(`with ${PARCELS} parcels no statement reads a whole table, and none sorts w
   }
 }, 240_000)
 
-test('a plan made while the tables were small reads no whole table once they have grown', async () => {
+test('a plan made while tables were small reads no whole table after they have grown', async () => {
   const { client, used } = await openUsed()
   await planWith(client, PLAN_SETTINGS)
   for (const first of ['vacuum', 'analyze']) {
@@ -141,7 +141,7 @@ test('a plan made while the tables were small reads no whole table once they hav
   }
 })
 
-test('every transaction is planned without scans of whole tables and without compilation', async () => {
+test('every transaction is planned without scans of whole tables and without JIT', async () => {
   const pool = openTestPool((await createDatabase()).url)
   const shown = rawStatement()(() => sql<object>`select current_setting('enable_seqscan') as scans, current_setting('jit') as compiles`)
   const writer = createPostgresWriter(pool, { named: true })

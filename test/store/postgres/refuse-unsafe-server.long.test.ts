@@ -7,7 +7,7 @@ import { CANARY, changed, refusalOf } from './refusal-of.ts'
 
 // These cases change the settings of a whole server, so each starts one.
 
-describe('S19: the start is refused by name', () => {
+describe('S19: the start is refused with the reason', () => {
   test.each(['fsync', 'full_page_writes'])('on a server with %s off', async (setting) => {
     await using server = await startOwnServer({ settings: { [setting]: 'off' } })
     expect(await refusalOf(server.url())).toMatch(
@@ -24,8 +24,8 @@ describe('S19: the start is refused by name', () => {
   })
 })
 
-describe('a database that cannot be had is named without its password', () => {
-  test('that has no connection left', async () => {
+describe('an unreachable database is named without its password', () => {
+  test('if it has no connection left', async () => {
     await using server = await startOwnServer({ settings: { max_connections: '4', superuser_reserved_connections: '0' } })
     const taken = openPool(server.url(), { connectionsMax: 4, connectTimeoutMs: 5000, onConnectionLost: () => undefined })
     const held = await Promise.all([1, 2, 3, 4].map(() => taken.connect()))
@@ -34,7 +34,7 @@ describe('a database that cannot be had is named without its password', () => {
     await taken.end()
   })
 
-  test('where nothing answers, or nobody knows the host', async () => {
+  test('if nothing answers, or the host is unknown', async () => {
     await using server = await startOwnServer()
     await server.stop('immediate')
     const url = changed(server.url(), { password: CANARY })
@@ -46,8 +46,8 @@ describe('a database that cannot be had is named without its password', () => {
     expect(await refusalOf(server.url())).toBeNull()
   })
 
-  // The driver leaves such a connection open, and no database can be dropped until the server gives it up.
-  test('that asks for a password, and there is none', async () => {
+  // The driver leaves this connection open, so no database could be dropped until the server ends it. So use a separate server.
+  test('if it asks for a password, and there is none', async () => {
     await using server = await startOwnServer()
     expect(await refusalOf(changed(server.url(), { password: '' }))).toMatch(/asks for a password, and `store` names none/)
   })

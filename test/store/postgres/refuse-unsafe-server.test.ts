@@ -7,11 +7,11 @@ import { withClient } from '../../support/store/postgres-client.ts'
 import { createDatabase, sharedServer } from '../../support/store/postgres-database.ts'
 import { CANARY, changed, refusalOf } from './refusal-of.ts'
 
-test('a server as it comes is accepted', async () => {
+test('a server with default settings is accepted', async () => {
   expect(await refusalOf((await createDatabase('nothing')).url)).toBeNull()
 })
 
-describe('S19: the start is refused by name', () => {
+describe('S19: the start is refused with the reason', () => {
   test('on a database with synchronous_commit off', async () => {
     const { url, name } = await createDatabase('nothing')
     await withClient(await sharedServer(), (client) => client.query(`alter database ${name} set synchronous_commit = off`))
@@ -34,7 +34,7 @@ describe('S19: the start is refused by name', () => {
     )
   })
 
-  test('on a server older than 15, with all that is wrong at once', () => {
+  test('on a server older than 15, with all other faults at once', () => {
     const sound = { synchronous_commit: 'on', fsync: 'on', full_page_writes: 'on', encoding: 'UTF8', is_standby: false, read_only: 'off' }
     expect(faultsOf({ ...sound, version: '15.0', version_number: 150_000, synchronous_commit: 'local' })).toEqual([])
     expect(
@@ -55,21 +55,21 @@ describe('S19: the start is refused by name', () => {
   })
 })
 
-describe('a database that cannot be had is named without its password', () => {
-  test('that does not accept the password', async () => {
+describe('an unreachable database is named without its password', () => {
+  test('if it does not accept the password', async () => {
     const { url, name } = await createDatabase('nothing')
     const refusal = await refusalOf(changed(url, { password: CANARY }))
     expect(refusal).toMatch(new RegExp(`^store: postgres://relay@127\\.0\\.0\\.1:\\d+/${name} does not accept the user's password\\.`))
   })
 
-  test('that is not there', async () => {
+  test('if it does not exist', async () => {
     const url = changed(await sharedServer(), { pathname: '/nowhere' })
     expect(await refusalOf(url)).toMatch(
       /^store: there is no such database at .*\/nowhere \(database "nowhere" does not exist\)\. Make it \(CREATE DATABASE/,
     )
   })
 
-  test('whose user may not connect', async () => {
+  test('if its user may not connect', async () => {
     const { url, name } = await createDatabase('nothing')
     const role = `${name}_user`
     const server = await sharedServer()
@@ -82,7 +82,7 @@ describe('a database that cannot be had is named without its password', () => {
     expect(await refusalOf(as('nobody_at_all'))).toMatch(/does not accept the user's password/)
   })
 
-  test('where something takes the connection and says nothing', async () => {
+  test('if something accepts the connection and stays silent', async () => {
     const silent = createServer(() => undefined)
     onTestFinished(() => void silent.close())
     expect(await refusalOf(`postgres://relay:${CANARY}@127.0.0.1:${await listen(silent)}/relay`, 50)).toMatch(
@@ -90,12 +90,12 @@ describe('a database that cannot be had is named without its password', () => {
     )
   })
 
-  test('that is to be reached encrypted, by a server that cannot', async () => {
+  test('if it must be encrypted, and the server cannot', async () => {
     const { url } = await createDatabase('nothing')
     expect(await refusalOf(changed(url, { search: '?sslmode=verify-full' }))).toMatch(/no encrypted connection to .* can be had/)
   })
 
-  test('whose address cannot be read', async () => {
+  test('if its address cannot be read', async () => {
     const refused = async () => await refusalOf(`postgres://relay:${CANARY}@host:port:5432/relay`)
     await expect(refused).rejects.toThrow(
       /^store: the address of the database cannot be read\. Write postgres:\/\/user:password@host:5432\/database/,

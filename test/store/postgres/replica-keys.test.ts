@@ -18,7 +18,7 @@ async function openTable() {
   return table
 }
 
-test('a replica without the keys of another is refused, and the error names that replica', async () => {
+test('a replica without the keys of another is refused, and the error names the other', async () => {
   const table = await openTable()
   await table.register(replica('host/1', ['old', 'older']))
   for (const keys of [['new'], ['new', 'old'], ['older', 'x']]) {
@@ -29,7 +29,7 @@ test('a replica without the keys of another is refused, and the error names that
   expect((await table.list()).map(({ name }) => name)).toEqual(['host/1'])
 })
 
-test('a key is replaced without a stop: added everywhere, moved to the front, then dropped', async () => {
+test('a key is replaced without a stop: added everywhere, moved to the front, then removed', async () => {
   const table = await openTable()
   let running = (await table.register(replica('first', ['old']))).id
   for (const keys of [['old', 'new'], ['new', 'old'], ['new']]) {
@@ -40,7 +40,7 @@ test('a key is replaced without a stop: added everywhere, moved to the front, th
   expect(await table.list()).toHaveLength(1)
 })
 
-test('replicas that reload change keys one after the other, and none gets ahead of the others', async () => {
+test('replicas that reload change keys one after the other, so that none gets ahead', async () => {
   const table = await openTable()
   const [one, two] = [(await table.register(replica('one', ['old']))).id, (await table.register(replica('two', ['old']))).id]
   const configure = (id: number, atRestKeys: readonly string[]) => table.configure(id, { ...replica('', atRestKeys) })
@@ -49,7 +49,7 @@ test('replicas that reload change keys one after the other, and none gets ahead 
   expect((await table.list()).map(({ atRestKeys }) => atRestKeys)).toEqual([['new'], ['new']])
 })
 
-test('a replica that is no longer seen has no say', async () => {
+test('a replica that is gone does not count', async () => {
   const table = await openTable()
   await table.register(replica('killed', ['lost'], 0))
   await table.register(replica('next', ['new']))

@@ -10,7 +10,7 @@ import { withClient } from '../../support/store/postgres-client.ts'
 import { createDatabase } from '../../support/store/postgres-database.ts'
 
 const LONG_MS = 600_000
-/** The longest time for which a transaction may stand still while others wait for it. */
+/** The longest time that a stuck transaction may delay others. */
 const SECONDS_OWED_MS = 5000
 const JANITOR: readonly Role[] = ['janitor']
 
@@ -25,7 +25,7 @@ async function open() {
     withClient(url, async (client) => (await client.query<Record<string, unknown>>(sql, [...values])).rows)
   const join = (table = openTable(), { ttlMs = LONG_MS, endpoints = [] as readonly string[], name: called = 'one' } = {}) =>
     table.register({ name: called, version: '1', configFingerprint: 'abc', endpoints, atRestKeys: [], ttlMs, configuredAtMs: null })
-  /** The lease of a replica has run out. */
+  /** Makes the lease of a replica expire. */
   const expire = (id: number) => query('update replica set until_ms = 0 where id = $1', [id])
   return { url, name, openTable, query, join, expire }
 }
@@ -46,7 +46,7 @@ async function connect(url: string): Promise<pg.Client> {
 
 const take = (roles: readonly Role[]) => () => ({ take: roles, giveUp: [] })
 
-test('tables that race for roles never give one to two, and end with an even share', async () => {
+test('replicas that race for roles never get the same one, and end with equal shares', async () => {
   const { openTable, join, query, expire } = await open()
   await query("insert into endpoint (name, origin, settings) select 'e' || n, 'managed', '{}' from generate_series(1, 7) as n")
   const tables = [openTable(), openTable(), openTable()]
@@ -73,7 +73,7 @@ test('tables that race for roles never give one to two, and end with an even sha
   expect(Math.max(...counts) - Math.min(...counts)).toBeLessThanOrEqual(1)
 })
 
-test('a role that another holds cannot be taken, and a missing replica takes none', async () => {
+test('a role of another replica cannot be taken, and a missing replica gets none', async () => {
   const { openTable, join } = await open()
   const [one, other] = [openTable(), openTable()]
   const [{ id }, { id: otherId }] = [await join(one), await join(other)]
@@ -84,7 +84,7 @@ test('a role that another holds cannot be taken, and a missing replica takes non
   expect(await one.changeRoles(id, () => ({ take: ['poller'], giveUp: JANITOR }))).toEqual(['poller'])
 })
 
-test('the roles of a replica that is no longer seen become free; its next renewal tells it', async () => {
+test('the roles of a replica that is gone become free, and its next renewal tells it so', async () => {
   const { openTable, join, expire } = await open()
   const [one, other] = [openTable(), openTable()]
   const [{ id }, { id: otherId }] = [await join(one), await join(other)]
@@ -102,7 +102,7 @@ test('the roles of a replica that is no longer seen become free; its next renewa
   expect(await one.renew(id, LONG_MS)).toBeNull()
 })
 
-test('a replica that comes back before it was declared dead keeps its roles', async () => {
+test('a replica that comes back before it is declared dead keeps its roles', async () => {
   const { openTable, join, expire } = await open()
   const [one, other] = [openTable(), openTable()]
   const [{ id }, { id: otherId }] = [await join(one), await join(other)]
@@ -115,7 +115,7 @@ test('a replica that comes back before it was declared dead keeps its roles', as
   expect((await one.list()).map(({ roles }) => roles)).toEqual([JANITOR, []])
 })
 
-test('the time is that of the server, and so is every time that is stored of a replica', async () => {
+test('all times of replicas are times of the server', async () => {
   const { openTable, join, query } = await open()
   const table = openTable()
   const { id, nowMs } = await join(table, { ttlMs: 5000 })
@@ -126,7 +126,7 @@ test('the time is that of the server, and so is every time that is stored of a r
   expect(Math.abs(Number(row?.now) - nowMs)).toBeLessThan(5000)
 })
 
-test('a transaction for a role of a dead replica writes nothing', async () => {
+test('a transaction for a role writes nothing once its replica is declared dead', async () => {
   const { url, openTable, join, query } = await open()
   const table = openTable()
   const { id } = await join(table)
@@ -142,7 +142,7 @@ test('a transaction for a role of a dead replica writes nothing', async () => {
   ])
 })
 
-test('a replica that lives and does not hold a role writes nothing for it', async () => {
+test('a live replica writes nothing for a role that it does not hold', async () => {
   const { url, openTable, join } = await open()
   const table = openTable()
   const { id } = await join(table)
@@ -153,7 +153,7 @@ test('a replica that lives and does not hold a role writes nothing for it', asyn
   await expect(write('poller')).rejects.toThrow(StorageFailure)
 })
 
-test('a replica that has joined again writes under its new number only', async () => {
+test('a replica that joined again writes only under its new number', async () => {
   const { url, openTable, join } = await open()
   const table = openTable()
   const { id } = await join(table)
@@ -174,7 +174,7 @@ test('a replica that has joined again writes under its new number only', async (
   await store.transaction(async (tx) => tx.saveSetting('new', Buffer.from('x')), { ofRole: 'any' })
 })
 
-/** A transaction for a role that stays open until it is let go. */
+/** Opens a transaction for a role, which stays open until `letGo`. */
 async function holdTransaction(url: string, id: number) {
   const store = await openStore(url, () => id)
   const [inside, letGo] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
@@ -197,7 +197,7 @@ test('declaring a replica dead waits for its writes, and a renewal waits for not
   const [{ id }, { id: otherId }] = [await join(one), await join(other)]
   await one.changeRoles(id, take(JANITOR))
   const { done, letGo } = await holdTransaction(url, id)
-  // While that transaction is open: a renewal that waited for it would wait until it is let go, below.
+  // The transaction is still open. A renewal that waited for it would hang here.
   expect(await one.renew(id, LONG_MS)).not.toBeNull()
   await expire(id)
   let isTaken = false
@@ -214,7 +214,7 @@ test('declaring a replica dead waits for its writes, and a renewal waits for not
   expect(await query("select name from setting where name = 'fenced'")).toHaveLength(1)
 })
 
-test('a replica that stops within a transaction holds the others up for seconds at most', async () => {
+test('a replica that stops in a transaction delays the others for a few seconds at most', async () => {
   const { url, openTable, join, expire, query } = await open()
   const [one, other] = [openTable(), openTable()]
   const [{ id }, { id: otherId }] = [await join(one), await join(other)]
@@ -234,7 +234,7 @@ test('a replica that stops within a transaction holds the others up for seconds 
   expect(await query("select name from setting where name = 'fenced'")).toEqual([])
 })
 
-test('an endpoint that any replica names stays; one that none names any more is removed', async () => {
+test('an endpoint that any replica names stays, and one that none names is removed', async () => {
   const { url, openTable, join } = await open()
   const [one, other] = [openTable(), openTable()]
   const [{ id }, { id: otherId }] = [await join(one, { endpoints: ['a', 'b'] }), await join(other, { endpoints: ['b', 'c"\\'] })]
@@ -247,14 +247,14 @@ test('an endpoint that any replica names stays; one that none names any more is 
   expect((await one.list()).map(({ configFingerprint }) => configFingerprint)).toEqual(['def'])
 })
 
-test('a config’s endpoint is for replicas that define it, a managed one for anybody', async () => {
+test('only replicas that define a config’s endpoint may serve it, and all serve managed ones', async () => {
   const { openTable, join, query } = await open()
   await query(
     "insert into endpoint (name, origin, settings) values ('a', 'config', '{}'), ('b', 'config', '{}'), ('c', 'managed', '{}'), ('d', 'config', '{}')",
   )
   const [one, other] = [openTable(), openTable()]
   const [{ id }, { id: otherId }] = [await join(one, { endpoints: ['a', 'b'] }), await join(other, { endpoints: ['b'] })]
-  // Another's config has defined it, and no live one does.
+  // The config of a replica that is gone defined this endpoint, and no live one does.
   await one.changeRoles(id, take([dispatcherOf('4')]))
   for (let turn = 0; turn < 3; turn++) {
     for (const [table, of] of [[other, otherId] as const, [one, id] as const]) {
@@ -275,7 +275,7 @@ test('a config’s endpoint is for replicas that define it, a managed one for an
   expect([...holders.keys()].toSorted()).toEqual([...[1, 2, 3].map((of) => dispatcherOf(String(of))), 'janitor', 'poller'].toSorted())
 })
 
-test('the counters that others look at rise with what is committed, not before', async () => {
+test('the counters that other replicas watch rise at the commit, not before', async () => {
   const { url, openTable, join } = await open()
   const table = openTable()
   await join(table)
@@ -300,7 +300,7 @@ test('the counters that others look at rise with what is committed, not before',
   expect(await table.look()).toEqual({ ...first, sequence: first.sequence + 1, orders: first.orders + 1 })
 })
 
-test('a renewal needs no lock on roles: it is made while somebody changes them', async () => {
+test('a renewal needs no lock on roles, so it works while they are changed', async () => {
   const { url, openTable, join } = await open()
   const table = openTable()
   const { id } = await join(table)
@@ -336,7 +336,7 @@ onlyLong(test)('renewals that meet a lock leave no waiting connection, and go on
     counts.push((await waiting()).length)
   }
   expect(isAnyMet).toBe(true)
-  // One may have met the other's wait first.
+  // Each of the two calls may have left one waiting connection.
   expect(Math.max(...counts)).toBeLessThanOrEqual(2)
   await holder.query('rollback')
   expect(await table.renew(id, 7000)).toMatchObject({ lapsed: 0 })

@@ -10,10 +10,10 @@ import { startDatabaseProxy } from '../../support/network/tcp-proxy.ts'
 import { NOON } from '../../support/runner/constants.ts'
 import { createDatabase } from '../../support/store/postgres-database.ts'
 
-/** Longer than it takes to send a set. */
+/** This delay is longer than it takes to send all parcels. */
 const AWAY_MS = 20
 
-/** The round trips in which polls are brought forward when pushes fall silent, and how many of them are. */
+/** Returns the number of round trips that bring polls forward when pushes fall silent, and whether the polls moved. */
 async function reschedule(parcels: number) {
   let health: PushHealth = 'healthy'
   const clock = { now: () => NOON, monotonic: () => performance.now() }
@@ -42,9 +42,9 @@ async function reschedule(parcels: number) {
   return { trips: proxy.trips() - tripsBefore, isForward: (await plannedAtMs()) < before }
 }
 
-test('polls are brought forward in as many round trips for 250 parcels as for ten', async () => {
+test('bringing polls forward takes as many round trips for 250 parcels as for ten', async () => {
   const [few, many] = [await reschedule(10), await reschedule(250)]
   expect([few.isForward, many.isForward]).toEqual([true, true])
-  // Rows of a larger set may come in two pieces.
+  // The rows of a larger set may arrive in two pieces.
   expect(many.trips).toBeLessThanOrEqual(few.trips + 2)
 })

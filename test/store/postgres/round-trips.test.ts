@@ -8,7 +8,7 @@ import { createDatabase } from '../../support/store/postgres-database.ts'
 import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
 const TRIPS_MAX = 8
-/** Longer than it takes to send a batch. */
+/** This delay is longer than it takes to send a batch. */
 const AWAY_MS = 50
 
 test(`a batch of pushes takes at most ${TRIPS_MAX} round trips, whatever its size`, async () => {
@@ -23,7 +23,7 @@ test(`a batch of pushes takes at most ${TRIPS_MAX} round trips, whatever its siz
     return incomingPush(pushBody({ trackingIds: [`${100_000 + parcel}`], eventTime, location: `Place ${made}` }), NOON)
   }
   let parcels = 0
-  /** Two fifths of new parcels, two fifths of known ones, the rest came before. */
+  /** Two fifths are pushes of new parcels, two fifths of known ones, and the rest are repeats. */
   const batchOf = (size: number, before: readonly ReturnType<typeof pushOf>[]) => [
     ...Array.from({ length: Math.floor(size * 0.4) }, () => pushOf(parcels++)),
     ...before.slice(0, Math.floor(size * 0.4)).map((_push, at) => pushOf(at)),

@@ -39,7 +39,7 @@ async function open() {
     return {
       id,
       renew: async () => await table.renew(id, TTL_MS),
-      /** Takes what is free, and returns who is janitor then. */
+      /** Takes the free roles, and returns the janitor. */
       share: async () => {
         await table.changeRoles(id, ({ holders }) => ({ take: holders.has('janitor') ? [] : JANITOR, giveUp: [] }))
         return (await table.list()).find(({ roles }) => roles.includes('janitor'))?.name
@@ -54,7 +54,7 @@ async function open() {
     other,
     join,
     step,
-    /** Time passes for the server and the replicas. */
+    /** Lets time pass for the server and the replicas. */
     async pass(ms: number) {
       passedMs += ms
       await step(ms)
@@ -62,7 +62,7 @@ async function open() {
   }
 }
 
-test('control: a replica is replaced when its lease has run out by a clock that is right', async () => {
+test('control: with a correct clock, a replica is replaced when its lease expires', async () => {
   const { other, pass } = await open()
   await pass(TTL_MS - 60_000)
   expect([await other.renew(), await other.share()]).toEqual([expect.objectContaining({ lapsed: 0 }), 'one'])
@@ -70,10 +70,10 @@ test('control: a replica is replaced when its lease has run out by a clock that 
   expect([await other.renew(), await other.share()]).toEqual([expect.objectContaining({ lapsed: 1 }), 'other'])
 })
 
-test("P13: a live replica keeps its role when the server's clock steps forward, renewed or not", async () => {
+test('P13: a live replica keeps its role when the server’s clock steps forward', async () => {
   const { one, other, pass, step } = await open()
   await step(HOUR_MS)
-  // Share roles before and after the first renewal that sees the new time.
+  // Try to take the role before and after the first renewal under the new time.
   expect(await other.share()).toBe('one')
   await other.renew()
   expect(await other.share()).toBe('one')
@@ -84,7 +84,7 @@ test("P13: a live replica keeps its role when the server's clock steps forward, 
   expect([await other.renew(), await other.share(), await one.renew()]).toEqual([expect.anything(), 'one', expect.anything()])
 })
 
-test("a replica that dies as the server's clock steps forward is replaced in the usual time", async () => {
+test('a replica that dies as the server’s clock steps forward is replaced at the usual time', async () => {
   const { other, pass, step } = await open()
   await step(HOUR_MS)
   await other.renew()
@@ -94,7 +94,7 @@ test("a replica that dies as the server's clock steps forward is replaced in the
   expect(await other.share()).toBe('other')
 })
 
-test("P13: a replica that dies as the server's clock is put back is replaced in the usual time", async () => {
+test('P13: a replica that dies as the clock is put back is replaced at the usual time', async () => {
   const { other, pass, step } = await open()
   await step(-HOUR_MS)
   expect([await other.renew(), await other.share()]).toEqual([expect.objectContaining({ lapsed: 1 }), 'one'])
@@ -104,7 +104,7 @@ test("P13: a replica that dies as the server's clock is put back is replaced in 
   expect([await other.renew(), await other.share()]).toEqual([expect.objectContaining({ lapsed: 1 }), 'other'])
 })
 
-test("a live replica keeps its roles when the server's clock is put back", async () => {
+test('a live replica keeps its roles when the server’s clock is put back', async () => {
   const { one, other, pass, step } = await open()
   await step(-HOUR_MS)
   await other.renew()

@@ -6,10 +6,10 @@ import { createDatabase } from '../../support/store/postgres-database.ts'
 
 const POOL = { connectionsMax: 2, connectTimeoutMs: 30_000, answerTimeoutMs: 30_000 }
 
-/** After so long a server that says nothing is given up. */
+/** A server that says nothing for this long is given up. */
 const OWED_MS = 1000
 
-test('S18: pools under one watch fail together within a second, and are closed at once', async () => {
+test('S18: pools under one watch fail together within a second, and close at once', async () => {
   const { url } = await createDatabase('nothing')
   const proxy = await startDatabaseProxy(url)
   const watch = watchServer(proxy.through)
@@ -25,7 +25,7 @@ test('S18: pools under one watch fail together within a second, and are closed a
   expect(performance.now() - fromMs).toBeLessThan(10 * OWED_MS)
 })
 
-test('a statement that takes longer than a second is waited for, and pools are closed in peace', async () => {
+test('a statement longer than a second is waited for, and pools close normally', async () => {
   const { url } = await createDatabase('nothing')
   const { pool, run, close } = watchServer(url).openPool(POOL)
   expect((await run(() => pool.query("select 'slept' as what from pg_sleep(1.5)"))).rows).toEqual([{ what: 'slept' }])

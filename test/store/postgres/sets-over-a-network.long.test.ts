@@ -9,9 +9,9 @@ import { createDatabase } from '../../support/store/postgres-database.ts'
 import { storedNumber } from '../../support/store/stored-rows.ts'
 import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
-/** Longer than it takes to send a set. */
+/** This delay is longer than it takes to send a set. */
 const AWAY_MS = 20
-/** Identifiers and parcels, with the commit; of new ones also their numbers, and their rows. */
+/** Round trips for identifiers, parcels and the commit; new parcels also need numbers and rows. */
 const TRIPS_MAX = 10
 
 async function openBehindProxy() {
@@ -30,7 +30,7 @@ const [DELIVERED, DELIVERIES, EVENTS_EACH] = [2, 500, 10]
 
 const identifiers = Array.from({ length: 2000 }, (_, nth) => `AB${100_000_000 + nth}SE`)
 
-test('a list of 2,000 identifiers is watched in a handful of round trips, new and known', async () => {
+test('watching 2,000 identifiers, known or new, takes a handful of round trips', async () => {
   const { writes, tripsOf, reads } = await openBehindProxy()
   const watch = (list: readonly string[]) => writes.watchMany({ identifiers: list, nowMs: NOON })
   const few = await tripsOf(() => watch(['CD100000001SE']))
@@ -43,16 +43,16 @@ test('a list of 2,000 identifiers is watched in a handful of round trips, new an
   expect(again[1]?.parcelId).toBe(again[2]?.parcelId)
 })
 
-test('overdue parcels are ranked in a handful of round trips, however many there are', async () => {
+test('ranking overdue parcels takes a handful of round trips, however many there are', async () => {
   const { writes, tripsOf } = await openBehindProxy()
   await writes.watchMany({ identifiers, nowMs: NOON })
   const claim = () => writes.claimDuePolls({ nowMs: NOON + DAY_MS, limit: 20, leaseMs: 60_000 })
   const trips = await tripsOf(async () => expect(await claim()).toHaveLength(20))
-  // Four looks of up to 512 parcels each.
+  // The claim reads four times, up to 512 parcels each.
   expect(trips).toBeLessThanOrEqual(4 * TRIPS_MAX)
 })
 
-test('500 ended deliveries of 50 parcels are replayed in a handful of round trips', async () => {
+test('replaying 500 ended deliveries of 50 parcels takes a handful of round trips', async () => {
   const { writes, path, tripsOf } = await openBehindProxy()
   const [own, other] = [await addEndpoint(writes, NOON), await addEndpoint(writes, NOON, { name: 'other' })]
   await writeDeliveries(path, { endpointId: own.id, count: DELIVERIES, state: DELIVERED, eventsEach: EVENTS_EACH })
@@ -64,7 +64,7 @@ test('500 ended deliveries of 50 parcels are replayed in a handful of round trip
   const asCopies = await tripsOf(() => replay(other.id))
   const asTheyAre = await tripsOf(() => replay(own.id))
   expect([asCopies, asTheyAre].filter((trips) => trips > TRIPS_MAX)).toEqual([])
-  // The first event of each parcel goes next; the others wait behind it.
+  // The first event of each parcel is due, and the others wait behind it.
   const due = `select count(*) from delivery where endpoint_id = ? and state = 1 and (sequence - 1) % ${EVENTS_EACH} = 0`
   const dueOf = ({ id }: { readonly id: string }) => storedNumber(path, due, Number(id))
   expect([await dueOf(own), await dueOf(other)]).toEqual([DELIVERIES / EVENTS_EACH, DELIVERIES / EVENTS_EACH])
@@ -85,10 +85,10 @@ test('pages take as many round trips for 200 parcels as for ten', async () => {
     for (const page of pages(limit)) trips.push(await tripsOf(page))
     return trips
   }
-  // The first on a connection also prepares its statements.
+  // The first query on a connection also prepares its statement.
   await tripsOfEach(1)
   const few = await tripsOfEach(10)
-  // Rows of a larger set may come in pieces.
+  // The rows of a larger set may arrive in pieces.
   expect((await tripsOfEach(200)).map((trips, at) => trips - (few[at] ?? 0)).filter((more) => more > TRIPS_MAX)).toEqual([])
 })
 

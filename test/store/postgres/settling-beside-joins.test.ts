@@ -20,9 +20,9 @@ async function openWorld() {
     onTestFinished(() => client.end())
     const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid')
     const blocked = `select count(*) from pg_stat_activity where ${rows[0]?.pid ?? 0} = any(pg_blocking_pids(pid))`
-    /** Resolves when somebody waits for it. */
+    /** Resolves when another transaction waits for this one. */
     const isWaitedFor = () => expect.poll(() => storedNumber(store.path, blocked), { timeout: 60_000 }).toBe(1)
-    /** Locks a parcel, as whoever is about to join it. */
+    /** Locks a parcel, as a join does first. */
     const lock = async (id: number) => {
       await client.query('begin')
       await client.query('select id from parcel where id = $1 for update', [id])
@@ -37,7 +37,7 @@ async function openWorld() {
   return { ...store, endpoint, parcels, connect }
 }
 
-test('7.3: a settle holds the parcel that another was joined to twice meanwhile', {
+test('7.3: settling a delivery locks the parcel into which its own was joined, even twice', {
   timeout: 120_000,
 }, async () => {
   const { writes, path, endpoint, parcels, connect } = await openWorld()
@@ -62,7 +62,7 @@ test('7.3: a settle holds the parcel that another was joined to twice meanwhile'
   const store = createPostgresWriteStore(createPostgresWriter(openTestPool(path, 2), { named: true }))
   const settling = store.transaction(async (tx) => {
     tx.saveSettlements([settled], [], NOON)
-    // Whatever is answered, comes after the locks.
+    // The answer to this comes after the locks.
     await tx.listEndpoints()
     return await storedRows(path, free)
   })

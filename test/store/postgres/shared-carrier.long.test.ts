@@ -30,7 +30,7 @@ async function openReplicas(carrierUrl: string, options: readonly Options[]) {
   return { url, replicas }
 }
 
-/** The carrier notes when each call came, and how many were there at once. */
+/** Records when each call came, and how many ran at once. */
 function createWitness(lastsMs: () => number) {
   const cameMs: number[] = []
   let present = 0
@@ -50,7 +50,7 @@ function createWitness(lastsMs: () => number) {
   }
 }
 
-test('6.4: three eager replicas keep to rate and concurrency together, and use them', async () => {
+test('6.4: three eager replicas together keep to rate and concurrency, and use them', async () => {
   const witness = createWitness(() => 20 + Math.random() * 60)
   const { url } = await openCarrier({
     token: (_request, response) => void witness.during(() => json(response, 200, '{"token":"t"}')),
@@ -58,7 +58,7 @@ test('6.4: three eager replicas keep to rate and concurrency together, and use t
   })
   const limits = { ratePerSecond: 40, concurrency: 3, timeoutMs: 60_000 }
   const { replicas } = await openReplicas(url, [limits, limits, limits])
-  // On a busy machine the answers of the store may come too late, and who waits is refused.
+  // On a busy machine the store may answer too late, so that a waiting call is refused. Try again then.
   const untilMade = async (fetch: () => ReturnType<(typeof replicas)[number]['fetchAll']>) => {
     while (areOfBudget([await fetch()]));
   }
@@ -68,11 +68,11 @@ test('6.4: three eager replicas keep to rate and concurrency together, and use t
   expect(witness.cameMs.length).toBe(181)
   expect(witness.most()).toBeLessThanOrEqual(3)
   expect(witness.mostInASecond()).toBeLessThanOrEqual(60)
-  // Not far below it either, at their best second: how long all of it takes is up to the machine.
+  // They also come near the limit in their best second. The total time depends on the machine.
   expect(witness.mostInASecond()).toBeGreaterThanOrEqual(limits.ratePerSecond / 4)
 })
 
-test('P12: the calls of the day count those of all replicas, killed ones included', async () => {
+test('P12: the day’s calls include those of all replicas, even killed ones', async () => {
   const { url, asked } = await openCarrier({ status: (_request, response) => json(response, 404, '{}') })
   const limits = { callsPerDay: 30 }
   const { replicas, url: database } = await openReplicas(url, [limits, limits, limits])
@@ -80,7 +80,7 @@ test('P12: the calls of the day count those of all replicas, killed ones include
     await replicas[0]?.carrier.keep()
     return replicas[0]?.carrier.state().budget.callsToday
   }
-  // On a busy machine an answer of the store may come too late: its calls are counted and not made, and who waited has to ask again.
+  // On a busy machine the store may answer too late. Its calls then count although they were not made, and the callers ask again.
   await vi.waitFor(async () => {
     const answers = await Promise.all(replicas.flatMap(({ fetchAll }) => Array.from({ length: 15 }, () => fetchAll())))
     expect(answers.filter(({ kind }) => kind !== 'not_found')).toSatisfy(areOfBudget)
@@ -90,7 +90,7 @@ test('P12: the calls of the day count those of all replicas, killed ones include
   expect(answers).toSatisfy(areOfBudget)
   expect(asked.token + asked.status).toBeLessThanOrEqual(30)
   expect(asked.status).toBeGreaterThan(0)
-  // One more that has just started.
+  // A replica that has just started gets no calls either.
   const shared = openSharedCarrier(database)
   onTestFinished(() => shared.close())
   expect(await connect(url, { ...limits, shared: { ...shared, vault } }).fetchAll()).toMatchObject({
@@ -103,14 +103,14 @@ test('P12: the calls of the day count those of all replicas, killed ones include
 const areOfBudget = (answers: readonly Awaited<ReturnType<ReturnType<typeof connect>['fetchAll']>>[]) =>
   answers.every((answer) => answer.kind === 'unavailable' && answer.reason === 'budget')
 
-test('P5: a Retry-After that one replica was given holds all', async () => {
+test('P5: a Retry-After that one replica got stops all', async () => {
   const { url, asked } = await openCarrier({ status: (_request, response) => json(response, 429, '', { 'retry-after': '600' }) })
   const { replicas } = await openReplicas(url, [{}, {}])
   for (const { fetchAll } of replicas) expect(await fetchAll()).toMatchObject({ kind: 'unavailable', reason: 'rate_limited' })
   expect(asked.status).toBe(1)
 })
 
-test('6.5: one request gets the token for all replicas, and it is kept encrypted', async () => {
+test('6.5: one request gets the token for all replicas, and the token is stored encrypted', async () => {
   let valid = 'token-1'
   const { url, asked } = await openCarrier({
     status: (request, response) => json(response, request.headers.authorization === `Bearer ${valid}` ? 404 : 401, '{}'),
@@ -128,7 +128,7 @@ test('6.5: one request gets the token for all replicas, and it is kept encrypted
   expect([text.includes('token-2'), text.includes(password)]).toEqual([false, false])
 })
 
-test('6.4: credentials that one replica was refused with are tried by no other', async () => {
+test('6.4: credentials that were refused for one replica are not tried by others', async () => {
   const { url, asked } = await openCarrier({ token: (_request, response) => json(response, 401, '{}') })
   const { replicas } = await openReplicas(url, [{}, {}, { password: () => 'another one' }])
   const [first, second, third] = replicas
@@ -139,7 +139,7 @@ test('6.4: credentials that one replica was refused with are tried by no other',
   expect(asked.token).toBe(2)
 })
 
-test('6.4: one of the replicas that start together logs in, and all know how that went', async () => {
+test('6.4: one of the replicas that start together logs in, and all learn the result', async () => {
   const passwords = ['mistyped']
   const { url, asked } = await openCarrier({
     token: (_request, response) => json(response, passwords.at(-1) === 'right' ? 200 : 401, '{"token":"t"}'),
@@ -157,7 +157,7 @@ test('6.4: one of the replicas that start together logs in, and all know how tha
   expect([asked.token, told()]).toEqual([2, ['obtained', 'obtained', 'obtained']])
 })
 
-test('P13: refused credentials rest as long as they were to when the server’s clock is put back', async () => {
+test('P13: refused credentials wait as long as planned when the server’s clock is put back', async () => {
   const { url: carrierUrl, asked } = await openCarrier({ token: (_request, response) => json(response, 401, '{}') })
   const { url, replicas } = await openReplicas(carrierUrl, [{}, {}, {}])
   const [first, second, third] = replicas
@@ -169,11 +169,11 @@ test('P13: refused credentials rest as long as they were to when the server’s 
     await change('update carrier_token set refused_until_ms = refused_until_ms - $1', byMs)
   }
   await first?.fetchAll()
-  // Prolong the rest as after many refusals, because the first rest takes only a second.
+  // Lengthen the wait as after many refusals, because the first one is only a second.
   await change('update carrier_token set refused_until_ms = refused_until_ms + $1', HOUR_MS / 4)
   const wholeMs = await restMs()
   await moveClock(-HOUR_MS)
-  // The budget's clock stands still until the budget is looked at.
+  // The budget's clock does not go on until the budget is read.
   expect(await restMs()).toBeLessThan(wholeMs + HOUR_MS / 12)
   expect(await second?.fetchAll()).toMatchObject({ kind: 'unavailable', reason: 'credentials' })
   await second?.carrier.keep()
@@ -185,7 +185,7 @@ test('P13: refused credentials rest as long as they were to when the server’s 
   expect(asked.token).toBe(2)
 })
 
-test('P5: a wait that the token endpoint asked one replica for holds all', async () => {
+test('P5: a wait that the token endpoint asked of one replica holds for all', async () => {
   const { url, asked } = await openCarrier({ token: (_request, response) => json(response, 429, '', { 'retry-after': '600' }) })
   const { replicas } = await openReplicas(url, [{}, {}])
   for (const { fetchAll } of replicas) expect(await fetchAll()).toMatchObject({ kind: 'unavailable', retryAfterMs: expect.any(Number) })
@@ -218,7 +218,7 @@ test('6.4: refused tokens are requested no more often by many replicas than by o
   expect(replicas.map(({ carrier }) => carrier.state().credentials)).toContain('refused')
 })
 
-/** Starts `callers` calls for the same answer at once, in turn at each replica. A flight lasts until all other callers wait for it. */
+/** Starts `callers` calls for the same answer at once, spread over the replicas. A call ends only when all others wait for it. */
 function flyTogether(replicas: readonly ReturnType<typeof openSharedCarrier>[], callers: number) {
   const held = new Set<number>()
   const together = Array.from({ length: callers }, (_, nth) => {
@@ -235,7 +235,7 @@ function flyTogether(replicas: readonly ReturnType<typeof openSharedCarrier>[], 
     const flight = {
       async start() {
         held.clear()
-        // Each flight before this one failed, and its caller with it.
+        // Each earlier call failed together with its caller.
         const others = callers - 1 - flown
         const outcome = outcomes[flown++] ?? fail('it was flown too often')
         await vi.waitFor(() => expect(held.size).toBe(others))
@@ -252,7 +252,7 @@ function flyTogether(replicas: readonly ReturnType<typeof openSharedCarrier>[], 
   }
 }
 
-test('one of the replicas that want the same answer asks, and the others learn how it ended', async () => {
+test('one of the replicas that want the same answer asks, and the others learn the result', async () => {
   const { url } = await createDatabase()
   const replicas = [openSharedCarrier(url), openSharedCarrier(url), openSharedCarrier(url)]
   onTestFinished(async () => void (await Promise.all(replicas.map((one) => one.close()))))
@@ -260,12 +260,12 @@ test('one of the replicas that want the same answer asks, and the others learn h
   for (const outcome of ['recorded', 'not_found'] as const) {
     expect(await thirty(outcome, [outcome])).toEqual({ flown: 1, ends: Array(30).fill(outcome) })
   }
-  // One that failed says nothing: another replica tries.
+  // A failed call gives no result, so another replica tries.
   const three = flyTogether(replicas, 3)
   expect(await three('failing', [new Error('the first fails'), 'recorded'])).toEqual({ flown: 2, ends: ['failed', 'recorded', 'recorded'] })
 })
 
-test('a flight whose replica was killed is taken over, and old rows go', async () => {
+test('a call whose replica was killed is taken over, and old rows are deleted', async () => {
   const { url } = await createDatabase()
   const { flights, close } = openSharedCarrier(url)
   onTestFinished(close)

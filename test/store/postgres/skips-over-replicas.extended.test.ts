@@ -10,7 +10,7 @@ import { openTestPool } from '../../support/store/postgres-pool.ts'
 import { changeStoredRows } from '../../support/store/stored-rows.ts'
 import { openStore } from '../../support/store/write-side.ts'
 
-/** A delivery that is skipped, and that another replica may send. */
+/** Stores a skipped delivery that another replica may be sending. */
 async function openSkipped() {
   const store = await openStore(NOON, postgres)
   const { id } = await addEndpoint(store.writes, NOON)
@@ -33,7 +33,7 @@ async function openSkipped() {
 
 const RETRYING = { round: 0, attempts: 1, settlement: { state: 'retrying', nextAttemptAtMs: NOON + 1000 } } as const
 
-/** A transaction of a round that the test interrupts between what it finds and what it saves. */
+/** Runs a transaction like a round's. The test acts between its reads and its writes. */
 function interrupted(path: string, work: (tx: WriteTx) => Promise<void>): Promise<void> {
   return createPostgresWriteStore(createPostgresWriter(openTestPool(path, 2), { named: true })).transaction(work)
 }
@@ -49,14 +49,14 @@ test('a skipped delivery is left to the replica that delivers to its endpoint', 
   expect(await state()).toBe('queued')
 })
 
-test('a skipped delivery to an endpoint that no replica delivers to is ended by any of them', async () => {
+test('a skipped delivery of an endpoint that no replica delivers to is ended by any replica', async () => {
   const { round, state, leave } = await openSkipped()
   await leave()
   await round()
   expect(await state()).toBe('dead')
 })
 
-test('a replica that gives up an endpoint ends what was skipped when its attempt ends', async () => {
+test('a replica that gives up an endpoint ends skipped deliveries when their attempts end', async () => {
   const { round, state, claimed } = await openSkipped()
   await round({ settled: [refused(claimed)] })
   expect(await state()).toBe('dead')
@@ -78,7 +78,7 @@ test('a delivery skipped while its round settles is ended by the next round', as
   expect(await delivery()).toMatchObject({ state: 'dead', reason: 'skipped', attempts: 1 })
 })
 
-test('a delivery retried after a round found it skipped goes on, and its successor waits', async () => {
+test('a delivery retried after a round read its skip goes on, and its successor waits', async () => {
   const { id, path, writes, push, claimed, reads } = await openSkipped()
   await push({ eventTime: '2026-03-01T11:00:00.000Z' })
   const { deliveryId } = claimed

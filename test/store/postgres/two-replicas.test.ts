@@ -10,12 +10,12 @@ import { openTestPool } from '../../support/store/postgres-pool.ts'
 import { storedNumber, storedRows } from '../../support/store/stored-rows.ts'
 import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
-/** Hundreds where they are repeated. */
+/** The number of races; hundreds in the long form. */
 const RACES = byForm(10, 40, 200)
 const timeOf = (nth: number) => new Date(NOON - 86_400_000 + nth * 1000).toISOString()
 const pushOf = (trackingIds: readonly string[], nth: number) => incomingPush(pushBody({ trackingIds, eventTime: timeOf(nth) }), NOON)
 
-/** Two stores that are open on one database, as those of two replicas are. */
+/** Opens two stores on one database, as two replicas do. */
 async function openTwo() {
   const place = await newPlace(postgres)
   const one = await openStore(NOON, postgres, place)
@@ -25,30 +25,27 @@ async function openTwo() {
 
 const WAITING = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
 
-test.each(['one', 'other'] as const)(
-  'racing pushes of one new parcel at two replicas are one parcel, that of %s the first',
-  async (first) => {
-    const { place, ...stores } = await openTwo()
-    const inOrder = first === 'one' ? [stores.one, stores.other] : [stores.other, stores.one]
-    // Nobody can write an identifier until both wait to.
-    const holding = await openTestPool(place).connect()
-    await holding.query('begin; lock table identifier in share mode')
-    const records: Promise<unknown>[] = []
-    for (const [at, store] of inOrder.entries()) {
-      records.push(store.record(pushOf(['4711'], at)))
-      await vi.waitFor(async () => expect(await storedNumber(place, WAITING)).toBe(at + 1))
-    }
-    await holding.query('commit')
-    holding.release()
-    await Promise.all(records)
-    const [here, there] = [await stores.one.reads.findParcel('4711'), await stores.other.reads.findParcel('4711')]
-    expect(here?.entries).toHaveLength(2)
-    expect(there).toEqual(here)
-    expect(await storedNumber(place, 'select count(*) from parcel')).toBe(1)
-  },
-)
+test.each(['one', 'other'] as const)('racing pushes of a new parcel at two replicas give one parcel when %s comes first', async (first) => {
+  const { place, ...stores } = await openTwo()
+  const inOrder = first === 'one' ? [stores.one, stores.other] : [stores.other, stores.one]
+  // No store can write an identifier until both wait for the lock.
+  const holding = await openTestPool(place).connect()
+  await holding.query('begin; lock table identifier in share mode')
+  const records: Promise<unknown>[] = []
+  for (const [at, store] of inOrder.entries()) {
+    records.push(store.record(pushOf(['4711'], at)))
+    await vi.waitFor(async () => expect(await storedNumber(place, WAITING)).toBe(at + 1))
+  }
+  await holding.query('commit')
+  holding.release()
+  await Promise.all(records)
+  const [here, there] = [await stores.one.reads.findParcel('4711'), await stores.other.reads.findParcel('4711')]
+  expect(here?.entries).toHaveLength(2)
+  expect(there).toEqual(here)
+  expect(await storedNumber(place, 'select count(*) from parcel')).toBe(1)
+})
 
-test('simultaneous pushes of one new parcel at two replicas are kept in one parcel', async () => {
+test('simultaneous pushes of a new parcel at two replicas are kept in one parcel', async () => {
   const { one, other, both, place } = await openTwo()
   for (let race = 0; race < RACES; race++) {
     const id = String(10_000 + race)
@@ -60,7 +57,7 @@ test('simultaneous pushes of one new parcel at two replicas are kept in one parc
   expect(await storedNumber(place, 'select count(*) from parcel')).toBe(RACES)
 })
 
-test('an identifier that two replicas learn at once is of one parcel, and joins the rest', async () => {
+test('an identifier that two replicas learn at once belongs to one parcel, which joins the rest', async () => {
   const { one, other, place } = await openTwo()
   for (let race = 0; race < RACES / 2; race++) {
     const [shared, first, second] = [`5${10_000 + race}`, `6${10_000 + race}`, `7${10_000 + race}`]
@@ -71,7 +68,7 @@ test('an identifier that two replicas learn at once is of one parcel, and joins 
   expect(await storedNumber(place, 'select count(*) from parcel')).toBe(RACES / 2)
 })
 
-test('the bytes of one push at two replicas at once are kept once, and counted', async () => {
+test('the same push at two replicas at once is kept once, and its repeat is counted', async () => {
   const { one, other, both, place } = await openTwo()
   const endpoint = await addEndpoint(one.writes, NOON)
   for (let race = 0; race < RACES / 2; race++) {
@@ -91,7 +88,7 @@ test('the bytes of one push at two replicas at once are kept once, and counted',
   expect(both.flatMap(({ errors }) => errors)).toEqual([])
 })
 
-test('1.4: parcels joined while another replica records lose nothing, and queue nothing twice', async () => {
+test('1.4: a join while another replica records loses nothing, and queues nothing twice', async () => {
   const { one, other, place } = await openTwo()
   const endpoint = await addEndpoint(one.writes, NOON)
   for (let race = 0; race < RACES / 2; race++) {
@@ -133,7 +130,7 @@ test('an endpoint that one replica adds while the other records gets each later 
   }
 })
 
-test('7.3: settling and claiming beside another’s recording and replaying keeps order', async () => {
+test('7.3: settling and claiming keep the order while another replica records and replays', async () => {
   const { one, other, place } = await openTwo()
   const { id } = await addEndpoint(one.writes, NOON)
   const courier = createCourier(one.writes, NOON)
@@ -163,7 +160,7 @@ test('7.3: settling and claiming beside another’s recording and replaying keep
   }
 })
 
-test('a reader of the feed never finds a lower sequence later, over two replicas', async () => {
+test('a reader of the feed never finds a lower sequence later, even with two replicas', async () => {
   const { one, other, both } = await openTwo()
   const rounds = casesOf(20, 8)
   const recording = Promise.all(

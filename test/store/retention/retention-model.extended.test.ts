@@ -25,7 +25,7 @@ interface DeliveryRow {
 const QUARANTINED = 1
 const ENDED_FROM = 2
 
-/** The rows of the tables, by id. The oracle looks at nothing else. */
+/** Reads the rows of the tables, by id. The checks use nothing else. */
 async function rowsOf(path: string) {
   const pushes = await storedRows<PushRow>(
     path,
@@ -42,7 +42,7 @@ async function rowsOf(path: string) {
 
 type Rows = Awaited<ReturnType<typeof rowsOf>>
 
-/** Lists the mistakes of a pass by the rules of retention, with the days in `SHORT`. */
+/** Lists the errors of a pass by the rules of retention, with the days in `SHORT`. */
 function wrongs(before: Rows, after: Rows, nowMs: number): readonly string[] {
   const within = (atMs: number | null, days: number) => Number(atMs) >= nowMs - days * DAY_MS
   const newest = Math.max(0, ...before.deliveries.keys())
@@ -75,7 +75,7 @@ function wrongs(before: Rows, after: Rows, nowMs: number): readonly string[] {
 }
 
 describe.each(engines)('retention on $name', (engine) => {
-  test.each([1, 2])('whatever comes in whatever order, no pass removes too much or too little (seed %i)', async (seed) => {
+  test.each([1, 2])('no pass removes too much or too little, whatever happens in any order (seed %i)', async (seed) => {
     const { path, writes, report, pushBytes, prune, pass, inboxIds } = await openAgingStore(engine)
     const { below, pick } = drawWith(seeded(seed))
     const { take } = await addEndpoint(writes, NOON)
@@ -93,7 +93,7 @@ describe.each(engines)('retention on $name', (engine) => {
         else await writes.dismissPush({ inboxId: pick([0, ...(await inboxIds())]) })
       }
       pass(DAY_MS)
-      // Half of the time the relay is busy elsewhere.
+      // Half of the time no round is run, as if the relay were busy.
       if (below(2) === 0) await take()
       const nowMs = pass(1)
       const before = await rowsOf(path)

@@ -11,7 +11,7 @@ const NOTHING = KEPT_FOREVER
 const NOT_JSON = Buffer.from('not an event')
 
 describe.each(engines)('retention on $name', (engine) => {
-  test('bytes go after their time; entries and digests stay, so that a duplicate is still known', async () => {
+  test('old bytes are removed; entries and digests stay, so a repeated push is still recognised', async () => {
     const { report, passDays, reads, pushBytes, bodyOf, last } = await openAgingStore(engine)
     const body = bodyOf('70000001')
     await pushBytes(body)
@@ -33,7 +33,7 @@ describe.each(engines)('retention on $name', (engine) => {
     expect((await pushBytes(body)).outcomes).toEqual([{ kind: 'duplicate' }])
   })
 
-  test('bytes of answers go, and the history that they brought stays', async () => {
+  test('the bytes of old answers are removed, and the history from them stays', async () => {
     const { path, poll, passDays, reads } = await openAgingStore(engine)
     await poll({ asked: '70000001', trackingIds: ['70000001'] })
     const kept = () => storedNumber(path, 'select count(*) from answer where body is not null')
@@ -44,7 +44,7 @@ describe.each(engines)('retention on $name', (engine) => {
     expect((await reads.findParcel('70000001'))?.entries.length).toBeGreaterThan(0)
   })
 
-  test('deliveries that have ended go with their attempts, but for the newest', async () => {
+  test('old ended deliveries are removed with their attempts, except the newest', async () => {
     const { path, writes, report, passDays, reads } = await openAgingStore(engine)
     const { take } = await addEndpoint(writes, NOON)
     for (const id of ['70000001', '70000002']) await report(id)
@@ -56,12 +56,12 @@ describe.each(engines)('retention on $name', (engine) => {
     expect(await storedNumber(path, 'select count(*) from attempt where delivery_id not in (select id from delivery)')).toBe(0)
   })
 
-  test('S20: undelivered events stay until held, then they are cancelled with one notice', async () => {
+  test('S20: undelivered events stay until held is over, and are then cancelled with one notice', async () => {
     const { writes, report, passDays, reads, told, last, path, parcelIdOf } = await openAgingStore(engine)
     const { id } = await addEndpoint(writes, NOON, { enabled: false })
     await report('70000001')
     await report('70000001', { status: 'DeliveryStarted' })
-    // Two days later, for the order in which they are given up.
+    // This event comes two days later, so it is given up later.
     await passDays(2)
     await report('70000001', { status: 'DeliverySucceeded' })
     await writes.unwatch({ identifier: '70000001' })
@@ -79,13 +79,13 @@ describe.each(engines)('retention on $name', (engine) => {
     expect(await reads.listActions({ before: null, limit: 5 })).toMatchObject([
       { action: 'retention.gave_up', by: { kind: 'relay' }, detail: { givenUp: { overdue: 2 } } },
     ])
-    // The delivery behind them is now the first.
+    // The next delivery of the parcel has become the first.
     expect(await storedRows(path, 'select state from delivery where state < 2 and parcel_id = ?', parcelId)).toEqual([{ state: 1 }])
     await passDays(1)
     expect((await told()).length).toBe(1)
   })
 
-  test('data that is held back for 30 days is reported once', async () => {
+  test('data that is overdue for 30 days is reported once', async () => {
     const long = { rawMs: 2, historyMs: 90, deliveriesMs: 2, feedMs: 2, auditMs: 90, heldMs: 90 }
     const days = Object.fromEntries(Object.entries(long).map(([name, count]) => [name, count * DAY_MS]))
     const { writes, report, passDays, told } = await openAgingStore(engine, { ...NOTHING, ...days })
@@ -109,11 +109,11 @@ describe.each(engines)('retention on $name', (engine) => {
     expect(await reads.inspectPush(dismissed)).toMatchObject({ state: 'dismissed', bodyBytes: null })
     await passDays(4)
     expect(await reads.inspectPush(open)).toMatchObject({ state: 'quarantined' })
-    // It belongs to no parcel, so it goes as one does.
+    // The push belongs to no parcel, so all of it is removed.
     expect(await reads.inspectPush(dismissed)).toBeNull()
   })
 
-  test('an open push past held is given up, and operators are notified', async () => {
+  test('an open push older than held is given up, and operators are notified', async () => {
     const { pushBytes, report, passDays, reads, inboxIds, told } = await openAgingStore(engine)
     await pushBytes(NOT_JSON)
     await report('70000001')
@@ -125,7 +125,7 @@ describe.each(engines)('retention on $name', (engine) => {
     expect((await told()).map(({ event, detail }) => [event, detail.givenUp])).toContainEqual(['retention_gave_up', { pushBytes: 1 }])
   })
 
-  test('a parcel past history goes with all its rows, and readers of the feed hear that', async () => {
+  test('a parcel older than history is removed with all its rows, and the feed says so', async () => {
     const { path, writes, report, passDays, reads, events, parcelIdOf } = await openAgingStore(engine)
     const { take } = await addEndpoint(writes, NOON)
     await report('70000001', { status: 'DeliverySucceeded' })
@@ -135,7 +135,7 @@ describe.each(engines)('retention on $name', (engine) => {
     await report('70000002')
     await take()
     await writes.unwatch({ identifier: '70000001' })
-    // A pass counts from the marks of those before, so it is late by the time between two.
+    // Each pass counts from the times noted by earlier passes, so the removal may come one interval late.
     await passDays(6)
     expect(await reads.findParcel('70000001')).not.toBeNull()
     await passDays(1)
@@ -149,7 +149,7 @@ describe.each(engines)('retention on $name', (engine) => {
     expect((await reads.findParcel('70000001'))?.entries).toHaveLength(1)
   })
 
-  test('texts that only a retired parcel used go with it, and those of others stay', async () => {
+  test('texts that only a removed parcel used are removed too, and others stay', async () => {
     const { path, writes, report, passDays, last } = await openAgingStore(engine)
     await report('70000001', { location: 'only here' })
     await report('70000001', { location: 'everywhere' })
@@ -160,20 +160,20 @@ describe.each(engines)('retention on $name', (engine) => {
     await passDays(12)
     expect((await last()).removed).toMatchObject({ parcels: 1, texts: 1 })
     expect([await count('only here'), await count('everywhere')]).toEqual([0, 1])
-    // Whoever remembers the old id must not use it again.
+    // A writer that remembers the old id of the text must not use it.
     await report('70000003', { location: 'only here' })
     expect(await count('only here')).toBe(1)
     expect(await storedNumber(path, 'select count(*) from sighting where content_id not in (select id from content)')).toBe(0)
   })
 
-  test('a text that is used again before its batch comes stays', async () => {
+  test('a text that is used again before its batch stays', async () => {
     const { path, writes, report, pass, passDays, prune, now, reads } = await openAgingStore(engine)
     await report('70000001', { location: 'again' })
     await writes.unwatch({ identifier: '70000001' })
     await report('70000002')
     await passDays(11)
     pass(DAY_MS)
-    // Batch by batch, until the parcel is gone and its text is only marked.
+    // Work in batches until the parcel is removed and its text is only marked.
     for (let batch = 0; batch < 20 && (await reads.findParcel('70000001')) !== null; batch++) await writes.prune({ nowMs: now() })
     expect(await reads.findParcel('70000001')).toBeNull()
     expect(await storedNumber(path, 'select count(*) from content where is_unused = 1')).toBe(1)
@@ -184,7 +184,7 @@ describe.each(engines)('retention on $name', (engine) => {
     expect((await reads.findParcel('70000003'))?.entries).toMatchObject([{ location: 'again' }])
   })
 
-  test('a store with ever-new texts stops growing once parcels go as fast as they come', async () => {
+  test('a store with ever-new texts stops growing once parcels are removed as fast as they come', async () => {
     const { path, writes, report, pass, prune } = await openAgingStore(engine)
     const kept: number[] = []
     for (let day = 0; day < 26; day++) {
@@ -198,7 +198,7 @@ describe.each(engines)('retention on $name', (engine) => {
     expect(kept.slice(13)).toEqual(kept.slice(13).map(() => kept[13]))
   })
 
-  test('a parcel goes with what was joined to it, and with the trail of the join', async () => {
+  test('a parcel is removed with what was joined to it, and with the record of the join', async () => {
     const { path, writes, poll, report, passDays, reads } = await openAgingStore(engine)
     await report('70000001')
     await report('70000002')
@@ -224,7 +224,7 @@ describe.each(engines)('retention on $name', (engine) => {
     expect(await reads.findParcel('70000002')).toBeNull()
   })
 
-  test('the feed is pruned by age, and an endpoint that is behind holds what it has not been sent', async () => {
+  test('the feed is pruned by age, but not beyond what an endpoint still has to queue', async () => {
     const { writes, report, passDays, reads, last, pass, prune } = await openAgingStore(engine)
     for (const id of ['70000001', '70000002', '70000003']) await report(id)
     const { last: end } = await reads.readFeed({ after: 0, limit: 1 })
@@ -239,11 +239,11 @@ describe.each(engines)('retention on $name', (engine) => {
     pass(2 * HOUR_MS)
     await prune()
     expect((await reads.readFeed({ after: end, limit: 10 })).prunedTo).toBe(3)
-    // Its deliveries wait now, and so hold the bytes that they send.
+    // Its deliveries are queued now, so they keep the bytes that they need.
     expect((await last()).held).toMatchObject({ overdue: 3, pushBytes: 2 })
   })
 
-  test('composed events go with the feed unless a delivery still names them', async () => {
+  test('composed events are removed with the feed unless a delivery still names them', async () => {
     const { path, writes, poll, report, passDays } = await openAgingStore(engine)
     const { take } = await addEndpoint(writes, NOON)
     await addEndpoint(writes, NOON, { name: 'off', enabled: false, backfill: true })
@@ -261,7 +261,7 @@ describe.each(engines)('retention on $name', (engine) => {
     expect(await composed()).toBe(0)
   })
 
-  test('S20: a pass goes in batches; one that is cut off goes on where it was, and counts as one', async () => {
+  test('S20: a pass works in batches; an interrupted one resumes, and both count as one', async () => {
     const { writes, pushBytes, bodyOf, pass, passDays, prune, last, now } = await openAgingStore(engine)
     await passDays(1)
     for (let at = 0; at < 350; at++) await pushBytes(bodyOf(String(71_000_000 + at)))
@@ -270,13 +270,13 @@ describe.each(engines)('retention on $name', (engine) => {
     const job = await writes.startJob({ task: { kind: 'retention' }, by: 'admin', nowMs: now() })
     const first = await writes.workOnJobs({ limit: 100, nowMs: now() })
     expect(first).toMatchObject({ hasWorked: true, isDone: false })
-    // The job is cut off, and the hourly pass goes on with what it has begun.
+    // The job is cancelled, and the hourly pass continues its work.
     await writes.cancelJob({ jobId: job?.jobId ?? 0, nowMs: now() })
     expect(await prune()).toBeGreaterThan(1)
     expect((await last()).removed.pushBytes).toBe(350)
   })
 
-  test('a clock that has jumped ahead removes nothing by itself, and an order of an operator does', async () => {
+  test('after the clock jumped ahead only an operator’s order removes data, not the hourly pass', async () => {
     const { writes, report, passDays, pass, prune, reads, last, now, setClock } = await openAgingStore(engine)
     await report('70000001')
     await passDays(1)

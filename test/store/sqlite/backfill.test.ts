@@ -10,7 +10,7 @@ import { temporaryFolder } from '../../support/runner/temporary.ts'
 
 const PARCELS = byForm(12_000, 1_000_000)
 
-/** Adds a column and fills it; `before`: called before each batch. */
+/** Adds a column and fills it. `before` is called before each batch. */
 function filled(before: () => void): SqliteStep {
   return {
     up: (db) => db.schema.alterTable('parcel').addColumn('planted', 'integer').execute(),
@@ -41,7 +41,7 @@ async function openWithParcels() {
   return { db, path, single, left: () => single('select count(*) from parcel where planted is null') }
 }
 
-test('S14: a backfill that is ended goes on where its last batch ended, before later steps', async () => {
+test('S14: an interrupted backfill resumes after its last batch, and later steps wait', async () => {
   const { db, path, single, left } = await openWithParcels()
   const steps = (step: SqliteStep) => ({ '0001-schema': schema, '0002-filled': step, '0003-later': later })
   let batches = 0
@@ -53,7 +53,7 @@ test('S14: a backfill that is ended goes on where its last batch ended, before l
   expect(single("select count(*) from pragma_table_info('parcel') where name = 'planted_later'")).toBe(0)
   const logBytes: number[] = []
   await migrate(db, steps(filled(() => void logBytes.push(statSync(`${path}-wal`).size))))
-  // The log holds what one batch has changed, however many rows there are.
+  // The WAL contains only the changes of one batch, however many rows there are.
   expect(Math.max(...logBytes)).toBeLessThan(8 * 1024 * 1024)
   expect(left()).toBe(0)
   expect(single("select count(*) from pragma_table_info('parcel') where name = 'planted_later'")).toBe(1)
@@ -61,7 +61,7 @@ test('S14: a backfill that is ended goes on where its last batch ended, before l
   db.close()
 })
 
-test('S14: a version that does not know a step whose backfill is under way refuses the store', async () => {
+test('S14: a version that does not know a step whose backfill is unfinished refuses the store', async () => {
   const { db, left } = await openWithParcels()
   const failing = filled(() => {
     throw new Error('killed')

@@ -10,7 +10,7 @@ import { temporaryFolder } from '../../support/runner/temporary.ts'
 import { openBareStore } from '../../support/store/engines.ts'
 import { contentsOf, seededPlace } from '../../support/store/moving.ts'
 
-/** A database of some thousand pages, and its connection that writes. */
+/** Makes a database of some thousand pages, and opens a connection that writes. */
 function largeFile() {
   const path = join(temporaryFolder(), 'relay.db')
   const db = new Database(path)
@@ -52,7 +52,7 @@ test('a copy includes what its own connection writes meanwhile, and does not sta
   expect(copy.pragma('integrity_check', { simple: true })).toBe('ok')
 })
 
-test('no step of a copy keeps the log from being checkpointed', async () => {
+test('no step of a copy prevents checkpoints of the WAL', async () => {
   const { path, db, add } = largeFile()
   const copier = createStoreCopier(db)
   const copying = copier.copy(`${path}.backup`)
@@ -68,7 +68,7 @@ test('no step of a copy keeps the log from being checkpointed', async () => {
   expect(left).toBe(0)
 })
 
-test('a copy that is stopped, or whose store is closed, rejects and leaves nothing', async () => {
+test('a copy that is stopped, or whose store is closed, fails and leaves nothing', async () => {
   const stopped = largeFile()
   const copier = createStoreCopier(stopped.db)
   const copying = copier.copy(`${stopped.path}.backup`)
@@ -88,7 +88,7 @@ const orderOf = (copy: string, directory: string): BackupOrder => {
   return { ...given, copy, directory }
 }
 
-test('a backup of a store with a row or more in every table holds all of them', async () => {
+test('a backup of a store with rows in every table contains all of them', async () => {
   const { place } = await seededPlace(sqlite)
   const before = await contentsOf({ engine: sqlite, place })
   const copy = `${place}.backup`
@@ -119,7 +119,7 @@ test('a damaged copy, or one that lacks earlier commits, does not become a backu
   const damaged = `${place}.damaged`
   copyFileSync(place, damaged)
   const db = new Database(damaged)
-  // A row that its index does not know, as after a write that was lost.
+  // Change an index so that it no longer fits its rows, as a lost write might.
   db.unsafeMode()
   db.pragma('writable_schema = on')
   db.exec("update sqlite_schema set sql = replace(sql, 'due_at_ms', 'found_at_ms') where name = 'expected_push_by_due'")
@@ -128,7 +128,7 @@ test('a damaged copy, or one that lacks earlier commits, does not become a backu
   expect([existsSync(late), existsSync(damaged), existsSync(join(directory, 'first.db'))]).toEqual([false, false, false])
 })
 
-test('a backup that is given up between its steps leaves nothing', async () => {
+test('a backup that is abandoned between its steps leaves nothing', async () => {
   const { place } = await seededPlace(sqlite)
   const copy = `${place}.backup`
   copyFileSync(place, copy)
@@ -140,7 +140,7 @@ test('a backup that is given up between its steps leaves nothing', async () => {
   expect([existsSync(copy), existsSync(join(directory, 'first.db'))]).toEqual([false, false])
 })
 
-test('an open store copies itself with all that was committed', async () => {
+test('an open store copies itself with everything committed', async () => {
   const { place, store } = await openBareStore(sqlite)
   await store.transaction((tx) => tx.saveSetting('a', Buffer.from('1')))
   await store.copier?.copy(`${place}.backup`)

@@ -28,7 +28,7 @@ async function openFilled() {
   return { path, look, store, write, state }
 }
 
-test('the log is checkpointed while the writer writes on, and then restarted', async () => {
+test('the WAL is checkpointed while the writer goes on, and then restarted', async () => {
   const { write, state } = await openFilled()
   for (let batch = 0; batch < 40; batch++) await write(500)
   expect(state()?.log).toBeGreaterThan(20_000)
@@ -41,7 +41,7 @@ test('the log is checkpointed while the writer writes on, and then restarted', a
   )
 })
 
-test('pages that a reader with an old view holds back are checkpointed once it is gone', async () => {
+test('pages that an old reader needs are checkpointed once it is gone', async () => {
   const { look, write, state } = await openFilled()
   await write(1)
   look.exec('BEGIN; SELECT count(*) FROM setting')
@@ -58,7 +58,7 @@ test('pages that a reader with an old view holds back are checkpointed once it i
   )
 })
 
-/** Lists the locks that the system holds on a file. */
+/** Lists the locks on a file that the system knows. */
 function locksOn(path: string): readonly string[] {
   const inode = `:${statSync(path).ino} `
   return readFileSync('/proc/locks', 'utf8')
@@ -67,13 +67,13 @@ function locksOn(path: string): readonly string[] {
     .map((line) => line.replace(/^\d+: /, ''))
 }
 
-test.runIf(process.platform === 'linux')('carrying over syncs by its own handle, and takes no lock', async () => {
+test.runIf(process.platform === 'linux')('checkpoints in the background sync through their own handle, and take no lock', async () => {
   const { path, write, state } = await openFilled()
   await write(1)
   const before = locksOn(path)
   expect(before).not.toEqual([])
   for (let batch = 0; batch < 10; batch++) await write(500)
-  // A restarted WAL holds little. If the writer came in between, most of it is carried.
+  // A restarted WAL is small. If the writer has prevented the restart, most of the WAL is checkpointed.
   await vi.waitFor(
     async () => {
       await write(1)

@@ -13,7 +13,7 @@ async function seeded(): Promise<string> {
   return path
 }
 
-test('a store is smaller afterwards, with the same rows, mode and nothing beside it', async () => {
+test('a compacted store is smaller, with the same rows and mode, and leaves no other file', async () => {
   const path = await seeded()
   const db = new Database(path)
   db.exec('create table room (body blob)')
@@ -31,7 +31,7 @@ test('a store is smaller afterwards, with the same rows, mode and nothing beside
   expect([hashTables(path), statSync(path).mode, existsSync(`${path}.compact`)]).toEqual([before, mode, false])
 })
 
-test('a store that another program reads is left as it is', async () => {
+test('a store that another program reads is not compacted', async () => {
   const path = await seeded()
   const writer = new Database(path)
   writer.exec("insert into parcel_status (status) values ('unread')")
@@ -46,7 +46,7 @@ test('a store that another program reads is left as it is', async () => {
   expect(existsSync(`${path}.compact`)).toBe(false)
 })
 
-test('there is nothing to compact where there is no store', async () => {
+test('without a store there is nothing to compact', async () => {
   const path = join(temporaryFolder(), 'none.db')
   await expect(compactStore(path)).rejects.toThrow('there is no store')
   expect(existsSync(path)).toBe(false)

@@ -16,20 +16,20 @@ import { countWork } from '../../support/store/counted-engine.ts'
 import { storedRows } from '../../support/store/stored-rows.ts'
 import { incomingPush } from '../../support/store/write-side.ts'
 
-// Only on SQLite: the statements and rows are those of its own load and apply, counted at its engine.
+// Count on SQLite alone, because its engine reports statements and rows.
 
 const clock = { now: () => NOON, monotonic: () => performance.now() }
 const PARCELS = 100
 const IDS = Array.from({ length: PARCELS }, (_, parcel) => String(100_000 + parcel))
 
 const open = (path: string) => openWriteSide({ sqlitePath: path, record: recordOptions, deliver: deliverOptions }, clock, strictLog)
-/** A second that no other entry of no other parcel has. */
+/** Returns a second that no other entry of any parcel has. */
 const timeOf = (parcel: number, entry: number) => new Date(NOON - (1 + entry * PARCELS + parcel) * 1000).toISOString()
 
-/** Tells of what happened first to the first parcel once more, and that all of them are one. */
+/** A push that repeats the first event of the first parcel, and names all parcels as one. */
 const namingAll = incomingPush(pushBody({ trackingIds: IDS, eventTime: timeOf(0, 0) }), NOON)
 
-/** Counts the statements and rows of a recording on a file that was written before. */
+/** Counts the statements and rows while something is recorded in an existing file. */
 async function recordCounted(path: string, incoming: Incoming) {
   const { engine, work } = countWork(await openSqliteWriter(path))
   const model = createCarrierModelKeeper(clock).current
@@ -75,7 +75,7 @@ test('1.4: a push that names 100 parcels joins them in sets', async () => {
   expect(await storedRows(path, 'select count(*) as due from delivery where state = 1')).toEqual([{ due: 2 }])
 })
 
-test('1.6: parcels that do not fit into one are not joined, nor read further', async () => {
+test('1.6: parcels too large for one are not joined, and not read to the end', async () => {
   const path = join(temporaryFolder(), 'relay.db')
   const entries = 300
   const writes = await open(path)
@@ -95,14 +95,14 @@ test('1.6: parcels that do not fit into one are not joined, nor read further', a
   expect(await storedRows(path, 'select reason from inbox')).toEqual([{ reason: 'parcel_full' }])
 })
 
-test('7.1: the pushes of entries that a join sets apart are read once, not once for each', async () => {
+test('7.1: the pushes of entries that a join separates are read together, not one by one', async () => {
   const path = join(temporaryFolder(), 'relay.db')
   const seconds = 30
   const writes = await open(path)
   await addEndpoint(writes, NOON)
   for (let at = 0; at < seconds; at++) {
     const second = timeOf(0, at).slice(0, -5)
-    // Said without a place, it is taken for what happened in Lund, until an earlier one shows otherwise.
+    // The push without a location is merged with Lund, until an earlier push shows that this is wrong.
     for (const [id, time, location] of [
       ['1001', '.000', null],
       ['1001', '.100', 'Lund'],

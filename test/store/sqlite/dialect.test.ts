@@ -13,7 +13,7 @@ const nextOf = statement<{ endpointId: number; limit: number }>()((db, p) =>
     .limit(p.limit),
 )
 
-test('a statement gives the planner no value to look at: it would be planned again at every run', () => {
+test('the planner sees no values, so SQLite does not plan a statement again at every run', () => {
   const compiled = compileForSqlite(nextOf)
   expect(compiled.sql).toBe(
     'select "id" from "delivery" where "endpoint_id" = +? and "state" = 1 and "reason" = +? order by "sequence" limit +?',

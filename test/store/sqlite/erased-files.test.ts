@@ -17,7 +17,7 @@ async function open(place: string | null = null) {
   return { ...store, erase }
 }
 
-test('while a reader holds the WAL storage is pending, and the relay truncates it afterwards', async () => {
+test('while a reader holds the WAL, storage is pending; the relay truncates the WAL later', async () => {
   const { path, writes, push, erase } = await open()
   await push({ trackingIds: ['GONE0001'], texts: { en: 'PLANTED' } })
   const reader = new Database(path, { readonly: true })
@@ -32,7 +32,7 @@ test('while a reader holds the WAL storage is pending, and the relay truncates i
   expect(await writes.cleanStorage()).toEqual({ state: 'clean' })
 })
 
-test('storage stays pending on a store that was made before freed pages were overwritten', async () => {
+test('storage stays pending on a store made before freed pages were overwritten', async () => {
   const first = await open()
   await first.push({ trackingIds: ['GONE0001'] })
   await first.writes.cleanStorage()
@@ -44,7 +44,7 @@ test('storage stays pending on a store that was made before freed pages were ove
   expect(await first.writes.cleanStorage()).toMatchObject({ state: 'pending', because: expect.stringContaining('prune --compact') })
 })
 
-test('every erased name is in the file of tombstones before the erasure is committed', async () => {
+test('every erased name is in the tombstone file before the erasure is committed', async () => {
   const { path, push, erase } = await open()
   await push({ trackingIds: ['GONE0001', 'GONE0002'] })
   await erase('GONE0002')
@@ -54,7 +54,7 @@ test('every erased name is in the file of tombstones before the erasure is commi
   expect(statSync(`${path}.tombstones`).mode & 0o777).toBe(0o600)
 })
 
-test('a line of the file that a crash cut off counts for nothing', async () => {
+test('a line of the tombstone file that a crash cut off is ignored', async () => {
   const { path, push, erase, writes } = await open()
   await push({ trackingIds: ['GONE0001'] })
   await erase('GONE0001')

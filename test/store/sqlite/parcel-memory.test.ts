@@ -22,7 +22,7 @@ const FIELDS = {
 }
 const parcelState: fc.Arbitrary<ParcelState> = fc.record(FIELDS, { noNullPrototype: true })
 
-test('a parcel is given back as it was last put in, or not at all', () => {
+test('a parcel is returned as last stored, or not at all', () => {
   const max = 5
   fc.assert(
     fc.property(fc.array(parcelState, { maxLength: 60 }), (states) => {
@@ -55,7 +55,7 @@ const STATE: ParcelState = {
   full: false,
 }
 
-test('the least recently used parcel makes room', () => {
+test('the least recently used parcel is dropped for a new one', () => {
   const memory = createParcelMemory(2)
   for (const parcelId of [1, 2]) memory.set({ ...STATE, parcelId })
   memory.get(1)
@@ -63,7 +63,7 @@ test('the least recently used parcel makes room', () => {
   expect([1, 2, 3].map((parcelId) => memory.get(parcelId)?.parcelId ?? null)).toEqual([1, null, 3])
 })
 
-test('a deleted parcel makes room, and no other is lost', () => {
+test('deleting a parcel frees its memory, and no other parcel is lost', () => {
   const memory = createParcelMemory(3)
   for (const parcelId of [1, 2, 3]) memory.set({ ...STATE, parcelId, entryCount: parcelId })
   memory.delete(2)
@@ -72,7 +72,7 @@ test('a deleted parcel makes room, and no other is lost', () => {
   expect([1, 2, 3, 4].map((parcelId) => memory.get(parcelId)?.entryCount ?? null)).toEqual([1, null, 3, 4])
 })
 
-test('a cleared memory holds nothing, and then takes as many parcels as before', () => {
+test('after it is cleared, the memory holds nothing and has its full size again', () => {
   const memory = createParcelMemory(2)
   for (const parcelId of [1, 2]) memory.set({ ...STATE, parcelId })
   memory.clear()

@@ -5,8 +5,8 @@ import { writeSeededStore } from '../../support/store/seeded-store.ts'
 import { hashTables } from './table-hashes.ts'
 
 /**
- * `npm run -s tables` prints the hash of every table after seeded observations; `npm run -s tables -- PATH` those of a store that is there.
- * When what is stored is meant to change: `npm run -s tables > test/store/sqlite/table-hashes.json`, and say why in the commit.
+ * `npm run -s tables` prints the hash of every table after seeded observations, and `npm run -s tables -- PATH` those of an existing store.
+ * If stored rows change on purpose, run `npm run -s tables > test/store/sqlite/table-hashes.json`, and say why in the commit.
  */
 const given = process.argv[2]
 const folder = mkdtempSync(join(tmpdir(), 'parcel-relay-'))

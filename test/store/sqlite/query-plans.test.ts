@@ -14,7 +14,7 @@ async function openPlans() {
   }
 }
 
-test('a claim reads what waits off an index, so it costs the same however much does', async () => {
+test('a claim reads waiting deliveries from an index, so their number does not matter', async () => {
   const planOf = await openPlans()
   const conditions = [
     'round <= 0 order by round, next_attempt_at_ms',
@@ -43,8 +43,8 @@ test('waiting and dead deliveries are counted on indexes alone', async () => {
 
 const LARGE = 'parcel|identifier|content|sighting|answer|inbox|feed|composed_event|delivery|attempt|operator_event|operator_action'
 
-test('no statement reads a whole table but a whole count, and none sorts what waits', async () => {
-  // SQLite plans without looking at how much a table holds, so an empty one shows it.
+test('no statement but a whole count reads a whole table, and none sorts all that waits', async () => {
+  // SQLite plans without regard to the size of a table, so an empty one will do.
   const path = join(temporaryFolder(), 'relay.db')
   const used = await usedOnSqlite(path)
   expect(used.length).toBeGreaterThan(80)

@@ -14,7 +14,7 @@ async function seededStore(): Promise<string> {
   return path
 }
 
-/** In each table one row changes, most by no more than the kind of a value. */
+/** Each change affects one row of one table, and often only the type of a value. */
 const PLANTED: Readonly<Record<string, string>> = {
   age_mark: 'update age_mark set sequence = sequence + 1',
   answer: 'update answer set is_flawed = 1 - is_flawed where body = (select min(body) from answer)',
@@ -46,11 +46,11 @@ const PLANTED: Readonly<Record<string, string>> = {
   trouble: 'update trouble set since_ms = since_ms + 1',
 }
 
-test('seeded observations leave the same rows in every table as ever', async () => {
+test('seeded observations leave the recorded rows in every table', async () => {
   expect(hashTables(await seededStore())).toEqual(CHECKED_IN)
 })
 
-test('a change of one row is seen in the hash of its table, and in no other', async () => {
+test('a change of one row changes the hash of its table, and of no other', async () => {
   const path = await seededStore()
   const db = new Database(path)
   onTestFinished(() => void db.close())
@@ -64,7 +64,7 @@ test('a change of one row is seen in the hash of its table, and in no other', as
   }
 })
 
-test('a secret that a store makes for itself is not hashed', () => {
+test('a secret that a store generates is not hashed', () => {
   const path = join(temporaryFolder(), 'settings.db')
   const db = new Database(path)
   onTestFinished(() => void db.close())

@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto'
 import Database from 'better-sqlite3'
 
-/** Random values that a store makes once for itself. */
+/** Random values that a store generates once. */
 const SECRETS = ['token-key', 'relay-id']
 const NOT_HASHED = /^(sqlite_stat|kysely_migration)/
 
 type Cell = null | string | number | bigint | Uint8Array
 
-/** A hash of every table's rows, by the table's name. */
+/** The hash of each table's rows, by the table's name. */
 export type TableHashes = Readonly<Record<string, string>>
 
 /**

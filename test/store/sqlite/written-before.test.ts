@@ -14,7 +14,7 @@ async function differing(path: string) {
   return await differingFromBefore(await openWrittenBefore(path))
 }
 
-/** A list in the body of an answer. */
+/** Returns a list in the body of an answer. */
 function listed({ path, body }: AnswerAt, name: string): readonly unknown[] {
   const members = new Map<string, unknown>(Object.entries(JSON.parse(body)))
   const list = members.get(name)
@@ -22,12 +22,12 @@ function listed({ path, body }: AnswerAt, name: string): readonly unknown[] {
   throw new Error(`${path} has no ${name}: ${body}`)
 }
 
-/** Where the feed ended when it was read. */
+/** Returns the end of the feed at the time when it was read. */
 function feedEndOf(answers: readonly AnswerAt[]): string {
   return answers.findLast(({ path }) => path.startsWith('/relay/events'))?.path.match(/after=(\d+)/)?.[1] ?? ''
 }
 
-test('a store of the version before gives the answers that version gave, byte for byte', async () => {
+test('a store of the previous version gives that version’s answers, byte for byte', async () => {
   expect(recorded.answers.length).toBeGreaterThan(200)
   expect(await differing(copyWrittenBefore().path)).toEqual([])
 })
@@ -41,7 +41,7 @@ onlyLong(test)('one location that is stored differently shows in the answers', a
   expect((await differing(path)).length).toBeGreaterThan(0)
 })
 
-test('a push to a store of the version before lengthens its history, feed and deliveries', async () => {
+test('a push to a store of the previous version extends its history, feed and deliveries', async () => {
   const { writes, get } = await openWrittenBefore(copyWrittenBefore().path)
   const look = async () => ({
     entries: listed(await get(`/v1/status/${PARCEL}/all?language=en`), 'statuses'),
@@ -57,11 +57,11 @@ test('a push to a store of the version before lengthens its history, feed and de
   expect(entries[0]).toMatchObject({ consumerDescription: 'After the change' })
   expect([before.events, events.length]).toEqual([[], 1])
   expect(deliveries.slice(4)).toEqual(before.deliveries)
-  // One of its endpoints has answered 410 before, so what comes for it is held.
+  // One of its endpoints has answered 410, so its events are held.
   expect(deliveries.slice(0, 4)).toMatchObject([{ state: 'held' }, ...Array.from({ length: 3 }, () => ({ state: 'queued' }))])
 })
 
-test('the relay itself starts on a store of the version before, answers and takes a push', async () => {
+test('the relay starts on a store of the previous version, answers and takes a push', async () => {
   const relay = await relayOfTest({ upstream: { languages: ['en', 'sv'] } }, { folder: copyWrittenBefore().folder })
   const token = await logIn(relay.internalUrl)
   for (const { path, body, status } of recorded.answers.filter(({ path, status }) => status === 200 && path.endsWith('/all?language=sv'))) {

@@ -10,7 +10,7 @@ import { temporaryFolder } from '../../support/runner/temporary.ts'
 import { startOwnServer } from '../../support/store/postgres-database.ts'
 
 const CYCLES = LONG ? 20 : 1
-/** How much is pushed at once, and how much between what goes wrong. */
+/** The number of pushes at once. */
 const AT_ONCE = 16
 const SOME = 100
 
@@ -31,7 +31,7 @@ test(`S1, S18: kills of relay and server lose no answered push, ${CYCLES} times 
     await server.stop('immediate')
     await load.untilAnswered(3 * SOME)
     await server.start()
-    // It takes pushes again without a restart.
+    // The relay accepts pushes again without a restart.
     await vi.waitFor(async () => expect((await fetch(`${relay.internalUrl}/readyz`)).status).toBe(200), { timeout: 60_000 })
     await load.untilAnswered(load.answered() + 2 * SOME)
     relay.process.kill('SIGKILL')

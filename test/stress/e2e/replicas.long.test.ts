@@ -19,11 +19,10 @@ const PARCELS = 19
 const PER_ENDPOINT = 4
 const KEY = 'the-key-of-these-endpoints'
 const AT_ONCE = 3
-/** Little is refused while the database is down. */
-/** How much is pushed between the events. */
+/** The number of pushes between the kills. */
 const SOME = 30
 
-/** How endpoints treat the first attempt of an event; they take it later. */
+/** How each endpoint answers the first attempt of an event. It accepts a later attempt. */
 const MOODS: Readonly<Record<string, (nth: number) => Mood>> = {
   quick: () => ({ status: 200, afterMs: 0 }),
   slow: (nth) => ({ status: 202, afterMs: (nth % 5) * 20 }),
@@ -45,7 +44,7 @@ async function startEndpoints(stack: AsyncDisposableStack) {
   return receivers
 }
 
-/** Load on one replica after the other, each time it is started; what was not answered 200 is pushed again at the end, as a carrier does. */
+/** Pushes to each replica when it starts. At the end it repeats every push that was not answered 200, as a carrier does. */
 function createCarrier(pushes: ReturnType<typeof distinctPushes>) {
   const answers: Answered[] = []
   return {
@@ -64,7 +63,7 @@ function createCarrier(pushes: ReturnType<typeof distinctPushes>) {
 const histories = (asker: Asker, parcels: readonly string[]) =>
   Promise.all(parcels.flatMap((id) => (['all', 'latest'] as const).map((kind) => textOf(asker, id, kind, 'sv'))))
 
-test(`${KILLS} kills of three replicas and a restart: answers as on SQLite, events in order`, async () => {
+test(`after ${KILLS} kills of replicas and a restart, answers are as on SQLite, events in order`, async () => {
   await using stack = new AsyncDisposableStack()
   const server = stack.use(await startOwnServer())
   const receivers = await startEndpoints(stack)
@@ -73,7 +72,7 @@ test(`${KILLS} kills of three replicas and a restart: answers as on SQLite, even
     delivery: { schedule: ['50ms', '100ms', '200ms'], timeout: '3s', perEndpoint: PER_ENDPOINT, allowNetworks: ['127.0.0.0/8'] },
   }
   const config = writeConfig(temporaryFolder(), NO_CARRIER, { ...sections, ...(await onPostgres(server.url())) })
-  // All at once, on an empty database.
+  // Start all replicas at once on an empty database.
   const replicas = await Promise.all(Array.from({ length: REPLICAS }, () => startReplica(config)))
   for (const replica of replicas) stack.use(replica)
   const [steady] = replicas
@@ -86,7 +85,7 @@ test(`${KILLS} kills of three replicas and a restart: answers as on SQLite, even
   for (let kill = 1; kill <= KILLS; kill++) {
     const loads = replicas.map(carrier.pushTo)
     await Promise.all(loads.map((load) => load.untilAnswered(SOME)))
-    // Never the first: it stays to be asked.
+    // Never kill the first replica, because the test asks it at the end.
     const at = 1 + (kill % (REPLICAS - 1))
     replicas[at]?.process.kill('SIGKILL')
     await replicas[at]?.ended
@@ -97,7 +96,7 @@ test(`${KILLS} kills of three replicas and a restart: answers as on SQLite, even
     }
     await loads[0]?.untilAnswered(3 * SOME)
     for (const load of loads) await carrier.end(load)
-    // Now and then so late that the others have taken over, else before they have.
+    // After every third kill wait until the other replicas have taken over; otherwise restart before that.
     if (kill % 3 === 0) await untilShared(steady, REPLICAS - 1, receivers.size)
     replicas[at] = stack.use(await startReplica(config))
   }
@@ -106,7 +105,7 @@ test(`${KILLS} kills of three replicas and a restart: answers as on SQLite, even
   await untilShared(steady, REPLICAS, receivers.size)
 
   const bodies = carrier.bodies()
-  // Nothing is left behind that only more pushes or an operator would set going.
+  // Every delivery ends without another push or an operator.
   await untilSent(steady.asker)
   const endpoints = await settledLedger(steady, receivers)
   expect(breaches({ acknowledged: bodies, parcelOf: (body) => pushes.parcels([body])[0] ?? '', endpoints })).toEqual([])

@@ -9,10 +9,10 @@ import { temporaryFolder } from '../../support/runner/temporary.ts'
 import { createDatabase } from '../../support/store/postgres-database.ts'
 
 const PARCELS = 2000
-/** To the server, of each replica. */
+/** The delay between each replica and the server, milliseconds. */
 const AWAY_MS = 2
 const PUSHES = 40
-/** A transaction of the list, of a few round trips, lies between a push and its commit, never the list. */
+/** A push waits for at most one transaction of the list, which takes a few round trips, never for the whole list. */
 const RATIO = 5
 
 test(`a push waits little longer while another replica watches ${PARCELS} known parcels`, async () => {
@@ -31,12 +31,12 @@ test(`a push waits little longer while another replica watches ${PARCELS} known 
     expect(await answer.json()).toMatchObject({ watched: PARCELS, created, failed: 0 })
   }
   let pushed = 0
-  /** Resolves with how long the slowest but few took, of pushes about parcels of the list. */
+  /** Pushes about parcels of the list, and resolves with the 95th percentile of the times. */
   const pushOn = async () => {
     const tookMs: number[] = []
     for (let nth = 0; nth < PUSHES; nth++) {
       const begunAtMs = performance.now()
-      // Spread over the list.
+      // Choose parcels from all parts of the list.
       expect((await push(one.publicUrl, pushBody({ trackingIds: [idOf(37 * pushed++)] }))).status).toBe(200)
       tookMs.push(performance.now() - begunAtMs)
     }

@@ -8,7 +8,7 @@ import { temporaryFolder } from '../../support/runner/temporary.ts'
 
 afterEach(closeOpened)
 
-/** The schedule sleeps: all that leaves, an app asked for. */
+/** Without scheduled polls, only apps cause calls. */
 const ASLEEP = { poll: { cron: '0 0 1 1 *' }, limits: { unknownPerMinute: 100_000 } }
 
 async function startKillable(path: string): Promise<RelayProcess & { readonly kill: () => Promise<void> }> {
@@ -21,7 +21,7 @@ async function startKillable(path: string): Promise<RelayProcess & { readonly ki
   return { ...relay, kill }
 }
 
-/** Asks about new numbers, several at a time, until the relay is gone; resolves with the statuses of its answers. */
+/** Asks about new numbers, several at a time, until the relay ends. Resolves with the statuses of the answers. */
 async function askOn(relay: RelayProcess, run: number, statuses: number[] = []): Promise<readonly number[]> {
   const token = await logIn(relay.internalUrl)
   const one = async (lane: number) => {
@@ -29,7 +29,7 @@ async function askOn(relay: RelayProcess, run: number, statuses: number[] = []):
       const answer = await ask(relay.internalUrl, token, `/v1/status/RUN${run}LANE${lane}NO${at}/all`).catch(() => null)
       if (answer === null) return
       statuses.push(answer.status)
-      // Once the day is spent, to ask at once again would be most of the work.
+      // Wait a little once the day's calls are used up; otherwise most of the work would be vain requests.
       if (answer.status === 503) await new Promise((resolve) => setTimeout(resolve, 20))
     }
   }
@@ -37,7 +37,7 @@ async function askOn(relay: RelayProcess, run: number, statuses: number[] = []):
   return statuses
 }
 
-test('P12: a relay killed again and again makes no more calls than the day allows', async () => {
+test('P12: a relay that is killed repeatedly makes no more calls than the day allows', async () => {
   const arrivedAtMs: number[] = []
   const { url, asked } = await openCarrier({
     token: (_request, response) => {
@@ -56,18 +56,18 @@ test('P12: a relay killed again and again makes no more calls than the day allow
     const before = asked.urls.length
     const statuses: number[] = []
     const asking = askOn(relay, run, statuses)
-    // Spent, nothing more arrives: then it is killed all the same.
+    // Once the day's calls are used up no call arrives any more, so kill the relay all the same.
     await eventually(async () => asked.urls.length > before + 8 || statuses.includes(503))
     await relay.kill()
     await asking
   }
   const byDay = Map.groupBy(arrivedAtMs, (atMs) => Math.floor(atMs / 86_400_000))
   expect(Math.max(...[...byDay.values()].map(({ length }) => length))).toBeLessThanOrEqual(callsPerDay)
-  // A kill wastes those of the day's calls that were about to leave.
+  // A kill wastes the calls that were about to leave.
   expect(arrivedAtMs.length).toBeGreaterThanOrEqual(callsPerDay - kills * concurrency)
 })
 
-test('P12: two relays on PostgreSQL, one killed again and again, keep to the budget', async () => {
+test('P12: two relays on PostgreSQL keep to the budget while one is killed repeatedly', async () => {
   const arrivedAtMs: number[] = []
   let present = 0
   let most = 0
@@ -94,7 +94,7 @@ test('P12: two relays on PostgreSQL, one killed again and again, keep to the bud
     await eventually(async () => arrivedAtMs.length > before + 20, 3000).catch(() => null)
     await relay.kill()
   }
-  // The first goes on by itself until the day is spent.
+  // The first relay goes on alone until the day's calls are used up.
   await eventually(async () => arrivedAtMs.length >= limits.callsPerDay - 10)
   await first.kill()
   await Promise.all(asking)

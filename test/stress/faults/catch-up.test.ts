@@ -18,7 +18,7 @@ const CONCURRENCY = 32
 
 afterAll(closeOpened)
 
-/** A store as an outage of a day leaves it: everything fell due at some time of that day. */
+/** Fills a store as if the relay had been down for a day, in which every parcel fell due. */
 async function openAfterOutage(path: string): Promise<void> {
   const clock = { now: () => Date.now(), monotonic: () => performance.now() }
   const writes = await openWriteSide({ sqlitePath: path, record: recordOptions, deliver: deliverOptions }, clock, console)
@@ -35,7 +35,7 @@ async function openAfterOutage(path: string): Promise<void> {
   await changeStoredRows(path, `${nth} insert into identifier (value, parcel_id, is_tracking_id) select printf('CU%07d', n), n, 0 from nth`)
 }
 
-/** A carrier that knows every parcel, and notes when it was asked about which. */
+/** Opens a carrier that knows every parcel, and records the time and the parcel of each call. */
 async function openNotingCarrier() {
   const calls: { readonly identifier: string; readonly atMs: number }[] = []
   const eventTimestamp = new Date(Date.now() - 30 * HOUR_MS).toISOString()
@@ -49,7 +49,7 @@ async function openNotingCarrier() {
   return { url, calls, scheduled: () => calls.filter(({ identifier }) => identifier.startsWith('CU')) }
 }
 
-/** The most in any second; what arrives in order is looked at once. */
+/** Returns the largest number of calls within one second. The calls are sorted by time. */
 function mostInASecond(calls: readonly { readonly atMs: number }[]): number {
   let most = 0
   for (let first = 0, last = 0; last < calls.length; last++) {
@@ -59,7 +59,7 @@ function mostInASecond(calls: readonly { readonly atMs: number }[]): number {
   return most
 }
 
-test(`P12: ${parcels} parcels due after a day’s outage are caught up with over a kill -9`, async () => {
+test(`P12: a relay with ${parcels} parcels due after an outage polls all, despite a kill -9`, async () => {
   const folder = temporaryFolder()
   await openAfterOutage(join(folder, 'relay.db'))
   const carrier = await openNotingCarrier()
@@ -88,12 +88,12 @@ test(`P12: ${parcels} parcels due after a day’s outage are caught up with over
   const metrics = async () => await (await fetch(`${relay.internalUrl}/metrics`)).text()
   await eventually(async () => (await metrics()).includes('\nrelay_parcels_overdue 0\n'), 60_000)
 
-  // The backlog was not through when the app asked.
+  // Most of the backlog was still due when the app asked.
   expect(carrier.calls.findIndex(({ identifier }) => identifier === 'APPASKS1')).toBeLessThan(
     parcels - beforeKill.length - ratePerSecond / 2,
   )
   expect(answeredMs).toBeLessThan(withinOwed(2000))
-  // Asked twice: only who was being asked about when the relay was killed, or whose answer was not stored yet.
+  // Only a parcel whose poll the kill interrupted, or whose answer was not stored yet, is asked about twice.
   const repeated = carrier.scheduled().filter(({ identifier }) => known.has(identifier)).length
   expect(repeated).toBeLessThanOrEqual(CONCURRENCY)
   expect(carrier.scheduled().length + beforeKill.length - repeated).toBe(parcels)
@@ -102,7 +102,7 @@ test(`P12: ${parcels} parcels due after a day’s outage are caught up with over
     [carrier.calls, endedAt - resumedAt],
   ] as const) {
     expect(calls.length).toBeLessThanOrEqual((ratePerSecond * ms) / 1000 + ratePerSecond / 2 + 1)
-    // Its own pace is 1.5 times the rate at most; what waited on the way may come together.
+    // The relay calls at 1.5 times the rate at most, but delayed calls may arrive together.
     expect(mostInASecond(calls)).toBeLessThanOrEqual(ratePerSecond * 2)
   }
   const seconds = (resumedAt - startedAt + endedAt - resumedAt) / 1000

@@ -3,7 +3,7 @@ import { startWorld } from '../../faults/world.ts'
 
 const NUMBERS = 10_000
 
-test('P11: an app that tries numbers at random is stopped, and the rate is kept', async () => {
+test('P11: an app that tries numbers at random is stopped, and the carrier gets few calls', async () => {
   const world = await startWorld({ upstream: { timeout: '10s', ratePerSecond: 20 }, limits: { unknownPerMinute: 60 } })
   onTestFinished(() => world.stop())
   const startedAt = performance.now()

@@ -6,10 +6,10 @@ import { metricOf, runRelay } from '../../support/relay/relay-process.ts'
 import { LONG } from '../../support/runner/long-form.ts'
 import { temporaryFolder } from '../../support/runner/temporary.ts'
 
-/** By `npm run faults` as many as a whole company has. */
+/** `npm run faults` uses as many followers as a large company has. */
 const { followers, pushes } = LONG ? { followers: 1000, pushes: 3000 } : { followers: 50, pushes: 600 }
 
-/** A stream of the feed read as bytes: what its events are is for others to say, here they are only counted. */
+/** Reads a stream of the feed as bytes, and only counts its events. Other tests check their contents. */
 function openFollower(internalUrl: string, token: string, after: number) {
   const { hostname, port } = new URL(internalUrl)
   const sequences: number[] = []
@@ -56,7 +56,7 @@ test(`${followers} streams get every event in order, and ${pushes} pushes cost l
   const beside = await cpuOf(async () => {
     const [first] = streams
     await expect.poll(() => first?.sequences.length, { timeout: 60_000 }).toBeGreaterThanOrEqual(pushes)
-    // Counted before it is asked what more there is: the stream goes on meanwhile.
+    // Count before asking for the rest, because the stream goes on meanwhile.
     const had = first?.sequences.length ?? 0
     const { events } = JSON.parse(await (await ask(relay.internalUrl, token, `/relay/events?after=${first?.sequences.at(-1)}`)).text())
     due = had + events.length
@@ -70,6 +70,6 @@ test(`${followers} streams get every event in order, and ${pushes} pushes cost l
   expect(due).toBe(beside.pushed)
   const ratio = beside.cpu / beside.pushed / (alone.cpu / alone.pushed)
   console.info(`processor time per push beside ${followers} followers: ${ratio.toFixed(2)} times that of one alone`)
-  // One derivation and encoding per follower made it 20 and more.
+  // If each follower's events were derived and encoded separately, the ratio would be 20 or more.
   expect(ratio).toBeLessThan(LONG ? 12 : 4)
 })

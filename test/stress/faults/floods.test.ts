@@ -12,7 +12,7 @@ import { temporaryFolder } from '../../support/runner/temporary.ts'
 
 const MB = 1024 * 1024
 const KB = 1024
-/** After so many pushes a relay has compiled what it uses, and its heap and caches have nearly the size that its load wants. */
+/** After this many pushes the relay's code is compiled, and its heap and caches have nearly their full size. */
 const WARM_UP = LONG ? 10_000 : 4000
 /** The default of `limits.bodyBytesInFlight`. */
 const BODIES_HELD_BYTES = 32 * MB
@@ -37,7 +37,7 @@ interface Sent extends Pick<Flood, 'connections' | 'request' | 'reads' | 'comesA
   readonly bodyBytesMax?: number
 }
 
-/** How often a request fits into 64 KB, which a server reads at a time. */
+/** How often a request fits into 64 KB, which a server reads at once. */
 const timesIn64Kb = (request: string) => Math.floor((64 * KB) / request.length)
 
 const FLOODS: readonly Sent[] = [
@@ -132,7 +132,7 @@ test.each(BODIES.filter(({ inGate }) => LONG || inGate))(
   'F8: memory stays bounded and a signed push gets its 200 beside $name',
   async (sent) => {
     const growth = await besideFlood('F8', sent)
-    // The bound is the budget for bodies, and as much again.
+    // The bound is twice the limit for bodies in memory.
     expect(growth).toBeLessThan(64 * MB)
   },
 )
@@ -144,7 +144,7 @@ test.each(FLOODS.filter(({ inGate }) => LONG || inGate))(
   },
 )
 
-/** How long one thread takes here to check the signature of this much. A signed push may arrive behind all bodies that the relay holds. */
+/** Measures how long one thread takes to verify signatures of this many bytes. A signed push may have to wait for all bodies in memory. */
 function timeToVerifyMs(bytes: number): number {
   const body = Buffer.alloc(MB, 'x')
   const begunAtMs = performance.now()

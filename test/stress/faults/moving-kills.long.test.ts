@@ -12,10 +12,10 @@ import { temporaryFolder } from '../../support/runner/temporary.ts'
 import { createDatabase } from '../../support/store/postgres-database.ts'
 
 const KILLS = LONG ? 40 : 2
-/** How many pushes are answered while a store of this size is moved, those that are refused in the switch included. */
+/** The number of pushes that are answered while a store of this size is moved, including refused ones. */
 const PUSHES_IN_MOVE = 2000
 
-test(`killed ${KILLS} times in a move, a relay starts on the store in use with every push`, async () => {
+test(`killed ${KILLS} times in moves, a relay starts on the store in use and has every push`, async () => {
   const folder = temporaryFolder()
   const database = (await createDatabase('nothing')).url
   const config = writeConfig(folder, NO_CARRIER, { secrets: (await onPostgres(database)).secrets })
@@ -30,7 +30,7 @@ test(`killed ${KILLS} times in a move, a relay starts on the store in use with e
     const histories = await Promise.all(pushes.parcels(acknowledged).map((id) => textOf(asker, id, 'all', 'en')))
     const known = new Set(histories.join('\n').match(/"location":"Place \d+\."/g))
     expect(acknowledged.map(pushes.entryOf).filter((entry) => !known.has(entry))).toEqual([])
-    // None is left running: it was done, or it failed with the relay.
+    // No job is left running: it was completed, or it failed with the relay.
     const isDone = await vi.waitFor(
       async () => {
         const jobs: unknown = await (await ask(asker.internalUrl, asker.token, '/relay/jobs?limit=1')).json()
@@ -45,7 +45,7 @@ test(`killed ${KILLS} times in a move, a relay starts on the store in use with e
     await load.untilAnswered(100)
     const job = await startMove(asker, to)
     if (kill === KILLS) expect(await endedJob(asker, job)).toMatchObject({ state: 'done' })
-    // The moment of the kill is what is tried.
+    // The kill comes at a random moment of the move.
     else await load.untilAnswered(100 + Math.floor(random() * PUSHES_IN_MOVE))
     relay.process.kill('SIGKILL')
     await relay.ended

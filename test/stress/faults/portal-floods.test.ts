@@ -24,7 +24,7 @@ const FLOODS = [
 ]
 
 test.each(FLOODS.slice(0, LONG ? FLOODS.length : 3))(
-  'beside $name, pushes and reads go on, and memory stays',
+  'beside $name, pushes and reads go on, and memory stays bounded',
   async ({ name, path, ...sent }) => {
     await using relay = await runRelay(writeConfig(temporaryFolder(), 'http://127.0.0.1:9', { serve: { fetchUnknown: false } }))
     const { publicUrl, internalUrl } = relay
@@ -43,7 +43,7 @@ test.each(FLOODS.slice(0, LONG ? FLOODS.length : 3))(
       }
       return performance.now() - begunAtMs
     }
-    // The first request of a page loads files and compiles code, which is no growth.
+    // The first request of a page loads files and compiles code, so make it before the measurement.
     await visitor.get('/docs')
     for (let warm = 0; warm < 10; warm++) await load()
     const idleBytes = memoryOf(pid).residentBytes

@@ -17,14 +17,14 @@ const READS = LONG ? 200 : 20
 
 const endBackend = `select pg_terminate_backend(pid) from pg_stat_activity where datname = $1 and application_name = 'parcel-relay' order by random() limit 1`
 
-test(`S18: ending ${KILLS} backends at random under load causes 503s, and loses no push`, async () => {
+test(`S18: ending ${KILLS} backends at random under load causes 503s and loses no push`, async () => {
   const { url, name } = await createDatabase('nothing')
   const { relay, asker } = await startOn(url)
   const pushes = distinctPushes(PARCELS)
   const load = startLoad(relay.publicUrl, 16, pushes.next)
   await load.untilAnswered(50)
   await withClient(url, async (client) => {
-    // Chance decides which backend ends. So end more of them until a push was refused, because its backend was at work.
+    // Backends end at random, so end more until one was at work and its push was refused.
     const hasRefused = () => load.answers().some(({ status }) => status !== 200)
     for (let kill = 1; kill <= KILLS || !hasRefused(); kill++) {
       await client.query(endBackend, [name])
@@ -64,10 +64,10 @@ onlyLong(test)('a server that is only busy makes nothing fail', async () => {
 })
 
 const RESTARTS = LONG ? 10 : 1
-/** The test restarts the server each time that this many pushes were answered. */
+/** The number of answered pushes before each restart of the server. */
 const A_RESTART = 200
 
-test(`S18: over ${RESTARTS} server restarts every event arrives, and none overtakes another`, async () => {
+test(`S18: over ${RESTARTS} server restarts every event arrives, and each parcel’s are in order`, async () => {
   await using server = await startOwnServer()
   await using receiver = await startWebhookReceiver()
   const { relay, asker } = await startOn(server.url(), {

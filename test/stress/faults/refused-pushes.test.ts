@@ -8,7 +8,7 @@ import { createLogBook } from '../../support/runner/log-book.ts'
 
 const PUSHES = 1000
 const AT_ONCE = 16
-/** Text in another language, of which the search makes every spelling there is. */
+/** The text has many characters that can be written in several ways, and the search for an explanation tries each. */
 const BODY = JSON.stringify({ status: 'Ingested', texts: Array.from({ length: 12 }, (_, nth) => `på väg <${nth}> "nu"`) })
 const WRONG = signBody(Buffer.from(BODY), 'a key that nobody here has')
 
@@ -26,7 +26,7 @@ async function flood(url: string): Promise<number> {
   return performance.now() - fromMs
 }
 
-test('I15: a flood of refused pushes costs no more because some of them are explained', async () => {
+test('I15: explaining some refused pushes does not make a flood of them more expensive', async () => {
   let explained = 0
   const refusals = createRefusalSamples(
     { clock: systemClock, log: createLogBook().log, yieldToOthers: () => nextTurn(), explained: () => explained++ },

@@ -20,7 +20,7 @@ const HALF_HANDSHAKE = '\x16\x03\x01\x02\x00\x01'
 
 let nth = 0
 
-/** Pushes on a connection of its own; resolves with the status, or why there is none. */
+/** Pushes on a new connection, and resolves with the status or with the error. */
 function push(publicUrl: string): Promise<number | string | undefined> {
   const body = pushBody({ trackingIds: [String(10_000_000 + nth++)] })
   const headers = { 'Content-Type': 'application/json', 'x-service-hmac-sha256': signBody(body, SHARED_KEY) }
@@ -44,7 +44,7 @@ async function pushInTurn(publicUrl: string) {
   return { outcomes, p99Ms: tookMs[Math.ceil(PUSHES * 0.99) - 1] ?? 0 }
 }
 
-test(`I16: beside ${CONNECTIONS} half TLS handshakes signed pushes go on`, async () => {
+test(`I16: signed pushes go on beside ${CONNECTIONS} half TLS handshakes`, async () => {
   const folder = temporaryFolder()
   const [certFile, keyFile] = [join(folder, 'cert.pem'), join(folder, 'key.pem')]
   writeFileSync(certFile, certificate)

@@ -10,10 +10,10 @@ import { temporaryFolder } from '../../support/runner/temporary.ts'
 
 const CONNECTIONS = byForm(600, 600, 2000)
 const RSS_GROWTH_MAX = 64 * 1024 * 1024
-/** The relay gives a header and a whole request this long. */
+/** How long the relay waits for the headers, and for a whole request. */
 const HEADERS_MS = 5000
 const REQUEST_MS = 10_000
-/** The number of pushes without any load beside them. */
+/** The number of pushes that are measured without load. */
 const ALONE = 1000
 
 const WARM_UP = byForm(4000, 4000, 8000)
@@ -27,7 +27,7 @@ const SLOW = [
   { sends: `${HEAD}x-service-hmac-sha256: ${'A'.repeat(43)}=\r\nContent-Length: 5000\r\n\r\n{`, drip: ' ', withinMs: REQUEST_MS },
 ] as const
 
-/** Opens a connection that never gets to an end; resolves with how long it was left open. */
+/** Opens a connection whose request never ends, and resolves with how long it stayed open. */
 function dawdle(port: number, { sends, drip }: (typeof SLOW)[number]): Promise<number> {
   const begunAtMs = performance.now()
   return new Promise((resolve) => {
@@ -41,12 +41,12 @@ function dawdle(port: number, { sends, drip }: (typeof SLOW)[number]): Promise<n
   })
 }
 
-test(`H15, F7: ${CONNECTIONS} connections that send nothing are closed, and pushes go on`, async () => {
+test(`H15, F7: ${CONNECTIONS} connections without a whole request are closed, and pushes go on`, async () => {
   await using relay = await runRelay(writeConfig(temporaryFolder(), 'http://127.0.0.1:9'))
   const memory = async () => await metricOf(relay.internalUrl, 'process_resident_memory_bytes')
   let nth = 0
   const pushed = async () => (await push(relay.publicUrl, pushBody({ trackingIds: [String(10_000_000 + nth++)] }))).status
-  // A relay needs memory for itself once it works: compiled code, and a heap and caches that suit its load.
+  // Warm the relay up first, because compiled code, the heap and caches need memory too.
   for (let lot = 0; lot < WARM_UP / 50; lot++) await Promise.all(Array.from({ length: 50 }, pushed))
   const before = await memory()
   let most = 0
@@ -68,7 +68,7 @@ test(`H15, F7: ${CONNECTIONS} connections that send nothing are closed, and push
     for (let at = 0; at < CONNECTIONS; at++) {
       const slow = SLOW[at % SLOW.length] ?? SLOW[0]
       open.push(dawdle(port, slow).then((tookMs) => ({ tookMs, owedMs: slow.withinMs })))
-      // The kernel forgets connections that find too many others waiting to be accepted, and who says nothing never hears of it.
+      // The kernel drops connections when too many wait to be accepted, and a silent client never notices. So wait for a push.
       if (at % LOT === LOT - 1) await pushed()
     }
     let left = true

@@ -8,7 +8,7 @@ import { newPlace } from '../../support/store/engines.ts'
 import { withClient } from '../../support/store/postgres-client.ts'
 import { incomingPush, openStore } from '../../support/store/write-side.ts'
 
-/** So many are delivered while somebody reads, at a hundred a second: in the long form for five minutes. */
+/** The number of deliveries during the long transaction. At a hundred a second, the long form lasts five minutes. */
 const DELIVERED = LONG ? 30_000 : 3000
 const AT_ONCE = 250
 const EVERY_MS = 10
@@ -36,7 +36,7 @@ async function openWorld() {
         expect(await take()).toHaveLength(AT_ONCE)
       }
     },
-    /** The time in which the dispatcher finds what is due, milliseconds. */
+    /** Measures how long the dispatcher takes to find a due delivery, in milliseconds. */
     async find(): Promise<number> {
       await record(next())
       const fromMs = performance.now()
@@ -49,8 +49,8 @@ async function openWorld() {
   }
 }
 
-/** Nothing that dies can be cleared away meanwhile, and it lies at the front of the index. */
-test(`S18: beside a long transaction and ${DELIVERED} deliveries, due ones are found as quickly`, async () => {
+/** The transaction keeps the server from removing dead rows, which pile up at the front of the index. */
+test(`S18: a long transaction over ${DELIVERED} deliveries does not slow down finding due ones`, async () => {
   const [read, unread] = [await openWorld(), await openWorld()]
   for (const { deliver } of [read, unread]) await deliver(1000)
   await withClient(read.place, async (client) => {

@@ -1,4 +1,4 @@
-// Races at a store by the hundred; `npm test` runs a few of each.
+// `npm test` runs a few of these races; this project runs hundreds.
 import '../../store/contract/history.test.ts'
 import '../../store/contract/polling.test.ts'
 import '../../store/postgres/two-replicas.test.ts'

@@ -11,26 +11,26 @@ import { testWith } from '../../../support/runner/test-with.ts'
 import { readStore } from '../../../support/store/simulated-disk.ts'
 import { spawnTraced } from '../../../support/store/strace.ts'
 
-/** One after the other is committed, so that few are enough to see what a queue does. */
+/** Each commit takes a single push, so that few pushes make a queue. */
 const LIMITS = { batch: 1, bodyBytesInFlight: '8MB' }
 const WAITING_MAX = 64
-/** The number of pushes at once. In the long form it is more than may wait. */
+/** The number of pushes at once. In the long form it exceeds the limit of the queue. */
 const AT_ONCE = 200
 const READS = 10
-/** How long one may wait for its turn. */
+/** The longest time that a push may wait in the queue. */
 const PATIENCE_MS = 10_000
 const MB = 1024 * 1024
-/** How often they are sent, as `expectBesideControl` does. */
+/** How often `expectBesideControl` runs each measurement. */
 const TURNS = 3
-/** The collector works when it likes: what any one measure of memory may be off by. */
+/** The garbage collector runs at any time, so a measurement of memory may be off by this much. */
 const RSS_SLACK = 64 * MB
-/** A start makes fewer syncs than this; the pushes that warm up make the rest. */
+/** The late syncs begin after this many. A start makes fewer, and pushes before the test make the rest. */
 const START_SYNCS = 40
 const DELAYS_MS = LONG ? [200, 5000] : [100]
 
 const test = testWith('strace')
 
-/** Each has a parcel of its own: the memory that one long history needs is not what is measured. */
+/** Each push has its own parcel, because a long history would need memory too. */
 const pushesOf = (turn: number) =>
   Array.from({ length: AT_ONCE }, (_, at) =>
     pushBody({ location: 'x'.repeat(at % 2 === 0 ? 100_000 : 10), trackingIds: [`${turn}-${at}`] }),
@@ -38,7 +38,7 @@ const pushesOf = (turn: number) =>
 
 const memoryOf = async (internalUrl: string) => await metricOf(internalUrl, 'process_resident_memory_bytes')
 
-/** Measures how much memory the same pushes need on a disk that is not slow. */
+/** Measures how much memory the same pushes need on a fast disk. */
 async function growthWithoutFault(): Promise<number> {
   const relay = await spawnTraced(temporaryFolder(), { sections: { limits: LIMITS } })
   for (let at = 0; at < START_SYNCS; at++) await push(relay.publicUrl, pushBody({ location: `warm ${at}`, trackingIds: ['1001'] }))
@@ -59,7 +59,7 @@ interface Answer {
   readonly body: Buffer
 }
 
-test.each(DELAYS_MS)('S9: with every sync %i ms late, what would wait too long is a 503, and reads go on', async (delayMs) => {
+test.each(DELAYS_MS)('S9: with every sync %i ms late, pushes that would wait too long get 503, and reads go on', async (delayMs) => {
   const folder = temporaryFolder()
   const path = join(folder, 'relay.db')
   const files = ['', '-wal'].flatMap((suffix) => ['-P', `${path}${suffix}`])
@@ -82,7 +82,7 @@ test.each(DELAYS_MS)('S9: with every sync %i ms late, what would wait too long i
   const answers: Answer[] = []
   let most = 0
   let mostWaiting = 0
-  /** Reads one after the other; resolves with the median of what one took. */
+  /** Reads one after the other, and resolves with the median time of a read. */
   const read = async () => {
     const readsMs: number[] = []
     for (let at = 0; at < READS; at++) {
@@ -108,7 +108,7 @@ test.each(DELAYS_MS)('S9: with every sync %i ms late, what would wait too long i
   expect([taken.length > 0, refused.length > 0, taken.length + refused.length]).toEqual([true, true, answers.length])
   expect([mostWaiting > 1, mostWaiting <= WAITING_MAX + 2], `${mostWaiting} waited at once`).toEqual([true, true])
   for (const { retryAfter } of refused) expect(Number(retryAfter)).toBeGreaterThan(0)
-  // Its turn within the patience, and then its own commit; a sync of the database itself may come on top.
+  // A push waits in the queue and then for its own commit. The database may sync once more by itself.
   expect(Math.max(...answers.map(({ tookMs }) => tookMs))).toBeLessThan(withinOwed(PATIENCE_MS + 4 * delayMs))
   expect(Math.min(...taken.map(({ tookMs }) => tookMs))).toBeGreaterThanOrEqual(delayMs * 0.9)
   const [growth, control] = [Math.max(most, await memoryOf(relay.internalUrl)) - before, await growthWithoutFault()]

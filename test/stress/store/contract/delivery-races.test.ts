@@ -10,7 +10,7 @@ import { engines } from '../../../support/store/engines.ts'
 import { storedNumber } from '../../../support/store/stored-rows.ts'
 import { incomingPush, openStore } from '../../../support/store/write-side.ts'
 
-/** Hundreds where they are repeated. */
+/** The number of races; hundreds in the long form. */
 const RACES = LONG ? 200 : 40
 const WAITING = 'select count(*) from delivery where state < 2'
 
@@ -36,7 +36,7 @@ async function openRaced(engine: Engine) {
     id,
     courier,
     push: (trackingId: string) => pushAt(second++, [trackingId]),
-    /** Names two parcels as one, and tells nothing else that is new: what was pushed last, once more. */
+    /** Names two parcels as one, and repeats the last event, so that nothing else is new. */
     join: (...trackingIds: readonly string[]) => pushAt(second - 1, trackingIds),
     replay: (change: Partial<DeliverySelection>, limit: number, to = id) =>
       store.writes.replayDeliveries({ selection: { ...any, ...change }, to, after: null, untilMs: NOON, limit, nowMs: NOON }),
@@ -51,7 +51,7 @@ describe.each(engines)('races of deliveries on $name', (engine) => {
     const parcelId = await parcelIdOf('1001')
     await courier.drain()
     for (let race = 0; race < RACES; race++) {
-      // One or two of the ended deliveries come again, while one is under way and another is recorded.
+      // One or two ended deliveries are replayed, while one is under way and another is recorded.
       await Promise.all([
         replay({ parcelId, fromSequence: race % 3 }, 1 + (race % 2)),
         courier.round(),
@@ -64,7 +64,7 @@ describe.each(engines)('races of deliveries on $name', (engine) => {
     }
   })
 
-  test('only one of several simultaneous replays of a delivery queues it, for each endpoint', async () => {
+  test('one of several simultaneous replays of a delivery queues it, for each endpoint', async () => {
     const { push, replay, courier, waiting, writes, reads, id } = await openRaced(engine)
     const { id: otherId } = await addEndpoint(writes, NOON, { name: 'other', enabled: false })
     await push('1001')
@@ -84,7 +84,7 @@ describe.each(engines)('races of deliveries on $name', (engine) => {
     expect([await waiting(), courier.wrong]).toEqual([0, []])
   })
 
-  test('7.3: operator events leave in order too, however queuing, settling and replaying meet', async () => {
+  test('7.3: operator events leave in order while they are queued, settled and replayed', async () => {
     const { writes, replay, courier, waiting, reads } = await openRaced(engine)
     await writes.syncEndpoints([], NOON, 'http://operator.internal/')
     const operator = (await reads.listEndpoints()).find(({ origin }) => origin === 'operator')?.endpoint.id ?? ''
@@ -102,7 +102,7 @@ describe.each(engines)('races of deliveries on $name', (engine) => {
     }
   })
 
-  test('7.3: a delivery under way while its parcel is joined to another is not claimed again', async () => {
+  test('7.3: a delivery under way is not claimed again while its parcel is joined to another', async () => {
     const { push, join, courier, waiting } = await openRaced(engine)
     for (let race = 0; race < RACES; race++) {
       const [one, other] = [`3${1000 + race}`, `4${1000 + race}`]
@@ -117,14 +117,14 @@ describe.each(engines)('races of deliveries on $name', (engine) => {
     }
   })
 
-  test('7.3: a delivery replayed while its parcel is joined to another keeps the order of that', async () => {
+  test('7.3: a delivery replayed while its parcel is joined gets its position in the joined parcel', async () => {
     const { push, join, replay, courier, waiting, parcelIdOf } = await openRaced(engine)
     for (let race = 0; race < RACES / 4; race++) {
       const [one, other] = [`1${1000 + race}`, `2${1000 + race}`]
       for (const id of [one, other, one, other]) await push(id)
       await courier.drain()
       const parcelId = await parcelIdOf(other)
-      // In every fourth race something is on its way meanwhile.
+      // In every fourth race a delivery is under way meanwhile.
       await Promise.all([join(one, other), replay({ parcelId }, 2), race % 4 === 0 ? courier.round() : null])
       await courier.drain()
       expect([race, await waiting(), courier.wrong]).toEqual([race, 0, []])

@@ -7,7 +7,7 @@ import { storedNumber } from '../../../support/store/stored-rows.ts'
 
 const NOW_MS = Date.UTC(2026, 4, 1)
 
-test('a move keeps no more than some thousand keys of changed rows in memory', async () => {
+test('a move keeps at most some thousand keys of changed rows in memory', async () => {
   const [old, next] = [await seededPlace(sqlite), await placeOf(sqlite)]
   await using opened = await openMove(old, next)
   const write = writerOf(old)
@@ -17,13 +17,13 @@ test('a move keeps no more than some thousand keys of changed rows in memory', a
   const target: typeof opened.target = {
     ...opened.target,
     async page(...range) {
-      // It has begun to verify.
+      // The move has begun to verify.
       if (!hasWritten) await write(100_000)
       hasWritten = true
       return await opened.target.page(...range)
     },
     async replace(table, keys, rows) {
-      // Some change again and again.
+      // Some rows change repeatedly.
       if (hasWritten) await write(700)
       if (hasWritten) for (const key of keys) suspects.add(JSON.stringify([table.name, key]))
       most = Math.max(most, suspects.size)
@@ -35,7 +35,7 @@ test('a move keeps no more than some thousand keys of changed rows in memory', a
     },
   }
   const move = createStoreMove({ source: opened.source, target, monotonic: () => performance.now() })
-  // An operator sees each step once, whatever is done within it.
+  // An operator sees each step once, however often the move returns to it.
   const seen = await untilWaiting(move)
   expect(seen).toEqual([...new Set(seen)])
   await move.switchOver({ jobId: 0, nowMs: NOW_MS })
@@ -44,7 +44,7 @@ test('a move keeps no more than some thousand keys of changed rows in memory', a
   expect((await contentsOf(next)).contents).toEqual((await contentsOf(old)).contents)
 })
 
-test('a move from sqlite that is given up after many changes lets others write meanwhile', async () => {
+test('giving up a move from sqlite after many changes lets others write meanwhile', async () => {
   const old = await seededPlace(sqlite)
   await using opened = await openMove(old, await placeOf(sqlite))
   await opened.source.begin()

@@ -37,7 +37,7 @@ test.each(DIRECTIONS.filter(({ from, to }) => LONG || from !== to))(
   },
 )
 
-test.each(engines)('a move from $name that waits for its new store lets others write after a moment', async (engine) => {
+test.each(engines)('a move from $name soon lets others write while it waits for its new store', async (engine) => {
   const old = await seededPlace(engine)
   await using opened = await openMove(old, await placeOf(sqlite))
   const { source } = opened
@@ -59,12 +59,12 @@ test.each(engines)('a move from $name that waits for its new store lets others w
   await vi.waitFor(async () => expect(await write(4)).toBe(true), { timeout: 60_000, interval: 20 })
   answer()
   expect(await working).toEqual({ wasHeldOff: true, changes: expect.toSatisfy((count: number) => count >= 4) })
-  // Then others have their time before the next.
+  // Then others may write for a while before the next such step.
   const endedMs = performance.now()
   expect((await source.alone(async () => performance.now())) - endedMs).toBeGreaterThanOrEqual(100)
 })
 
-/** Copies a store to which something happens when the copy is about to be compared. */
+/** Copies a store, and calls `whenCopied` just before the copy is compared. */
 async function moveWith(old: Place, next: Place, whenCopied: () => Promise<unknown>): Promise<void> {
   await using opened = await openMove(old, next)
   let isCopied = false
@@ -81,20 +81,20 @@ async function moveWith(old: Place, next: Place, whenCopied: () => Promise<unkno
   await move.switchOver({ jobId: 0, nowMs: NOW_MS })
 }
 
-test.each(engines)('a move from $name goes on when thousands of rows are deleted before they are compared', async (engine) => {
+test.each(engines)('a move from $name goes on when thousands of rows are deleted before the comparison', async (engine) => {
   const [old, next] = [await seededPlace(engine), await placeOf(engine)]
   await writerOf(old)(5000)
   await moveWith(old, next, () => changeStoredRows(old.place, "delete from setting where name like 'flood-%'"))
   expect((await contentsOf(next)).contents).toEqual((await contentsOf(old)).contents)
 })
 
-test.each(engines)('a move to $name fails when somebody else adds thousands of rows to the copy', async (engine) => {
+test.each(engines)('a move to $name fails when another program adds thousands of rows to the copy', async (engine) => {
   const [old, next] = [await seededPlace(engine), await placeOf(engine)]
   await expect(moveWith(old, next, () => writerOf(next)(5000))).rejects.toThrow('the copy has rows in setting that nobody has copied')
   await expect(engine.openWriteStore(next.place)).rejects.toThrow('holds a part of')
 })
 
-test('a change that is committed after one with a higher number is copied too', async () => {
+test('a change that is committed later than one with a higher number is copied too', async () => {
   const [old, next] = [await seededPlace(postgres), await placeOf(postgres)]
   await using opened = await openMove(old, next)
   const { source, move } = opened
@@ -110,7 +110,7 @@ test('a change that is committed after one with a higher number is copied too', 
   expect(await storedNumber(next.place, "select count(*) from parcel_status where status in ('late', 'early')")).toBe(2)
 })
 
-test('a move does not wait for ever to end what the server does to the tables', async () => {
+test('a move ends although the server’s own work on a table goes on', async () => {
   const [old, next] = [await seededPlace(postgres), await placeOf(sqlite)]
   await using opened = await openMove(old, next)
   await opened.move.advance()

@@ -7,7 +7,7 @@ import { contentsOf, DIRECTIONS, movesOf, openMove, type Place, placeOf } from '
 
 const SEEDS = LONG ? 20 : 1
 
-/** A store that some things have happened to. */
+/** Opens a store with some random rows. */
 async function openBusy(engine: Engine, seed: number) {
   const store = await placeOf(engine)
   const busy = await openBusyStore(engine, store.place, seed)
@@ -17,20 +17,20 @@ async function openBusy(engine: Engine, seed: number) {
 
 type Busy = Awaited<ReturnType<typeof openBusyStore>>
 
-/** Advances a move, and lets things happen between any two of its batches; it is dropped after so many, as by a kill, unless it has ended before. */
+/** Advances a move, and changes the store between its batches. After `batchesMax` batches it abandons the move, as a kill does. */
 async function moveBeside(busy: Busy, from: Place, to: Place, options: { readonly random: () => number; readonly batchesMax: number }) {
   await using opened = await openMove(from, to, { isSlow: true })
   let waited = 0
   for (let batch = 0; waited < 2; ) {
     if (batch >= options.batchesMax) return 'killed'
     const { step, done } = await opened.move.advance()
-    // It has only counted a table.
+    // This step has only counted a table.
     if (step === 'copying' && done === 0) continue
     batch += 1
     if (step === 'waiting') waited += 1
     for (let things = Math.floor(options.random() * 2); things > 0; things--) await busy.next()
   }
-  // Changes of the last moment are copied in the pause.
+  // The switch copies these last changes while writes are paused.
   for (let nth = 0; nth < 5; nth++) await busy.next()
   await busy.close()
   await opened.move.switchOver({ jobId: 0, nowMs: 0 })
@@ -38,7 +38,7 @@ async function moveBeside(busy: Busy, from: Place, to: Place, options: { readonl
 }
 
 test.each(DIRECTIONS.filter(({ from, to }) => LONG || from !== to))(
-  `while things go on happening, every row arrives from $name: seeds: ${SEEDS}`,
+  `every row arrives from $name while the store changes: seeds: ${SEEDS}`,
   async ({ from, to }) => {
     for (let seed = 1; seed <= SEEDS; seed++) {
       const { store, busy } = await openBusy(from, seed)
@@ -52,7 +52,7 @@ test.each(DIRECTIONS.filter(({ from, to }) => LONG || from !== to))(
 )
 
 test.each(DIRECTIONS.filter(({ from, to }) => LONG || from !== to))(
-  `killed again and again, a move from $name can begin again: seeds: ${SEEDS}`,
+  `a move from $name can begin again after several kills: seeds: ${SEEDS}`,
   async ({ from, to }) => {
     for (let seed = 1; seed <= SEEDS; seed++) {
       const random = seeded(100 + seed)
@@ -60,7 +60,7 @@ test.each(DIRECTIONS.filter(({ from, to }) => LONG || from !== to))(
       const next = await placeOf(to)
       for (let kill = 0; kill < 3; kill++) {
         await moveBeside(busy, store, next, { random, batchesMax: 1 + Math.floor(random() * 40) })
-        // The relay starts again.
+        // Do what a relay does when it starts again.
         if (random() < 0.5) await movesOf(from).clear(store.place, 0)
         await busy.next()
         await expect(to.openWriteStore(next.place)).rejects.toThrow('holds a part of')

@@ -12,13 +12,13 @@ import { withClient } from '../../../support/store/postgres-client.ts'
 import { incomingPush, openStore } from '../../../support/store/write-side.ts'
 
 const LATER = NOON + 30 * 86_400_000
-/** Hundreds where they are repeated. */
+/** The number of races; hundreds in the long form. */
 const RACES = LONG ? 200 : 40
 const STEPS = LONG ? 400 : 100
 
 type Store = Awaited<ReturnType<typeof openStore>>
 
-/** Returns a relay's answers from a store a month later; it does not ask the carrier. */
+/** Answers from a store as a relay does a month later, without asking the carrier. */
 async function openAnswers(store: Store, cacheBytes: number) {
   const sources: string[] = []
   const answers = await openAnswersAt({
@@ -33,8 +33,8 @@ async function openAnswers(store: Store, cacheBytes: number) {
 }
 
 /**
- * At the commit, fails a transaction that changed what is served about a parcel and did not raise its version: a version is the microsecond of its
- * write, so it is above the time at which the transaction began.
+ * At the commit, fails a transaction that changed what is served about a parcel but did not raise its version. A version is the time of its
+ * write in microseconds, so a raised version is later than the start of the transaction.
  */
 const GUARD = `
   create function guard() returns trigger language plpgsql as $$
@@ -54,7 +54,7 @@ const GUARD = `
     (new.last_seen_at_ms is distinct from old.last_seen_at_ms or (new.next_poll_at_ms is null) <> (old.next_poll_at_ms is null)))
     execute function guard_parcel();`
 
-/** Two replicas on one database, each with what it answers from its cache, and what is answered without one. */
+/** Opens two replicas on one database, each with a cache, and answers without a cache. */
 async function openReplicas() {
   const place = await newPlace(postgres)
   const one = await openStore(NOON, postgres, place)
@@ -72,7 +72,7 @@ async function openReplicas() {
 const PARCELS = 6
 const identifiers = Array.from({ length: PARCELS }, (_, nth) => [trackingNumberOf(nth), trackingIdOf(nth), trackingIdOf(nth, 1)]).flat()
 
-/** Everything that writes about parcels, at random, through a store. */
+/** Makes random writes about parcels. */
 function createVerbs(random: () => number) {
   const observations = seededObservations(4711, PARCELS)
   const { below } = drawWith(random)
@@ -108,7 +108,7 @@ function createVerbs(random: () => number) {
   return { next: () => verbs[below(verbs.length)] ?? record, path }
 }
 
-test('after writes of one replica, the other answers from its cache as from the store', async () => {
+test('after writes by either replica, both answer from their caches as from the store', async () => {
   const { one, other, here, there, afresh } = await openReplicas()
   const random = seeded(20_260_301)
   const { next, path } = createVerbs(random)
@@ -130,7 +130,7 @@ test('after writes of one replica, the other answers from its cache as from the 
 const timeOf = (nth: number) => new Date(NOON - 86_400_000 + nth * 1000).toISOString()
 const pushOf = (trackingIds: readonly string[], nth: number) => incomingPush(pushBody({ trackingIds, eventTime: timeOf(nth) }), NOON)
 
-/** Reads again and again while something happens. */
+/** Reads repeatedly while something else happens. */
 async function beside(read: () => Promise<unknown>, work: () => Promise<unknown>): Promise<void> {
   let isOver = false
   const reading = [0, 1].map(async () => {
@@ -141,7 +141,7 @@ async function beside(read: () => Promise<unknown>, work: () => Promise<unknown>
   await Promise.all(reading)
 }
 
-test(`an event that one replica has recorded is in the other’s next answer, ${RACES} times`, async () => {
+test(`an event that one replica records is in the other’s next answer, ${RACES} times`, async () => {
   const { one, here, there } = await openReplicas()
   const random = seeded(7)
   await one.record(pushOf(['1001'], 0))
@@ -160,7 +160,7 @@ test(`an event that one replica has recorded is in the other’s next answer, ${
   expect(there.sources).toContain('hit')
 })
 
-test('a parcel unknown a moment ago is known once the other replica has recorded it', async () => {
+test('a parcel that one replica did not know is known once the other has recorded it', async () => {
   const { one, there } = await openReplicas()
   for (let race = 0; race < RACES / 4; race++) {
     const path = `/v1/status/${20_000 + race}/latest`
@@ -170,7 +170,7 @@ test('a parcel unknown a moment ago is known once the other replica has recorded
   }
 })
 
-test('1.4: parcels that one replica joins are one in the other’s next answer', async () => {
+test('1.4: parcels that one replica joins are joined in the other’s next answer', async () => {
   const { one, there } = await openReplicas()
   for (let race = 0; race < RACES / 4; race++) {
     const ids = [`3${10_000 + race}`, `4${10_000 + race}`]
