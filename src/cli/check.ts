@@ -53,7 +53,7 @@ async function check(
   return [...lines, ...(await checkStandalone(config.config, { isRunning: running }))]
 }
 
-/** Why nobody answers, unless no relay runs there, which may be meant. */
+/** Says why no relay answers. If none runs there, it gives no advice, because that may be intended. */
 function describeAbsence(why: Error, url: string): string {
   return systemCode(why.cause) === 'ECONNREFUSED' ? `No relay answers at ${url}.` : why.message.replace(/^no/, 'No').replace(/[^?]$/, '$&.')
 }

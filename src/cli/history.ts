@@ -29,7 +29,7 @@ export function historyCommand(): Command {
   return addRelayOptions(command)
 }
 
-/** A tracking number belongs to no parcel as long as no poll has tied it to the tracking id that pushes name: the carrier knows. */
+/** A tracking number gets a parcel only when a poll has tied it to the tracking id that pushes name, so ask the carrier about it. */
 async function askCarrierFirst(ask: AskRelay, path: string): Promise<RelayAnswer> {
   const refreshed = await ask('POST', `${path}/refresh`)
   if (refreshed.status !== 200) return refreshed

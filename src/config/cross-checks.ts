@@ -98,7 +98,10 @@ function emptyQuietHours(values: unknown): readonly Complaint[] {
     : []
 }
 
-/** An endpoint is sent the bytes of a push, which the feed names; and a delivery names its entry of the feed. */
+/**
+ * A delivery refers to its event in the feed, and the event refers to the bytes of its push. So each must be kept at least as long as what
+ * refers to it.
+ */
 function retentionOrder(values: unknown, source: Source): readonly Complaint[] {
   const kept = (name: 'raw' | 'feed' | 'deliveries') => {
     const path = ['retention', name]

@@ -131,7 +131,7 @@ export function operator(context: SchemaContext) {
       .describe('relay: signed events as JSON; slack, teams, ntfy: a message for people, with a link to the portal (portal.publicUrl).'),
     failingAfter: duration('1s', '5d')
       .prefault('15m')
-      .describe('Tell operators that an endpoint fails once it has only failed for this time.'),
+      .describe('Tell operators that an endpoint fails when all attempts have failed for this time.'),
   })
     .transform(({ failingAfter, sharedKey, ...rest }, issues) => {
       if (sharedKey === undefined && rest.format === 'relay')

@@ -213,7 +213,7 @@ function retention() {
     audit: kept('audit', 'How long the audit trail and operator events are kept.'),
     held: kept(
       'held',
-      'How long undelivered events, pushes in quarantine and what an endpoint that is behind still needs are kept at most, beyond the times above.',
+      'The longest time for which undelivered events, pushes in quarantine and data that an endpoint still needs are kept, even if a time above is over.',
     ),
     reports: kept('reports', 'Reserved for the figures of reports, which the relay does not make yet: nothing is kept under it.'),
   })

@@ -40,13 +40,13 @@ export interface MetricsPorts {
   readonly certificates: () => readonly { readonly listener: string; readonly untilMs: number }[]
   /** Encrypted secrets in the store, by whether the first at-rest key has encrypted them. */
   readonly secrets: () => Promise<{ readonly upToDate: number; readonly outdated: number }>
-  /** The replicas that share the store, and the id of this one, which is among them. */
   /** The restores of the store. */
   readonly restores: () => readonly RestoreRecord[]
   /** The state of the backups, and how many have failed since the relay was started. */
   readonly backups: () => { readonly state: BackupState; readonly failures: number; readonly nowMs: number }
   /** The stored state of retention. */
   readonly retention: () => Promise<RetentionState>
+  /** The replicas that share the store, and the id of this one, which is among them. */
   readonly replicas: () => Promise<{ readonly all: readonly Pick<Replica, 'id' | 'roles'>[]; readonly id: number }>
 }
 
@@ -289,7 +289,7 @@ function setRestoreGauges(registry: Registry, restores: readonly RestoreRecord[]
   gauge('relay_restores', 'How often the store was restored from a backup.').set(restores.length)
   gauge(
     'relay_restore_deliveries_repeatable',
-    'Deliveries that were accepted after the backups that the store was restored from: what they told may come again under new ids.',
+    'Deliveries that were accepted after the backups that the store was restored from: their events may come again under new ids.',
   ).set(restores.reduce((sum, { delivered }) => sum + (delivered ?? 0), 0))
 }
 
@@ -299,7 +299,7 @@ function createRetentionGauges(registry: Registry, read: MetricsPorts['retention
   const byKind = (name: string, help: string) => new Gauge({ name, help, labelNames: ['kind'], registers })
   const held = byKind(
     'relay_retention_held',
-    'What the last pass held back: past its time, and undelivered, in quarantine or still needed.',
+    'Data that the last pass held back although its time is over: it is undelivered, in quarantine or still needed.',
   )
   const removed = byKind('relay_retention_removed', 'What the last pass removed.')
   const at = new Gauge({ name: 'relay_retention_pass_timestamp_seconds', help: 'When the last pass ended; absent: none has.', registers })

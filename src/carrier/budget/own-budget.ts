@@ -34,7 +34,7 @@ export interface EarlierCalls {
   readonly atMs: number
   /** The end of a pause that the carrier asked for, monotonic milliseconds. */
   readonly pausedUntilMs: number
-  /** The begin of this run, monotonic milliseconds. The earlier run ended before that, perhaps just after a call. */
+  /** The start of this run, monotonic milliseconds. The earlier run ended before that, perhaps just after a call. */
   readonly endedMs: number
 }
 

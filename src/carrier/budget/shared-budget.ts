@@ -49,8 +49,8 @@ export interface SharedBudget extends QueueBudget {
 }
 
 /**
- * The limits with which the shared row decides. A slot may be used up to `USE_WITHIN_MS` after it was granted, and the interval allows for
- * that. So no second has more than 1.5 times the rate, or more than one call at a low rate. A burst has the calls of a quarter of a second.
+ * The limits with which the shared row decides. A slot may still be used `USE_WITHIN_MS` after its grant, and the interval allows for that.
+ * So no second has more than 1.5 times the rate, or more than one call at a low rate. A burst has the calls of a quarter of a second.
  */
 function sharedLimits({ ratePerSecond, callsPerDay, concurrency, timeoutMs }: Omit<SharedBudgetOptions, 'store'>): BudgetLimits {
   const burst = Math.max(1, Math.floor(ratePerSecond / 4))

@@ -2,8 +2,7 @@ import type { CarrierMemory } from '../../domain/polling/carrier-memory.ts'
 import type { Clock } from '../../flow/ports.ts'
 
 /**
- * Longer than the time between two saves of the memory. A killed run may have given stamps after its last save, which are at most this much
- * later.
+ * Longer than the time between two saves of the memory. The stamps that a killed run gave after its last save are at most this much later.
  */
 const UNWRITTEN_MS = 60_000
 

@@ -68,7 +68,7 @@ export async function openRelay({ username = '', password = '', ...options }: Cl
   }
 }
 
-/** Allows for a long list, which the relay needs time for. */
+/** Long enough for the relay to handle a long list. */
 const TIMEOUT_MS = 300_000
 const ALIVE_MS = 5000
 

@@ -8,7 +8,7 @@ import { presentHappening, presentReplicas, presentTotals } from './wording.ts'
 const GLYPHS: Readonly<Record<Mark, string>> = { pushed: '●', polled: '◆', missing: '○' }
 const LEGEND = '● pushed   ◆ lost, found by a poll   ○ not known yet   ✓ complete'
 const NEWS_SHOWN = 5
-/** On a low terminal the parcels and the commands need the room. */
+/** A low terminal shows only this many news lines, because the parcels and the commands need the room. */
 const NEWS_SHOWN_LOW = 2
 const LOW_ROWS = 30
 const BAR_WIDTH = 30

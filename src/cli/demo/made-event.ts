@@ -1,6 +1,6 @@
 export interface MadeEvent {
   readonly trackingId: string
-  /** In the carrier's format. To make trouble, in another format. */
+  /** The time in the carrier's format or, to make trouble, in another format. */
   readonly eventTime: string
   /** The text for consumers. */
   readonly text: string

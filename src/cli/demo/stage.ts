@@ -49,7 +49,7 @@ const PLANNED_SECONDS = 56 * 3600
 /** A free port may be taken before the demo uses it, so a failed start is repeated with others. */
 const STARTS_MAX = 5
 
-/** The system says it of a port of the demo's own, and the relay of one of its listeners. */
+/** The first is the system's message about a port of the demo itself, the second the relay's about a port of its listeners. */
 const PORT_TAKEN = /EADDRINUSE|is in use by another program/
 
 /** Starts a relay, or two replicas, with a new store, a paused carrier, a subscriber and apps in trouble. */

@@ -5,7 +5,7 @@ import type { Picture } from './picture.ts'
 export interface View {
   /** Prints text that stays. */
   note(text: string): void
-  /** Keeps these lines in sight, in place of those from before, where later output would move them off the screen. */
+  /** Replaces the lines that stay on the screen. Anything else moves off a terminal with later output. */
   pin(lines: readonly string[]): void
   show(picture: Picture, happenings: readonly Happening[]): void
   /** Prints the last line, below everything. */

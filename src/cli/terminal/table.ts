@@ -17,7 +17,7 @@ export function plain(text: string): string {
   return stripVTControlCharacters(text).replace(/\p{Cc}+/gu, ' ')
 }
 
-/** A body that others sent: as it is for a file or a program, and made fit for a terminal there. */
+/** A body that others sent. A file or a program gets it unchanged; on a terminal its control characters are replaced. */
 export function shownBody(body: string): string {
   return process.stdout.isTTY ? body.split('\n').map(plain).join('\n') : body
 }
