@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { AppError, systemCode } from '../../src/domain/errors.ts'
 
-test('an error shows the code of the system, and nothing that could quote what was sent', () => {
+test('an error shows the system’s code, and nothing that could quote a secret', () => {
   const coded = (code: unknown) => Object.assign(new Error('password=geheim'), { code })
   expect([coded('ECONNREFUSED'), coded('SQLITE_IOERR_READ'), coded('ERR_TLS_CERT_ALTNAME_INVALID')].map(systemCode)).toEqual([
     'ECONNREFUSED',

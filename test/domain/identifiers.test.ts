@@ -6,7 +6,7 @@ test.each([
   [' ab123456789se ', 'AB123456789SE'],
   ['1001', '1001'],
   ['A'.repeat(40), 'A'.repeat(40)],
-])('1.1: trims and upper-cases an identifier: %j', (text, identifier) => {
+])('1.1: an identifier is trimmed and upper-cased: %j', (text, identifier) => {
   expect(parseIdentifier(text)).toBe(identifier)
 })
 
@@ -25,11 +25,11 @@ test.each([
   null,
   undefined,
   {},
-])('1.1: refuses what is not 4 to 40 ASCII letters and digits: %j', (text) => {
+])('1.1: an identifier other than 4 to 40 ASCII letters and digits is refused: %j', (text) => {
   expect(parseIdentifier(text)).toBeNull()
 })
 
-test('1.1: an identifier reads back as itself', () => {
+test('1.1: a normalised identifier stays the same', () => {
   fc.assert(
     fc.property(fc.string(), (text) => {
       const identifier = parseIdentifier(text)

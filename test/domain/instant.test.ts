@@ -12,7 +12,7 @@ test.each([
   ['2026-11-25T10:15:40.0009Z', Date.UTC(2026, 10, 25, 10, 15, 40), true],
   ['2026-11-25T10:15:40.670999999Z', Date.UTC(2026, 10, 25, 10, 15, 40, 670), false],
   ['2026-11-25T10:15Z', Date.UTC(2026, 10, 25, 10, 15), true],
-])('2.2: reads %s, and knows whether it says milliseconds', (text, atMs, whole) => {
+])('2.2: %s is read, and so is whether it has milliseconds', (text, atMs, whole) => {
   const instant = parseInstant(text)
   expect(instant).toEqual({ text, atMs })
   expect(instant !== null && isWhole(instant)).toBe(whole)
@@ -41,7 +41,7 @@ test.each([
   '1',
   1,
   null,
-])('5.3: refuses %j as an instant instead of shifting it', (text) => {
+])('5.3: %j is refused as an instant, and not shifted', (text) => {
   expect(parseInstant(text)).toBeNull()
 })
 
@@ -55,7 +55,7 @@ test('2.2: digits beyond the millisecond are cut off in every year, never rounde
   )
 })
 
-test('an instant printed in the form of the webhook reads back as itself', () => {
+test('an instant printed in the webhook’s form reads back as itself', () => {
   fc.assert(
     fc.property(
       fc.date({ min: new Date('0000-01-01T00:00:00Z'), max: new Date('9999-12-31T23:59:59.999Z'), noInvalidDate: true }),

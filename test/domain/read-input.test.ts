@@ -5,7 +5,7 @@ import { parseReplayOrder } from '../../src/domain/delivery/replay-order.ts'
 import { AppError } from '../../src/domain/errors.ts'
 import { readInput } from '../../src/domain/read-input.ts'
 
-/** The refusal of a body: its sentences, and where each is about. */
+/** Returns the refusal of a body: its sentences, and the field of each. */
 function refusalOf(read: () => unknown): readonly unknown[] {
   try {
     read()
@@ -15,7 +15,7 @@ function refusalOf(read: () => unknown): readonly unknown[] {
   throw new Error('it was not refused')
 }
 
-test('one error names all faults of a body, in our words and with the nearest name', () => {
+test('one error names all faults of a body in plain words, with the nearest name', () => {
   const body = { nam: 'shop', url: 7, signature: 'standard', filters: { statuss: ['A'] }, rate: 0, schedule: ['5s', 'soon'], __proto__x: 1 }
   const [code, message, facts] = refusalOf(() => parseNewEndpoint(body))
   expect(code).toBe('bad_request')
@@ -66,6 +66,6 @@ test('however much is wrong, the answer is short', () => {
   expect(facts).toMatchObject({ errors: { length: 20 } })
 })
 
-test('no value is repeated, as it may be a key', () => {
+test('no value is repeated, because it may be a key', () => {
   expect(refusalOf(() => parseEndpointChange({ sharedKey: ' secret-secret-secret', name: ' secret' })).join()).not.toContain('secret')
 })

@@ -17,7 +17,7 @@ describe('Retry-After', () => {
     ['Sun Mar  1 12:00:10 2026', 10_000],
     ['Sun, 01 Mar 2026 11:00:00 GMT', 1_000],
     ['Fri, 01 Jan 2100 00:00:00 GMT', 3_600_000],
-  ])('P5: reads %s', (header, waitMs) => {
+  ])('P5: %s is read', (header, waitMs) => {
     expect(parseRetryAfter(header, nowMs)).toBe(waitMs)
   })
 
@@ -28,7 +28,7 @@ describe('Retry-After', () => {
     },
   )
 
-  test('P5: every wait read from a header lies between a second and an hour', () => {
+  test('P5: every wait that is read from a header is between a second and an hour', () => {
     const headers = fc.oneof(
       fc.string(),
       fc.integer().map(String),

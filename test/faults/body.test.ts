@@ -15,7 +15,7 @@ function freshId(): string {
   return `80000000${nth}`
 }
 
-/** An event as text, with members written by hand in place of the usual ones. */
+/** Writes an event as text, in which `members` replace or add members as given. */
 function eventText(trackingId: string, members: Readonly<Record<string, string>>): string {
   const usual: Readonly<Record<string, string>> = {
     status: '"TerminalArrived"',
@@ -32,7 +32,7 @@ function eventText(trackingId: string, members: Readonly<Record<string, string>>
   return `{${written.map(([name, json]) => `${JSON.stringify(name)}:${json}`).join(',')}}`
 }
 
-/** Pushes it, and gives its row back once the bytes have proved to be kept as they were sent. */
+/** Pushes a body, expects that its exact bytes are stored, and returns its row. */
 async function pushed(body: string | Uint8Array, headers: Readonly<Record<string, string>> = {}) {
   const answer = await world.push(body, headers)
   expect([answer.status, await answer.text()]).toEqual([200, ''])
@@ -57,12 +57,12 @@ const onlyEntry = ({ statuses }: Told) => {
   return statuses[0] ?? {}
 }
 
-/** Waits while the relay has no answer of the carrier: on a busy machine that may come too late, and the relay then says 503 for a while. */
+/** Waits for a 404. On a busy machine the carrier may answer too late, and the relay then says 503 for a while. */
 async function expectUnknown(id: string): Promise<void> {
   await expect.poll(async () => (await world.get(`/v1/status/${id}/all`)).status).toBe(404)
 }
 
-describe('bodies that are no event', () => {
+describe('bodies that are not events', () => {
   test.each(['[]', '[{}]', '"text"', '1', 'true', 'null', '{}', '{"hello":"world"}', '{"status":"","detailedStatus":"x"}', '{"status":1}'])(
     'B1, B16: %s is quarantined as "schema"',
     async (body) => {
@@ -120,7 +120,7 @@ describe('bodies that are no event', () => {
     expect(await quarantined(body)).toBe('too_deep')
   })
 
-  test('B8: nesting of exactly 64 is an event, and brackets within a text are no nesting', async () => {
+  test('B8: nesting of exactly 64 is an event, and brackets within a text do not count', async () => {
     const id = freshId()
     await recorded(eventText(id, { extra: '['.repeat(63) + ']'.repeat(63), location: JSON.stringify(`${'['.repeat(99)}\\"{{`) }))
     expect(onlyEntry(await world.all(id)).location).toBe(`${'['.repeat(99)}\\"{{`)
@@ -180,7 +180,7 @@ describe('bodies that are no event', () => {
     await expectUnknown('8444')
   })
 
-  test('B5: __proto__ as a tracking id is quarantined, pollutes nothing, and asking is a 400', async () => {
+  test('B5: __proto__ as a tracking id is quarantined and harmless, and asking for it is a 400', async () => {
     expect(await quarantined(eventText('', { trackingIds: '["__proto__"]' }))).toBe('tracking_id')
     expect((await world.get('/v1/status/__proto__/all')).status).toBe(400)
     expect(Object.keys(Object.prototype)).toEqual([])
@@ -188,13 +188,13 @@ describe('bodies that are no event', () => {
 })
 
 describe('odd events', () => {
-  test('B4: the last value of a repeated key wins, and the bytes are kept', async () => {
+  test('B4: the last value of a repeated key counts, and the bytes are kept', async () => {
     const id = freshId()
     await recorded(eventText(id, {}).replace('"status":', '"status":"First","status":'))
     expect(onlyEntry(await world.all(id)).status).toBe('TerminalArrived')
   })
 
-  test('B5: names that objects inherit are names like any other', async () => {
+  test('B5: names that objects inherit are treated like any other names', async () => {
     const id = freshId()
     await recorded(eventText(id, { __proto__x: '1' }).replace('"__proto__x":1', '"__proto__":{"x":1},"constructor":{"prototype":{"x":1}}'))
     expect([Reflect.get({}, 'x'), onlyEntry(await world.all(id)).status]).toEqual([undefined, 'TerminalArrived'])
@@ -207,7 +207,7 @@ describe('odd events', () => {
     expect((await world.all('toString')).trackingIds).toEqual(['CONSTRUCTOR', 'TOSTRING'])
   })
 
-  test('B6: NUL and lone surrogates are U+FFFD in what is served, while the raw bytes stay', async () => {
+  test('B6: NUL and lone surrogates are served as U+FFFD, while the raw bytes stay', async () => {
     const id = freshId()
     const text = '"a\\u0000b\\ud800c\\udc00d\\ud83d\\ude00"'
     const expected = 'a\ufffdb\ufffdc\ufffdd\u{1f600}'
@@ -233,7 +233,7 @@ describe('odd events', () => {
     })
   })
 
-  test('B7: numbers that no float holds stay as they were written in the raw bytes', async () => {
+  test('B7: numbers too large for a float stay in the raw bytes as written', async () => {
     const id = freshId()
     const body = eventText(id, { weight: '[1e400,12345678901234567890,-0,1.0,1E+2]' })
     await recorded(body)
@@ -241,7 +241,7 @@ describe('odd events', () => {
     expect(onlyEntry(await world.all(id)).status).toBe('TerminalArrived')
   })
 
-  test('B7: such numbers in a poll are served as they were written', async () => {
+  test('B7: such numbers in a poll are served as written', async () => {
     const id = freshId()
     await recorded(eventText(id, {}))
     const numbers = '[1e400,12345678901234567890,-0,1.0]'
@@ -251,7 +251,7 @@ describe('odd events', () => {
     expect(await (await world.get(`/v1/status/${id}/all`)).text()).toContain(`"weight":${numbers}`)
   })
 
-  test('B9: 100,000 keys in one megabyte, and a number of a million digits, are an event', async () => {
+  test('B9: an event may have 100,000 keys in one megabyte, or a number of a million digits', async () => {
     const many = Array.from({ length: 100_000 }, (_, at) => `"k${at}":0`).join(',')
     for (const extra of [`{${many}}`, '9'.repeat(1_000_000)]) {
       const id = freshId()
@@ -263,7 +263,7 @@ describe('odd events', () => {
     expect((await world.all(id)).statuses).toHaveLength(1)
   })
 
-  test('B11: an event ten years ahead is recorded and ordered like any other, and counted', async () => {
+  test('B11: an event dated ten years ahead is recorded and ordered like any other, and counted', async () => {
     const id = freshId()
     const before = await world.metric('relay_merged_total{result="event_clock_ahead"}')
     const year = new Date().getUTCFullYear()
@@ -301,7 +301,7 @@ describe('odd events', () => {
     expect(onlyEntry(await world.all(id)).eventTimestamp).toBe(short)
   })
 
-  test('4.1, B15: a text tagged sv_SE is served for both forms; an untagged one is counted', async () => {
+  test('4.1, B15: a text tagged sv_SE is served for both spellings; an untagged one is counted', async () => {
     const id = freshId()
     const before = await world.metric('relay_merged_total{result="text_dropped"}')
     const texts = (...tags: string[]) => JSON.stringify(tags.map((languageCode) => ({ value: `in ${languageCode}`, languageCode })))
@@ -317,7 +317,7 @@ describe('odd events', () => {
     expect(await dropped()).toBe(1)
   })
 
-  test('B13: one id and a hundred are taken, repeated ones are one, and letters are folded', async () => {
+  test('B13: one to a hundred ids are accepted, without regard to repetition or case', async () => {
     const ids = Array.from({ length: 100 }, (_, at) => `8555${at}`)
     await recorded(eventText('', { trackingIds: JSON.stringify(ids) }))
     expect(new Set((await world.all('855599')).trackingIds)).toEqual(new Set(ids))
@@ -325,7 +325,7 @@ describe('odd events', () => {
     expect((await world.all('ab8556se')).trackingIds).toEqual(['AB8556SE'])
   })
 
-  test('B14: unknown words are kept as they are, and optional members may be missing', async () => {
+  test('B14: unknown values are kept as written, and optional members may be missing', async () => {
     const id = freshId()
     await recorded(
       JSON.stringify({
@@ -355,7 +355,7 @@ describe('odd events', () => {
     expect((await world.all(id)).distributionType).toBe('Drone')
   })
 
-  test('B15: no location, null and an empty one are the same, and one entry', async () => {
+  test('B15: a missing location, null and an empty one are the same, and make one entry', async () => {
     const id = freshId()
     await recorded(eventText(id, { location: 'null' }))
     await recorded(eventText(id, { location: '""' }))
@@ -412,7 +412,7 @@ const NASTY = [
 ]
 
 describe('nasty texts', () => {
-  test('B17: every text comes back as it was pushed, and none is in the log', async () => {
+  test('B17: every text is served as it was pushed, and the log contains none', async () => {
     const id = freshId()
     const minute = (at: number) => `2026-03-01T10:${String(at).padStart(2, '0')}:00.250Z`
     for (const [at, text] of NASTY.entries()) {
@@ -437,7 +437,7 @@ describe('nasty texts', () => {
     for (const text of ['alert(1)', 'DROP TABLE', 'cmd|']) expect(logged).not.toContain(text)
   })
 
-  test('B17: as distributionType too', async () => {
+  test('B17: the same holds for texts as distributionType', async () => {
     for (const text of NASTY) {
       const id = freshId()
       await recorded(eventText(id, { distributionType: JSON.stringify(text) }))
@@ -445,7 +445,7 @@ describe('nasty texts', () => {
     }
   })
 
-  test('B17: a text written raw and the same one escaped are the same text', async () => {
+  test('B17: a text is the same whether it is written raw or escaped', async () => {
     const id = freshId()
     const escaped = 'åäö😀'.split('').map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
     await recorded(eventText(id, { location: '"åäö😀"' }))
@@ -455,7 +455,7 @@ describe('nasty texts', () => {
 })
 
 describe('content type and encoding', () => {
-  /** Without any content type, as `fetch` gives bytes none. */
+  /** Pushes without a content type, because `fetch` sets none for bytes. */
   const pushBare = (body: Uint8Array, headers: Readonly<Record<string, string>> = {}) =>
     fetch(`${world.publicUrl}/webhooks/status`, {
       method: 'POST',
@@ -463,7 +463,7 @@ describe('content type and encoding', () => {
       headers: { 'x-service-hmac-sha256': signed(body), ...headers },
     })
 
-  test('B18: events count whatever their content type is', async () => {
+  test('B18: events are recorded whatever their content type is', async () => {
     const types = [
       null,
       'text/plain',
@@ -481,7 +481,7 @@ describe('content type and encoding', () => {
     }
   })
 
-  test('B18: a body in UTF-16 is verified as its bytes and quarantined as "utf8"', async () => {
+  test('B18: a body in UTF-16 is verified by its bytes and quarantined as "utf8"', async () => {
     const body = Buffer.from(eventText(freshId(), {}), 'utf16le')
     expect(await quarantined(body, { 'content-type': 'application/json; charset=utf-16' })).toBe('utf8')
   })
@@ -503,7 +503,7 @@ describe('content type and encoding', () => {
   test.each([
     ['gzip', gzipSync],
     ['br', brotliCompressSync],
-  ])('B19: the signature of what a body encoded as %s would inflate to is a 401, and no row', async (encoding, encode) => {
+  ])('B19: a body in %s with the signature of its inflated bytes is a 401 and no row', async (encoding, encode) => {
     const inflated = pushBody({ trackingIds: [freshId()] })
     const wire = encode(inflated)
     const answer = await world.push(wire, { 'content-encoding': encoding, 'x-service-hmac-sha256': signed(inflated) })
@@ -512,10 +512,10 @@ describe('content type and encoding', () => {
   })
 
   test.each([
-    // Many members in a row are one valid gzip.
+    // Several gzip members in a row are one valid gzip.
     ['gzip', () => Buffer.concat(Array.from({ length: 200 }, () => gzipSync(Buffer.alloc(1_000_000))))],
     ['br', () => brotliCompressSync(Buffer.alloc(200_000_000), { params: { [constants.BROTLI_PARAM_QUALITY]: 2 } })],
-  ])('B20: 200 MB in a little %s are not inflated: recorded as they came, and the memory stays', async (encoding, compress) => {
+  ])('B20: 200 MB in a small %s are recorded without being inflated, and memory stays bounded', async (encoding, compress) => {
     const bomb = compress()
     expect(bomb.length).toBeLessThan(250_000)
     const before = process.memoryUsage.rss()
@@ -523,11 +523,11 @@ describe('content type and encoding', () => {
       const wire = Buffer.concat([bomb, Buffer.from(` ${at}`)])
       expect(await quarantined(wire, { 'content-encoding': encoding })).toBe('content_encoding')
     }
-    // The limit is far below the size to which one of the five bodies would unfold.
+    // This limit is far below the size of a single inflated body.
     expect(process.memoryUsage.rss() - before).toBeLessThan(40_000_000)
   })
 
-  test('B19: a body with the encoding `identity` is recorded as it is', async () => {
+  test('B19: a body with the encoding `identity` is recorded like one without an encoding', async () => {
     const id = freshId()
     await recorded(pushBody({ trackingIds: [id] }), { 'content-encoding': 'identity' })
     expect((await world.all(id)).statuses).toHaveLength(1)

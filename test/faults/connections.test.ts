@@ -17,7 +17,7 @@ afterAll(() => world.stop())
 const header = (value: string) => `x-service-hmac-sha256: ${value}`
 const noTrouble = () => expect(world.lines.filter(({ level }) => level === 'error' || level === 'warn')).toEqual([])
 
-/** Sends all of it and reads nothing; resolves when the last byte has left. */
+/** Sends everything and reads nothing. Resolves when the last byte has been sent. */
 function sendOnly(port: number, parts: readonly (string | Uint8Array)[]): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket = connect(port, '127.0.0.1', () => {
@@ -27,11 +27,11 @@ function sendOnly(port: number, parts: readonly (string | Uint8Array)[]): Promis
   })
 }
 
-describe('H5: a client that leaves after its body and before it read the answer', () => {
+describe('H5: a client that leaves after its body and before it reads the answer', () => {
   const bodyOf = (at: number, id: string) => pushBody({ trackingIds: [id], location: `left ${at}` })
   const requestOf = (body: Buffer) => rawRequest('POST', [header(signed(body)), `Content-Length: ${body.length}`], body)
 
-  test('finds its push recorded once, and gets a 200 when it sends it again', async () => {
+  test('has its push recorded once, and gets a 200 when it sends the push again', async () => {
     const bodies = Array.from({ length: 20 }, (_, at) => bodyOf(at, '90100002'))
     for (const body of bodies) {
       const socket = await sendOnly(world.publicPort, requestOf(body))
@@ -44,7 +44,7 @@ describe('H5: a client that leaves after its body and before it read the answer'
     noTrouble()
   })
 
-  test('leaves one row or none, whenever it leaves, and its second try makes it one', async () => {
+  test('leaves one row or none, and its second try makes it one', async () => {
     const bodies = Array.from({ length: 40 }, (_, at) => bodyOf(at, '90100003'))
     await Promise.all(bodies.map(async (body) => (await sendOnly(world.publicPort, requestOf(body))).resetAndDestroy()))
     for (const body of bodies) expect((await world.push(body)).status).toBe(200)
@@ -58,7 +58,7 @@ const length = `Content-Length: ${MALFORMED_BODY.length}`
 const CHUNKED = 'Transfer-Encoding: chunked'
 const text = MALFORMED_BODY.toString()
 const whole = `${MALFORMED_BODY.length.toString(16)}\r\n${text}\r\n0\r\n\r\n`
-/** The headers and bodies that two readers could take for two different requests. */
+/** Headers and bodies that two servers might read as different requests. */
 const MALFORMED: Readonly<Record<string, readonly [headers: readonly string[], body: string]>> = {
   'a length and a transfer coding': [[length, CHUNKED], whole],
   'a transfer coding and a length': [[CHUNKED, length], whole],
@@ -90,7 +90,7 @@ const MALFORMED: Readonly<Record<string, readonly [headers: readonly string[], b
 test.each(Object.keys(MALFORMED))('H6: %s is a 400, the connection is closed, and there is no row', async (name) => {
   const [headers, body] = MALFORMED[name] ?? [[], '']
   const rows = await world.inbox.count()
-  // A second request behind it: who read the first one wrongly would take it.
+  // A second request follows. A server that reads the first one wrongly would accept it.
   const smuggled = pushBody({ trackingIds: ['90100005'] })
   const behind = rawRequest('POST', [header(signed(smuggled)), `Content-Length: ${smuggled.length}`], smuggled)
   const answer = await raw(world.publicPort, [...rawRequest('POST', [...headers, header(signed(MALFORMED_BODY))], body), ...behind])
@@ -120,7 +120,7 @@ test.each(['an evil one', '<script>evil()</script>', '', '[::1', 'x@evil.example
   },
 )
 
-test('H10: a forged forwarded address changes nothing, and is in no answer or log', async () => {
+test('H10: a forged forwarded address has no effect, and is in no answer or log', async () => {
   const strict = await startWorld({ limits: { failuresPerMinute: 3 } })
   try {
     const spoofed = (at: number) => ({
@@ -136,7 +136,7 @@ test('H10: a forged forwarded address changes nothing, and is in no answer or lo
       statuses.push(answer.status)
       expect(`${await answer.text()} ${JSON.stringify([...answer.headers])}`).not.toContain('evil')
     }
-    // The limit is in the config as given; the sixth answer is over it however far the addresses are apart.
+    // All requests count for the real address, so the fourth exceeds the limit.
     expect(statuses.slice(0, 3)).toEqual([401, 401, 401])
     expect(statuses.slice(3)).toEqual([429, 429, 429])
     expect(JSON.stringify(strict.lines)).not.toMatch(/evil|203\.0\.113/)
@@ -145,7 +145,7 @@ test('H10: a forged forwarded address changes nothing, and is in no answer or lo
   }
 })
 
-test('H16: an idle kept connection outlasts the bound on a silent one', async () => {
+test('H16: an idle keep-alive connection outlasts the timeout of a silent connection', async () => {
   const server = await start((_req, res) => void res.end('here'), { timeouts: { inactiveMs: 200, keepAliveMs: 2000 } })
   const request = 'GET / HTTP/1.1\r\nHost: relay\r\n\r\n'
   const socket = connect(server.port, '127.0.0.1')
@@ -156,7 +156,7 @@ test('H16: an idle kept connection outlasts the bound on a silent one', async ()
   const answers = () => said.split('HTTP/1.1 200').length - 1
   socket.write(request)
   await eventually(async () => answers() === 1)
-  // One that says nothing is cut off meanwhile, though it came later.
+  // Meanwhile a connection that says nothing is closed, though it was opened later.
   await once(connect(server.port, '127.0.0.1').resume(), 'close')
   socket.write(request)
   await eventually(async () => answers() === 2)

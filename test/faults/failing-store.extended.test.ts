@@ -13,11 +13,11 @@ import { spawnTraced } from '../support/store/strace.ts'
 
 afterAll(closeOpened)
 
-/** The parcel in the examples of the routes. The second push of the examples is in quarantine. */
+/** The parcel in the examples of the routes. The second example push is quarantined. */
 const PARCEL = 'AB123456789SE'
 const CODES = ['SQLITE_FULL', 'SQLITE_IOERR_FSYNC', 'SQLITE_BUSY', 'SQLITE_CORRUPT', 'SQLITE_READONLY']
 
-test('every writing route answers 503, never 500, to a full, locked or damaged store', async () => {
+test('every writing route answers 503, not 500, if the store is full, locked or damaged', async () => {
   await using receiver = await startWebhookReceiver()
   const carrier = await openCarrier()
   const folder = temporaryFolder()
@@ -46,13 +46,13 @@ test('every writing route answers 503, never 500, to a full, locked or damaged s
     const problem: unknown = await answer.json()
     return { status: answer.status, retryAfter: Number(answer.headers.get('retry-after')), problem }
   }
-  // Calls to the carrier are written down ahead, so that those of below can leave.
+  // Calls to the carrier are saved in advance, so this one lets the calls below leave.
   expect((await fetch(`${relay.internalUrl}/v1/status/AB000000003SE/all`, { headers: { authorization: `Bearer ${token}` } })).status).toBe(
     200,
   )
   const routes = internalRoutes().filter(isWriting)
   expect(routes).toEqual(expect.arrayContaining(['DELETE /relay/endpoints/:id', 'PUT /relay/parcels/:identifier/watch']))
-  // At once: an empty file between two codes would let a write through.
+  // Replace the file in one step, because a write could succeed while it is empty.
   const fail = (code: string) => {
     writeFileSync(`${failure}-next`, code)
     renameSync(`${failure}-next`, failure)
@@ -66,7 +66,7 @@ test('every writing route answers 503, never 500, to a full, locked or damaged s
         retryAfter: expect.toSatisfy((seconds: number) => seconds > 0),
         problem: expect.objectContaining({ type: 'urn:parcel-relay:error:storage_unavailable' }),
       }
-      // A question writes only if the carrier answers in time; otherwise it is served what is known.
+      // A request writes only if the carrier answers in time. Otherwise it is answered from the store, so try again.
       if (route.startsWith('GET ')) await expect.poll(() => ask(route), { message }).toEqual(owed)
       else expect(await ask(route), message).toEqual(owed)
     }

@@ -15,19 +15,19 @@ import { startForgetful } from '../support/store/forgetful-server.ts'
 import { storedNumber } from '../support/store/stored-rows.ts'
 
 const SEEDS = byForm(1, 4, 40)
-/** How often commits are lost. */
+/** The number of times that commits are lost. */
 const LOSSES = byForm(1, 2, 3)
-/** Only a hang takes longer. */
+/** Everything but a hang ends sooner. */
 const LATE = { timeout: 60_000, interval: 50 }
-/** Known by pushes. */
+/** Parcels that pushes name. */
 const IDS = byForm(['1001', '1002', '1003'], ['1001', '1002', '1003', '1004', '1005', '1006'])
-/** Known by the carrier only. */
+/** Parcels that only the carrier knows. */
 const NUMBERS = byForm(['AB900000001SE'], ['AB900000001SE', 'AB900000002SE'])
 const LANGUAGES = ['en', 'sv'] as const
 
 type Relay = Awaited<ReturnType<typeof startTestRelay>> & { readonly token: string }
 
-/** Resolves with an answer that is no 503: right after a failover, and on a busy machine, a relay may need a while. */
+/** Repeats a request while its answer is a 503, which may last a while after a failover or on a busy machine. */
 async function call({ internalUrl, token }: Relay, path: string, { method = 'GET', body }: { method?: string; body?: object } = {}) {
   return await vi.waitFor(async () => {
     const answer = await fetch(`${internalUrl}${path}`, {
@@ -40,7 +40,7 @@ async function call({ internalUrl, token }: Relay, path: string, { method = 'GET
   }, LATE)
 }
 
-/** A server whose replicas can be cut off. */
+/** Starts a server whose connections to the replicas can be cut. */
 async function startServer() {
   const server = await startForgetful()
   onTestFinished(() => server[Symbol.asyncDispose]())
@@ -64,7 +64,7 @@ async function openWorld(seed: number) {
   onTestFinished(closeOpened)
   const receiver = await receiverOfTest()
   const ever: Buffer[] = []
-  /** These pushes were acknowledged and are not lost. */
+  /** The pushes that were acknowledged and not lost. */
   const kept: Buffer[] = []
 
   const start = async (url: string): Promise<Relay> => {
@@ -83,7 +83,7 @@ async function openWorld(seed: number) {
       status: pick(['Created', 'TerminalArrived', 'DeliveryStarted', 'Delivered']),
       eventTime: new Date(Date.now() - 3_600_000 + below(5) * 1000).toISOString(),
       location: pick(['Lund', 'Umeå', '']),
-      // Two of them join two parcels.
+      // A push with two ids joins two parcels.
       trackingIds: [...new Set(below(8) === 0 ? [pick(IDS), pick(IDS)] : [pick(IDS)])],
       texts: { [pick(LANGUAGES)]: text },
     })
@@ -125,7 +125,7 @@ const paths = [
   ...LISTS,
 ]
 
-/** All answers of a relay, by path, without the times that change when the relay asks the carrier about a missing parcel. */
+/** Returns all answers of a relay by path, without times that depend on when it asked the carrier about a missing parcel. */
 async function allTold(relay: Relay): Promise<Readonly<Record<string, unknown>>> {
   const told: [string, unknown][] = []
   for (const path of paths) {
@@ -138,7 +138,7 @@ async function allTold(relay: Relay): Promise<Readonly<Record<string, unknown>>>
   return Object.fromEntries(told)
 }
 
-/** Returns a relay's answers about parcels that only pushes have named. */
+/** Returns the right answers about parcels that only pushes have named. */
 function rightAnswers(bodies: readonly Buffer[]) {
   const seen = bodies.map((body) => {
     const reading = parseWebhookEvent(body, null)
@@ -149,7 +149,7 @@ function rightAnswers(bodies: readonly Buffer[]) {
 }
 
 test.each(Array.from({ length: SEEDS }, (_, at) => at + 1))(
-  'S18: replicas that outlive lost commits tell what a fresh relay tells (order %i)',
+  'S18: replicas that survive a loss of commits answer like a fresh relay (order %i)',
   async (seed) => {
     const { server, proxy, through } = await startServer()
     const world = await openWorld(seed)
@@ -164,7 +164,7 @@ test.each(Array.from({ length: SEEDS }, (_, at) => at + 1))(
       const sentBefore = receiver.pushes.length
       await proxy.goDown()
       await server.lose()
-      // The server gives numbers again before the surviving replicas find it.
+      // The server assigns some numbers again before the surviving replicas notice the loss.
       const other = await world.start(server.url())
       await world.steps([other], below(15))
       await proxy.comeUp()

@@ -8,10 +8,10 @@ import { ADMIN, ask, logIn, push } from '../support/relay/relay.ts'
 import { relayOfTest } from '../support/relay/relay-of-test.ts'
 import { startForgetful } from '../support/store/forgetful-server.ts'
 
-/** Only a hang takes longer. */
+/** Everything but a hang ends sooner. */
 const LATE = { timeout: 60_000, interval: 50 }
 
-/** An endpoint that answers 200, but holds back its answers to what names a status. */
+/** Starts an endpoint that answers 200, but holds back its answers to events with this status. */
 async function startHolding(status: string) {
   const texts: string[] = []
   const held: ServerResponse[] = []
@@ -32,7 +32,7 @@ async function startHolding(status: string) {
   }
 }
 
-test("S18: an attempt that ends after the server lost its delivery settles no other's", async () => {
+test('S18: an attempt whose delivery the server lost does not settle another delivery', async () => {
   await using server = await startForgetful()
   const shop = await startHolding('Lost')
   const relay = await relayOfTest({
@@ -59,12 +59,12 @@ test("S18: an attempt that ends after the server lost its delivery settles no ot
   await server.keep()
   await pushed('880002', 'Lost')
   await vi.waitFor(() => expect(shop.received('Lost')).toBe(1), LATE)
-  // A renewal of the lease must be lost too: before the first one only the counter shows a loss, and the next push raises it again.
+  // Wait for a renewal of the lease, which is lost too. Without one only the counter would show the loss, and the next push raises the counter.
   await vi.waitFor(async () => expect(await seenAtMs()).toBeGreaterThan(keptAtMs), LATE)
   expect(await lastInFeed()).toContain('Lost')
 
   await server.lose()
-  // It has the number of the delivery that is lost.
+  // This delivery gets the number of the lost one.
   await pushed('880003', 'Another')
   shop.answer()
   await vi.waitFor(() => expect(shop.received('Another')).toBe(1), LATE)

@@ -18,9 +18,9 @@ const RECOVERY_MS = withinOwed(5000)
 
 testWith('a small file system')('while the database’s disk is full replicas answer 503, and lose nothing acknowledged', async () => {
   const disk = smallDisk(260)
-  // The server runs as another user, who must get there.
+  // The server runs as another user, who needs access to the folder.
   chmodSync(dirname(disk), 0o711)
-  // Little of the log is kept, so that there is no room left in it.
+  // Keep the server's WAL small, so that it has no free space.
   await using server = await startOwnServer({ parent: disk, settings: { max_wal_size: '64MB', min_wal_size: '32MB' } })
   const config = writeConfig(temporaryFolder(), 'http://127.0.0.1:9', await onPostgres(server.url()))
   await using one = await runRelay(config)

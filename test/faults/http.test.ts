@@ -17,7 +17,7 @@ afterAll(() => world.stop())
 const header = (value: string) => `x-service-hmac-sha256: ${value}`
 const tooLarge = () => world.metric('relay_pushes_received_total{outcome="body_too_large",key="none"}')
 
-/** An event whose body has exactly so many bytes. */
+/** Makes an event whose body has exactly this many bytes. */
 function eventOf(bytes: number, id: string): Buffer {
   const fill = bytes - pushBody({ trackingIds: [id], distributionType: '' }).length
   return pushBody({ trackingIds: [id], distributionType: 'x'.repeat(fill) })
@@ -33,7 +33,7 @@ function chunked(body: Buffer, size: number): Buffer {
   return Buffer.concat([...parts, Buffer.from('0\r\n\r\n')])
 }
 
-/** A simple client: it looks for the answer only after its last byte has left. Rejects when the server does not hear it out. */
+/** Reads the answer only after the last byte was sent, as a simple client does. Rejects if the server closes the connection before. */
 function sendThenRead(port: number, parts: readonly (string | Uint8Array)[]): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(port, '127.0.0.1')
@@ -48,7 +48,7 @@ function sendThenRead(port: number, parts: readonly (string | Uint8Array)[]): Pr
 }
 
 describe('bodies that are too large', () => {
-  test('H1: a body declared over the limit is a 413 that its sender gets to read, and no row', async () => {
+  test('H1: a body declared over the limit is a 413 that the sender can read, and no row', async () => {
     const body = eventOf(8_000_000, '90000002')
     const [rows, counted] = [await world.inbox.count(), await tooLarge()]
     const request = rawRequest('POST', [`Content-Length: ${body.length}`, header(signed(body))], body)
@@ -61,7 +61,7 @@ describe('bodies that are too large', () => {
     expect([await world.inbox.count(), await tooLarge()]).toEqual([rows, counted + 10])
   })
 
-  test('H2: a chunked body that crosses the limit on its way is a 413 likewise', async () => {
+  test('H2: a chunked body that exceeds the limit is such a 413 too', async () => {
     const [rows, counted] = [await world.inbox.count(), await tooLarge()]
     const body = eventOf(LIMIT + 1, '90000003')
     for (const size of [LIMIT + 1, 16_384, 1000]) {
@@ -76,7 +76,7 @@ describe('bodies that are too large', () => {
     expect([await world.inbox.count(), await tooLarge()]).toEqual([rows, counted + 3])
   })
 
-  test('H1, H2: a body of exactly the limit is recorded, declared or chunked', async () => {
+  test('H1, H2: a body of exactly the limit is recorded, with a length or chunked', async () => {
     const [declared, streamed] = [eventOf(LIMIT, '90000004'), eventOf(LIMIT, '90000005')]
     expect((await world.push(declared)).status).toBe(200)
     const answer = await raw(
@@ -103,7 +103,7 @@ describe('methods', () => {
     },
   )
 
-  test('H11: CONNECT is closed without a tunnel', async () => {
+  test('H11: CONNECT closes the connection without a tunnel', async () => {
     for (const target of ['/webhooks/status', '127.0.0.1:1']) {
       const answer = await raw(world.publicPort, `CONNECT ${target} HTTP/1.1\r\nHost: relay\r\n\r\n`)
       expect(answer).toMatchObject({ text: '', closed: true })
@@ -112,7 +112,7 @@ describe('methods', () => {
   })
 })
 
-/** GET with a token, the target exactly as written: `fetch` would tidy it up. */
+/** Sends a GET with a token for the exact target, which `fetch` would normalise. */
 async function statusOf(target: string): Promise<readonly [number, string]> {
   const request = `GET ${target} HTTP/1.1\r\nHost: relay\r\nConnection: close\r\nAuthorization: Bearer ${world.token}\r\n\r\n`
   const { status, text } = await raw(world.internalPort, Buffer.from(request).toString('latin1'))
@@ -122,11 +122,14 @@ async function statusOf(target: string): Promise<readonly [number, string]> {
 const encoded = (text: string) => encodeURIComponent(text)
 
 describe('identifiers and languages', () => {
-  test.each(['%E0%A4%A', '%', '%ff', '%2', '%zz', '%c0%af', 'AB12%'])('H19: %s is no tracking number: a 400, not a 500', async (text) => {
-    const asked = world.carrier.asked.status
-    for (const kind of ['latest', 'all']) expect(await statusOf(`/v1/status/${text}/${kind}`)).toEqual([400, 'bad_tracking_number'])
-    expect(world.carrier.asked.status).toBe(asked)
-  })
+  test.each(['%E0%A4%A', '%', '%ff', '%2', '%zz', '%c0%af', 'AB12%'])(
+    'H19: %s is not a tracking number, and gets a 400, not a 500',
+    async (text) => {
+      const asked = world.carrier.asked.status
+      for (const kind of ['latest', 'all']) expect(await statusOf(`/v1/status/${text}/${kind}`)).toEqual([400, 'bad_tracking_number'])
+      expect(world.carrier.asked.status).toBe(asked)
+    },
+  )
 
   test.each([
     '..%2f..%2fadmin',
@@ -160,14 +163,14 @@ describe('identifiers and languages', () => {
     encoded('😀😀'),
     '%20',
     '__proto__',
-  ])('H20: %s is no tracking number: a 400 that never reaches the carrier, the store or the log', async (text) => {
+  ])('H20: %s is no tracking number, and its 400 reaches no carrier, store or log', async (text) => {
     const asked = world.carrier.asked.status
     for (const kind of ['latest', 'all']) expect(await statusOf(`/v1/status/${text}/${kind}`)).toEqual([400, 'bad_tracking_number'])
     expect(world.carrier.asked.status).toBe(asked)
     expect(JSON.stringify(world.lines)).not.toContain('Evil')
   })
 
-  test('H20: an identifier that reaches the carrier is one plain segment, in upper case', async () => {
+  test('H20: an identifier in a request to the carrier is one plain segment, in upper case', async () => {
     expect(await statusOf('/v1/status/%20ab9000077se%20/all')).toEqual([404, 'not_found'])
     expect(world.carrier.asked.urls.at(-1)).toBe('/v1/status/AB9000077SE/all?language=en')
   })
@@ -190,7 +193,7 @@ describe('identifiers and languages', () => {
     Array.from({ length: 3000 }, (_, at) => `a${at}=1`)
       .join('&')
       .slice(0, 15_000),
-  ])('H21: ?%.60s is no language: a 400 that never reaches the carrier', async (query) => {
+  ])('H21: ?%.60s is not a language, and gets a 400 without a call to the carrier', async (query) => {
     const asked = world.carrier.asked.status
     for (const id of [KNOWN, '90000099']) expect(await statusOf(`/v1/status/${id}/all?${query}`)).toEqual([400, 'bad_language'])
     expect(world.carrier.asked.status).toBe(asked)
@@ -215,7 +218,7 @@ describe('paths', () => {
     '/healthz/',
     '/HEALTHZ',
     '//healthz',
-  ])('H22, 5.5: a signed POST to %s is a 404, never a redirect, and no row', async (target) => {
+  ])('H22, 5.5: a signed POST to %s is a 404 and no row, never a redirect', async (target) => {
     const headers = [header(signed(body)), `Content-Length: ${body.length}`, 'Connection: close']
     const answer = await raw(world.publicPort, rawRequest('POST', headers, body, target))
     expect([answer.status, /\r\nLocation:/i.test(answer.text)]).toEqual([404, false])
@@ -242,28 +245,28 @@ describe('paths', () => {
     expect(await statusOf(target)).toEqual([404, 'not_found'])
   })
 
-  test('H22: the internal listener takes no push, and writes no row', async () => {
+  test('H22: the internal listener accepts no push, and writes no row', async () => {
     const headers = [header(signed(body)), `Content-Length: ${body.length}`, 'Connection: close']
     const answer = await raw(world.internalPort, rawRequest('POST', headers, body))
     expect([403, 404, 405]).toContain(answer.status)
     expect(await world.inbox.rowsOf(body)).toEqual([])
   })
 
-  test('H18: an absolute form is its path, on both listeners', async () => {
+  test('H18: a request with an absolute URL is answered by its path, on both listeners', async () => {
     expect((await statusOf(`http://evil.example/v1/status/${KNOWN}/all`))[0]).toBe(200)
     const atPublic = (target: string) => raw(world.publicPort, `GET ${target} HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n\r\n`)
     expect((await atPublic('http://evil.example/healthz')).status).toBe(200)
     expect((await atPublic('http://[::1/healthz')).status).not.toBe(500)
   })
 
-  test('H22: the public listener has nothing but the webhook and /healthz', async () => {
+  test('H22: the public listener serves only the webhook and /healthz', async () => {
     for (const path of ['/metrics', '/readyz', '/auth/token', `/v1/status/${KNOWN}/all`, '/relay/parcels', '/docs', '/openapi.json']) {
       expect([path, (await fetch(`${world.publicUrl}${path}`, { redirect: 'manual' })).status]).toEqual([path, 404])
     }
   })
 })
 
-test('H4: a client that leaves within its body leaves no row and no error in the log', async () => {
+test('H4: a client that leaves during its body leaves no row and no error in the log', async () => {
   const body = pushBody({ trackingIds: ['90000008'] })
   const rows = await world.inbox.count()
   const linesBefore = world.lines.length

@@ -10,17 +10,17 @@ import { rawRequest, signed } from './world.ts'
 
 const INPUTS = byForm(300, 300, 100_000)
 const AT_ONCE = 128
-/** After so many pushes and a pause a relay is idle. */
+/** After this many pushes and a pause the relay's memory is at its usual size. */
 const WARM_UP = byForm(50, 50, 10_000)
 const MB = 1024 * 1024
 const DRIFT_MAX = 50 * MB
-/** The time in which a complete request is answered. */
+/** A complete request is answered within this time. */
 const ENOUGH_MS = 250
 const SEED = 20_260_301
-/** Parsers take these bytes for the end of something. */
+/** Parsers give these bytes a meaning. */
 const TELLING = Buffer.from('{}[]",:\\\r\n\0\u00ff 09eE+-x')
 
-/** The same numbers each time (mulberry32), from 0 to `below`. */
+/** Returns the same random numbers for the same seed, from 0 to below `below` (mulberry32). */
 function createDice(seed: number): (below: number) => number {
   let state = seed
   return (below) => {
@@ -31,7 +31,7 @@ function createDice(seed: number): (below: number) => number {
   }
 }
 
-/** One to four of: a byte changed, one put in, some taken out, some said twice, the rest cut off. */
+/** Mutates one to four times: changes, inserts, removes or repeats bytes, or cuts off the rest. */
 function mutate(bytes: Buffer, dice: (below: number) => number): Buffer {
   let mutated = bytes
   for (let left = 1 + dice(4); left > 0; left--) {
@@ -51,12 +51,12 @@ function mutate(bytes: Buffer, dice: (below: number) => number): Buffer {
   return mutated
 }
 
-/** Sends these bytes and, after a while, that there are no more; resolves with the statuses of what came back. */
+/** Sends these bytes, ends the connection after a while, and resolves with the statuses of the answers. */
 function send(port: number, bytes: Buffer): Promise<readonly string[]> {
   return new Promise((resolve) => {
     let text = ''
     const socket = connect(port, '127.0.0.1', () => void socket.write(bytes))
-    // The relay would wait for the end of a request that lacks it.
+    // Without this the relay would wait for the rest of an incomplete request.
     const timer = setTimeout(() => socket.end(), ENOUGH_MS)
     socket.on('data', (chunk) => {
       text += chunk.toString('latin1')
@@ -69,7 +69,7 @@ function send(port: number, bytes: Buffer): Promise<readonly string[]> {
   })
 }
 
-test(`F5: none of ${INPUTS} malformed inputs is a 5xx or ends the relay, and memory stays`, async () => {
+test(`F5: none of ${INPUTS} malformed inputs is a 5xx or ends the relay, and memory stays bounded`, async () => {
   await using relay = await runRelay(writeConfig(temporaryFolder(), 'http://127.0.0.1:9', { limits: { failuresPerMinute: 1_000_000 } }))
   const pid = relay.process.pid ?? 0
   const port = Number(new URL(relay.publicUrl).port)
@@ -91,7 +91,7 @@ test(`F5: none of ${INPUTS} malformed inputs is a 5xx or ends the relay, and mem
     while (begun < INPUTS) {
       begun++
       const body = pushBody({ trackingIds: [String(20_000_000 + dice(1000))] })
-      // Every second one is a body nobody expects under a signature that is right; of the others anything may be wrong.
+      // Every second input is a strange body with a right signature. In the others anything may be wrong.
       const input = begun % 2 === 0 ? requestOf(mutate(body, dice)) : mutate(requestOf(body), dice)
       const statuses = await send(port, input)
       for (const status of statuses.length === 0 ? ['closed'] : statuses) seen[status] = (seen[status] ?? 0) + 1

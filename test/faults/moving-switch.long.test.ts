@@ -12,10 +12,10 @@ import { createDatabase } from '../support/store/postgres-database.ts'
 import { openTestPool } from '../support/store/postgres-pool.ts'
 import { storedBodies, storedRows } from '../support/store/stored-rows.ts'
 
-/** Goes on while it is refused; in `npm test` it waits most of the time, because a switch takes long and it is not about load. */
+/** Goes on when pushes are refused. In `npm test` it mostly waits, because a switch takes long and the load does not matter. */
 const LOAD = { restMs: byForm(150, 0), isPatient: true }
 
-test('a replica killed in the switch of its move leaves the others on the old database', async () => {
+test('a replica killed during the switch of its move leaves the others on the old database', async () => {
   const [from, to] = [(await createDatabase('nothing')).url, (await createDatabase('nothing')).url]
   const config = writeConfig(temporaryFolder(), NO_CARRIER, await onPostgres(from))
   await using mover = await runRelay(config)
@@ -30,7 +30,7 @@ test('a replica killed in the switch of its move leaves the others on the old da
   const asker = { internalUrl: other.internalUrl, token: await logIn(other.internalUrl, ADMIN) }
   const jobs = async (): Promise<unknown> => (await ask(asker.internalUrl, asker.token, '/relay/jobs')).json()
   await vi.waitFor(async () => expect(await jobs()).toMatchObject({ jobs: [{ state: 'failed' }] }), { timeout: 60_000, interval: 250 })
-  // The relay before still answers for a moment.
+  // The old relay may still answer for a moment, so try again.
   const job = await vi.waitFor(() => startMove(asker, to), { timeout: 60_000, interval: 200 })
   expect(await endedJob(asker, job)).toMatchObject({ state: 'done' })
   await load.untilAnswered(load.answered() + byForm(30, 100))
@@ -39,8 +39,8 @@ test('a replica killed in the switch of its move leaves the others on the old da
   expect(answers.filter(({ status, body }) => status === 200 && !stored.has(body))).toEqual([])
 })
 
-// In `npm test` a move whose replica does not come back is the one above.
-test.each(LONG ? ['stopped'] : [])('a replica that is %s in the switch of its move joins the others on the old database', async () => {
+// `npm test` only runs the test above, in which the replica does not come back.
+test.each(LONG ? ['stopped'] : [])('a replica that is %s during the switch of its move rejoins on the old database', async () => {
   const [from, to] = [(await createDatabase('nothing')).url, (await createDatabase('nothing')).url]
   const config = writeConfig(temporaryFolder(), NO_CARRIER, await onPostgres(from))
   await using mover = await startReplica(config)
@@ -50,7 +50,7 @@ test.each(LONG ? ['stopped'] : [])('a replica that is %s in the switch of its mo
   await load.untilAnswered(100)
   const stateAt = async (place: string) => (await storedRows<{ state: string }>(place, 'select state from moving'))[0]?.state
   const job = await startMove(mover.asker, to)
-  // The last that a switch changes over there, so that it stands still while it holds the locks of the old store.
+  // A switch updates this counter last in the new store, so it stops there while it holds the locks of the old store.
   await vi.waitFor(async () => expect(await stateAt(to)).toBe('receiving'), { timeout: 60_000, interval: 5 })
   const blocking = await openTestPool(to).connect()
   await blocking.query('begin; lock table counter in share mode')

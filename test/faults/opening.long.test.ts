@@ -12,7 +12,7 @@ import { shipped } from '../support/runner/shipped.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 import { ownGroup, tieToTest } from '../support/runner/tied-process.ts'
 
-/** Runs `serve` until it ends by itself. */
+/** Runs `serve` until it ends. */
 async function serve(config: string): Promise<{ readonly code: number | null; readonly said: string }> {
   const { args, env } = shipped()
   const child = tieToTest(
@@ -25,11 +25,11 @@ async function serve(config: string): Promise<{ readonly code: number | null; re
   return await new Promise((resolve) => child.once('close', (code) => resolve({ code, said })))
 }
 
-/** `npm test` has the store itself and a file beside it. */
+/** `npm test` takes only the store and one file beside it. */
 const FILES = byForm(['relay.db', 'relay.db.key'], ['relay.db', 'relay.db-wal', 'relay.db.marker', 'relay.db.lock', 'relay.db.key'])
 const PIPE = 'NOT_A_FILE_BUT_A_NAMED_PIPE'
 
-describe('C1, S8: a start ends with the name of what it cannot open where opening would never end:', () => {
+describe('C1, S8: the start ends and names what it cannot open, instead of hanging:', () => {
   test.each(FILES)(
     'a named pipe in place of %s',
     async (name) => {
@@ -74,7 +74,7 @@ describe('C1, S8: a start ends with the name of what it cannot open where openin
   }, 60_000)
 })
 
-test('X1: a move to a place that never opens is refused, and a later stop ends with 0', async () => {
+test('X1: a move to a path that hangs is refused, and a later stop ends with 0', async () => {
   const folder = temporaryFolder()
   mkdirSync(join(folder, 'a'))
   await using relay = await runRelay(writeConfig(folder, NO_CARRIER, { store: `sqlite:${join(folder, 'a/b/c/relay.db')}` }))
@@ -93,7 +93,7 @@ test('X1: a move to a place that never opens is refused, and a later stop ends w
   expect(await relay.stop()).toEqual({ code: 0, signal: null })
 }, 120_000)
 
-test('a file where a folder of the store would be made is named at the start', async () => {
+test('a file in place of a folder of the store is named at the start', async () => {
   const folder = temporaryFolder()
   writeFileSync(join(folder, 'file'), '')
   const { code, said } = await serve(writeConfig(folder, NO_CARRIER, { store: `sqlite:${join(folder, 'file/b/relay.db')}` }))

@@ -28,10 +28,10 @@ describe('the probes', () => {
     return { status: answer.status, body, cacheControl: answer.headers.get('cache-control') }
   }
 
-  /** Names and numbers that would tell an attacker what to try. */
+  /** Names and versions that would help an attacker. */
   const versions = [...Object.entries(process.versions), ['relay', packageVersion()]].filter(([, version]) => version?.includes('.'))
 
-  test('X6: /healthz is a 200 on both listeners, and tells no more than that the process lives', async () => {
+  test('X6: /healthz is a 200 on both listeners, and says only that the process lives', async () => {
     for (const url of [world.publicUrl, world.internalUrl]) {
       for (const method of ['GET', 'HEAD']) {
         const answer = await fetch(`${url}/healthz`, { method })
@@ -50,7 +50,7 @@ describe('the probes', () => {
     }
   })
 
-  test('X6: /readyz reports trouble with the carrier within a 200', async () => {
+  test('X6: /readyz reports problems with the carrier in a 200', async () => {
     expect(await ready()).toMatchObject({ status: 200, body: { status: 'ready', reasons: [] }, cacheControl: 'no-store' })
     expect((await world.get('/v1/status/50000001/all')).status).toBe(404)
     expect((await ready()).body).toMatchObject({ upstream: { state: 'ok', credentials: 'accepted' } })
@@ -66,7 +66,7 @@ describe('the probes', () => {
     expect((await ready()).body).toMatchObject({ upstream: { state: 'ok' } })
   })
 
-  test('X6: while pushes cannot be stored /readyz is a 503 that says why, and reads stay 200', async () => {
+  test('X6: while pushes cannot be stored, /readyz is a 503 with the reason, and reads are 200', async () => {
     const known = '50000005'
     expect((await world.push(pushBody({ trackingIds: [known] }))).status).toBe(200)
     const body = pushBody({ trackingIds: ['50000006'] })
@@ -87,7 +87,7 @@ describe('the probes', () => {
     expect((await world.inbox.rowOf(body)).state).toBe('recorded')
   })
 
-  test('X6: /readyz stays 503 while only pushes cannot be stored, and recovers by itself', async () => {
+  test('X6: /readyz is a 503 even if only pushes cannot be stored, and recovers by itself', async () => {
     const body = pushBody({ trackingIds: ['50000007'] })
     await withoutTable(world.databasePath, 'inbox', async () => {
       expect((await world.push(body)).status).toBe(503)
@@ -103,7 +103,7 @@ describe('the probes', () => {
     expect(await world.inbox.rowsOf(body)).toHaveLength(1)
   })
 
-  test('X6: while answers cannot be read /readyz is a 503 that says why, and names no path', async () => {
+  test('X6: while answers cannot be read, /readyz is a 503 with the reason, and names no path', async () => {
     await withoutTable(world.databasePath, 'parcel', async () => {
       const { status, body } = await ready()
       expect([status, JSON.stringify(body)]).toEqual([503, expect.stringContaining('storage_unavailable: answers cannot be read')])
@@ -120,7 +120,7 @@ function packageVersion(): string {
 }
 
 describe('the command', () => {
-  /** `parcel-relay serve` with this config, until it ends by itself. */
+  /** Runs `parcel-relay serve` with this config until it ends. */
   async function serve(config: string) {
     const { args, env } = shipped()
     const child = tieToTest(
@@ -131,7 +131,7 @@ describe('the command', () => {
     return { code: await code, out, err }
   }
 
-  test('C2: a config with five mistakes ends with 1, names them all and starts nothing', async () => {
+  test('C2: a config with five mistakes ends with 1, names all of them, and starts nothing', async () => {
     const folder = temporaryFolder()
     const config = join(folder, 'relay.yaml')
     const secret = 'canary-0123456789-canary'

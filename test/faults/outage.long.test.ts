@@ -18,14 +18,14 @@ import { eventually, startWorld } from './world.ts'
 
 const { log } = createLogBook()
 
-/** A store with watched parcels and a poller whose carrier answers at once, as fast as the budget lets it. */
+/** Opens a store with watched parcels, and a poller whose carrier answers at once, as fast as the budget allows. */
 async function openPoller(parcels: number, ratePerSecond: number) {
   const store = await openStore(NOON)
   const polled: { readonly parcelId: number; readonly atMs: number }[] = []
   let monotonicMs = 0
   const clock = { now: store.now, monotonic: () => monotonicMs }
   const budget = createOwnBudget({ ratePerSecond, callsPerDay: 1_000_000, concurrency: 4 })
-  /** Time goes on for both clocks. */
+  /** Moves both clocks on. */
   const pass = (ms: number) => {
     monotonicMs += ms
     store.pass(ms)
@@ -68,7 +68,7 @@ async function openPoller(parcels: number, ratePerSecond: number) {
     pass,
     polled,
     jump: (ms: number) => void store.pass(ms),
-    /** Passes until nothing is due. */
+    /** Runs passes until nothing is due. */
     async wake() {
       await followClock()
       while ((await pollDue()) === 'busy');
@@ -77,15 +77,15 @@ async function openPoller(parcels: number, ratePerSecond: number) {
   }
 }
 
-/** The most that happened in any second. */
+/** Returns the largest number within one second. */
 function mostInASecond(times: readonly { readonly atMs: number }[]): number {
   return Math.max(...times.map(({ atMs }) => times.filter((one) => one.atMs >= atMs && one.atMs < atMs + 1000).length))
 }
 
-/** Caught up with at ten a second. */
+/** The number of overdue parcels. They are polled ten a second. */
 const OVERDUE = byForm(100, 300)
 
-test('P12: after a day without polls all is caught up with at the rate, longest due first', async () => {
+test('P12: after a day without polls all parcels are polled at the rate, longest due first', async () => {
   const poller = await openPoller(OVERDUE, 10)
   poller.pass(60_000)
   await poller.wake()
@@ -103,14 +103,14 @@ test('P12: after a day without polls all is caught up with at the rate, longest 
   expect(poller.polled).toHaveLength(before + OVERDUE)
 })
 
-test('P13: a clock put back by an hour stalls no check by more than its interval', async () => {
+test('P13: a clock put back by an hour delays no check by more than its interval', async () => {
   const poller = await openPoller(20, 1000)
   poller.pass(60_000)
   await poller.wake()
   poller.jump(-HOUR_MS)
   await poller.wake()
   expect(poller.polled).toHaveLength(20)
-  // Its full interval is an hour, and up to a tenth of stagger.
+  // The full interval is an hour, plus up to a tenth.
   for (let minutes = 0; minutes < 67; minutes++) {
     poller.pass(60_000)
     await poller.wake()
@@ -119,7 +119,7 @@ test('P13: a clock put back by an hour stalls no check by more than its interval
   expect(poller.polled.length).toBeLessThanOrEqual(60)
 })
 
-test('P13: a clock put a day forward and back neither stalls nor exceeds the rate', async () => {
+test('P13: a clock put forward by a day and back neither stalls polls nor exceeds the rate', async () => {
   const poller = await openPoller(40, 10)
   poller.pass(60_000)
   await poller.wake()
@@ -138,7 +138,7 @@ test('P13: a clock put a day forward and back neither stalls nor exceeds the rat
   expect(mostInASecond(poller.polled.slice(before))).toBeLessThanOrEqual(15)
 })
 
-test('P13: a clock that was put back while the relay was down is seen at the next start', async () => {
+test('P13: a clock that was put back while the relay was down is noticed at the next start', async () => {
   const shifts: number[] = []
   const shiftSchedule = async ({ byMs }: { readonly byMs: number }) => {
     shifts.push(byMs)
@@ -161,7 +161,7 @@ test('P13: a clock put back is noticed within seconds, however rarely the poller
   await expect.poll(told, { timeout: 60_000 }).toBe(true)
 })
 
-test('P13: two looks at the clock at once put the schedule back only once', async () => {
+test('P13: two simultaneous checks of the clock shift the schedule only once', async () => {
   const turn = Promise.withResolvers<null>()
   const shifts: number[] = []
   const shiftSchedule = async ({ byMs }: { readonly byMs: number }) => {
@@ -176,7 +176,7 @@ test('P13: two looks at the clock at once put the schedule back only once', asyn
   expect(shifts).toEqual([HOUR_MS])
 })
 
-test('P12: a poller that dies lets its parcels go, and the next one asks about each', async () => {
+test('P12: when a poller dies its parcels are due again, and the next poller polls each', async () => {
   const poller = await openPoller(8, 1000)
   poller.pass(60_000)
   const claimed = await poller.writes.claimDuePolls({ nowMs: poller.now(), limit: 4, leaseMs: 300_000 })
@@ -199,7 +199,7 @@ async function lookUpstream(internalUrl: string) {
   return upstream.parse(await (await ask(internalUrl, await logIn(internalUrl, ADMIN), '/relay/upstream')).json())
 }
 
-test('P1: a carrier that is down is left alone and reported, and an app’s question finds it up', async () => {
+test('P1: a carrier that is down is left alone and reported, until an app’s request succeeds', async () => {
   const world = await startWorld()
   onTestFinished(() => world.stop())
   const number = 'BR100000001SE'
@@ -227,7 +227,7 @@ test('P1: a carrier that is down is left alone and reported, and an app’s ques
   expect((await lookUpstream(world.internalUrl)).breaker).toEqual({ state: 'closed', failures: 0, restSeconds: 0 })
 })
 
-test('P12: the calls of the day are counted on after a restart', async () => {
+test('P12: the calls of the day continue to count after a restart', async () => {
   const folder = temporaryFolder()
   const { url } = await openCarrier()
   onTestFinished(closeOpened)
@@ -239,15 +239,15 @@ test('P12: the calls of the day are counted on after a restart', async () => {
   expect(budget.callsToday).toBeGreaterThanOrEqual(8)
   await first.stop()
   const second = await start()
-  // Its own login is one more.
+  // The relay's own login counts as one more call.
   await eventually(async () => (await lookUpstream(second.internalUrl)).budget.callsToday === budget.callsToday + 1)
 })
 
-test('T1: a crash loop presents refused credentials no more than three times in fifteen minutes', async () => {
+test('T1: a crash loop tries refused credentials at most three times in fifteen minutes', async () => {
   const folder = temporaryFolder()
   const { url, asked } = await openCarrier({ token: (_request, response) => void response.writeHead(401).end() })
   onTestFinished(closeOpened)
-  // Three starts that present them once each are one too many already.
+  // Three starts suffice to show it if each of them tries the credentials.
   for (let at = 0; at < byForm(3, 5); at++) {
     const relay = await relayOfTest({ poll: { cron: '0 0 1 1 *' } }, { folder, carrierUrl: url })
     const token = await logIn(relay.internalUrl)

@@ -12,7 +12,7 @@ import { damageOf, storedBodies } from '../support/store/stored-rows.ts'
 
 const SECRET = 'canary-0123456789-canary'
 
-/** Loaded by every thread before the relay's own code; fails on the one whose name the file `fail` comes to hold, and nobody waits for it. */
+/** Every thread loads this before the relay's own code. It fails in the thread that the file `fail` names. */
 const FAULT = `
 import { existsSync, readFileSync } from 'node:fs'
 import { isMainThread, threadName } from 'node:worker_threads'
@@ -38,7 +38,7 @@ const FAULTS = [
 ] as const
 
 test.each(FAULTS.slice(0, byForm(1, FAULTS.length)))(
-  'X3: when the thread "%s" %s uncaught, the log says so, it ends with 1 and loses nothing',
+  'X3: when thread "%s" %s uncaught, the relay logs it, exits with 1 and loses nothing',
   async (whom, how, message) => {
     const folder = temporaryFolder()
     const preload = join(folder, 'fault.mjs')

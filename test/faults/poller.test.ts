@@ -15,7 +15,7 @@ const entries: readonly PolledEntry[] = [
 ]
 const regressed = () => world.metric('relay_merged_total{result="upstream_regressed"}')
 
-test('P6: an unknown parcel’s 404 is remembered for a while, and never for ever', async () => {
+test('P6: the 404 of an unknown parcel is remembered for a limited time', async () => {
   const number = 'PS600000001SE'
   const ask = () => world.get(`/v1/status/${number}/all`)
   const first = await ask()
@@ -27,7 +27,7 @@ test('P6: an unknown parcel’s 404 is remembered for a while, and never for eve
   expect((await world.all(number)).statuses).toHaveLength(3)
 })
 
-test('P6: a push ends a 404 at once', async () => {
+test('P6: a push ends a remembered 404 at once', async () => {
   const id = '60000002'
   expect((await world.get(`/v1/status/${id}/all`)).status).toBe(404)
   expect((await world.push(pushBody({ trackingIds: [id] }))).status).toBe(200)
@@ -37,7 +37,7 @@ test('P6: a push ends a 404 at once', async () => {
 test.each([
   ['fewer entries', answerBody({ trackingIds: ['70000001'], statuses: entries.slice(1, 2) }), '70000001'],
   ['no entries', answerBody({ trackingIds: ['70000002'], statuses: [] }), '70000002'],
-])('P7: a later answer with %s takes nothing away, and is counted', async (_name, shrunken, id) => {
+])('P7: a later answer with %s removes nothing, and is counted', async (_name, shrunken, id) => {
   const number = `PS${id}SE`
   world.carrier.says.set(number, () => answerBody({ trackingIds: [id], statuses: entries }))
   const known = await world.all(number)
@@ -46,11 +46,11 @@ test.each([
   world.carrier.says.set(number, () => shrunken)
   expect(await world.refresh(number)).toBe(200)
   expect(await world.all(number)).toEqual(known)
-  // Once for each configured language that was asked in.
+  // It counts once for each configured language that was asked for.
   expect(await regressed()).toBe(before + 2)
 })
 
-test('P7: an answer without an entry that only a push brought does not remove it', async () => {
+test('P7: an answer that lacks an entry from a push does not remove the entry', async () => {
   const [number, id] = ['PS70000003SE', '70000003']
   world.carrier.says.set(number, () => answerBody({ trackingIds: [id], statuses: entries.slice(1) }))
   await world.all(number)
@@ -69,7 +69,7 @@ test.each([
   ['JSON cut short', answerBody({ statuses: entries }).subarray(0, 200).toString()],
   ['another shape', '{"statuses":{}}'],
   ['a megabyte too much', `{"statuses":[],"trackingIds":[],"distributionType":"${'x'.repeat(1_100_000)}"}`],
-])('P7, P3: an answer that is %s takes nothing away', async (name, body) => {
+])('P7, P3: an answer that is %s removes nothing', async (name, body) => {
   const id = `7100${name.length}`
   const number = `PS${id}SE`
   world.carrier.says.set(number, () => answerBody({ trackingIds: [id], statuses: entries }))
@@ -79,7 +79,7 @@ test.each([
   expect(await world.all(number)).toEqual(known)
 })
 
-test('P9: a push in one language and polls in two become one entry with the texts of each', async () => {
+test('P9: a push in one language and polls in two make one entry with the texts of each', async () => {
   const [number, id] = ['PS90000001SE', '90000001']
   const push = pushBody({ trackingIds: [id], texts: { sv: 'Framme (push)', fi: 'Perillä' }, eventTime: '2026-03-01T10:00:00.000Z' })
   expect((await world.push(push)).status).toBe(200)
@@ -97,7 +97,7 @@ test('P9: a push in one language and polls in two become one entry with the text
   expect((await world.get(`/v1/status/${id}/all?language=sv-SE`)).headers.get('content-language')).toBe('sv')
 })
 
-test('P10: a thousand questions about one unknown parcel are one call and a thousand answers', async () => {
+test('P10: a thousand requests for one unknown parcel are one call and a thousand answers', async () => {
   const number = 'PS100000001SE'
   world.carrier.says.set(number, () => answerBody({ trackingIds: ['10000001'], statuses: entries }))
   const gate = Promise.withResolvers<void>()

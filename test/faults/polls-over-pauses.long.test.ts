@@ -13,20 +13,20 @@ import { temporaryFolder } from '../support/runner/temporary.ts'
 afterEach(closeOpened)
 
 const PAUSES = LONG ? 8 : 1
-/** One more than there are roles without endpoints: a replica that was paused gets none back. */
+/** There is one replica more than roles without endpoints, so a replica that was paused gets none back. */
 const NAMES = ['one', 'two', 'three']
 const PARCELS = ['PA100001SE', 'PA100002SE', 'PA100003SE', 'PA100004SE', 'PA100005SE']
 const LANGUAGES = ['en', 'sv'] as const
-/** A parcel is polled a second after its last poll. So much later than that one, a question may arrive here. */
+/** A parcel is polled one second after its last poll. Requests may arrive here this much closer together. */
 const APART_MS = 1000 - 200
-/** After such a silence no question is on its way from a replica to the carrier. */
+/** After this much silence no request from a replica to the carrier is still on its way. */
 const SETTLED_MS = 30
 const DECLARED_DEAD = 'this replica counts as dead, because it was not seen for a while or the database has lost commits; it joins again'
 
 type SlowCarrier = Awaited<ReturnType<typeof openSlowCarrier>>
 type Replicas = ReadonlyMap<string, ReplicaProcess>
 
-/** Questions within an interval of the same question before. */
+/** Lists requests that come too soon after the same request. */
 function tooSoon(asks: readonly Ask[]): readonly string[] {
   const alike = Map.groupBy(asks, ({ parcel, language }) => `${parcel} in ${language}`)
   return [...alike].flatMap(([what, same]) =>
@@ -55,7 +55,7 @@ async function watch({ asker }: ReplicaProcess): Promise<void> {
   }
 }
 
-/** Returns the replica that polls, and another one that answers while the first one stands still. */
+/** Returns the replica that polls, and another one to ask while the first is paused. */
 async function pollerOf(replicas: Replicas) {
   const [anyone] = replicas.values()
   const told = anyone === undefined ? [] : await untilShared(anyone, replicas.size, 0)
@@ -66,15 +66,15 @@ async function pollerOf(replicas: Replicas) {
   return { name, poller, other }
 }
 
-/** Resolves when every parcel was polled since then, by one of those. */
+/** Resolves when one of these replicas has polled every parcel since then. */
 async function untilPolled(carrier: SlowCarrier, sinceMs: number, by: readonly string[]): Promise<void> {
   const polled = () => new Set(carrier.asks.filter((asked) => by.includes(asked.by) && asked.atMs > sinceMs).map(({ parcel }) => parcel))
   await vi.waitFor(() => expect(polled().size).toBe(PARCELS.length), { timeout: 60_000, interval: 10 })
 }
 
 /**
- * Stops the poller while its polls are under way and lets it go on when another has begun to poll, or up to so much later. Returns how many were under way, and
- * what it asked after that.
+ * Pauses the poller while its polls are under way, until `pausedForMs` after another replica has begun to poll. Returns how many polls were
+ * under way, and what the paused replica still asked afterwards.
  */
 async function pausePoller(replicas: Replicas, carrier: SlowCarrier, after: { readonly runsMs: number; readonly pausedForMs: number }) {
   const { name, poller, other } = await pollerOf(replicas)
@@ -124,7 +124,7 @@ test(`a replica that stands still during its polls${PAUSES > 1 ? ` (${PAUSES} ti
     expect(paused.late).toEqual([])
     last = paused.name
   }
-  // Its calls that were under way at the pause must not hold it up if it polls again.
+  // Stop the other replicas. If the paused one polls again, its interrupted calls must not delay it.
   const fromMs = performance.now()
   await Promise.all([...replicas].filter(([name]) => name !== last).map(([, replica]) => replica.stop()))
   await untilPolled(carrier, fromMs, [last])

@@ -10,7 +10,7 @@ import { withinOwed } from '../support/runner/real-time.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 import { createDatabase } from '../support/store/postgres-database.ts'
 
-/** How soon all is well after an outage. */
+/** How soon the relay must work again after an outage. */
 export const RECOVERY_MS = withinOwed(5000)
 
 export async function startOn(url: string, sections: Sections = {}) {
@@ -25,7 +25,7 @@ export async function startThroughProxy() {
   return { proxy, ...(await startOn(proxy.through)) }
 }
 
-/** Resolves when pushes, reads and readiness are as before; with the time that took. */
+/** Waits until pushes, reads and readiness work again, and resolves with the time that took. */
 export async function recovery(relay: RunningProcess, asker: { readonly internalUrl: string; readonly token: string }): Promise<number> {
   const fromMs = performance.now()
   const pushes = distinctPushes(1)
@@ -39,7 +39,7 @@ export async function recovery(relay: RunningProcess, asker: { readonly internal
   return performance.now() - fromMs
 }
 
-/** Expects that every push was answered with 200 or with 503 and a `Retry-After`, and that every push with a 200 is stored. */
+/** Expects that every push got a 200, or a 503 with a `Retry-After`, and that every push with a 200 is stored. */
 export async function expectNothingLost(
   answers: readonly Answered[],
   pushes: ReturnType<typeof distinctPushes>,

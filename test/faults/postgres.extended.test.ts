@@ -15,7 +15,7 @@ import { expectNothingLost, RECOVERY_MS, recovery, startOn, startThroughProxy } 
 
 const SWALLOWED_MS = LONG ? 30_000 : 5000
 const PARCELS = 10
-/** The number of senders. In an outage each gets its answer within a second, and pushes again. */
+/** The number of senders. In an outage each is answered within a second, and pushes again. */
 const SENDERS = byForm(4, 16)
 const HIT = 'parcel-relay; hit'
 
@@ -66,7 +66,7 @@ test(`S18: while the network swallows all for ${SWALLOWED_MS / 1000} s requests 
   await expectStopped(relay, proxy)
 })
 
-/** Expects that a relay ends within seconds although it waits for an answer of the server that never comes. */
+/** Expects that a relay that waits for an answer of the server ends within seconds, although the answer never comes. */
 async function expectStopped(relay: RunningProcess, proxy: TcpProxy): Promise<void> {
   const load = startLoad(relay.publicUrl, 16, distinctPushes(PARCELS).next)
   await load.untilAnswered(50)
@@ -81,7 +81,7 @@ async function expectStopped(relay: RunningProcess, proxy: TcpProxy): Promise<vo
 
 const fewConnections = { settings: { max_connections: '20' } }
 
-test('S18: every route that needs the store is 503, never 500, while the server is down', async () => {
+test('S18: every route that needs the store is a 503, not a 500, while the server is down', async () => {
   await using server = await startOwnServer(fewConnections)
   const { relay, asker } = await startOn(server.url(), { delivery: { allowNetworks: ['127.0.0.0/8'] } })
   await expectNoConnections(server, relay, asker)
@@ -103,7 +103,7 @@ async function expectNoConnections(server: Server, relay: RunningProcess, asker:
   expect(recoveredMs).toBeLessThan(RECOVERY_MS)
 }
 
-/** These probes must neither read nor write the store, and backups are refused on PostgreSQL. */
+/** These probes neither read nor write the store, and backups are refused on PostgreSQL. */
 const NEED_NO_STORE =
   /^(?:HEAD|POST \/auth\/token|(?:GET|POST) \/relay\/backups|GET \/(?:healthz|metrics|openapi\.json|docs|docs\/:page|relay\/upstream))\b/
 

@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterEach(() => world.carrier.setDown(false))
 afterAll(() => world.stop())
 
-/** GET with `Authorization` headers as they are, which `fetch` would join or refuse. */
+/** Sends a GET with exactly these `Authorization` headers, which `fetch` would join or refuse. */
 async function askWith(authorizations: readonly string[], path = PATH) {
   const headers = authorizations.map((value) => `Authorization: ${value}\r\n`).join('')
   return await raw(world.internalPort, `GET ${path} HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n${headers}\r\n`)
@@ -44,7 +44,7 @@ const forms: readonly (readonly [string, (token: string) => readonly string[]])[
   ['two headers, one empty', (token) => [`Bearer ${token}`, '']],
 ]
 
-test.each(forms)('R1: %s is a 401 that says how to ask, and tells nothing', async (_name, write) => {
+test.each(forms)('R1: %s is a 401 that says how to log in, and nothing else', async (_name, write) => {
   const answer = await askWith(write(world.token))
   expect(answer.status).toBe(401)
   expect(answer.text).toMatch(/\r\nWWW-Authenticate: Bearer\r\n/i)
@@ -53,7 +53,7 @@ test.each(forms)('R1: %s is a 401 that says how to ask, and tells nothing', asyn
   expect(answer.text).not.toContain('statuses')
 })
 
-test('R1: 16 KB of Authorization are a 431 or a 401', async () => {
+test('R1: 16 KB of Authorization get a 431 or a 401', async () => {
   expect([401, 431]).toContain((await askWith([`Bearer ${'x'.repeat(16_384)}`])).status)
 })
 
@@ -61,13 +61,13 @@ test.each(['Bearer', 'bearer', 'BEARER', 'bEaReR'])('R1: the scheme may be writt
   expect((await askWith([`${scheme} ${world.token}`])).status).toBe(200)
 })
 
-test('R1, R5: without a token an unknown parcel is a 401 too, and the carrier is not asked', async () => {
+test('R1, R5: without a token an unknown parcel is a 401 too, without a call to the carrier', async () => {
   const asked = world.carrier.asked.status
   expect((await askWith([], '/v1/status/40009999/all')).status).toBe(401)
   expect(world.carrier.asked.status).toBe(asked)
 })
 
-test('R5: a parcel that relay and carrier do not know is a 404, as latest and as all', async () => {
+test('R5: a parcel that neither relay nor carrier knows is a 404, as latest and as all', async () => {
   for (const kind of ['latest', 'all']) {
     const answer = await world.get(`/v1/status/40000404/${kind}`)
     expect([answer.status, answer.headers.get('content-type'), await problemOf(answer)]).toEqual([
@@ -88,7 +88,7 @@ test('R5: while the carrier is down a known parcel is a 200 with its age', async
   }
 })
 
-test('R5: while the carrier is down a missing language is served in another, as stale', async () => {
+test('R5: while the carrier is down a missing language is served stale, in another language', async () => {
   const id = '40000002'
   expect((await world.push(pushBody({ trackingIds: [id], texts: { en: 'Arrived' } }))).status).toBe(200)
   world.carrier.setDown(true)
@@ -115,7 +115,7 @@ test('R5: while the carrier is down an unknown parcel is a 503, never a 404', as
   expect((await world.all(number)).statuses).toHaveLength(1)
 })
 
-test('R5: while the store cannot be read everything is a 503 with Retry-After', async () => {
+test('R5: while the store cannot be read every answer is a 503 with Retry-After', async () => {
   const [fresh, number] = ['40000005', 'PS40000006SE']
   expect((await world.push(pushBody({ trackingIds: [fresh] }))).status).toBe(200)
   world.carrier.says.set(number, () => answerBody({ trackingIds: ['40000006'] }))
@@ -152,7 +152,7 @@ test('R8: an entry that is not for consumers has no text for them in any languag
   await check(number, 2)
 })
 
-test('R8: a later poll that hides an entry takes its consumer text out of what was served', async () => {
+test('R8: a later poll that hides an entry removes its consumer text from the answers', async () => {
   const [number, id] = ['PS40000008SE', '40000008']
   expect((await world.push(pushBody({ trackingIds: [id], texts: { en: 'Come and fetch it' } }))).status).toBe(200)
   expect((await world.all(id)).statuses[0]?.consumerDescription).toBe('Come and fetch it')

@@ -17,11 +17,11 @@ import { changeStoredRows } from '../support/store/stored-rows.ts'
 const CYCLES = byForm(1, 1, 25)
 const STORES = Array.from({ length: byForm(1, 1, 8) }, (_, at) => at + 1)
 const AT_ONCE = 16
-/** Prime to ten, so that what is refused for ever is spread over all of them. */
+/** The number has no factor in common with ten, so events that are always refused occur in all parcels. */
 const PARCELS = 19
 const PER_ENDPOINT = 4
 const KEY = 'the-key-of-these-endpoints'
-/** One endpoint never takes events that this marks. */
+/** Tells whether one endpoint always refuses this event. */
 const isPoison = (body: string): boolean => body.includes('7."')
 
 const MOODS: Readonly<Record<string, (random: Random) => (body: string) => Mood>> = {
@@ -49,13 +49,13 @@ test.each(STORES)(`F11: kill -9 while relaying, ${CYCLES} times, leaves each eve
   // Only events that were always refused are dead; an endpoint that was down for a while lost nothing.
   expect(failing).toBeGreaterThanOrEqual(acknowledged.filter(isPoison).length)
   expect(others).toEqual({ quick: 0, slow: 0, down: 0 })
-  // Some were between being sent and being marked; never more than were handed out.
+  // Deliveries that were sent but not saved are repeated, at most as many as were claimed.
   if (LONG) expect(repeated).toBeGreaterThan(0)
   expect(repeated).toBeLessThanOrEqual(CYCLES * PER_ENDPOINT * CLAIMS_PER_ATTEMPT * ledger.length)
 })
 
 const always = () => true
-/** The last waiting of a parcel that has waited longest: no later one names it, and its push was answered before the kill, so it is owed. */
+/** Selects the last waiting delivery of a parcel. No later one names it, and its push was answered before the kill, so it must arrive. */
 const OWED = 'SELECT min(last) FROM (SELECT max(id) AS last FROM delivery WHERE state < 2 GROUP BY endpoint_id, parcel_id)'
 const PLANTS = [
   [
@@ -79,7 +79,7 @@ test.each(PLANTS.slice(0, byForm(0, 0, 4)))('F11: the same check finds %s', asyn
   expect(found.filter((one) => !breach.test(one))).toEqual([])
 })
 
-/** Pushes, kills the relay and starts it again. Then waits until all deliveries have ended, with all endpoints up. */
+/** Pushes and kills the relay several times. Then waits until all deliveries have ended, with all endpoints up. */
 async function relayUnderKills(seed: number, cycles: number, isDown: (cycle: number) => boolean, plant = async (_place: string) => {}) {
   const folder = temporaryFolder()
   const random = randomFor(seed, 'when to kill')

@@ -17,12 +17,12 @@ const PER_ENDPOINT = 4
 const parcels = (count: number): readonly Buffer[] =>
   Array.from({ length: count }, (_, at) => pushBody({ trackingIds: [String(7000 + at)] }))
 
-test('O5: deliveries sent and not marked before a kill are sent again under their ids', async () => {
+test('O5: deliveries sent but not saved before a kill are sent again under their ids', async () => {
   let onArrival = (_count: number): void => undefined
   let count = 0
   const mood = (): Mood => {
     onArrival(++count)
-    // Long enough that none is answered before as many as may be are under way.
+    // Answers take so long that the endpoint's limit of attempts is reached first.
     return { status: 200, afterMs: 500 }
   }
   await using receiver = await startMoodyReceiver(KEY, mood)
@@ -35,7 +35,7 @@ test('O5: deliveries sent and not marked before a kill are sent again under thei
   {
     await using relay = await runRelay(config)
     for (const body of bodies) expect((await push(relay.publicUrl, body)).status).toBe(200)
-    // After its first success, killed when as many are under way as may be: they are answered 200, and nobody is there to note it.
+    // Kill the relay after its first success, when as many attempts as allowed are under way. They get a 200 that nobody saves.
     onArrival = (nth) => {
       if (nth === 1 + PER_ENDPOINT) relay.process.kill('SIGKILL')
     }
@@ -61,7 +61,7 @@ test('O5: deliveries sent and not marked before a kill are sent again under thei
   expect(new Set(receiver.arrivals.map(({ webhookId }) => webhookId)).size).toBe(bodies.length)
 })
 
-/** Takes connections and then does nothing with them, or drips its answer. */
+/** Accepts connections, and then either does nothing or sends its answer in drips. */
 async function startHanging(drip: string): Promise<string> {
   const sockets = new Set<Socket>()
   const server = createServer((socket) => {
@@ -79,7 +79,7 @@ async function startHanging(drip: string): Promise<string> {
   return `http://127.0.0.1:${port}/`
 }
 
-test('O4: endpoints that swallow, drip or refuse everything hold back no other', async () => {
+test('O4: endpoints that swallow, drip or refuse everything delay no other', async () => {
   await using healthy = await startMoodyReceiver(KEY, () => ({ status: 200, afterMs: 0 }))
   const urls = [
     await startHanging(''),
@@ -93,7 +93,7 @@ test('O4: endpoints that swallow, drip or refuse everything hold back no other',
   })
   const bodies = parcels(60)
   await Promise.all(bodies.map((body) => push(relay.publicUrl, body)))
-  // Far sooner than any of the others gives up.
+  // This comes far sooner than any attempt at the others times out.
   await vi.waitFor(() => expect(healthy.arrivals).toHaveLength(bodies.length), { timeout: 60_000 })
   const operate = await operatorOf(relay)
   const waiting = await operate('GET', '/relay/deliveries?endpoint=1')

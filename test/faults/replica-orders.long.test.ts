@@ -16,9 +16,9 @@ import { withClient } from '../support/store/postgres-client.ts'
 import { createDatabase } from '../support/store/postgres-database.ts'
 
 const KEY = 'the-key-of-these-endpoints'
-/** A second is owed. */
+/** An order may take a second. */
 const SOON = { timeout: withinOwed(1000), interval: 10 }
-/** Only a hang takes longer. */
+/** Everything but a hang ends sooner. */
 const LATE = { timeout: 60_000, interval: 100 }
 const DELIVERY = { schedule: ['10h'], allowNetworks: ['127.0.0.0/8'] }
 
@@ -39,7 +39,7 @@ async function endpointsOf({ operate }: { operate: (method: string, path: string
 const deliversTo = async (replica: ReplicaProcess, endpointId: string) =>
   (await replica.itself())?.roles.includes(`dispatcher/${endpointId}`) ?? false
 
-test('an order given to any replica reaches the one that delivers within a second', async () => {
+test('an order to any replica reaches the replica that delivers within a second', async () => {
   const { url } = await createDatabase('nothing')
   const receivers = { first: await receiverOfTest(), second: await receiverOfTest() }
   const sections = { endpoints: [] }
@@ -64,7 +64,7 @@ test('an order given to any replica reaches the one that delivers within a secon
   }
   const arrivals = (name: keyof typeof receivers, body: string) =>
     receivers[name].pushes.filter((one) => one.body.toString() === body).length
-  // Two endpoints, each made at the replica that will not deliver to it at least once.
+  // Create two endpoints, so that at least one is created at a replica that will not deliver to it.
   for (const name of ['first', 'second'] as const) {
     await one.operate('POST', '/relay/endpoints', { name, url: receivers[name].url })
   }
@@ -72,7 +72,7 @@ test('an order given to any replica reaches the one that delivers within a secon
   for (const { id, name } of await endpointsOf(one)) {
     if (name !== 'first' && name !== 'second') throw new Error(`no receiver for ${name}`)
     const isOnes = await deliversTo(one, id)
-    // The one that holds the role, and another.
+    // The replica that holds the role, and the other one.
     const [holder, away] = isOnes ? [one, other] : [other, one]
     const path = `/relay/endpoints/${id}`
     receivers[name].answer(() => 500)
@@ -114,7 +114,7 @@ test('an order given to any replica reaches the one that delivers within a secon
   console.log(JSON.stringify(tookMs))
 })
 
-test('7.4: a rolling restart pauses and later removes only endpoints that no replica names', async () => {
+test('7.4: a rolling restart pauses, and later removes, only endpoints that no replica names', async () => {
   const { url } = await createDatabase('nothing')
   const receiver = await receiverOfTest()
   const delivery = { ...DELIVERY, removeAfter: '1s' }
@@ -140,13 +140,13 @@ test('7.4: a rolling restart pauses and later removes only endpoints that no rep
   const paused = async () => (await next.operate('GET', `/relay/endpoints/${ids.old}`)).body
   await vi.waitFor(async () => expect(await paused()).toMatchObject({ state: 'disabled', disabledBecause: 'unnamed' }), LATE)
   const last = await start(url, after)
-  // The one before was there before its last naming: only with this one is it certain that it was meant.
+  // The earlier replica started before the last naming of `old`. Only this one shows that its removal from the config was meant.
   await vi.waitFor(async () => expect(await namesOf(next)).toEqual(['both', 'new']), LATE)
   await untilShared(last, 2, 2)
   expect([await idOf(last, 'both'), await idOf(last, 'new')]).toEqual([ids.both, newId])
 })
 
-test('7.4: an endpoint of a dead or stopped replica keeps its id until one names it again', async () => {
+test('7.4: an endpoint of a dead or stopped replica keeps its id until a replica names it again', async () => {
   const { url } = await createDatabase('nothing')
   const [atKept, atManaged] = [await receiverOfTest(), await receiverOfTest()]
   const folder = temporaryFolder()
@@ -164,7 +164,7 @@ test('7.4: an endpoint of a dead or stopped replica keeps its id until one names
     return pushBody({ location, eventTime }).toString()
   })
   const pushNth = (nth: number) => vi.waitFor(async () => expect((await push(other.publicUrl, bodies[nth] ?? '')).status).toBe(200), LATE)
-  // A replica that goes on after a pause may send once more what it had begun.
+  // A replica that continues after a pause may repeat the events that it had begun to send.
   const told = ({ pushes }: typeof atKept) => [...new Set(pushes.map(({ body }) => body.toString()))]
   const untilTold = (kept: number, managed: number) =>
     vi.waitFor(() => expect([told(atKept), told(atManaged)]).toEqual([bodies.slice(0, kept), bodies.slice(0, managed)]), LATE)
@@ -173,14 +173,14 @@ test('7.4: an endpoint of a dead or stopped replica keeps its id until one names
   const isRefused = one.logged('the reloaded config has problems; nothing has changed')
   one.process.kill('SIGHUP')
   await isRefused
-  // A change of replicas, such as this one, is when the others would remove something.
+  // The other replicas would remove an endpoint when the set of replicas changes, as it does here.
   const third = await start(url, { endpoints: [] })
   await vi.waitFor(async () => expect((await third.replicas()).flatMap(({ roles }) => roles)).toHaveLength(4), LATE)
   await pushNth(0)
   await untilTold(1, 1)
   expect(await endpointsOf(other)).toEqual(before)
 
-  // Only the config of the first names `kept`.
+  // Only the config of the first replica names `kept`.
   one.process.kill('SIGSTOP')
   await vi.waitFor(async () => expect(await other.replicas()).toHaveLength(2), LATE)
   await pushNth(1)
@@ -199,12 +199,12 @@ test('7.4: an endpoint of a dead or stopped replica keeps its id until one names
   expect(await endpointsOf(again)).toEqual(before)
 })
 
-/** Times of the store, but those that events bring along, and the hours and days that are counted in. */
+/** Selects the columns with times, except those from events, and those of hours and days that are counted. */
 const TIMES = `select table_name::text as of, column_name::text as name from information_schema.columns
   where table_schema = 'public' and column_name ~ '_ms$' and column_name !~ '^(duration|failed_for|accepted_duration|has|base|latest_at|event_at|first_pushed_at)_ms$'
     and (table_name, column_name) not in (('sighting', 'at_ms'), ('tally', 'from_ms'))`
 
-test('replicas whose clocks are 20 minutes apart store one time, the server\u2019s, whatever they do', async () => {
+test('replicas whose clocks are 20 minutes apart store times of the server alone', async () => {
   const { url } = await createDatabase('nothing')
   await using sandbox = await spawnSandbox(['--parcels', '3', '--seed', '4'])
   const receiver = await receiverOfTest()
@@ -224,7 +224,7 @@ test('replicas whose clocks are 20 minutes apart store one time, the server\u201
   for (const { trackingNumber } of parcels) {
     for (const replica of [slow, fast]) await replica.operate('PUT', `/relay/parcels/${trackingNumber}/watch`)
   }
-  // A token of one is good at the other, from now to its end.
+  // A token of either replica is valid at the other from now until it expires.
   for (const [of, at] of [[slow, fast] as const, [fast, slow] as const]) {
     const answer = await fetch(`${at.internalUrl}/relay/endpoints`, { headers: { authorization: `Bearer ${of.asker.token}` } })
     expect(answer.status).toBe(200)
@@ -256,7 +256,7 @@ test('replicas whose clocks are 20 minutes apart store one time, the server\u201
     const sentMs = Number(headers['webhook-timestamp'] ?? 'NaN') * 1000
     if (!Number.isNaN(sentMs)) expect(Math.abs(sentMs - Date.now())).toBeLessThan(300_000)
   }
-  // A page shows its events as they stood when a replica first read them, so nothing may be left to change when the first is read.
+  // A page shows its events as they were when a replica first read them, so wait until no event will change.
   for (const language of ['en', 'sv'] as const) await untilCaughtUp(slow.asker, parcels, language, ({ trackingNumber }) => trackingNumber)
   const [ofSlow, ofFast] = await Promise.all(
     [slow, fast].map(async ({ operate }) => (await operate('GET', '/relay/events?after=0&limit=100')).text),

@@ -21,18 +21,18 @@ import { createDatabase, startOwnServer } from '../support/store/postgres-databa
 
 const PAUSES_MS = LONG ? [60_000, 7000, 7000, 7000, 7000, 7000] : [8000]
 const SWALLOWED_MS = LONG ? 10_000 : 6000
-/** In `npm test` kills of a replica, and a restart of the server, are those of `e2e/replicas`. */
+/** `e2e/replicas` tests kills of a replica and restarts of the server in `npm test`. */
 const SIGNALS = byForm(['SIGTERM'] as const, ['SIGTERM', 'SIGKILL'] as const)
 const OWED_MS = { SIGTERM: 1000, SIGKILL: 10_000 }
 const PARCELS = 19
-/** Between two pushes, so that the endpoints keep up. */
+/** The pause between two pushes, so that the endpoints keep up. */
 const REST_MS = byForm(150, 20)
 const PER_ENDPOINT = 4
 const KEY = 'the-key-of-these-endpoints'
 const LAPSED = 'the lease of this replica has run out: it stops everything that only one replica may do'
 const NAMES = ['first', 'second', 'third', 'fourth']
 
-/** Four slow endpoints, so that some post is always running. Some of them need a new connection for each post. */
+/** Starts four slow endpoints, so that some attempt is always running. Some need a new connection for each. */
 async function startEndpoints(stack: AsyncDisposableStack, afterMs = 15): Promise<ReadonlyMap<string, MoodyReceiver>> {
   const receivers = new Map<string, MoodyReceiver>()
   for (const [at, name] of NAMES.entries()) {
@@ -55,19 +55,19 @@ async function start(url: string, sections: Sections, folder: string): Promise<R
 const rolesOf = async (replica: ReplicaProcess, asked = replica): Promise<readonly string[]> =>
   (await asked.replicas()).find(({ name }) => name.endsWith(`/${replica.process.pid}`))?.roles ?? []
 
-/** Resolves with how long it took until one replica held everything. */
+/** Waits until one replica holds all roles, and resolves with the time that took. */
 async function untilHoldsAll(replica: ReplicaProcess, endpoints: number): Promise<number> {
   const fromMs = performance.now()
   await vi.waitFor(async () => expect(await rolesOf(replica)).toHaveLength(endpoints + 2), { timeout: 60_000, interval: 50 })
   return Math.round(performance.now() - fromMs)
 }
 
-/** Expects that every acknowledged push arrives at every endpoint, in order, and only once unless it was in flight at one of the faults. */
+/** Expects that every acknowledged push arrives at every endpoint in order, and only once unless it was being sent at a fault. */
 async function expectRelayed(replica: ReplicaProcess): Promise<void> {
   const acknowledged = answers.filter(({ status }) => status === 200).map(({ body }) => body)
   expect(acknowledged.length).toBeGreaterThan(0)
   expect(answers.filter(({ status }) => ![200, 503, null].includes(status))).toEqual([])
-  // Nothing is left behind that only more pushes or an operator would set going.
+  // Every delivery ends without another push or an operator.
   await untilSent(replica.asker)
   const endpoints = await settledLedger(replica, receivers)
   expect(breaches({ acknowledged, parcelOf: (body) => pushes.parcels([body])[0] ?? '', endpoints })).toEqual([])
@@ -79,7 +79,7 @@ async function expectRelayed(replica: ReplicaProcess): Promise<void> {
   console.log(`${acknowledged.length} pushes, repeated deliveries: ${repeated.join()}`)
 }
 
-/** The tests share two replicas on one server; the connection of one of them to it can be cut. */
+/** The tests share two replicas on one server. The server connection of one replica can be cut. */
 const stack = new AsyncDisposableStack()
 let receivers: ReadonlyMap<string, MoodyReceiver>
 let server: Awaited<ReturnType<typeof startOwnServer>>
@@ -88,7 +88,7 @@ let one: ReplicaProcess
 let other: ReplicaProcess
 let startOther: () => Promise<ReplicaProcess>
 const pushes = distinctPushes(PARCELS)
-/** The answers to the pushes of all tests so far; the tests run in any order. */
+/** The answers to the pushes of all tests so far. */
 const answers: Answered[] = []
 let faults = 0
 
@@ -113,7 +113,7 @@ afterAll(() => stack.disposeAsync())
 
 const loadOn = ({ publicUrl }: ReplicaProcess) => startLoad(publicUrl, 2, pushes.next, { restMs: REST_MS })
 
-// The last one ends one of the two.
+// The last test ends one of the replicas, so keep this order.
 describe('two replicas', { shuffle: false }, () => {
   test(`a replica that stands still for ${PAUSES_MS.map((ms) => ms / 1000).join(', ')} s loses its roles and overtakes nothing`, async () => {
     const load = loadOn(one)
@@ -178,7 +178,7 @@ describe('two replicas', { shuffle: false }, () => {
       const refused = async () => (await push(other.publicUrl, pushes.next())).status
       await expect.poll(refused, { timeout: 60_000, interval: 100 }).toBe(503)
       const refusedAtMs = performance.now()
-      // Whichever of its connections a replica could keep, nobody can tell; one that has none lapses.
+      // A replica may have kept a connection. Only one without any loses its lease.
       const isOver = () => expect(performance.now() - refusedAtMs).toBeGreaterThan(lastingMs)
       await vi.waitFor(isOver, { timeout: lastingMs + 60_000, interval: 100 })
       await mend()
@@ -194,7 +194,7 @@ describe('two replicas', { shuffle: false }, () => {
     await expectRelayed(other)
   })
 
-  test('a clean stop hands over within a second, a kill within ten', async () => {
+  test('a clean stop hands over within a second, a kill within ten seconds', async () => {
     const load = loadOn(one)
     const tookMs: Record<string, number> = {}
     for (const signal of SIGNALS) {
@@ -213,8 +213,8 @@ describe('two replicas', { shuffle: false }, () => {
   })
 })
 
-// In the gate `membership.test.ts` shows it without a server.
-test.each(LONG ? ['swallows everything'] : [])('a lone relay whose network %s for longer than its lease goes on by itself', async () => {
+// `membership.test.ts` tests this in `npm test`, without a server.
+test.each(LONG ? ['swallows everything'] : [])('a lone relay whose network %s for longer than its lease resumes by itself', async () => {
   await using own = new AsyncDisposableStack()
   const receiver = own.use(await startMoodyReceiver(KEY, () => ({ status: 200, afterMs: 100 })))
   const { url } = await createDatabase('nothing')

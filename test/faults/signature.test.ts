@@ -5,7 +5,7 @@ import { pushBody } from '../support/history/builders.ts'
 import { SHARED_KEY } from '../support/relay/relay.ts'
 import { rawRequest, signed, startWorld, type World } from './world.ts'
 
-/** A key with letters that Unicode can write in two ways, and one that happens to be Base64. */
+/** A key with letters that Unicode can encode in two ways, and a key that is also valid Base64. */
 const ACCENTED = 'nyckel-för-båda-sidor'.normalize('NFC')
 const BASE64_LIKE = 'QmFzZTY0LWtleS1vZi1tb3JlLXRoYW4tMzItYnl0ZXM='
 
@@ -16,7 +16,7 @@ beforeAll(async () => {
 afterAll(() => world.stop())
 
 let nth = 0
-/** An event of another parcel, written over several lines like the specification's example. */
+/** Makes an event of another parcel, over several lines like the example in the specification. */
 function freshEvent() {
   nth += 1
   const id = `70000000${nth}`
@@ -60,13 +60,13 @@ test('I2: a huge or endless body without the header is not read: the connection 
   expect(answer.closed).toBe(true)
 })
 
-test('I3: an empty header, or one of blanks, is a 401 and no row', async () => {
+test('I3: an empty or blank header is a 401 and no row', async () => {
   const { body, length } = freshEvent()
   for (const value of ['', '   ', '\t']) expect(await statusOf([header(value), length], body)).toBe(401)
   expect(await world.inbox.rowsOf(body)).toEqual([])
 })
 
-test('I4: the header twice is a 401 and no row, in whatever order and joined', async () => {
+test('I4: two headers are a 401 and no row, in any order, and also joined to one', async () => {
   const { body, length, signature } = freshEvent()
   const bad = signed('something else')
   for (const [first, second] of [
@@ -82,7 +82,7 @@ test('I4: the header twice is a 401 and no row, in whatever order and joined', a
   expect(await world.inbox.rowsOf(body)).toEqual([])
 })
 
-/** The same 32 bytes with other last bits: a lax decoder drops them. */
+/** Changes the last bits of the text, which a lax decoder ignores, so the 32 bytes stay the same. */
 function withOtherLastBits(signature: string): string {
   const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'
   return `${signature.slice(0, 42)}${alphabet[alphabet.indexOf(signature.charAt(42)) + 1]}=`
@@ -112,7 +112,7 @@ const LAX: readonly (readonly [string, (signature: string) => string])[] = [
   ['the other case', (signature) => signature.replace(/[a-z]/, (letter) => letter.toUpperCase())],
 ]
 
-/** An event whose signature has both letters that url-safe Base64 writes otherwise. */
+/** Makes an event whose signature has both letters that URL-safe Base64 replaces. */
 function eventWithBothLetters() {
   for (;;) {
     const event = freshEvent()
@@ -128,7 +128,7 @@ test.each(LAX)('I5: a signature with %s is a 401 and no row', async (_name, writ
   expect(await statusOf([header(signature), length], body)).toBe(200)
 })
 
-test('I5: a folded signature, or one with a bare newline, is refused, and no row', async () => {
+test('I5: a signature with a line break is refused, and there is no row', async () => {
   const { body, length, signature } = freshEvent()
   for (const value of [
     `${signature.slice(0, 20)}\r\n ${signature.slice(20)}`,
@@ -168,7 +168,7 @@ test('I6: a signature with any one of its 256 bits flipped is a 401 and no row',
   expect((await world.push(body)).status).toBe(200)
 })
 
-test('I6: a body with any one of its bytes changed is a 401 and no row', async () => {
+test('I6: a body with any one byte changed is a 401 and no row', async () => {
   const body = pushBody({ trackingIds: ['7777777'] })
   const before = await world.inbox.count()
   const headers = { 'x-service-hmac-sha256': signed(body) }
@@ -179,7 +179,7 @@ test('I6: a body with any one of its bytes changed is a 401 and no row', async (
   expect((await world.push(body, headers)).status).toBe(200)
 })
 
-test('I7: the signature of the same JSON written otherwise is a 401 and no row', async () => {
+test('I7: the signature of the same JSON in another spelling is a 401 and no row', async () => {
   const { body } = freshEvent()
   const compact = JSON.stringify(JSON.parse(body))
   const others = [
@@ -200,7 +200,7 @@ test('I7: the signature of the same JSON written otherwise is a 401 and no row',
   expect(await world.inbox.rowsOf(crlf)).toEqual([])
 })
 
-test('I8: the signature by another hash, or by the key read otherwise, is a 401 and no row', async () => {
+test('I8: a signature by another hash, or with the key decoded, is a 401 and no row', async () => {
   const { body } = freshEvent()
   const hmac = (algorithm: string, key: string | Buffer) => createHmac(algorithm, key).update(body).digest()
   const forged = [
@@ -226,7 +226,7 @@ test('I8: the signature by another hash, or by the key read otherwise, is a 401 
   expect(await world.inbox.rowsOf(body)).toEqual([])
 })
 
-test('I8: each configured key is taken as its UTF-8 bytes, and which one it was is kept', async () => {
+test('I8: each configured key counts as its UTF-8 bytes, and the matching key is stored', async () => {
   for (const [index, key] of [SHARED_KEY, ACCENTED, BASE64_LIKE].entries()) {
     const { body } = freshEvent()
     expect((await world.push(body, { 'x-service-hmac-sha256': signed(body, key) })).status).toBe(200)
@@ -242,7 +242,7 @@ test('I11: the header spelled with underscores, or sent as a trailer, is a 401 a
   expect(await world.inbox.rowsOf(body)).toEqual([])
 })
 
-test('I12: the same push a thousand times is a thousand 200s, one row and one entry', async () => {
+test('I12: the same push a thousand times gets a thousand 200s, and makes one row and one entry', async () => {
   const { id, body } = freshEvent()
   const before = await world.inbox.count()
   const statuses = await inParallel(Array.from({ length: 1000 }), 50, async () => (await world.push(body)).status)
@@ -252,7 +252,7 @@ test('I12: the same push a thousand times is a thousand 200s, one row and one en
   expect((await world.all(id)).statuses).toHaveLength(1)
 })
 
-test('I13: two bodies that differ in white space are two rows and one entry', async () => {
+test('I13: two bodies that differ only in white space make two rows and one entry', async () => {
   const { id, body } = freshEvent()
   const compact = JSON.stringify(JSON.parse(body))
   expect([(await world.push(body)).status, (await world.push(compact)).status]).toEqual([200, 200])

@@ -10,11 +10,11 @@ import { NO_CARRIER } from '../support/runner/constants.ts'
 import { temporaryFolder } from '../support/runner/temporary.ts'
 import { createDatabase } from '../support/store/postgres-database.ts'
 
-/** Only a hang takes longer. */
+/** Everything but a hang ends sooner. */
 const LATE = { timeout: 60_000, interval: 20 }
 const STOPPING = { status: 409, body: { detail: 'the relay is stopping' } }
 
-/** A relay that begins to move its store, and the answer to that. */
+/** Starts a relay, and begins to move its store. `answer` is the answer to that request. */
 async function startMoving(to: string, { env = {}, ...sections }: Sections & { readonly env?: NodeJS.ProcessEnv } = {}) {
   const relay = await runRelay(writeConfig(temporaryFolder(), NO_CARRIER, sections), env)
   const asker = { internalUrl: relay.internalUrl, token: await logIn(relay.internalUrl, ADMIN) }
@@ -29,7 +29,7 @@ function isRunning(pid: number): boolean {
   }
 }
 
-/** A folder with a shell that stands still when it is to open a file of this name, and the process that does. */
+/** Makes a folder with a shell that hangs when it has to open a file of this name. Also returns the process that hangs. */
 function shellThatHangsAt(name: string) {
   const folder = temporaryFolder()
   const [shell, sign] = [join(folder, 'sh'), join(folder, 'hangs')]
@@ -45,7 +45,7 @@ function shellThatHangsAt(name: string) {
   }
 }
 
-test('X1: a stop ends a relay whose move opens a file that hangs, and the process that opens it', async () => {
+test('X1: a stop ends a relay whose move opens a file that hangs, and the process that hangs', async () => {
   const shell = shellThatHangsAt('never.db')
   const env = { PATH: `${shell.folder}:${process.env.PATH}` }
   await using relay = await startMoving(`sqlite:${join(temporaryFolder(), 'never.db')}`, { env })
@@ -56,7 +56,7 @@ test('X1: a stop ends a relay whose move opens a file that hangs, and the proces
   await vi.waitFor(() => expect(isRunning(pid)).toBe(false), LATE)
 })
 
-test('X1: a stop ends a relay whose move opens a server that says nothing', async () => {
+test('X1: a stop ends a relay whose move waits for a silent server', async () => {
   const { url } = await createDatabase('nothing')
   const silent = await startSilentAfterGreeting(url)
   await using relay = await startMoving(silent.url, { secrets: (await onPostgres(url)).secrets })

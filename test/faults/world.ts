@@ -8,7 +8,7 @@ import { expectedSignature } from '../support/network/webhook-receiver.ts'
 import { inboxIn } from '../support/relay/inbox.ts'
 import { ADMIN, ask, logIn, push, type Sections, SHARED_KEY, startTestRelay } from '../support/relay/relay.ts'
 
-/** The carrier's answer about one identifier in one language: the body of a 200, or null for a 404. */
+/** The carrier's answer for one identifier in one language: the body of a 200, or null for a 404. */
 type Say = (language: string) => Buffer | null
 
 export interface Told {
@@ -18,7 +18,7 @@ export interface Told {
 }
 
 const WEBHOOK = '/webhooks/status'
-/** The schedule never wakes, and failures are not limited: a test says when what happens. */
+/** There are no scheduled polls and failures are not limited, so that the tests decide what happens. */
 const SECTIONS: Readonly<Record<string, object>> = {
   poll: { cron: '0 0 1 1 *' },
   upstream: { timeout: '1s', ratePerSecond: 1000 },
@@ -34,7 +34,7 @@ function objectOf(value: unknown): object {
   return typeof value === 'object' && value !== null ? value : {}
 }
 
-/** A carrier whose answers the test sets, and that can be down. */
+/** Opens a carrier whose answers the test sets, and that can be down. */
 async function openToldCarrier() {
   const says = new Map<string, Say>()
   let isDown = false
@@ -58,14 +58,14 @@ async function openToldCarrier() {
     setDown(down: boolean) {
       isDown = down
     },
-    /** Every answer waits for this. */
+    /** Makes every answer wait for this promise. */
     wait(promise: Promise<void>) {
       latency = promise
     },
   }
 }
 
-/** One relay, started as it is in production, with its carrier and a view of its store. To be stopped. */
+/** Starts a relay as in production, with a carrier and a view of the store. The caller stops it. */
 export async function startWorld(given: Sections = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'parcel-relay-faults-'))
   const carrier = await openToldCarrier()
@@ -82,16 +82,16 @@ export async function startWorld(given: Sections = {}) {
     internalPort: Number(new URL(relay.internalUrl).port),
     push: (body: string | Uint8Array, headers: Readonly<Record<string, string>> = {}) => push(relay.publicUrl, body, headers),
     get: (path: string) => ask(relay.internalUrl, token, path),
-    /** The same as another app. */
+    /** Sends the same request as another app. */
     getAsAdmin: (path: string) => ask(relay.internalUrl, adminToken, path),
-    /** The whole history, as the relay answers it. */
+    /** Returns the whole history as the relay answers it. */
     async all(identifier: string, language = 'en'): Promise<Told> {
       const response = await ask(relay.internalUrl, token, `/v1/status/${identifier}/all?language=${language}`)
       if (response.status !== 200) return fail(`${identifier}: ${response.status} ${await response.text()}`)
       const told: unknown = await response.json()
       return isTold(told) ? told : fail('no history')
     },
-    /** An operator's order to ask the carrier now; resolves when it is done. */
+    /** Asks the carrier now, as an operator, and resolves with the status. */
     async refresh(identifier: string): Promise<number> {
       const headers = { authorization: `Bearer ${adminToken}` }
       return (await fetch(`${relay.internalUrl}/relay/parcels/${identifier}/refresh`, { method: 'POST', headers })).status
@@ -101,7 +101,7 @@ export async function startWorld(given: Sections = {}) {
         method: 'PUT',
         headers: { authorization: `Bearer ${adminToken}` },
       }),
-    /** The value of one metric, its labels written as they are printed; 0 when it is not there. */
+    /** Returns the value of a metric, whose labels are written as printed, or 0 if it does not exist. */
     async metric(name: string): Promise<number> {
       const line = (await metrics()).split('\n').find((text) => text.startsWith(`${name} `))
       return line === undefined ? 0 : Number(line.slice(name.length))
@@ -120,24 +120,24 @@ function isTold(value: unknown): value is Told {
   return typeof value === 'object' && value !== null && 'statuses' in value && Array.isArray(value.statuses) && 'trackingIds' in value
 }
 
-/** The signature of exactly these bytes, by the specification alone. */
+/** Returns the signature of exactly these bytes, computed from the specification alone. */
 export function signed(body: string | Uint8Array, key: string = SHARED_KEY): string {
   return expectedSignature(Buffer.from(body), key)
 }
 
-/** A push as raw bytes, its headers as they are. */
+/** Returns a request as raw bytes, with exactly these headers. */
 export function rawRequest(method: string, headers: readonly string[], body: string | Uint8Array = '', target = WEBHOOK) {
   return [`${method} ${target} HTTP/1.1\r\n${['Host: relay', ...headers].join('\r\n')}\r\n\r\n`, body] as const
 }
 
-/** The code in the `type` of a problem. */
+/** Returns the code in the `type` of a problem. */
 export async function problemOf(response: Response): Promise<unknown> {
   const problem: unknown = await response.json()
   if (typeof problem !== 'object' || problem === null || !('type' in problem)) return null
   return String(problem.type).replace('urn:parcel-relay:error:', '')
 }
 
-/** Asks again at the edge until it is so. */
+/** Repeats until the condition holds. */
 export async function eventually(holds: () => Promise<boolean>, withinMs = 60_000): Promise<void> {
   const giveUpAtMs = performance.now() + withinMs
   while (!(await holds())) {

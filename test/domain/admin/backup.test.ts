@@ -16,7 +16,7 @@ test.each([
   ['scheduled-mine', 'must not begin with "scheduled-"'],
   ['first.db', 'must not end in .db'],
   ['first.key', 'must not end in .db'],
-])('"%s" is no name for a backup: it %s', (name, problem) => {
+])('"%s" is not a name for a backup: it %s', (name, problem) => {
   expect(nameProblem(name)).toContain(problem)
 })
 
@@ -26,13 +26,13 @@ test('a scheduled backup is named after its second in UTC', () => {
   expect(isScheduled('scheduled-mine')).toBe(false)
 })
 
-test('the newest scheduled backups stay, and so does every ordered backup', () => {
+test('the newest scheduled backups are kept, and so is every ordered backup', () => {
   const days = ['03', '01', '02', '04'].map((day) => `scheduled-202611${day}T000000Z`)
   expect(outlived(['ordered', ...days, 'scheduled-mine'], 2)).toEqual([days[1], days[2]])
   expect(outlived(days, 4)).toEqual([])
 })
 
-test('a manifest or a state of another form is ignored', () => {
+test('a manifest or state in another form is ignored', () => {
   const manifest = { name: 'a', relayId: '', madeAtMs: 1, version: '1', sequence: 3, keys: ['k'], rows: { inbox: 2 } }
   expect(parseManifest(JSON.stringify(manifest))).toEqual(manifest)
   for (const text of ['', '[]', '{"name":"a"}']) expect(parseManifest(text)).toBeNull()

@@ -4,7 +4,7 @@ import { type Assignment, dispatcherOf, type Role, shareRoles } from '../../../s
 
 const ROLES: readonly Role[] = ['poller', 'janitor']
 
-/** Lets replicas share roles in turn, as under the lock, until no role moves. A role that is given up is free at once. */
+/** Lets replicas share roles in turn until no role moves. A role that is given up is free at once. */
 function settle(live: readonly number[], holders: Map<Role, number>, roles: readonly Role[], only?: Assignment['only']): number {
   for (let turns = 0; turns < 100; turns++) {
     let changes = 0
@@ -28,12 +28,12 @@ const world = fc.record({
   held: fc.array(fc.tuple(fc.integer({ min: 1, max: 40 }), fc.integer({ min: 1, max: 9 })), { maxLength: 30 }),
 })
 
-test('the live replicas end up with equal shares of all roles, and each role stays', () => {
+test('live replicas end with equal shares of all roles, and no role moves needlessly', () => {
   fc.assert(
     fc.property(world, ({ live, endpoints, held }) => {
       const dispatchers = endpoints.map((id) => dispatcherOf(String(id)))
       const roles = [...ROLES, ...dispatchers]
-      // A dead replica holds no roles, because they go with its row.
+      // A dead replica holds no roles, because they are removed with its row.
       const holders = new Map(
         held.filter(([, by]) => live.includes(by)).map(([id, by]) => [dispatcherOf(String(id)), by] as [Role, number]),
       )
@@ -56,7 +56,7 @@ test('a replica that joins takes only its share of roles from the others', () =>
   expect([...holders].filter(([role, by]) => before.get(role) !== by)).toHaveLength(3)
 })
 
-test('a replica that the others count as dead takes no role', () => {
+test('a replica that counts as dead takes no role', () => {
   expect(shareRoles({ live: [1, 2], holders: new Map(), roles: ROLES }, 3)).toEqual({ take: [], giveUp: [] })
 })
 

@@ -10,7 +10,7 @@ test.each([
   [1e9, 2e9],
   [1e9 + 1, 2e9],
   [7e9 + 5, 8e9],
-])('after %i a counter goes on at %i', (last, next) => {
+])('after %i a counter continues at %i', (last, next) => {
   expect(nextMultiple(last)).toBe(next)
 })
 
@@ -25,7 +25,7 @@ test.each([
   expect(gapAt([restore], sequence)).toEqual(gap)
 })
 
-test('stored restores read back unchanged, and a text of another form is ignored', () => {
+test('stored restores read back unchanged, and a text in another form is ignored', () => {
   expect(parseRestores(JSON.stringify(addRestore([restore], { ...restore, backup: 'b' })))).toMatchObject([
     { backup: 'a' },
     { backup: 'b' },

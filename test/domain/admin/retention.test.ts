@@ -51,7 +51,7 @@ describe('data that may not be removed', () => {
     parcelId: fc.integer({ min: 0, max: 5 }),
   })
 
-  test('bytes that somebody needs stay in any order of pushes, and all others go', () => {
+  test('bytes that are still needed stay in any order of pushes, and all others go', () => {
     fc.assert(
       fc.property(fc.array(push), fc.array(fc.integer({ min: 1, max: 5 })), fc.boolean(), (pushes, waiting, isBehind) => {
         const rows = pushes.map(({ age, ...rest }, at) => ({ ...rest, inboxId: at, receivedAtMs: ago(age), bodyBytes: 1 }))
@@ -68,7 +68,7 @@ describe('data that may not be removed', () => {
     )
   })
 
-  test('a parcel goes when its entry, order and last question are past, and nothing waits', () => {
+  test('a parcel goes when its last entry, order and request are old, and nothing waits', () => {
     const age = fc.record({
       activated: days,
       watched: fc.option(days),
@@ -108,7 +108,7 @@ describe('data that may not be removed', () => {
     }
   }
 
-  test('an entry that the carrier dates in the future counts from when it was learnt of', () => {
+  test('an entry that the carrier dates in the future counts from when it was learnt', () => {
     const row = parcelOf(1, { age: { activated: 50, latest: 50 }, isPolled: false })
     const dated = { ...row, latest: { status: 'Created', atMs: NOON + 999 * DAY_MS, learntAtMs: ago(50) } }
     const needs = { awaited: new Set<number>(), delivered: new Set<number>(), isBehind: false, ownerOfNewestPush: 9 }
@@ -116,7 +116,7 @@ describe('data that may not be removed', () => {
     expect(decideParcels([dated], { ...needs, delivered: new Set([1]) }, NOON, retention).retired).toEqual([])
   })
 
-  test('an open push without a parcel stays up to held, and a closed one up to history', () => {
+  test('an open push without a parcel stays as long as `held`, and a closed one as `history`', () => {
     const rows = [50, 70].flatMap((age) => [
       { inboxId: age, receivedAtMs: ago(age), state: 'quarantined' as const },
       { inboxId: age + 1, receivedAtMs: ago(age), state: 'dismissed' as const },
@@ -124,7 +124,7 @@ describe('data that may not be removed', () => {
     expect(decideUnrecorded(rows, NOON, retention)).toMatchObject({ removed: [51, 70, 71], closed: [70], held: { count: 1 } })
   })
 
-  test('the feed keeps what an endpoint that is behind needs, until that is older than `held`', () => {
+  test('the feed keeps what a late endpoint needs, until that is older than `held`', () => {
     const marks = [80, 70, 61, 59, 20, 10, 9, 1].map((age, at): AgeMark => ({ atMs: ago(age), sequence: 100 * (at + 1), parcelId: 0 }))
     const behind = (queuedTo: number) => [{ endpointId: '7', queuedTo }]
     expect(decideFeed(marks, [], NOON, retention)).toMatchObject({ upTo: 600, passed: [], held: { count: 0 } })
@@ -134,7 +134,7 @@ describe('data that may not be removed', () => {
   })
 })
 
-describe('marks of age', () => {
+describe('marks, which record when sequences were reached', () => {
   const hourly = (from: number, to: number) =>
     Array.from({ length: (from - to) * 24 }, (_, at): AgeMark => ({ atMs: ago(from) + at * HOUR_MS, sequence: at, parcelId: at }))
 
@@ -148,26 +148,26 @@ describe('marks of age', () => {
     expect(markNow(after, given(ago(0))).isDoubted).toBe(false)
   })
 
-  test('marks of a clock that was ahead by mistake are dropped when it is put right', () => {
+  test('marks of a clock that was wrongly ahead are dropped when it is corrected', () => {
     const marks = [...hourly(5, 4), { atMs: NOON + 300 * DAY_MS, sequence: 99, parcelId: 99 }]
     const { mark, droppedAfterMs, isDoubted } = markNow(marks, { atMs: ago(4), sequence: 99, parcelId: 99 })
     expect([mark.atMs, droppedAfterMs, isDoubted]).toEqual([ago(4), ago(4) - HOUR_MS, false])
   })
 
-  test('a clock that is put back by mistake makes nothing look older', () => {
+  test('a clock that is wrongly put back makes nothing look older', () => {
     const marks = hourly(50, 1)
     const { mark, droppedAfterMs } = markNow(marks, { atMs: ago(20), sequence: 9999, parcelId: 9999 })
     expect([mark.atMs, droppedAfterMs]).toEqual([ago(1) - HOUR_MS, null])
   })
 
-  test('the newest mark that is past every period is kept, and older marks go', () => {
+  test('the newest mark older than every period is kept, and older marks are dropped', () => {
     const marks = [70, 65, 61, 59].map((age): AgeMark => ({ atMs: ago(age), sequence: 1, parcelId: 1 }))
     expect(marksKeptFrom(marks, NOON, retention)).toBe(ago(61))
   })
 })
 
 describe('a pass', () => {
-  test('a pass goes through all stages and adds up what each batch has done', () => {
+  test('a pass goes through all stages, and adds up the results of each batch', () => {
     let pass = beginPass(NOON)
     const seen: string[] = []
     for (let batch = 0; ; batch++) {
@@ -183,7 +183,7 @@ describe('a pass', () => {
     expect(report.heldSinceMs).toBe(NOON - (2 * RETENTION_STAGES.length - 1))
   })
 
-  test('a pass is due an hour after the last one began, and until it has ended', () => {
+  test('a pass is due an hour after the last one began, or while it has not ended', () => {
     const last = endPass(beginPass(NOON), NOON + 10)
     expect(isPassDue({ pass: null, last: null }, NOON)).toBe(true)
     expect(isPassDue({ pass: null, last }, NOON + HOUR_MS - 1)).toBe(false)
@@ -197,7 +197,7 @@ describe('a pass', () => {
     expect([report(null), report(ago(29)), report(ago(30))].map(isHeldLong)).toEqual([false, false, true])
   })
 
-  test('a batch holds as many rows as fit, and at least one', () => {
+  test('a batch has as many rows as fit, and at least one', () => {
     expect(upToSize([5, 5, 5], (size) => size, 10)).toEqual([5, 5])
     expect(upToSize([50, 5], (size) => size, 10)).toEqual([50])
     expect(upToSize([], (size: number) => size, 10)).toEqual([])

@@ -49,7 +49,7 @@ describe.each([
   ['a disk that is low', { disk: { ...DISK, freeBytes: 199 } }, 'disk_low'],
   ['a push in quarantine', { counts: { ...fine.counts, quarantined: 1 } }, 'quarantined'],
 ] satisfies readonly (readonly [string, Partial<Situation>, string])[])('%s', (_what, change, kind) => {
-  test('is the one problem', () => {
+  test('is the only problem', () => {
     expect(kinds({ ...fine, ...change })).toEqual([kind])
   })
 })
@@ -58,7 +58,7 @@ test('an endpoint that an operator disabled is no problem, whatever its health w
   expect(kinds({ ...fine, endpoints: [endpoint({ disabled: 'operator', health: failing })] })).toEqual([])
 })
 
-test('polls cannot fill in for missed pushes while the carrier fails or refuses', () => {
+test('polls cannot replace missed pushes while the carrier fails or refuses', () => {
   expect(doPollsFindAll({ ...fine, carrier: { ...CARRIER, credentials: 'refused' } })).toBe(false)
   expect(doPollsFindAll({ ...fine, carrier: { ...CARRIER, breaker: { state: 'open', failures: 5, restMs: 1 } } })).toBe(false)
 })
@@ -76,11 +76,11 @@ test('a disk with room is no problem, and a full one is the problem that stops p
   ]).toEqual([[], ['disk_full'], ['disk_full', 'not_ready']])
 })
 
-test('a relay that lacks disk space shows that problem, even without a measurement', () => {
+test('a relay without disk space shows that problem, even without a measurement', () => {
   expect(kinds({ ...fine, notReady: ['disk_nearly_full: less than it needs'] })).toEqual(['not_ready'])
 })
 
-test('silent pushes count as misunderstood if a push has come since and is in quarantine', () => {
+test('silent pushes count as misunderstood if a later push is in quarantine', () => {
   const silent = { ...fine.pushes, health: 'silent' as const, lastPushAtMs: 1000 }
   const heldAt = (receivedAtMs: number) => [
     { reason: 'event_time', count: 2, first: { inboxId: 1, receivedAtMs: 0 }, last: { inboxId: 2, receivedAtMs } },

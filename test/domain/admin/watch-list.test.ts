@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { createListDecoder } from '../../../src/domain/admin/list-decoder.ts'
 import { createWatchLineReader, type WatchLine } from '../../../src/domain/admin/watch-list.ts'
 
-/** Reads each line of a CSV list: the identifier, or else the kind of the line. */
+/** Reads each line of a CSV list. Returns its identifier, or else the kind of the line. */
 function readCsv(text: string, column: string | null = null): readonly string[] {
   const read = createWatchLineReader('csv', column)
   return text.split('\n').map((line) => shown(read(line)))
@@ -18,7 +18,7 @@ test.each(['Order;Kolli-ID\nA1;AB123456789SE', 'Order,Parcel\nA1,AB123456789SE',
   },
 )
 
-test('the refusal of a CSV list names the columns seen, and not more than twenty of them', () => {
+test('the refusal of a CSV list names the columns that were found, but at most twenty', () => {
   const read = (line: string) => createWatchLineReader('csv')(line)
   expect(read('Order;Kolli-ID')).toMatchObject({ reason: expect.stringContaining('The first line has "Order", "Kolli-ID".') })
   const wide = read(Array.from({ length: 300 }, (_, at) => `${'x'.repeat(200)}${at}`).join(';'))
@@ -52,11 +52,11 @@ test.each([
   ['\u200bAB123456789SE\u00ad\u2069', 'AB123456789SE'],
   ['AB\u00a0123456789\u202fSE', 'AB123456789SE'],
   ['AB123456789SE?', 'bad'],
-])('1.1: a number in a CSV list may be written as people copy it: %j', (cell, expected) => {
+])('1.1: a number in a CSV list may be written as spreadsheets show it: %j', (cell, expected) => {
   expect(readCsv(`identifier\n${cell}`)).toEqual(['nothing', expected])
 })
 
-test('an unknown header of a CSV list with one column is reported, not watched as a parcel', () => {
+test('an unknown header of a CSV list with one column is reported, and not watched', () => {
   expect(readCsv('Kolli-ID\nAB123456789SE')).toEqual(['bad', 'AB123456789SE'])
   expect(readCsv('AB123456789SE\nKOLLIID')).toEqual(['AB123456789SE', 'KOLLIID'])
 })
@@ -77,7 +77,7 @@ test.each([
   }
 })
 
-test('a list of no bytes or one is decoded', () => {
+test('a list of zero or one byte is decoded', () => {
   expect(createListDecoder().end()).toBe('')
   const decoder = createListDecoder()
   expect(decoder.write(Buffer.from('x')) + decoder.end()).toBe('x')

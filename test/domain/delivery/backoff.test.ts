@@ -11,11 +11,11 @@ describe('the spacing of attempts', () => {
     expect([1, 2, 3, 4, 5].map((attempts) => nextDelayMs(attempts, policy, middle))).toEqual([5_000, 300_000, 1_800_000, null, null])
   })
 
-  test('once the schedule is used up, its last wait is used again', () => {
+  test('after the last wait of the schedule, that wait is repeated', () => {
     expect(lastDelayMs(policy, middle)).toBe(1_800_000)
   })
 
-  test('jitter of 0.2 spreads a wait over a fifth of it, around what the schedule says', () => {
+  test('a jitter of 0.2 changes a wait by up to a tenth in either direction', () => {
     expect(nextDelayMs(1, policy, 0)).toBe(4_500)
     expect(nextDelayMs(1, policy, 0.999_999)).toBe(5_500)
     fc.assert(
@@ -32,7 +32,7 @@ describe('the spacing of attempts', () => {
     fc.assert(fc.property(chance, (random) => nextDelayMs(2, { ...policy, jitter: 0 }, random) === 300_000))
   })
 
-  test('O3: Retry-After postpones an attempt by a second to an hour, and never advances it', () => {
+  test('O3: Retry-After delays an attempt by a second to an hour, but never makes it earlier', () => {
     expect(obeyRetryAfterMs(5_000, null)).toBe(5_000)
     expect(obeyRetryAfterMs(5_000, 60_000)).toBe(60_000)
     expect(obeyRetryAfterMs(5_000, 1e15)).toBe(3_600_000)

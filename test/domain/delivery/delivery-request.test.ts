@@ -28,7 +28,7 @@ describe('the headers of a delivery', () => {
     })
   })
 
-  test('hold the fixed headers of the endpoint, whose user-agent replaces that of the relay', () => {
+  test('include the fixed headers of the endpoint, whose user-agent replaces the relay’s', () => {
     const fixed = { authorization: 'Bearer secret', 'user-agent': 'another' }
     expect(createDeliverySigner({ current: KEY }, 'carrier', { ...CONSTANT, fixed }).headers(content, nowMs)).toMatchObject(fixed)
   })
@@ -41,14 +41,14 @@ describe('the headers of a delivery', () => {
     }
   })
 
-  test('O8: verify as the specification says, but not after a byte is changed', () => {
+  test('O8: verify as the specification says, but not after a byte has changed', () => {
     const headers = createDeliverySigner({ current: KEY }, 'carrier', CONSTANT).headers(content, nowMs)
     const signature = headers['x-service-hmac-sha256'] ?? ''
     expect(createVerifier([KEY]).verify(body, signature)).toBe(0)
     expect(createVerifier([KEY]).verify(body.subarray(1), signature)).toBeNull()
   })
 
-  test('O9: during rotation the old key keeps the specification’s header, the next signs its own', () => {
+  test('O9: have the old key’s signature as specified during a rotation, and the next key’s apart', () => {
     const signer = createDeliverySigner({ current: OLD_KEY, next: KEY }, 'carrier', CONSTANT)
     const both = { 'x-service-hmac-sha256': definedHmac(body, OLD_KEY), 'x-service-hmac-sha256-next': definedHmac(body, KEY) }
     expect(signer.headers(content, nowMs)).toMatchObject(both)
@@ -58,14 +58,14 @@ describe('the headers of a delivery', () => {
     })
   })
 
-  test('O9: a rotation that began with the new key in the specification’s header ends that way', () => {
+  test('O9: stay as they were for a rotation that began with the new key in the main header', () => {
     const headers = createDeliverySigner({ current: KEY, previous: OLD_KEY }, 'carrier', CONSTANT).headers(content, nowMs)
     expect(headers['x-service-hmac-sha256']).toBe(definedHmac(body, KEY))
     expect(headers['x-service-hmac-sha256-previous']).toBe(definedHmac(body, OLD_KEY))
     expect(headers).not.toHaveProperty('x-service-hmac-sha256-next')
   })
 
-  test('stay the same over retries and replays, except the headers with the time', () => {
+  test('stay the same in retries and replays, except the time', () => {
     const signer = createDeliverySigner({ current: KEY }, 'standard-webhooks', CONSTANT)
     const { 'webhook-timestamp': _, 'webhook-signature': __, ...first } = signer.headers(content, nowMs)
     const { 'webhook-timestamp': later, 'webhook-signature': ___, ...again } = signer.headers(content, nowMs + 3_600_000)
@@ -96,7 +96,7 @@ describe('signature: standard-webhooks', () => {
     expect(() => receiver().verify(body, { ...headers, 'webhook-id': 'evt_other' })).toThrow('No matching signature')
   })
 
-  test("the carrier's own header is there as well, with the key's text as its key", () => {
+  test('the carrier’s own header is sent too, with the key’s text as its key', () => {
     expect(headersFor([`whsec_${base64Key}`])['x-service-hmac-sha256']).toBe(definedHmac(body, `whsec_${base64Key}`))
   })
 
@@ -108,13 +108,13 @@ describe('signature: standard-webhooks', () => {
     expect(() => new Webhook(base64Key).verify(body, headers)).toThrow('No matching signature')
   })
 
-  test('the timestamp is the attempt’s in whole seconds, so a receiver may refuse old ones', () => {
+  test('the timestamp is the time of the attempt in seconds, so a receiver may refuse old ones', () => {
     const old = createDeliverySigner({ current: `whsec_${base64Key}` }, 'standard-webhooks', CONSTANT).headers(content, nowMs - 3_600_000)
     expect(() => new Webhook(base64Key).verify(body, old)).toThrow('too old')
   })
 })
 
-describe('an entry found by a poll, as an event', () => {
+describe('an entry found by a poll and sent as an event', () => {
   const parcelOf = (...seen: readonly Parameters<typeof observe>[1][]) => presentRecord(seen.reduce(observe, emptyParcel))
   const eventOf = (...seen: readonly Parameters<typeof observe>[1][]) => {
     const { entries, trackingIds, distributionType } = parcelOf(...seen)
@@ -153,7 +153,7 @@ describe('an entry found by a poll, as an event', () => {
     })
   })
 
-  test('is itself a valid event, and a relay that gets it learns the same', () => {
+  test('is itself a valid event, from which another relay learns the same', () => {
     const polled = aPoll({ statuses: [{ eventTimestamp: '2026-03-01T10:00:00.250Z' }] })
     const reading = parseWebhookEvent(eventOf(polled), null)
     if (!reading.ok) throw new Error(reading.reason)
@@ -169,7 +169,7 @@ describe('an entry found by a poll, as an event', () => {
     expect(theirs).toMatchObject(audience)
   })
 
-  test('names at most the hundred identifiers a receiver takes', () => {
+  test('names at most a hundred identifiers, as many as a receiver accepts', () => {
     const entry = parcelOf(aPush()).entries[0]
     if (entry === undefined) throw new Error('no entry')
     const trackingIds = Array.from({ length: 150 }, (_, at) => String(10_000 + at))

@@ -21,9 +21,9 @@ const queuedAtMs = Date.parse('2026-03-01T12:00:00Z')
 const nowMs = queuedAtMs + 60_000
 const usedUp = policy.scheduleMs.length + 1
 const alive: EndpointHealth = { ...newHealth, lastSuccessAtMs: queuedAtMs + 1, failingSinceMs: queuedAtMs + 2 }
-/** The health of an endpoint that has accepted nothing for longer than an endpoint may fail. */
+/** The health of an endpoint that has failed for longer than it may. */
 const worn: EndpointHealth = { ...newHealth, failingSinceMs: nowMs - 2 * FAILING_MAX_MS, failedForMs: 2 * FAILING_MAX_MS }
-/** The health of an endpoint after an attempt for one of its parcels. */
+/** Returns the health of an endpoint after an attempt for one of its parcels. */
 const healthThen = (health: EndpointHealth, outcome: AttemptOutcome, atMs: number) =>
   healthAfter(health, { parcelId: 1, outcome, atMs }, atMs)
 
@@ -54,7 +54,7 @@ const anyFailure: fc.Arbitrary<AttemptOutcome> = fc.oneof(
 )
 
 describe('settling a delivery', () => {
-  test.each([200, 201, 202, 204, 299])('O1: %i marks it delivered, at any attempt and for an endpoint of any health', (status) => {
+  test.each([200, 201, 202, 204, 299])('O1: %i makes it delivered, at any attempt and for any health of the endpoint', (status) => {
     for (const attempts of [1, usedUp, 1000]) {
       for (const health of [newHealth, alive, worn]) {
         expect(settled({ kind: 'accepted', status }, { attempts, health })).toEqual({ state: 'delivered' })
@@ -88,7 +88,7 @@ describe('settling a delivery', () => {
     expect(settled(rejected(status, retryAfterMs))).toEqual({ state: 'retrying', nextAttemptAtMs: nowMs + waitMs })
   })
 
-  test('a delivery with its schedule used up is dead, with the reason refused or unreachable', () => {
+  test('a delivery at the end of its schedule is dead, and refused or unreachable', () => {
     const dead = (outcome: AttemptOutcome) => settled(outcome, { attempts: usedUp, health: alive })
     expect(dead(rejected(422))).toEqual({ state: 'dead', reason: 'receiver_refused' })
     expect(dead(rejected(302))).toEqual({ state: 'dead', reason: 'receiver_refused' })
@@ -97,7 +97,7 @@ describe('settling a delivery', () => {
     expect(dead(failed('forbidden'))).toEqual({ state: 'dead', reason: 'forbidden' })
   })
 
-  test('O6: no delivery dies while its endpoint has had no success since it first failed', () => {
+  test('O6: no delivery dies while its endpoint has had no success since it began to fail', () => {
     const firstFailedAtMs = queuedAtMs + 30_000
     const lastSuccesses = fc.oneof(fc.constantFrom(null, queuedAtMs, queuedAtMs + 1, firstFailedAtMs), fc.nat({ max: firstFailedAtMs }))
     fc.assert(
@@ -129,7 +129,7 @@ describe('settling a delivery', () => {
     expect(settle(delivery, accepted, atMs, policy, health, 0.5)).toEqual({ state: 'delivered' })
   })
 
-  test('an attempt counts and keeps the time of the first failure, unless it is interrupted', () => {
+  test('an attempt counts and keeps the time of the first failure, unless it was interrupted', () => {
     const fresh: Delivery = { attempts: 0, spared: 0, firstFailedAtMs: null }
     const once = countAttempt(fresh, rejected(500), 1_000)
     expect(once).toEqual({ attempts: 1, spared: 0, firstFailedAtMs: 1_000 })
@@ -145,7 +145,7 @@ describe('settling a delivery', () => {
     }
   })
 
-  test('O7: 120 h of only failures disable the endpoint, and the delivery waits instead of dying', () => {
+  test('O7: 120 h of failures disable the endpoint, and the delivery waits instead of dying', () => {
     const seen = (failedForMs: number): Given => ({ attempts: usedUp, health: { ...worn, failedForMs } })
     fc.assert(
       fc.property(anyFailure, (outcome) => {
@@ -155,11 +155,11 @@ describe('settling a delivery', () => {
     )
   })
 
-  test('the first failure of an endpoint that was enabled again does not disable it', () => {
+  test('the first failure of an endpoint after it is enabled again does not disable it', () => {
     expect(settled(failed('timeout'), { attempts: usedUp, health: newHealth }).state).toBe('retrying')
   })
 
-  test('an attempt that an operator orders uses up nothing of the schedule', () => {
+  test('an attempt that an operator orders does not count in the schedule', () => {
     const once: Delivery = { attempts: 2, spared: 0, firstFailedAtMs: queuedAtMs }
     const spared = countAttempt(once, rejected(500), nowMs, true)
     expect(spared).toEqual({ attempts: 3, spared: 1, firstFailedAtMs: queuedAtMs })
@@ -173,12 +173,12 @@ describe('settling a delivery', () => {
     expect(settle(exhausted, rejected(500), nowMs, policy, alive, 0.5).state).toBe('retrying')
   })
 
-  test('an attempt interrupted by a stop is no failure, and its delivery is due at once', () => {
+  test('an attempt that a stop interrupts is no failure, and its delivery is due at once', () => {
     expect(settled(failed('interrupted'), { attempts: usedUp, health: worn })).toEqual({ state: 'retrying', nextAttemptAtMs: nowMs })
     expect(healthThen(worn, failed('interrupted'), nowMs)).toBe(worn)
   })
 
-  test('a delivery without kept bytes is dead at once, and does not count against its endpoint', () => {
+  test('a delivery whose body is gone is dead at once, and does not count against its endpoint', () => {
     expect(settled(failed('body_gone'), { health: worn })).toEqual({ state: 'dead', reason: 'body_gone' })
     expect(healthThen(worn, failed('body_gone'), nowMs)).toBe(worn)
   })

@@ -22,7 +22,7 @@ const interrupted: AttemptOutcome = { kind: 'failed', reason: 'interrupted', det
 const failedAt = (...parcels: readonly number[]): EndpointHealth =>
   parcels.reduce((health, parcelId) => healthAfter(health, { parcelId, outcome: refused, atMs: NOW }, NOW), newHealth)
 
-/** The health of a failing endpoint after a number of failed probes, each made when it was due. */
+/** Returns the health of a failing endpoint after this many failed probes, each made when it was due. */
 function probedInVain(times: number, outcome = refused): { readonly health: EndpointHealth; readonly pausesMs: readonly number[] } {
   let health = startProbing(failedAt(1, 2, 3, 4, 5), refused, NOW)
   const pausesMs = [health.probing?.atMs ?? 0].map((atMs) => atMs - NOW)
@@ -41,13 +41,13 @@ describe('an endpoint starts to fail', () => {
     expect(shouldProbe(startProbing(failedAt(1, 2, 3, 4, 5), refused, NOW))).toBe('no')
   })
 
-  test('7.4: when they failed over fewer than five parcels, only if nothing else waits', () => {
+  test('7.4: when they failed over fewer than five parcels, if nothing else waits', () => {
     expect(shouldProbe(failedAt(1, 1, 1, 1, 1))).toBe('ask')
     expect(shouldProbe(failedAt(2, 1, 1, 1, 1, 1))).toBe('ask')
     expect(shouldProbe(failedAt(1, 2, 3, 4, 4))).toBe('ask')
   })
 
-  test('not when one of the five was accepted; an interrupted attempt is not one of the five', () => {
+  test('not if one of the five succeeded; an interrupted attempt does not count', () => {
     const healthy = healthAfter(failedAt(1, 2, 3, 4), { parcelId: 5, outcome: accepted, atMs: NOW }, NOW)
     expect(healthy.failedParcels).toEqual([])
     const four = failedAt(1, 2, 3, 4)
@@ -56,16 +56,16 @@ describe('an endpoint starts to fail', () => {
 })
 
 describe('an endpoint that is failing', () => {
-  test('is probed after 5 s, and each failed probe doubles the pause, up to 5 min', () => {
+  test('is probed after 5 s, and after each failed probe twice as late, up to 5 min', () => {
     expect(probedInVain(8).pausesMs).toEqual([5, 10, 20, 40, 80, 160, 300, 300, 300].map((seconds) => seconds * 1000))
   })
 
-  test('is not probed sooner than its Retry-After allows', () => {
+  test('is not probed earlier than its Retry-After allows', () => {
     const later: AttemptOutcome = { kind: 'rejected', status: 503, retryAfterMs: 20 * 60_000 }
     expect(probedInVain(1, later).pausesMs).toEqual([5000, 20 * 60_000])
   })
 
-  test('is not paused longer by a failed attempt that began before its probes', () => {
+  test('is not paused longer by a failed attempt that began before the probes', () => {
     const { health } = probedInVain(0)
     const late = healthAfter(health, { parcelId: 9, outcome: refused, atMs: NOW - 1 }, NOW + 1000)
     expect(late).toMatchObject({ probing: health.probing, round: health.round })
@@ -83,7 +83,7 @@ describe('an endpoint that is failing', () => {
     expect(resetHealth(health, NOW)).toEqual({ ...newHealth, round: health.round + 1, wokenAtMs: NOW })
   })
 
-  test('O15: is probed within its pause after the clock was put back by a day', () => {
+  test('O15: is probed within its pause even if the clock is put back by a day', () => {
     const { health } = probedInVain(8)
     const dayBefore = (health.probing?.atMs ?? 0) - 24 * HOUR_MS
     expect(isProbeDue({ atMs: health.probing?.atMs ?? 0 }, dayBefore)).toBe(true)
@@ -95,13 +95,13 @@ describe('an endpoint that is failing', () => {
 describe('the last success of an endpoint', () => {
   const successAt = (health: EndpointHealth, nowMs: number) => healthAfter(health, { parcelId: 1, outcome: accepted, atMs: nowMs }, nowMs)
 
-  test('is stored once a second while the endpoint is healthy', () => {
+  test('is saved once a second while the endpoint is healthy', () => {
     const first = successAt(newHealth, NOW)
     expect(successAt(first, NOW + 999)).toBe(first)
     expect(successAt(first, NOW + 1000).lastSuccessAtMs).toBe(NOW + 1000)
   })
 
-  test('is stored within the same second if it ends a failure', () => {
+  test('is saved at once if it ends a failure', () => {
     const failed = healthAfter(successAt(newHealth, NOW), { parcelId: 1, outcome: refused, atMs: NOW }, NOW + 1)
     expect(successAt(failed, NOW + 2)).toMatchObject({ lastSuccessAtMs: NOW + 2, failingSinceMs: null })
   })

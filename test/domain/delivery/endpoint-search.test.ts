@@ -34,11 +34,11 @@ const all = [
 ]
 const found = (search: Parameters<typeof searchEndpoints>[1]) => searchEndpoints(all, search).map(({ endpoint: { name } }) => name)
 
-test('endpoints in trouble come first, then by name', () => {
+test('endpoints with problems come first, and then others by name', () => {
   expect(found({ text: '', condition: null })).toEqual(['bo', 'celia', 'Anna', 'anders', 'berit'])
 })
 
-test('endpoints are found by a part of their name or URL, in upper or lower case', () => {
+test('endpoints are found by a part of their name or URL, in any case', () => {
   expect(found({ text: 'AN', condition: null })).toEqual(['Anna', 'anders'])
   expect(found({ text: 'celia.example/3', condition: null })).toEqual(['celia'])
 })

@@ -14,8 +14,8 @@ function wants(filters: Partial<EndpointFilters>, changed: Partial<RelayedEvent>
   return endpointWants({ filters: { ...noFilters, ...filters }, backfill }, { ...event, ...changed })
 }
 
-describe('what an endpoint wants', () => {
-  test('without filters an endpoint gets every event, of unknown vocabulary too', () => {
+describe('the events that an endpoint wants', () => {
+  test('without filters an endpoint gets every event, even of an unknown status', () => {
     const names = fc.record({
       status: fc.string(),
       detailedStatus: fc.string(),

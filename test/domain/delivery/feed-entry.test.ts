@@ -6,7 +6,7 @@ import { emptyParcel, observe, presentRecord } from '../../support/history/parce
 
 const PUSH = { kind: 'push', inboxId: 7 } as const
 
-/** The payload that endpoints get for the newest entry of a parcel with these observations. */
+/** Returns the payload that endpoints get for the newest entry after these observations. */
 function payloadAfter(observations: readonly (PushObservation | PollObservation)[], hasBody: boolean) {
   const shown = presentRecord(observations.reduce(observe, emptyParcel))
   const [entry] = shown.entries
@@ -26,7 +26,7 @@ test('a push without a distribution type is filtered by its parcel’s', () => {
   })
 })
 
-test('an event without kept bytes is composed, with its parcel’s identifiers if it names none', () => {
+test('an event without a kept body is composed, with its parcel’s identifiers if it has none', () => {
   const named = aPush({ trackingIds: ['1001'], distributionType: 'Mailbox' })
   expect(payloadAfter([named], false)).toEqual({ kind: 'composed', trackingIds: ['1001'], distributionType: 'Mailbox' })
   expect(payloadAfter([{ ...named, trackingIds: [] }], false)).toMatchObject({ trackingIds: ['9001'] })

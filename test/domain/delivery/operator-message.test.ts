@@ -21,7 +21,7 @@ function formatted(
 }
 
 describe('an operator event as a message', () => {
-  test('to Slack is text with its special characters escaped, and a link to the page of the portal', () => {
+  test('to Slack is text with special characters escaped, and a link to the page of the portal', () => {
     const { headers, text } = formatted(failing, 'slack')
     expect(headers).toEqual({ 'content-type': 'application/json' })
     expect(JSON.parse(text)).toEqual({
@@ -29,7 +29,7 @@ describe('an operator event as a message', () => {
     })
   })
 
-  test('to Teams is an adaptive card whose texts hold no Markdown, with the link as its action', () => {
+  test('to Teams is an adaptive card whose texts have no Markdown, with the link as its action', () => {
     const { text } = formatted(failing, 'teams')
     expect(JSON.parse(text)).toMatchObject({
       type: 'message',
@@ -66,19 +66,19 @@ describe('an operator event as a message', () => {
     })
   })
 
-  test.each(['slack', 'teams', 'ntfy'] as const)('to %s has no link without an address of the portal', (format) => {
+  test.each(['slack', 'teams', 'ntfy'] as const)('to %s has no link if the portal’s address is not known', (format) => {
     const { headers, text } = formatted(failing, format, null)
     expect(`${JSON.stringify(headers)}${text.replace('http://adaptivecards.io', '')}`).not.toMatch(/https?:|OpenUrl|click/)
   })
 
-  test('counts and codes of reasons are words', () => {
+  test('has counts and reasons in words', () => {
     const event: OperatorEvent = { event: 'pushes_quarantined', reason: 'json_syntax', count: 3, since: 'x' }
     expect(formatted(event, 'ntfy').text).toBe('3 pushes were not understood: json syntax.')
     expect(formatted({ ...event, count: 1 }, 'ntfy').text).toContain('1 push was not understood')
   })
 })
 
-test('every event has words and a page, even without its members; an unknown event is named', () => {
+test('has words and a page for every event, even one without members or an unknown one', () => {
   for (const event of OPERATOR_EVENTS) {
     const { kind, sentence, page } = wordOperatorEvent(event, {})
     expect([event, kind, sentence.length, page]).toEqual([
@@ -91,7 +91,7 @@ test('every event has words and a page, even without its members; an unknown eve
   expect(wordOperatorEvent('from_the_future', {})).toMatchObject({ kind: 'none', state: 'from the future', sentence: ['from the future'] })
 })
 
-test('bytes that are no operator event become no message', () => {
+test('bytes that are not an operator event become no message', () => {
   for (const bytes of ['', '[]', '{"event":1}', '{'])
     expect(formatOperatorEvent(Buffer.from(bytes), { format: 'slack', portalUrl: null })).toBeNull()
 })

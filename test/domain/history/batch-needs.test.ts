@@ -19,14 +19,14 @@ const incoming = (body: Uint8Array): Incoming => parsePush({ body, contentEncodi
 const push = (fields: PushFields = {}) => incoming(pushBody(fields))
 const poll = (fields: PollFields): Incoming => ({ kind: 'poll', observation: aPoll(fields), watch: false })
 
-/** The first needs of a batch, with the digests of its pushes. */
+/** Returns the first needs of a batch, which name the digests of its pushes. */
 function needsOf(known: Readonly<Record<string, number>>, ...observations: readonly Incoming[]) {
   const identifiers = new Map(Object.entries(known).map(([value, parcelId]) => [value, { value, parcelId, isTrackingId: true }]))
   const batch = recordBatch(observations, NOON)
   return { needs: firstNeeds(batch, { identifiers, tombstones: new Map() }), digests: batch.digests }
 }
 
-test('a batch names each of its identifiers once, and none of a push that is no event', () => {
+test('a batch names each identifier once, and ignores pushes that are not events', () => {
   const named = namesOf([
     push({ trackingIds: ['1001', '1002'] }),
     incoming(Buffer.from('{')),
@@ -40,7 +40,7 @@ describe('the first needs of a batch', () => {
     expect(needsOf({}, push()).needs).toEqual({ ...onlyNeeds({}), joins: [] })
   })
 
-  test('ask, for pushes of one parcel, whether they are kept, and for the seconds they touch', () => {
+  test('for pushes of one parcel, ask whether they are stored, and for the seconds they touch', () => {
     const later = { eventTime: '2026-03-01T10:00:00.900Z', location: 'Malmö' }
     const { needs, digests } = needsOf({ 1001: 7 }, push(), push(later), push({ eventTime: '2026-03-01T10:00:01Z' }))
     const [one = '', two = '', three = ''] = digests
@@ -59,7 +59,7 @@ describe('the first needs of a batch', () => {
     })
   })
 
-  test('ask for the whole parcel once one of its observations is a poll', () => {
+  test('ask for the whole parcel if one of its observations is a poll', () => {
     const { needs } = needsOf({ 1001: 7 }, push(), poll({ asked: '1001' }))
     expect(needs).toMatchObject({ parcels: [7], whole: [7], seconds: [], answers: [7], joins: [] })
     expect(needsOf({ 1001: 7 }, poll({ asked: '1001' }), push({ trackingIds: ['1002', '1001'] })).needs).toMatchObject({
@@ -68,46 +68,46 @@ describe('the first needs of a batch', () => {
     })
   })
 
-  test('ask for parcels that observations lead to one after the other, the oldest first', () => {
+  test('ask for all parcels to which an observation leads, the oldest first', () => {
     const { needs } = needsOf({ 1001: 9, 1003: 7 }, push({ trackingIds: ['1001', '1002'] }), push({ trackingIds: ['1002', '1003'] }))
     expect(needs).toMatchObject({ joins: [[7, 9]], whole: [], seconds: [], answers: [] })
     expect(new Set(needs.parcels)).toEqual(new Set([7, 9]))
   })
 
-  test('ask for no duplicate of a push whose identifiers belong to several parcels or to none', () => {
+  test('do not look for a push whose identifiers belong to several parcels or to none', () => {
     expect(
       needsOf({ 1001: 9, 1003: 7 }, push({ trackingIds: ['1001', '1003'] }), push({ trackingIds: ['1001', '1004'] })).needs.pushes,
     ).toEqual([])
   })
 
-  test('ask whether a push that is no event is kept without a parcel', () => {
+  test('ask whether a push that is not an event is stored without a parcel', () => {
     const { needs, digests } = needsOf({}, incoming(Buffer.from('{')))
     expect(needs).toEqual({ ...onlyNeeds({ pushes: [{ parcelId: NO_PARCEL, digest: digests[0] ?? '' }] }), joins: [] })
   })
 })
 
-describe('the certain needs', () => {
+describe('the later needs, once the parcels are known', () => {
   const state = { ...newParcel(7, NOON), latest: { status: 'TerminalArrived', atMs: TEN * 1000 + 250 } }
   const { needs, digests } = needsOf({ 1001: 7 }, push(), push({ eventTime: '2026-03-01T10:00:01Z' }))
 
-  test('leave out seconds after the latest entry', () => {
+  test('skip seconds after the latest entry', () => {
     expect(certainNeeds(needs, [state], new Map()).seconds.map(({ second }) => second)).toEqual([TEN])
     expect(certainNeeds(needs, [newParcel(7, NOON)], new Map()).seconds).toEqual([])
   })
 
-  test('leave out seconds of duplicates alone', () => {
+  test('skip seconds that only duplicates touch', () => {
     const kept = new Map([[pushKey(7, digests[0] ?? ''), 1]])
     expect(certainNeeds(needs, [state], kept).seconds).toEqual([])
     const beside = needsOf({ 1001: 7 }, push(), push({ location: 'Malmö' }))
     expect(certainNeeds(beside.needs, [state], kept).seconds).toHaveLength(1)
   })
 
-  test('ask for answers only of a parcel that was polled', () => {
+  test('ask for answers only if the parcel was polled', () => {
     expect(certainNeeds(needs, [state], new Map()).answers).toEqual([])
     expect(certainNeeds(needsOf({ 1001: 7 }, poll({ asked: '1001' })).needs, [state], new Map()).answers).toEqual([7])
   })
 
-  test('ask whether the carrier may be asked only about a parcel it did not know', () => {
+  test('ask for unknown identifiers only if the carrier did not know the parcel', () => {
     expect(certainNeeds(needs, [state], new Map()).pollable).toEqual([])
     expect(certainNeeds(needs, [{ ...state, stopped: 'unknown' }], new Map()).pollable).toEqual([7])
   })
@@ -125,7 +125,7 @@ const nothingFound = {
   bodies: new Map(),
 }
 
-test('a load keeps all that was loaded before it', () => {
+test('a load keeps everything that was loaded before it', () => {
   const loads = [
     {
       ...nothingFound,
@@ -141,8 +141,8 @@ test('a load keeps all that was loaded before it', () => {
   expect([[...snapshot.pushes.keys()], [...snapshot.unrecorded]]).toEqual([['0/one'], ['one', 'two']])
 })
 
-describe('parcels to be joined', () => {
-  /** So many entries that differ, as a parcel keeps them. */
+describe('parcels that are to be joined', () => {
+  /** Makes this many different entries, as a parcel stores them. */
   const sightings = (count: number, from = 0): readonly KeptSighting[] =>
     Array.from({ length: count }, (_, nth) =>
       sightingsOf(aPush({ location: `Place ${from + nth}` })).map((one) => ({
@@ -153,7 +153,7 @@ describe('parcels to be joined', () => {
       })),
     ).flat()
 
-  /** Loads a join whose parcels hold these sightings: what was asked for in each turn, and the last snapshot. */
+  /** Loads a join of parcels with these sightings. Returns what each step asked for, and the last snapshot. */
   function load(...held: readonly (readonly KeptSighting[])[]) {
     const ids = held.map((_, at) => at + 1)
     const parcels = held.map(({ length }, at) => ({ ...newParcel(at + 1, NOON), entryCount: length }))
@@ -183,7 +183,7 @@ describe('parcels to be joined', () => {
     expect(snapshot.overfull.size).toBe(0)
   })
 
-  test('are loaded no further once their entries exceed the limit', () => {
+  test('are not loaded further once their entries exceed the limit', () => {
     const half = ENTRIES_MAX / 2 + 1
     const { turns, snapshot } = load(sightings(half), sightings(half, half), sightings(half, 2 * half), sightings(half, 3 * half))
     expect(turns).toEqual([[1, 2]])
@@ -191,7 +191,7 @@ describe('parcels to be joined', () => {
     expect(snapshot.parcels.get(3)?.whole).toBe(false)
   })
 
-  test('are loaded to the end if they hold the same entries', () => {
+  test('are loaded completely if they have the same entries', () => {
     const same = sightings(ENTRIES_MAX / 2 + 1)
     const { turns, snapshot } = load(same, same, same)
     expect(turns).toEqual([[1, 2], [3]])

@@ -13,7 +13,7 @@ import { NOON } from '../../support/runner/constants.ts'
 import { casesOf, LONG } from '../../support/runner/long-form.ts'
 import { createMemoryRecording, type Loads } from '../../support/store/memory-recording.ts'
 
-/** `npm run faults` takes its time. */
+/** `npm run faults` runs more. */
 const RUNS = LONG ? 10_000 : casesOf(1000, 120)
 const model = createCarrierModelKeeper({ now: () => NOON }).current()
 const endpoints = [{ endpoint: { ...endpointSettings, id: '1', backfill: true }, queuedTo: null, backfilled: null }]
@@ -27,7 +27,7 @@ function push(body: Uint8Array): Incoming {
   return parsePush({ body: Uint8Array.from(body), contentEncoding: null, receivedAtMs: NOON, keyIndex: 0 })
 }
 
-/** Cuts observations into batches of random sizes. */
+/** Cuts observations into batches of these sizes. */
 function inBatches(all: readonly Seen[], sizes: readonly number[]): readonly (readonly Incoming[])[] {
   const batches: Incoming[][] = []
   let at = 0
@@ -44,7 +44,7 @@ const cases = fc.tuple(
   fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 1, maxLength: 4 }),
 )
 
-test('P8: any order, repetition, split and batching of observations gives the model’s bytes', () => {
+test('P8: observations in any order, repetition and batches give the model’s bytes', () => {
   let joins = 0
   fc.assert(
     fc.property(cases, ([[all, again], sizes]) => {
@@ -57,7 +57,7 @@ test('P8: any order, repetition, split and batching of observations gives the mo
   expect(joins).toBeGreaterThan(RUNS / 6)
 })
 
-test('P8: copies of a listing around another give the same bytes in every order', () => {
+test('P8: copies of a listing with another between give the same bytes in every order', () => {
   const expected = answers(recordAll(copiesAroundAnother))
   for (const order of everyOrder(copiesAroundAnother)) {
     for (const again of [order, order.toReversed()]) {
@@ -70,7 +70,7 @@ test('P8: copies of a listing around another give the same bytes in every order'
   }
 })
 
-test('a batch is decided alike, however much was loaded first', () => {
+test('a batch is decided the same way even if more was loaded than needed', () => {
   fc.assert(
     fc.property(cases, ([[, again], sizes]) => {
       const whole = recording('whole')
@@ -91,7 +91,7 @@ test('a decision is plain data: it can be printed, and read back unchanged', () 
   expect(kindsOf(decided)).toEqual(['recorded', 'recorded', 'quarantined'])
 })
 
-test('an observation that makes `decide` throw is refused alone, and uses up no number', () => {
+test('an observation that makes `decide` throw is refused alone, and uses no number', () => {
   const broken = {
     ...push(pushBody({ trackingIds: ['2001'] })),
     reading: { ok: true, observation: { kind: 'push', trackingIds: ['2001'] } },

@@ -8,31 +8,31 @@ const sightingsOf = (all: readonly Observation[]) => all.reduce(observe, emptyPa
 const kindsOf = (before: readonly Observation[], added: Observation) =>
   diffEntries(deriveEntries(sightingsOf(before)), deriveEntries(sightingsOf([...before, added]))).map((change) => change.kind)
 
-test('an entry that nobody reported before is new', () => {
+test('an entry that was not reported before is new', () => {
   expect(kindsOf([], aPush())).toEqual(['entry'])
   expect(kindsOf([aPush()], aPush({ eventTime: '2026-03-01T11:00:00.000Z' }))).toEqual(['entry'])
 })
 
-test('an entry that is reported again in the same words has not changed', () => {
+test('an entry that is reported again with the same words has not changed', () => {
   expect(kindsOf([aPoll({ askedAtMs: 1 })], aPoll({ askedAtMs: 2 }))).toEqual([])
 })
 
-test('an entry that is served differently from before is updated', () => {
+test('an entry that is served differently than before is updated', () => {
   expect(kindsOf([aPush({ texts: { sv: 'Framme' } })], aPoll({ text: 'Arrived' }))).toEqual(['update'])
 })
 
-test('2.8: entries that prove to be one are reported as united', () => {
+test('2.8: entries that turn out to be one are reported as united', () => {
   const apart = [
     aPush({ eventTime: '2026-03-01T10:00:00.100Z', location: null }),
     aPush({ eventTime: '2026-03-01T10:00:00.000Z', location: 'Lund' }),
     aPush({ eventTime: '2026-03-01T10:00:00.000Z', location: 'Umeå' }),
   ]
   expect(deriveEntries(sightingsOf(apart))).toHaveLength(2)
-  // Names the place of the first: it was never in Lund.
+  // This push names another place for the first entry, so the first was not in Lund.
   expect(kindsOf(apart, aPush({ eventTime: '2026-03-01T10:00:00.100Z', location: 'Umeå' }))).toContain('united')
 })
 
-test('an entry whose first sighting proves to be of another entry is reported as set apart', () => {
+test('an entry whose first sighting turns out to belong to another is reported as set apart', () => {
   const seen = [
     aPush({ eventTime: '2026-03-01T10:00:00Z', location: null }),
     aPush({ eventTime: '2026-03-01T10:00:00.100Z', location: 'Lund' }),
@@ -40,7 +40,7 @@ test('an entry whose first sighting proves to be of another entry is reported as
   ]
   const before = deriveEntries(sightingsOf(seen))
   expect(before.map((entry) => entry.sequence)).toEqual([0, 2])
-  // Comes first in the order of founding: what was said without a place or milliseconds is of this one now.
+  // This push is now matched first, so the sighting without a place and milliseconds belongs to it.
   const after = deriveEntries(sightingsOf([...seen, aPush({ eventTime: '2026-03-01T10:00:00.050Z', location: 'Lund' })]))
   const audience = diffEntries(before, after).map(({ kind, entry }) => [kind, entry.sequence])
   expect(audience).toEqual([

@@ -13,20 +13,20 @@ const look = (living: readonly string[], erased: readonly string[] = ['GONE0001'
 const early = new Date(NOON).toISOString()
 const late = new Date(NOON + 2 * DAY_MS).toISOString()
 
-test('a mark is the same for one key and identifier, and shows neither', () => {
+test('a mark is the same for the same key and identifier, and reveals neither', () => {
   const [one, other] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]
   expect(markOf(one, 'GONE0001')).toBe(markOf(one, 'GONE0001'))
   expect(markOf(one, 'GONE0001')).not.toBe(markOf(other, 'GONE0001'))
   expect(markOf(one, 'GONE0001')).not.toContain('GONE')
 })
 
-test('an event is about the erased parcel until the time of reuse, or for ever', () => {
+test('an event is about the erased parcel until the reuse time, or forever', () => {
   expect(isOfErased(tombstone, NOON + DAY_MS, rules)).toBe(true)
   expect(isOfErased(tombstone, NOON + DAY_MS + 1, rules)).toBe(false)
   expect(isOfErased(tombstone, NOON + 1000 * DAY_MS, { identifierReuseAfterMs: null })).toBe(true)
 })
 
-test('a push that names no erased identifier stays as it is', () => {
+test('a push that names no erased identifier is unchanged', () => {
   const push = aPush({ trackingIds: ['LIVE0001'] })
   expect(withoutErasedOfPush(push, look([]))).toEqual({ kind: 'living', observation: push })
 })
@@ -36,12 +36,12 @@ test('a push that names an erased identifier and no living parcel erases its oth
   expect(withoutErasedOfPush(push, look([]))).toEqual({ kind: 'erased', names: [{ value: 'OTHER001', ...tombstone }] })
 })
 
-test('a push that names a living parcel too loses only the erased identifier', () => {
+test('a push that also names a living parcel loses only the erased identifier', () => {
   const push = aPush({ trackingIds: ['GONE0001', 'LIVE0001'], eventTime: early })
   expect(withoutErasedOfPush(push, look(['LIVE0001']))).toMatchObject({ kind: 'living', observation: { trackingIds: ['LIVE0001'] } })
 })
 
-test('a late push is about a new parcel, and an old one is not, although the new one lives', () => {
+test('a late push is about a new parcel, but an old one is not, even if the new one exists', () => {
   const living = look(['GONE0001'])
   expect(withoutErasedOfPush(aPush({ trackingIds: ['GONE0001'], eventTime: late }), living).kind).toBe('living')
   expect(withoutErasedOfPush(aPush({ trackingIds: ['GONE0001'], eventTime: early }), living)).toEqual({ kind: 'erased', names: [] })
@@ -54,7 +54,7 @@ test('an answer about an erased identifier is dropped, with or without entries',
   expect(withoutErasedOfPoll(aPoll({ ...poll, statuses: [] }), look([]))).toEqual(dropped)
 })
 
-test('an answer about a living parcel that lists an erased identifier loses it, and its bytes', () => {
+test('an answer about a living parcel that lists an erased identifier loses it and its bytes', () => {
   const poll = aPoll({ asked: 'LIVE0001', trackingIds: ['GONE0001', 'LIVE0002'], statuses: [{ eventTimestamp: early }] })
   const seen = withoutErasedOfPoll(poll, look(['LIVE0001']))
   expect(seen).toMatchObject({ kind: 'living', observation: { asked: 'LIVE0001', trackingIds: ['LIVE0002'], isPartial: true } })

@@ -31,7 +31,7 @@ test('2.1: entries that differ only in their texts are one entry', () => {
   expect(entriesOf(aPush({ texts: { sv: 'Framme' } }), aPush({ texts: { sv: 'Ankommet' } }))).toHaveLength(1)
 })
 
-test('4.1: unites the languages of an entry seen by push and by poll', () => {
+test('4.1: an entry seen by push and by poll has the languages of both', () => {
   const [entry] = entriesOf(aPush({ texts: { sv: 'Framme' } }), aPoll({ language: 'en', text: 'Arrived' }))
   expect(entry && languagesOf(entry)).toEqual(['en', 'sv'])
 })
@@ -44,7 +44,7 @@ test('2.2: a whole-second poll and a millisecond push of that second are one ent
   expect(entries.map((entry) => entry.eventTimestamp)).toEqual(['2026-03-01T10:00:00Z'])
 })
 
-test('2.2: zeros are no milliseconds', () => {
+test('2.2: zeros do not count as milliseconds', () => {
   expect(entriesOf(aPush({ eventTime: '2026-03-01T10:00:00.000Z' }), aPush({ eventTime: '2026-03-01T10:00:00.250Z' }))).toHaveLength(1)
 })
 
@@ -57,7 +57,7 @@ test('2.2: an empty location fits every location, and two locations make two ent
   expect(entriesOf(aPush({ location: 'Umeå' }), aPush({ location: 'Lund' }))).toHaveLength(2)
 })
 
-test('2.3: the most detailed sighting founds an entry, whichever sighting came first', () => {
+test('2.3: the most detailed sighting founds an entry, whichever came first', () => {
   const whole = aPush({ eventTime: '2026-03-01T10:00:00Z', location: null })
   const early = aPush({ eventTime: '2026-03-01T10:00:00.100Z', location: 'Lund' })
   const late = aPush({ eventTime: '2026-03-01T10:00:00.900Z', location: 'Lund' })
@@ -71,7 +71,7 @@ test('2.3: the most detailed sighting founds an entry, whichever sighting came f
   }
 })
 
-/** As DOMAIN 2.3 puts it, each sighting held against every entry: which of the sightings, in the order of joining, make which entry. */
+/** Does what DOMAIN 2.3 says: compares each sighting with every entry, in the order of joining, and returns the sightings of each entry. */
 function foundPlainly(sightings: readonly KeptSighting[]): readonly (readonly KeptSighting[])[] {
   const entries: { key: SightingKey; readonly members: KeptSighting[] }[] = []
   const equal = (a: SightingKey, b: SightingKey) => a.whole === b.whole && a.atMs === b.atMs && a.location === b.location
@@ -97,7 +97,7 @@ function foundPlainly(sightings: readonly KeptSighting[]): readonly (readonly Ke
   return entries.map(({ members }) => members)
 }
 
-test('2.3: each sighting joins the first entry that takes it, its exact key first', () => {
+test('2.3: each sighting joins the first entry that accepts it, preferring its exact key', () => {
   const sighting = fc.record({
     eventTime: fc.constantFrom(...['', '.250', '.500', '.750'].map((fraction) => `2026-03-01T10:00:00${fraction}Z`)),
     location: fc.constantFrom(null, null, 'Lund', 'Umeå'),
@@ -121,7 +121,7 @@ test('2.3: each sighting joins the first entry that takes it, its exact key firs
   fc.assert(group, { numRuns: casesOf(2000, 300), seed: 20261123 })
 })
 
-test('2.4: equal pushes collapse', () => {
+test('2.4: equal pushes are one', () => {
   expect(entriesOf(aPush(), aPush(), aPush())).toHaveLength(1)
 })
 
@@ -149,7 +149,7 @@ test('2.5: a text withdrawn by a later answer is served as withdrawn', () => {
   })
 })
 
-test('2.5: texts that no poll has come from pushes: non-empty first, then the bytewise greatest', () => {
+test('2.5: a text without a poll comes from pushes: non-empty first, then the greatest bytes', () => {
   const source = present(
     aPush({ texts: { sv: '' }, distributionType: 'Home' }),
     aPush({ texts: { sv: 'A' }, distributionType: '' }),
@@ -159,7 +159,7 @@ test('2.5: texts that no poll has come from pushes: non-empty first, then the by
   expect(source.distributionType).toBe('Mailbox')
 })
 
-test('2.5: trackingIds are in the order of the last-asked answer, then the others bytewise', () => {
+test('2.5: trackingIds are ordered as in the last-asked answer, then the others by bytes', () => {
   const source = present(
     aPush({ trackingIds: ['1009', '1005', '1001'] }),
     aPoll({ askedAtMs: NOON, trackingIds: ['1001', '1005'] }),
@@ -168,13 +168,13 @@ test('2.5: trackingIds are in the order of the last-asked answer, then the other
   expect(source.trackingIds).toEqual(['1005', '1001', '1009'])
 })
 
-test('2.6: an entry that is not for consumers is served without a text for them in any case', () => {
+test('2.6: an entry that is not for consumers is always served without a text for them', () => {
   const source = present(aPush({ displayToConsumer: false, consumer: { en: 'Leaked' } }))
   expect(encodeAll(source, ['en']).body).not.toContain('Leaked')
   expect(readBack(encodeAll(source, ['en']).body)).toMatchObject({ statuses: [{ consumerDescription: null, displayToConsumer: false }] })
 })
 
-test('2.7: unknown fields of polls are served after the known ones, numbers as written', () => {
+test('2.7: unknown fields of polls are served after the known ones, and numbers as written', () => {
   const written = answerBody({ statuses: [{ weight: 1 }], extra: { carrierNote: { deep: [1] } } }).toString()
   const body = Buffer.from(written.replace('"weight":1', '"weight":12345678901234567890,"tiny":1e400,"zero":-0'))
   const reading = parseAllAnswer(body, { asked: 'AB123456789SE', language: 'en', contentLanguage: null, askedAtMs: NOON })
@@ -197,7 +197,7 @@ test('3.1: newest first by instant, and the order answer decides where instants 
   expect(order).toEqual(['Z', 'B', 'C', 'A', 'X'])
 })
 
-test('3.3: the latest status is the first of the history, not the last to arrive', () => {
+test('3.3: the latest status is the first of the history, not the last that arrived', () => {
   const delivered = aPush({
     status: 'DeliverySucceeded',
     detailedStatus: 'DeliverySucceededMailbox',
@@ -213,7 +213,7 @@ test('3.3: a known parcel without entries has an empty history and no latest', (
   expect(encodeLatest(source, ['en'])).toBeNull()
 })
 
-test('4.1: a language is its exact tag, its primary subtag, the configured ones, then any', () => {
+test('4.1: a language is its exact tag, its primary subtag, a configured one, or any', () => {
   const source = present(aPush({ texts: { sv: 'Framme', fi: 'Perillä' } }))
   const served = (...languages: string[]) => encodeAll(source, languages)
   expect(served('sv-se', 'sv', 'en').contentLanguages).toEqual(['sv'])

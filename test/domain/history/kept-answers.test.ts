@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { ANSWERS_MAX, betterOrderAnswer, type KeptAnswer, keepAnswers, presentParcel } from '../../../src/domain/history/kept-answers.ts'
 import { casesOf } from '../../support/runner/long-form.ts'
 
-/** Few wordings, asked for often: what an answer says depends on its bytes alone. */
+/** Uses few different texts and many times, because an answer's result depends on its bytes alone. */
 const answer: fc.Arbitrary<KeptAnswer> = fc
   .record({ nth: fc.nat(40), language: fc.constantFrom('en', 'sv'), askedAtMs: fc.nat(60) })
   .map(({ nth, language, askedAtMs }) => ({
@@ -20,7 +20,7 @@ const answers = fc.array(answer, { size: 'max', minLength: 10, maxLength: 80 })
 const seed = 20261125
 const RUNS = casesOf(500, 80)
 
-test('3.2: the kept answers are the same for any order of arrival and of removal', () => {
+test('3.2: the kept answers are the same for any order of arrival and removal', () => {
   let dropped = 0
   const property = fc.property(
     answers.chain((all) => fc.tuple(fc.constant(all), fc.shuffledSubarray(all, { minLength: all.length }))),

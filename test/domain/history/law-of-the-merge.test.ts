@@ -16,7 +16,7 @@ import {
 import type { ParcelRecord } from '../../support/history/parcel-record.ts'
 import { casesOf, LONG } from '../../support/runner/long-form.ts'
 
-/** `npm run faults` takes its time. */
+/** `npm run faults` runs more. */
 const RUNS = LONG ? 10_000 : casesOf(1000, 150)
 
 const pairs = observations.chain((all) => fc.tuple(fc.constant(all), rearranged(all)))
@@ -32,7 +32,7 @@ function lawHolds(derive: Matcher, seen: (parcels: readonly ParcelRecord[]) => v
   )
 }
 
-/** Whether some sighting fits more than one entry of its group: where a matcher has to choose. */
+/** Tells whether some sighting fits several entries of its group, so that a matcher has to choose. */
 function isAmbiguous(parcel: ParcelRecord): boolean {
   const entries = deriveEntries(parcel.sightings)
   return parcel.sightings.some((kept) => {
@@ -45,7 +45,7 @@ function isAmbiguous(parcel: ParcelRecord): boolean {
   })
 }
 
-test('P8: the merge gives the same bytes for any order, duplicates and split of push and poll', () => {
+test('P8: the merge gives the same bytes for any order, repetition, and mix of push and poll', () => {
   let ambiguous = 0
   let joined = 0
   const report = lawHolds(deriveEntries, (parcels) => {
@@ -57,7 +57,7 @@ test('P8: the merge gives the same bytes for any order, duplicates and split of 
   expect(joined / report.numRuns).toBeGreaterThan(0.1)
 })
 
-test('this test catches a matcher that decides by order of arrival', () => {
+test('this test catches a matcher that decides by the order of arrival', () => {
   const byArrival: Matcher = (sightings) => {
     const clusters: KeptSighting[][] = []
     for (const kept of sightings) {
@@ -77,7 +77,7 @@ test('this test catches a matcher that decides by order of arrival', () => {
   expect(lawHolds(byArrival).failed).toBe(true)
 })
 
-test('this test catches a poll that counts as asked when it arrived', () => {
+test('this test catches a poll whose request time is taken from its arrival', () => {
   let arrivals = 0
   const arrivalIsAsking: Matcher = (sightings) => deriveEntries(sightings.map((kept) => ({ ...kept, askedAtMs: ++arrivals })))
   expect(lawHolds(arrivalIsAsking).failed).toBe(true)
@@ -87,19 +87,19 @@ function askedLater(observation: Observation, byMs: number): Observation {
   return observation.kind === 'push' ? observation : { ...observation, askedAtMs: observation.askedAtMs + byMs }
 }
 
-/** No two are asked for at once: of those the greater stays, as a whole, where every copy would be weighed on its own. */
+/** Makes all request times different. Of two listings from the same time the greater is kept whole, while copies would be compared one by one. */
 function neverAtOnce(all: readonly Seen[]): readonly Seen[] {
   return all.map((one, at) => ({ ...one, observation: askedLater(one.observation, at) }))
 }
 
-/** The number of a listing that no other observation shares: where all else is equal, the lower number joins first. */
+/** Numbers a listing so that no other observation shares the number. If all else is equal, the lower number joins first. */
 type Numbering = (digest: number, at: number) => number
 
-// The place only tells copies of one listing apart. A digest has 48 bits, so this is exact for 32 observations.
+// `at` only distinguishes copies of one listing. A digest has 48 bits, so this is exact for 32 observations.
 const byDigest: Numbering = (listing, at) => listing * 32 + at
 const byArrival: Numbering = (_, at) => at + 1
 
-/** The entries if every copy of a listing were kept. */
+/** Returns the entries that result if every copy of a listing is kept. */
 function entriesOfAll(all: readonly Seen[], numberOf: Numbering): readonly Entry[] {
   const copies = all.flatMap(({ observation }, at) =>
     sightingsOf(observation).map((listed) => {
@@ -110,7 +110,7 @@ function entriesOfAll(all: readonly Seen[], numberOf: Numbering): readonly Entry
   return deriveEntries(copies)
 }
 
-/** The entries of what is kept. */
+/** Returns the entries of what is really kept. */
 function entriesOfKept(all: readonly Seen[]): readonly Entry[] {
   const listed = all.flatMap(({ observation }) => sightingsOf(observation))
   return deriveEntries(mergeSightings([], listed, () => 0, null).kept)
@@ -132,7 +132,7 @@ test('equal listings are kept once, which changes no entry', () => {
   expect(report.failed, fc.defaultReportMessage(report)).toBe(false)
 })
 
-test('2.3: copies of a listing join side by side', () => {
+test('2.3: copies of a listing join one beside the other', () => {
   const texts = (entries: readonly Entry[]) => entries.map((entry) => [entry.texts.en?.detailed, entry.texts.sv?.detailed])
   const kept = [
     ['Arrived', 'Ankommen'],

@@ -17,7 +17,7 @@ import { createMemoryRecording } from '../../support/store/memory-recording.ts'
 const RUNS = casesOf(1000, 150)
 const model = createCarrierModelKeeper({ now: () => NOON }).current()
 
-/** Records one after the other, each a second after the one before. */
+/** Records observations one after another, a second apart. */
 function recordInTurn(all: readonly Seen[]) {
   const memory = createMemoryRecording({ rules: recordOptions, model, endpoints: [], loads: 'whole' })
   for (const [at, seen] of all.entries()) memory.record([incoming(seen)], NOON + at * 1000)
@@ -29,7 +29,7 @@ function incoming({ observation, body }: Seen): Incoming {
   return parsePush({ body: Uint8Array.from(body), contentEncoding: null, receivedAtMs: NOON, keyIndex: 0 })
 }
 
-/** The first report by a source of one of these sightings; null: there is none. */
+/** Returns the first report of one of these sightings by a source, or null if there is none. */
 function firstReport(all: readonly Seen[], members: readonly KeptSighting[], source: FirstReport['source']): FirstReport | null {
   const wanted = new Set(members.filter(({ sighting }) => sighting.source === source).map(sightingId))
   const at = all.findIndex(({ observation }) => sightingsOf(observation).some((one) => wanted.has(sightingId(one))))
@@ -42,7 +42,7 @@ function expectedOf(all: readonly Seen[], members: readonly KeptSighting[]): Lea
   return first === undefined ? null : { first, confirmed }
 }
 
-test('an entry keeps the time of its first sighting over repeats, later polls and joins', () => {
+test('an entry keeps the time of its first sighting despite repeats, later polls and joins', () => {
   const arrivals = observations.chain((all) => rearranged(all))
   let confirmed = 0
   fc.assert(
@@ -60,7 +60,7 @@ test('an entry keeps the time of its first sighting over repeats, later polls an
   expect(confirmed).toBeGreaterThan(RUNS / 6)
 })
 
-/** Sightings as several parcels may hold them: each learnt of at another sequence, those before the upgrade at an unknown time. */
+/** Sightings as several parcels may have them. Each was learnt at another sequence, and those from before the upgrade at an unknown time. */
 const heldByParcels = fc
   .tuple(observations, fc.integer({ min: 0, max: 20 }), fc.infiniteStream(fc.nat(1000)))
   .map(([all, upgradedAt, numbers]) => {
@@ -80,7 +80,7 @@ const heldByParcels = fc
     })
   })
 
-test('parcels that are joined in any order keep when each sighting was first learnt of', () => {
+test('parcels joined in any order keep when each sighting was first learnt', () => {
   const cases = heldByParcels.chain((parts) => fc.tuple(fc.constant(parts), fc.shuffledSubarray(parts, { minLength: parts.length })))
   fc.assert(
     fc.property(cases, fc.nat(7), ([parts, shuffled], cut) => {
@@ -101,7 +101,7 @@ test('parcels that are joined in any order keep when each sighting was first lea
   )
 })
 
-test('the source that reported an entry first is known even if its time is not', () => {
+test('the source that reported an entry first is known even if the time is not', () => {
   const [pushed] = sightingsOf(aPush({ eventTime: '2026-03-01T10:00:00Z' }))
   const [polled] = sightingsOf(aPoll())
   if (pushed === undefined || polled === undefined) throw new Error('there are no sightings')

@@ -29,7 +29,7 @@ function incoming({ observation, body }: Seen): Incoming {
   return observation.kind === 'poll' ? { kind: 'poll', observation, watch: true } : incomingPush(body)
 }
 
-/** The parcels that a relay would hold after these observations, each recorded a minute after the one before. */
+/** Returns the parcels after these observations, each recorded a minute after the one before. */
 function stored(all: readonly Incoming[]): readonly Stored[] {
   const memory = createMemoryRecording({ rules: recordOptions, model, endpoints: [], loads: 'whole' })
   for (const [nth, one] of all.entries()) memory.record([one], NOON + nth * 60_000)
@@ -43,7 +43,7 @@ function rebuilt({ parcel, pushes }: Stored) {
   return rebuildParcel(parcel, { evidence, elsewhere: new Map(), knownTo: Number.POSITIVE_INFINITY, nextSequence: () => sequence++ })
 }
 
-/** The parcel as a correction leaves it. */
+/** Returns the parcel after a correction. */
 function corrected({ parcel, pushes }: Stored): Stored {
   const { correction } = rebuilt({ parcel, pushes })
   if (correction === null) return { parcel, pushes }
@@ -55,13 +55,13 @@ function corrected({ parcel, pushes }: Stored): Stored {
 
 const bySequence = (sightings: readonly KeptSighting[]) => sightings.toSorted((a, b) => a.sequence - b.sequence)
 
-/** Whether no answer was dropped, so that the bytes show every sighting. */
+/** Tells whether no answer was dropped, so that the bytes contain every sighting. */
 const isWhole = ({ parcel: { answers } }: Stored) =>
   [...Map.groupBy(answers, ({ answer }) => answer.language).values()].every((inLanguage) => inLanguage.length < ANSWERS_MAX)
 
 const arranged = observations.chain((all) => rearranged(all))
 
-test('a rebuild gives the recorded history, for any order and duplicates', () => {
+test('a rebuild gives the recorded history for any order and repetition', () => {
   let fromBytes = 0
   let ofSeveral = 0
   const check = fc.check(
@@ -89,7 +89,7 @@ test('a rebuild restores overwritten sightings of pushes from their bytes', () =
         const sighting = { ...victim.sighting, location }
         const wrong = { ...victim, sighting, content: encodeContent(sighting) }
         const others = one.parcel.sightings.filter((kept) => kept !== victim)
-        // Another push may say just that. Then two rows would have one key, which no store can hold.
+        // If another push says exactly this, two rows would have the same key, which no store can have.
         if (others.some(({ content, sighting: other }) => content === wrong.content && other.instant.text === sighting.instant.text))
           continue
         const damaged = { ...one, parcel: { ...one.parcel, sightings: [...others, wrong] } }
@@ -103,7 +103,7 @@ test('a rebuild restores overwritten sightings of pushes from their bytes', () =
   if (check.failed) throw check.errorInstance
 })
 
-test('a lost history comes back, as new entries that count as sent', () => {
+test('a lost history is restored as new entries that count as sent', () => {
   const check = fc.check(
     fc.property(arranged, (all) => {
       for (const one of stored(all.map(incoming)).filter(isWhole)) {
@@ -141,7 +141,7 @@ test('two stored entries that are one by the present rule are united under the o
   if (one === undefined) throw new Error('nothing was recorded')
   const [first, second] = bySequence(one.parcel.sightings)
   if (first === undefined || second === undefined) throw new Error('there are two sightings')
-  // As if an older version had read another location in the second push.
+  // Act as if an older version had read another location in the second push.
   const sighting = { ...second.sighting, location: 'Oslo' }
   const apart = { ...second, sighting, content: encodeContent(sighting) }
   const before = { ...one, parcel: { ...one.parcel, sightings: [first, apart], state: { ...one.parcel.state, entryCount: 2 } } }

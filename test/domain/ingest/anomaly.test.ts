@@ -5,7 +5,7 @@ import { aPoll, aPush, type PolledEntry } from '../../support/history/builders.t
 const atMs = Date.UTC(2026, 2, 1, 10)
 const push = aPush({ eventTime: '2026-03-01T10:00:00.000Z' })
 
-test('an event over five minutes ahead of our clock is an anomaly', () => {
+test('an event more than five minutes ahead of the clock is an anomaly', () => {
   expect(anomaliesOf(push, 1, atMs - 300_001)).toEqual(['event_clock_ahead'])
   expect([anomaliesOf(push, 1, atMs - 300_000), anomaliesOf(push, 9, atMs + 1)]).toEqual([[], []])
 })
@@ -15,11 +15,11 @@ test('an answer that lists fewer entries than are known is an anomaly', () => {
   expect([anomaliesOf(poll, 3, 0), anomaliesOf(poll, 2, 0)]).toEqual([['upstream_regressed'], []])
 })
 
-test('unreadable items of an answer are its anomaly, however few entries it lists', () => {
+test('unreadable items of an answer are an anomaly, however few entries it lists', () => {
   expect(anomaliesOf(aPoll({ statuses: [{}, { eventTimestamp: 'never' }] }), 9, 0)).toEqual(['upstream_flawed'])
 })
 
-test('4.1: texts that could not be kept are an anomaly beside any other', () => {
+test('4.1: texts that could not be stored are an anomaly besides any other', () => {
   const noTag = aPush({ texts: { 'not a tag': 'Arrived' }, eventTime: '2026-03-01T10:00:00.000Z' })
   expect(anomaliesOf(noTag, 1, atMs)).toEqual(['text_dropped'])
   expect(anomaliesOf(noTag, 1, atMs - 300_001)).toEqual(['event_clock_ahead', 'text_dropped'])

@@ -8,7 +8,7 @@ import { parseWebhookEvent } from '../../../src/domain/ingest/parse-push.ts'
 const EVENT = { status: 'A', detailedStatus: 'B', location: 'Göteborg', eventTime: '2026-03-01T10:00:00Z', trackingIds: ['1001'] }
 const bodyOf = (change: object) => Buffer.from(JSON.stringify({ ...EVENT, ...change }))
 
-/** The reason why a body is quarantined, the member and the bytes at the fault. */
+/** Returns why a body is quarantined, and the member and bytes of the fault. */
 function wrongIn(body: Buffer): readonly [reason: QuarantineReason | null, member: string | null, bytes: string | null] {
   const reading = parseWebhookEvent(body, null)
   const reason = reading.ok ? null : reading.reason
@@ -39,7 +39,7 @@ test.each([
   expect(wrongIn(body)).toEqual(found)
 })
 
-test('the fault in a body that nests too deep is the first bracket too many', () => {
+test('the fault in a body that nests too deep is the first bracket over the limit', () => {
   const body = Buffer.from(`${'{"a":'.repeat(70)}1${'}'.repeat(70)}`)
   expect(findFault(body, 'too_deep')).toEqual({
     member: null,
@@ -90,7 +90,7 @@ test('each member and item of the outline equals what JSON.parse reads', () => {
   )
 })
 
-test('a megabyte of brackets, quotes or escapes has its fault found without a deep stack', () => {
+test('a fault in a megabyte of brackets, quotes or escapes is found without a deep stack', () => {
   for (const piece of ['[', '{"a":', '"', '\\', '[1,', '"\\u0041"']) {
     const body = Buffer.from(piece.repeat(1_000_000 / piece.length))
     expect(findFault(body, 'json_syntax')?.from).toBeLessThanOrEqual(body.length)
@@ -102,7 +102,7 @@ test('the status and identifiers of an invalid body are reported if they can be 
   expect(glimpseBody(Buffer.from('[]'))).toEqual({ status: null, identifiers: [] })
 })
 
-test('the text at a fault is cut short, and bytes that are no text are in hexadecimal', () => {
+test('the text at a fault is shortened, and bytes that are not text are in hexadecimal', () => {
   const found = (body: Buffer, reason: QuarantineReason) => findFault(body, reason)?.found
   expect(found(bodyOf({ eventTime: 'x'.repeat(100) }), 'event_time')).toBe(`"${'x'.repeat(59)}…`)
   expect([found(Buffer.from('\u{feff}{}'), 'utf8'), found(bodyOf({ status: undefined }), 'schema')]).toEqual(['EF BB BF', ''])

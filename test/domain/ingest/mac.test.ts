@@ -5,7 +5,7 @@ import { createMac } from '../../../src/domain/ingest/signature.ts'
 const hex = (text: string) => Buffer.from(text, 'hex')
 const MESSAGE = Buffer.from('what is signed')
 
-test('I1: agrees with the test cases of RFC 4231', () => {
+test('I1: the MAC agrees with the test cases of RFC 4231', () => {
   const cases: readonly (readonly [key: Buffer, message: Buffer, mac: string])[] = [
     [Buffer.alloc(20, 0x0b), Buffer.from('Hi There'), 'b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7'],
     [Buffer.from('Jefe'), Buffer.from('what do ya want for nothing?'), '5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843'],
@@ -31,7 +31,7 @@ test('I1: agrees with the test cases of RFC 4231', () => {
   for (const [key, message, mac] of cases) expect(Buffer.from(createMac(key)(message), 'base64').toString('hex')).toBe(mac)
 })
 
-test('the MAC equals that of the platform, whatever the lengths of key and message', () => {
+test('the MAC equals the platform’s, whatever the lengths of key and message', () => {
   const macOf = (key: Buffer, message: Buffer) => createHmac('sha256', key).update(message).digest('base64')
   const bytes = (length: number) => Buffer.from(Array.from({ length }, (_, at) => (at * 151 + length) % 256))
   for (const keyBytes of [0, 1, 31, 32, 63, 64, 65, 200]) {
@@ -44,7 +44,7 @@ test('the MAC equals that of the platform, whatever the lengths of key and messa
   }
 })
 
-test('a message may come in parts, and texts count as their UTF-8 bytes', () => {
+test('a message may come in parts, and texts count as UTF-8 bytes', () => {
   const mac = createMac(Buffer.from('a-key'))
   const whole = Buffer.concat([Buffer.from('Göteborg.'), MESSAGE])
   expect(mac('Göteborg', '.', MESSAGE)).toBe(mac(whole))

@@ -5,7 +5,7 @@ import { aPush, pushBody } from '../../support/history/builders.ts'
 const read = (body: string | Uint8Array, encoding: string | null = null) => parseWebhookEvent(Buffer.from(body), encoding)
 const event = (change: object) => Buffer.from(JSON.stringify({ ...JSON.parse(pushBody().toString()), ...change }))
 
-test('reads the event of the spec', () => {
+test('the event of the specification is read', () => {
   const { sighting, trackingIds } = aPush({ location: null, trackingIds: ['1001', '1002'] })
   expect(trackingIds).toEqual(['1001', '1002'])
   expect(sighting).toMatchObject({
@@ -37,11 +37,11 @@ test.each([[[]], [['1001', '__proto__']], [['AB']], [[1001]], ['1001'], [Array.f
   },
 )
 
-test('1.1: identifiers of a push are folded and named once', () => {
+test('1.1: identifiers of a push are upper-cased and named once', () => {
   expect(aPush({ trackingIds: ['ab12', ' AB12 ', '1001'] }).trackingIds).toEqual(['AB12', '1001'])
 })
 
-test('5.3: all other members may be missing, and are ignored if they have another shape', () => {
+test('5.3: all other members may be missing, and are ignored if they have another type', () => {
   const bare = { status: 'A', detailedStatus: 'B', eventTime: '2026-03-01T10:00:00Z', trackingIds: ['1001'] }
   const odd = {
     ...bare,
@@ -58,7 +58,7 @@ test('5.3: all other members may be missing, and are ignored if they have anothe
   }
 })
 
-test('4.1: if a language tag is repeated, in any case, the last text counts', () => {
+test('4.1: if a language tag is repeated in any case, the last text counts', () => {
   const reading = read(
     event({
       detailedStatusDescription: [
@@ -120,7 +120,7 @@ test('5.3: nesting over 64 is quarantined as too_deep, and 64 is not', () => {
   expect(read(event({ text: '['.repeat(200) })).ok).toBe(true)
 })
 
-test('5.1: an encoded body is quarantined, never inflated', () => {
+test('5.1: an encoded body is quarantined, and not inflated', () => {
   expect(read(pushBody(), 'gzip')).toEqual({ ok: false, reason: 'content_encoding' })
 })
 

@@ -13,11 +13,11 @@ test.each([
   expect(wordsInBody(body).has('GONE0001')).toBe(true)
 })
 
-test('a part of a longer word is no identifier', () => {
+test('a part of a longer word is not an identifier', () => {
   expect([...wordsInBody(Buffer.from('XGONE0001 GONE00012 abc'))]).toEqual(['XGONE0001', 'GONE00012'])
 })
 
-test('identifiers are taken out of a text, in any case, and longer words stay', () => {
+test('identifiers are removed from a text in any case, and longer words stay', () => {
   expect(scrubText('{"id":"gone0001","x":"GONE00012"}', new Set(['GONE0001']))).toBe(`{"id":"${ERASED_WORD}","x":"GONE00012"}`)
   expect(scrubText('nothing', new Set(['GONE0001']))).toBeNull()
 })

@@ -6,7 +6,7 @@ const KEY = 'a-shared-key-of-some-length'
 const BODY = Buffer.from('{"status":"Ingested"}\n')
 const verifier = createVerifier([KEY])
 
-test('I1: agrees with RFC 4231 test cases 1 and 2', () => {
+test('I1: the MAC agrees with RFC 4231 test cases 1 and 2', () => {
   const cases = [
     ['\x0b'.repeat(20), Buffer.from('Hi There'), 'b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7'],
     ['Jefe', Buffer.from('what do ya want for nothing?'), '5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843'],
@@ -17,12 +17,12 @@ test('I1: agrees with RFC 4231 test cases 1 and 2', () => {
   }
 })
 
-test('takes a key as its UTF-8 bytes', () => {
+test('a key counts as its UTF-8 bytes', () => {
   const mac = createHmac('sha256', Buffer.from('nyckel-åäö-ärlig', 'utf8')).update(BODY).digest('base64')
   expect(createVerifier(['nyckel-åäö-ärlig']).verify(BODY, mac)).toBe(0)
 })
 
-test('I10: any of several keys matches, and it says which', () => {
+test('I10: any of several keys matches, and the result says which', () => {
   const both = createVerifier(['the-old-shared-key', 'the-new-shared-key'])
   expect(both.verify(BODY, signBody(BODY, 'the-old-shared-key'))).toBe(0)
   expect(both.verify(BODY, signBody(BODY, 'the-new-shared-key'))).toBe(1)
@@ -30,8 +30,8 @@ test('I10: any of several keys matches, and it says which', () => {
   expect(createVerifier([]).verify(BODY, signBody(BODY, ''))).toBeNull()
 })
 
-test('I5: takes a signature only as canonical padded Base64 of 32 bytes', () => {
-  // Some key gives a MAC with all the characters that the lax forms replace.
+test('I5: only canonical padded Base64 of 32 bytes is a signature', () => {
+  // This key gives a MAC with all the characters that the lax forms replace.
   const key = Array.from({ length: 5000 }, (_, index) => `key-number-${index}`).find((candidate) =>
     /\+.*\//.test(signBody(BODY, candidate)),
   )
@@ -78,14 +78,14 @@ test('I6: a MAC does not match after any one bit of it or of the body is flipped
   expect(verifier.verify(BODY, mac.toString('base64'))).toBe(0)
 })
 
-test('I7: only the exact bytes count, not what they mean as JSON', () => {
+test('I7: only the exact bytes count, not the JSON that they mean', () => {
   const signature = signBody(BODY, KEY)
   for (const other of ['{"status": "Ingested"}\n', '{"status":"Ingested"}\r\n', '{"status":"Ingested"}', '\ufeff{"status":"Ingested"}\n']) {
     expect(verifier.verify(Buffer.from(other), signature)).toBeNull()
   }
 })
 
-test('I8: another hash, or the key read another way, is no match', () => {
+test('I8: another hash, or the key decoded in another way, does not match', () => {
   const key = 'c2hhcmVkLWtleS1ieXRlcw==é'
   const strict = createVerifier([key])
   const sign = (hash: string, secret: string | Buffer) => createHmac(hash, secret).update(BODY).digest('base64')

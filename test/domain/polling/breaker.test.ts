@@ -18,25 +18,25 @@ const failed = (times: number) => failedFor(Array.from({ length: times }, () => 
 const opened = failed(FAILURES_TO_OPEN)
 const numbers = (count: number, from = 0) => Array.from({ length: count }, (_, at) => `PD${from + at}`)
 
-/** A rest, then a probe that fails. */
+/** Waits for the end of a pause, and then lets a probe fail. */
 const probeInVain = (breaker: Breaker, question: string | null = null) =>
   afterFailure(startProbe(breaker), { ...failure(question, breaker.restUntilMs), wasProbe: true })
 const restOf = (breaker: Breaker, sinceMs: number) => breaker.restUntilMs - sinceMs
 
-test('P1: the breaker stays closed until enough failures in a row; an answer resets the count', () => {
+test('P1: the breaker stays closed until enough failures in a row, and an answer resets them', () => {
   expect(failed(FAILURES_TO_OPEN - 1).state).toBe('closed')
   expect(opened.state).toBe('open')
   expect(afterAnswer(opened, 'PD1')).toEqual(closedBreaker)
 })
 
-test('while it is open the schedule asks nothing until the rest is over, and then one question', () => {
+test('while it is open the schedule asks nothing until the pause is over, and then sends a probe', () => {
   expect(admit(opened, 'schedule', 'PD1', opened.restUntilMs - 1).kind).toBe('rest')
   expect(admit(opened, 'schedule', 'PD1', opened.restUntilMs)).toEqual({ kind: 'probe' })
   expect(admit(startProbe(opened), 'schedule', 'PD1', opened.restUntilMs + 1).kind).toBe('rest')
   expect(admit(startProbe(opened), 'app', 'PD1', opened.restUntilMs + 1).kind).toBe('rest')
 })
 
-test('rests grow with every probe that fails, to five minutes and no longer', () => {
+test('pauses grow with every probe that fails, up to five minutes', () => {
   const rests: number[] = []
   let breaker = opened
   for (let at = 0; at < 10; at++) {
@@ -48,41 +48,41 @@ test('rests grow with every probe that fails, to five minutes and no longer', ()
   expect(rests.at(-1)).toBe(300_000)
 })
 
-test('failures of one question count once, and failures that no question can cause each time', () => {
+test('failures of one request count once, and failures without a request count each time', () => {
   const one = failedFor(Array.from({ length: 20 }, () => 'PD1'))
   expect([one.state, one.failures]).toEqual(['closed', 1])
   expect(failedFor(numbers(FAILURES_TO_OPEN)).state).toBe('open')
   expect(failedFor(['PD1', null, null, null, null]).state).toBe('open')
 })
 
-test('questions that fail while others are answered count no more until they are answered', () => {
+test('requests that fail while others are answered do not count until they are answered', () => {
   const proven = afterAnswer(failedFor(numbers(4)), 'ok')
   expect(failedFor([...numbers(4), ...numbers(4, 4)], proven)).toMatchObject({ state: 'closed', failures: 4 })
   const answered = afterAnswer(proven, 'PD0')
   expect(failedFor(['PD0', ...numbers(4, 4)], answered).state).toBe('open')
 })
 
-test('an outage of the carrier opens it, whichever questions failed before', () => {
+test('an outage of the carrier opens it, whichever requests failed before', () => {
   const proven = afterAnswer(failedFor(numbers(30)), 'ok')
   expect(failedFor(numbers(30), proven).state).toBe('closed')
   expect(failedFor(numbers(FAILURES_TO_OPEN, 100), proven).state).toBe('open')
 })
 
-test('a probe with a question that fails always makes no rest longer', () => {
+test('a probe with a request that always fails makes no pause longer', () => {
   const open = failedFor(numbers(FAILURES_TO_OPEN))
   const again = probeInVain(probeInVain(open, 'PD1'), 'PD2')
   expect([again.state, again.rests, restOf(again, open.restUntilMs + 5000)]).toEqual(['open', 1, 5000])
   expect(probeInVain(again, 'new').rests).toBe(2)
 })
 
-test('an app that repeats a failed question waits for the rest; another may probe sooner', () => {
+test('an app that repeats a failed request waits for the pause; another may probe sooner', () => {
   const resting = ['a', 'b', 'c', 'd'].reduce((breaker, question) => probeInVain(breaker, question), failedFor(numbers(FAILURES_TO_OPEN)))
   const soon = resting.failedAtMs + 6000
   expect(admit(resting, 'app', 'PD1', soon).kind).toBe('rest')
   expect(admit(resting, 'app', 'other', soon)).toEqual({ kind: 'probe' })
 })
 
-test('it remembers a bounded number of failing questions', () => {
+test('it remembers a limited number of failing requests', () => {
   const breaker = afterAnswer({ ...closedBreaker, suspects: new Set(numbers(30_000)) }, 'ok')
   expect(breaker.failing.size).toBe(5000)
 })
@@ -94,14 +94,14 @@ test('an app may probe long before the schedule may', () => {
   expect(admit(resting, 'schedule', 'PD1', soon).kind).toBe('rest')
 })
 
-test('calls from before it opened make no rest longer; an empty probe lets the next one go', () => {
+test('calls from before it opened make no pause longer; an unused probe lets the next one go', () => {
   expect(failed(20).restUntilMs).toBe(opened.restUntilMs)
   const probing = startProbe(opened)
   expect(admit(afterNoVerdict(probing, true), 'schedule', 'PD1', opened.restUntilMs)).toEqual({ kind: 'probe' })
   expect(afterNoVerdict(probing, false)).toBe(probing)
 })
 
-test('the schedule may ask all, one or none', () => {
+test('the schedule may ask for all, one or none', () => {
   expect(callsAllowedNow({ state: 'closed', restMs: 0 }, 8)).toBe(8)
   expect(callsAllowedNow({ state: 'open', restMs: 0 }, 8)).toBe(1)
   expect(callsAllowedNow({ state: 'open', restMs: 1 }, 8)).toBe(0)

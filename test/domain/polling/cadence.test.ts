@@ -27,28 +27,28 @@ const dueInHours = (change: Partial<CadenceFacts>, model: Partial<CadenceModel> 
   return next.kind === 'at' ? (next.atMs - NOON) / HOUR_MS : next.reason
 }
 
-test('6.1: a parcel is asked about as often as its latest status says', () => {
+test('6.1: a parcel is polled as often as its latest status says', () => {
   expect(dueInHours({})).toBe(1)
   expect(dueInHours({ latest: { status: 'Created', atMs: NOON } })).toBe(2)
   expect(dueInHours({ latest: { status: 'DeliveryStarted', atMs: NOON } })).toBe(0.25)
   expect(dueInHours({ latest: { status: 'constructor', atMs: NOON } })).toBe(1)
 })
 
-test('an unknown parcel is asked about after a minute, or its interval where that is shorter', () => {
+test('an unknown parcel is polled after a minute, or after its interval if that is shorter', () => {
   const unknown = { latest: null, checkedAtMs: null }
   const first = (defaultMs: number) => nextPoll(facts(unknown), nothingLearnt(), { ...cadence, defaultMs })
   expect(first(HOUR_MS)).toMatchObject({ kind: 'at', atMs: NOON + 60_000 })
   expect(first(2000)).toMatchObject({ kind: 'at', atMs: NOON + 2000 })
 })
 
-test('6.1: the cadence is full before any push, and rarer only while pushes are healthy', () => {
+test('6.1: the cadence is full before the first push, and rarer only while pushes are healthy', () => {
   expect(dueInHours({}, { pushHealth: 'unknown' })).toBe(1)
   expect(dueInHours({}, { pushHealth: 'lossy' })).toBe(1)
   expect(dueInHours({}, { pushHealth: 'silent' })).toBe(1)
   expect(dueInHours({}, { pushHealth: 'healthy' })).toBe(4)
 })
 
-test('6.1: a delivered parcel gets a closing check, a tail, then no more', () => {
+test('6.1: a delivered parcel gets a closing check and a tail, and is then polled no more', () => {
   const delivered = { status: 'DeliverySucceeded', atMs: NOON }
   const checks: (number | string)[] = []
   let checkedAtMs = NOON - HOUR_MS
@@ -61,7 +61,7 @@ test('6.1: a delivered parcel gets a closing check, a tail, then no more', () =>
   expect(checks).toEqual([0, 1, 24, 72, 'delivered'])
 })
 
-test('6.1: while pushes are healthy, only the first and the last check of the tail are made', () => {
+test('6.1: while pushes are healthy, only the first and last check of the tail are made', () => {
   const latest = { status: 'DeliverySucceeded', atMs: NOON }
   const healthy = { pushHealth: 'healthy' } as const
   expect(dueInHours({ latest, checkedAtMs: null }, healthy)).toBe(1)
@@ -69,28 +69,28 @@ test('6.1: while pushes are healthy, only the first and the last check of the ta
   expect(dueInHours({ latest, checkedAtMs: NOON + 72 * HOUR_MS }, healthy)).toBe('delivered')
 })
 
-test('6.1: an unknown parcel is asked about at once, but for a push that may be on its way', () => {
+test('6.1: an unknown parcel is polled at once, unless a push may be on its way', () => {
   expect(Number(dueInHours({ latest: null, checkedAtMs: null })) * 60).toBeCloseTo(1)
   expect(dueInHours({ latest: null })).toBe(1)
 })
 
-test('6.1: a delivery that is learnt of late gets one check and then no more polls', () => {
+test('6.1: a delivery that is learnt late gets one check, and is then polled no more', () => {
   const latest = { status: 'DeliverySucceeded', atMs: NOON - 10 * DAY_MS }
   expect(dueInHours({ latest, checkedAtMs: null })).toBeLessThan(0)
   expect(dueInHours({ latest, checkedAtMs: NOON })).toBe('delivered')
 })
 
-test('6.1: a parcel without news for long is stale, and one that never had any is unknown', () => {
+test('6.1: a parcel without news for long is stale, or unknown if it never had any', () => {
   const old = NOON - 30 * DAY_MS
   expect(dueInHours({ latest: { status: 'Ingested', atMs: old }, activatedAtMs: old })).toBe('stale')
   expect(dueInHours({ latest: null, activatedAtMs: old })).toBe('unknown')
 })
 
-test('6.1: a push or a question revives a stale parcel', () => {
+test('6.1: a push or a request revives a stale parcel', () => {
   expect(dueInHours({ latest: { status: 'Ingested', atMs: NOON - 40 * DAY_MS }, activatedAtMs: NOON })).toBe(1)
 })
 
-test('6.1: a push or a question revives a delivered parcel for one check after its interval', () => {
+test('6.1: a push or a request revives a delivered parcel for one check after its interval', () => {
   const latest = { status: 'DeliverySucceeded', atMs: NOON - 10 * DAY_MS }
   const revived = (checkedAtMs: number) => dueInHours({ latest, checkedAtMs, activatedAtMs: NOON })
   expect(revived(NOON - 5 * DAY_MS)).toBe(0)
@@ -107,23 +107,23 @@ test('6.1: a delivery that a push reports after the last check gets another chec
   })
 })
 
-test('6.3: a parcel the carrier knows by none of its identifiers is not asked about', () => {
+test('6.3: a parcel without an identifier that the carrier knows is not polled', () => {
   expect(dueInHours({ unpollable: true })).toBe('unknown')
 })
 
-test('a failed check is tried again after a minute, then two, never later than its own interval', () => {
+test('a failed check is retried after one minute, then two, at most after its interval', () => {
   const minutes = [1, 2, 3, 10].map((failures) => Number(dueInHours({ failures })) * 60)
   expect(minutes.map(Math.round)).toEqual([1, 2, 4, 60])
 })
 
-test('parcels that came together do not fall due together, and none more than a tenth later', () => {
+test('parcels that came together are not due together, but at most a tenth later', () => {
   const due = Array.from({ length: 100 }, (_, parcelId) => Number(dueInHours({ parcelId })))
   expect(new Set(due.map((hours) => Math.round(hours * 600))).size).toBeGreaterThan(50)
   expect(Math.max(...due)).toBeLessThanOrEqual(1.1)
   expect(Math.min(...due)).toBeGreaterThanOrEqual(1)
 })
 
-test('no check is ever due before the last one', () => {
+test('no check is due before the last one', () => {
   const time = fc.integer({ min: NOON - 90 * DAY_MS, max: NOON })
   const latest = fc.option(fc.record({ status: fc.constantFrom('Created', 'DeliverySucceeded', 'Other'), atMs: time }))
   fc.assert(
@@ -134,14 +134,14 @@ test('no check is ever due before the last one', () => {
   )
 })
 
-test('6.4: a poll is worth more the older the last news, and least for a delivered parcel', () => {
+test('6.4: a poll is worth more the older the news, and least for a delivered parcel', () => {
   const worth = (change: Partial<CadenceFacts>) => pollValue(facts(change), nothingLearnt(), cadence, NOON + 6 * HOUR_MS)
   expect(worth({ checkedAtMs: NOON - DAY_MS, latest: { status: 'Created', atMs: NOON - DAY_MS } })).toBeGreaterThan(worth({}))
   expect(worth({ latest: null, checkedAtMs: null })).toBeGreaterThan(worth({ latest: null }))
   expect(worth({ latest: { status: 'DeliverySucceeded', atMs: NOON - HOUR_MS } })).toBe(Number.NEGATIVE_INFINITY)
 })
 
-test('an interval of years is kept, and costs no more to compute than one of weeks', () => {
+test('an interval of years is kept, and is computed as fast as one of weeks', () => {
   const never = 365 * DAY_MS
   const rare = { ...cadence, byStatusMs: {}, defaultMs: never, staleAfterMs: 10 * never }
   const next = nextPoll(facts(), nothingLearnt(), rare)

@@ -4,10 +4,10 @@ import { DAY_MS, NOON } from '../../support/runner/constants.ts'
 import { casesOf } from '../../support/runner/long-form.ts'
 import { createStepByStepBudget, randomRequests } from './step-by-step-budget.ts'
 
-/** Five calls a second, of which two may come at once. */
+/** Five calls a second, of which two may come together. */
 const LIMITS: BudgetLimits = { intervalUs: 200_000, headStartUs: 200_000, callsPerDay: 1000, concurrency: 100, slotMs: 10_000 }
 
-/** A budget by a clock that the test sets. */
+/** Opens a budget with a clock that the test sets. */
 function openBudget(overrides: Partial<BudgetLimits> = {}) {
   let row = UNUSED_BUDGET
   let nowMs = NOON
@@ -27,7 +27,7 @@ function openBudget(overrides: Partial<BudgetLimits> = {}) {
   }
 }
 
-test('grants a burst, then one call an interval, and says when the next may leave', () => {
+test('a burst is granted, then one call an interval, with the time of the next', () => {
   const { settle, setClock } = openBudget()
   expect(settle({ schedule: 5 })).toMatchObject({ granted: 2, hold: 'wait', retryMs: 200, nextMs: 200, callsToday: 2 })
   setClock(NOON + 199)
@@ -38,7 +38,7 @@ test('grants a burst, then one call an interval, and says when the next may leav
   expect(settle({ schedule: 1 })).toMatchObject({ granted: 1, hold: null })
 })
 
-test('holds no more slots than the concurrency; one that is ended, or lapses, is free again', () => {
+test('at most as many slots as the concurrency are held, until they are ended or expire', () => {
   const { settle, setClock } = openBudget({ concurrency: 2, intervalUs: 1000, headStartUs: 100_000 })
   expect(settle({ schedule: 3, names: ['a', 'b', 'c'] })).toMatchObject({ granted: 2, hold: 'busy' })
   expect(settle({ schedule: 1, names: ['d'], ended: ['a', 'unknown'] })).toMatchObject({ granted: 1, hold: null })
@@ -60,7 +60,7 @@ test('P5: a pause requested of one replica holds for all, and a shorter one does
   expect(settle({ caller: 'other', apps: 1 })).toMatchObject({ granted: 1, hold: null })
 })
 
-test('6.4: the schedules of all replicas let an app that waits in one of them go first', () => {
+test('6.4: scheduled calls of all replicas wait while an app waits at one of them', () => {
   const { settle, setClock } = openBudget({ headStartUs: 0 })
   settle({ schedule: 1 })
   expect(settle({ caller: 'other', apps: 1 })).toMatchObject({ granted: 0, hold: 'wait', retryMs: 200 })
@@ -78,14 +78,14 @@ test('6.4: the schedules of all replicas let an app that waits in one of them go
   expect(settle({ schedule: 1 })).toMatchObject({ granted: 1 })
 })
 
-test('is spent after the calls of the day until the next UTC midnight', () => {
+test('after the calls of the day none is granted until the next UTC midnight', () => {
   const { settle, setClock } = openBudget({ callsPerDay: 3, headStartUs: 2_000_000 })
   expect(settle({ schedule: 5 })).toMatchObject({ granted: 3, hold: 'spent', retryMs: DAY_MS / 2, callsToday: 3 })
   setClock(NOON + DAY_MS / 2)
   expect(settle({ schedule: 1 })).toMatchObject({ granted: 1, callsToday: 1 })
 })
 
-test('P13: a server’s clock put back neither stalls nor lets a burst leave', () => {
+test('P13: a server’s clock put back neither stalls calls nor allows a burst', () => {
   const { settle, setClock } = openBudget()
   expect(settle({ schedule: 9 }).granted).toBe(2)
   setClock(NOON - 3_600_000)
@@ -97,7 +97,7 @@ test('P13: a server’s clock put back neither stalls nor lets a burst leave', (
   expect(settle({ schedule: 1 })).toMatchObject({ hold: 'paused', retryMs: 1000 })
 })
 
-test('P13: a server’s clock put forward ends no pause sooner', () => {
+test('P13: a server’s clock put forward ends no pause earlier', () => {
   const { settle, setClock } = openBudget()
   const { atMs } = settle({ pauseMs: 60_000 })
   setClock(NOON + 600_000)
@@ -106,7 +106,7 @@ test('P13: a server’s clock put forward ends no pause sooner', () => {
   expect(settle({ schedule: 1, atMostMs: atMs + 70_000 }).granted).toBe(1)
 })
 
-test('P13: a clock put forward to another day and back again makes no room for more calls', () => {
+test('P13: a clock put forward to another day and back again allows no more calls', () => {
   const { settle, setClock } = openBudget({ callsPerDay: 100, intervalUs: 1, headStartUs: 1_000_000 })
   const takeMost = (atMs: number, most = 1000) => {
     setClock(atMs)
@@ -122,7 +122,7 @@ test('P13: a clock put forward to another day and back again makes no room for m
   expect(takeMost(NOON + 2 * DAY_MS)).toBe(100)
 })
 
-test('answers random requests of three callers as the rule call by call does', () => {
+test('random requests of three callers are answered as by the call-by-call rule', () => {
   for (let seed = 1; seed <= casesOf(40, 8); seed++) {
     let row = UNUSED_BUDGET
     for (const { nowMs, request, limits, answered } of randomRequests(seed, createStepByStepBudget())) {

@@ -35,22 +35,22 @@ const model = (silence: CarrierSilence = noSilence): CadenceModel => ({
 const failedAt = (days: number, fields: Partial<CadenceFacts> = {}) =>
   facts({ failures: 400, checkedAtMs: START + days * DAY_MS, ...fields })
 
-test('6.1: a parcel in transit whose polls only fail is stale like any other', () => {
+test('6.1: a parcel in transit whose polls all fail becomes stale like any other', () => {
   expect(nextPoll(failedAt(29), model(), cadence).kind).toBe('at')
   expect(nextPoll(failedAt(40), model(), cadence)).toEqual({ kind: 'stopped', reason: 'stale' })
 })
 
-test('6.1: a number that is never answered ends as unknown, and a delivered parcel as delivered', () => {
+test('6.1: a number without answers ends as unknown, and a delivered parcel as delivered', () => {
   expect(nextPoll(failedAt(40, { latest: null, entryCount: 0 }), model(), cadence)).toEqual({ kind: 'stopped', reason: 'unknown' })
   const delivered = { status: 'DeliverySucceeded', atMs: START }
   expect(nextPoll(failedAt(40, { latest: delivered }), model(), cadence)).toEqual({ kind: 'stopped', reason: 'delivered' })
 })
 
-test('6.1: an app that asks starts the polls of a stale parcel again, though they fail', () => {
+test('6.1: an app’s request restarts the polls of a stale parcel, although they fail', () => {
   expect(nextPoll(failedAt(40, { activatedAtMs: START + 40 * DAY_MS }), model(), cadence).kind).toBe('at')
 })
 
-test('6.1: no parcel becomes stale while the carrier answers nobody', () => {
+test('6.1: no parcel becomes stale while the carrier answers nothing at all', () => {
   const lasting = afterNoAnswer(noSilence, START + 5 * DAY_MS)
   expect(nextPoll(failedAt(60), model(lasting), cadence).kind).toBe('at')
   const over = afterAnswer(lasting, START + 60 * DAY_MS)
@@ -60,7 +60,7 @@ test('6.1: no parcel becomes stale while the carrier answers nobody', () => {
   expect(answered(86)).toEqual({ kind: 'stopped', reason: 'stale' })
 })
 
-test('a silence lasts from the first unanswered poll to the next answer, and an hour at least', () => {
+test('a silence lasts from the first unanswered poll to the next answer, at least an hour', () => {
   const silent = afterNoAnswer(afterNoAnswer(noSilence, START), START + HOUR_MS)
   expect(silent.sinceMs).toBe(START)
   expect(afterAnswer(silent, START + HOUR_MS - 1)).toEqual(noSilence)
@@ -77,7 +77,7 @@ test('a silence is saved once it is an hour old, and a damaged one is ignored', 
   for (const text of ['', '{}', '{"sinceMs":"x","past":[]}', '{"sinceMs":null,"past":[{}]}']) expect(parseSilence(text)).toBeNull()
 })
 
-test('only the last silences are remembered', () => {
+test('only the latest silences are remembered', () => {
   let silence = noSilence
   for (let at = 0; at < 300; at++) silence = afterAnswer(afterNoAnswer(silence, at * DAY_MS), at * DAY_MS + 2 * HOUR_MS)
   expect([silence.past.length, silence.past[0]?.fromMs]).toEqual([100, 200 * DAY_MS])

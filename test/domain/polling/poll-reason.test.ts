@@ -32,7 +32,7 @@ test('the reason of the next poll is a sentence that names what decided its time
   expect(why({ failures: 3 })).toBe('The last 3 checks failed: it is tried again after 4 min.')
 })
 
-test('the reason of a check after the delivery gives its number and how many there are', () => {
+test('the reason of a check after the delivery has its number and the number of all', () => {
   const of = cadence.tailMs.length + 1
   expect(why({ latest: delivered, checkedAtMs: NOON - HOUR_MS, activatedAtMs: NOON - DAY_MS })).toBe(
     `It is delivered: check 1 of ${of} after that.`,

@@ -13,14 +13,14 @@ import { HOUR_MS, MINUTE_MS } from '../../support/runner/constants.ts'
 
 const START = Date.UTC(2026, 2, 2, 8)
 
-/** Entries a minute apart; `.` was pushed, `x` was missed and found ten minutes later. */
+/** Makes a channel from entries a minute apart: `.` was pushed, and `x` was missed and found ten minutes later. */
 function audience(story: string, from: PushChannel = newPushChannel, startMs = START): PushChannel {
   return [...story].reduce((channel, sign, at) => {
     const atMs = startMs + at * MINUTE_MS
     return sign === '.' ? afterPush(channel, atMs) : afterMiss(channel, { eventAtMs: atMs, nowMs: atMs + 10 * MINUTE_MS })
   }, from)
 }
-/** After a look at what waits for its push. */
+/** Returns the channel after a review of the entries that wait for their push. */
 const afterReview = (channel: PushChannel, unpushed: Omit<UnpushedEntries, 'nowMs'>) =>
   afterUnpushedEntries(channel, { ...unpushed, nowMs: unpushed.settledToMs + 15 * MINUTE_MS })
 const healthy = audience('.'.repeat(100))
@@ -32,7 +32,7 @@ test('6.1: the health of the push channel is unknown before any push, whatever p
   expect(audience('.'.repeat(10)).health).toBe('unknown')
 })
 
-test('pushes that all come are healthy, and so are pushes of which one in twenty is lost', () => {
+test('pushes are healthy if all come, and also if one in twenty is lost', () => {
   expect(healthy.health).toBe('healthy')
   expect(estimatePushLoss(healthy)).toBeLessThan(0.01)
   const twentieth = audience(`${'.'.repeat(19)}x`.repeat(30))
@@ -40,11 +40,11 @@ test('pushes that all come are healthy, and so are pushes of which one in twenty
   expect(estimatePushLoss(twentieth)).toBeCloseTo(0.05, 1)
 })
 
-test('a channel that loses one in three is lossy', () => {
+test('a channel that loses one push in three is lossy', () => {
   expect(lossy.health).toBe('lossy')
 })
 
-test('a channel is not called lossy and healthy in turns while a tenth is lost', () => {
+test('a channel that loses a tenth does not alternate between lossy and healthy', () => {
   const tenth = `${'.'.repeat(9)}x`.repeat(60)
   expect(audience(tenth, healthy).health).toBe('healthy')
   expect(audience(tenth, audience('..x'.repeat(10), newPushChannel)).health).toBe('lossy')
@@ -54,13 +54,13 @@ test('evidence from long ago is forgotten', () => {
   expect(audience('.'.repeat(2000), lossy).health).toBe('healthy')
 })
 
-test('a handful of misses in a row, with no push since, is silence', () => {
+test('a handful of misses in a row without a push since is silence', () => {
   const later = START + 2 * HOUR_MS
   expect(audience('x', healthy, later).health).toBe('healthy')
   expect(audience('xxxxx', healthy, later).health).toBe('silent')
 })
 
-test('entries that polls find in a silence are counted, and the silence’s proof stays unchanged', () => {
+test('entries that polls find in a silence are counted, without changing its proof', () => {
   const later = START + 2 * HOUR_MS
   const noticed = audience('xxxxx', healthy, later)
   const evidence = { sinceMs: START + 99 * MINUTE_MS, noticedAtMs: later + 11 * MINUTE_MS, found: 2 }
@@ -74,7 +74,7 @@ test('entries that polls find in a silence are counted, and the silence’s proo
   expect([over.health, over.missedSincePush, over.silence]).toEqual(['lossy', 0, null])
 })
 
-test('for a silence noticed before an entry counts as missed, all waiting entries are evidence', () => {
+test('all waiting entries are evidence of a silence that is noticed before any is missed', () => {
   const nowMs = START + 3 * HOUR_MS
   const noticed = afterUnpushedEntries(healthy, { found: 9, overdue: 8, settledToMs: nowMs - 15 * MINUTE_MS, nowMs })
   expect(noticed).toMatchObject({ health: 'silent', missedSincePush: 0, silence: { found: 9, noticedAtMs: nowMs } })
@@ -89,11 +89,11 @@ test('operators see every entry that proves a silence, even before it counts as 
   expect(unpushedSinceLast(audience('.', noticed, nowMs))).toBe(0)
 })
 
-test('misses among pushes are no silence, however many', () => {
+test('misses with pushes between them are no silence, however many', () => {
   expect(audience('x.x.x.x.x.x.x.x.', lossy, START + 4 * HOUR_MS).health).toBe('lossy')
 })
 
-test('two misses are enough when many pushes would have come by the habit of the hour', () => {
+test('two misses are enough when many pushes are usual at that hour', () => {
   const yesterday = audience('.'.repeat(300))
   const today = audience('.', yesterday, START + 24 * HOUR_MS)
   expect(audience('xx', today, START + 24 * HOUR_MS + 2 * MINUTE_MS).health).not.toBe('silent')
@@ -104,7 +104,7 @@ test('a quiet day without a scan is no silence', () => {
   expect(audience('x', healthy, START + 48 * HOUR_MS).health).toBe('healthy')
 })
 
-test('after a silence pushes are trusted again once twenty came and half an hour is over', () => {
+test('after a silence pushes are trusted again after twenty pushes and half an hour', () => {
   const silent = audience('xxxxx', healthy, START + 2 * HOUR_MS)
   const again = START + 8 * HOUR_MS
   expect(audience('.', silent, again).health).toBe('lossy')
@@ -112,7 +112,7 @@ test('after a silence pushes are trusted again once twenty came and half an hour
   expect(audience('.'.repeat(40), silent, again).health).toBe('healthy')
 })
 
-test('a push lost in a silence does not count against the pushes after it', () => {
+test('a push lost in a silence does not count against later pushes', () => {
   const silent = audience('xxxxx', healthy, START + 2 * HOUR_MS)
   const found = Array.from({ length: 200 }, (_, at) => at).reduce(
     (channel) => afterMiss(channel, { eventAtMs: START + 3 * HOUR_MS, nowMs: START + 9 * HOUR_MS }),
@@ -124,14 +124,14 @@ test('a push lost in a silence does not count against the pushes after it', () =
 
 const MINUTES_AFTER = (minutes: number) => ({ settledToMs: START + 2 * HOUR_MS + minutes * MINUTE_MS })
 
-test('entries that wait for their push longer than the grace are silence before they are missed', () => {
+test('entries that wait longer than the grace prove silence before they count as missed', () => {
   const unpushed = (overdue: number) => ({ found: overdue, overdue, ...MINUTES_AFTER(0) })
   expect(afterReview(healthy, unpushed(1)).health).toBe('healthy')
   expect(afterReview(healthy, unpushed(5)).health).toBe('silent')
   expect(afterReview(newPushChannel, unpushed(100)).health).toBe('unknown')
 })
 
-test('the more pushes are lost, the more losses in a row it takes to call it silence', () => {
+test('the more pushes are lost, the more losses in a row prove silence', () => {
   const needed = (channel: PushChannel) =>
     [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12].find(
       (overdue) => afterReview(channel, { found: overdue, overdue, ...MINUTES_AFTER(0) }).health === 'silent',
@@ -141,7 +141,7 @@ test('the more pushes are lost, the more losses in a row it takes to call it sil
   expect(needed(twentieth ?? healthy)).toBeLessThan(needed(fifth ?? healthy))
 })
 
-test('when usual pushes stay away, entries found by polls prove a silence after the grace', () => {
+test('if usual pushes do not come, entries found by polls prove a silence after the grace', () => {
   const yesterday = audience('.'.repeat(300))
   const today = audience('.', yesterday, START + 24 * HOUR_MS)
   const after = (minutes: number, found: number) =>
@@ -156,7 +156,7 @@ test('a day without the usual pushes is no silence if polls find hardly any entr
   expect(afterReview(today, { found: 1, overdue: 1, settledToMs: START + 29 * HOUR_MS }).health).not.toBe('silent')
 })
 
-test('polls that find a day’s lost entries at night do not count as further losses', () => {
+test('a day’s lost entries that polls find at night do not count as further losses', () => {
   const days = audience('.'.repeat(2880))
   const night = Array.from({ length: 100 }, (_, at) => START + at * MINUTE_MS).reduce(
     (channel, eventAtMs) => afterMiss(channel, { eventAtMs, nowMs: START + 50 * HOUR_MS }),

@@ -10,11 +10,11 @@ test.each([
   ['2026-01-11T04:00:00Z', false],
   ['2026-07-10T19:59:59Z', false],
   ['2026-07-10T20:00:00Z', true],
-])('quiet hours go over midnight and by the clocks of their zone, summer time included: %s', (text, quiet) => {
+])('quiet hours may cross midnight, and follow their time zone and summer time: %s', (text, quiet) => {
   expect(isQuiet(Date.parse(text), night)).toBe(quiet)
 })
 
-test('quiet hours within a day end within it', () => {
+test('quiet hours that lie within a day end in it', () => {
   const noon = { from: '12:00', to: '13:00', zone: 'UTC' }
   expect([11, 12, 13].map((hour) => isQuiet(Date.UTC(2026, 0, 1, hour), noon))).toEqual([false, true, false])
 })

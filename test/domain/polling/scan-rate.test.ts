@@ -12,18 +12,18 @@ import {
 import { cadence } from '../../support/history/policy.ts'
 import { DAY_MS, HOUR_MS } from '../../support/runner/constants.ts'
 
-/** A Monday. */
+/** This day is a Monday. */
 const MONDAY = Date.UTC(2026, 2, 2)
 const at = (day: number, hour: number) => MONDAY + day * DAY_MS + hour * HOUR_MS
 
-/** Parcels handed in through the day and scanned between six and eight in the evening, every day of a week. */
+/** Parcels that are handed in all day and scanned between six and eight in the evening, on every day of a week. */
 const evenings: readonly ScanSample[] = Array.from({ length: 700 }, (_, parcel): ScanSample => {
   const day = parcel % 7
   const fromMs = at(day, 8 + (parcel % 9))
   return { kind: 'wait', status: 'Created', entryCount: 1, fromMs, toMs: at(day, 18 + (parcel % 20) / 10), scanned: true }
 })
 const learnt = learnScanRate(emptyScanRate, evenings, at(7, 0))
-/** As many scans that come at any hour, nine hours apart on average. */
+/** As many scans at any hour, nine hours apart on average. */
 const steady = learnScanRate(
   emptyScanRate,
   Array.from({ length: 4000 }, (_, parcel): ScanSample => {
@@ -56,7 +56,7 @@ test('hours of the week count from Monday', () => {
   expect(hourOfWeek(-1)).toBe(71)
 })
 
-test('a scan is expected at the hours in which scans came, and hardly at others', () => {
+test('scans are expected at the hours when they came, and hardly at others', () => {
   const rates = hourlyRatesOf(learnt, 'Created', 1)?.rates ?? []
   expect(rates[hourOfWeek(at(8, 18))]).toBeGreaterThan(0.5)
   expect(rates[hourOfWeek(at(8, 12))]).toBeLessThan(0.02)
@@ -67,7 +67,7 @@ test('a status with few samples has no learnt rate', () => {
   expect(hourlyRatesOf(learnt, 'constructor', 1)).toBeNull()
 })
 
-test('a check is placed after the hour in which most scans come, not before it', () => {
+test('a check comes after the hour in which most scans come, not before it', () => {
   const hour = hourOf(nextAt(learnt, {}))
   expect(hour).toBeGreaterThan(18)
   expect(hour).toBeLessThan(19)
@@ -79,17 +79,17 @@ test('without a rhythm the interval is about the configured one', () => {
   expect(hours).toBeLessThan(2.4)
 })
 
-test('a poll looks for a push that stayed away, after the hour in which it was likely', () => {
+test('a poll looks for a push that did not come, after the hour in which it was likely', () => {
   const hour = hourOf(nextAt(learnt, {}, { pushHealth: 'healthy' }))
   expect(hour).toBeGreaterThan(19)
   expect(hour).toBeLessThan(21)
 })
 
-test('a check is never put off by more than a day', () => {
+test('a check is put off by a day at most', () => {
   expect(hourOf(nextAt(learnt, { latest: { status: 'Created', atMs: at(8, 20) }, checkedAtMs: at(8, 20) }))).toBeLessThanOrEqual(44)
 })
 
-test('samples fade: one from four weeks ago weighs half', () => {
+test('samples fade: one from four weeks ago counts half', () => {
   const later = learnScanRate(learnt, [], at(7, 0) + 28 * DAY_MS)
   const before = learnt.kinds.Created?.scans.reduce((sum, value) => sum + value, 0) ?? 0
   expect(later.kinds.Created?.scans.reduce((sum, value) => sum + value, 0)).toBeCloseTo(before / 2)

@@ -12,7 +12,7 @@ import { DAY_MS, HOUR_MS, NOON } from '../../support/runner/constants.ts'
 const CREATED = { status: 'Created', detailedStatus: 'Created' }
 const iso = (atMs: number) => new Date(atMs).toISOString()
 
-test('6.1, B11: an entry dated two hours ahead ends the wait when the relay learns of it', () => {
+test('6.1, B11: an entry dated two hours ahead ends the wait when the relay learns it', () => {
   const poll = aPoll({
     askedAtMs: NOON,
     statuses: [{ eventTimestamp: iso(NOON + 2 * HOUR_MS) }, { ...CREATED, eventTimestamp: iso(NOON - HOUR_MS) }],
@@ -53,7 +53,7 @@ test('6.1, B11: once a scan rate is learnt, an entry dated ten years ahead ends 
   expect(next({ status: 'Created', atMs: NOON + 3650 * DAY_MS, learntAtMs: NOON })).toBe(right)
 })
 
-test('P13: after the clock was put back, the cadence takes a later event’s time for now', () => {
+test('P13: after the clock was put back, the cadence takes a later event’s time as now', () => {
   const laterMs = NOON + DAY_MS
   const parcel = { ...newParcel(7, laterMs), watchedAtMs: laterMs, checkedAtMs: laterMs, latest: { status: 'Created', atMs: laterMs } }
   expect(cadenceFactsOf(parcel, false, NOON)).toMatchObject({

@@ -35,7 +35,7 @@ testWith('a small file system')('a folder of backups that is full holds no half 
   expect([readdirSync(directory), existsSync(join(folder, 'relay.db.backup'))]).toEqual([['ballast'], false])
   expect(await takesPushes('while it is full')).toBe(200)
   rmSync(ballast)
-  // On another file system than the store.
+  // The backup is on another file system than the store.
   expect(await makeBackup('first')).toMatchObject({ state: 'done', failure: null })
   expect(readdirSync(directory)).toEqual(['first.db'])
   expect(await damageOf(join(directory, 'first.db'))).toBeNull()

@@ -8,7 +8,7 @@ import { ask, logIn, push } from '../../support/relay/relay.ts'
 import { temporaryFolder } from '../../support/runner/temporary.ts'
 import { tracedRelayOfTest } from '../../support/store/strace.ts'
 
-/** Zeroes the page of a store at which an index begins. */
+/** Overwrites the first page of an index with zeros. */
 function damageIndex(store: string, index: string): void {
   const db = new Database(store, { readonly: true })
   const page = Number(db.prepare('SELECT rootpage FROM sqlite_master WHERE name = ?').pluck().get(index))
@@ -19,7 +19,7 @@ function damageIndex(store: string, index: string): void {
   closeSync(file)
 }
 
-test('S7: pushes that meet a damaged page are 503, and so is /readyz', async () => {
+test('S7: pushes that meet a damaged page get 503, and so does /readyz', async () => {
   const folder = temporaryFolder()
   const first = await tracedRelayOfTest(folder)
   const early = distinctPushes(20, 'early')

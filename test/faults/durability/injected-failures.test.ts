@@ -12,8 +12,7 @@ import { testWith } from '../../support/runner/test-with.ts'
 import { readStore } from '../../support/store/simulated-disk.ts'
 import { NotReady, spawnTraced, type TracedRelay } from '../../support/store/strace.ts'
 
-/** Every call number by `npm run faults`; here some of the start and some of the pushes. */
-/** In pieces, so that the long form shows how far it is. */
+/** `npm run faults` fails every call number, in tests of this many so that its progress shows. Otherwise `some` are failed. */
 const PIECE = 20
 const PIECES = Array.from({ length: 320 / PIECE }, (_, piece) => Array.from({ length: PIECE }, (_, at) => piece * PIECE + at + 1))
 const RECOVERY_MS = withinOwed(5000)
@@ -27,7 +26,7 @@ interface Fault {
   readonly calls: string
   readonly error: string
   readonly some: readonly number[]
-  /** Enough for the fault to be over before the last push. */
+  /** Returns enough pushes for the fault to be over before the last one. */
   readonly pushes: (when: number) => number
 }
 
@@ -47,17 +46,17 @@ for (const fault of byForm(
   const { row, calls, error, some } = fault
   const pieces = LONG ? PIECES : [some]
   test.each(pieces.map((whens) => ({ whens, from: whens[0], to: whens.at(-1) })))(
-    `${row}, F3: ${error} of ${calls} is never a false 200 and damages nothing ($from to $to)`,
+    `${row}, F3: ${error} of ${calls} causes no false 200 and no damage ($from to $to)`,
     async ({ whens }) => {
       const folder = temporaryFolder()
       const left = [...whens]
       const told: string[] = []
-      // Two at a time: most of a trial is the start of a process.
+      // Run two trials at a time, because most of each is the start of a process.
       const take = async () => {
         for (let when = left.shift(); when !== undefined; when = left.shift()) told.push(await trial(folder, fault, when))
       }
       await Promise.all([take(), take()])
-      // Some runs must fail at a push and not at the start, or the test shows nothing about pushes.
+      // Some trials must fail at a push and not at the start, to show something about pushes.
       const startIsOver = !LONG || (whens[0] ?? 0) > START_CALLS
       if (calls !== 'openat' && startIsOver) expect(told.filter((said) => said === 'answered 503').length).toBeGreaterThan(0)
       expect(told).toHaveLength(whens.length)
@@ -67,7 +66,7 @@ for (const fault of byForm(
 }
 
 let trials = 0
-/** One relay whose store fails from call number `when` on, pushed to until the fault is over; then what is left is looked at. */
+/** Pushes to a relay whose store fails from call number `when` on, until the fault is over. Then checks what is stored. */
 async function trial(parent: string, { calls, error, pushes }: Fault, when: number): Promise<string> {
   const folder = join(parent, String(trials++))
   mkdirSync(folder)
@@ -106,7 +105,7 @@ async function trial(parent: string, { calls, error, pushes }: Fault, when: numb
   return clean ? 'not noticed' : 'answered 503'
 }
 
-/** How long it takes until a push is a 200; 0 for a relay that ended, because its supervisor starts it again. */
+/** Measures how long it takes until a push gets a 200. Returns 0 if the relay ended, because its supervisor starts it again. */
 async function recovery(relay: TracedRelay): Promise<number> {
   const startedAt = performance.now()
   for (let tries = 0; relay.process.exitCode === null; tries++) {

@@ -23,7 +23,7 @@ async function stop(relay: TracedRelay): Promise<void> {
   await relay.ended
 }
 
-test('S11: a store under a second name, by a link of any kind, is not opened twice', async () => {
+test('S11: a store in use is not opened again under another name, by a link of any kind', async () => {
   const folder = temporaryFolder()
   const store = join(folder, 'relay.db')
   const first = await tracedRelayOfTest(folder)
@@ -37,7 +37,7 @@ test('S11: a store under a second name, by a link of any kind, is not opened twi
     const second = spawnTraced(elsewhere, { sections: { store: `sqlite:${place}` } })
     await expect(second).rejects.toMatchObject({ code: 1, message: expect.stringContaining(message) })
   }
-  // The second is a link to the first, by a relative name.
+  // The second name is a relative link to the first.
   for (const name of byForm(['relative.db'], ['link.db', 'relative.db'])) {
     await expectRefused(join(elsewhere, name), `already running on ${store}, pid ${pid}`)
   }
@@ -45,7 +45,7 @@ test('S11: a store under a second name, by a link of any kind, is not opened twi
   await expectRefused(join(other, 'relay.db'), `has 2 names (hard links), and a relay is already running on it under another, pid ${pid}`)
   expect(await statusOf(first, 'still')).toBe(200)
   await stop(first)
-  // No relay has the store open now, and a second name alone does no harm.
+  // Now no relay uses the store, and a second name alone does no harm.
   const again = await tracedRelayOfTest(elsewhere, { sections: { store: `sqlite:${join(elsewhere, 'relative.db')}` } })
   expect(await statusOf(again, 'by the link')).toBe(200)
 })
@@ -56,7 +56,7 @@ test('a store file that is deleted or replaced makes writes 503 until it is back
   const relay = await tracedRelayOfTest(outer, { sections: { store: `sqlite:${join(folder, 'relay.db')}` } })
   expect(await statusOf(relay, 'before')).toBe(200)
   for (const name of ['relay.db', 'relay.db-wal']) await expectLossesSeen(relay, join(folder, name))
-  // Without its folder the store cannot come back.
+  // The file cannot come back without its folder.
   rmSync(folder, { recursive: true })
   await expect.poll(() => statusOf(relay, 'without its folder'), { interval: 50, timeout: 60_000 }).toBe(503)
   expect((await readiness(relay)).text).toContain('store_lost: relay.db was deleted')
@@ -88,7 +88,7 @@ const HARMS = [
 ] as const
 
 test.each(HARMS.slice(0, byForm(1, HARMS.length)))(
-  'a key file that is %s is named at the start, no second key is made, and nothing is lost',
+  'a key file that is %s is named at the start, stays the only one, and nothing is lost',
   async (_name, harm) => {
     await using receiver = await startWebhookReceiver()
     const folder = temporaryFolder()

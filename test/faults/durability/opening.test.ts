@@ -9,7 +9,7 @@ import { testWith } from '../../support/runner/test-with.ts'
 import { readStore } from '../../support/store/simulated-disk.ts'
 import { spawnTraced } from '../../support/store/strace.ts'
 
-/** A store that a relay filled and left. */
+/** Returns a store that a relay has filled and closed. */
 async function filledStore(): Promise<string> {
   const path = join(temporaryFolder(), 'relay.db')
   await (await openSqliteWriter(path)).close()
@@ -25,13 +25,13 @@ const refusal = async (path: string): Promise<string> => {
   }
 }
 
-test('S8: a folder that is missing is made', async () => {
+test('S8: a missing folder is created', async () => {
   const path = join(temporaryFolder(), 'not', 'yet', 'relay.db')
   expect(await refusal(path)).toBe('opened')
   expect(existsSync(path)).toBe(true)
 })
 
-test('S8: the relay does not start on an empty or missing database that held data', async () => {
+test('S8: the relay does not start on an empty or missing database that had data', async () => {
   const path = await filledStore()
   truncateSync(path, 0)
   expect(await refusal(path)).toMatch(new RegExp(`${path} is empty, but ${path}.marker shows that it held data`))
@@ -41,14 +41,14 @@ test('S8: the relay does not start on an empty or missing database that held dat
   expect(existsSync(path)).toBe(false)
 })
 
-test('S8: the log of changes of a database that is gone is not deleted', async () => {
+test('S8: the WAL of a database that is gone is not deleted', async () => {
   const path = join(temporaryFolder(), 'relay.db')
   writeFileSync(`${path}-wal`, 'all that is left')
   expect(await refusal(path)).toContain(`${path}-wal shows that it held data`)
   expect(readFileSync(`${path}-wal`, 'utf8')).toBe('all that is left')
 })
 
-test('S8: a file that is no database is named and left as it is', async () => {
+test('S8: a file that is not a database is named and left unchanged', async () => {
   const path = join(temporaryFolder(), 'relay.db')
   writeFileSync(path, 'a letter to somebody, longer than a header of a database would be')
   expect(await refusal(path)).toContain(`${path} is not a SQLite database`)
@@ -57,7 +57,7 @@ test('S8: a file that is no database is named and left as it is', async () => {
   expect(await refusal(`${path}.folder`)).toContain(`${path}.folder`)
 })
 
-test('S8: any byte of the header zeroed is named or harmless, and the file is left as it is', async () => {
+test('S8: any zeroed byte of the header is harmless or named, and the file stays unchanged', async () => {
   const path = await filledStore()
   const whole = readFileSync(path)
   const refused: number[] = []
@@ -75,11 +75,11 @@ test('S8: any byte of the header zeroed is named or harmless, and the file is le
   expect(refused).toEqual(expect.arrayContaining([...Array(15).keys(), 16, 21, 22, 23]))
 })
 
-test('S8: a folder that cannot be written to is named, exit code 1', async () => {
+test('S8: a folder that cannot be written to is named, with exit code 1', async () => {
   const folder = temporaryFolder()
   const store = join(folder, 'store')
   mkdirSync(store)
-  // Root may write anywhere, until it gives that up; it stays root, since another user may not even read this checkout.
+  // Root may write anywhere, so drop that right. Stay root, because another user may not be able to read this checkout.
   const unprivileged = process.getuid?.() === 0 ? ['setpriv', '--bounding-set=-dac_override,-dac_read_search'] : []
   chmodSync(store, 0o555)
   const started = spawnTraced(folder, { wrapper: unprivileged, sections: { store: `sqlite:${join(store, 'relay.db')}` } })
@@ -94,7 +94,7 @@ testWith('strace')('S7: a disk that cannot be read at the start ends the relay w
   expect(await pushPipelined(relay.publicUrl, bodies, 8)).toEqual(bodies.map(() => 200))
   await relay.kill()
   copyFileSync(path, join(folder, 'before'))
-  // The first reads of the database file by SQLite; the relay's own look at the header is one of another kind.
+  // These are SQLite's first reads of the file. The relay reads the header itself with another system call.
   for (const when of byForm(['2+'], ['1+', '2+'])) {
     const strace = ['-P', path, '-e', 'trace=pread64', '-e', `inject=pread64:error=EIO:when=${when}`, '-o', join(folder, 'trace')]
     await expect(spawnTraced(folder, { strace })).rejects.toMatchObject({ code: 1, message: expect.stringContaining(path) })
@@ -104,7 +104,7 @@ testWith('strace')('S7: a disk that cannot be read at the start ends the relay w
   expect({ damage, kept: kept.size }).toEqual({ damage: null, kept: bodies.length })
 })
 
-test('S11: a second relay on a store ends with the first’s pid; a killed one’s lock is free', async () => {
+test('S11: a second relay on a store ends and names the first’s pid; a kill frees the lock', async () => {
   const folder = temporaryFolder()
   const first = await spawnTraced(folder)
   const second = spawnTraced(folder)

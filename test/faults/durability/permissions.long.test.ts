@@ -18,10 +18,10 @@ const modesIn = (folder: string) =>
   Object.fromEntries(readdirSync(folder).map((name) => [name, (statSync(join(folder, name)).mode & 0o777).toString(8)]))
 const OWNERS_ONLY = Object.fromEntries(['', '-wal', '-shm', '.marker', '.key', '.lock'].map((suffix) => [`relay.db${suffix}`, '600']))
 
-/** The most open one shows it. */
+/** The most open umask suffices to show it. */
 const UMASKS = byForm(['000'], ['000', '022', '077'])
 
-test.each(UMASKS)('the files and folders of a store are closed to others under umask %s', async (umask) => {
+test.each(UMASKS)('other users have no access to the files and folders of a store under umask %s', async (umask) => {
   const folder = join(temporaryFolder(), 'a', 'b')
   const relay = await tracedRelayOfTest(join(folder, '..', '..'), {
     wrapper: ['sh', '-c', `umask ${umask}; exec "$@"`, 'sh'],
@@ -34,7 +34,7 @@ test.each(UMASKS)('the files and folders of a store are closed to others under u
   expect(relay.output()).not.toContain('chmod')
 })
 
-test('a store that is open to others is named at the start with the command that closes it', async () => {
+test('a store that others can read is named at the start with the command that closes it', async () => {
   const folder = temporaryFolder()
   const store = join(folder, 'relay.db')
   await (await tracedRelayOfTest(folder)).kill()

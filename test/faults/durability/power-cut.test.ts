@@ -10,10 +10,10 @@ import { testWith } from '../../support/runner/test-with.ts'
 import { createDisk, LOSSES, readStore } from '../../support/store/simulated-disk.ts'
 import { readTrace, STORE_AND_SOCKET_CALLS, type SystemCall, spawnTraced } from '../../support/store/strace.ts'
 
-/** Many images by `npm run faults`, enough to notice in every run of the tests. */
+/** The number of disk images. `npm run faults` makes many; the normal number finds an error in every run. */
 const IMAGES = byForm(100, 240, 8000)
 const PUSHES = LONG ? 400 : 80
-/** Small, so that changes are carried over to the database often and power is cut then, too. */
+/** A small value, so that power is also cut during checkpoints. */
 const CHECKPOINT = { wal_autocheckpoint: 60 }
 const OK = '\\x48\\x54\\x54\\x50\\x2f\\x31\\x2e\\x31\\x20\\x32\\x30\\x30'
 
@@ -35,7 +35,7 @@ onlyLong(test)('S2: the same images show the loss of a store that does not sync 
 onlyLong(test)('S3: data that a failed sync left in memory only does not count after a restart', async () => {
   const folder = temporaryFolder()
   const bodies = distinctPushes(12, 'unsynced')
-  // The relay is killed at once after the sync failed, as by an operator who restarts what answers 503; the carrier then pushes again.
+  // Kill the relay right after a sync failed, as an operator does when pushes get 503. Then the carrier pushes again.
   const failing = await traced(folder, {}, ['-e', 'inject=fsync,fdatasync:error=EIO:when=20+'])
   const statuses = await pushPipelined(failing.relay.publicUrl, bodies, 1)
   await failing.relay.kill()
@@ -46,12 +46,12 @@ onlyLong(test)('S3: data that a failed sync left in memory only does not count a
   const before = readTrace(failing.trace)
   const after = readTrace(again.trace)
   expect(lossAfter(folder, [...before, ...after], bodies)).toEqual({ damage: null, lost: 0 })
-  // Nothing is lost because the start writes the log once more: without those writes, by far the largest, the loss shows.
+  // Nothing is lost because the next start writes the WAL again. Without these large writes there is a loss.
   const { lost } = lossAfter(folder, [...before, ...after.filter((call) => call.name !== 'pwrite64' || call.result < 8192)], bodies)
   expect(lost).toBeGreaterThan(0)
 })
 
-/** Power is cut after all these calls, and nothing is kept that was not synced. */
+/** Cuts the power after all these calls, and loses what was not synced. */
 function lossAfter(folder: string, calls: readonly SystemCall[], bodies: readonly Buffer[]) {
   const disk = createDisk(folder)
   for (const call of calls) disk.apply(call)
@@ -78,7 +78,7 @@ async function record(pragmas: Readonly<Record<string, string | number>>) {
   return { folder, calls: readTrace(trace), bodies }
 }
 
-/** Cuts the power at moments spread over all that the store did, each in every way, and opens what is left. */
+/** Cuts the power at moments spread over all calls of the store, with each kind of loss, and opens what is left. */
 function cutPower(folder: string, calls: readonly SystemCall[], bodies: readonly Buffer[]) {
   const disk = createDisk(folder)
   const into = scratch()
@@ -107,7 +107,7 @@ function cutPower(folder: string, calls: readonly SystemCall[], bodies: readonly
   return { images, lost, damaged }
 }
 
-/** Makes a folder in memory if possible, because hundreds of images are written and thrown away. */
+/** Makes a folder in memory if possible, because hundreds of images are written and deleted. */
 function scratch(): string {
   const folder = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'parcel-relay-image-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))

@@ -17,7 +17,7 @@ import { spawnTraced, type TracedRelay, tracedRelayOfTest } from '../../support/
 const MB = 1024 * 1024
 const RECOVERY_MS = withinOwed(5000)
 
-/** Asks again at the edge until it is so; resolves with how long it took. */
+/** Repeats until the condition holds, and resolves with how long it took. */
 async function until(holds: () => Promise<boolean>): Promise<number> {
   const startedAt = performance.now()
   while (!(await holds())) {
@@ -48,7 +48,7 @@ testWith('a small file system')('S5, S6, F4: pushes are refused before the disk 
   rmSync(join(disk, 'ballast'))
   expect(await until(async () => (await statusOf(relay, 'room again')) === 200)).toBeLessThan(RECOVERY_MS)
   expect((await readiness(relay)).status).toBe(200)
-  // The disk itself never refused a write.
+  // The relay refused the pushes before the disk itself failed a write.
   expect(relay.output()).not.toMatch(/SQLITE_(FULL|IOERR)|ENOSPC/)
 
   relay.process.kill('SIGTERM')
@@ -66,7 +66,7 @@ async function expectStartsOnFull(disk: string, sections: Sections): Promise<voi
   })
   rmSync(join(disk, 'ballast'))
   expect([kept, readStore(store).bodies.size]).toEqual([2, 2])
-  // With a little room it starts and refuses pushes.
+  // With a little room it starts, but refuses pushes.
   const { bavail, bsize } = statfsSync(disk)
   writeFileSync(join(disk, 'ballast'), Buffer.alloc(bavail * bsize - 2 * MB))
   const degraded = await tracedRelayOfTest(temporaryFolder(), { sections })
@@ -96,7 +96,7 @@ onlyLong(testWith('a small file system'))('S4, F4: a disk full to the last byte 
   expect({ damage, lost: owed.filter((body) => !bodies.has(body.toString())).length }).toEqual({ damage: null, lost: 0 })
 })
 
-test('S10, S12: a foreign write lock makes pushes 503 soon, an old view only grows the log', async () => {
+test('S10, S12: under another program’s lock pushes get 503; its open reads only grow the WAL', async () => {
   const folder = temporaryFolder()
   const relay = await tracedRelayOfTest(folder, { pragmas: { journal_size_limit: 4 * MB, wal_autocheckpoint: 100 } })
   const token = await logIn(relay.internalUrl)
@@ -108,7 +108,7 @@ test('S10, S12: a foreign write lock makes pushes 503 soon, an old view only gro
   foreign.exec('BEGIN IMMEDIATE')
   const locked = await pushesBesideReads(relay, token)
   expect(locked.statuses).toEqual(Array(16).fill(503))
-  // If the driver itself waited for the lock, each batch of pushes would take its 5 s.
+  // If the driver itself waited for the lock, each batch of pushes would take 5 s.
   expect(locked.tookMs).toBeLessThan(withinOwed(500) + 10 * unlocked.tookMs)
   expect(await (await readiness(relay)).text()).toContain('SQLITE_BUSY')
   foreign.exec('ROLLBACK')
@@ -118,7 +118,7 @@ test('S10, S12: a foreign write lock makes pushes 503 soon, an old view only gro
   await expectLogCutBack(relay, folder)
 })
 
-/** Sixteen pushes at once, and reads one after the other that are all answered. */
+/** Sends sixteen pushes at once, and reads one after the other, which must all be answered. */
 async function pushesBesideReads(relay: TracedRelay, token: string) {
   const startedAt = performance.now()
   const pushed = Promise.all(Array.from({ length: 16 }, (_, at) => statusOf(relay, `${startedAt} ${at}`)))
@@ -128,7 +128,7 @@ async function pushesBesideReads(relay: TracedRelay, token: string) {
   return { statuses: await pushed, tookMs: performance.now() - startedAt }
 }
 
-/** That the log of changes is cut back once nobody holds an old view. */
+/** Expects that the WAL is truncated once no reader holds an old view. */
 async function expectLogCutBack(relay: TracedRelay, folder: string): Promise<void> {
   const logBytes = () => statSync(join(folder, 'relay.db-wal')).size
   const holder = new Database(join(folder, 'relay.db'), { readonly: true })
@@ -159,7 +159,7 @@ onlyLong(test)('S13: with too few files to open, connections wait or close, and 
     closed.push(new Promise((resolve) => socket.once('close', () => resolve())))
     return socket
   })
-  // Some were taken and are kept, the rest had to go.
+  // Some connections are accepted and kept, and the others must be closed.
   await Promise.all(
     [closed[100], ...closed.slice(190)].map((one) => Promise.race([one, new Promise((resolve) => setTimeout(resolve, 2000))])),
   )

@@ -11,7 +11,7 @@ const OK = hex('HTTP/1.1 200')
 
 const test = testWith('strace')
 
-test('F2: every 200 for a new push comes after a sync that came after its bytes were written', async () => {
+test('F2: every 200 for a new push comes after a sync that followed the write of its bytes', async () => {
   const { calls, bodies } = await traceOf()
   expect(violations(calls, bodies)).toEqual([])
 })
@@ -21,7 +21,7 @@ onlyLong(test)('F2: the same check finds fault with a store that does not sync e
   expect(violations(calls, bodies).length).toBeGreaterThan(PUSHES / 2)
 })
 
-/** The system calls of a relay that is pushed to, one push after the other. */
+/** Traces the system calls of a relay that gets one push after the other. */
 async function traceOf(pragmas?: Readonly<Record<string, string>>) {
   const folder = temporaryFolder()
   const trace = join(folder, 'trace')
@@ -36,7 +36,7 @@ async function traceOf(pragmas?: Readonly<Record<string, string>>) {
   return { calls: readTrace(trace), bodies }
 }
 
-/** Returns a line for each answer that breaks the order. */
+/** Returns a line for each answer that came too early. */
 function violations(calls: readonly SystemCall[], bodies: readonly Buffer[]): readonly string[] {
   const ofLog = calls.filter(({ path }) => path.endsWith('relay.db-wal'))
   const writes = ofLog.filter(({ name }) => name === 'pwrite64').map((call) => ({ ...call, data: dataOf(call.args) }))

@@ -1,7 +1,7 @@
 import type { Faults } from '../../../src/sandbox/faults.ts'
 import { HOUR_MS } from '../../support/runner/constants.ts'
 
-/** What an operator does in the year, or the carrier. */
+/** An action of the operator or the carrier during the year. */
 export type Action =
   | 'replace the shared key'
   | 'replace the key of the endpoint'
@@ -14,10 +14,10 @@ export type Action =
   | 'the carrier renames a member'
   | 'upgrade and reprocess'
 
-/** How long the simulation lasts, and how long the relay keeps things, in days. */
+/** How long the simulation lasts and how long the relay keeps data, in days. */
 export interface Lengths {
   readonly days: number
-  /** The days at the end in which no parcel is born and nothing fails. */
+  /** The days at the end without new parcels or faults. */
   readonly quietDays: number
   readonly historyDays: number
   readonly feedDays: number
@@ -46,7 +46,7 @@ export const SIX_WEEKS: Lengths = {
   checkEveryDays: 8,
 }
 
-/** When what happens, as a fraction of the time with births. Days in a row belong together. */
+/** When each action comes, as a fraction of the days with new parcels. Actions in a row come on consecutive days. */
 const PLAN: readonly (readonly [at: number, ...days: readonly Action[]])[] = [
   [0.16, 'replace the shared key'],
   [0.2, 'replace the key of the endpoint'],
@@ -59,14 +59,14 @@ const PLAN: readonly (readonly [at: number, ...days: readonly Action[]])[] = [
   [0.9, 'replace the key of tokens'],
 ]
 
-/** What is done on each day. */
+/** Returns the action of each day. */
 export function actionsOf({ days, quietDays }: Lengths): ReadonlyMap<number, Action> {
   return new Map(
     PLAN.flatMap(([at, ...actions]) => actions.map((action, nth) => [Math.round(at * (days - quietDays)) + nth, action] as const)),
   )
 }
 
-/** The carrier's faults, a day each in turn. */
+/** The faults of the carrier, each for a day in turn. */
 const FAULTS: readonly Partial<Faults>[] = [
   {},
   { loss: 0.2 },
@@ -81,7 +81,7 @@ const FAULTS: readonly Partial<Faults>[] = [
   { loss: 0.3, duplicates: 0.2, reorder: 5, serverErrors: 0.1 },
 ]
 
-/** What goes wrong on a day of the time with births. */
+/** Returns what goes wrong on one of the days with new parcels. */
 export function troubleOf(day: number, isQuiet: boolean) {
   if (isQuiet) return { faults: {}, mood: 'well', isKilled: false } as const
   const mood = day % 29 === 11 ? 'down' : day % 13 === 5 ? 'flaky' : 'well'

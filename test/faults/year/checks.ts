@@ -7,7 +7,7 @@ import type { RelayOfYear } from './relay.ts'
 import type { StoreOfYear } from './stores.ts'
 import type { Violations } from './violations.ts'
 
-/** Whom and what the checks look at. */
+/** What the checks read. */
 export interface Looked {
   readonly relay: RelayOfYear
   readonly store: StoreOfYear
@@ -15,28 +15,28 @@ export interface Looked {
   readonly violations: Violations
   readonly nowMs: number
   readonly historyMs: number
-  /** How long the relay goes on polling a parcel after its last scan at most. */
+  /** The longest time for which the relay goes on polling a parcel after its last scan. */
   readonly polledOnMs: number
 }
 
 /** A scan that is older than this must have come to the relay by a push or a poll. */
 const LEARNT_WITHIN_MS = 2 * DAY_MS
-/** How much later than its time a parcel may be retired: passes are hourly, and its age is judged by marks. */
+/** A parcel may be removed this much late, because passes are hourly and its age is only known to the marks of earlier passes. */
 const RETIRED_WITHIN_MS = 2 * DAY_MS
 
-/** When anything last happened to a parcel, as far as the simulation knows. */
+/** Returns when anything last happened to a parcel in the simulation. */
 const touchedMs = (parcel: YearParcel): number => Math.max(parcel.askedAtMs, madeScans(parcel).at(-1)?.atMs ?? 0)
 
-/** Whether the relay must still have a parcel, must have retired it, or may have done either. */
+/** Tells whether the relay must still have a parcel, must have removed it, or may have done either. */
 function fateOf(parcel: YearParcel, { nowMs, historyMs, polledOnMs }: Looked): 'living' | 'gone' | 'either' {
-  // All pushes of a parcel that nobody has ordered or asked for may have been lost.
+  // If no app asked for a parcel, all its pushes may have been lost.
   if (parcel.made === 0 || parcel.askedAtMs === 0) return 'either'
   const ageMs = nowMs - touchedMs(parcel)
   if (ageMs < historyMs - DAY_MS) return 'living'
   return ageMs > historyMs + polledOnMs + RETIRED_WITHIN_MS ? 'gone' : 'either'
 }
 
-/** Every living parcel has the carrier's entries, and no retired one is left. Asks in a way that counts as no question. */
+/** Expects that every living parcel has the carrier's entries, and that no removed one is left. The requests do not count as those of an app. */
 export async function checkHistories(looked: Looked): Promise<{ readonly living: number }> {
   const { relay, parcels, violations, nowMs } = looked
   let living = 0
@@ -63,7 +63,7 @@ function entriesOf({ history }: Readonly<Record<string, unknown>>): readonly str
   )
 }
 
-/** Every living parcel is served to apps byte for byte as the carrier serves it. */
+/** Expects that the relay serves every living parcel byte for byte as the carrier does. */
 export async function checkAnswers(looked: Looked, sandbox: Sandbox): Promise<{ readonly compared: number }> {
   const { relay, parcels, violations } = looked
   const own = new Map(sandbox.world.parcels().map(({ trackingNumber, answers }) => [trackingNumber, answers]))
@@ -81,7 +81,7 @@ export async function checkAnswers(looked: Looked, sandbox: Sandbox): Promise<{ 
   return { compared }
 }
 
-/** The files of the store hold nothing of a parcel that has just been erased. Backups may: they are older. */
+/** Expects nothing of a parcel that has just been erased in the files of the store. Backups are older, so they may hold it. */
 export function checkErasedFiles({ store, violations }: Pick<Looked, 'store' | 'violations'>, { number }: YearParcel): void {
   for (const { name, text, madeAtMs } of store.files())
     if (madeAtMs === null && plantedIn(text()).has(number)) violations.add(`parcel ${number}, which was just erased, is found in ${name}`)
@@ -94,7 +94,7 @@ const SINGLE = [
   '/metrics',
 ]
 
-/** Nothing of an erased parcel is in any answer, in any row, or in any file that was written after its erasure. */
+/** Expects nothing of an erased parcel in any answer, any row, or any file that was written after the erasure. */
 export async function checkErased({ relay, store, parcels, violations }: Looked): Promise<void> {
   const erased = new Map(parcels.flatMap(({ number, erasedAtMs }) => (erasedAtMs === null ? [] : [[number, erasedAtMs]])))
   const search = (text: string, place: string, madeAtMs = Number.POSITIVE_INFINITY) => {
@@ -122,7 +122,7 @@ async function* pagesOf(relay: RelayOfYear, path: string): AsyncGenerator<string
   }
 }
 
-/** The pages of the feed, from the oldest event that is kept. */
+/** Reads the pages of the feed, from the oldest event. */
 async function* eventsOf(relay: RelayOfYear): AsyncGenerator<string> {
   const first = await relay.call('GET', '/relay/events?after=0&limit=1')
   let after = first.status === 410 ? Number(first.body.oldestSequence) - 1 : 0
@@ -135,7 +135,7 @@ async function* eventsOf(relay: RelayOfYear): AsyncGenerator<string> {
   }
 }
 
-/** Resolves when it is so; rejects after a minute of real time. */
+/** Resolves when the condition holds, and rejects after a minute of real time. */
 export async function until(what: string, isSo: () => Promise<boolean>): Promise<void> {
   const hangsAtMs = performance.now() + 60_000
   while (!(await isSo())) {

@@ -1,17 +1,17 @@
 import { createHmac } from 'node:crypto'
 import { startRequestServer } from '../../support/network/request-server.ts'
 
-/** Stands between the sandbox and the relay: it signs with the carrier's key of the day, and writes events in the carrier's format of the day. */
+/** Stands between the sandbox and the relay. It signs with the carrier's current key, and writes events in the carrier's current format. */
 export interface Gateway extends AsyncDisposable {
   readonly url: string
-  /** The relay's address for pushes; null: it is down, and pushes are refused. */
+  /** The relay's address for pushes, or null to refuse pushes because the relay is down. */
   relayUrl: string | null
   key: string
-  /** Whether the carrier has renamed a member that every event must have. */
+  /** Whether the carrier has renamed a mandatory member of its events. */
   isRenamed: boolean
   /** How many pushes the relay has answered, by status. */
   readonly answers: ReadonlyMap<number, number>
-  /** How many pushes in the changed format it has taken. */
+  /** How many pushes in the changed format the relay has accepted. */
   renamed(): number
 }
 

@@ -8,14 +8,14 @@ import type { World } from './world.ts'
 /** The name of the only endpoint. */
 const SHOP = 'shop'
 
-/** Adds the shop's endpoint to a relay that has just been started for the first time. */
+/** Adds the shop's endpoint after the first start of the relay. */
 export async function addShop({ relay, subscriber }: World): Promise<void> {
   const { status, body, text } = await relay.call('POST', '/relay/endpoints', { name: SHOP, url: subscriber.url, backfill: true })
   if (status !== 201) throw new Error(`no endpoint: ${text}`)
   subscriber.key = String(body.sharedKey)
 }
 
-/** Does what the calendar says. */
+/** Performs an action of the calendar. */
 export async function carryOut(action: Action, world: World): Promise<void> {
   await ACTIONS[action](world)
 }
@@ -35,14 +35,14 @@ const ACTIONS: Readonly<Record<Action, (world: World) => Promise<void>>> = {
   'upgrade and reprocess': upgrade,
 }
 
-/** The relay may be stopped and started meanwhile, so its address changes; the carrier's pushes are refused. */
+/** Refuses the carrier's pushes during the work. The work may restart the relay, which changes its address. */
 async function whileDown({ relay, gateway }: Pick<World, 'relay' | 'gateway'>, work: () => Promise<void>): Promise<void> {
   gateway.relayUrl = null
   await work()
   gateway.relayUrl = relay.publicUrl()
 }
 
-/** Starts the relay, for the first time or again. */
+/** Starts the relay. */
 export async function startRelay({ relay, gateway }: World): Promise<void> {
   await whileDown({ relay, gateway }, () => relay.start())
 }
@@ -70,14 +70,14 @@ async function shopId({ relay }: World): Promise<string> {
   return String(found.id)
 }
 
-/** For a day both keys sign, and the shop changes at once. */
+/** Replaces the key, and the shop uses the new one at once. Both keys sign for a day. */
 async function replaceEndpointKey(world: World, order?: { readonly sharedKey: null; readonly at: 'now' }): Promise<void> {
   const { status, body, text } = await world.relay.call('POST', `/relay/endpoints/${await shopId(world)}/rotate`, order)
   if (status !== 200) throw new Error(`no new key of the endpoint: ${text}`)
   world.subscriber.key = String(body.sharedKey)
 }
 
-/** The old keys stay in the config as long as there are backups that need them. */
+/** Adds a new at-rest key. The old keys stay in the config as long as a backup needs them. */
 async function replaceAtRestKey({ day, settings, relay, violations }: World): Promise<void> {
   const next = Buffer.alloc(32, `at rest ${day}`).toString('base64')
   const before = settings.atRestKeys
@@ -97,7 +97,7 @@ async function reseal({ relay, violations }: Pick<World, 'relay' | 'violations'>
   if (!isDone) violations.add(`secrets were not sealed again: ${status} ${text}`)
 }
 
-/** A restore may have brought back what the old key has sealed. */
+/** Seals everything anew and drops the old keys. A restore may have brought back what they had sealed. */
 async function dropOldAtRestKeys({ settings, relay, violations }: World): Promise<void> {
   await reseal({ relay, violations })
   settings.atRestKeys = settings.atRestKeys.slice(0, 1)
@@ -110,8 +110,8 @@ async function replaceTokenKey({ relay, violations }: World): Promise<void> {
 }
 
 /**
- * Erases a parcel, as its receiver wishes, and does what the answer tells the operator to do. A parcel whose tracking ids the relay has not learnt yet is
- * left: pushes that name only these are another parcel to it.
+ * Erases a parcel, and does what the answer tells the operator to do. Skips a parcel whose tracking ids the relay has not learnt yet, because
+ * to the relay a push that names only these ids is about another parcel.
  */
 export async function erase(parcel: YearParcel, { relay, store, subscriber, time, violations }: World): Promise<void> {
   const known = await relay.call('GET', `/relay/parcels/${knownAs(parcel)}`)
@@ -131,7 +131,7 @@ export async function erase(parcel: YearParcel, { relay, store, subscriber, time
   if (asked.status !== 404) violations.add(`the erased parcel ${parcel.number} is served: ${asked.status} ${asked.text}`)
 }
 
-/** Erases a parcel that the backup holds, so that only its tombstone keeps it from coming back. */
+/** Erases a parcel that the backup contains, so that only its tombstone keeps it from coming back. */
 async function eraseAfterBackup(world: World): Promise<void> {
   const { parcels, draw, time } = world
   const known = parcels.filter(({ scans, erasedAtMs, isOrdered, made }) => {
@@ -141,7 +141,7 @@ async function eraseAfterBackup(world: World): Promise<void> {
   await erase(draw.pick(known), world)
 }
 
-/** Goes back to the backup, erases again what the engine cannot, and has the shop order again what it ordered since. */
+/** Restores the backup, repeats erasures if the engine cannot, and repeats the shop's orders since the backup. */
 async function restore(world: World): Promise<void> {
   const { relay, gateway, store, subscriber, parcels, time } = world
   gateway.relayUrl = null
@@ -166,21 +166,21 @@ async function restore(world: World): Promise<void> {
   })
 }
 
-/** Has the relay watch a parcel. */
+/** Makes the relay watch a parcel. */
 export async function order(parcel: YearParcel, { relay, time, violations }: World): Promise<void> {
   const { status, text } = await relay.call('PUT', `/relay/parcels/${parcel.trackingNumber}/watch`)
   if (status >= 300) violations.add(`parcel ${parcel.number} was not watched: ${status} ${text}`)
   else parcel.askedAtMs = time.now()
 }
 
-/** An app asks for a parcel that nobody ordered. On a bad day the carrier cannot be asked, and it asks again later. */
+/** Asks as an app for a parcel that the shop did not order. On a day with faults the carrier cannot be asked, so the app tries again later. */
 export async function ask(parcel: YearParcel, { relay, time, violations }: World): Promise<void> {
   const { status, text } = await relay.call('GET', `/v1/status/${parcel.trackingNumber}/all`)
   if (status === 200) parcel.askedAtMs = time.now()
   else if (status !== 503) violations.add(`an app that asked for parcel ${parcel.number} got ${status} ${text}`)
 }
 
-/** The next version has one more migration, and understands the carrier's new format. What was quarantined is then reprocessed. */
+/** Starts a version with one more migration, which understands the carrier's new format. Then reprocesses quarantined pushes. */
 async function upgrade(world: World): Promise<void> {
   const { relay, gateway, settings, violations } = world
   const before = await relay.call('POST', '/relay/inbox/reprocess?reason=event_time&dryRun=true')
@@ -201,7 +201,7 @@ async function upgrade(world: World): Promise<void> {
 
 const isEnded = (state: unknown): boolean => ['done', 'failed', 'cancelled'].includes(String(state))
 
-/** A parcel whose receiver wants it erased: on its way or delivered. */
+/** Returns a parcel in transit or delivered, whose receiver wants it erased. */
 export function chosenForErasure({ parcels, draw, time, lengths }: World): YearParcel | null {
   const oldestMs = time.now() - (lengths.historyDays - 2) * DAY_MS
   const known = parcels.filter(

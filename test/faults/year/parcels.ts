@@ -1,32 +1,32 @@
 import { HOUR_MS } from '../../support/runner/constants.ts'
 import { drawWith } from '../../support/runner/seeded.ts'
 
-/** Every identifier and word that is planted in a parcel begins so, and ends with the parcel's number in seven digits. */
+/** Matches the identifiers and words of parcels. Each begins like this, and ends with the number of its parcel in seven digits. */
 const PLANTED = /(?:QZX[NWL]|88019[12])(\d{7})/g
 
-/** A scan that the carrier makes at its time. */
+/** A scan that the carrier makes at this time. */
 export interface PlannedScan {
   readonly atMs: number
   readonly status: string
   readonly detailedStatus: string
 }
 
-/** A parcel of the year: what the carrier does with it, and what was done about it at the relay. */
+/** A parcel of the year: what the carrier does with it, and what happened to it at the relay. */
 export interface YearParcel {
   readonly number: number
   readonly trackingNumber: string
   readonly trackingIds: readonly string[]
-  /** Stands in every text of the parcel. */
+  /** Appears in every text of the parcel. */
   readonly word: string
-  /** Stands in every location of the parcel. */
+  /** Appears in every location of the parcel. */
   readonly location: string
-  /** Whether the shop orders the relay to watch it, or the relay learns of it by a push. */
+  /** True if the shop makes the relay watch it; otherwise the relay learns of it by a push. */
   readonly isOrdered: boolean
   /** Oldest first. */
   readonly scans: readonly PlannedScan[]
   /** How many of the scans have been made. */
   made: number
-  /** When an app last asked for it, or it was ordered to be watched. */
+  /** When an app last asked for it, or the shop ordered it. */
   askedAtMs: number
   erasedAtMs: number | null
 }
@@ -50,7 +50,7 @@ export function bornParcel(nth: number, dayMs: number, random: () => number): Ye
   for (const [status, detailedStatus, [from, to], odds] of STAGES) {
     if (random() >= odds) continue
     atMs += from * HOUR_MS + below((to - from) * HOUR_MS)
-    // A whole second in a push would be taken for a time that the carrier has cut off.
+    // A whole second would look like a time whose milliseconds were cut off.
     if (atMs % 1000 === 0) atMs += 1
     scans.push({ atMs, status, detailedStatus })
   }
@@ -68,7 +68,7 @@ export function bornParcel(nth: number, dayMs: number, random: () => number): Ye
   }
 }
 
-/** The numbers of the parcels whose identifiers or words stand in a text. */
+/** Returns the numbers of the parcels whose identifiers or words appear in a text. */
 export function plantedIn(text: string): ReadonlySet<number> {
   return new Set(Array.from(text.matchAll(PLANTED), ([, digits]) => Number(digits)))
 }
@@ -80,6 +80,6 @@ export const keyOf = ({ status, detailedStatus, atMs }: PlannedScan): string =>
 
 export const isFinished = (parcel: YearParcel): boolean => parcel.made === parcel.scans.length
 
-/** An identifier by which the relay knows the parcel, whichever way it learnt of it. */
+/** Returns an identifier by which the relay knows the parcel, by order, request or push. */
 export const knownAs = ({ isOrdered, askedAtMs, trackingNumber, trackingIds: [first = ''] }: YearParcel): string =>
   isOrdered || askedAtMs > 0 ? trackingNumber : first

@@ -7,7 +7,7 @@ import { shipped } from '../../support/runner/shipped.ts'
 import { ownGroup, tieToTest } from '../../support/runner/tied-process.ts'
 import type { SimulatedTime } from '../../support/simulation/simulated-time.ts'
 
-/** The program from its sources: the simulation changes some of them as they are loaded. */
+/** Run the program from its sources, because the simulation changes some of them when they are loaded. */
 const PROGRAM = join(import.meta.dirname, '../../../src/main.ts')
 
 export interface Answered {
@@ -16,19 +16,19 @@ export interface Answered {
   readonly body: Readonly<Record<string, unknown>>
 }
 
-/** The relay of a simulated year: one process at a time, and the commands that an operator runs. */
+/** The relay of a simulated year. It runs one process at a time, and the commands of its operator. */
 export interface RelayOfYear {
   start(): Promise<void>
   stop(): Promise<void>
   kill(): Promise<void>
-  /** Hands over changed settings by SIGHUP; rejects if they are refused. */
+  /** Reloads the current settings by SIGHUP, and rejects if they are refused. */
   reload(): Promise<void>
   call(method: string, path: string, body?: unknown): Promise<Answered>
   metrics(): Promise<string>
-  /** Runs a command of the program; returns what it prints. Rejects if it fails. */
+  /** Runs a command of the program, and returns its output. Rejects if it fails. */
   command(...args: readonly string[]): Promise<string>
   publicUrl(): string
-  /** Log lines of the level error, each once, with how often. */
+  /** The different error lines of the log, each with its count. */
   readonly errors: ReadonlyMap<string, number>
 }
 
@@ -36,13 +36,13 @@ export interface RelayOfYearOptions {
   readonly folder: string
   readonly carrierUrl: string
   readonly time: SimulatedTime
-  /** The settings of now. */
+  /** Returns the current settings. */
   readonly sections: () => Sections
-  /** More environment, of now. */
+  /** Returns the current additions to the environment. */
   readonly env: () => NodeJS.ProcessEnv
 }
 
-/** An answer of the relay that takes longer has hung. */
+/** An answer that takes longer than this counts as a hang. */
 const HANGS_MS = 60_000
 
 export function createRelayOfYear({ folder, carrierUrl, time, sections, env }: RelayOfYearOptions): RelayOfYear {

@@ -6,38 +6,38 @@ import { withClient } from '../../support/store/postgres-client.ts'
 import { copyDatabase, createDatabase } from '../../support/store/postgres-database.ts'
 import type { RelayOfYear } from './relay.ts'
 
-/** A file that may hold what was erased. */
+/** A file that may contain erased data. */
 export interface KeptFile {
   readonly name: string
   readonly text: () => string
-  /** When the backup that it is was made; null: it belongs to the store in use. */
+  /** When the backup was made, or null for a file of the current store. */
   readonly madeAtMs: number | null
 }
 
-/** The store of a simulated year on one engine, with what its operator does about it. */
+/** The store of a simulated year on one engine, and what an operator does with it. */
 export interface StoreOfYear {
   /** The path of the file, or the URL of the database. */
   place(): string
   sections(): Sections
-  /** Whether erasing leaves nothing in the files of the store. */
+  /** Whether an erasure leaves nothing in the files of the store. */
   readonly isCleanAtOnce: boolean
-  /** Begins to keep what `restore` will need. */
+  /** Prepares what `restore` will need. */
   keepForRestore(relay: RelayOfYear): Promise<void>
-  /** Puts the store back, with the relay stopped; returns the time to which. */
+  /** Restores the store while the relay is stopped. Returns the time of the restored state. */
   restore(relay: RelayOfYear, lastSequence: number): Promise<number>
   /** Deletes the replaced stores that an erasure names. */
   removeReplaced(stores: readonly string[]): void
-  /** Does what runs beside a store for years, such as vacuuming. */
+  /** Runs the regular maintenance of a store, such as vacuuming. */
   tend(): Promise<void>
-  /** The size, with the relay stopped. */
+  /** Returns the size while the relay is stopped. */
   bytes(): Promise<number>
   files(): readonly KeptFile[]
 }
 
-/** The hour of the scheduled backup. */
+/** The time of the scheduled backup. */
 export const BACKUP = { cron: '15 3 * * *', hour: 3, minute: 15 } as const
 const BACKUPS_KEPT = 5
-/** Which backup is restored, counted from the newest: the night before last. */
+/** The index of the backup to restore: that of the night before last. */
 const RESTORED = -2
 
 export function sqliteStore(folder: string): StoreOfYear {
@@ -69,7 +69,7 @@ export function sqliteStore(folder: string): StoreOfYear {
   }
 }
 
-/** The time in the name of a scheduled backup. */
+/** Returns the time in the name of a scheduled backup. */
 function timeOf(name: string): number {
   const [, date = '', hours = '', minutes = '', seconds = ''] = /^scheduled-(\d{8})T(\d\d)(\d\d)(\d\d)/.exec(name) ?? []
   return Date.parse(`${date.slice(0, 4)}-${date.slice(4, 6)}-${date.slice(6)}T${hours}:${minutes}:${seconds}Z`)
@@ -81,7 +81,7 @@ function filesIn(folder: string, madeAtMs: (name: string) => number | null): rea
     .map(({ name }) => ({ name, text: () => readFileSync(join(folder, name), 'latin1'), madeAtMs: madeAtMs(name) }))
 }
 
-/** A server's own tools make the backups: here a copy of the database, for which the relay stops. */
+/** On a server its own tools make the backups. Here the backup is a copy of the database, for which the relay stops. */
 export async function postgresStore(time: SimulatedTime): Promise<StoreOfYear> {
   let { url } = await createDatabase('nothing')
   let kept: { readonly url: string; readonly atMs: number } | null = null
@@ -101,7 +101,7 @@ export async function postgresStore(time: SimulatedTime): Promise<StoreOfYear> {
       return kept.atMs
     },
     removeReplaced: () => undefined,
-    // As autovacuum does every minute: in a year of minutes it comes too rarely.
+    // Vacuum as autovacuum does. The year takes only minutes, so autovacuum would run too rarely.
     tend: () => withClient(url, async (client) => void (await client.query('vacuum analyze'))),
     bytes: () =>
       withClient(url, async (client) =>

@@ -3,23 +3,23 @@ import { expectedSignature } from '../../support/network/webhook-receiver.ts'
 import { keyOf, plantedIn, type YearParcel } from './parcels.ts'
 import type { Violations } from './violations.ts'
 
-/** The shop that the relay delivers to. It checks signatures and order, and keeps account of what it is owed. */
+/** The shop that gets the relay's deliveries. It checks signatures and order, and tracks which events it still must get. */
 export interface Subscriber extends AsyncDisposable {
   readonly url: string
-  /** The key that it checks signatures with. */
+  /** The key with which it checks signatures. */
   key: string
-  /** How it answers: always, now and then with a 500, or with a 503. */
+  /** How it answers: with 200, with an occasional 500, or with 503. */
   mood: 'well' | 'flaky' | 'down'
-  /** Notes what the carrier has done and the shop must hear of. */
+  /** Notes a scan of the carrier that the shop must get. */
   owe(parcel: YearParcel, scan: YearParcel['scans'][number]): void
-  /** Everything that is owed since before this time, one text each. */
+  /** Returns a text for everything that the shop should have got, from before this time. */
   owedSince(beforeMs: number): readonly string[]
-  /** Forgets what is owed of a parcel, because it is erased. */
+  /** Drops what the shop should get about a parcel, because the parcel is erased. */
   forget(parcel: YearParcel): void
-  /** Numbers begin anew, and may skip what was sent after the backup. */
+  /** After a restore, numbers go on from the backup and may skip what was sent later. */
   relayRestored(): void
   readonly received: () => number
-  /** The highest `relay-sequence` that was ever received. */
+  /** Returns the highest `relay-sequence` that was received. */
   readonly lastSequence: () => number
 }
 
@@ -30,7 +30,7 @@ interface Owed {
 
 interface Heard {
   sequence: number
-  /** Whether the store was restored since. */
+  /** Whether the event came before a restore. */
   isFromBefore: boolean
 }
 
@@ -97,7 +97,7 @@ export async function startSubscriber(violations: Violations, random: () => numb
   return subscriber
 }
 
-/** What an event is about, in the form of `keyOf`, whichever format the carrier sent it in. */
+/** Returns what an event is about in the form of `keyOf`, in either format of the carrier. */
 function scanOf(event: unknown): string {
   const { status, detailedStatus, eventTime, occurredAt } = Object(event)
   return keyOf({ status: String(status), detailedStatus: String(detailedStatus), atMs: Date.parse(String(eventTime ?? occurredAt)) })

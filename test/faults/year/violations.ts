@@ -1,10 +1,10 @@
-/** What broke a promise of the relay's, each with the day and the seed that repeat it. */
+/** The broken promises of the relay, each with its day and the seed that repeats it. */
 export interface Violations {
   add(what: string): void
   readonly found: readonly string[]
 }
 
-/** More than these say nothing new. */
+/** More violations than these tell nothing new. */
 const FOUND_MAX = 40
 
 export function createViolations(seed: number, today: () => number): Violations {

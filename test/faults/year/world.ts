@@ -19,14 +19,14 @@ export const START_MS = Date.UTC(2031, 0, 1)
 const IN_MEMORY = '/dev/shm'
 const SHARED_KEY = 'the-first-shared-key-of-the-year'
 
-/** What the operator changes in the config. */
+/** The settings that the operator changes. */
 export interface Settings {
   sharedKeys: readonly string[]
   atRestKeys: readonly string[]
   isNextVersion: boolean
 }
 
-/** Everything of a simulated year: one carrier, one relay with its store, one shop, and one clock for all. */
+/** A simulated year: a carrier, a relay with its store, a shop, and one clock for all. */
 export interface World {
   readonly time: SimulatedTime
   readonly random: () => number
@@ -41,7 +41,7 @@ export interface World {
   readonly violations: Violations
   readonly parcels: YearParcel[]
   day: number
-  /** Real milliseconds that each kind of work has taken. */
+  /** The real time that each kind of work has taken, milliseconds. */
   readonly spent: Map<string, number>
 }
 
@@ -51,14 +51,14 @@ export interface YearOptions {
   readonly seed: number
 }
 
-/** In memory if there is any, because the year is not about the disk: syncs would take most of its time. */
+/** Uses memory if possible. The year does not test the disk, and syncs would take most of the time. */
 function folderInMemory(): string {
   const folder = mkdtempSync(join(existsSync(IN_MEMORY) ? IN_MEMORY : tmpdir(), 'parcel-relay-year-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   return folder
 }
 
-/** Builds a world for one test. The relay is not started yet. */
+/** Builds a world for one test, without starting the relay. */
 export async function openWorld({ engine, lengths, seed }: YearOptions): Promise<World> {
   const random = seeded(seed)
   const time = simulateTime(START_MS)
@@ -126,7 +126,7 @@ function sectionsOf(lengths: Lengths, { sharedKeys, atRestKeys }: Settings): Sec
       audit: days(historyDays),
       held: days(historyDays + feedDays),
     },
-    // On PostgreSQL the days of the budget are the server's, and so real ones.
+    // On PostgreSQL the budget uses real days of the server, so allow many calls a day.
     upstream: { ratePerSecond: 1000, callsPerDay: 1_000_000 },
     token: { lifetime: '30d' },
     delivery: { allowNetworks: ['127.0.0.0/8'] },

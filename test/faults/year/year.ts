@@ -8,7 +8,7 @@ import { bornParcel, isFinished, type YearParcel } from './parcels.ts'
 import { BACKUP } from './stores.ts'
 import { openWorld, START_MS, type World, type YearOptions } from './world.ts'
 
-/** What a year came to. */
+/** The result of a year. */
 export interface YearReport {
   readonly violations: readonly string[]
   readonly days: number
@@ -20,7 +20,7 @@ export interface YearReport {
   readonly deliveries: number
   /** The size of the store at each check, in bytes. */
   readonly sizes: readonly (readonly [day: number, bytes: number])[]
-  /** The size at the end of the time with births over that after the first full period. */
+  /** The size when the last parcel is added, relative to the size after the first full retention period. */
   readonly growth: number
   /** Real milliseconds by kind of work. */
   readonly spent: Readonly<Record<string, number>>
@@ -28,22 +28,22 @@ export interface YearReport {
   readonly seconds: number
 }
 
-/** The hours at which the clock stops for a while: the first is just after the scheduled backup. */
+/** The hours at which the clock stops for a while. The first is just after the scheduled backup. */
 const HOURS = [BACKUP.hour + (BACKUP.minute + 0.5) / 60, 11, 19] as const
 const ACTION_HOUR = 11
 const KILL_HOUR = 19
 const QUESTION_HOUR = 19
 const BORN_A_DAY = { least: 5, more: 4 }
 const ERASED_EVERY_DAYS = 4
-/** An event must have reached the shop after so long, whatever failed. */
+/** The longest time until an event must have reached the shop, whatever failed. */
 const DELIVERED_WITHIN_MS = 3 * DAY_MS
-/** How long polls are waited for while the carrier fails, in real milliseconds. */
+/** How long to wait for polls while the carrier fails, in real milliseconds. */
 const POLLED_MS = 150
 
-/** After how long without a retention pass the clock goes on by a minute, in real milliseconds. */
+/** If no retention pass comes for this long, the clock moves on by a minute. In real milliseconds. */
 const LOOK_AGAIN_MS = 300
 
-/** Lives through a year, or however long `lengths` says. */
+/** Simulates a year, or as long as `lengths` says. */
 export async function liveThroughYear(options: YearOptions): Promise<YearReport> {
   const startedMs = performance.now()
   const world = await openWorld(options)
@@ -102,7 +102,7 @@ async function liveThroughDay(world: World, isQuiet: boolean, act: () => Promise
     const atMs = dayMs + hour * HOUR_MS
     world.time.jumpTo(atMs)
     await timed(world, 'pushes', () => makeScans(world))
-    // A relay that has just started looks at retention a minute later.
+    // A relay that has just started checks retention a minute later.
     if (hour === KILL_HOUR && isKilled) await timed(world, 'kills', () => restartRelay(world, 'kill'))
     else await timed(world, 'rest', () => untilRested(world, { atMs, isWell: mood === 'well' && Object.keys(faults).length === 0 }))
     if (hour === HOURS[0]) await timed(world, 'backups', () => untilBackedUp(world))
@@ -114,7 +114,7 @@ async function liveThroughDay(world: World, isQuiet: boolean, act: () => Promise
   }
 }
 
-/** An app asks for what nobody ordered, once the carrier may know it. */
+/** Tells whether an app asks for a parcel that the shop did not order, once the carrier may know it. */
 const isToBeAskedFor = ({ isOrdered, askedAtMs, made, erasedAtMs }: YearParcel): boolean =>
   !isOrdered && askedAtMs === 0 && made > 1 && erasedAtMs === null
 
@@ -122,7 +122,7 @@ async function askForAll(world: World): Promise<void> {
   for (const parcel of world.parcels.filter(isToBeAskedFor)) await ask(parcel, world)
 }
 
-/** Does some work, and adds up how long it takes. */
+/** Does some work, and adds up its time. */
 async function timed<Result>({ spent }: World, name: string, work: () => Promise<Result>): Promise<Result> {
   const startedMs = performance.now()
   const result = await work()
@@ -141,7 +141,7 @@ async function bear(world: World, dayMs: number): Promise<void> {
   }
 }
 
-/** The carrier makes the scans whose time has come, and pushes them. */
+/** Makes the carrier's scans up to the current time, and pushes them. */
 async function makeScans({ time, parcels, sandbox, subscriber }: World): Promise<void> {
   const nowMs = time.now()
   const due = parcels
@@ -156,14 +156,14 @@ async function makeScans({ time, parcels, sandbox, subscriber }: World): Promise
   await sandbox.settle()
 }
 
-/** The relay has noticed the new time: its retention pass has ended, and nothing is due to be polled or sent that can be. */
+/** Waits until the relay has noticed the new time: its retention pass has ended, and no poll or delivery is due that can be made. */
 async function untilRested({ relay, time }: World, { atMs, isWell }: { readonly atMs: number; readonly isWell: boolean }): Promise<void> {
   const startedMs = performance.now()
   let lookedMs = startedMs
   await until('the relay has done what was due', async () => {
     const text = await relay.metrics()
     if (!(metric(text, 'relay_retention_pass_timestamp_seconds') * 1000 >= atMs - 1000)) {
-      // A relay that was busy when the clock jumped looks again a minute later.
+      // A relay that was busy when the clock jumped checks again a minute later.
       if (performance.now() - lookedMs > LOOK_AGAIN_MS) {
         time.jumpTo(time.now() + MINUTE_MS + 1)
         lookedMs = performance.now()
@@ -179,7 +179,7 @@ function metric(text: string, pattern: string): number {
   return Number(new RegExp(`^${pattern} (.*)$`, 'm').exec(text)?.[1] ?? Number.NaN)
 }
 
-/** On SQLite a backup is made every night. */
+/** Waits for the nightly backup on SQLite. */
 async function untilBackedUp({ relay, store, violations }: World): Promise<void> {
   if (!store.isCleanAtOnce) return
   await until('the scheduled backup is made', async () => metric(await relay.metrics(), 'relay_backup_age_seconds') < HOUR_MS / 1000)
@@ -187,7 +187,7 @@ async function untilBackedUp({ relay, store, violations }: World): Promise<void>
   if (body.failing !== null) violations.add(`the backup failed: ${text}`)
 }
 
-/** Checks everything that holds at any time, measures the store while the relay is down for a moment, and returns its size. */
+/** Checks what must always hold, measures the store while the relay is down for a moment, and returns its size. */
 async function checkUp(world: World): Promise<number> {
   const { relay, gateway, store, day } = world
   const { living } = await checkUpOnAll(world)

@@ -21,7 +21,7 @@ function openWorld(probes: readonly Probe[]) {
   }
 }
 
-test('a look that rejects has failed with its message, and the others still count', async () => {
+test('a check that rejects fails with its message, and the others still count', async () => {
   const { check } = openWorld([
     { name: 'store', subject: null, look: () => Promise.reject(new Error('store: /x is gone')) },
     { name: 'config', subject: null, look: async () => ok('fine') },
@@ -34,7 +34,7 @@ test('a look that rejects has failed with its message, and the others still coun
   ])
 })
 
-test('a look that never ends fails after its time', async () => {
+test('a check that never ends fails after its time limit', async () => {
   const { check, expire } = openWorld([{ name: 'endpoint', subject: 'shop', look: () => new Promise(() => undefined) }])
   const checked = check()
   await new Promise<void>((resolve) => setImmediate(resolve))
@@ -42,7 +42,7 @@ test('a look that never ends fails after its time', async () => {
   expect(await checked).toEqual([{ name: 'endpoint', subject: 'shop', state: 'failed', message: 'It gave no result within 30 s.' }])
 })
 
-test('whoever asks meanwhile, or within five seconds, gets the same result', async () => {
+test('all who ask during a check or within five seconds get the same result', async () => {
   let looks = 0
   const gate = Promise.withResolvers<void>()
   const { check, pass } = openWorld([
@@ -66,7 +66,7 @@ test('whoever asks meanwhile, or within five seconds, gets the same result', asy
   expect(looks).toBe(2)
 })
 
-test('at most sixteen looks are under way at once', async () => {
+test('at most sixteen checks run at once', async () => {
   let [underWay, most] = [0, 0]
   const look = async () => {
     most = Math.max(most, ++underWay)

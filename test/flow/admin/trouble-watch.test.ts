@@ -15,7 +15,7 @@ const failing: CarrierState = {
   lastFailure: { reason: 'timeout', atMs: NOON },
 }
 
-/** A watch over a store in memory, which replicas may share. */
+/** Opens a watch on a store in memory, which replicas may share. */
 function openWatch(troubles = new Set<string>(), told: string[] = []) {
   let ms = 0
   const seen = { carrier: well, freeBytes: 10_000 * MB, untilMs: NOON + 100 * DAY_MS, isPoller: true, isFull: false }
@@ -57,18 +57,18 @@ function openWatch(troubles = new Set<string>(), told: string[] = []) {
   }
 }
 
-test('refused credentials are reported once, and again after the carrier accepted them', async () => {
+test('refused credentials are reported once, and again if the carrier has accepted them since', async () => {
   const { seen, told, look, wakes } = openWatch()
   await look()
   seen.carrier = { ...well, credentials: 'refused' }
-  // An event that could not be written down was not told.
+  // An event that could not be saved does not count as reported.
   seen.isFull = true
   await look()
   expect([told, wakes()]).toEqual([[], 0])
   seen.isFull = false
   for (let times = 0; times < 3; times++) await look()
   expect([told, wakes()]).toEqual([['credentials_refused'], 1])
-  // Not known: neither.
+  // While the credentials are unknown, nothing is reported.
   seen.carrier = { ...well, credentials: 'unknown' }
   await look()
   seen.carrier = well
@@ -78,7 +78,7 @@ test('refused credentials are reported once, and again after the carrier accepte
   expect(told).toEqual(['credentials_refused', 'credentials_accepted', 'credentials_refused'])
 })
 
-test('a corrected password that brings a token ends the refusal, even if the carrier then fails', async () => {
+test('a corrected password that gets a token ends the refusal, even if the carrier then fails', async () => {
   const { seen, told, look } = openWatch()
   seen.carrier = { ...well, credentials: 'refused' }
   await look()
@@ -87,7 +87,7 @@ test('a corrected password that brings a token ends the refusal, even if the car
   expect(told).toEqual(['credentials_refused', 'credentials_accepted'])
 })
 
-test('operators hear of a failing carrier at once, and of its recovery after a while', async () => {
+test('a failing carrier is reported at once, and its recovery after a while', async () => {
   const { seen, told, look, pass } = openWatch()
   seen.carrier = failing
   for (let times = 0; times < 3; times++) await look()
@@ -106,7 +106,7 @@ test('operators hear of a failing carrier at once, and of its recovery after a w
   expect(told).toEqual(['carrier_failing', 'carrier_recovered'])
 })
 
-test('another replica that takes over polling says nothing of the carrier before it has answered', async () => {
+test('a replica that takes over polling reports nothing of the carrier until it has answered', async () => {
   const { troubles, told, seen, look } = openWatch()
   seen.carrier = failing
   await look()
@@ -124,7 +124,7 @@ test('another replica that takes over polling says nothing of the carrier before
   expect(told).toEqual(['carrier_failing', 'carrier_recovered'])
 })
 
-test('a relay that restarts notifies operators of nothing twice', async () => {
+test('a relay that restarts reports nothing twice', async () => {
   const { troubles, told, seen, look } = openWatch()
   seen.carrier = { ...failing, credentials: 'refused' }
   seen.freeBytes = 300 * MB
@@ -135,7 +135,7 @@ test('a relay that restarts notifies operators of nothing twice', async () => {
   expect(told).toEqual(['carrier_failing', 'credentials_refused', 'disk_low'])
 })
 
-test('a disk is low below twice the limit, and has recovered a little above that', async () => {
+test('a disk is low below twice the limit, and recovers a little above that', async () => {
   const { seen, told, look } = openWatch()
   for (const [free, count] of [
     [520, 0],
@@ -152,14 +152,14 @@ test('a disk is low below twice the limit, and has recovered a little above that
   expect(told).toEqual(['disk_low', 'disk_recovered'])
 })
 
-test('a disk that could not be measured yet says nothing', async () => {
+test('a disk that has not been measured yet is not reported', async () => {
   const { seen, told, look, troubles } = openWatch(new Set(['disk']))
   seen.freeBytes = Number.POSITIVE_INFINITY
   await look()
   expect([told, [...troubles]]).toEqual([[], ['disk']])
 })
 
-test('operators are notified once of each certificate with less than 14 days left', async () => {
+test('each certificate with less than 14 days left is reported once', async () => {
   const { seen, told, look } = openWatch()
   await look()
   seen.untilMs = NOON + 14 * DAY_MS - 1

@@ -24,7 +24,7 @@ function world() {
   return { ...book, endpointLog, pass }
 }
 
-test('each change of an endpoint’s state is logged in one line, and an unchanged state in none', () => {
+test('each change of an endpoint’s state is logged once, and an unchanged state is not', () => {
   const { lines, endpointLog } = world()
   for (const state of [{}, { health: probing }, { health: probing }, { disabled: 'gone' }, { disabled: 'gone' }, {}, {}] as const)
     endpointLog.update(stateOf(state))
@@ -35,13 +35,13 @@ test('each change of an endpoint’s state is logged in one line, and an unchang
   ])
 })
 
-test('a start names the endpoints that are not sent to', () => {
+test('after a start the disabled endpoints are logged', () => {
   const { lines, endpointLog } = world()
   endpointLog.update(stateOf({ disabled: 'failing' }))
   expect(lines.map(({ message }) => message)).toEqual(['an endpoint only failed for 120 h and is disabled; everything for it waits'])
 })
 
-test('failures of an endpoint are a line a minute with their number and the last cause', () => {
+test('failures of an endpoint are logged once a minute, with their number and the last cause', () => {
   const { lines, endpointLog, pass } = world()
   for (let nth = 0; nth < 100; nth++) endpointLog.attempted('shop', refused)
   endpointLog.attempted('other', { kind: 'failed', reason: 'connection_refused', detail: '', durationMs: 1, answerStart: new Uint8Array() })

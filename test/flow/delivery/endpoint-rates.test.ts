@@ -4,7 +4,7 @@ import { endpointSettings } from '../../support/delivery/stored-endpoint.ts'
 
 const endpoint = (ratePerSecond: number | null) => ({ ...endpointSettings, id: '1', ratePerSecond })
 
-test('a rate that is removed and set again does not count attempts made without it', () => {
+test('attempts made without a rate do not count when a rate is set again', () => {
   const rates = createEndpointRates()
   const start = (count: number) => {
     for (let nth = 0; nth < count; nth++) rates.started('1')
@@ -20,7 +20,7 @@ test('a rate that is removed and set again does not count attempts made without 
   expect(rates.allowance([endpoint(10)], 2500)).toEqual({ '1': 5 })
 })
 
-test('an endpoint that was removed while its rate was used up asks for no more passes', () => {
+test('an endpoint removed while its rate was used up asks for no more passes', () => {
   const rates = createEndpointRates()
   rates.allowance([endpoint(1)], 0)
   rates.started('1')

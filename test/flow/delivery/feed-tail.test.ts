@@ -13,7 +13,7 @@ function itemOf(sequence: number, trackingIds: readonly string[] = ['1001']): Fe
   return { sequence, kind: 'update', parcel, entry: null, joined: null }
 }
 
-/** A feed in memory that counts what is read of it, and a follower of it. */
+/** Opens a feed in memory that counts what is read, and lets readers follow it. */
 function createWorld(options: { readonly trackingIds?: readonly string[] } = {}) {
   const committed: number[] = []
   const counts = { readings: 0, derived: 0 }
@@ -32,7 +32,7 @@ function createWorld(options: { readonly trackingIds?: readonly string[] } = {})
     for (let nth = 0; nth < count; nth++) committed.push((committed.at(-1) ?? 0) + 2)
     signal.tell()
   }
-  /** Reads on until it has seen the last of so many events; gives their sequences. */
+  /** Reads on until the sequence `until()`, and returns the sequences. */
   const readAll = async (until: () => number, limit = 100, after = 0): Promise<readonly number[]> => {
     const seen: number[] = []
     const read = follow({ after, limit, charsMax: 1_000_000, inStep: limit === 500, left: NEVER })
@@ -47,29 +47,29 @@ function createWorld(options: { readonly trackingIds?: readonly string[] } = {})
   const prune = (to: number) => {
     prunedTo = to
   }
-  /** The store is one that holds other events. */
+  /** Replaces the events of the store. */
   const replace = (sequences: readonly number[]) => {
     committed.splice(0, committed.length, ...sequences)
   }
   return { committed, counts, commit, readAll, page, prune, replace, forget: tail.forget }
 }
 
-test('an event is derived and encoded once, however many follow', async () => {
+test('an event is derived and encoded once, however many readers follow', async () => {
   const world = createWorld()
   world.commit(1)
   const last = 2 * 301
-  // Each takes other steps, so that no two stay at the same position for long.
+  // Each reader takes different steps, so that no two stay at the same position for long.
   const followers = Array.from({ length: 100 }, (_, nth) => world.readAll(() => last, 7 + nth))
   for (let nth = 0; nth < 30; nth++) {
     await new Promise((resolve) => setImmediate(resolve))
     world.commit(10)
   }
   for (const seen of await Promise.all(followers)) expect(seen).toEqual(world.committed)
-  // Not 30,100.
+  // Without sharing, 30,100 would be derived.
   expect(world.counts.derived).toBeLessThan(2 * world.committed.length)
 })
 
-test('readers far behind read their own pages until the end, each event once and in order', async () => {
+test('readers far behind read their own pages until they reach the end, each event once', async () => {
   const world = createWorld()
   world.commit(3000)
   const live = world.readAll(() => 2 * 3500, 100, 2 * 3000)
@@ -82,7 +82,7 @@ test('readers far behind read their own pages until the end, each event once and
   for (const [nth, seen] of (await Promise.all(behind)).entries()) expect(seen).toEqual(world.committed.slice(100 * nth))
 })
 
-test('streams that come back at different positions soon read the same pages', async () => {
+test('streams that resume at different positions soon read the same pages', async () => {
   const world = createWorld()
   world.commit(3000)
   const slower = Array.from({ length: 50 }, async (_, nth) => {
@@ -90,11 +90,11 @@ test('streams that come back at different positions soon read the same pages', a
     return await world.readAll(() => 2 * 3000, 500, 2 * nth)
   })
   for (const [nth, seen] of (await Promise.all(slower)).entries()) expect(seen).toEqual(world.committed.slice(nth))
-  // Not 150,000: each the rest of its first page, and the others once.
+  // Without sharing, 150,000 would be derived. Each stream derives the rest of its first page, and later pages are shared.
   expect(world.counts.derived).toBeLessThan(3 * 3000)
 })
 
-test('a reader gets everything that was committed before it asked, beside other readers', async () => {
+test('a reader gets everything committed before it asked, even beside other readers', async () => {
   const world = createWorld()
   world.commit(1)
   await world.page(0)
@@ -135,7 +135,7 @@ test('events that fill pages are derived with little waste', async () => {
   expect(world.counts.derived).toBeLessThan(200)
 })
 
-test('a page ends with the event that brings it over its size', async () => {
+test('a page ends with the event that exceeds its size', async () => {
   const world = createWorld()
   world.commit(10)
   await world.page(0)
@@ -143,7 +143,7 @@ test('a page ends with the event that brings it over its size', async () => {
   expect(await world.page(0, 3)).toMatchObject({ events: [{ sequence: 2 }, { sequence: 4 }, { sequence: 6 }], next: 6 })
 })
 
-test('pruned events are gone from the cache too, and a position after the end is refused', async () => {
+test('pruned events leave the cache too, and a position after the end is refused', async () => {
   const world = createWorld()
   world.commit(10)
   await world.page(0)
@@ -160,7 +160,7 @@ test('S18: after a server has lost commits, pages within and at the end are read
   const before = [await sequencesAfter(20), await sequencesAfter(590)]
   const others = Array.from({ length: 700 }, (_, nth) => nth + 1)
   world.replace(others)
-  // The control: they are kept.
+  // Without `forget`, cached pages are kept.
   expect([await sequencesAfter(20), (await sequencesAfter(590)).slice(0, 5)]).toEqual(before)
   world.forget()
   expect([await sequencesAfter(20), await sequencesAfter(590)]).toEqual([others.slice(20, 30), others.slice(590, 600)])

@@ -6,7 +6,7 @@ import { allEndpoints } from '../../support/relay/held-endpoints.ts'
 
 const NOTHING: DispatchRoundReport = { claimed: [], overtaken: [], endpoints: [], notices: [], more: [], nextAtMs: null }
 
-/** A dispatcher that nothing is due for, whose rounds take until the test ends them. */
+/** Opens a dispatcher without due deliveries, whose rounds last until the test ends them. */
 function openDispatcher(held: HeldEndpoints = allEndpoints) {
   const rounds: { readonly round: DispatchRound; readonly end: (failure?: Error) => void }[] = []
   const wakes: (number | null)[] = []
@@ -31,7 +31,7 @@ function openDispatcher(held: HeldEndpoints = allEndpoints) {
     },
     { relayId: 'relay', claimsMax: 100, perEndpoint: () => 2, claimsPerAttempt: 3 },
   )
-  /** Asks for a review. `isOver`: whether the answer is there. */
+  /** Asks for a review. `isOver` tells whether it has been answered. */
   const ask = () => {
     let isOver = false
     void dispatcher.reviewed().then(() => {
@@ -42,7 +42,7 @@ function openDispatcher(held: HeldEndpoints = allEndpoints) {
   return { dispatcher, rounds, wakes, ask }
 }
 
-/** Until promises that wait for nothing outside have run. */
+/** Waits until all promises that can go on have gone on. */
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
 test('a caller that waits for a review waits for a round that began after the change', async () => {
@@ -81,7 +81,7 @@ test('a caller that waits for a review when the relay stops continues after a la
   expect([review.isOver(), rounds.map(({ round }) => round.claimsMax)]).toEqual([true, [0]])
 })
 
-test('a relay that delivers to no endpoint looks only after a change', async () => {
+test('a relay that delivers to no endpoint runs a round only after a change', async () => {
   const { dispatcher, rounds } = openDispatcher({ ...allEndpoints, endpoints: () => [] })
   await dispatcher.pass()
   dispatcher.look()

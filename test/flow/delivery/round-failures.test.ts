@@ -12,7 +12,7 @@ function open() {
   const lose = () => {
     term += 1
   }
-  /** A round that fails, after what happens meanwhile. */
+  /** Runs a round that fails after `meanwhile`. */
   const fail = (results: number, meanwhile = () => {}) =>
     expect(
       failures.run(results, async () => {
@@ -23,7 +23,7 @@ function open() {
   return { failures, lease, lose, fail, shown }
 }
 
-test('a failed round with results logs an error, and one without results says so', async () => {
+test('failed rounds log an error once, with other words if they had results to save', async () => {
   const { fail, shown } = open()
   await fail(3)
   await fail(3)
@@ -34,7 +34,7 @@ test('a failed round with results logs an error, and one without results says so
   ])
 })
 
-test('a round that fails because the lease ran out is one warning', async () => {
+test('a round that fails because the lease expired logs one warning', async () => {
   const { failures, lease, lose, fail, shown } = open()
   const warning = ['warn', expect.stringContaining('a replica that takes over sends these deliveries again')]
   await fail(3, lose)

@@ -6,7 +6,7 @@ const languagesAsked = (world: ReturnType<typeof createWorld>) => world.calls.ma
 test('4.2: an entry pushed while a language is fetched lacks it', async () => {
   const world = createWorld()
   world.parcels.set(NUMBER, aView({ entries: [anEntry(['en'])] }))
-  // Set the parcel as the store would have it: the entry came during the request and is not in the answer of the carrier.
+  // The entry came during the request, so the carrier's answer lacks it, and the store notes the language as missing.
   world.noted = () => {
     world.noted = () => {}
     const entries = [anEntry(['en'], { status: 'Pushed', sequence: 2 }), anEntry(['en', 'sv'])]
@@ -18,7 +18,7 @@ test('4.2: an entry pushed while a language is fetched lacks it', async () => {
   expect(languagesAsked(world)).toEqual(['sv', 'sv'])
 })
 
-test('4.2: a watched parcel that was never polled is fetched in the language of the question', async () => {
+test('4.2: a watched parcel that was never polled is fetched in the requested language', async () => {
   const world = createWorld()
   world.parcels.set(NUMBER, aView({ entries: [], lastSeenAtMs: null }))
   const served = await world.ask({ language: 'sv' })
@@ -26,7 +26,7 @@ test('4.2: a watched parcel that was never polled is fetched in the language of 
   expect((await world.ask({ language: 'sv' })).cacheStatus).toBe('parcel-relay; hit')
 })
 
-test('6.1: the answer about a parcel that stays stopped is kept only until it can be revived', async () => {
+test('6.1: the answer about a stopped parcel is cached only until the parcel can be revived', async () => {
   const world = createWorld()
   world.parcels.set(NUMBER, aView({ watched: false }))
   world.revivesAtMs = world.nowMs + 60_000
@@ -42,7 +42,7 @@ test('6.1: the answer about a parcel that stays stopped is kept only until it ca
   expect(world.notes).toEqual([`watch ${NUMBER}`, `watch ${NUMBER}`])
 })
 
-test('6.1: the answer about a stopped parcel is not kept over a clock that is put back', async () => {
+test('6.1: the answer about a stopped parcel is not cached after the clock is put back', async () => {
   const world = createWorld()
   world.parcels.set(NUMBER, aView({ watched: false }))
   world.revivesAtMs = world.nowMs + 60_000

@@ -14,7 +14,7 @@ import { aPoll } from '../../support/history/builders.ts'
 export const NUMBER = 'AB123456789SE'
 const silent: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
 
-/** An entry with the same text in each of some languages. */
+/** Makes an entry with the same text in each of these languages. */
 export function anEntry(languages: readonly string[], fields: Partial<Entry> = {}): Entry {
   return {
     status: 'Ingested',
@@ -50,12 +50,12 @@ export function aView(fields: Partial<ParcelView> = {}): ParcelView {
   }
 }
 
-/** The carrier answers about the number with one entry, in the language asked. */
+/** Makes an answer of the carrier with one entry, in the requested language. */
 export function found(language: string, answered = language): CarrierAnswer {
   return { kind: 'found', observation: aPoll({ asked: NUMBER, language: answered, text: `text ${language}` }) }
 }
 
-/** `serve` on a store, a carrier and a clock that the test owns. `isShared`: others write to the store, so it tells the versions of parcels. */
+/** Opens `serve` on a store, a carrier and a clock of the test. `isShared`: others write to the store too, so it gives versions of parcels. */
 export function createWorld({ isShared = false, ...options }: Partial<ServeOptions> & { readonly isShared?: boolean } = {}) {
   const parcels = new Map<string, ParcelView>()
   const calls: { readonly identifier: string; readonly language: string; readonly priority: CallPriority }[] = []
@@ -64,7 +64,7 @@ export function createWorld({ isShared = false, ...options }: Partial<ServeOptio
   const unknowns: string[] = []
   const world = {
     nowMs: 2_000_000,
-    /** By how much the wall clock was put back. */
+    /** How far the wall clock was put back. */
     putBackMs: 0,
     reads: 0,
     /** How often versions were read. */
@@ -73,9 +73,9 @@ export function createWorld({ isShared = false, ...options }: Partial<ServeOptio
     admit: async (_app: string): Promise<number | null> => null,
     beforeRead: async () => {},
     beforeWrite: () => {},
-    /** Called when a language that was fetched is noted. */
+    /** Called when a fetched language is noted. */
     noted: () => {},
-    /** When a parcel that a question does not revive can be; null: any question revives it. */
+    /** When a request may revive the stopped parcel; null means always. */
     revivesAtMs: null as number | null,
     parcels,
     calls,
@@ -90,7 +90,7 @@ export function createWorld({ isShared = false, ...options }: Partial<ServeOptio
     return [...parcels.values()].find((view) => view.parcelId === parcelId)?.version ?? null
   }
 
-  /** Texts of the poll are laid over those of the entries in the same place. */
+  /** Adds the texts of the poll to those of the entries at the same index. */
   const submit = async ({ observation, watch }: IncomingPoll) => {
     world.beforeWrite()
     const before = parcels.get(observation.asked)

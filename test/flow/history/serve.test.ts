@@ -6,7 +6,7 @@ const unavailable: CarrierAnswer = { kind: 'unavailable', reason: 'timeout', ret
 const code = (expected: string) => expect.objectContaining({ code: expected })
 const text = (served: { readonly body: Buffer }) => served.body.toString()
 
-test('answers from the store, and from the cache when asked again', async () => {
+test('the first answer comes from the store, and the next from the cache', async () => {
   const world = createWorld()
   world.parcels.set(NUMBER, aView())
   const first = await world.ask({ language: 'sv' })
@@ -19,7 +19,7 @@ test('answers from the store, and from the cache when asked again', async () => 
   expect([world.reads, world.calls, world.served]).toEqual([1, [], ['hit', 'hit']])
 })
 
-test('where others write too, a cached answer is served once the store confirms it', async () => {
+test('if others write too, a cached answer is served once the store confirms it', async () => {
   const world = createWorld({ isShared: true })
   world.parcels.set(NUMBER, aView({ version: 5 }))
   const question = { app: 'shop', identifier: NUMBER, language: undefined, kind: 'all' } as const
@@ -35,7 +35,7 @@ test('where others write too, a cached answer is served once the store confirms 
   expect([world.reads, world.looks]).toEqual([3, 4])
 })
 
-test('R5: where others write too, no cached answer is served while the store is down', async () => {
+test('R5: if others write too, no cached answer is served while the store is down', async () => {
   const world = createWorld({ isShared: true })
   world.parcels.set(NUMBER, aView())
   await world.ask()
@@ -44,7 +44,7 @@ test('R5: where others write too, no cached answer is served while the store is 
   expect([world.reads, world.served]).toEqual([1, ['hit', 'unavailable']])
 })
 
-test('equal bytes in another language have another tag', async () => {
+test('equal bytes in another language have another ETag', async () => {
   const world = createWorld()
   world.parcels.set(NUMBER, aView({ entries: [anEntry([])], languagesAsked: ['en', 'sv'] }))
   const [english, swedish] = [await world.ask({ language: 'en' }), await world.ask({ language: 'sv' })]
@@ -69,7 +69,7 @@ test.each([
   'ABC',
   '',
   '__proto__',
-])('H20, B5: %j is no identifier, and nothing is asked for it', async (identifier) => {
+])('H20, B5: %j is not an identifier, and causes no call', async (identifier) => {
   const world = createWorld()
   await expect(world.ask({ identifier })).rejects.toEqual(code('bad_tracking_number'))
   expect([world.reads, world.calls.length]).toEqual([0, 0])
@@ -84,7 +84,7 @@ test.each([[['en', 'sv']], [''], ['\ufffd'], [null], ['e'.repeat(9)]])(
   },
 )
 
-test('R5, 1.5: an unknown parcel is asked for once, watched, and served from the store', async () => {
+test('R5, 1.5: an unknown parcel is fetched once, watched, and then served from the store', async () => {
   const world = createWorld()
   const served = await world.ask({ language: 'sv' })
   expect(text(served)).toContain('text sv')
@@ -95,7 +95,7 @@ test('R5, 1.5: an unknown parcel is asked for once, watched, and served from the
   expect(world.calls).toHaveLength(1)
 })
 
-test('P10: a thousand questions about an unknown parcel are one call and one identifier', async () => {
+test('P10: a thousand requests for an unknown parcel are one call, and count once', async () => {
   const world = createWorld()
   const gate = Promise.withResolvers<CarrierAnswer>()
   world.carrier = () => gate.promise
@@ -105,7 +105,7 @@ test('P10: a thousand questions about an unknown parcel are one call and one ide
   expect([served.length, world.calls.length, world.unknowns]).toEqual([1000, 1, ['shop']])
 })
 
-test('P10: a question that read the store before another’s answer does not ask again', async () => {
+test('P10: a request that read the store before another’s answer does not call again', async () => {
   const world = createWorld()
   const gate = Promise.withResolvers<void>()
   world.beforeRead = () => gate.promise
@@ -120,7 +120,7 @@ test('P10: a question that read the store before another’s answer does not ask
 test.each([
   ['4.2: a language', {}, 'sv'],
   ['refreshOlderThan: news', { refreshOlderThanMs: 60_000 }, 'en'],
-])('%s that another question has fetched since a parcel was read is not asked for again', async (_, options, language) => {
+])('%s that another request has fetched meanwhile is not fetched again', async (_, options, language) => {
   const world = createWorld(options)
   world.parcels.set(NUMBER, aView({ entries: [anEntry(['en'])], lastSeenAtMs: world.nowMs - 60_001 }))
   const gate = Promise.withResolvers<void>()
@@ -143,7 +143,7 @@ test('an unknown parcel is one call across languages and apps, in a configured l
   expect(world.calls.map(({ language }) => language)).toEqual(['en'])
 })
 
-test('P6, 1.5: the carrier’s 404 is remembered for its time, then asked again', async () => {
+test('P6, 1.5: the carrier’s 404 is remembered for its time, and then it is asked again', async () => {
   const world = createWorld()
   world.carrier = async () => ({ kind: 'not_found' })
   await expect(world.ask()).rejects.toEqual(code('not_found'))
@@ -169,7 +169,7 @@ test.each([
   expect(world.calls).toHaveLength(1)
 })
 
-test('a push finds a parcel that the carrier did not know a moment ago', async () => {
+test('a push makes known a parcel that the carrier did not know a moment ago', async () => {
   const world = createWorld()
   world.carrier = async () => ({ kind: 'not_found' })
   await expect(world.ask()).rejects.toEqual(code('not_found'))
@@ -177,7 +177,7 @@ test('a push finds a parcel that the carrier did not know a moment ago', async (
   expect((await world.ask()).cacheStatus).toBe('parcel-relay; hit')
 })
 
-test('R5, 1.5: unknown with the carrier down is a 503 that is not remembered', async () => {
+test('R5, 1.5: an unknown parcel while the carrier is down is a 503 that is not remembered', async () => {
   const world = createWorld()
   world.carrier = async () => unavailable
   await expect(world.ask()).rejects.toMatchObject({ code: 'upstream_unavailable', retryAfterMs: 42_000 })
@@ -185,7 +185,7 @@ test('R5, 1.5: unknown with the carrier down is a 503 that is not remembered', a
   await expect(world.ask()).resolves.toBeDefined()
 })
 
-test('R5: a store that cannot be read or written is a 503, never a 404', async () => {
+test('R5: a store that cannot be read or written is a 503, not a 404', async () => {
   const world = createWorld()
   world.beforeRead = () => Promise.reject(new Error('gone'))
   await expect(world.ask()).rejects.toMatchObject({ code: 'storage_unavailable', retryAfterMs: 5000 })
@@ -202,7 +202,7 @@ test('without fetchUnknown the carrier is not asked about an unknown parcel', as
   expect(world.calls).toEqual([])
 })
 
-test('P11: an app over its limit of unknown identifiers is a 429, another app is not', async () => {
+test('P11: an app over its limit of unknown identifiers gets a 429, and another app does not', async () => {
   const world = createWorld()
   world.admit = async (app) => (app === 'shop' ? 9000 : null)
   await expect(world.ask()).rejects.toMatchObject({ code: 'too_many_requests', retryAfterMs: 9000 })
@@ -215,7 +215,7 @@ test('P11: an app over its limit of unknown identifiers is a 429, another app is
   await expect(world.ask()).resolves.toBeDefined()
 })
 
-test('4.2: a language that an entry lacks is fetched once, whoever asks meanwhile, and noted', async () => {
+test('4.2: a language that an entry lacks is fetched once for all requests, and noted', async () => {
   const world = createWorld()
   world.parcels.set(NUMBER, aView({ entries: [anEntry(['en'])] }))
   const [served] = await Promise.all([world.ask({ language: 'sv' }), world.ask({ language: 'sv', kind: 'latest' })])
@@ -246,7 +246,7 @@ test('4.2: for a tag with a region the configured primary subtag is fetched', as
   expect(world.calls.map(({ language }) => language)).toEqual(['sv'])
 })
 
-test('4.2: a configured language that the carrier lacks is asked for once', async () => {
+test('4.2: a configured language that the carrier lacks is fetched once', async () => {
   const world = createWorld()
   world.parcels.set(NUMBER, aView({ entries: [anEntry(['en'])] }))
   world.carrier = async (language) => found(language, 'en')
@@ -255,7 +255,7 @@ test('4.2: a configured language that the carrier lacks is asked for once', asyn
   expect(world.calls.map(({ language }) => language)).toEqual(['sv'])
 })
 
-test('4.2: the default language counts as asked; a primary subtag covers its languages', async () => {
+test('4.2: without a language the default counts as requested; sv also serves sv-SE', async () => {
   const world = createWorld()
   world.parcels.set(NUMBER, aView({ entries: [anEntry(['sv'])] }))
   expect((await world.ask({ language: 'sv-SE' })).contentLanguage).toBe('sv')
@@ -264,7 +264,7 @@ test('4.2: the default language counts as asked; a primary subtag covers its lan
   expect(world.calls.map(({ language }) => language)).toEqual(['en'])
 })
 
-test('4.2: a lacking language that cannot be fetched is served stale, and not asked at once', async () => {
+test('4.2: if a missing language cannot be fetched, another is served stale, and calls wait', async () => {
   const world = createWorld()
   world.parcels.set(NUMBER, aView({ entries: [anEntry(['en'])] }))
   world.carrier = async () => unavailable
@@ -278,7 +278,7 @@ test('4.2: a lacking language that cannot be fetched is served stale, and not as
   expect(world.served).toEqual(['stale', 'stale', 'stale', 'fetched'])
 })
 
-test('6.3: an identifier the carrier does not know is noted, and what is known is served', async () => {
+test('6.3: an identifier that the carrier does not know is noted, and known entries are served', async () => {
   const world = createWorld()
   world.parcels.set(NUMBER, aView({ entries: [anEntry(['en'])] }))
   world.carrier = async () => ({ kind: 'not_found' })
@@ -287,14 +287,14 @@ test('6.3: an identifier the carrier does not know is noted, and what is known i
   expect([world.calls.length, world.notes]).toEqual([1, [`not pollable ${NUMBER}`]])
 })
 
-test('4.2: with fetchMissingLanguage off the fallback is served without asking', async () => {
+test('4.2: with fetchMissingLanguage off another language is served without a call', async () => {
   const world = createWorld({ fetchMissingLanguage: false })
   world.parcels.set(NUMBER, aView({ entries: [anEntry(['en'])] }))
   expect(await world.ask({ language: 'sv' })).toMatchObject({ contentLanguage: 'en', cacheStatus: 'parcel-relay; hit' })
   expect(world.calls).toEqual([])
 })
 
-test('refreshOlderThan: an old answer is fetched first, once for all, or served stale', async () => {
+test('refreshOlderThan: an old answer is first fetched, once for all, or else served stale', async () => {
   const world = createWorld({ refreshOlderThanMs: 60_000 })
   world.parcels.set(NUMBER, aView({ lastSeenAtMs: world.nowMs - 60_000 }))
   expect((await world.ask()).cacheStatus).toBe('parcel-relay; hit')
@@ -307,13 +307,13 @@ test('refreshOlderThan: an old answer is fetched first, once for all, or served 
   expect(await world.ask()).toMatchObject({ cacheStatus: 'parcel-relay; hit; detail=stale', ageSeconds: 60 })
 })
 
-/** Puts the wall clock back, without letting time pass. */
+/** Puts the wall clock back, without time passing. */
 function putBack(world: ReturnType<typeof createWorld>, ms: number): void {
   world.nowMs -= ms
   world.putBackMs += ms
 }
 
-test('P13: a 404 is remembered for its time and no longer when the clock is put back by an hour', async () => {
+test('P13: a 404 is remembered for its time even if the clock is put back by an hour', async () => {
   const world = createWorld()
   world.carrier = async () => ({ kind: 'not_found' })
   await expect(world.ask()).rejects.toEqual(code('not_found'))
@@ -326,7 +326,7 @@ test('P13: a 404 is remembered for its time and no longer when the clock is put 
   expect(world.calls).toHaveLength(2)
 })
 
-test('P13: a cached answer from ahead of a clock put back is not served', async () => {
+test('P13: a cached answer dated ahead of a clock that was put back is not served', async () => {
   const world = createWorld({ refreshOlderThanMs: 60_000 })
   world.parcels.set(NUMBER, aView({ lastSeenAtMs: world.nowMs }))
   expect((await world.ask()).ageSeconds).toBe(0)
@@ -339,7 +339,7 @@ test('P13: a cached answer from ahead of a clock put back is not served', async 
   expect((await world.ask()).cacheStatus).toBe('parcel-relay; fwd=stale; stored')
 })
 
-test('3.3: a known parcel without entries is an empty list for all and not found for latest', async () => {
+test('3.3: for a known parcel without entries, all is an empty list and latest is not found', async () => {
   const world = createWorld()
   world.parcels.set(NUMBER, aView({ entries: [], trackingIds: [], distributionType: '' }))
   expect(text(await world.ask())).toBe('{"statuses":[],"trackingIds":[],"distributionType":""}')
@@ -347,7 +347,7 @@ test('3.3: a known parcel without entries is an empty list for all and not found
   expect(world.calls).toEqual([])
 })
 
-test('6.1: an app’s question revives an unwatched parcel once', async () => {
+test('6.1: an app’s request revives an unwatched parcel once', async () => {
   const world = createWorld()
   world.parcels.set(NUMBER, aView({ watched: false }))
   world.beforeWrite = () => {
@@ -360,7 +360,7 @@ test('6.1: an app’s question revives an unwatched parcel once', async () => {
   expect(world.notes).toEqual([`watch ${NUMBER}`])
 })
 
-test('R8, 4.3: consumer texts of entries that are not for consumers are never served', async () => {
+test('R8, 4.3: consumer texts of entries that are not for consumers are not served', async () => {
   const world = createWorld()
   world.parcels.set(NUMBER, aView({ entries: [anEntry(['en', 'sv'], { displayToConsumer: false })] }))
   for (const kind of ['all', 'latest'] as const) {
@@ -370,7 +370,7 @@ test('R8, 4.3: consumer texts of entries that are not for consumers are never se
   }
 })
 
-test('a commit makes the cache forget what it touched and keep the rest', async () => {
+test('a commit removes what it changed from the cache, and keeps the rest', async () => {
   const world = createWorld()
   world.parcels.set(NUMBER, aView())
   world.parcels.set('CD123456789SE', aView({ parcelId: 8 }))
@@ -383,7 +383,7 @@ test('a commit makes the cache forget what it touched and keep the rest', async 
   expect(world.reads).toBe(3)
 })
 
-test('a given answer stays cached until a commit touches it or it is too old', async () => {
+test('a served answer stays cached until a commit changes it or it is too old', async () => {
   const world = createWorld({ refreshOlderThanMs: 60_000 })
   const asked = { app: 'shop', identifier: NUMBER, language: 'en', kind: 'all' } as const
   const fromCache = () => world.serve.fromCache(asked)
@@ -401,7 +401,7 @@ test('a given answer stays cached until a commit touches it or it is too old', a
   expect(() => world.serve.fromCache({ ...asked, identifier: 'x' })).toThrow(code('bad_tracking_number'))
 })
 
-test('an answer read before a commit is not kept after it', async () => {
+test('an answer that was read before a commit is not cached after it', async () => {
   const world = createWorld()
   world.parcels.set(NUMBER, aView())
   const gate = Promise.withResolvers<void>()

@@ -10,14 +10,14 @@ const refusal = (reason: UnavailableReason): CarrierAnswer => ({ kind: 'unavaila
 const failure = (code: string, retryAfterMs?: number) =>
   expect.objectContaining(retryAfterMs === undefined ? { code } : { code, retryAfterMs })
 
-/** A world with a parcel that is watched, and of which nothing is known. */
+/** Opens a world with a watched parcel without any news. */
 function createWatched(options: Parameters<typeof createWorld>[0] = {}, unknownToCarrier = false) {
   const world = createWorld(options)
   world.parcels.set(NUMBER, aView({ entries: [], trackingIds: [], distributionType: '', lastSeenAtMs: null, unknownToCarrier }))
   return world
 }
 
-test('1.5: a watched parcel that nothing is known of is asked for when an app asks', async () => {
+test('1.5: a watched parcel without news is fetched when an app asks', async () => {
   const world = createWatched()
   expect(text(await world.ask({ kind: 'latest' }))).toContain('text en')
 })
@@ -31,7 +31,7 @@ test.each(['all', 'latest'] as const)('1.5: while the carrier has said nothing a
   expect([world.calls.length, world.served]).toEqual([1, ['unavailable', 'unavailable']])
 })
 
-test.each(['all', 'latest'] as const)('1.5: the carrier says that it knows nothing of a watched parcel, so %s is a 404', async (kind) => {
+test.each(['all', 'latest'] as const)('1.5: if the carrier says that it does not know a watched parcel, %s is a 404', async (kind) => {
   const world = createWatched()
   world.carrier = async () => ({ kind: 'not_found' })
   await expect(world.ask({ kind })).rejects.toEqual(failure('not_found'))
@@ -42,13 +42,13 @@ test.each(['all', 'latest'] as const)('1.5: the carrier says that it knows nothi
   await expect(world.ask({ kind })).rejects.toEqual(failure('upstream_unavailable'))
 })
 
-test('1.5: a poll’s "unknown" still holds when the carrier goes down afterwards', async () => {
+test('1.5: after a poll found a parcel unknown, it stays a 404 while the carrier is down', async () => {
   const world = createWatched({}, true)
   world.carrier = async () => unavailable
   await expect(world.ask()).rejects.toEqual(failure('not_found'))
 })
 
-test('1.5: without apps’ calls a watched parcel is a 503 until a poll has answered', async () => {
+test('1.5: if apps may not cause calls, a watched parcel is a 503 until a poll has answered', async () => {
   const world = createWatched({ fetchUnknown: false })
   await expect(world.ask()).rejects.toEqual(failure('upstream_unavailable', MINUTE_MS))
   world.parcels.set(NUMBER, aView({ entries: [], lastSeenAtMs: null, unknownToCarrier: true }))
@@ -56,7 +56,7 @@ test('1.5: without apps’ calls a watched parcel is a 503 until a poll has answ
   expect(world.calls).toEqual([])
 })
 
-test('1.5, 3.3: an empty list is an answer only once the carrier has given it', async () => {
+test('1.5, 3.3: an empty list is served only if the carrier has given it', async () => {
   const world = createWatched()
   world.carrier = async (language) => ({ kind: 'found', observation: aPoll({ asked: NUMBER, language, statuses: [] }) })
   expect(text(await world.ask())).toContain('"statuses":[]')
@@ -64,7 +64,7 @@ test('1.5, 3.3: an empty list is an answer only once the carrier has given it', 
 })
 
 test.each(['rejected', 'bad_response'] as const)(
-  '1.5: an unknown number that is answered %s rests for a minute, doubling to an hour',
+  '1.5: an unknown number that is answered %s waits a minute, then twice as long, to an hour',
   async (reason) => {
     const world = createWorld()
     world.carrier = async () => refusal(reason)
@@ -78,7 +78,7 @@ test.each(['rejected', 'bad_response'] as const)(
   },
 )
 
-test('1.5: a usable answer ends a number’s rest, and the next begins with a minute', async () => {
+test('1.5: a usable answer ends the waits of a number, and the next wait is a minute again', async () => {
   const world = createWorld()
   for (const answer of [refusal('rejected'), refusal('rejected'), { kind: 'not_found' } as const, refusal('rejected')]) {
     world.carrier = async () => answer
@@ -89,7 +89,7 @@ test('1.5: a usable answer ends a number’s rest, and the next begins with a mi
   await expect(world.ask()).rejects.toEqual(failure('upstream_unavailable', MINUTE_MS))
 })
 
-test('1.5: a rest is at least Retry-After long, and a carrier that is down causes no rest', async () => {
+test('1.5: a wait is at least Retry-After long, and a carrier that is down causes none', async () => {
   const world = createWorld()
   world.carrier = async () => ({ kind: 'unavailable', reason: 'rejected', retryAfterMs: 10 * MINUTE_MS })
   await expect(world.ask()).rejects.toEqual(failure('upstream_unavailable', 10 * MINUTE_MS))
@@ -100,7 +100,7 @@ test('1.5: a rest is at least Retry-After long, and a carrier that is down cause
   await expect(world.ask()).resolves.toBeDefined()
 })
 
-test('4.2: a language whose number is refused is asked for again after one minute, then two', async () => {
+test('4.2: a language whose number is refused is fetched again after one minute, then two', async () => {
   const world = createWorld()
   world.parcels.set(NUMBER, aView({ entries: [anEntry(['en'])] }))
   world.carrier = async () => refusal('rejected')

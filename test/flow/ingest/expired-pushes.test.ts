@@ -15,7 +15,7 @@ function open() {
   }
 }
 
-test('5.4: a warning says that most pushes are too old, with the clock as the likely cause', () => {
+test('5.4: a warning says that most pushes are too old, probably because of the clock', () => {
   const { lines, tell, pass } = open()
   tell('recorded', 3)
   tell('expired', 4)
@@ -30,7 +30,7 @@ test('5.4: a warning says that most pushes are too old, with the clock as the li
   for (const { message } of lines) expect(message).toContain('is the clock of this machine right?')
 })
 
-test('a few old pushes among many are reported without a word of the clock', () => {
+test('a few old pushes among many are reported without mention of the clock', () => {
   const { lines, tell } = open()
   tell('signature_invalid', 100)
   tell('storage_unavailable', 100)

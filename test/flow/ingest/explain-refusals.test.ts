@@ -7,7 +7,7 @@ import { createRefusalSamples } from '../../../src/flow/ingest/explain-refusals.
 const KEY = 'a-shared-key-of-some-length'
 const BODY = Buffer.from('{"status":"Ingested"}')
 
-/** Samples on a clock that the test sets; searches run only while the test lets them. */
+/** Opens the search with a clock of the test. Searches run only while the test lets them. */
 function openWorld({ stepMs = 0 } = {}) {
   let nowMs = 10_000
   const refusals: Refusal[] = []
@@ -48,7 +48,7 @@ function refusedPush(more: Partial<RefusedPush> = {}, headers: Readonly<Record<s
   }
 }
 
-test('a refusal is explained with its sender, headers of the list, size and digest', async () => {
+test('a refusal is explained with its sender, allowed headers, size and digest', async () => {
   const { take, refusals, settled } = openWorld()
   take(refusedPush({}, { 'user-agent': `agent ${'x'.repeat(300)}`, authorization: 'Bearer secret', 'x-request-id': `id-${KEY}` }))
   await settled()
@@ -81,7 +81,7 @@ test('at most one refusal a second is examined, however many come', async () => 
   expect(refusals.length).toBe(2)
 })
 
-test('a search lets others run after each millisecond, and rests fifty times as long as it took', async () => {
+test('a search pauses after each millisecond, and the next one waits fifty times as long', async () => {
   const { take, isDue, refusals, waiting, settled, pass } = openWorld({ stepMs: 1 })
   take(refusedPush({ signatures: [signBody(BODY, 'a key that nobody has here')] }))
   let turns = 0
@@ -109,7 +109,7 @@ test('only one refusal is examined at a time, and its body may be reused at once
   expect(refusals).toMatchObject([{ address: '192.0.2.7', verdict: 'explained' }])
 })
 
-test('a large body is not examined, and a key that was taken out is recognised', async () => {
+test('a large body is not examined, and a removed key is recognised', async () => {
   const { take, refusals, settled, pass, replaceKeys } = openWorld()
   take(refusedPush({ body: Buffer.alloc(300 * 1024) }))
   await settled()
@@ -123,7 +123,7 @@ test('a large body is not examined, and a key that was taken out is recognised',
   ])
 })
 
-test('a mistake in the body is found within the bounds, however many other keys there are', async () => {
+test('a mistake in the body is found within the limits, however many other keys there are', async () => {
   const { take, refusals, settled, replaceKeys } = openWorld()
   const keysNamed = (kind: string, count: number) =>
     Array.from({ length: count }, (_, nth) => ({ name: `${kind}[${nth}]`, key: `${kind}-key-${nth}-of-some-length` }))

@@ -15,7 +15,7 @@ function world() {
   return { lines, digest, log: createPushLog(digest), pass }
 }
 
-test('the first refused push is logged at once, and what follows once a minute with its count', () => {
+test('the first refused push is logged at once, and later ones once a minute with their count', () => {
   const { lines, log, digest, pass } = world()
   log('signature_invalid', 1)
   for (let nth = 0; nth < 500; nth++) log('signature_invalid', 2)
@@ -27,7 +27,7 @@ test('the first refused push is logged at once, and what follows once a minute w
   expect(lines.slice(1)).toEqual([[{ count: 1000, seconds: 60 }, expect.stringContaining('the signature does not match')]])
 })
 
-test('the next refused push after a quiet minute is logged at once again', () => {
+test('after a quiet minute the next refused push is logged at once again', () => {
   const { lines, log, digest, pass } = world()
   log('quarantined', 1)
   pass(60_000)

@@ -25,7 +25,7 @@ function createWorld(submit: (push: IncomingPush) => Promise<RecordOutcome>) {
   return { receive, counted, examined }
 }
 
-test('I1, I10: a verified push is recorded with its bytes, its time and the key that matched', async () => {
+test('I1, I10: a verified push is recorded with its bytes, its time and the matching key', async () => {
   const pushes: IncomingPush[] = []
   const { receive, counted } = createWorld(async (push) => {
     pushes.push(push)
@@ -59,7 +59,7 @@ test('5.2: receiving resolves only after the recorder has resolved', async () =>
   expect(await received).toEqual({ kind: 'expired' })
 })
 
-test('a recorder that fails is a storage_unavailable, with its own Retry-After if it has one', async () => {
+test('if the recorder fails, the error is storage_unavailable, with its Retry-After if any', async () => {
   const broken = createWorld(() => Promise.reject(new Error('SQLITE_FULL')))
   await expect(broken.receive({ body, signatures, contentEncoding: null, origin })).rejects.toMatchObject({
     code: 'storage_unavailable',
@@ -70,7 +70,7 @@ test('a recorder that fails is a storage_unavailable, with its own Retry-After i
   await expect(hinting.receive({ body, signatures, contentEncoding: null, origin })).rejects.toMatchObject({ retryAfterMs: 7 })
 })
 
-test('a refused push is examined with its bytes and its sender if one is due, a valid one never', async () => {
+test('a refused push is examined with its bytes and sender if a search is due, a valid one not', async () => {
   const { receive, examined } = createWorld(async () => ({ kind: 'duplicate' }))
   await receive({ body, signatures, contentEncoding: null, origin })
   const refused = { body, signatures: [signBody(body, 'another-key')], contentEncoding: null, origin }

@@ -7,7 +7,7 @@ function open() {
   return { ...senders, addresses: () => senders.list().map(({ address }) => address) }
 }
 
-test('the senders of refused pushes are listed with counts and times, the last one first', () => {
+test('senders of refused pushes are listed with counts and times, latest first', () => {
   const { add, list } = open()
   for (const address of ['a', 'b', 'a']) add(address)
   expect(list()).toEqual([
@@ -16,7 +16,7 @@ test('the senders of refused pushes are listed with counts and times, the last o
   ])
 })
 
-test('the last fifty of ten thousand senders are remembered, and steady ones among them', () => {
+test('the last fifty of ten thousand senders are remembered, including steady ones', () => {
   const { add, list, addresses } = open()
   for (let nth = 0; nth < 10_000; nth++) {
     add(`10.0.${nth}`)

@@ -14,7 +14,7 @@ const wait: ScanSample = {
   scanned: true,
 }
 
-test('learns many lessons soon, but rests between them', () => {
+test('learns many lessons soon, but pauses between them', () => {
   let nowMs = START_MS
   const keeper = createCarrierModelKeeper({ now: () => nowMs })
   const learnMany = () => {
@@ -35,7 +35,7 @@ test('learns many lessons soon, but rests between them', () => {
   expect(keeper.current().scanRate).not.toBe(second)
 })
 
-/** A keeper whose clock goes on for an hour, or is put back by a day and goes on for that hour. */
+/** Opens a keeper of the model with a clock that `putBack` puts back by `jumpMs`, and `wait` moves on by an hour. */
 function overHour(jumpMs: number) {
   let nowMs = START_MS
   const keeper = createCarrierModelKeeper({ now: () => nowMs })
@@ -50,7 +50,7 @@ function overHour(jumpMs: number) {
 }
 const GRACE_MS = 10 * 60_000
 
-test.each([0, DAY_MS])('6.1: pushes that fall silent are noticed though the clock was put back by %i ms', (jumpMs) => {
+test.each([0, DAY_MS])('6.1: silent pushes are noticed even though the clock was put back by %i ms', (jumpMs) => {
   const { keeper, putBack, wait: pass, now } = overHour(jumpMs)
   for (let push = 0; push < 100; push++) keeper.pushed(now(), 1)
   expect(keeper.current().pushHealth).toBe('healthy')
@@ -62,7 +62,7 @@ test.each([0, DAY_MS])('6.1: pushes that fall silent are noticed though the cloc
   expect(keeper.current().pushHealth).toBe('silent')
 })
 
-test.each([0, DAY_MS])('6.1: a silence of the carrier that lasts counts though the clock was put back by %i ms', (jumpMs) => {
+test.each([0, DAY_MS])('6.1: a lasting silence of the carrier counts even though the clock was put back by %i ms', (jumpMs) => {
   const { keeper, putBack, wait: pass, now } = overHour(jumpMs)
   keeper.unanswered(now())
   putBack()
@@ -71,7 +71,7 @@ test.each([0, DAY_MS])('6.1: a silence of the carrier that lasts counts though t
   expect(silentMs(silence, now() - DAY_MS, now())).toBe(HOUR_MS)
 })
 
-test('6.1: a silence noted under a clock put ahead does not count when that time comes', () => {
+test('6.1: a silence noted while the clock was ahead does not count later at that time', () => {
   const { keeper, putBack, wait: pass, now } = overHour(2 * DAY_MS)
   keeper.unanswered(now())
   pass()

@@ -19,13 +19,13 @@ function open() {
   return { sharing, world, done, logged: () => book.lines.map(({ level, message }) => `${level}: ${message}`) }
 }
 
-test('a replica that does not poll takes up the model, and then looks at the health of pushes', async () => {
+test('a replica that does not poll loads the model, and then checks the health of pushes', async () => {
   const { sharing, done } = open()
   await sharing.load()
   expect(done).toEqual(['follows', 'looks at the pushes'])
 })
 
-test('the poller keeps its own model, and leaves what it was taught before it became the poller', async () => {
+test('the poller keeps its own model, and shares what it learnt before it became the poller', async () => {
   const { sharing, world, done } = open()
   world.isPoller = true
   await sharing.load()
@@ -33,7 +33,7 @@ test('the poller keeps its own model, and leaves what it was taught before it be
   expect(done).toEqual(['leaves'])
 })
 
-test('a store that fails costs a line in the log, and the next call tries again', async () => {
+test('a store that fails is logged, and the next call tries again', async () => {
   const { sharing, world, done, logged } = open()
   world.isStoreDown = true
   await sharing.load()

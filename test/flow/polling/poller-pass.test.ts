@@ -38,7 +38,7 @@ function start() {
   return { poller, world, done }
 }
 
-test('one pass learns what replicas have left, polls, and looks at the pushes', async () => {
+test('one pass learns what replicas have left, polls, and checks the pushes', async () => {
   const { poller, done } = start()
   expect(await poller.pass()).toBe('busy')
   expect(done).toEqual(['fold', 'poll', 'look at pushes'])
@@ -59,7 +59,7 @@ test('a nearly full disk stops polls, and the other work of a pass continues', a
   expect(done).toEqual(['fold', 'look at pushes'])
 })
 
-test('a new poller takes over once, before its first pass, and tries again after a failure', async () => {
+test('a new poller takes over once, before its first pass, and retries after a failure', async () => {
   const { poller, world, done } = start()
   poller.begin()
   world.isModelGone = true

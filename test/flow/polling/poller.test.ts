@@ -7,7 +7,7 @@ import { createLogBook } from '../../support/runner/log-book.ts'
 
 const CONCURRENCY = 4
 
-/** A poller over so many due parcels; a poll ends when the test says so, or at once. */
+/** Opens a poller with this many due parcels. A poll ends when `ends` says so, or at once. */
 function openPoller(parcels: number, ends: (parcelId: number) => Promise<PollEnd> | PollEnd) {
   const waiting = Array.from({ length: parcels }, (_, at): DuePoll => ({ parcelId: at + 1, identifiers: [`PD${at}`] }))
   const asked: number[] = []
@@ -47,7 +47,7 @@ function openPoller(parcels: number, ends: (parcelId: number) => Promise<PollEnd
   return { pass, asked, passed, lines, inFlight: () => inFlight, most: () => most }
 }
 
-test('P2: a parcel whose answer hangs takes one slot and holds up no other', async () => {
+test('P2: a parcel whose answer hangs takes one slot and delays no other', async () => {
   const hanging = Promise.withResolvers<PollEnd>()
   const { pass, asked, most, inFlight } = openPoller(40, (parcelId) => (parcelId === 2 ? hanging.promise : 'recorded'))
   for (let passes = 0; asked.length < 40 && passes < 60; passes++) expect(await pass()).toBe('busy')
@@ -56,7 +56,7 @@ test('P2: a parcel whose answer hangs takes one slot and holds up no other', asy
   expect([await pass(), inFlight()]).toEqual(['idle', 0])
 })
 
-test('once the carrier cannot be asked, nothing more is claimed until the next wake', async () => {
+test('after the carrier could not be asked, nothing more is claimed until the next wake', async () => {
   const { pass, asked, inFlight } = openPoller(40, (parcelId) => (parcelId === 3 ? 'unavailable' : 'recorded'))
   let last = await pass()
   while (last === 'busy') last = await pass()
@@ -66,14 +66,14 @@ test('once the carrier cannot be asked, nothing more is claimed until the next w
   expect(asked).toHaveLength(40)
 })
 
-test('a poll that fails in an unforeseen way is logged, and the poller rests and continues', async () => {
+test('a poll that fails unexpectedly is logged, and the poller pauses and continues', async () => {
   const { pass, asked, lines } = openPoller(9, (parcelId) => (parcelId === 1 ? Promise.reject(new Error('unforeseen')) : 'recorded'))
   while ((await pass()) === 'busy');
   while ((await pass()) === 'busy');
   expect([asked.length, lines.map(({ level }) => level)]).toEqual([9, ['error']])
 })
 
-test('a poll cut off by the end of its replica’s lease is no failure, and its claim ends next', async () => {
+test('a poll cut off by an expired lease is no failure, and the next pass ends its claim', async () => {
   const { pass, passed, lines } = openPoller(3, (parcelId) => (parcelId === 2 ? 'lapsed' : 'recorded'))
   for (let passes = 0; passes < 3; passes++) expect(await pass()).toBe('idle')
   expect(passed).toEqual([[], [2], []])

@@ -3,7 +3,7 @@ import type { PushHealth } from '../../../src/domain/polling/push-health.ts'
 import { openPushHealthMonitor } from '../../../src/flow/polling/push-health-monitor.ts'
 import { createLogBook } from '../../support/runner/log-book.ts'
 
-test('a change of how pushes fare is logged once, and its operator event is sent at once', async () => {
+test('a change of the health of pushes is logged once, and its operator event is sent at once', async () => {
   const told: { readonly health: PushHealth; readonly eventQueued: boolean }[] = [
     { health: 'healthy', eventQueued: false },
     { health: 'silent', eventQueued: true },

@@ -9,7 +9,7 @@ import { emptyParcel, observe, presentRecord } from '../../support/history/parce
 
 const DUE = { parcelId: 7, identifiers: ['AB123456789SE', '1001'] }
 
-/** A carrier that answers by identifier and language, and a store that takes everything. */
+/** Opens a carrier that answers by identifier and language, and a store that accepts everything. */
 function world(
   answers: Readonly<Record<string, CarrierAnswer>>,
   { quarantines = false, lapse = () => new AbortController().signal, onAsked = () => {}, onRecorded = () => {} } = {},
@@ -64,7 +64,7 @@ function world(
 
 const found = (language: string): CarrierAnswer => ({ kind: 'found', observation: aPoll({ language }) })
 
-test('6.2: a poll asks in the first language, and in another only when texts are missing', async () => {
+test('6.2: a poll asks in the first language, and in others only if texts are missing', async () => {
   const { refresh, asked, recorded, told } = world({ 'AB123456789SE en': found('en'), 'AB123456789SE sv': found('sv') })
   expect(await refresh.poll(DUE)).toBe('recorded')
   expect(await refresh.poll(DUE)).toBe('recorded')
@@ -80,20 +80,20 @@ test('6.3: identifiers are tried in order, and unknown ones are remembered', asy
   expect(told[0]).toBe('not pollable: AB123456789SE')
 })
 
-test('a parcel the carrier knows by none of its identifiers is unknown to it', async () => {
+test('a parcel is unknown to the carrier if it knows none of the identifiers', async () => {
   const { refresh, told } = world({})
   expect(await refresh.poll(DUE)).toBe('unknown')
   expect(told.at(-1)).toEqual({ parcelId: 7, kind: 'unknown', atMs: 5 })
 })
 
-test('a carrier that cannot be asked is no reason to try the next identifier', async () => {
+test('if the carrier cannot be asked, the next identifier is not tried', async () => {
   const { refresh, asked, told } = world({ 'AB123456789SE en': { kind: 'unavailable', reason: 'rate_limited', retryAfterMs: 9000 } })
   expect(await refresh.poll(DUE)).toBe('unavailable')
   expect(asked).toHaveLength(1)
   expect(told).toEqual([{ parcelId: 7, kind: 'unavailable', atMs: 5, retryAfterMs: 9000 }])
 })
 
-test('P3: an answer nobody can read hurts its own parcel only', async () => {
+test('P3: an unreadable answer affects only its own parcel', async () => {
   const { refresh } = world({ 'AB123456789SE en': { kind: 'unavailable', reason: 'bad_response' } })
   expect(await refresh.poll(DUE)).toBe('unusable')
 })
@@ -108,7 +108,7 @@ test.each(['server_error', 'timeout', 'network', 'rejected'] as const)(
   },
 )
 
-test.each(['resting', 'budget'] as const)('6.1: a question that does not leave (%s) is no failure of its parcel', async (reason) => {
+test.each(['resting', 'budget'] as const)('6.1: a call that is not made (%s) does not count as a failure of its parcel', async (reason) => {
   const { refresh, told } = world({ 'AB123456789SE en': { kind: 'unavailable', reason, retryAfterMs: 9000 } })
   expect(await refresh.poll(DUE)).toBe('unavailable')
   expect(told).toEqual([{ parcelId: 7, kind: 'not_asked', atMs: 5, retryAfterMs: 9000 }])
@@ -121,7 +121,7 @@ test('a quarantined answer ends the claim like a failure', async () => {
   expect(asked).toEqual(['AB123456789SE en schedule'])
 })
 
-test('an operator’s order asks in every configured language, before the schedule', async () => {
+test('a refresh by an operator asks in every configured language, before scheduled polls', async () => {
   const { refresh, asked } = world({ 'AB123456789SE en': found('en'), 'AB123456789SE sv': found('sv') })
   await refresh.refreshNow(DUE)
   await refresh.refreshNow(DUE)
@@ -142,7 +142,7 @@ test.each([
   expect(ended).toEqual(ends)
 })
 
-test('an answer that cannot be saved is a failure, but not of a replica that has lost its lease', async () => {
+test('an answer that cannot be saved is a failure, unless the replica has lost its lease', async () => {
   const lost = new AbortController()
   const onRecorded = () => {
     throw new Error('the database is away')

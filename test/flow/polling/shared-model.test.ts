@@ -4,7 +4,7 @@ import { createSharedModel, type SharedModelPorts } from '../../../src/flow/poll
 
 const sample: ScanSample = { kind: 'wait', status: 'Ingested', entryCount: 1, fromMs: 1000, toMs: 5000, scanned: true }
 
-/** Two replicas with one table between them; what reaches a keeper is noted. */
+/** Opens two replicas with a shared table, and records what reaches their keepers. */
 function openReplicas() {
   const lessons: string[] = []
   const told: string[] = []
@@ -35,7 +35,7 @@ function openReplicas() {
       replicaId: () => 1,
       log: { error: note('logs') },
     }
-    // Only what is used here is there.
+    // Only the ports that the test needs exist.
     return createSharedModel(ports as unknown as SharedModelPorts)
   }
   return {
@@ -49,7 +49,7 @@ function openReplicas() {
   }
 }
 
-test('lessons of a replica reach the poller once; the poller learns its own at once', async () => {
+test('lessons of a replica reach the poller once, and the poller learns its own at once', async () => {
   const { one, two, told, lessons } = openReplicas()
   one.keeper.learn(sample)
   two.keeper.learn(sample)
@@ -69,7 +69,7 @@ test('lessons of a replica reach the poller once; the poller learns its own at o
   ])
 })
 
-test('a second teaches at most five hundred samples, and an unreadable lesson is left out', async () => {
+test('a second teaches at most five hundred samples, and an unreadable lesson is skipped', async () => {
   const { one, two, told, lessons } = openReplicas()
   for (let count = 0; count < 5000; count++) two.keeper.learn(sample)
   await two.leave()
@@ -79,13 +79,13 @@ test('a second teaches at most five hundred samples, and an unreadable lesson is
   expect(told.at(-1)).toBe('one logs {}')
 })
 
-test('only the poller saves the model, or one that hands it over', async () => {
+test('only the poller saves the model, or a replica that gives up polling', async () => {
   const { one, two, told, become } = openReplicas()
   const learnt = one.keeper.learnt()
   expect(await two.checkpoint.keep(learnt)).toEqual({ health: 'healthy', eventQueued: false })
   expect(told).toEqual([])
   await one.checkpoint.keep(learnt)
-  // While it gives the role up it no longer counts as the poller.
+  // While it gives up the role, it does not count as the poller any more.
   become('nobody')
   await one.handOver()
   expect(told).toEqual(['one saves 0', 'one settles 0', 'one saves 0'])

@@ -6,7 +6,7 @@ import { describeCause, MISMATCH_CAUSES, MISMATCH_CODES } from '../../../../src/
 import { signBody } from '../../../../src/domain/ingest/signature.ts'
 
 const BOUNDS = { triesMax: 50_000, hashedBytesMax: 64 * 1024 * 1024 }
-/** In Base64, as `generate-key` makes keys. */
+/** The key is in Base64, as `generate-key` makes keys. */
 const KEY = 'q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA='
 const OLD_KEY = 'the+key of "last" year'
 const HEX_KEY = 'a1b2c3d4e5f60718293a4b5c6d7e8f90'
@@ -41,7 +41,7 @@ function explain(body: Uint8Array | string | null, signatures: string | readonly
   return { verdict, key, codes: causes.map(({ code }) => code).join(' '), details: causes.map(({ detail }) => detail) }
 }
 
-/** A key with a `+` and a `/` in its signature of the body, so that url-safe Base64 differs. */
+/** A key whose signature of the body has a `+` and a `/`, so that URL-safe Base64 differs. */
 const URL_KEY = Array.from({ length: 5000 }, (_, at) => `key-${at}-of-some-length`).find((key) => /\+.*\//.test(sign(BODY, key))) ?? ''
 const withKey = (key: string, name = 'new') => ({ keys: [{ name, key }] })
 const sorted = (value: unknown): unknown =>
@@ -277,7 +277,7 @@ function nextLetter(letter: string): string {
   return alphabet.charAt(alphabet.indexOf(letter) + 1)
 }
 
-test('a signature that matches is valid, and the key of the list is named', () => {
+test('a matching signature is valid, and the explanation names the matching key', () => {
   const keys = [
     { name: 'old', key: OLD_KEY },
     { name: 'new', key: KEY },
@@ -292,7 +292,7 @@ test('details name the key, the algorithm or the spelling', () => {
   expect(describeCause({ code: 'algorithm', detail: 'HMAC-SHA1' })).toBe(`${MISMATCH_CAUSES.algorithm} Here: HMAC-SHA1.`)
 })
 
-test('no explanation holds a key or a part of the body', () => {
+test('no explanation contains a key or a part of the body', () => {
   for (const { arrived, signature, more } of CASES) {
     const { details } = explain(arrived, signature, more)
     const said = details.join(' ')
@@ -300,12 +300,12 @@ test('no explanation holds a key or a part of the body', () => {
   }
 })
 
-test('a header is judged without its body, and a wrong form is named with an unknown key', () => {
+test('a header is judged without its body, and a wrong form is named even if no key matches', () => {
   expect(explain(null, mac(BODY).toString('hex')).codes).toBe('signature_hex')
   expect(explain(BODY, mac(BODY, 'quite another key').toString('hex')).codes).toBe('signature_hex unknown')
 })
 
-test('the search pauses after each try, and its bounds end it', () => {
+test('the search pauses after each try, and its limits end it', () => {
   const push = {
     body: Buffer.alloc(100_000, 'x'),
     signatures: [sign('other')],
@@ -326,7 +326,7 @@ test('the search pauses after each try, and its bounds end it', () => {
   expect(stepsOf(BOUNDS).isCutShort).toBe(false)
 })
 
-test('a small body that inflates into much is given up, and odd input never throws', () => {
+test('a small body that inflates to a large one is given up, and odd input does not throw', () => {
   const bomb = gzipSync(Buffer.alloc(50 * 1024 * 1024))
   expect(gunzipSync(bomb).length).toBe(50 * 1024 * 1024)
   expect(explain(bomb, sign(BODY)).codes).toBe('unknown')

@@ -11,7 +11,7 @@ const ADMIN: Actor = { kind: 'app', name: 'admin', address: '127.0.0.1' }
 const STEP: BackupProgress = { step: 'verifying', done: 1, total: 2 }
 
 interface World {
-  /** The answers of the maker of the backup, in turn. */
+  /** The results of the steps of the backup, in order. */
   readonly turns?: readonly (BackupProgress | Error)[]
   readonly directory?: string | null
   readonly isOnServer?: boolean
@@ -89,7 +89,7 @@ async function openWorld(world: World = {}) {
   return { manage: await openManageBackups(ports), ends, orders, calls, wanted }
 }
 
-test('a backup is copied, checked and moved to its folder, and its end is stored', async () => {
+test('a backup is copied, checked and moved to its folder, and its result is stored', async () => {
   const { manage, ends, orders, calls } = await openWorld()
   const job = await manage.start({ name: 'first' }, ADMIN)
   expect(job.task).toEqual({ kind: 'backup', name: 'first' })
@@ -101,7 +101,7 @@ test('a backup is copied, checked and moved to its folder, and its end is stored
   expect([calls.closed, manage.failures()]).toEqual([1, 0])
 })
 
-test('a backup that a kill has interrupted is ended at the start', async () => {
+test('a backup that a kill has interrupted is recorded as failed at the start', async () => {
   expect((await openWorld()).calls.left).toBe(1)
 })
 
@@ -153,7 +153,7 @@ test.each([
   expect(calls.discarded).toBe(reason.includes('too little room') ? 0 : 1)
 })
 
-test('a backup whose job was cancelled stops its copy and is no failure', async () => {
+test('a backup whose job is cancelled stops its copy, and does not count as failed', async () => {
   const copying = Promise.withResolvers<{ sequence: number }>()
   const world = await openWorld({ copy: () => copying.promise })
   await world.manage.start({ name: 'first' }, ADMIN)
@@ -165,7 +165,7 @@ test('a backup whose job was cancelled stops its copy and is no failure', async 
   expect(world.manage.failures()).toBe(0)
 })
 
-test('a stop of the relay ends a backup and waits for that', async () => {
+test('a stop of the relay ends a backup and waits for its end', async () => {
   const copying = Promise.withResolvers<{ sequence: number }>()
   const { manage, ends } = await openWorld({ copy: () => copying.promise })
   await manage.start({ name: 'first' }, ADMIN)
@@ -175,7 +175,7 @@ test('a stop of the relay ends a backup and waits for that', async () => {
   expect(ends).toMatchObject([{ made: null, failure: 'the relay is stopping' }])
 })
 
-test('a scheduled backup is named after its time, and one that cannot begin has failed', async () => {
+test('a scheduled backup is named after its time, and counts as failed if it cannot begin', async () => {
   const good = await openWorld()
   await good.manage.scheduled()
   expect(good.ends).toMatchObject([{ jobId: 1, name: expect.stringMatching(/^scheduled-\d{8}T120000Z$/), failure: null }])
@@ -184,7 +184,7 @@ test('a scheduled backup is named after its time, and one that cannot begin has 
   expect(bad.ends).toMatchObject([{ jobId: null, made: null, failure: expect.stringContaining('being moved') }])
 })
 
-test('the list says that the folder cannot be read, or that it does not answer', async () => {
+test('the list says if the folder cannot be read or does not answer', async () => {
   const broken = await openWorld({ list: async () => Promise.reject(new Error('it is gone')) })
   expect(await broken.manage.list()).toMatchObject({ backups: [], unreadable: 'it is gone' })
   const silent = await openWorld({ list: () => new Promise(() => undefined) })

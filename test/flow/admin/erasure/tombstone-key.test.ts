@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { createTombstoneKeyKeeper } from '../../../../src/flow/admin/erasure/tombstone-key.ts'
 
-/** A vault whose sealed texts show their at-rest key, and a store that keeps a sealed key. */
+/** Opens a vault whose sealed texts show their at-rest key, and a store that may have a sealed key. */
 function open({ sealed = null, isUsed = false, missed = null, atRest = ['one'] }: Partial<Given> = {}) {
   let stored = sealed
   let keys = atRest
@@ -51,14 +51,14 @@ function open({ sealed = null, isUsed = false, missed = null, atRest = ['one'] }
 interface Given {
   readonly sealed: string | null
   readonly isUsed: boolean
-  /** The sealed key of tombstones that the store lacks. */
+  /** The sealed key of tombstones that the restored store lacks. */
   readonly missed: string | null
   readonly atRest: string[]
 }
 
 const sealedBy = (key: string, text = 'made') => `${key}/tombstones/${Buffer.from(text).toString('base64')}`
 
-test('a key is made when something is erased, and not before', async () => {
+test('the key is made at the first erasure, and not before', async () => {
   const { keeper, used, stored } = open()
   await keeper.open()
   expect([keeper.isKnown(), stored()]).toEqual([false, null])
@@ -67,20 +67,20 @@ test('a key is made when something is erased, and not before', async () => {
   expect([keeper.isKnown(), used, stored()]).toEqual([true, ['made'], sealedBy('one')])
 })
 
-test('the key that another replica has made first is used', async () => {
+test('a key that another replica has made first is used', async () => {
   const { keeper, used } = open({ sealed: sealedBy('one', 'theirs') })
   await keeper.open()
   expect(used).toEqual(['theirs'])
 })
 
-test('a lost at-rest key keeps the relay from starting only if something was erased', async () => {
+test('a lost at-rest key prevents the start only if something was erased', async () => {
   await expect(open({ sealed: sealedBy('gone'), isUsed: true }).keeper.open()).rejects.toThrow('Restore relay.db.key as it was')
   const unused = open({ sealed: sealedBy('gone') })
   await unused.keeper.open()
   expect([unused.used, unused.stored()]).toEqual([['made'], sealedBy('one')])
 })
 
-test('a reseal keeps the key, under the first at-rest key', async () => {
+test('resealing keeps the key, and seals it with the first at-rest key', async () => {
   const { keeper, rotate, stored } = open()
   expect(await keeper.reseal()).toBe('none')
   await keeper.ensure()
@@ -100,7 +100,7 @@ test('erasures that a restored store lacks are repeated in an order that survive
   expect(repeated.join(', ')).toBe(order)
 })
 
-test('tombstones of another store are refused, and so are those whose key is lost', async () => {
+test('tombstones of another store, or whose key is lost, are refused', async () => {
   const others = open({ sealed: sealedBy('one', 'mine'), isUsed: true, missed: sealedBy('one', 'theirs') })
   await expect(others.keeper.open()).rejects.toThrow('belong to another store')
   await expect(open({ missed: sealedBy('gone') }).keeper.open()).rejects.toThrow('no at-rest key opens')

@@ -19,7 +19,7 @@ const COPYING: MoveProgress = { step: 'copying', done: 1, total: 2 }
 const WAITING: MoveProgress = { step: 'waiting', done: 0, total: 3 }
 
 interface World {
-  /** The mover's turns give these in order; the last one repeats. */
+  /** The results of the mover's steps, in order. The last one repeats. */
   readonly turns: readonly (MoveProgress | Error)[]
   readonly isWanted?: () => boolean
   readonly switchOver?: () => Promise<void>
@@ -29,7 +29,7 @@ interface World {
   readonly abandon?: () => Promise<void>
 }
 
-/** Moves with a mover that the test controls. `calls` lists its steps in order. */
+/** Manages moves with a mover that the test controls. `calls` lists its steps in order. */
 function movesOf({
   turns,
   isWanted = () => true,
@@ -90,7 +90,7 @@ async function ended({ moves }: ReturnType<typeof movesOf>): Promise<void> {
   while (moves.progressOf(7) !== null) await Promise.resolve()
 }
 
-test('a move copies, and is switched over when writing has ended', async () => {
+test('a move copies the store, and switches after writing has stopped', async () => {
   const world = movesOf({ turns: [COPYING, WAITING] })
   expect(await world.moves.start({ to: 'there' }, OPERATOR)).toBe(JOB)
   await ended(world)
@@ -105,7 +105,7 @@ test('a second move is refused while one runs', async () => {
   await world.moves.stop()
 })
 
-test('a move whose job is cancelled is given up', async () => {
+test('a move whose job is cancelled is abandoned', async () => {
   let looks = 0
   const world = movesOf({ turns: [COPYING], isWanted: () => ++looks < 3 })
   await world.moves.start({ to: 'there' }, OPERATOR)
@@ -114,21 +114,21 @@ test('a move whose job is cancelled is given up', async () => {
   expect(world.calls).not.toContain('end writing')
 })
 
-test('a move is given up when the relay stops', async () => {
+test('a move is abandoned when the relay stops', async () => {
   const world = movesOf({ turns: [COPYING] })
   await world.moves.start({ to: 'there' }, OPERATOR)
   await world.moves.stop()
   expect(world.calls.slice(-2)).toEqual([expect.stringContaining('The relay was stopped before the switch'), 'close'])
 })
 
-test('a move that fails while it copies leaves its reason with the job', async () => {
+test('a move that fails while it copies stores the reason with its job', async () => {
   const world = movesOf({ turns: [COPYING, new Error('the disk is full')] })
   await world.moves.start({ to: 'there' }, OPERATOR)
   await ended(world)
   expect(world.calls).toEqual(['note 1', 'abandon: the disk is full', 'close'])
 })
 
-test('a move whose store is out of reach is given up when the store is back', async () => {
+test('a move whose store is out of reach is abandoned when the store is back', async () => {
   let attempts = 0
   const abandon = async () => {
     if (++attempts < 2) throw new Error('the connection was refused')
@@ -139,7 +139,7 @@ test('a move whose store is out of reach is given up when the store is back', as
   expect(world.calls).toEqual(['abandon: the connection was lost', 'abandon: the connection was lost', 'close'])
 })
 
-test('a stop does not wait for the giving up of a move whose store is out of reach', async () => {
+test('a stop does not wait until a move whose store is out of reach is abandoned', async () => {
   const world = movesOf({
     turns: [new Error('the connection was lost')],
     abandon: () => Promise.reject(new Error('the connection was refused')),
@@ -149,12 +149,12 @@ test('a stop does not wait for the giving up of a move whose store is out of rea
   expect(world.calls.at(-1)).toBe('close')
 })
 
-test('a store that takes no writes is not moved', async () => {
+test('a store that refuses writes is not moved', async () => {
   const world = movesOf({ turns: [], trouble: () => 'moving' })
   await expect(world.moves.start({ to: 'there' }, OPERATOR)).rejects.toMatchObject({ code: 'storage_unavailable', retryAfterMs: 5000 })
 })
 
-test('a move ends before it has filled the disk', async () => {
+test('a move ends before it fills the disk', async () => {
   let looks = 0
   const world = movesOf({ turns: [COPYING], trouble: () => (looks++ > 0 ? 'short' : null) })
   await world.moves.start({ to: 'there' }, OPERATOR)
@@ -162,7 +162,7 @@ test('a move ends before it has filled the disk', async () => {
   expect(world.calls).toEqual([expect.stringContaining('abandon: The disk is nearly full'), 'close'])
 })
 
-test('a switch that fails gives the move up, and a relay takes over all the same', async () => {
+test('a switch that fails abandons the move, and the relay resumes all the same', async () => {
   const world = movesOf({ turns: [WAITING], switchOver: () => Promise.reject(new Error('the copy differs')) })
   await world.moves.start({ to: 'there' }, OPERATOR)
   await ended(world)
@@ -176,7 +176,7 @@ test('a move to a store that cannot be used leaves no job', async () => {
   await expect(world.moves.start({ from: 'there' }, OPERATOR)).rejects.toMatchObject({ code: 'bad_request' })
 })
 
-test('a move whose job cannot be queued is given up', async () => {
+test('a move whose job cannot be queued is abandoned', async () => {
   const world = movesOf({ turns: [], startJob: async () => null })
   await expect(world.moves.start({ to: 'there' }, OPERATOR)).rejects.toMatchObject({ code: 'too_many_jobs' })
   expect(world.calls).toEqual(['abandon: The job could not be queued.', 'close'])

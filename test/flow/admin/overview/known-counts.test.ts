@@ -17,7 +17,7 @@ function countsOf(parcels: number) {
   return { counts, pass }
 }
 
-test('a large store’s parcels are counted once a minute, its quarantine each time', async () => {
+test('a large store’s parcels are counted once a minute, and its quarantined pushes each time', async () => {
   const { counts, pass } = countsOf(500_000)
   expect(await counts()).toEqual({ parcels: 500_000, watched: 1, overdue: 0, quarantined: 2 })
   pass(59_999)

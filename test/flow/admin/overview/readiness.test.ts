@@ -22,7 +22,7 @@ test.each([
   ['an engine that wraps it', new StorageFailure('the database at 10.1.2.3 does not answer', refused), 'ECONNREFUSED'],
   ['SQLite, in a message from another thread', new Error('SQLITE_FULL: /var/lib/relay.db'), 'SQLITE_FULL'],
   ['nobody', new Error('something at 10.1.2.3'), 'unknown cause'],
-])('a store that fails is reported with the code of %s, and with nothing else of its message', async (_whose, error, code) => {
+])('a failing store is reported with the code of %s, but without its message', async (_whose, error, code) => {
   const readiness = readinessOf(() => Promise.reject(error))
   readiness.storeFails('pushes', error)
   expect(await readiness.read()).toMatchObject({
@@ -33,7 +33,7 @@ test.each([
   expect((await readiness.read()).reasons).toHaveLength(1)
 })
 
-test('a carrier that asks for fewer calls is shown as such once the password is corrected', async () => {
+test('once the password is corrected, a 429 of the carrier is shown instead', async () => {
   const lastFailure = { reason: 'rate_limited', atMs: 2000 } as const
   const readiness = readinessOf(async () => undefined, { ...CARRIER, credentials: 'obtained', lastAnswerAtMs: null, lastFailure })
   expect((await readiness.read()).notes).toMatchObject({ upstream: { state: 'rate_limited', credentials: 'obtained' } })

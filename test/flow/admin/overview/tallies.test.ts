@@ -75,7 +75,7 @@ test('events reported to the meter are counted by kind and hour, and passed on t
   expect(told).toHaveLength(7)
 })
 
-test('nothing is written when nothing was counted, and what was written is not written again', async () => {
+test('nothing is written without new counts, and no count is written twice', async () => {
   const { meter, flush, stored } = start()
   await flush()
   expect(stored).toEqual([])
@@ -85,14 +85,14 @@ test('nothing is written when nothing was counted, and what was written is not w
   expect(stored).toHaveLength(1)
 })
 
-test('free bytes are noted where there is a disk', async () => {
+test('free space is recorded if there is a disk', async () => {
   const { flush, stored, set } = start()
   set({ free: 500 })
   await flush()
   expect(stored).toEqual([{ fromMs: NOON, kind: 'disk', counts: { free: 500 } }])
 })
 
-test('further names than a hundred of a kind are counted together', async () => {
+test('after a hundred names of a kind, all others are counted together', async () => {
   const { callMade, flush, stored } = start()
   for (let app = 0; app < 150; app++) callMade(`app:${app}`)
   callMade('app:3')

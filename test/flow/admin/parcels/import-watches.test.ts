@@ -3,7 +3,7 @@ import { AppError } from '../../../../src/domain/errors.ts'
 import { ATOMIC_MAX, createImportWatches } from '../../../../src/flow/admin/parcels/import-watches.ts'
 import { OPERATOR } from '../../../support/relay/operator.ts'
 
-/** A store that takes a number of transactions, and then no more until the test lets it. */
+/** Opens a store that accepts this many transactions, and then waits for the test. */
 function openList(transactions: number) {
   const watched = new Set<string>()
   const sizes: number[] = []
@@ -48,7 +48,7 @@ const failureOf = async (sent: Promise<unknown>) => {
   return error
 }
 
-test('an atomic list of up to two thousand is one transaction', async () => {
+test('an atomic list of up to two thousand lines is one transaction', async () => {
   const good = openList(1)
   expect(await good.send(list(ATOMIC_MAX), true)).toMatchObject({ watched: ATOMIC_MAX, created: ATOMIC_MAX })
   expect(good.sizes).toEqual([ATOMIC_MAX])
@@ -73,7 +73,7 @@ test('an atomic list with a bad line at its end starts no transaction', async ()
   expect(sizes).toEqual([])
 })
 
-test('a list is read to its end before the store is asked for anything', async () => {
+test('a list is read to its end before the store is used', async () => {
   const events: string[] = []
   const watchList = createImportWatches({
     write: {

@@ -31,7 +31,7 @@ async function join(endpoints: readonly string[] = []) {
   return { store, replica, events, underWay, turn, lines }
 }
 
-/** A world in which another has joined and this one has to give up an endpoint. */
+/** Opens a world in which another replica has joined, so that this one has to give up an endpoint. */
 async function joinAndShrink() {
   const world = await join(['1', '2'])
   await world.turn()
@@ -41,7 +41,7 @@ async function joinAndShrink() {
   return { ...world, other, excess }
 }
 
-test('a replica alone takes everything, and delivers to all', async () => {
+test('a single replica takes all roles, and delivers to all endpoints', async () => {
   const { replica, events, turn } = await join(['1', '2'])
   expect([replica.holds('poller'), replica.endpoints()]).toEqual([false, []])
   await turn()
@@ -62,7 +62,7 @@ test('a replica knows the number of live replicas each time roles are shared', a
   expect(replica.count()).toBe(1)
 })
 
-test('a role that must be given up is held no more, and free when its work has ended', async () => {
+test('a role that must be given up is not held any more, and is free when its work has ended', async () => {
   const { store, replica, excess, underWay, turn, other } = await joinAndShrink()
   expect(excess.filter((role) => role.startsWith('dispatcher/'))).toHaveLength(1)
   expect(excess.filter((role) => !role.startsWith('dispatcher/'))).toHaveLength(1)
@@ -89,7 +89,7 @@ test('work that ends with an error counts as ended, and its role is given up', a
   expect(excess.map((role) => store.holders.has(role))).toEqual([false, false])
 })
 
-test('a role that is being given up when the other goes is given up first, and then taken again', async () => {
+test('a role being given up when the other replica leaves is first given up, then taken again', async () => {
   const { store, replica, events, excess, underWay, turn, other } = await joinAndShrink()
   store.declareDead(other)
   await turn()
@@ -101,7 +101,7 @@ test('a role that is being given up when the other goes is given up first, and t
   expect(events).toEqual([`taken ${excess.toSorted().join(' ')}`])
 })
 
-test('no role is held once the lease has run out, even before anybody notices', async () => {
+test('no role is held once the lease has expired, even before that is noticed', async () => {
   const { store, replica, turn, events } = await join(['1'])
   await turn()
   store.pass(TTL_MS)
@@ -111,7 +111,7 @@ test('no role is held once the lease has run out, even before anybody notices', 
   expect(events.filter((event) => event === 'lapsed')).toEqual(['lapsed'])
 })
 
-test('roles that a lapse has ended begin again with the next renewal', async () => {
+test('roles that an expired lease has ended begin again with the next renewal', async () => {
   const { store, replica, turn, events } = await join(['1'])
   await turn()
   store.setAway(true)
@@ -128,7 +128,7 @@ test('roles that a lapse has ended begin again with the next renewal', async () 
   expect(events).toHaveLength(1)
 })
 
-test('a replica that was declared dead comes back without roles, and takes free ones', async () => {
+test('a replica that was declared dead returns without roles, and takes free ones', async () => {
   const { store, replica, turn, events } = await join(['1'])
   await turn()
   store.pass(TTL_MS + 1)
@@ -171,7 +171,7 @@ test('roles are shared only when something has changed, and again after a failur
   }
   await turn()
   await turn()
-  // A role that it took itself counts as a change.
+  // Taking a role itself also counts as a change.
   await turn()
   const settled = calls
   for (let look = 0; look < 5; look++) await turn()
@@ -181,7 +181,7 @@ test('roles are shared only when something has changed, and again after a failur
   expect(store.holders.get('dispatcher/2')).toBe(1)
 })
 
-test('a replica that leaves holds nothing, and the others need not wait for it', async () => {
+test('a replica that leaves holds no roles, and the others need not wait for that', async () => {
   const { store, replica, turn } = await join(['1'])
   await turn()
   await replica.leave()

@@ -3,11 +3,11 @@ import type { Replica } from '../../../../src/domain/admin/replica.ts'
 import { nameReplica, removePredecessors } from '../../../../src/flow/admin/replicas/remove-predecessors.ts'
 
 const NOW_MS = 100_000
-/** This process has run for so long. */
+/** How long this process has run. */
 const RUNS_MS = 10_000
 const SELF = { host: 'here', pid: 7 }
 
-/** The ids that are removed of these replicas, while the processes 7 and 8 run here. */
+/** Returns the ids of those of these replicas that are removed, while processes 7 and 8 run on this machine. */
 async function removedOf(...replicas: readonly (readonly [host: string, pid: number, startedAtMs: number])[]) {
   const removed: number[] = []
   const list = replicas.map(([host, pid, startedAtMs], at): Replica => {
@@ -24,7 +24,7 @@ test('a replica of this machine is removed if its process is gone', async () => 
   expect(await removedOf(['here', 6, 1000], ['here', 8, 1000])).toEqual([1])
 })
 
-test('a replica with the number of this process is removed if it started before this process', async () => {
+test('a replica with this process’s number is removed if it started before this process', async () => {
   expect(await removedOf(['here', 7, NOW_MS - RUNS_MS - 1], ['here', 7, NOW_MS - RUNS_MS])).toEqual([1])
 })
 

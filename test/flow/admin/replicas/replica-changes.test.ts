@@ -5,7 +5,7 @@ import { createReplicaChanges } from '../../../../src/flow/admin/replicas/replic
 const BEFORE: Watermarks = { server: 1, sequence: 10, endpoints: 10, roles: 10, orders: 10, isMoving: false }
 const ALL = ['setBack', 'committed', 'reordered', 'replicasChanged']
 
-/** Looks that find one after the other; `Error`: the store fails. */
+/** Runs checks that find these numbers one after another, or fail with the error. */
 function looks(found: (Watermarks | Error)[], share: (seen: Watermarks | null) => Promise<void> = async () => undefined) {
   const calls: string[] = []
   const note = (what: string) => () => void calls.push(what)
@@ -29,7 +29,7 @@ function looks(found: (Watermarks | Error)[], share: (seen: Watermarks | null) =
   return { look, calls }
 }
 
-/** Returns the calls of the listener in a look that finds `seen` after one that found `BEFORE`, or in the first look. */
+/** Returns the listener's calls when a check finds `seen` after `BEFORE`, or as the first check. */
 async function callsAfter(seen: Partial<Watermarks>, isFirst = false): Promise<readonly string[]> {
   const { look, calls } = looks([...(isFirst ? [] : [BEFORE]), { ...BEFORE, ...seen }])
   if (!isFirst) await look()
@@ -37,7 +37,7 @@ async function callsAfter(seen: Partial<Watermarks>, isFirst = false): Promise<r
   return calls
 }
 
-test('each number that has risen calls for what it counts; the first look only for a move', async () => {
+test('each number that rises calls its listener, but the first check only reports a move', async () => {
   expect(await callsAfter({})).toEqual([])
   expect(await callsAfter({ sequence: 11 })).toEqual(['committed'])
   expect([await callsAfter({ orders: 11 }), await callsAfter({ endpoints: 11 })]).toEqual([['reordered'], ['reordered']])
@@ -55,13 +55,13 @@ test.each([
   expect(await callsAfter(seen)).toEqual(ALL)
 })
 
-test('a change while the store fails is seen by the next look that succeeds', async () => {
+test('a change while the store fails is found by the next check that succeeds', async () => {
   const { look, calls } = looks([BEFORE, new Error('gone'), { ...BEFORE, sequence: 12 }])
   for (let time = 0; time < 3; time++) await look()
   expect(calls).toEqual(['committed'])
 })
 
-test('a look does not wait for roles to be shared, and they are shared one at a time', async () => {
+test('a check does not wait until roles are shared, and only one sharing runs at a time', async () => {
   const sharing = Promise.withResolvers<void>()
   const shared: (Watermarks | null)[] = []
   const { look } = looks([BEFORE, BEFORE, BEFORE], async (seen) => {

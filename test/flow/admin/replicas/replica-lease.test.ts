@@ -72,7 +72,7 @@ test('a renewal counts from when it was sent, however late its answer comes', as
   expect(samples.at(-1)).toMatchObject({ askedMs: 1000, heardMs: 4000 })
 })
 
-test('an answer that comes after its own lease has run out gives no lease', async () => {
+test('an answer that comes after its own lease has expired gives no lease', async () => {
   const { store, lease, events } = await open()
   const { signal } = lease
   const before = signal()
@@ -86,7 +86,7 @@ test('an answer that comes after its own lease has run out gives no lease', asyn
   expect([before.aborted, signal().aborted]).toEqual([true, true])
 })
 
-test('without an answer the lease runs out once; work after its renewal is not aborted', async () => {
+test('without an answer the lease expires once, and work after its renewal is not aborted', async () => {
   const { store, lease, events } = await open()
   const before = lease.signal()
   store.setAway(true)
@@ -101,14 +101,14 @@ test('without an answer the lease runs out once; work after its renewal is not a
   expect([lease.id(), events]).toEqual([1, ['lapsed']])
 })
 
-test('the first reader of the signal after a pause finds it aborted', async () => {
+test('the first use of the signal after a pause finds it aborted', async () => {
   const { store, lease, events } = await open()
   const before = lease.signal()
   store.pass(TTL_MS)
   expect([lease.signal().aborted, before.aborted, events]).toEqual([true, true, ['lapsed']])
 })
 
-test('a lease that runs out says whether this process stood still or its renewals failed', async () => {
+test('when a lease expires the reason says whether this process stood still or renewals failed', async () => {
   const [paused, cut] = [await open(), await open()]
   paused.store.pass(8000)
   paused.lease.check()
@@ -130,7 +130,7 @@ test('a replica that was declared dead loses its roles before it rejoins under a
   expect([lease.id(), lease.isValid(), before.aborted, lease.signal().aborted]).toEqual([2, true, true, false])
   expect(lease.term()).toBeGreaterThan(term)
   expect(events).toEqual(['lapsed', 'lost'])
-  // Or something could be written for a role that the new number does not hold.
+  // Both events come under the old number. Otherwise the relay could write for a role that the new number does not hold.
   expect(ids).toEqual([
     ['lapsed', 1],
     ['lost', 1],
@@ -153,7 +153,7 @@ test('a replica that was declared dead and cannot rejoin holds nothing until it 
   expect(lines.filter(({ level }) => level === 'warn').length).toBeGreaterThan(0)
 })
 
-test('the log says once that the lease cannot be renewed, and when it can be again', async () => {
+test('the log says once that the lease cannot be renewed, and once that it can again', async () => {
   const { store, lease, lines } = await open()
   store.setAway(true)
   for (let time = 0; time < 3; time++) await lease.renew()
@@ -165,7 +165,7 @@ test('the log says once that the lease cannot be renewed, and when it can be aga
   ])
 })
 
-test('a renewal notices other replicas whose leases have run out', async () => {
+test('a renewal notices other replicas whose leases have expired', async () => {
   const { store, lease, events } = await open()
   store.join(1500)
   store.pass(1000)

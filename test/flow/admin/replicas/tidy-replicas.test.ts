@@ -23,7 +23,7 @@ function start() {
   return { tidy, world, done, warnings: () => book.lines.filter(({ level }) => level === 'warn').map(({ message }) => message) }
 }
 
-test('a replica that was declared dead and has joined again restores its endpoints first', async () => {
+test('a replica that rejoined after it was declared dead first restores its endpoints', async () => {
   const { tidy, world, done } = start()
   await tidy()
   world.id = 2
@@ -32,14 +32,14 @@ test('a replica that was declared dead and has joined again restores its endpoin
   expect(done).toEqual(['removeUnnamed', 'restore', 'removeUnnamed', 'removeUnnamed'])
 })
 
-test('only the janitor ends what a killed move has left', async () => {
+test('only the janitor clears what a killed move has left', async () => {
   const { tidy, world, done } = start()
   world.isJanitor = true
   await tidy()
   expect(done).toEqual(['removeUnnamed', 'clearMoves'])
 })
 
-test('a warning is logged once for configs that differ, and once more when they differ again', async () => {
+test('configs that differ are logged once, and again when they differ in another way', async () => {
   const { tidy, world, warnings } = start()
   const differ = async (configs: string[]) => {
     world.configs = configs
@@ -53,7 +53,7 @@ test('a warning is logged once for configs that differ, and once more when they 
   expect(warnings()).toEqual(Array(2).fill('replicas run with different configs; give all of them the same'))
 })
 
-test('a store that fails is warned of, and the next change is another try', async () => {
+test('a failing store is logged as a warning, and the next change tries again', async () => {
   const { tidy, world, done, warnings } = start()
   world.isStoreDown = true
   await tidy()

@@ -38,7 +38,7 @@ const somebody: Visitor = { network: '203.0.113.1', isThere: () => true, admit: 
 
 const unauthorized = expect.objectContaining({ code: 'unauthorized' })
 
-test('issues a token to who knows the password, and knows the app by it', async () => {
+test('a user with the right password gets a token that identifies the app', async () => {
   const { authenticate } = createWorld()
   const token = await authenticate.issueToken({ username: 'shop', password: 'secret' }, somebody)
   expect(await authenticate.authorize(token, 'status')).toEqual(shop)
@@ -47,7 +47,7 @@ test('issues a token to who knows the password, and knows the app by it', async 
   expect(await authenticate.authorize(root, 'admin')).toEqual(admin)
 })
 
-test('W3: an unknown user costs a verification and gets the same answer as a wrong password', async () => {
+test('W3: an unknown user is verified too, and gets the same answer as a wrong password', async () => {
   const world = createWorld()
   const [wrong, unknown, dummy] = await Promise.allSettled([
     world.authenticate.issueToken({ username: 'shop', password: 'guess' }, somebody),
@@ -60,7 +60,7 @@ test('W3: an unknown user costs a verification and gets the same answer as a wro
   expect(world.hashes).toEqual(['hash of secret', 'hash of nobody', 'hash of nobody'])
 })
 
-test('I17: a password that was right from there is neither counted, refused nor verified again', async () => {
+test('I17: a password that was right from a network is not counted or verified again there', async () => {
   const world = createWorld()
   const refused: Visitor = { ...somebody, admit: () => Promise.reject(new AppError('too_many_requests', 'Too many.')) }
   const shopHere = (password: string, visitor: Visitor) => world.authenticate.issueToken({ username: 'shop', password }, visitor)
@@ -68,14 +68,14 @@ test('I17: a password that was right from there is neither counted, refused nor 
   await shopHere('secret', somebody)
   expect(await world.authenticate.authorize(await shopHere('secret', refused), 'status')).toEqual(shop)
   expect(world.hashes).toEqual(['hash of secret'])
-  // A wrong one is, and so is the right one from elsewhere, though it needs no verification.
+  // A wrong password is refused, and so is the right one from another network, although it needs no verification.
   await expect(shopHere('guess', refused)).rejects.toMatchObject({ code: 'too_many_requests' })
   await expect(shopHere('secret', { ...refused, network: '203.0.113.2' })).rejects.toMatchObject({ code: 'too_many_requests' })
   await shopHere('secret', { ...somebody, network: '203.0.113.3' })
   expect(world.hashes).toEqual(['hash of secret'])
 })
 
-test('R3: a password that was right before is verified again once the app has another', async () => {
+test('R3: a password that was right is verified again after the app’s password has changed', async () => {
   const world = createWorld()
   await world.authenticate.issueToken({ username: 'shop', password: 'secret' }, somebody)
   world.authenticate.replaceApps([{ ...shop, passwordHashes: ['hash of other'] }])
@@ -84,7 +84,7 @@ test('R3: a password that was right before is verified again once the app has an
   await expect(world.authenticate.issueToken({ username: 'shop', password: 'secret' }, somebody)).rejects.toEqual(unauthorized)
 })
 
-test('a token is good for its lifetime, its signature checked once', async () => {
+test('a token is valid for its lifetime, and its signature is checked once', async () => {
   const world = createWorld()
   const token = await world.authenticate.issueToken({ username: 'shop', password: 'secret' }, somebody)
   for (let attempt = 0; attempt < 3; attempt += 1) await world.authenticate.authorize(token, 'status')
@@ -107,7 +107,7 @@ test('R3: removing an app, or changing its password, revokes its tokens at once'
   await expect(authenticate.authorize(root, 'admin')).rejects.toMatchObject({ code: 'forbidden' })
 })
 
-test('R3: a token is recognized only after its signature was checked, while it is good', async () => {
+test('R3: a token is accepted from memory only after its check, and while it is valid', async () => {
   const world = createWorld()
   const { authenticate } = world
   const token = await authenticate.issueToken({ username: 'shop', password: 'secret' }, somebody)
@@ -121,7 +121,7 @@ test('R3: a token is recognized only after its signature was checked, while it i
   expect(authenticate.recognize(token, 'status')).toBeNull()
 })
 
-describe('R3: what is held by a token', () => {
+describe('R3: a stream or request that a token keeps open', () => {
   async function holding() {
     const world = createWorld()
     const token = await world.authenticate.issueToken({ username: 'admin', password: 'root' }, somebody)
@@ -157,7 +157,7 @@ describe('R3: what is held by a token', () => {
     expect(ended).toEqual(['status'])
   })
 
-  test('does not end once it was let go', async () => {
+  test('does not end after it was released', async () => {
     const { authenticate, hold, ended } = await holding()
     const release = await hold('status')
     release()
@@ -165,7 +165,7 @@ describe('R3: what is held by a token', () => {
     expect(ended).toEqual([])
   })
 
-  test('ends at once if access has ended before', async () => {
+  test('ends at once if access has already ended', async () => {
     const { authenticate, hold, ended } = await holding()
     authenticate.replaceApps([])
     await hold('status')
@@ -180,7 +180,7 @@ test('only a token that this relay signed is accepted', async () => {
   }
 })
 
-test('P13: a token issued under a clock ahead is no longer valid once that is put back', async () => {
+test('P13: a token issued under a clock ahead is not valid any more once the clock is put back', async () => {
   const world = createWorld()
   const { authenticate } = world
   const [known, unseen] = [

@@ -5,7 +5,7 @@ import { createTokenKeyring } from '../../../../src/flow/admin/tokens/token-keyr
 const keyOf = (byte: number) => Buffer.alloc(32, byte)
 const keysOf = (current: number, previous: TokenKeys['previous'] = null): TokenKeys => ({ current: keyOf(current), previous })
 
-/** A keyring beside a store that another replica may change, and whose pauses end when the test says so. */
+/** Opens a keyring on a store that another replica may change. Its pauses end when the test says so. */
 function startWorld(first: TokenKeys) {
   const world = { stored: first, reads: 0, nowMs: 1000, monotonicMs: 0, pauses: [] as number[], resume: () => {} }
   const ring = createTokenKeyring(first, {
@@ -31,7 +31,7 @@ function startWorld(first: TokenKeys) {
 
 const nameOf = (keys: TokenKeys) => startWorld(keys).current().name
 
-test('a replaced key verifies until its time is over', () => {
+test('a replaced key verifies tokens until its time is over', () => {
   const { find, world, current } = startWorld(keysOf(2, { key: keyOf(1), untilMs: 2000 }))
   const old = nameOf(keysOf(1))
   expect([find(old)?.key, find(current().name)?.key]).toEqual([keyOf(1), keyOf(2)])
@@ -39,20 +39,20 @@ test('a replaced key verifies until its time is over', () => {
   expect([find(old), find(current().name)?.key]).toEqual([null, keyOf(2)])
 })
 
-test('a token signed with the new key of another replica is known at once', async () => {
+test('a token signed with another replica’s new key is accepted at once', async () => {
   const { seek, world, current } = startWorld(keysOf(1))
   world.stored = keysOf(2, { key: keyOf(1), untilMs: 9000 })
   expect((await seek(nameOf(keysOf(2))))?.key).toEqual(keyOf(2))
   expect(current().key).toEqual(keyOf(2))
 })
 
-test('without other replicas a name of no key is refused at once', async () => {
+test('without other replicas an unknown key name is refused at once', async () => {
   const tokenKeys = () => Promise.reject(new Error('not asked'))
   const ports = { write: { tokenKeys }, clock: { now: () => 0, monotonic: () => 0 }, pause: tokenKeys, isShared: false }
   expect(await createTokenKeyring(keysOf(1), ports).seek('made up')).toBeNull()
 })
 
-test('unknown key names cost one look at the store a second, and no valid token is refused', async () => {
+test('unknown key names cause one read of the store a second, and no valid token is refused', async () => {
   const { seek, world } = startWorld(keysOf(1))
   expect(await seek('made up')).toBeNull()
   const waiting = Array.from({ length: 100 }, (_, at) => seek(`made up ${at}`))
@@ -65,7 +65,7 @@ test('unknown key names cost one look at the store a second, and no valid token 
   expect(world.reads).toBe(2)
 })
 
-test('a lookup rejects while the store does not answer, and the next one asks it again', async () => {
+test('a lookup rejects while the store does not answer, and the next one tries again', async () => {
   const ports = { clock: { now: () => 0, monotonic: () => 0 }, pause: async () => undefined }
   let isAway = true
   const tokenKeys = async () => {
