@@ -47,7 +47,7 @@ export function carrierUpstream(context: SchemaContext) {
   return section(
     {
       baseUrl: address.describe("The carrier's API, without /v1."),
-      authUrl: webUrl.optional().describe('The address that issues tokens. Default: {baseUrl}/auth/token.'),
+      authUrl: webUrl.optional().describe('The address that issues tokens, to which the password is sent. Default: {baseUrl}/auth/token.'),
       username: text.describe("The relay's user name at the carrier."),
       password: secret(context).describe("The relay's password at the carrier."),
       languages: list(language, '[en, sv]')

@@ -93,7 +93,9 @@ export function delivery() {
   return section({
     schedule: steps()
       .prefault(['5s', '5m', '30m', '2h', '5h', '10h', '10h'])
-      .describe('Waits between attempts; after the last one a delivery is dead.'),
+      .describe(
+        'Waits between attempts. After the last one a delivery is dead, but only if its endpoint has accepted something since the delivery first failed; else the last wait repeats.',
+      ),
     jitter: fraction(0, 1).default(0.2).describe('The random fraction of a wait, which spreads retries.'),
     timeout: duration('100ms', '10m').prefault('15s').describe('Time for one attempt.'),
     perEndpoint: whole(1, 1000)

@@ -1,7 +1,10 @@
-import { appendFileSync } from 'node:fs'
+import { appendFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { signBody } from '../../src/domain/ingest/signature.ts'
+import { pushBody } from '../support/history/builders.ts'
 import { operatorOf } from '../support/relay/manage.ts'
-import { ADMIN, writeConfig } from '../support/relay/relay.ts'
+import { ADMIN, push, writeConfig } from '../support/relay/relay.ts'
 import { relayOfTest } from '../support/relay/relay-of-test.ts'
 import { runRelay } from '../support/relay/relay-process.ts'
 import { commandsOf } from '../support/relay/run-command.ts'
@@ -28,6 +31,21 @@ test('reload says what changed, what needs a restart, and what is wrong in the f
     expect.stringMatching(/nothing has changed\.\n.*relay\.yaml:\d+:1 unknwon: is not a known key/),
   ])
   expect((await operate('GET', '/relay/operator-events?limit=1')).body).toMatchObject({ events: [{ event: 'reload_failed' }] })
+})
+
+test('a reload reads the file of a secret again, though the config is the same', async () => {
+  const folder = temporaryFolder()
+  const [file, before, after] = [join(folder, 'shared_key'), 'a-key-of-the-carrier-before', 'a-key-of-the-carrier-after']
+  writeFileSync(file, before)
+  await using relay = await runRelay(writeConfig(folder, NO_CARRIER, { webhook: { sharedKeys: [{ file }] } }))
+  const statusOf = async (key: string) => {
+    const body = pushBody()
+    return (await push(relay.publicUrl, body, { 'x-service-hmac-sha256': signBody(body, key) })).status
+  }
+  expect(await statusOf(before)).toBe(200)
+  writeFileSync(file, after)
+  expect((await commandsOf(relay)('reload')).stdout).toMatch(/: in effect now:\n {2}webhook\.sharedKeys\n$/)
+  expect([await statusOf(after), await statusOf(before)]).toEqual([200, 401])
 })
 
 test('a relay that was not started from a file has nothing to reload', async () => {

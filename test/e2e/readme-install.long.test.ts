@@ -57,7 +57,7 @@ testWith('bash', 'script')('the steps of the README, pasted line by line, start 
   await until(/next> $/)
   for (const step of [install, copy, edit, ...steps]) {
     type(`${step}\n`)
-    if (step.startsWith('read ')) type(`${passwords.shift()}\n`)
+    if (step.includes('read -rs')) type(`${passwords.shift()}\n`)
     if (step.includes('hash-password')) {
       const password = passwords.shift()
       for (const question of [/Password: $/, /Again: $/]) {

@@ -35,7 +35,8 @@ setting, and \`config/relay.schema.json\` gives editors completion. A setting th
 - A **duration** is a whole number and its unit: \`250ms\`, \`10s\`, \`5m\`, \`2h\`, \`30d\`.
 - A **size** is a number of bytes, or a whole number and its unit: \`512KB\`, \`64MB\`, \`1GB\` (1KB is 1024 bytes).
 - A **secret** is \`{ env: NAME }\` (an environment variable) or \`{ file: PATH }\` (one newline at the end of the file is dropped). You can write the
-  secret itself, but then it is in every copy of the file.
+  secret itself, but then it is in every copy of the file. A reload reads the file of a secret again. The environment of a running process cannot
+  change, so a new value of a variable needs a restart.
 - Relative paths start at the working directory. \`[]\` stands for each entry of a list, \`*\` for any other key.
 - A **required** setting must be present if its group or list entry is.
 `
