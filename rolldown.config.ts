@@ -28,6 +28,7 @@ export default {
     'mover-thread': 'src/wiring/moving/mover-thread.ts',
     'backup-thread': 'src/wiring/backups/backup-thread.ts',
     'checkpoint-thread': 'src/store/sqlite/checkpoint-thread.ts',
+    'search-thread': 'src/store/sqlite/search-thread.ts',
   },
   platform: 'node',
   plugins: [filesToRead, executable],

@@ -2372,7 +2372,7 @@ export interface components {
             /** @description Stores that a restore or a move has left behind, and that may hold it. Delete them. */
             stores: string[];
             /**
-             * @description Whether the files of the store still hold it.
+             * @description Whether the files of the store still hold it. `clean`: they were searched, and do not.
              * @enum {string}
              */
             storage: "clean" | "pending";
@@ -2409,7 +2409,7 @@ export interface components {
             /** @description Stores that a restore or a move has left behind, and that may hold it. Delete them. */
             stores: string[];
             /**
-             * @description Whether the files of the store still hold it.
+             * @description Whether the files of the store still hold it. `clean`: they were searched, and do not.
              * @enum {string}
              */
             storage: "clean" | "pending";
@@ -2974,7 +2974,7 @@ export interface components {
             ok: boolean;
             lines: {
                 /** @enum {string} */
-                name: "relay" | "config" | "keys" | "store" | "disk" | "files" | "open_files" | "ports" | "certificate" | "credentials" | "clock" | "push" | "endpoint" | "retention" | "backup";
+                name: "relay" | "config" | "keys" | "store" | "disk" | "files" | "open_files" | "ports" | "certificate" | "credentials" | "clock" | "push" | "endpoint" | "retention" | "erasure" | "backup";
                 /** @description Which one of several, such as the name of an endpoint; null: there is only one. */
                 subject: string | null;
                 /** @enum {string} */
@@ -6068,4 +6068,4 @@ export interface operations {
         };
     };
 }
-// Made of docs/openapi.json with the SHA-256 a4451467ef023e2857f0c019a02ab026b83678524f0e4f9f78fffe1b0f8e89f9
+// Made of docs/openapi.json with the SHA-256 b31055f1727092a5a1ef723b22c0ba868d2da4213c47a0126f0dc6e3569f3c79

@@ -29,11 +29,21 @@ export interface WriteEngine {
   changedElsewhere(): boolean
   /** Whether the database itself failed. False: the request was at fault. */
   isStorageFailure(error: unknown): boolean
+  /** Remembers what the transaction erases, for `clean` to search for. Call it inside the transaction. */
+  noteErased(words: ErasedWords): void
   /** Removes erased data from the files, as far as possible, and says whether it has. */
   clean(): Promise<StorageState>
   /** The tombstones beside the database. */
   readonly tombstones: TombstoneKeeping
   close(): Promise<void>
+}
+
+/** Words that were erased: ASCII letters in upper case, and digits, at least four. */
+export interface ErasedWords {
+  /** The identifiers of parcels. */
+  readonly identifiers: Iterable<string>
+  /** The words of texts, which other parcels may use too. */
+  readonly texts: Iterable<string>
 }
 
 /** Keeps tombstones outside of the database, so that they outlive it. When a method returns, its change is on disk. */

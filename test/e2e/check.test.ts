@@ -54,7 +54,7 @@ test('the check of a working relay is all ok, pushes to itself and sends endpoin
   })
   const { ok, of } = await linesOf(relay)
   expect(ok).toBe(true)
-  for (const name of ['relay', 'config', 'store', 'disk', 'files', 'credentials', 'clock', 'push', 'open_files', 'retention'])
+  for (const name of ['relay', 'config', 'store', 'disk', 'files', 'credentials', 'clock', 'push', 'open_files', 'retention', 'erasure'])
     expect([name, of(name)]).toEqual([name, expect.objectContaining({ state: 'ok' })])
   expect(of('keys', 'secrets.atRestKeys')).toMatchObject({ state: 'ok' })
   expect(of('endpoint', 'shop')).toMatchObject({ state: 'ok', message: expect.stringContaining('takes connections') })
@@ -107,6 +107,6 @@ test('on PostgreSQL the checks of disk, files and backup are skipped, and the ot
   const atRest = { secrets: { atRestKeys: [Buffer.alloc(32, 1).toString('base64')] } }
   const { ok, of } = await linesOf(await startRelay(sandbox.url, { store: url, ...atRest, limits: { connections: 100 } }))
   expect(ok).toBe(true)
-  for (const name of ['disk', 'files', 'backup']) expect(of(name)).toMatchObject({ state: 'skipped' })
+  for (const name of ['disk', 'files', 'erasure', 'backup']) expect(of(name)).toMatchObject({ state: 'skipped' })
   for (const name of ['store', 'credentials', 'clock', 'push', 'retention']) expect(of(name)).toMatchObject({ state: 'ok' })
 })

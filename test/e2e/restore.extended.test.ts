@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { copyFileSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, expect, onTestFinished, test } from 'vitest'
+import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
 import { listOf, memberOf } from '../../src/cli/asking/ask-relay.ts'
 import { sqlite } from '../../src/store/sqlite/engine.ts'
 import { closeOpened, json, openCarrier } from '../carrier/carrier-double.ts'
@@ -205,7 +205,8 @@ test.each(TOMBSTONES)('a restore erases what was erased after the backup: tombst
   for (const id of ['GONE0001', 'KEPT0001']) await push(relay.publicUrl, pushBody({ trackingIds: [id], texts: { en: `of ${id}` } }))
   await push(relay.publicUrl, '{"trackingIds":["GONE0001"]}')
   await relay.makeBackup('first')
-  expect((await relay.operator('DELETE', '/relay/parcels/GONE0001')).body).toMatchObject({ backups: ['first'], storage: 'clean' })
+  expect((await relay.operator('DELETE', '/relay/parcels/GONE0001')).body).toMatchObject({ backups: ['first'] })
+  await vi.waitFor(async () => expect((await relay.operator('DELETE', '/relay/parcels/GONE0001')).body).toMatchObject({ storage: 'clean' }))
   await relay.stop()
   const done = await restore(folder, join(folder, 'backups', 'first.db'), '--yes', ...move(folder))
   expect([done.code, done.stdout], done.stderr).toEqual([0, expect.any(String)])

@@ -18,7 +18,10 @@ export function pruneCommand(): Command {
   const command = new Command('prune')
     .description('remove now what is older than `retention` says, as the relay does every hour')
     .option('--dry-run', 'only say what would go')
-    .option('--compact', 'return the free space of the store (SQLite) to the disk; stop the relay first')
+    .option(
+      '--compact',
+      'return the free space of the store (SQLite) to the disk, and remove leftovers of erased data; stop the relay first',
+    )
     .option('--config <file>', 'with --compact: the config file that names the store', 'config/relay.yaml')
     .action(async (options: PruneOptions) => {
       if (options.compact === true && options.dryRun === true) {

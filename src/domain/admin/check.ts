@@ -1,4 +1,5 @@
 import { isDiskFull, isDiskLow } from './disk-room.ts'
+import type { StorageState } from './erasure.ts'
 import { isHeldLong, type RetentionReport } from './retention.ts'
 
 /** The checks, in the order in which they are shown. */
@@ -17,6 +18,7 @@ export const CHECK_NAMES = [
   'push',
   'endpoint',
   'retention',
+  'erasure',
   'backup',
 ] as const
 
@@ -118,6 +120,11 @@ export function judgeRetention(last: RetentionReport | null, kept: string, nowMs
   if (isHeldLong(last))
     return warning(`${held} are past their time and held back for more than 30 days, because they are undelivered or open.`)
   return ok(message)
+}
+
+/** Judges whether what was erased is gone from the files of the store. */
+export function judgeErasure(storage: StorageState): Verdict {
+  return storage.state === 'clean' ? ok('Nothing that was erased is known to be left in the file of the store.') : warning(storage.because)
 }
 
 /** The facts about the backups of a store by which they are judged. */

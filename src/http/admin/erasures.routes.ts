@@ -31,7 +31,7 @@ const members = () => ({
     .describe('Who was sent something of it. Ask them to erase it too.'),
   backups: z.array(z.string()).describe('Backups that may hold it.'),
   stores: z.array(z.string()).describe('Stores that a restore or a move has left behind, and that may hold it. Delete them.'),
-  storage: z.enum(['clean', 'pending']).describe('Whether the files of the store still hold it.'),
+  storage: z.enum(['clean', 'pending']).describe('Whether the files of the store still hold it. `clean`: they were searched, and do not.'),
   storageBecause: z.string().nullable().describe('Why it is pending; null: it is clean.'),
 })
 

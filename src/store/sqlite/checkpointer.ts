@@ -1,4 +1,3 @@
-import { openSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'
 
 /** A checkpoint starts at this many waiting pages of the WAL. A higher number writes fewer pages twice, but delays commits longer. */
@@ -21,13 +20,15 @@ export type CheckpointOrder = 'some' | 'all'
 export interface CheckpointData {
   /** The database file. */
   readonly path: string
-  /** A file descriptor of the database, for syncs; null: it could not be opened. */
+  /** A file descriptor of the database, for syncs; null: it could not be opened, so only the final sync takes longer. */
   readonly file: number | null
 }
 
 export interface CheckpointPorts {
   /** The database file. */
   readonly path: string
+  /** See `keepOpen`. */
+  readonly open: () => number | null
   readonly log: () => LogState
   /** Checkpoints the remaining pages between two transactions; rejects on failure. */
   readonly finish: () => Promise<void>
@@ -44,10 +45,8 @@ export interface Checkpointer {
  * thread checkpoints almost all of it and the writer the small rest. Then the next transaction restarts the WAL. The thread starts when it
  * is first needed.
  */
-export function createCheckpointer({ path, log, finish }: CheckpointPorts): Checkpointer {
+export function createCheckpointer({ path, open, log, finish }: CheckpointPorts): Checkpointer {
   let thread: Worker | null = null
-  /** Never closed, because closing any descriptor of a file drops all POSIX locks that the process holds on it. */
-  let file: number | null = null
   let underWay = false
   let closed = false
   let commits = 0
@@ -55,10 +54,9 @@ export function createCheckpointer({ path, log, finish }: CheckpointPorts): Chec
   let anewAt = LOG_PAGES
 
   function start(): Worker {
-    file ??= handleOf(path)
     // Uses this file's own extension: `.ts` in development, `.js` when compiled.
     const worker = new Worker(new URL(`./checkpoint-thread${import.meta.url.slice(-3)}`, import.meta.url), {
-      workerData: { path, file } satisfies CheckpointData,
+      workerData: { path, file: open() } satisfies CheckpointData,
       // The thread needs almost no memory.
       resourceLimits: { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 32 },
     })
@@ -106,17 +104,5 @@ export function createCheckpointer({ path, log, finish }: CheckpointPorts): Chec
       closed = true
       await thread?.terminate()
     },
-  }
-}
-
-/**
- * Opens the database for syncs; null: it could not be opened. The commit is already durable and must not fail. Only the final sync takes
- * longer.
- */
-function handleOf(path: string): number | null {
-  try {
-    return openSync(path, 'r')
-  } catch {
-    return null
   }
 }

@@ -1,42 +1,85 @@
 import Database from 'better-sqlite3'
 import type { StorageState } from '../../domain/admin/erasure.ts'
+import { counted } from '../../domain/amounts.ts'
+import type { ErasedWords } from '../engine.ts'
+import type { FileSearch } from './search-file.ts'
 
-/** The `user_version` of a file in which deleted data was always overwritten. */
-const ALWAYS_OVERWRITTEN = 1
+/**
+ * The `user_version` of a file says what it may hold of what was erased. `old`: it has not overwritten freed pages from the beginning.
+ * `unsearched`: something was erased since it was last searched. `leftovers`: a search has found some.
+ */
+const MARK = { old: 0, searched: 1, leftovers: 2, unsearched: 3 } as const
+
 /** How long to wait for readers of the WAL, in milliseconds. The wait blocks the writer. */
 const PATIENCE_MS = 50
 const RETRY_MS = 1000
+/** More words than these are not remembered, so only a compaction makes sure then. */
+const WORDS_MAX = 500_000
+
+function markOf(db: Database.Database): number {
+  return Number(db.pragma('user_version', { simple: true }))
+}
 
 /** Makes SQLite overwrite whatever is deleted. `isNew`: the file holds nothing yet. */
 export function overwriteDeleted(db: Database.Database, isNew: boolean): void {
   db.pragma('secure_delete = ON')
-  if (isNew) db.pragma(`user_version = ${ALWAYS_OVERWRITTEN}`)
+  if (isNew) db.pragma(`user_version = ${MARK.searched}`)
 }
 
 /** Notes in a new copy of a store that it holds nothing deleted. */
 export function noteOverwritten(path: string): void {
   const db = new Database(path, { fileMustExist: true })
   try {
-    db.pragma(`user_version = ${ALWAYS_OVERWRITTEN}`)
+    db.pragma(`user_version = ${MARK.searched}`)
   } finally {
     db.close()
   }
 }
 
+/** Says what the file of a store may still hold of what was erased, without searching it. */
+export function readStorageState(path: string): StorageState {
+  const db = new Database(path, { readonly: true, fileMustExist: true })
+  try {
+    const mark = markOf(db)
+    if (mark === MARK.old) return OLD
+    if (mark === MARK.leftovers) return leftoversState(null)
+    return mark === MARK.unsearched ? NOT_TO_THE_END : CLEAN
+  } finally {
+    db.close()
+  }
+}
+
+export interface CleanerPorts {
+  readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>
+  readonly searching: FileSearch
+  /** Resolves when whoever waits for a search is answered without its result. */
+  readonly patience: () => Promise<unknown>
+  /** How long the connection waits for a lock otherwise, in milliseconds. */
+  readonly busyTimeoutMs: number
+}
+
 export interface Cleaner {
+  /** See `WriteEngine.noteErased`. */
+  noteErased(words: ErasedWords): void
+  /** Call these at the end of each transaction, before the next one begins. */
+  committed(): void
+  rolledBack(): void
   clean(): Promise<StorageState>
-  close(): void
+  /** Waits a moment for a search that is under way. */
+  close(): Promise<void>
 }
 
 /**
- * Removes erased rows from the WAL too: it checkpoints the WAL into the database and truncates it. While a reader holds the WAL, it tries
- * again every second.
+ * Removes erased rows from the WAL: it checkpoints the WAL into the database and truncates it. While a reader holds the WAL, it tries again
+ * every second. Then it searches the file for erased words. One search serves everybody who asks before it begins.
  */
-export function createCleaner(
-  db: Database.Database,
-  { inTurn, patienceMs }: { readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>; readonly patienceMs: number },
-): Cleaner {
+export function createCleaner(db: Database.Database, { inTurn, searching, patience, busyTimeoutMs }: CleanerPorts): Cleaner {
+  const words = rememberWords(markOf(db) === MARK.unsearched)
+  let leftovers: number | null = null
   let retry: NodeJS.Timeout | null = null
+  let last: Promise<unknown> = Promise.resolve()
+  /** The next round, which has not begun. */
+  let next: Promise<StorageState> | null = null
 
   function truncate(): boolean {
     db.pragma(`busy_timeout = ${PATIENCE_MS}`)
@@ -45,7 +88,7 @@ export function createCleaner(
       const [row] = db.pragma('wal_checkpoint(TRUNCATE)') as readonly { readonly busy: number }[]
       return row?.busy === 0
     } finally {
-      db.pragma(`busy_timeout = ${patienceMs}`)
+      db.pragma(`busy_timeout = ${busyTimeoutMs}`)
     }
   }
 
@@ -54,27 +97,135 @@ export function createCleaner(
     retry = null
   }
 
-  async function tryAgain(): Promise<void> {
-    const isDone = await inTurn(async () => retry === null || truncate()).catch(() => false)
-    if (isDone) stop()
+  async function look(): Promise<StorageState> {
+    // The words are taken together with the checkpoint, because the file still holds live rows of what is erased later.
+    const taken = await inTurn(async () => (truncate() ? words.take() : null))
+    if (taken === null) {
+      retry ??= setInterval(() => void round().catch(() => undefined), RETRY_MS)
+      retry.unref()
+      return HELD
+    }
+    stop()
+    const mark = markOf(db)
+    if (mark === MARK.old) return OLD
+    if (mark === MARK.leftovers) return leftoversState(leftovers)
+    if (words.areLost()) return LOST
+    try {
+      const found = taken.count === 0 ? 0 : await searching.search(taken)
+      return await inTurn(async () => conclude(found))
+    } catch (error) {
+      words.putBack(taken)
+      return unsearchedBecause(error)
+    }
+  }
+
+  function conclude(found: number): StorageState {
+    if (found > 0) {
+      db.pragma(`user_version = ${MARK.leftovers}`)
+      leftovers = found
+      return leftoversState(found)
+    }
+    // What was erased during the search is still to be searched for.
+    if (words.areAllTaken() && markOf(db) === MARK.unsearched) db.pragma(`user_version = ${MARK.searched}`)
+    return CLEAN
+  }
+
+  function round(): Promise<StorageState> {
+    if (next !== null) return next
+    const begun = last.then(() => {
+      next = null
+      return look()
+    })
+    last = begun.catch(() => undefined)
+    next = begun
+    return begun
   }
 
   return {
-    async clean() {
-      const isTruncated = await inTurn(async () => truncate())
-      if (!isTruncated) {
-        retry ??= setInterval(() => void tryAgain(), RETRY_MS)
-        retry.unref()
-        return { state: 'pending', because: HELD }
-      }
-      stop()
-      const version = db.pragma('user_version', { simple: true })
-      return version === ALWAYS_OVERWRITTEN ? { state: 'clean' } : { state: 'pending', because: OLD }
+    noteErased(erased) {
+      words.note(erased)
+      if (markOf(db) === MARK.searched) db.pragma(`user_version = ${MARK.unsearched}`)
     },
-    close: stop,
+    committed: words.committed,
+    rolledBack: words.rolledBack,
+    clean: () => Promise.race([round(), patience().then(() => UNSEARCHED)]),
+    async close() {
+      stop()
+      await Promise.race([last, patience()])
+      await searching.close()
+    },
   }
 }
 
-const HELD = 'A reader holds the WAL of the store, in which deleted rows still are. The relay truncates it as soon as the reader ends.'
-const OLD =
-  'This store was made by a version that did not overwrite what it deleted. Its free pages may hold old rows until "parcel-relay prune --compact".'
+interface TakenWords extends ErasedWords {
+  readonly count: number
+}
+
+/** Remembers erased words until they are searched for. `areLost`: an earlier process has not searched for those that it knew. */
+function rememberWords(wereLost: boolean) {
+  const none = () => ({ identifiers: new Set<string>(), texts: new Set<string>() })
+  let areLost = wereLost
+  let uncommitted = none()
+  let due = none()
+  const countOf = ({ identifiers, texts }: typeof due) => identifiers.size + texts.size
+  const add = (to: typeof due, { identifiers, texts }: ErasedWords) => {
+    for (const word of identifiers) to.identifiers.add(word)
+    for (const word of texts) to.texts.add(word)
+  }
+  const addDue = (words: ErasedWords) => {
+    add(due, words)
+    if (countOf(due) <= WORDS_MAX) return
+    due = none()
+    areLost = true
+  }
+  return {
+    note: (words: ErasedWords) => add(uncommitted, words),
+    committed() {
+      if (countOf(uncommitted) === 0) return
+      addDue(uncommitted)
+      uncommitted = none()
+    },
+    rolledBack() {
+      if (countOf(uncommitted) > 0) uncommitted = none()
+    },
+    take(): TakenWords {
+      const taken = { ...due, count: countOf(due) }
+      due = none()
+      return taken
+    },
+    putBack: addDue,
+    areAllTaken: () => countOf(due) === 0,
+    areLost: () => areLost,
+  }
+}
+
+const CLEAN: StorageState = { state: 'clean' }
+const pending = (because: string): StorageState => ({ state: 'pending', because })
+
+const CURE = 'Stop the relay and run "parcel-relay prune --compact".'
+const HELD = pending(
+  'A reader holds the WAL of the store, in which deleted rows still are. The relay truncates it as soon as the reader ends.',
+)
+const OLD = pending(
+  'This store was made by a version that did not overwrite what it deleted. Its free pages may hold old rows until "parcel-relay prune --compact".',
+)
+const UNSEARCHED = pending(
+  'The file of the store is still being searched for what was erased. Erase the same again to get the result, or see the line "erasure" of "parcel-relay check".',
+)
+const NOT_TO_THE_END = pending(
+  `Something was erased, and the file of the store was not searched for it to the end. A running relay soon does. If this line stays, leftovers may be in unused parts of pages. ${CURE}`,
+)
+const LOST = pending(
+  `The relay ended before it had searched the file of the store for everything that was erased, so leftovers may be in unused parts of pages. ${CURE}`,
+)
+
+/** @param count how many were found; null: another process has found them */
+function leftoversState(count: number | null): StorageState {
+  const found = count === null ? 'Leftovers' : counted(count, 'leftover', 'leftovers')
+  return pending(`${found} of what was erased stayed in unused parts of pages, from which SQLite has moved entries. ${CURE}`)
+}
+
+function unsearchedBecause(error: unknown): StorageState {
+  const reason = error instanceof Error ? error.message : String(error)
+  return pending(`The file of the store could not be searched for what was erased: ${reason}. Erase the same again to search it.`)
+}

@@ -144,6 +144,22 @@ function sizeOf(path: string): number | null {
   return statSync(path, { throwIfNoEntry: false })?.size ?? null
 }
 
+/**
+ * Opens a database file for syncs and reads when it is first asked for; null: it could not be opened. The descriptor is never closed, because
+ * closing any descriptor of a file drops all POSIX locks that the process holds on it.
+ */
+export function keepOpen(path: string): () => number | null {
+  let file: number | null = null
+  return () => {
+    try {
+      file ??= openSync(path, 'r')
+    } catch {
+      return null
+    }
+    return file
+  }
+}
+
 /** Syncs the names in a folder. */
 export function syncFolder(folder: string): void {
   const handle = openSync(folder, 'r')

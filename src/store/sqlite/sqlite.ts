@@ -1,4 +1,5 @@
 import { dirname } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import Database from 'better-sqlite3'
 import type { StoreCopier } from '../../flow/admin/backups/backup-ports.ts'
 import type { Session, TombstoneKeeping, WriteEngine } from '../engine.ts'
@@ -13,18 +14,21 @@ import { refuseHalfRestored } from './backups/swap-store.ts'
 import { createCheckpointer } from './checkpointer.ts'
 import { createCleaner, overwriteDeleted } from './clean-storage.ts'
 import { bind, compileForSqlite, type SqliteStatement } from './dialect.ts'
-import { leaveMarker, makeFolder, openingFailure, refuseDamage, refuseIrregularFiles, rewriteLog } from './file.ts'
+import { keepOpen, leaveMarker, makeFolder, openingFailure, refuseDamage, refuseIrregularFiles, rewriteLog } from './file.ts'
 import { followLinks, refuseSecondName } from './identity.ts'
 import { lockStore, StoreInUse, type StoreLock } from './lock.ts'
 import { migrate } from './migrate.ts'
 import { readMark } from './moving/move-mark.ts'
 import { makeFile } from './permissions.ts'
+import { createFileSearch } from './search-file.ts'
 import { openTombstoneFile } from './tombstone-file.ts'
 
 /** How long to wait for another connection's lock, in milliseconds. The wait blocks the thread. */
 const BUSY_TIMEOUT_MS = 100
 /** How long the writer waits for a lock, in milliseconds. A move may hold the lock for up to half of this time. */
 const WRITER_BUSY_TIMEOUT_MS = 500
+/** How long an erasure waits for the search of the file, in milliseconds. It answers `pending` then, and the search goes on. */
+const SEARCH_PATIENCE_MS = 2000
 /** After a checkpoint SQLite truncates the WAL to this size, in bytes. Without a limit the file would never shrink. */
 const JOURNAL_BYTES_MAX = 128 * 1024 * 1024
 /** At this many pages of the WAL SQLite itself makes a checkpoint at a commit, in case the checkpoint thread could not. */
@@ -120,8 +124,10 @@ function engineOf(db: Database.Database, { lock, path, tombstones }: OpenParts):
   const readVersion = db.prepare('PRAGMA data_version').pluck()
   const logState = db.prepare('PRAGMA wal_checkpoint(NOOP)')
   const inTurn = createTurns()
+  const open = keepOpen(path)
   const carrying = createCheckpointer({
     path,
+    open,
     log() {
       try {
         // The driver does not know the row type of a pragma.
@@ -135,7 +141,12 @@ function engineOf(db: Database.Database, { lock, path, tombstones }: OpenParts):
     finish: () => inTurn(async () => void db.pragma('wal_checkpoint(PASSIVE)')),
   })
   const unwatchLock = watchLock(lock)
-  const cleaner = createCleaner(db, { inTurn, patienceMs: WRITER_BUSY_TIMEOUT_MS })
+  const cleaner = createCleaner(db, {
+    inTurn,
+    searching: createFileSearch(open),
+    patience: () => setTimeout(SEARCH_PATIENCE_MS, undefined, { ref: false }),
+    busyTimeoutMs: WRITER_BUSY_TIMEOUT_MS,
+  })
   let version = readVersion.get()
 
   return {
@@ -148,15 +159,21 @@ function engineOf(db: Database.Database, { lock, path, tombstones }: OpenParts):
     },
     transaction: (work) =>
       inTurn(async () => {
-        const result = await bracket(db, begin, commit, work)
-        carrying.look()
-        return result
+        try {
+          const result = await bracket(db, begin, commit, work)
+          cleaner.committed()
+          carrying.look()
+          return result
+        } finally {
+          cleaner.rolledBack()
+        }
       }),
     isStorageFailure: (error) => error instanceof Database.SqliteError && !error.code.startsWith('SQLITE_CONSTRAINT'),
+    noteErased: cleaner.noteErased,
     clean: cleaner.clean,
     tombstones,
     async close() {
-      cleaner.close()
+      await cleaner.close()
       await carrying.close()
       unwatchLock()
       await inTurn(async () => void db.close())

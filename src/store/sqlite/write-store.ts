@@ -1,6 +1,7 @@
 import type { EndpointState } from '../../domain/delivery/endpoint-state.ts'
 import { erasedEvent, retiredEvent } from '../../domain/delivery/feed-entry.ts'
 import type { MarkedTombstone } from '../../domain/history/erased.ts'
+import { wordsInBody } from '../../domain/ingest/search-body.ts'
 import type { WriteStore, WriteTx } from '../../flow/write-store.ts'
 import { eraseParcels, NO_PARCELS } from '../admin/erasure/erase-parcels.ts'
 import { searchMentions } from '../admin/erasure/mentions.ts'
@@ -9,9 +10,9 @@ import { queueDelivery, saveComposedEvent } from '../delivery/deliveries.ts'
 import { listEndpoints, saveEndpoint } from '../delivery/endpoints.ts'
 import { appendFeed } from '../delivery/feed.ts'
 import { cancelEach } from '../delivery/settlements.ts'
-import type { TombstoneKeeping, WriteEngine } from '../engine.ts'
+import type { WriteEngine } from '../engine.ts'
 import { createContents } from '../history/contents.ts'
-import { markContents, removeContents, unmarkContents } from '../history/unused-contents.ts'
+import { listUnused, markContents, removeContents, unmarkContents } from '../history/unused-contents.ts'
 import { lastInboxId } from '../ingest/inbox.ts'
 import { createLeases } from '../polling/leases.ts'
 import { loadNumber, SEQUENCE, saveSetting } from '../settings.ts'
@@ -47,7 +48,7 @@ export function createSqliteWriteStore(engine: WriteEngine): WriteStore {
     ...recordingVerbs(parts),
     ...queuingVerbs(parts),
     ...retiringVerbs(parts),
-    ...erasingVerbs(parts, engine.tombstones, verbs),
+    ...erasingVerbs(parts, engine, verbs),
   }
 
   /** Clears all caches after a rollback or a write by another connection. */
@@ -173,13 +174,18 @@ function retiringVerbs({ session, contents, parcels, memory }: Parts) {
 
 function erasingVerbs(
   { session, parcels, memory, contents: known }: Parts,
-  kept: TombstoneKeeping,
+  { tombstones: kept, noteErased }: Pick<WriteEngine, 'tombstones' | 'noteErased'>,
   verbs: Pick<WriteTx, 'addTombstones' | 'saveTombstoneKey'>,
 ) {
   return {
     async eraseParcels(parcelIds) {
       if (parcelIds.length === 0) return NO_PARCELS
       const { contents, ...erased } = await eraseParcels(session, parcelIds)
+      const texts = await known.read(session, await listUnused(session, contents))
+      noteErased({
+        identifiers: erased.names.map(({ value }) => value),
+        texts: [...texts.values()].flatMap(({ json }) => [...wordsInBody(Buffer.from(json))]),
+      })
       removeContents(session, contents)
       known.forget()
       parcels.forgetGone(
@@ -206,6 +212,7 @@ function erasingVerbs(
     async searchMentions(request) {
       const searched = await searchMentions(session, request)
       if (searched.pushes > 0) memory.inboxId = null
+      if (searched.pushes + searched.mentions > 0) noteErased({ identifiers: request.identifiers, texts: [] })
       return searched
     },
   } satisfies Partial<WriteTx>

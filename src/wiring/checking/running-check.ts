@@ -14,7 +14,7 @@ import { carrierProbe } from './carrier-probe.ts'
 import { configProbes } from './config-probes.ts'
 import { endpointProbes } from './endpoint-probes.ts'
 import { pushProbe } from './push-probe.ts'
-import { diskProbe, filesProbe, judgeAtRestKeys, retentionProbe } from './store-probes.ts'
+import { diskProbe, erasureProbe, filesProbe, judgeAtRestKeys, retentionProbe } from './store-probes.ts'
 
 export interface RunningCheckPorts {
   readonly storage: Storage
@@ -47,6 +47,7 @@ export function openRunningCheck(ports: RunningCheckPorts): Check {
       carrierProbe(carrier),
       pushProbe(() => ({ publicUrl: ports.publicUrl(), path: config.webhook.path, key: firstKey(config) })),
       retentionProbe(config, async () => (await storage.reads.retentionState()).last, storage.clock),
+      erasureProbe(config.store.engine === 'sqlite' ? storage.path : null),
       backupProbe(config, ports.backups, storage.clock),
       ...endpointProbes(await delivery.connections.list(), delivery.connections.make),
     ]

@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { createCarrier } from '../../carrier/call/carrier-client.ts'
 import type { Config } from '../../config/config.ts'
-import { type CheckLine, failed, ok, skipped, type Verdict } from '../../domain/admin/check.ts'
+import { type CheckLine, failed, judgeErasure, ok, skipped, type Verdict } from '../../domain/admin/check.ts'
 import { systemCode } from '../../domain/errors.ts'
 import { createCheck, type Probe } from '../../flow/admin/check.ts'
 import { createEndpointKeys } from '../../flow/delivery/endpoint-keys.ts'
@@ -15,6 +15,7 @@ import { systemClock } from '../../runtime/system-clock.ts'
 import { inspectPostgres } from '../../store/postgres/inspect-server.ts'
 import { postgres } from '../../store/postgres/postgres-engine.ts'
 import { nameDatabase } from '../../store/postgres/postgres-pool.ts'
+import { readStorageState } from '../../store/sqlite/clean-storage.ts'
 import { freeBytesNear } from '../../store/sqlite/disk.ts'
 import { sqlite } from '../../store/sqlite/engine.ts'
 import { inspectSqlite } from '../../store/sqlite/inspect-store.ts'
@@ -98,7 +99,8 @@ async function lookAtStore(config: Config): Promise<readonly CheckLine[]> {
     const found = inspectSqlite(config.store.path)
     if (found.state === 'new') return [line(ok(`${found.path} does not exist yet: the relay makes it.`))]
     if (found.state === 'in_use') return [line(skipped(`${found.path} is in use${found.pid === null ? '' : ` by process ${found.pid}`}.`))]
-    return [line(ok(`${found.path} can be opened.`)), await keys(found.path)]
+    const erasure: CheckLine = { name: 'erasure', subject: null, ...judgeErasure(readStorageState(found.path)) }
+    return [line(ok(`${found.path} can be opened.`)), await keys(found.path), erasure]
   }
   const url = config.store.url.reveal()
   const { schema, replicas } = await inspectPostgres(url)

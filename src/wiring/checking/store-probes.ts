@@ -1,9 +1,10 @@
 import type { Config } from '../../config/config.ts'
-import { failed, judgeDisk, judgeRetention, ok, skipped, type Verdict, warning } from '../../domain/admin/check.ts'
+import { failed, judgeDisk, judgeErasure, judgeRetention, ok, skipped, type Verdict, warning } from '../../domain/admin/check.ts'
 import type { RetentionReport } from '../../domain/admin/retention.ts'
 import type { LostKeys } from '../../domain/delivery/endpoint-keys.ts'
 import type { Probe } from '../../flow/admin/check.ts'
 import type { Clock } from '../../flow/ports.ts'
+import { readStorageState } from '../../store/sqlite/clean-storage.ts'
 import { permissionWarnings } from '../../store/sqlite/permissions.ts'
 import { keptFor } from './config-probes.ts'
 
@@ -35,6 +36,18 @@ export function filesProbe(path: string | null): Probe {
 /** Looks whether data is removed when its time is over. @param last the last pass; null: none is known */
 export function retentionProbe(config: Config, last: () => Promise<RetentionReport | null>, clock: Pick<Clock, 'now'>): Probe {
   return { name: 'retention', subject: null, look: async () => judgeRetention(await last(), keptFor(config), clock.now()) }
+}
+
+/** Looks whether what was erased may still be in the file of the store. @param path null: the store is on a server */
+export function erasureProbe(path: string | null): Probe {
+  return {
+    name: 'erasure',
+    subject: null,
+    async look() {
+      if (path === null) return skipped('The store is on a server, which keeps old versions of rows. The manual says how to remove them.')
+      return judgeErasure(readStorageState(path))
+    },
+  }
 }
 
 /** Looks at the room on the disk. @param freeBytes infinite: the store is on a server, which watches its disk */

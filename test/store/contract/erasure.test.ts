@@ -1,5 +1,5 @@
 import { gzipSync } from 'node:zlib'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import type { OperatorAction } from '../../../src/domain/admin/operator-action.ts'
 import { encodeFeedItem } from '../../../src/domain/delivery/feed-event.ts'
 import { parsePush } from '../../../src/domain/ingest/parse-push.ts'
@@ -86,7 +86,7 @@ describe.each(engines)('erasures on $name', (engine) => {
     expect(await storedNumber(path, 'select count(*) from delivery where parcel_id = ?', parcelId)).toBe(0)
     expect(await parcelIdOf('KEPT0001')).toBeGreaterThan(0)
     if (engine.name !== sqlite.name) return expect(report.storage.state).toBe('pending')
-    expect(report.storage).toEqual({ state: 'clean' })
+    await vi.waitFor(async () => expect((await forget('GONE0002')).storage).toEqual({ state: 'clean' }))
     expect(filesThatHold(path, words)).toEqual([])
   })
 

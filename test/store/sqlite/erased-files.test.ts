@@ -1,6 +1,6 @@
 import { copyFileSync, readFileSync, statSync, truncateSync } from 'node:fs'
 import Database from 'better-sqlite3'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { eventually } from '../../faults/world.ts'
 import { NOON } from '../../support/runner/constants.ts'
 import { filesThatHold } from '../../support/store/all-rows.ts'
@@ -29,7 +29,7 @@ test('while a reader holds the WAL, storage is pending; the relay truncates the 
   expect(filesThatHold(path, WORDS)).not.toEqual([])
   reader.exec('commit')
   await eventually(async () => filesThatHold(path, WORDS).length === 0)
-  expect(await writes.cleanStorage()).toEqual({ state: 'clean' })
+  await vi.waitFor(async () => expect(await writes.cleanStorage()).toEqual({ state: 'clean' }))
 })
 
 test('storage stays pending on a store made before freed pages were overwritten', async () => {

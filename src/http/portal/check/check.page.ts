@@ -56,6 +56,7 @@ const NAMES: Readonly<Record<CheckName, string>> = {
   push: 'Push to itself',
   endpoint: 'Webhook',
   retention: 'Retention',
+  erasure: 'Erasure',
   backup: 'Backup',
 }
 const MARKS: Readonly<Record<CheckState, readonly [StateKind, string]>> = {

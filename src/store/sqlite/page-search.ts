@@ -1,0 +1,112 @@
+/** A part of a buffer, from its first byte to the one after its last. */
+export interface Part {
+  readonly from: number
+  readonly to: number
+}
+
+/** A page in a buffer. `head`: the length of the file's header, which stands before the first page's own header. */
+export interface Page extends Part {
+  readonly head: number
+}
+
+/** The length of the header of a b-tree page, by the page's type (https://sqlite.org/fileformat2.html#b_tree_pages). */
+const HEADER_BYTES: Readonly<Record<number, number>> = { 2: 12, 5: 12, 10: 8, 13: 8 }
+/** Offsets in that header. */
+const FIRST_FREEBLOCK = 1
+const CELL_COUNT = 3
+const CONTENT_START = 5
+/** A freeblock begins with the offset of the next one and its own size. */
+const FREEBLOCK_BYTES = 4
+
+/**
+ * The parts of a page that hold nothing alive: the gap between the pointers to cells and the cells, and the free blocks among the cells.
+ * SQLite moves cells to other pages without overwriting them in the gap, even with `secure_delete`. A page that is no b-tree page has none:
+ * an overflow page is written whole, and a free page is overwritten.
+ */
+export function unusedParts(bytes: Buffer, { from, to, head }: Page): readonly Part[] {
+  const header = from + head
+  const headerBytes = HEADER_BYTES[bytes.readUInt8(header)]
+  if (headerBytes === undefined) return []
+  const at = (offset: number) => bytes.readUInt16BE(offset)
+  const gap = { from: header + headerBytes + 2 * at(header + CELL_COUNT), to: from + (at(header + CONTENT_START) || 65_536) }
+  // The first bytes of an overflow page may look like a b-tree page.
+  if (gap.from > gap.to || gap.to > to) return []
+  const parts = [gap]
+  for (let block = from + at(header + FIRST_FREEBLOCK); block > from; ) {
+    const end = block + at(block + 2)
+    if (block < gap.to || end > to || end < block + FREEBLOCK_BYTES) return []
+    parts.push({ from: block + FREEBLOCK_BYTES, to: end })
+    const next = from + at(block)
+    if (next !== from && next < end) return []
+    block = next
+  }
+  return parts
+}
+
+/** The rest of a page: all bytes that `unusedParts` leaves. */
+export function usedParts(bytes: Buffer, page: Page): readonly Part[] {
+  const used: Part[] = []
+  let from = page.from
+  for (const part of unusedParts(bytes, page)) {
+    used.push({ from, to: part.from })
+    from = part.to
+  }
+  used.push({ from, to: page.to })
+  return used
+}
+
+/** A word to search for: ASCII letters in upper case, and digits. */
+export interface SoughtWord {
+  readonly word: string
+  /** Whether it counts only where no letter or digit stands beside it. */
+  readonly isWhole: boolean
+}
+
+interface Pattern extends SoughtWord {
+  readonly bytes: Buffer
+}
+
+/** The words are found by their first bytes, so that is their least length. */
+const KEY_BYTES = 4
+/** Upper case for ASCII letters, and every other byte as it is. */
+const UPPER = Uint8Array.from({ length: 256 }, (_, byte) => (byte >= 0x61 && byte <= 0x7a ? byte - 0x20 : byte))
+const FILTER_BITS = 18
+
+/** Which entry of the filter belongs to the first bytes of a word. */
+const slotOf = (key: number) => Math.imul(key, 0x9e3779b1) >>> (32 - FILTER_BITS)
+
+function isWordByte(byte: number): boolean {
+  const upper = UPPER[byte] ?? 0
+  return (upper >= 0x30 && upper <= 0x39) || (upper >= 0x41 && upper <= 0x5a)
+}
+
+/** Searches bytes for many words at once, whatever the case of their letters. Its cost hardly depends on how many words there are. */
+export function createWordSearch(words: readonly SoughtWord[]): (bytes: Buffer, part: Part, onFound: (word: string) => void) => void {
+  const filter = new Uint8Array(1 << FILTER_BITS)
+  const byKey = new Map<number, Pattern[]>()
+  for (const { word, isWhole } of words) {
+    const bytes = Buffer.from(word, 'latin1')
+    if (bytes.length < KEY_BYTES) throw new Error(`a word of ${bytes.length} bytes is too short to search for`)
+    const key = bytes.readInt32BE(0)
+    filter[slotOf(key)] = 1
+    byKey.set(key, [...(byKey.get(key) ?? []), { word, isWhole, bytes }])
+  }
+
+  function stands({ bytes: wanted, isWhole }: Pattern, bytes: Buffer, start: number, { from, to }: Part): boolean {
+    const end = start + wanted.length
+    if (end > to) return false
+    for (let at = KEY_BYTES; at < wanted.length; at++) if (UPPER[bytes[start + at] ?? 0] !== wanted[at]) return false
+    return !isWhole || !((start > from && isWordByte(bytes[start - 1] ?? 0)) || (end < to && isWordByte(bytes[end] ?? 0)))
+  }
+
+  return (bytes, part, onFound) => {
+    let key = 0
+    for (let at = part.from; at < part.to; at++) {
+      key = (key << 8) | (UPPER[bytes[at] ?? 0] ?? 0)
+      if (filter[slotOf(key)] === 0) continue
+      const start = at - KEY_BYTES + 1
+      if (start < part.from) continue
+      for (const pattern of byKey.get(key) ?? []) if (stands(pattern, bytes, start, part)) onFound(pattern.word)
+    }
+  }
+}
