@@ -3,6 +3,7 @@ import { type Config, ConfigError } from '../config/config.ts'
 import { readCertificates } from '../config/named-file.ts'
 import { CHECK_NAMES, type CheckLine, type CheckName, type CheckState, failed, inOrder, isRed, warning } from '../domain/admin/check.ts'
 import { systemCode } from '../domain/errors.ts'
+import { describeFailure } from '../domain/system-reason.ts'
 import { checkStandalone } from '../wiring/checking/standalone-check.ts'
 import { addRelayOptions, type ClientOptions, describeProblem, listOf, lookForRelay, openRelay, textOf } from './asking/ask-relay.ts'
 import { openConfig } from './config/config-file.ts'
@@ -69,7 +70,7 @@ async function readFile(
     return { config, lines: found.length > 0 ? found : [line({ state: 'ok', message: `${path} has no mistakes.` })] }
   } catch (error) {
     if (error instanceof ConfigError) return { lines: error.problems.map((problem) => line(failed(problem))) }
-    return { lines: [line(failed(error instanceof Error ? error.message : String(error)))] }
+    return { lines: [line(failed(describeFailure(error)))] }
   }
 }
 
@@ -80,7 +81,7 @@ async function askRelay(client: CheckOptions): Promise<readonly CheckLine[]> {
     if (answer.status !== 200) throw new Error(describeProblem(answer))
     return listOf(answer.body, 'lines').flatMap((line) => readLine(line) ?? [])
   } catch (error) {
-    return [{ name: 'relay', subject: null, ...failed(error instanceof Error ? error.message : String(error)) }]
+    return [{ name: 'relay', subject: null, ...failed(describeFailure(error)) }]
   }
 }
 

@@ -74,7 +74,7 @@ async function reprocessAll(ask: AskRelay, ids: readonly string[], { state, json
     if (answer.status !== 200) return { failure: `${id}: ${describeProblem(answer)}` }
     const [outcome, reason] = [textOf(answer.body, 'outcome') ?? '', textOf(answer.body, 'reason')]
     if (STILL_HELD.includes(outcome)) left += 1
-    const because = reason === null ? '' : ` (${reason})`
+    const because = reason === null ? '' : ` (${reason.replaceAll('_', ' ')})`
     const line = json === true ? JSON.stringify({ id, outcome, reason }) : `${id}: ${outcome}${because}, ${at + 1} of ${ids.length}`
     return { outcome, line }
   }

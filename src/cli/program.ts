@@ -1,6 +1,5 @@
 import { Command } from 'commander'
-import { systemCode } from '../domain/errors.ts'
-import { systemReason } from '../domain/system-reason.ts'
+import { describeFailure } from '../domain/system-reason.ts'
 import { VERSION } from '../package-files.ts'
 import { EXIT, withExitCodes } from './exit-codes.ts'
 import { addExamples } from './help/examples.ts'
@@ -58,18 +57,9 @@ export async function runProgram(): Promise<void> {
   try {
     await program.parseAsync()
   } catch (error) {
-    process.stderr.write(`parcel-relay: ${describeError(error)}\n`)
+    process.stderr.write(`parcel-relay: ${describeFailure(error)}\n`)
     // A start that failed may have left a thread that never ends.
     const { endProcess } = await import('../runtime/end-process.ts')
     await endProcess(EXIT.failed)
   }
-}
-
-/** The message of an error. The system's own, such as "ENOENT: no such file or directory, open 'x'", is said in words. */
-function describeError(error: unknown): string {
-  if (!(error instanceof Error)) return String(error)
-  const code = systemCode(error)
-  if (code === null || !error.message.startsWith(`${code}:`)) return error.message
-  const path = 'path' in error && typeof error.path === 'string' ? `${error.path}: ` : ''
-  return `${path}${systemReason(error)}`
 }

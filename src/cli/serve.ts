@@ -2,6 +2,7 @@ import { Command } from 'commander'
 import { type Config, ConfigError } from '../config/config.ts'
 import type { Actor } from '../domain/admin/operator-action.ts'
 import { AppError, isStorageFailure } from '../domain/errors.ts'
+import { describeFailure } from '../domain/system-reason.ts'
 import type { ReloadConfig, Reloaded } from '../flow/admin/reload-config.ts'
 import type { Log } from '../flow/ports.ts'
 import { createLog } from '../ops/log.ts'
@@ -138,7 +139,7 @@ async function reload({ started, path, log }: Served, by: Actor): Promise<Reload
     if (needsRestart.length > 0) log.warn({ settings: needsRestart }, 'other settings have changed and need a restart to take effect')
     return reloaded
   } catch (error) {
-    const problems = error instanceof ConfigError ? error.problems : [error instanceof Error ? error.message : String(error)]
+    const problems = error instanceof ConfigError ? error.problems : [describeFailure(error)]
     log.error({ problems }, 'the reloaded config has problems; nothing has changed')
     await started
       .then((relay) => relay.reloadFailed(problems))

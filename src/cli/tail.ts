@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { Argument, Command, InvalidArgumentError, Option } from 'commander'
+import { describeFailure } from '../domain/system-reason.ts'
 import { DELIVERY_STATES } from '../flow/delivery/manage-deliveries.ts'
 import {
   type AskRelay,
@@ -123,7 +124,7 @@ function createPatientAsk(ask: AskRelay): (path: string) => Promise<RelayAnswer>
         }
         throw new Error(describeProblem(answer))
       } catch (error) {
-        if (!isSilent) process.stderr.write(`${error instanceof Error ? error.message : String(error)} Waiting for it.\n`)
+        if (!isSilent) process.stderr.write(`${describeFailure(error)} Waiting for it.\n`)
         isSilent = true
         await pause(AGAIN_AFTER_MS)
       }

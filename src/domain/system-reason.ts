@@ -1,6 +1,6 @@
-import { systemCode } from './errors.ts'
+import { StorageFailure, systemCode } from './errors.ts'
 
-/** The meanings of the system's error codes, each as a clause without its full stop. */
+/** The meanings of error codes, each as a clause without its full stop. */
 const REASONS: ReadonlyMap<string, string> = new Map([
   ['ENOENT', 'there is no such file or folder'],
   ['EACCES', 'permission is denied'],
@@ -25,7 +25,60 @@ const REASONS: ReadonlyMap<string, string> = new Map([
   ['ENETUNREACH', 'no way leads there'],
   ['ENOTFOUND', 'the name is not found'],
   ['EAI_AGAIN', 'the name cannot be looked up now'],
+  ['EPROTO', 'the other side does not speak TLS'],
+  // The HTTP client
+  ['UND_ERR_SOCKET', 'the connection was ended from the other side'],
+  ['UND_ERR_CONNECT_TIMEOUT', 'there was no answer in time'],
+  ['UND_ERR_HEADERS_OVERFLOW', 'the head of the answer is too long'],
+  ['UND_ERR_ABORTED', 'the proxy opened no tunnel'],
+  ['UND_ERR_PRX_CONN', 'the proxy cannot be reached'],
+  ['UND_ERR_PRX_TLS', 'the proxy does not speak TLS'],
+  ['CERT_HAS_EXPIRED', 'the certificate has expired'],
+  ['CERT_NOT_YET_VALID', 'the certificate is not valid yet'],
+  ['ERR_TLS_CERT_ALTNAME_INVALID', 'the certificate is for another name'],
+  ['UNKNOWN', 'for an unknown reason'],
+  // The relay's own
+  ['NO_HTTP', 'the answer is not HTTP'],
+  ['too_large', 'the answer is too long'],
+  ['cut_short', 'the answer was cut short'],
+  ['content_encoding', 'the answer is compressed, which was not asked for'],
+  ['did_not_leave', 'the call could not be sent in time'],
+  ['token_wait', 'there was no token in time'],
+  ['token_store', 'the store cannot note that a token is asked for'],
+  ['password_unreadable', 'the file of the password cannot be read'],
+  ['refused', 'the same password was refused before'],
+  ['waiting', 'the same password was refused before, and is tried again later'],
+  ['breaker', 'it failed too often, and is asked again later'],
+  ['NOT_A_FILE_BUT_A_NAMED_PIPE', 'it is a named pipe'],
+  ['NOT_A_FILE_BUT_A_SOCKET', 'it is a socket'],
+  ['NOT_A_FILE_BUT_A_DEVICE', 'it is a device'],
+  // PostgreSQL
+  ['53100', "the disk of the database's server is full"],
+  ['53200', 'the database has no memory left'],
+  ['53300', 'the database has no connection left'],
+  ['57P01', 'the connection to the database was lost'],
+  ['57P02', 'the connection to the database was lost'],
+  ['57P03', 'the database is starting or stopping'],
+  ['25P03', 'the database has ended a transaction in which this relay stood still'],
+  ['25006', 'the database is read-only'],
+  ['57014', 'the database took too long'],
+  ['55P03', 'the database took too long'],
 ])
+
+/** The same by the beginning of a code, for families of codes. */
+const FAMILIES: readonly (readonly [begin: RegExp, reason: string])[] = [
+  [/^SQLITE_FULL/, 'the disk is full'],
+  [/^SQLITE_IOERR/, 'the disk fails'],
+  [/^SQLITE_(?:BUSY|LOCKED)/, 'another program has locked the store'],
+  [/^SQLITE_(?:CORRUPT|NOTADB)/, 'the file of the store is damaged'],
+  [/^SQLITE_READONLY/, 'the store is read-only'],
+  [/^SQLITE_CANTOPEN/, 'the file of the store cannot be opened'],
+  [/^SQLITE_NOMEM/, 'the memory is used up'],
+  [/^(?:DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_)/, 'the certificate is not trusted'],
+  [/^(?:CERT_|CRL_|ERR_TLS_|ERR_SSL_)/, 'the certificate is not accepted'],
+  [/^HPE_/, 'the answer is not HTTP'],
+  [/^08...$/, 'the connection to the database was lost'],
+]
 
 /** Says in words why the system refused something. A rare code stands for itself; an error without one is unknown. */
 export function systemReason(error: unknown): string {
@@ -35,5 +88,32 @@ export function systemReason(error: unknown): string {
 
 /** The same for a code alone. */
 export function reasonOfCode(code: string): string {
-  return REASONS.get(code) ?? code
+  return knownReason(code) ?? code
+}
+
+/** The words for a code; null: there are none, as for a code that comes seldom or a text that is no code. */
+export function knownReason(code: string): string | null {
+  return REASONS.get(code) ?? FAMILIES.find(([begin]) => begin.test(code))?.[1] ?? null
+}
+
+/** The code at the beginning of a message. The copy of an error from another thread has it only there. */
+const LEADING_CODE = /^([A-Z][A-Z0-9_]{3,63}): /
+
+/**
+ * Describes any error to a person, as a clause without its full stop. The system's own message, such as "ENOENT: no such file or directory,
+ * open 'x'", becomes words; a message of ours stays.
+ */
+export function describeFailure(error: unknown): string {
+  if (!(error instanceof Error)) return String(error).replace(/\.$/, '')
+  // The message of a storage failure is ours, although it has a code.
+  const code = error instanceof StorageFailure ? null : (systemCode(error) ?? LEADING_CODE.exec(error.message)?.[1] ?? null)
+  const reason = code === null || !isSystems(code, error.message) ? null : knownReason(code)
+  if (reason === null) return error.message.replace(/\.$/, '')
+  const path = 'path' in error && typeof error.path === 'string' ? `${error.path}: ` : ''
+  return `${path}${reason}`
+}
+
+/** Whether the system or the database has written a message: then it names its code, or the database gave the code. */
+function isSystems(code: string, message: string): boolean {
+  return message.includes(code) || /^SQLITE_|^\d/.test(code)
 }

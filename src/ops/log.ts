@@ -1,6 +1,7 @@
 import { type DestinationStream, pino, stdTimeFunctions } from 'pino'
 import { isSecret, REDACTED } from '../config/secret.ts'
 import { AppError, isStorageFailure, systemCode } from '../domain/errors.ts'
+import { knownReason } from '../domain/system-reason.ts'
 import type { Log } from '../flow/ports.ts'
 
 export interface LogOptions {
@@ -125,7 +126,7 @@ function safeError(error: Error, depth: number, above: ReadonlySet<object>): obj
     type: safeText(String(error.name)),
     message: safeText(String(error.message)),
     ...(typeof stack === 'string' ? { stack: safeText(stack) } : {}),
-    ...(typeof code === 'string' || typeof code === 'number' ? { code } : {}),
+    ...(typeof code === 'string' || typeof code === 'number' ? { code, ...reasonBeside(code) } : {}),
     // A cause can be any value. Except for errors, only text is safe to log.
     ...(cause instanceof Error
       ? { cause: safeValue(cause, depth + 1, within) }
@@ -133,6 +134,12 @@ function safeError(error: Error, depth: number, above: ReadonlySet<object>): obj
         ? { cause: safeText(cause) }
         : {}),
   }
+}
+
+/** The meaning of a code in words, if it is a code of the system. */
+function reasonBeside(code: string | number): { readonly reason?: string } {
+  const reason = typeof code === 'string' ? knownReason(code) : null
+  return reason === null ? {} : { reason }
 }
 
 /**

@@ -25,7 +25,12 @@ test('an outage of the carrier is logged in one line with its cause, and its end
   answer()
   answer()
   expect(told()).toEqual([
-    { level: 'warn', message: 'the carrier is down, or cannot be reached', reason: 'network', detail: 'ECONNREFUSED' },
+    {
+      level: 'warn',
+      message: 'the carrier is down, or cannot be reached: nothing listens there',
+      reason: 'network',
+      detail: 'ECONNREFUSED',
+    },
     { level: 'info', message: 'the carrier answers again', after: 'down', failures: 4, seconds: 0 },
   ])
 })
@@ -66,7 +71,7 @@ test('an outage and a later request for fewer calls are logged in one line each'
   fail('rate_limited', 'status 429')
   fail('rate_limited', 'did_not_leave', false)
   expect(told().map((line) => line.message)).toEqual([
-    'the carrier is down, or cannot be reached',
+    'the carrier is down, or cannot be reached: nothing listens there',
     'the carrier asks for fewer calls: nothing is asked until its Retry-After is over',
   ])
 })

@@ -52,5 +52,5 @@ test('inbox shows what is wrong in a push, and reprocessing it in vain exits wit
     /^ID +RECEIVED +PARCEL +STATUS +STATE +WHY +BYTES\n2 .* ago +75000005 +TerminalArrived +quarantined +event time: eventTime is "?yesterday"? +\d+\n1 /,
   )
   const again = await run('inbox', '--reprocess', '2')
-  expect(again).toMatchObject({ code: 1, stdout: '2: quarantined (event_time), 1 of 1\n', stderr: '1 push is still not recorded.\n' })
+  expect(again).toMatchObject({ code: 1, stdout: '2: quarantined (event time), 1 of 1\n', stderr: '1 push is still not recorded.\n' })
 })

@@ -76,7 +76,7 @@ describe('the probes', () => {
       expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
       expect(await ready()).toMatchObject({
         status: 503,
-        body: { status: 'not_ready', reasons: [expect.stringMatching(/^storage_unavailable: .*SQLITE_BUSY/)] },
+        body: { status: 'not_ready', reasons: [expect.stringMatching(/^storage_unavailable: .*another program has locked the store/)] },
       })
       expect((await fetch(`${world.publicUrl}/healthz`)).status).toBe(200)
       expect((await world.get(`/v1/status/${known}/latest`)).status).toBe(200)

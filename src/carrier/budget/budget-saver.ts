@@ -1,5 +1,6 @@
 import { systemCode } from '../../domain/errors.ts'
 import type { CarrierMemory, CredentialRefusal } from '../../domain/polling/carrier-memory.ts'
+import { systemReason } from '../../domain/system-reason.ts'
 import type { Clock, Log } from '../../flow/ports.ts'
 import { createSharedWrite } from '../../outbound/shared-write.ts'
 import type { AskingClock } from '../call/asking-clock.ts'
@@ -44,7 +45,7 @@ export function createBudgetSaver({ budget, tokens, remember, clock, asking, log
   const keep = async (): Promise<boolean> => {
     const failure = await write().then(
       () => null,
-      (error: unknown) => ({ code: systemCode(error) ?? 'UNKNOWN' }),
+      (error: unknown) => ({ because: systemReason(error), code: systemCode(error) ?? 'UNKNOWN' }),
     )
     if (failure !== null && isWell) log.error(failure, 'calls to the carrier cannot be saved: none is made until they can')
     if (failure === null && !isWell) log.info({}, 'calls to the carrier can be saved again')

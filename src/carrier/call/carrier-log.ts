@@ -1,5 +1,6 @@
 import type { CarrierAnswer, CarrierState, UnavailableReason } from '../../domain/polling/carrier-answer.ts'
 import { clampRetryAfterMs } from '../../domain/retry-after.ts'
+import { knownReason } from '../../domain/system-reason.ts'
 import type { Clock, Log } from '../../flow/ports.ts'
 import type { StatusOutcome } from './status-call.ts'
 
@@ -55,10 +56,14 @@ interface Outage {
 interface Uncounted {
   readonly count: number
   readonly trouble: Trouble
-  readonly fields: object
+  readonly fields: FailureFields
 }
 
 type Failure = StatusOutcome & { kind: 'unavailable' }
+interface FailureFields extends Pick<Failure, 'reason' | 'detail'> {
+  readonly url: string | undefined
+  readonly retryAfterMs: number | undefined
+}
 
 /** Creates the log. An outage is a line when it begins, a line a minute with the number of failures, and a line when it ends. */
 export function createCarrierLog(clock: Clock, log: Log): CarrierLog {
@@ -88,7 +93,7 @@ export function createCarrierLog(clock: Clock, log: Log): CarrierLog {
     }
     outage = { ...known, trouble, failures }
     lastLineAtMs = clock.monotonic()
-    log[levelOf(trouble)](fields, MESSAGES[trouble])
+    log[levelOf(trouble)](fields, messageOf(trouble, fields))
   }
 
   return {
@@ -111,7 +116,7 @@ export function createCarrierLog(clock: Clock, log: Log): CarrierLog {
       if (uncounted === null || clock.monotonic() - lastLineAtMs < LINES_EVERY_MS) return
       const { count, trouble, fields } = uncounted
       const lasting = outage === null ? {} : { since: outage.since, seconds: secondsSince(outage.fromMs, clock) }
-      log[levelOf(trouble)]({ ...fields, count, ...lasting }, outage === null ? 'calls to the carrier failed' : MESSAGES[trouble])
+      log[levelOf(trouble)]({ ...fields, count, ...lasting }, outage === null ? 'calls to the carrier failed' : messageOf(trouble, fields))
       uncounted = null
       lastLineAtMs = clock.monotonic()
     },
@@ -120,6 +125,12 @@ export function createCarrierLog(clock: Clock, log: Log): CarrierLog {
 }
 
 const NOT_ASKED = 'the carrier could not be asked'
+
+/** Says the cause in words, because the field `detail` holds a code. */
+function messageOf(trouble: Trouble, { reason, detail }: FailureFields): string {
+  const cause = reason === 'timeout' ? 'there was no answer in time' : reason === 'network' ? knownReason(detail) : null
+  return cause === null ? MESSAGES[trouble] : `${MESSAGES[trouble]}: ${cause}`
+}
 
 /** A redirect is a mistake in the config, which does not go away by itself. */
 function levelOf(trouble: Trouble): 'error' | 'warn' {

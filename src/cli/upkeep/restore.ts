@@ -1,5 +1,6 @@
 import { Command } from 'commander'
 import { counted } from '../../domain/amounts.ts'
+import { describeFailure } from '../../domain/system-reason.ts'
 import { markStore, restoreStore } from '../../wiring/backups/restore.ts'
 import { readConfig } from '../config/config-file.ts'
 import { EXIT, fail } from '../exit-codes.ts'
@@ -52,7 +53,7 @@ async function restore(file: string | undefined, options: RestoreOptions): Promi
     if (file === undefined) reportMark(await markStore(config, { last: last ?? 0, tombstones: options.tombstones ?? null }), options)
     else report(await restoreStore(config, orderOf(file, last, options), step), options)
   } catch (error) {
-    fail(error instanceof Error ? error.message : String(error))
+    fail(describeFailure(error))
   }
 }
 

@@ -1,5 +1,6 @@
 import { bytesText, counted, countText, spanText } from '../amounts.ts'
 import type { FailureGroup } from '../delivery/failure-group.ts'
+import { failureText } from '../polling/carrier-failure-words.ts'
 import { type DiskRoom, isDiskFull } from './disk-room.ts'
 import { areOnlyMisunderstood, type Problem, type Situation } from './verdict.ts'
 
@@ -17,6 +18,12 @@ export interface Explanation {
 
 const RELOAD = 'then reload: parcel-relay reload.'
 
+/** Why the relay is not ready, for people: without the code before the colon, which is for programs. */
+export function readableReason(reason: string): string {
+  const words = reason.replace(/^[a-z_]+: /, '')
+  return `${words.charAt(0).toUpperCase()}${words.slice(1)}`
+}
+
 /** Explains a problem of the relay: what is wrong, since when, and who must do what. The portal says the same with links and buttons. */
 export function explainProblem(problem: Problem, situation: Situation, nowMs: number): Explanation {
   switch (problem.kind) {
@@ -24,7 +31,7 @@ export function explainProblem(problem: Problem, situation: Situation, nowMs: nu
       return {
         title: 'The relay is not ready',
         sinceMs: null,
-        evidence: [`${problem.reason}.`],
+        evidence: [`${readableReason(problem.reason)}.`],
         todo: ['The log says more. Mend the cause; the relay goes on by itself.'],
       }
     case 'credentials_refused':
@@ -70,7 +77,7 @@ export function explainProblem(problem: Problem, situation: Situation, nowMs: nu
 
 function explainCarrier({ carrier }: Situation): Explanation {
   const { lastFailure, breaker } = carrier
-  const reason = lastFailure === null ? 'unknown' : lastFailure.reason.replaceAll('_', ' ')
+  const reason = lastFailure === null ? 'unknown' : failureText(lastFailure.reason)
   return {
     title: 'The carrier fails to answer',
     sinceMs: null,

@@ -1,4 +1,5 @@
 import { isObject, member, readJson } from '../json-body.ts'
+import { failureText } from '../polling/carrier-failure-words.ts'
 import { type OperatorWords, type Word, wordOperatorEvent } from './operator-words.ts'
 
 /** How operator events are posted: as they are and signed, or as a message of a service for people (`operator.format`). */
@@ -44,7 +45,8 @@ export function formatOperatorEvent(event: Uint8Array, { format, portalUrl }: Me
 
 function plain(word: Word): string {
   if (typeof word === 'string') return word
-  return word.kind === 'carrier' || word.kind === 'quarantine' ? word.text.replaceAll('_', ' ') : word.text
+  if (word.kind === 'carrier') return failureText(word.text)
+  return word.kind === 'quarantine' ? word.text.replaceAll('_', ' ') : word.text
 }
 
 const FORMATS: Readonly<Record<MessageOptions['format'], (told: Told) => OperatorMessage>> = {

@@ -1,4 +1,5 @@
 import { type CheckLine, type CheckName, failed, inOrder, type Verdict } from '../../domain/admin/check.ts'
+import { describeFailure } from '../../domain/system-reason.ts'
 import { createSingleFlight } from '../single-flight.ts'
 
 /** Looks at one thing. If it rejects, it has failed, with the message of the error. */
@@ -37,9 +38,7 @@ export function createCheck({ probes, pause, monotonic }: CheckPorts): Check {
 
   async function lookAt({ name, subject, look }: Probe): Promise<readonly CheckLine[]> {
     const late = pause(LOOK_MS).then(() => failed(`It gave no result within ${LOOK_MS / 1000} s.`))
-    const found = await Promise.race([look(), late]).catch((error: unknown) =>
-      failed(error instanceof Error ? error.message : String(error)),
-    )
+    const found = await Promise.race([look(), late]).catch((error: unknown) => failed(describeFailure(error)))
     return 'state' in found ? [{ name, subject, ...found }] : found
   }
 

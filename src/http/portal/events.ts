@@ -1,6 +1,6 @@
 import type { ToldEvent } from '../../domain/delivery/operator-event.ts'
 import { type Word, wordOperatorEvent } from '../../domain/delivery/operator-words.ts'
-import { failureText } from './carrier/carrier-words.ts'
+import { failureText } from '../../domain/polling/carrier-failure-words.ts'
 import { html, type Markup, type Part } from './html.ts'
 import { reasonInTable } from './inbox/quarantine-words.ts'
 import { stateMark, table } from './parts.ts'

@@ -1,5 +1,5 @@
 import { StorageFailure, systemCode } from '../../domain/errors.ts'
-import { reasonOfCode } from '../../domain/system-reason.ts'
+import { knownReason, reasonOfCode } from '../../domain/system-reason.ts'
 
 /** Messages of the driver, which have no code, about a connection that is gone or unusable. */
 const LOST = /^(?:Connection terminated|Client (?:was closed|has encountered a connection error))/
@@ -49,12 +49,9 @@ function driverCode(message: string): string | null {
 }
 
 function describe(code: string): string {
-  if (code === '53300') return 'the database has no connection left'
-  if (code === '57P03') return 'the database is starting or stopping'
-  if (code === '25P03') return 'the database has ended a transaction in which this relay stood still'
-  if (code === '57014' || code === '55P03') return 'the database took too long'
-  if (code.startsWith('57P0') || code === 'ECONNRESET' || code === 'EPIPE') return 'the connection to the database was lost'
-  return /^E[A-Z]+$/.test(code) ? 'the database cannot be reached' : 'the database failed'
+  if (code === 'ECONNRESET' || code === 'EPIPE') return 'the connection to the database was lost'
+  if (/^E[A-Z]+$/.test(code)) return 'the database cannot be reached'
+  return knownReason(code) ?? 'the database failed'
 }
 
 /** Describes why a database could not be opened, and what to do. Leaves an error that already does so as it is. Shows no password. */
@@ -80,6 +77,6 @@ function explain(name: string, code: string, message: string): string {
   if (/^E[A-Z]+$/.test(code) || /timeout/i.test(message))
     return `no PostgreSQL answers at ${name} (${code === '' ? message : reasonOfCode(code)}). Look at the host and the port in \`store\`, and whether the server runs and is let through.`
   if (/SSL/.test(message) || /CERT|TLS|VERIFY/.test(code))
-    return `no encrypted connection to ${name} can be had (${code === '' ? message : code}). Look at \`sslmode\` in \`store\` and at the server's certificate.`
-  return `${name} could not be opened (${code === '' ? message : `${code}: ${message}`}).`
+    return `no encrypted connection to ${name} can be had (${knownReason(code) ?? message}). Look at \`sslmode\` in \`store\` and at the server's certificate.`
+  return `${name} could not be opened (${knownReason(code) ?? message}).`
 }

@@ -1,6 +1,7 @@
 import type Database from 'better-sqlite3'
 import { Kysely, SqliteDialect, sql } from 'kysely'
 import { type Migration, Migrator } from 'kysely/migration'
+import { describeFailure } from '../../domain/system-reason.ts'
 import { BACKFILL_ROWS, type Backfill } from '../backfill.ts'
 import { MADE_UNRELEASED } from '../unreleased.ts'
 import { schema } from './migrations/0001-schema.ts'
@@ -94,5 +95,5 @@ export function refuseOtherSchema(db: Database.Database, migrations = MIGRATIONS
 function describe(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error)
   if (message.includes(UNRELEASED)) return MADE_UNRELEASED
-  return message.includes('is missing') ? `it was made by a newer one (${message})` : message
+  return message.includes('is missing') ? `it was made by a newer one (${message})` : describeFailure(error)
 }

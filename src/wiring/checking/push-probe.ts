@@ -4,6 +4,7 @@ import { request as tlsRequest } from 'node:https'
 import { failed, ok, type Verdict } from '../../domain/admin/check.ts'
 import { checkPushBody } from '../../domain/ingest/check-push.ts'
 import { signBody } from '../../domain/ingest/signature.ts'
+import { describeFailure } from '../../domain/system-reason.ts'
 import type { Probe } from '../../flow/admin/check.ts'
 
 export interface PushProbeOptions {
@@ -28,7 +29,7 @@ async function push({ publicUrl, path, key }: PushProbeOptions): Promise<Verdict
   if (url.hostname === '0.0.0.0') url.hostname = '127.0.0.1'
   if (url.hostname === '[::]') url.hostname = '[::1]'
   const status = await post(url, body, signBody(Buffer.from(body), key)).catch((error: unknown) =>
-    failed(`The public listener does not answer this machine (${error instanceof Error ? error.message : String(error)}).`),
+    failed(`The public listener does not answer this machine (${describeFailure(error)}).`),
   )
   if (typeof status !== 'number') return status
   if (status === 200) return ok('A signed push to this relay is verified and answered with 200.')

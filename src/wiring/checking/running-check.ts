@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { RemoteCarrier } from '../../carrier/call/carrier-client.ts'
 import type { Config } from '../../config/config.ts'
 import { failed, ok } from '../../domain/admin/check.ts'
+import { readableReason } from '../../domain/admin/explain-problem.ts'
 import type { ManageBackups } from '../../flow/admin/backups/manage-backups.ts'
 import { type Check, createCheck, type Probe } from '../../flow/admin/check.ts'
 import type { Readiness } from '../../flow/admin/overview/readiness.ts'
@@ -59,7 +60,7 @@ async function lookAtStore({ readiness, storage }: Pick<RunningCheckPorts, 'read
   // Otherwise a deleted file of the store is noticed only at the next look.
   await storage.disk.check()
   const { ready, reasons } = await readiness()
-  return ready ? ok(`${storage.path} is open, and takes pushes.`) : failed(reasons.join('; '))
+  return ready ? ok(`${storage.path} is open, and takes pushes.`) : failed(`${reasons.map(readableReason).join('; ')}.`)
 }
 
 function firstKey({ webhook }: Config): string {

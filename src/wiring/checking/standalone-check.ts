@@ -5,6 +5,7 @@ import { createCarrier } from '../../carrier/call/carrier-client.ts'
 import type { Config } from '../../config/config.ts'
 import { type CheckLine, failed, judgeErasure, ok, skipped, type Verdict } from '../../domain/admin/check.ts'
 import { systemCode } from '../../domain/errors.ts'
+import { describeFailure } from '../../domain/system-reason.ts'
 import { createCheck, type Probe } from '../../flow/admin/check.ts'
 import { createEndpointKeys } from '../../flow/delivery/endpoint-keys.ts'
 import type { Clock } from '../../flow/ports.ts'
@@ -127,7 +128,7 @@ async function listBackups({ backup: { directory } }: Config) {
   } catch (error) {
     // The first backup makes the folder.
     if (systemCode(error) === 'ENOENT') return { backups: [], unreadable: null }
-    return { backups: [], unreadable: error instanceof Error ? error.message : String(error) }
+    return { backups: [], unreadable: describeFailure(error) }
   }
 }
 

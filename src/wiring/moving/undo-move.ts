@@ -1,4 +1,5 @@
 import type { Config } from '../../config/config.ts'
+import { describeFailure } from '../../domain/system-reason.ts'
 import type { MoveMark } from '../../store/moving/move-mark.ts'
 import type { StoreHold } from '../../store/moving/store-moves.ts'
 import { addressOf, movesOf } from '../storage/store-address.ts'
@@ -52,7 +53,7 @@ async function holdSuccessor(config: Config, moved: MoveMark): Promise<Successor
     }
     return { name, hold: null, unverified: 'it was moved too often' }
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error)
+    const why = describeFailure(error)
     return { name, hold: null, unverified: why.replace(/^store: /, '').replace(/\.$/, '') }
   }
 }

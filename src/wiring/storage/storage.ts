@@ -1,4 +1,5 @@
 import type { Config } from '../../config/config.ts'
+import { describeFailure } from '../../domain/system-reason.ts'
 import { createSoleMembership } from '../../flow/admin/replicas/sole-membership.ts'
 import type { Log } from '../../flow/ports.ts'
 import { createDiskWatch, type DiskWatch, refuseWhenLost, showMoving, troubleOn, UNMEASURED } from '../../runtime/disk-watch.ts'
@@ -131,9 +132,8 @@ async function openPostgresStorage(config: Config, url: string, log: Log, closin
 /** Writes to the store at the start, because a store that opens may still refuse writes. */
 export async function firstWrite<T>(storePath: string, written: Promise<T>): Promise<T> {
   return await written.catch((cause: unknown) => {
-    const reason = cause instanceof Error ? cause.message : 'unknown cause'
-    if (!reason.includes('SQLITE_')) throw cause
-    throw new Error(`store: ${storePath} can be opened but not written (${reason}). Nothing was deleted. Check the disk.`, {
+    if (!(cause instanceof Error && cause.message.includes('SQLITE_'))) throw cause
+    throw new Error(`store: ${storePath} can be opened but not written: ${describeFailure(cause)}. Nothing was deleted. Check the disk.`, {
       cause,
     })
   })

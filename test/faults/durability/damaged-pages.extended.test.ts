@@ -35,7 +35,10 @@ test('S7: pushes that meet a damaged page get 503, and so does /readyz', async (
   }
   const [late] = distinctPushes(1, 'late')
   expect((await push(relay.publicUrl, late ?? '')).status).toBe(503)
-  expect(await ready()).toEqual({ status: 503, text: expect.stringContaining('pushes cannot be stored (SQLITE_CORRUPT') })
+  expect(await ready()).toEqual({
+    status: 503,
+    text: expect.stringContaining('pushes cannot be stored (the file of the store is damaged)'),
+  })
   expect((await ask(relay.internalUrl, await logIn(relay.internalUrl), '/v1/status/5001/all')).status).toBe(200)
   expect((await (await operatorOf(relay))('PUT', '/relay/parcels/9001/watch')).status).toBe(201)
   expect((await ready()).status).toBe(503)

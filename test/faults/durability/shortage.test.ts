@@ -110,7 +110,7 @@ test('S10, S12: under another program’s lock pushes get 503; its open reads on
   expect(locked.statuses).toEqual(Array(16).fill(503))
   // If the driver itself waited for the lock, each batch of pushes would take 5 s.
   expect(locked.tookMs).toBeLessThan(withinOwed(500) + 10 * unlocked.tookMs)
-  expect(await (await readiness(relay)).text()).toContain('SQLITE_BUSY')
+  expect(await (await readiness(relay)).text()).toContain('another program has locked the store')
   foreign.exec('ROLLBACK')
   foreign.close()
   expect(await until(async () => (await statusOf(relay, 'after')) === 200)).toBeLessThan(RECOVERY_MS)

@@ -9,9 +9,10 @@ import {
 } from '../../../domain/admin/backup.ts'
 import { hasUnended, type Job, UNENDED_MAX } from '../../../domain/admin/job.ts'
 import type { Actor, OperatorAction } from '../../../domain/admin/operator-action.ts'
-import { AppError, systemCode } from '../../../domain/errors.ts'
+import { AppError } from '../../../domain/errors.ts'
 import { isObject, member } from '../../../domain/json-body.ts'
 import { wrongInput } from '../../../domain/read-input.ts'
+import { describeFailure } from '../../../domain/system-reason.ts'
 import type { Clock, Log } from '../../ports.ts'
 import type { ReadSide } from '../../read-side.ts'
 import type { WriteSide } from '../../write-side.ts'
@@ -144,7 +145,7 @@ export async function openManageBackups(ports: ManageBackupsPorts): Promise<Mana
       try {
         return { ...shown, backups: await list({ folder, directory: inEffect.directory }), unreadable: null }
       } catch (error) {
-        return { ...shown, backups: [], unreadable: describe(error) }
+        return { ...shown, backups: [], unreadable: describeFailure(error) }
       }
     },
     async start(body, by) {
@@ -152,7 +153,7 @@ export async function openManageBackups(ports: ManageBackupsPorts): Promise<Mana
       const known = await list(placeOf()).catch((cause: unknown) => {
         throw cause instanceof AppError
           ? cause
-          : new AppError('not_backed_up', `The folder of backups cannot be used: ${describe(cause)}.`, { cause })
+          : new AppError('not_backed_up', `The folder of backups cannot be used: ${describeFailure(cause)}.`, { cause })
       })
       if (known.some((one) => one.name === name))
         throw new AppError('not_backed_up', `There is a backup "${name}" already. Take another name.`)
@@ -166,7 +167,7 @@ export async function openManageBackups(ports: ManageBackupsPorts): Promise<Mana
         const { ended } = await launch(name, placeOf(), { by: SCHEDULE })
         await ended
       } catch (error) {
-        await record.end({ ...NEVER_BEGUN, name }, null, describe(error))
+        await record.end({ ...NEVER_BEGUN, name }, null, describeFailure(error))
       }
     },
     progressOf: (jobId) => (running?.jobId === jobId ? running.progress : null),
@@ -246,7 +247,7 @@ async function run(ports: ManageBackupsPorts, record: BackupRecord, backup: Runn
     log.info({ ...made, directory: place.directory }, 'a backup was made')
     if (unremoved !== null) log.warn({ reason: unremoved, directory: place.directory }, 'old backups could not be removed')
   } catch (error) {
-    await record.end(backup, null, backup.isCancelled ? null : describe(error))
+    await record.end(backup, null, backup.isCancelled ? null : describeFailure(error))
   }
 }
 
@@ -358,10 +359,4 @@ function refuseLittleRoom({ freeBytes, freeBytesMin, storeBytes }: CopyRoom): vo
     `a backup is copied beside the store first, and its disk has too little room: ${freeBytes} bytes are free, ` +
       `the store takes ${storeBytes}, and ${freeBytesMin} must stay free (limits.freeSpaceMin)`,
   )
-}
-
-function describe(error: unknown): string {
-  if (!(error instanceof Error)) return String(error)
-  const code = systemCode(error)
-  return code === null || error.message.includes(code) ? error.message.replace(/\.$/, '') : `${error.message} (${code})`
 }

@@ -4,6 +4,7 @@ import { MOVE_WAS_STOPPED, type MoveProgress } from '../../../domain/admin/store
 import { AppError } from '../../../domain/errors.ts'
 import { isObject, member } from '../../../domain/json-body.ts'
 import { wrongInput } from '../../../domain/read-input.ts'
+import { describeFailure } from '../../../domain/system-reason.ts'
 import type { Clock, Log } from '../../ports.ts'
 import type { WriteSide } from '../../write-side.ts'
 
@@ -209,5 +210,5 @@ async function abandon(
 }
 
 function describe(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
+  return describeFailure(error)
 }

@@ -4,6 +4,7 @@ import { systemCode } from '../../../domain/errors.ts'
 import type { UnavailableReason } from '../../../domain/polling/carrier-answer.ts'
 import { type CarrierStanding, carrierStanding } from '../../../domain/polling/carrier-standing.ts'
 import type { PushHealth } from '../../../domain/polling/push-health.ts'
+import { reasonOfCode } from '../../../domain/system-reason.ts'
 import type { Carrier } from '../../ports.ts'
 import type { ReadSide } from '../../read-side.ts'
 
@@ -91,9 +92,10 @@ function describeLost(lost: LostFile | null): string {
   return `store_lost: ${what} while the relay runs; put it back, or restore a backup`
 }
 
-/** Returns only the code of a store's error, because its message may name paths and addresses. */
+/** Says only what the code of a store's error means, because its message may name paths and addresses. */
 function describe(error: unknown): string {
-  return codeOf(error) ?? 'unknown cause'
+  const code = codeOf(error)
+  return code === null ? 'for an unknown reason' : reasonOfCode(code)
 }
 
 function codeOf(error: unknown): string | null {

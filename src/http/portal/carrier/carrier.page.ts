@@ -3,6 +3,7 @@ import { areOnlyMisunderstood, type Situation } from '../../../domain/admin/verd
 import { counted, countText, spanText } from '../../../domain/amounts.ts'
 import type { EndpointState } from '../../../domain/delivery/endpoint-state.ts'
 import type { CarrierState } from '../../../domain/polling/carrier-answer.ts'
+import { failureText } from '../../../domain/polling/carrier-failure-words.ts'
 import { type CarrierStanding, carrierStanding } from '../../../domain/polling/carrier-standing.ts'
 import type { PushChannelView } from '../../../domain/polling/poll.ts'
 import type { SilenceEvidence } from '../../../domain/polling/push-health.ts'
@@ -13,7 +14,7 @@ import { renderPage } from '../layout.ts'
 import type { Visit } from '../page-route.ts'
 import { asOfLine, headline, type StateKind, settingsList, stateMark, table } from '../parts.ts'
 import { fullTime, relativeTime, timeInSentence } from '../times.ts'
-import { failureText, refusalEvidence } from './carrier-words.ts'
+import { refusalEvidence } from './carrier-words.ts'
 import { latenessTable, pushHours, spendingSection } from './spending.ts'
 
 /** The state of the pushes, in a word with its mark. */

@@ -1,11 +1,13 @@
 import { type DiskRoom, refusesFromMs } from '../../../domain/admin/disk-room.ts'
+import { readableReason } from '../../../domain/admin/explain-problem.ts'
 import { areOnlyMisunderstood, isWarning, type Problem, type Situation } from '../../../domain/admin/verdict.ts'
 import { bytesText, counted, countText, spanText } from '../../../domain/amounts.ts'
 import { FAILING_MAX_MS } from '../../../domain/delivery/delivery.ts'
+import { failureText } from '../../../domain/polling/carrier-failure-words.ts'
 import { type Past, SHOWN } from '../../../flow/admin/overview/overview.ts'
 import { buttonLink, link, withQuery } from '../addresses.ts'
 import { leftText } from '../carrier/carrier.page.ts'
-import { failureText, refusalEvidence } from '../carrier/carrier-words.ts'
+import { refusalEvidence } from '../carrier/carrier-words.ts'
 import { runbookLink } from '../docs/runbooks.ts'
 import { html, type Markup, type Part } from '../html.ts'
 import { reasonInTable } from '../inbox/quarantine-words.ts'
@@ -56,7 +58,7 @@ function tell(visit: Visit, situation: Situation & Past, problem: Problem): Told
     case 'not_ready':
       return {
         title: 'The relay is not ready',
-        what: html`<p>${problem.reason}</p>`,
+        what: html`<p>${readableReason(problem.reason)}.</p>`,
         todo: html`<p>The log says more. Mend the cause; the relay goes on by itself.</p>`,
       }
     case 'credentials_refused':

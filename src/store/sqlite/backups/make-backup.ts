@@ -15,6 +15,7 @@ import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
 import type { BackupProgress } from '../../../domain/admin/backup.ts'
 import { systemCode } from '../../../domain/errors.ts'
+import { describeFailure } from '../../../domain/system-reason.ts'
 import type { BackupOrder, PlacedBackup } from '../../../flow/admin/backups/backup-ports.ts'
 import { readRegular } from '../../../regular-file.ts'
 import { syncFolder } from '../file.ts'
@@ -45,7 +46,7 @@ function failureOf(work: () => void): string | null {
     work()
     return null
   } catch (error) {
-    return error instanceof Error ? error.message : String(error)
+    return describeFailure(error)
   }
 }
 

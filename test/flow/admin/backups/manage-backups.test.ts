@@ -140,7 +140,7 @@ test('only one backup is made at a time', async () => {
 })
 
 test.each([
-  ['the copy fails', { copy: async () => Promise.reject(new Error('SQLITE_FULL: the disk is full')) }, 'SQLITE_FULL: the disk is full'],
+  ['the copy fails', { copy: async () => Promise.reject(new Error('SQLITE_FULL: database or disk is full')) }, 'the disk is full'],
   ['the copy is damaged', { turns: [STEP, new Error('the table inbox is damaged: row 7')] }, 'the table inbox is damaged: row 7'],
   ['there is too little room beside the store', { storeBytes: 901 }, 'its disk has too little room'],
   ['the disk of the store fills', { trouble: () => 'short' }, 'became too full'],

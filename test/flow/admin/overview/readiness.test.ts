@@ -17,17 +17,22 @@ function readinessOf(ping: () => Promise<undefined>, carrier = CARRIER) {
 const refused = Object.assign(new Error('connect ECONNREFUSED 10.1.2.3:5432'), { code: 'ECONNREFUSED' })
 
 test.each([
-  ['the network', refused, 'ECONNREFUSED'],
-  ['PostgreSQL', Object.assign(new Error('the database system is shutting down'), { code: '57P03' }), '57P03'],
-  ['an engine that wraps it', new StorageFailure('the database at 10.1.2.3 does not answer', refused), 'ECONNREFUSED'],
-  ['SQLite, in a message from another thread', new Error('SQLITE_FULL: /var/lib/relay.db'), 'SQLITE_FULL'],
-  ['nobody', new Error('something at 10.1.2.3'), 'unknown cause'],
-])('a failing store is reported with the code of %s, but without its message', async (_whose, error, code) => {
+  ['the network', refused, 'nothing listens there'],
+  [
+    'PostgreSQL',
+    Object.assign(new Error('the database system is shutting down'), { code: '57P03' }),
+    'the database is starting or stopping',
+  ],
+  ['an engine that wraps it', new StorageFailure('the database at 10.1.2.3 does not answer', refused), 'nothing listens there'],
+  ['SQLite, in a message from another thread', new Error('SQLITE_FULL: /var/lib/relay.db'), 'the disk is full'],
+  ['a rare code', Object.assign(new Error('something at 10.1.2.3'), { code: 'EBADF' }), 'EBADF'],
+  ['nobody', new Error('something at 10.1.2.3'), 'for an unknown reason'],
+])('a failing store is reported in words for the code of %s, but without its message', async (_whose, error, words) => {
   const readiness = readinessOf(() => Promise.reject(error))
   readiness.storeFails('pushes', error)
   expect(await readiness.read()).toMatchObject({
     ready: false,
-    reasons: [`storage_unavailable: pushes cannot be stored (${code})`, `storage_unavailable: answers cannot be read (${code})`],
+    reasons: [`storage_unavailable: pushes cannot be stored (${words})`, `storage_unavailable: answers cannot be read (${words})`],
   })
   readiness.storeWorks('pushes')
   expect((await readiness.read()).reasons).toHaveLength(1)
