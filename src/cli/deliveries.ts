@@ -9,10 +9,10 @@ import { findEndpoint } from './endpoints/find-endpoint.ts'
 import { fail } from './exit-codes.ts'
 import { readTimeOption } from './terminal/ages.ts'
 
-/** `deliveries`: lists, shows and orders deliveries of a running relay. */
+/** `deliveries`: lists, shows, retries, skips and replays deliveries of a running relay. */
 export function deliveriesCommand(): Command {
   return new Command('deliveries')
-    .description('list what was pushed to endpoints, or waits to be; show, retry, skip or replay it')
+    .description('list deliveries to endpoints, sent or waiting; show, retry, skip or replay them')
     .addCommand(listCommand(), { isDefault: true })
     .addCommand(showCommand())
     .addCommand(retryCommand())

@@ -4,7 +4,7 @@ import { VERSION } from '../package-files.ts'
 import { EXIT, withExitCodes } from './exit-codes.ts'
 import { addExamples } from './help/examples.ts'
 
-/** Loads a command only when it is run, so that `serve` does not wait for the libraries of others. */
+/** Loads a command only when it is run, so that `serve` does not wait for the libraries of other commands. */
 const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   serve: async () => (await import('./serve.ts')).serveCommand(),
   demo: async () => (await import('./demo.ts')).demoCommand(),

@@ -86,7 +86,7 @@ export function systemReason(error: unknown): string {
   return code === null ? 'for an unknown reason' : reasonOfCode(code)
 }
 
-/** The same for a code alone. */
+/** Like `systemReason`, for a code alone. */
 export function reasonOfCode(code: string): string {
   return knownReason(code) ?? code
 }

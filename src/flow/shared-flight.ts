@@ -21,7 +21,7 @@ export interface SharedFlightPorts {
  */
 export type SharedFlight = <Value>(key: string, flight: Flight<Value>) => Promise<Value>
 
-/** A job that one replica runs for all, with the way to pass on its end. */
+/** A job that one replica runs for all, and how its end is passed on. */
 export interface Flight<Value> {
   readonly start: () => Promise<Value>
   /** The key of another flight that must have ended first; null: none. */

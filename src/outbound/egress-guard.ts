@@ -39,7 +39,7 @@ export interface EgressGuard {
    */
   checkUrl(text: string): UrlVerdict
   /**
-   * The same for a URL that is requested through a proxy. The proxy resolves names, but names of this machine are refused like its
+   * Like `checkUrl`, for a URL that is requested through a proxy. The proxy resolves names, but names of this machine are refused like its
    * addresses.
    */
   checkProxiedUrl(text: string): UrlVerdict

@@ -40,7 +40,7 @@ export function queueInProcess(
     awaited -= 1
     const batch = waiting.slice(0, batchMax)
     waiting = waiting.slice(batchMax)
-    // The commit before this one began late, and took the observations of this one too.
+    // The commit before this one may have begun late, and have taken the observations of this one too.
     if (batch.length === 0) return { taken: 0, report: { outcomes: [], durationMs: 0 } }
     try {
       return { taken: batch.length, report: await record(batch) }

@@ -52,7 +52,7 @@ export interface Parcels {
   /** Null: the parcel was joined to another and no longer exists. */
   find(parcelId: number): Promise<ParcelState | null>
   save(state: ParcelState): void
-  /** Keeps others from changing parcels and their identifiers until the transaction ends. Returns the ones that exist. */
+  /** Keeps others from changing parcels and their identifiers until the transaction ends. Returns the parcels that exist. */
   hold(parcelIds: readonly number[]): Promise<readonly ParcelState[]>
   /** Removes parcels that are gone from the cache, with their identifiers. */
   forgetGone(parcelIds: readonly number[], identifiers: readonly string[]): void

@@ -6,8 +6,8 @@ import type { TlsFiles } from './tls-files.ts'
 type ListenerName = 'public' | 'internal'
 
 /**
- * Reads the pair of these files and uses it from now on, even if it is the same as before. Resolves with the time when its certificate
- * expires.
+ * Reads the certificate and the key in these files and uses them from now on, even if they have not changed. Resolves with the time when
+ * the certificate expires.
  */
 export type RenewTls = (files: TlsFiles) => Promise<number>
 

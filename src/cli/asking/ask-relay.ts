@@ -118,7 +118,7 @@ export function typedIdentifier(text: string): string {
   return encodeURIComponent(typedIdentifierText(text))
 }
 
-/** Does the same for a body. */
+/** Like `typedIdentifier`, for the body of a request. */
 export function typedIdentifierText(text: string): string {
   return parseTypedIdentifier(text) ?? text
 }

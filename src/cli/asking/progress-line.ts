@@ -15,7 +15,7 @@ export interface ProgressLine {
 
 const CELLS = 24
 
-/** A terminal gets a bar that is drawn over itself, or a count if nobody knows the total; any other output a line for each step. */
+/** On a terminal it redraws a bar, or a count if the total is unknown. Any other output gets a line for each step. */
 export function createProgressLine(screen: Screen): ProgressLine {
   let shown = ''
   let width = 0

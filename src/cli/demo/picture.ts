@@ -48,7 +48,7 @@ export function pictureOf(
   const marks = new Map<Push, Mark>()
   for (const [key, group] of Map.groupBy(pushes, ({ body }) => keyOf(JSON.parse(body), 'eventTime'))) {
     const [arrived, others] = [group.filter(hasArrived), group.filter((push) => !hasArrived(push))]
-    // Entries beyond the pushes that arrived came from polls.
+    // If the relay has more entries than pushes arrived, polls have found the others.
     const beyond = Math.max(0, (held.get(key) ?? 0) - arrived.length)
     for (const push of arrived) marks.set(push, 'pushed')
     for (const [nth, push] of others.toSorted((a, b) => Number(isLost(b)) - Number(isLost(a))).entries())

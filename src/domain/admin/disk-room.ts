@@ -22,7 +22,7 @@ export function isDiskFull({ freeBytes, freeBytesMin }: Pick<DiskRoom, 'freeByte
 /** Work that frees space continues until less than this part of `freeBytesMin` is free. */
 const WORK_NEEDS = 1 / 4
 
-/** Whether there is room for long work. It continues while pushes are refused, because it may free the room that they need. */
+/** Whether there is room for long work. Long work continues while pushes are refused, because it may free the room that pushes need. */
 export function hasRoomForWork({ freeBytes, freeBytesMin }: Pick<DiskRoom, 'freeBytes' | 'freeBytesMin'>): boolean {
   return freeBytes >= WORK_NEEDS * freeBytesMin
 }

@@ -8,7 +8,10 @@ import { standardReadings } from './standard-key.ts'
 
 /** The content of a delivery. It is the same at every attempt. */
 export interface DeliveryContent {
-  /** The same at retries and replays, so that receivers can recognise duplicates. It has letters, digits, `_` and `-`. */
+  /**
+   * The id of the event. Retries and replays have the same id, so that receivers can recognise duplicates. It has letters, digits, `_` and
+   * `-`.
+   */
   readonly webhookId: string
   readonly sequence: number
   /** The sequence of the event that was queued before for the same parcel and endpoint; 0: there was none (DOMAIN 7.3). */

@@ -66,7 +66,7 @@ export interface Delivery {
 export interface EndpointRecord {
   /** When it last accepted a delivery, epoch milliseconds; `null`: never. */
   readonly lastSuccessAtMs: number | null
-  /** For how many milliseconds everything at it was seen to fail, since it last accepted a delivery, was created or was enabled. */
+  /** For how many milliseconds every attempt at it was seen to fail, since it last accepted a delivery, was created or was enabled. */
   readonly failedForMs: number
 }
 

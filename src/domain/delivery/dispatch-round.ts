@@ -133,7 +133,7 @@ export interface DispatchRoundReport {
   /** Claims that must not start any more: another delivery of their parcel now goes first, or may be under way. */
   readonly overtaken: readonly ClaimRef[]
   readonly endpoints: readonly EndpointState[]
-  /** Changes of which operators are notified, once each. */
+  /** Changes that operators are notified of, once each. */
   readonly notices: readonly EndpointNotice[]
   /** The ids of endpoints that have as many claims as they may. More deliveries probably wait for them. */
   readonly more: readonly string[]

@@ -180,7 +180,7 @@ export function isProbeDue({ atMs }: { readonly atMs: number }, nowMs: number): 
   return atMs <= nowMs || atMs > nowMs + PAUSE_MAX_MS
 }
 
-/** The health of an endpoint. If it has been failing for long enough to notify operators, it is marked. */
+/** Marks the health of an endpoint that has been failing for long enough to notify operators. */
 export function alarmAfter(health: EndpointHealth, failingAfterMs: number, nowMs: number): EndpointHealth {
   const isDue = health.alarmedAtMs === null && health.failingSinceMs !== null && health.failedForMs >= failingAfterMs
   return isDue ? { ...health, alarmedAtMs: nowMs } : health

@@ -126,7 +126,7 @@ export type EndpointEdit =
   | { readonly kind: 'from_gone'; readonly oldest: number }
   | { readonly kind: 'from_ahead'; readonly last: number }
 
-/** A change of state of which operators are notified. */
+/** A change of state that operators are notified of. */
 export interface EndpointNotice {
   readonly endpoint: string
   readonly endpointId: string

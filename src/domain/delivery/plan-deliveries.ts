@@ -22,7 +22,8 @@ export interface DeliverableEvent {
 }
 
 /**
- * The deliveries of an event. `composed`: the bytes of an event that no push has reported; null: it is a push, or no endpoint is sent it.
+ * The deliveries of an event. `composed`: the bytes of an event that no push has reported; null: the event is a push, or no endpoint is
+ * sent it.
  */
 export interface PlannedDeliveries {
   readonly composed: Uint8Array | null

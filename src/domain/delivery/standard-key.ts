@@ -11,7 +11,7 @@ const BYTES = { min: 24, max: 64 }
 export const STANDARD_KEY_RULE =
   'must be Base64, with or without whsec_ before it, because the libraries of Standard Webhooks refuse any other key: make one with `parcel-relay generate-key`'
 
-/** Whether the libraries of Standard Webhooks take a text as a key. They decode it from Base64, after `whsec_` if it begins so. */
+/** Whether the libraries of Standard Webhooks take a text as a key. They decode it from Base64, without `whsec_` at its start. */
 export function isStandardKey(key: string): boolean {
   return decode(key) !== null
 }

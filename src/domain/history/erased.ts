@@ -66,8 +66,8 @@ export interface ErasureLook {
 }
 
 /**
- * Removes erased identifiers from a push. If it also names a living parcel, it is recorded for that parcel, without the erased identifiers.
- * Otherwise it is about the erased parcel.
+ * Removes erased identifiers from a push. If the push also names a living parcel, it is recorded for that parcel, without the erased
+ * identifiers. Otherwise the push is about the erased parcel.
  */
 export function withoutErasedOfPush(push: PushObservation, { tombstones, rules, isLiving }: ErasureLook): Unerased<PushObservation> {
   const { atMs } = push.sighting.instant

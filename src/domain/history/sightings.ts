@@ -24,7 +24,7 @@ export interface KeptSighting {
   readonly askedAtMs: number
   /** When the relay learnt of it, as a sequence. */
   readonly sequence: number
-  /** The same as a time, epoch milliseconds; null: such times were not kept yet. Later polls do not change it. */
+  /** When the relay learnt of it, epoch milliseconds; null: such times were not kept yet. Later polls do not change it. */
   readonly learntAtMs: number | null
   /** The endpoints that were sent it. Entries do not depend on this. */
   readonly audience: Audience

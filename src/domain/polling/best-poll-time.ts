@@ -19,7 +19,7 @@ export interface PollTimeInput {
   readonly stepMs: number
 }
 
-/** This runs for every push, so it looks no further. Two weeks hold every hour of the week twice. */
+/** The sum looks no further ahead than this, because it is made for every push. Two weeks hold every hour of the week twice. */
 const SUMMED_MS = 14 * 24 * HOUR_MS
 
 /**

@@ -54,7 +54,7 @@ export const closedBreaker: Breaker = {
   failedAtMs: Number.NEGATIVE_INFINITY,
 }
 
-/** One unlucky call with its retries makes fewer failures. A carrier that is down should get few more calls. */
+/** More failures than one unlucky call makes with its retries, but few, so that a carrier that is down gets few more calls. */
 export const FAILURES_TO_OPEN = 5
 const REST_MS = 5000
 const REST_MAX_MS = 5 * 60_000

@@ -2,7 +2,7 @@ import { type CheckLine, type CheckName, failed, inOrder, type Verdict } from '.
 import { describeFailure } from '../../domain/system-reason.ts'
 import { createSingleFlight } from '../single-flight.ts'
 
-/** Looks at one thing. If it rejects, it has failed, with the message of the error. */
+/** Looks at one thing. If the look rejects, the check has failed, and its line shows the message of the error. */
 export interface Probe {
   readonly name: CheckName
   /** The name of the thing, if there are several of its kind; null: there is only one. */

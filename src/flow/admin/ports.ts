@@ -126,7 +126,7 @@ export interface AdminTx extends RetentionTx {
   saveJob(job: UnendedJob, nowMs: number): Promise<void>
   /** Cancels a job; null: there is no such job. */
   cancelJob(jobId: number, nowMs: number): Promise<Job | null>
-  /** Returns ended jobs of which operators do not know yet, and marks them as known. */
+  /** Returns ended jobs that operators do not know of yet, and marks them as known. */
   takeEndedJobs(): Promise<readonly Job[]>
   /** Stores an operator event. */
   addOperatorEvent(event: OperatorEvent, nowMs: number): void
@@ -143,7 +143,7 @@ export interface AdminTx extends RetentionTx {
   countQuarantine(reason: string, count: number, nowMs: number): void
   /** Removes the oldest of these counts and returns them. */
   takeQuarantineCounts(limit: number): Promise<readonly QuarantineCount[]>
-  /** Adds counts to those of their hours and days. */
+  /** Adds counts to the tallies of their hours and days. */
   addTallies(additions: readonly TallyAddition[]): void
   /** Notes that a flush is being stored; false: it is stored already. */
   noteFlush(flush: TallyFlush): Promise<boolean>

@@ -18,8 +18,8 @@ import type { ConfiguredNames } from '../../domain/delivery/unnamed-endpoint.ts'
 /** The store as delivery uses it inside one transaction; see `WriteTx`. */
 export interface DeliveryTx {
   /**
-   * `last`: the last sequence in use. Other transactions may use more before this one ends. `prunedTo`: up to which sequence the feed was
-   * deleted; 0: nothing was.
+   * `last`: the last sequence in use. Other transactions may use more before this one ends. `prunedTo`: the sequence up to which the feed
+   * was deleted; 0: nothing was.
    */
   feedSpan(): Promise<{ readonly last: number; readonly prunedTo: number }>
   /** Makes the transaction begin again if a sequence above this one is in use at its end. */

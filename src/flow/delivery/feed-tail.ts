@@ -16,7 +16,8 @@ import { createStoredPages, refuseSkipped } from './stored-pages.ts'
 export interface FeedTail {
   /**
    * Reads events after a sequence that were committed before the call: all of them, or the first ones. Readers at the same sequence get the
-   * same page object, so that whatever is made of it can be cached with it. Throws `feed_gone`, `feed_rewound` and `storage_unavailable`.
+   * same page object, so that a caller can cache what it makes of a page with that object. Throws `feed_gone`, `feed_rewound` and
+   * `storage_unavailable`.
    */
   read(request: PageRequest): Promise<FeedPage>
   /** Drops the pages in memory, because the store may have lost their events. Later reads go to the store. */

@@ -28,7 +28,7 @@ export interface ManageDeliveriesPorts {
   readonly clock: Clock
   /** Call it when deliveries may have become due, or their order may have changed. */
   readonly review: () => void
-  /** Does the same, and resolves when this relay has run a dispatch round. */
+  /** Like `review`, and resolves when this relay has run a dispatch round. */
   readonly reviewed: () => Promise<void>
   /** Call it when a job was queued. */
   readonly work: () => void
@@ -99,8 +99,8 @@ export interface ManageDeliveries {
   /** Makes a waiting delivery due now. Throws `not_found` and `not_retryable`. */
   retry(id: string, by: Actor): Promise<ShownDelivery>
   /**
-   * Gives up a waiting delivery, so that the next one of its parcel goes. If it is under way, or another replica delivers to its endpoint,
-   * it ends a little later. Then it is returned in its present state, with reason `skipped`. Throws `not_found` and `not_skippable`.
+   * Gives up a waiting delivery, so that the next one of its parcel goes. If the delivery is under way, or another replica delivers to its
+   * endpoint, it ends a little later, and is returned in its present state with reason `skipped`. Throws `not_found` and `not_skippable`.
    */
   skip(id: string, by: Actor): Promise<ShownDelivery>
   /**

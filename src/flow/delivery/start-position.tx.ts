@@ -23,8 +23,8 @@ export async function startPosition(tx: StartTx, from: number | null): Promise<S
 }
 
 /**
- * The first sequence that is not queued for an endpoint yet. Its present settings apply from there on. The value may be a placeholder: save
- * it, do not compare it.
+ * The first sequence that is not queued for an endpoint yet. The endpoint's present settings apply from there on. The value may be a
+ * placeholder: save it, do not compare it.
  */
 export async function firstUnqueuedSequence(tx: Pick<StartTx, 'sequenceToCome'>, queuedTo: number | null): Promise<number> {
   return queuedTo === null ? await tx.sequenceToCome() : queuedTo + 1

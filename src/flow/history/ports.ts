@@ -8,7 +8,7 @@ import type { KeptSighting } from '../../domain/history/sightings.ts'
 import type { BatchStart, Loaded, Needs } from '../../domain/history/snapshot.ts'
 import type { FlightEnd } from '../../domain/polling/flight-end.ts'
 
-/** An encoded answer. It is cached until something about its parcel changes: what is known of it, or whether it is polled. */
+/** An encoded answer. It is cached until its parcel changes: the facts about it, or whether it is polled. */
 export interface CachedAnswer {
   readonly parcelId: number
   /** The parcel's version when it was read. */
@@ -45,8 +45,8 @@ export interface Recorder {
 /** The verbs of history that write; see `WriteSide`. */
 export interface HistoryWrites {
   /**
-   * Records a batch in one transaction. Every observation is durable or, if it throws, none. An observation that cannot be recorded is
-   * quarantined, without the others.
+   * Records a batch in one transaction. If this resolves, every observation is durable; if it rejects, none is. An observation that cannot
+   * be recorded is quarantined, and the others are recorded.
    */
   record(batch: readonly Incoming[]): Promise<BatchReport>
 }
@@ -117,7 +117,7 @@ export interface HistoryReads {
   readonly parcelVersion?: (parcelId: number) => Promise<number | null>
 }
 
-/** The flights of all replicas. If several want the same answer at once, one asks the carrier for all. */
+/** The flights of all replicas. A flight is a question to the carrier that one replica asks for all that want the same answer at once. */
 export interface SharedFlights {
   /**
    * Takes the flight for `leaseMs`. `taken`: the caller holds it and asks the carrier. `held`: another caller holds it; ask again later,

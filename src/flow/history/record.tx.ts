@@ -150,7 +150,7 @@ function refused(incoming: Incoming, record: (one: Incoming) => Promise<Done>): 
   })
 }
 
-/** The push in the form in which it is quarantined because it could not be recorded. */
+/** The push as it is quarantined after it could not be recorded. */
 export function failedPush<Push extends IncomingPush>(push: Push): Push {
   return { ...push, reading: { ok: false, reason: 'failed' } }
 }

@@ -55,7 +55,7 @@ export function createServe(ports: ServePorts, options: ServeOptions): Serve {
   const answerFromStore = async (question: ParsedQuestion, key: string): Promise<Served> => {
     try {
       const { encoded, freshness, settled, mark } = await answer(question)
-      // A cached answer neither asks the carrier nor revives the parcel. So cache an answer only if a repeat need not do so either.
+      // A cached answer neither asks the carrier nor revives the parcel. So cache an answer only if a repeated question need not do either.
       if (settled) cache.set(key, encoded, mark)
       meter.served(freshness === 'refreshed' ? 'fetched' : freshness)
       return presentServed(encoded, freshness, clock.now())
@@ -112,7 +112,7 @@ function keyOf({ kind, identifier, language }: ParsedQuestion): string {
 interface Answer {
   readonly encoded: CachedAnswer
   readonly freshness: Freshness
-  /** Whether the same question again would change nothing and ask nobody, so that the answer may be cached. */
+  /** Whether a repeated question would change nothing and need no call to the carrier, so that the answer may be cached. */
   readonly settled: boolean
   /** The position of the cache before the store was read. */
   readonly mark: bigint

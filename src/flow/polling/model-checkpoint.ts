@@ -44,7 +44,7 @@ export interface ModelCheckpoint {
   countMissed(count: number): void
   view(learnt: CarrierModel): PushChannelView
   /**
-   * Saves ordinary changes now and then, and at once any change of which operators are notified. `all`: saves everything now. Never throws
+   * Saves ordinary changes now and then, and at once any change that operators are notified of. `all`: saves everything now. Never throws
    * for a failure of the store.
    */
   keep(learnt: CarrierModel, how?: { readonly all: boolean }): Promise<PushHealthUpdate>

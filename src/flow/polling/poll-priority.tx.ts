@@ -63,7 +63,7 @@ export function createPollPriority(ports: Pick<SchedulePorts, 'model'>, options:
       if (looks > 0) lookedAtMs = nowMs
       for (let made = 0; made < looks && (made === 0 || cursor !== null); made++) await look(tx, nowMs)
       if (ranked.length === 0) await look(tx, nowMs)
-      // The look before stopped exactly at the end, so that look found nothing and this one starts again.
+      // If that look found nothing, because the one before stopped exactly at the end, look again from the start.
       if (ranked.length === 0) await look(tx, nowMs)
       const best = ranked.slice(0, limit)
       ranked = ranked.slice(limit)

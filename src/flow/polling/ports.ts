@@ -91,7 +91,7 @@ export interface PollingTx {
   duePolls(request: { readonly nowMs: number; readonly limit: number; readonly after: DueCursor | null }): Promise<readonly DueCursor[]>
   /** Which of these parcels are due and not leased, with everything that a poll needs. In the order given. */
   pollCandidates(request: { readonly parcelIds: readonly number[]; readonly nowMs: number }): Promise<readonly PollCandidate[]>
-  /** Leases polls: nobody else may claim them until `untilMs`. A lease ends with the run that takes it. */
+  /** Leases polls: nobody else may claim them until `untilMs`. All leases end when the relay stops. */
   leasePolls(parcelIds: readonly number[], untilMs: number): void
   /** Ends the lease: the poll is over. */
   releasePoll(parcelId: number): void
@@ -99,7 +99,7 @@ export interface PollingTx {
   shiftSchedule(request: Parameters<PollingWrites['shiftSchedule']>[0]): Promise<number | null>
   /** Saves that the carrier does not know an identifier. */
   markNotPollable(identifier: string, nowMs: number): Promise<void>
-  /** Saves up to which sequence a language was fetched. A higher number stays. */
+  /** Saves the sequence up to which a language was fetched, unless a higher one is saved. */
   markLanguageAsked(parcelId: number, language: string, sequence: number): Promise<void>
 }
 

@@ -47,9 +47,9 @@ export type PollEnd = Refreshed | 'lapsed'
 
 /** Polls known parcels. */
 export interface Refresh {
-  /** A scheduled poll: in the first language, and in others only where texts are missing (DOMAIN 6.2). */
+  /** Makes a scheduled poll: in the first language, and in others only where texts are missing (DOMAIN 6.2). */
   poll(due: DuePoll): Promise<PollEnd>
-  /** A poll by an operator's order: in every configured language, now. */
+  /** Makes a poll that an operator has ordered: now, in every configured language. */
   refreshNow(due: DuePoll): Promise<Refreshed>
 }
 
@@ -151,14 +151,14 @@ async function ask({ carrier, meter }: RefreshPorts, identifier: string, asking:
   const { language, priority, spender, signal } = asking
   const answer = await carrier.fetchAll({ identifier, language, priority, spender, ...(signal === undefined ? {} : { signal }) })
   const result = answer.kind === 'unavailable' ? answer.reason : answer.kind
-  // A poll that this replica gave up says nothing about the carrier.
+  // Do not count a poll that this replica gave up, because it says nothing about the carrier.
   if (answer.kind !== 'unavailable' || !hasLapsed(asking)) meter.pollEnded(result)
   return answer
 }
 
 /** Saves that the poll brought nothing to record. The parcel is polled again, as after any failure. */
 async function giveUp({ write, clock }: RefreshPorts, due: DuePoll, answer: Failure, asking: Asking): Promise<PollEnd> {
-  // Nothing has failed, and the replica that is the poller now schedules the parcel.
+  // If this replica has lost its role, nothing has failed, and the present poller schedules the parcel.
   if (hasLapsed(asking)) return 'lapsed'
   const { reason, retryAfterMs } = answer
   await write.notePollFailure({

@@ -65,7 +65,10 @@ export interface PortalOptions
   readonly log: Log
 }
 
-/** The script sends this header when it loads a page again to keep it up to date. Nobody asked for that, so it renews no session. */
+/**
+ * The script sends this header when it loads a page again to keep it up to date. No person asked for the page, so such a request renews no
+ * session.
+ */
 const LIVE_HEADER = 'Parcel-Relay-Live'
 
 /** The portal for operators, at `/` of the internal listener. The server makes whole pages, which work without script. */

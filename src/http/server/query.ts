@@ -13,7 +13,7 @@ export function query<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
 /** For a route without parameters. */
 export const NO_QUERY = query({})
 
-/** For an address of the carrier's API, or an open one. It accepts every parameter and ignores it. */
+/** For addresses of the carrier's API, and for open addresses. It accepts and ignores every parameter. */
 export const ANY_QUERY = z.object({})
 
 /** Makes the document show a number or a boolean for a parameter that arrives as text. */

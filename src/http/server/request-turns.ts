@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 export interface RequestTurns {
   /** Handles the server's `request` events. */
   readonly handle: RequestListener
-  /** The last unanswered response of each connection. It is sent after all its others. */
+  /** The last unanswered response of each connection. It is sent after all other responses of its connection. */
   lastOwed(): readonly ServerResponse[]
 }
 

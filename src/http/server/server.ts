@@ -78,7 +78,7 @@ export async function startServer(listener: RequestListener, options: ServerOpti
   }
   const tlsServer = options.tls === undefined ? null : createTlsServer({ ...limits, ...options.tls })
   const server = tlsServer ?? createServer(limits)
-  // The guard counts headers. Node would silently drop those above its own limit.
+  // No limit, because Node silently drops the headers above it. The guard counts headers instead.
   server.maxHeadersCount = 0
   server.setTimeout(timeouts.inactiveMs)
 

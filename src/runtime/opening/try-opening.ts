@@ -24,7 +24,10 @@ export const OPENING_MS = 10_000
 /** How long the program may take to start, even on a busy machine. */
 const BEGINNING_MS = 30_000
 
-/** Prints each file's number, then opens it if it is a regular file. It is a shell script, because a shell starts in a few milliseconds. */
+/**
+ * For each file, prints its number and then, if it is a regular file, opens it. This is a shell script, because a shell starts in a few
+ * milliseconds.
+ */
 const OPEN_EACH = 'n=0; for file do echo $n; if [ -f "$file" ]; then true < "$file"; fi; n=$((n + 1)); done 2>/dev/null'
 
 /**

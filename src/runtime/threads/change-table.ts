@@ -1,6 +1,6 @@
 /**
- * Shows which parcels have changed, in memory that the threads share. The writer marks them, and a cache sees it without a message. It is a
- * plain value, so it can be passed to a thread.
+ * Shows which parcels have changed, in memory that the threads share. The writer marks them, and a cache sees the marks without a message.
+ * The table is a plain value, so it can be passed to a thread.
  */
 export interface ChangeTable {
   /** The number of changes so far. */

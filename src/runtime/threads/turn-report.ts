@@ -1,6 +1,6 @@
 /** Collects what happens on a thread until another thread asks for it. */
 export interface TurnReport<Report> {
-  /** Call it when something has happened. `isAwaited`: another thread waits for it, so it is not held back. */
+  /** Call it when something has happened. `isAwaited`: another thread waits for it, so the report is not held back. */
   changed(isAwaited: boolean): void
   /** Resolves with a report as soon as something has happened since the last one. Only one caller may wait at a time. */
   next(): Promise<Report>

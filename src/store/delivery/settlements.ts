@@ -156,7 +156,7 @@ export function cancelWaiting(session: Session, ids: readonly number[], nowMs: n
   session.enqueueWrite(cancelAll, { ids, nowMs })
 }
 
-/** The same, and lets the next deliveries of their parcels go, one after the other. */
+/** Like `cancelWaiting`, and makes the next deliveries of their parcels due, one after the other. */
 export function cancelEach(session: Session, ids: readonly number[], nowMs: number): void {
   cancelWaiting(session, ids, nowMs)
   for (const id of ids) session.enqueueWrite(releaseFirst, { id, nowMs })

@@ -155,7 +155,7 @@ export async function loadIdentifiers(session: Session, parcelId: number): Promi
   return inOrder(await session.all(identifiersOf, { parcelId }))
 }
 
-/** The same for several parcels. */
+/** Like `loadIdentifiers`, for several parcels. */
 export async function loadIdentifiersOf(session: Session, parcelIds: readonly number[]): Promise<readonly Tables['identifier'][]> {
   return inOrder(await session.all(identifiersOfAll, { ids: parcelIds }))
 }

@@ -84,7 +84,7 @@ interface RebuildParts {
   readonly session: Session
   readonly contents: Pick<Contents, 'forgetId'>
   readonly parcels: {
-    /** Keeps others from changing parcels until the transaction ends. Returns the ones that exist. */
+    /** Keeps others from changing parcels until the transaction ends. Returns the parcels that exist. */
     hold(parcelIds: readonly number[]): Promise<readonly ParcelState[]>
   }
 }

@@ -253,7 +253,7 @@ export async function findPush(session: Session, inboxId: number): Promise<HeldP
   return (await findPushes(session, [inboxId]))[0] ?? null
 }
 
-/** The same for several pushes, in no order. */
+/** Like `findPush`, for several pushes, in no particular order. */
 export async function findPushes(session: Session, ids: readonly number[]): Promise<HeldPage['pushes']> {
   return (await session.all(bytesOf, { ids })).map((row) => ({
     inboxId: row.id,

@@ -13,7 +13,8 @@ export function tombstoneFileOf(storePath: string): string {
 }
 
 /**
- * Opens the file that keeps tombstones beside the store. `stored`: what the store holds, from which a missing file is made. After a restore the file has more than that (`missed`).
+ * Opens the file that keeps tombstones beside the store. `stored`: the tombstones in the store. If the file is missing, it is made from
+ * them. After a restore the file may have more than the store (`missed`).
  */
 export function openTombstoneFile(storePath: string, stored: KeptTombstones): TombstoneKeeping {
   const path = tombstoneFileOf(storePath)

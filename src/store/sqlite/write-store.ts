@@ -206,7 +206,7 @@ function erasingVerbs(
     },
     async saveTombstoneKey(sealed) {
       await verbs.saveTombstoneKey(sealed)
-      // It does not matter which is written first, because both encrypt the same key.
+      // The order of the two writes does not matter, because the old and the new text encrypt the same key.
       kept.replaceKey(sealed)
     },
     async searchMentions(request) {

@@ -105,7 +105,7 @@ function configuredKey({ endpoints }: Config, name: string): string | undefined 
   return endpoints.find((one) => one.name === name)?.sharedKey.reveal()
 }
 
-/** Whether an endpoint is now sent something signed with another key. A key that is not known does not count as another. */
+/** Whether one of these keys is known and differs from `key`. */
 function isOther(key: string, others: readonly (string | null | undefined)[]): boolean {
   return others.some((other) => other !== null && other !== undefined && other !== key)
 }

@@ -10,7 +10,7 @@ export interface Dispatching {
   wake(): void
   /** Call when the order of a parcel's waiting deliveries may have changed. */
   reorder(): void
-  /** Does the same, and resolves when the next round has ended. */
+  /** Like `reorder`, and resolves when the next round has ended. */
   reordered(): Promise<void>
   /** Call when endpoints were changed here. */
   changed(): void

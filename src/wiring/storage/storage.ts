@@ -111,7 +111,7 @@ const NO_DISK: DiskWatch = {
 
 async function openPostgresStorage(config: Config, url: string, log: Log, closing: Closing): Promise<Storage> {
   const hosted = await hostInProcess(config, url, log)
-  // Clear away a killed move of this relay at once. The janitor clears those of other replicas when their leases have run out.
+  // Clear away a killed move of this relay at once. The janitor clears the moves of other replicas when their leases have run out.
   await hosted.shared
     .clearMoves()
     .catch((err: unknown) => log.warn({ err }, 'could not remove the remains of a move that was killed; the relay tries again'))

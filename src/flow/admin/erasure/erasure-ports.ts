@@ -42,7 +42,7 @@ export interface ErasureWrites {
   keepTombstoneKey(request: { readonly before: string | null; readonly sealed: string }): Promise<string>
   /** Uses this key for tombstones from now on. */
   useTombstoneKey(key: Uint8Array): Promise<void>
-  /** Changes from which time on an erased identifier may belong to a new parcel. Takes effect with the next batch. */
+  /** Changes the time after which an erased identifier may belong to a new parcel. Takes effect with the next batch. */
   adjustErasure(rules: ErasureRules): Promise<void>
   /**
    * Erases the parcels of identifiers in one transaction, and leaves tombstones. `bury`: an identifier without a parcel gets one too.

@@ -90,8 +90,8 @@ export type ReprocessIn = (tx: ReprocessBatchTx, batch: HeldBatch) => Promise<Re
 export interface ReprocessBatches {
   /**
    * Runs a transaction that may reprocess a batch (`done`; null: it did not), and learns from the batch once it is durable. If a working
-   * store fails to apply the batch, which would be a bug, `work` runs again with its first push alone. If that fails too, the push is
-   * quarantined.
+   * store fails to apply the batch, which would be a bug, `work` runs again with only the first push of the batch. If that fails too, the
+   * push is quarantined.
    */
   run<Result extends { readonly done: ReprocessedHeld | null }>(
     work: (reprocess: ReprocessIn) => Promise<Result>,

@@ -7,8 +7,8 @@ const BYTES_PER_PAGE = 4 * 1024 * 1024
 /** This many keys of changed rows are read, and then dropped, at a time. Each drop waits for its turn among all writers. */
 const CHANGES_MAX = 2000
 /**
- * If copying the remaining changes takes no longer than this, the switch does it, while others pause. `TAIL_MIN` and `TAIL_MAX` limit their
- * number.
+ * If copying the remaining changes takes no longer than this, the switch copies them while others pause. `TAIL_MIN` and `TAIL_MAX` limit
+ * the number of changes.
  */
 const TAIL_MS = 1000
 const TAIL_MIN = 1000

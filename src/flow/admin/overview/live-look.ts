@@ -28,8 +28,8 @@ interface TailPage {
 /** Looks for changes, once for all open pages. */
 export interface LiveLook {
   /**
-   * Returns a text for each page. A text changes whenever its page would show something else. It is made from the store, so it shows
-   * changes by other replicas too. Throws if the store cannot be read.
+   * Returns a text for each page. A text changes whenever its page would show something else. The texts are made from the store, so changes
+   * by other replicas change them too. Throws if the store cannot be read.
    */
   stamps(shown: readonly Shown[]): Promise<readonly string[]>
 }

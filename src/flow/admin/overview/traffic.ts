@@ -53,7 +53,7 @@ export function createReadTraffic(ports: TrafficPorts): () => Promise<Traffic> {
   }
 }
 
-/** Reads the shown hours or days of one kind, with zeros for those without counts. */
+/** Reads the shown hours or days of one kind, with zeros where there are no counts. */
 function createReadSeries({ reads, clock }: TrafficPorts) {
   return async (kind: TallyKind, span: TallySpan) => {
     const toMs = clock.now() + 1

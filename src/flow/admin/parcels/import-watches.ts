@@ -26,7 +26,7 @@ export interface WatchListReport {
   readonly lines: number
   /** The number of identifiers that are now watched. */
   readonly watched: number
-  /** How many of those belong to new parcels. */
+  /** How many of the watched identifiers belong to new parcels. */
   readonly created: number
   /** The number of lines without a valid identifier, or with one that belongs to an erased parcel. */
   readonly failed: number

@@ -37,7 +37,7 @@ export interface ExplainedParcel extends InspectedParcel {
   readonly nextPollBecause: string | null
 }
 
-/** With more statuses, the error does not list them, because such a list would not help. */
+/** If more statuses are known, an unknown one is not refused, because the error could not list them all. */
 const STATUSES_SHOWN_MAX = 100
 const PREFIX = /^[A-Z0-9]{1,40}$/
 
@@ -52,7 +52,7 @@ export function createParcelQueries({
 }): ParcelQueries {
   async function explain(state: ParcelState): Promise<string | null> {
     if (state.nextPollAtMs === null) return state.stopped === null ? null : describeStop(state.stopped)
-    // Show the parcel even if the writer cannot say when it polls it.
+    // Show the parcel even if the writer cannot say when the parcel is polled.
     const planned = await write.planPoll(cadenceFactsOf(state, false, clock.now())).catch(nullForStorage)
     if (planned === null) return null
     return planned.kind === 'at' ? describePoll(planned.why) : describeStop(planned.reason)

@@ -99,7 +99,8 @@ export interface Authenticate {
   /** The app of a token. Throws `unauthorized` for an invalid token and `forbidden` for a missing scope. */
   authorize(token: string, scope: Scope): Promise<App>
   /**
-   * The session of a token. Using it renews it, until it is as old as sessions may be. Null: it has ended, or the token is not a session.
+   * The session of a token. Each use renews the session, until it is as old as sessions may be. Null: the session has ended, or the token
+   * is not a session.
    */
   continueSession(token: string): Promise<Session | null>
   /** Does the same as `authorize`, but at once, if the token was verified before; null: call `authorize`. */

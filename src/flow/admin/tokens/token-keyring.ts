@@ -15,7 +15,7 @@ export interface TokenKeyring {
   readonly current: () => TokenKey
   /** The key of this name, if it verifies tokens now; null: this process knows no such key. */
   readonly find: (name: string) => TokenKey | null
-  /** Does the same, but reads the store for an unknown name. It reads at most once a second, however many callers there are. */
+  /** Like `find`, but reads the store for an unknown name. It reads at most once a second, however many callers there are. */
   readonly seek: (name: string) => Promise<TokenKey | null>
   /** Reads the keys from the store again. Rejects if the store does not answer. */
   readonly refresh: () => Promise<void>

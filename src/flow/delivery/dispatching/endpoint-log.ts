@@ -23,7 +23,7 @@ export function createEndpointLog({ log, clock }: { readonly log: Pick<Log, 'inf
   let known: readonly EndpointState[] = []
 
   return {
-    /** Logs which endpoints have changed their state. The same list again costs nothing. */
+    /** Logs which endpoints have changed their state. An unchanged list costs nothing. */
     update(states: readonly EndpointState[]): void {
       if (states === known) return
       known = states

@@ -126,8 +126,8 @@ export class EndpointQueue {
   }
 
   /**
-   * Takes back a delivery of which nothing was sent. It waits again, before the others. If its endpoint is sent nothing now, or it was
-   * overtaken, it is released instead. Returns whether it waits.
+   * Takes back a delivery that was not sent. It waits again, before the others. If its endpoint is sent nothing now, or it was overtaken,
+   * it is released instead. Returns whether it waits.
    */
   putBack(delivery: ClaimedDelivery): boolean {
     const isKept = !this.#isClosed && !this.#overtaken.has(delivery.deliveryId)

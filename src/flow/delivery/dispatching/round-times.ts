@@ -41,7 +41,10 @@ export function createRoundTimes({ clock, wake }: RoundTimesPorts) {
     clear(): void {
       lookAtMs = Number.POSITIVE_INFINITY
     },
-    /** Call it when the first attempt since the last round has ended. It waits a moment, so that others are settled with it. */
+    /**
+     * Call it when the first attempt since the last round has ended. That attempt waits a moment, so that others are settled together with
+     * it.
+     */
     beginWait(): void {
       waitUntilMs = clock.monotonic() + WAIT_MS
     },

@@ -140,7 +140,7 @@ function eventsPage(visit: Visit, { events, next }: Awaited<ReturnType<Operation
   const { to, nowMs, person } = visit
   const main = html`${headline({ title: 'What happened', lead: 'Each change of state, the newest first.', actions: actionButton(to`/events/test`, 'Send a test event'), asOf: asOfLine(nowMs, to`/events`) })}
 ${tested === null ? null : testNote(tested)}
-<p>${link(to`/docs/runbooks`, 'Runbooks')} say for each of them what to do, and when it is over.</p>
+<p>${link(to`/docs/runbooks`, 'Runbooks')} say for each event what to do, and when the trouble is over.</p>
 ${eventTable(events, nowMs)}
 ${older(to`/events`, next)}`
   return renderPage(visit, { title: 'What happened', section: 'overview', person, main })

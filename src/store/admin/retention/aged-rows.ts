@@ -28,7 +28,7 @@ const waiting = statement<Page>()((db, p, { unindexed }) =>
     .orderBy('id')
     .limit(p.limit),
 )
-/** Leaves out the newest delivery. SQLite would give its id to another one. */
+/** Leaves out the newest delivery, because SQLite would give the id of a removed one to the next delivery. */
 const ended = statement<Page>()((db, p) =>
   db
     .selectFrom('delivery')

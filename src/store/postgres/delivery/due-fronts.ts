@@ -25,7 +25,7 @@ interface Front {
   readonly round: number
   /** The first planned time among deliveries that were not attempted since they were queued, epoch milliseconds. */
   readonly untriedFromMs: number
-  /** The same among deliveries that were attempted since the endpoint was woken. */
+  /** The first planned time among deliveries that were attempted since the endpoint was woken. */
   readonly retriedFromMs: number
   /** Whether there are deliveries that were last attempted before the endpoint was woken. */
   readonly hasWoken: boolean

@@ -14,7 +14,7 @@ export function real(number: RawBuilder<unknown>): RawBuilder<number> {
   return sql`(case when ${number} > ${sql.lit(PROVISIONAL)} then ${number} - ${sql.lit(PROVISIONAL)} + ${base} else ${number} end)`
 }
 
-/** The same for an encoded audience: a negated number, or a number plus one (`encodeAudience`). */
+/** Like `real`, for an encoded audience: a negated number, or a number plus one (`encodeAudience`). */
 export function realAudience(audience: RawBuilder<unknown>): RawBuilder<number> {
   return sql`(case when ${audience} > ${sql.lit(PROVISIONAL)} then ${audience} - ${sql.lit(PROVISIONAL)} + ${base}
     when ${audience} < ${sql.lit(-PROVISIONAL)} then ${audience} + ${sql.lit(PROVISIONAL)} - ${base} else ${audience} end)`

@@ -15,7 +15,7 @@ export function createReadContents(session: Session): (snapshot: Session) => Con
   let remembered = createContents(session)
   return (snapshot) => {
     const isBack = watch.asking()
-    // Answers come in order, so this one comes before the first sighting.
+    // Answers come in order, so the answer to this check comes before the first sighting.
     let contents: Contents | null = null
     snapshot.all(readStanding, {}).then(
       ([found]) => {

@@ -10,7 +10,7 @@ const LOCK_NOT_AVAILABLE = '55P03'
 
 /** How long each attempt waits for a lock, in milliseconds. The first waits are short, because writers queue behind them. */
 export const BESIDE_WRITERS: readonly number[] = [...Array.from({ length: 8 }, () => 250), LONG_MS, LONG_MS, LONG_MS]
-/** The same while nobody writes. */
+/** The waits while nobody writes, in milliseconds. */
 export const ALONE: readonly number[] = [LONG_MS, LONG_MS]
 
 /** Runs work in a transaction that takes locks. If others hold a lock, it tries again, once for each of `waits`. */
