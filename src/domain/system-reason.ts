@@ -65,7 +65,7 @@ const REASONS: ReadonlyMap<string, string> = new Map([
   ['55P03', 'the database took too long'],
 ])
 
-/** The same by the beginning of a code, for families of codes. */
+/** The words for a whole family of codes, by how each code of it begins. */
 const FAMILIES: readonly (readonly [begin: RegExp, reason: string])[] = [
   [/^SQLITE_FULL/, 'the disk is full'],
   [/^SQLITE_IOERR/, 'the disk fails'],

@@ -10,8 +10,8 @@ const REFUSED_WAIT_MAX_MS = 60 * MINUTE
 export const CREDENTIAL_WAIT_MAX_MS = REFUSED_WAIT_MAX_MS
 
 /**
- * The wait after trouble that says nothing about the credentials. It is shorter, but long enough that not every call that needs a token
- * requests one.
+ * The wait after trouble that says nothing about the credentials. It is shorter than after a refusal, but keeps calls from requesting a
+ * token each.
  */
 const TROUBLE_WAIT_MS = SECOND
 const TROUBLE_WAIT_MAX_MS = MINUTE

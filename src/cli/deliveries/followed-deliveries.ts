@@ -8,7 +8,7 @@ export interface FollowedDeliveries {
 /** How many deliveries are remembered: more than a list has, because newer ones push a delivery out of the list. */
 const REMEMBERED_MAX = 5000
 
-/** Compares lists of deliveries, one after the other. Of the first list it returns at most `firstMax`. */
+/** Compares lists of deliveries, one after the other. From the first list it returns at most `firstMax`. */
 export function createFollowedDeliveries({ firstMax }: { readonly firstMax: number }): FollowedDeliveries {
   const seen = new Map<string, string>()
   let isFirst = true

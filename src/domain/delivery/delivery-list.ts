@@ -61,7 +61,7 @@ export interface DeliveryQuery {
   readonly parcelId: number | null
   /** Queued in this time; absent: at any time. */
   readonly queued?: QueuedSpan
-  /** Deliveries that come after this one in the list; null: from the newest. */
+  /** Only deliveries that come after this cursor in the list; null: from the newest. */
   readonly before: DeliveryCursor | null
   readonly limit: number
 }

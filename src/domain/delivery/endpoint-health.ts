@@ -14,7 +14,7 @@ export interface Probing {
 
 /**
  * An endpoint that refuses some deliveries may accept others. Deliveries whose last attempt was in round `fromRound` or later were refused.
- * From `atMs` on another delivery is probed.
+ * From `atMs` on, a delivery that was not refused is probed.
  */
 export interface Refusing {
   readonly fromRound: number
@@ -169,7 +169,7 @@ export function startProbing(health: EndpointHealth, outcome: AttemptOutcome, no
   return { ...health, probing: probingAfter(probing, outcome, health.round, nowMs) }
 }
 
-/** The parcels whose attempts failed, by id, if they are so few that others may be accepted. Otherwise empty. */
+/** The parcels whose attempts failed, by id. Empty if there are too many to expect that events of other parcels are accepted. */
 export function fewFailedParcels(failedParcels: readonly number[]): readonly number[] {
   const distinct = [...new Set(failedParcels)]
   return distinct.length < FAILURES_LOOKED_AT ? distinct : []

@@ -46,7 +46,7 @@ export interface EndpointSearch {
 
 const TROUBLE_FIRST: readonly EndpointCondition[] = ['failing', 'disabled', 'delivering']
 
-/** The selected endpoints. Those in trouble come first, then by name. */
+/** The selected endpoints, by name. Endpoints in trouble come first. */
 export function searchEndpoints(states: readonly EndpointState[], { text, condition }: EndpointSearch): readonly EndpointState[] {
   const sought = text.toLowerCase()
   const hasIt = ({ endpoint: { name, url } }: EndpointState) => [name, url].some((one) => one.toLowerCase().includes(sought))
@@ -67,7 +67,7 @@ export interface DisabledSince {
   readonly by: string | null
 }
 
-/** An endpoint that is disabled for a reason; null: it is enabled. If that changes nothing, it keeps the time and the person. */
+/** The endpoint, disabled for this reason; null: enabled. If it was so already, the time and the person stay. */
 export function withDisabled(state: EndpointState, disabled: EndpointState['disabled'], since: DisabledSince): EndpointState {
   if (disabled === state.disabled) return state
   const { disabledSince: _before, ...rest } = state

@@ -9,7 +9,7 @@ export interface EventValue {
   readonly value: string
 }
 
-/** A filter takes no longer value, so a longer one need not be known. */
+/** The greatest length of a value in a filter. A longer value of an event need not be known. */
 const CHARS_MAX = 200
 
 /** The values that an event offers to filters; none if endpoints are sent nothing for it. */

@@ -23,9 +23,9 @@ export interface UnnamedEndpoint {
 
 /** The configs of the replicas that share a store. */
 export interface ConfiguredNames {
-  /** The names of the endpoints in any of them. */
+  /** The names of the endpoints in any of these configs. */
   readonly names: readonly string[]
-  /** When the latest of them took effect, by a start or a reload, epoch milliseconds; null: nobody shares the store. */
+  /** When the latest of these configs took effect, by a start or a reload, epoch milliseconds; null: nobody shares the store. */
   readonly latestAtMs: number | null
 }
 

@@ -96,7 +96,7 @@ export function certainNeeds(needs: Needs, parcels: readonly ParcelState[], push
     ...needs,
     seconds: needs.seconds.filter(({ parcelId, second, digests }) => {
       const latest = states.get(parcelId)?.latest ?? null
-      // Nothing is stored after the latest entry, and duplicates change nothing.
+      // The store has nothing after the latest entry, and a duplicate changes nothing.
       return latest !== null && second <= secondOf(latest.atMs) && digests.some((digest) => !pushes.has(pushKey(parcelId, digest)))
     }),
     answers: needs.whole,

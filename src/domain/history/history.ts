@@ -161,7 +161,7 @@ function presentLone(kept: KeptSighting, founding = 0): Entry {
   }
 }
 
-/** Orders the last-asked sighting first. Of those asked at the same time, the bytewise greatest is first. */
+/** Orders the last-asked sighting first. Among sightings asked at the same time, the bytewise greatest is first. */
 function compareLastAsked(a: KeptSighting, b: KeptSighting): number {
   return b.askedAtMs - a.askedAtMs || compareBytes(wholeSighting(b.sighting, b.content), wholeSighting(a.sighting, a.content))
 }

@@ -27,7 +27,7 @@ export function keptAnswer(poll: PollObservation): KeptAnswer {
   return { language, askedAtMs, digest, entryCount: poll.sightings.length, flawed: poll.skipped > 0, trackingIds, distributionType, extra }
 }
 
-/** Orders answers, the last-asked first. Those asked at the same time are ordered by digest, then by language. */
+/** Orders answers, the last-asked first. Answers asked at the same time are ordered by digest, then by language. */
 function compareLastAskedAnswer(a: KeptAnswer, b: KeptAnswer): number {
   return b.askedAtMs - a.askedAtMs || compareBytes(b.digest, a.digest) || compareBytes(b.language, a.language)
 }

@@ -4,8 +4,8 @@ import type { CallPriority } from './carrier-answer.ts'
  * A circuit breaker for calls to the carrier.
  *
  * `closed`: calls are made. Several failures in a row open the breaker. `open`: the schedule makes no calls. After a rest one call is made
- * as a probe. Somebody waits for an app's question, so it may probe sooner. `probing`: the probe is under way, and all other calls are
- * refused. An answer closes the breaker, a failure makes the next rest longer.
+ * as a probe. An app's question may probe sooner, because somebody waits for the answer. `probing`: the probe is under way, and all other
+ * calls are refused. An answer closes the breaker, a failure makes the next rest longer.
  *
  * Some failures may be caused by the question: a 500, a time-out. They count once for each question. If the carrier answers other questions
  * meanwhile, the failing question was at fault, and no longer counts until it is answered. So questions that always fail cannot open the

@@ -23,7 +23,7 @@ export interface BudgetRow {
   readonly days: Readonly<Record<string, number>>
   /** The slots in use: the time at which each lapses, milliseconds, by the name of the slot. */
   readonly slots: Readonly<Record<string, number>>
-  /** The callers with a waiting app: until when the schedule of all others waits for it, milliseconds, by the name of the caller. */
+  /** For each caller with a waiting app, by name: until when the schedules of all other callers wait for that app, milliseconds. */
   readonly appWaits: Readonly<Record<string, number>>
 }
 

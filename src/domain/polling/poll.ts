@@ -76,7 +76,7 @@ export interface PushHealthUpdate {
   readonly eventQueued: boolean
 }
 
-/** Where a page of due polls begins: after this one. */
+/** A page of due polls begins after this poll. */
 export interface DueCursor {
   readonly parcelId: number
   readonly dueAtMs: number

@@ -96,8 +96,8 @@ export function estimatePushLoss({ pushed, missed }: PushChannel): number {
 }
 
 /**
- * How many entries since the last push only polls have reported, for operators. In a silence, this is at least the number that proved it.
- * Those entries count as missed only after the grace period, but the verdict needs its evidence now.
+ * The number of entries since the last push that only polls have reported, for operators. In a silence, this is at least the number that
+ * proved it. Those entries count as missed only after the grace period, but the verdict needs its evidence now.
  */
 export function unpushedSinceLast({ missedSincePush, silence }: PushChannel): number {
   return Math.max(missedSincePush, silence?.found ?? 0)

@@ -26,7 +26,7 @@ export interface EndpointLists {
     /** The cursor of the next page; null: this is the last. */
     readonly next: string | null
   }>
-  /** Looks for endpoints. Those in trouble come first. Returns up to `limit` after the first `skip`. */
+  /** Looks for endpoints. Endpoints in trouble come first. Returns up to `limit` after the first `skip`. */
   search(question: EndpointSearch & { readonly skip: number; readonly limit: number }): Promise<FoundEndpoints>
   /** All endpoints, without counts of what waits. */
   states(): Promise<readonly EndpointState[]>

@@ -33,7 +33,7 @@ export function createHoldAccess(authenticate: Pick<Authenticate, 'hold'>): Hold
   return async (ctx, scope, end) => await authenticate.hold(tokenOf(ctx), scope, end)
 }
 
-/** Requires exactly one `Authorization` header. Of two, Node would silently keep the first. */
+/** Requires exactly one `Authorization` header. If there were two, Node would silently keep the first. */
 function tokenOf(ctx: Context): string {
   const [header, ...more] = headerValues(ctx.req, 'authorization')
   const token = header === undefined || more.length > 0 ? undefined : BEARER.exec(header)?.[1]

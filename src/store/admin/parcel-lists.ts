@@ -111,7 +111,7 @@ async function lookByIdentifier(session: Session, prefix: string, after: string,
   }
   return nullIfNone(
     rows.map(({ value, parcel_id: parcelId }) => {
-      // A parcel with several matching identifiers is listed only at the first, even if the others come on later pages.
+      // A parcel with several matching identifiers is listed only at the first of them, even if the others come on later pages.
       const state = firstOf.get(parcelId) === value ? stateOf.get(parcelId) : undefined
       return { state: state ?? NOBODY, cursor: { by: 'identifier', value } }
     }),

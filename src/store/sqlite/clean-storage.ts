@@ -5,28 +5,28 @@ import type { ErasedWords } from '../engine.ts'
 import type { FileSearch } from './search-file.ts'
 
 /**
- * The `user_version` of a file says what it may hold of what was erased. `old`: it has not overwritten freed pages from the beginning.
- * `unsearched`: something was erased since it was last searched. `leftovers`: a search has found some.
+ * The `user_version` of a file says whether the file may still hold erased data. `old`: freed pages were not overwritten from the
+ * beginning. `unsearched`: something was erased since the file was last searched. `leftovers`: a search has found erased words.
  */
 const MARK = { old: 0, searched: 1, leftovers: 2, unsearched: 3 } as const
 
 /** How long to wait for readers of the WAL, in milliseconds. The wait blocks the writer. */
 const PATIENCE_MS = 50
 const RETRY_MS = 1000
-/** More words than these are not remembered, so only a compaction makes sure then. */
+/** If there are more words, none is remembered, and only a compaction makes sure that nothing is left. */
 const WORDS_MAX = 500_000
 
 function markOf(db: Database.Database): number {
   return Number(db.pragma('user_version', { simple: true }))
 }
 
-/** Makes SQLite overwrite whatever is deleted. `isNew`: the file holds nothing yet. */
+/** Makes SQLite overwrite everything that it deletes. `isNew`: the file holds nothing yet. */
 export function overwriteDeleted(db: Database.Database, isNew: boolean): void {
   db.pragma('secure_delete = ON')
   if (isNew) db.pragma(`user_version = ${MARK.searched}`)
 }
 
-/** Notes in a new copy of a store that it holds nothing deleted. */
+/** Notes in a new copy of a store that the copy holds nothing deleted. */
 export function noteOverwritten(path: string): void {
   const db = new Database(path, { fileMustExist: true })
   try {
@@ -36,7 +36,7 @@ export function noteOverwritten(path: string): void {
   }
 }
 
-/** Says what the file of a store may still hold of what was erased, without searching it. */
+/** Says whether the file of a store may still hold erased data, without a search. */
 export function readStorageState(path: string): StorageState {
   const db = new Database(path, { readonly: true, fileMustExist: true })
   try {
@@ -52,9 +52,9 @@ export function readStorageState(path: string): StorageState {
 export interface CleanerPorts {
   readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>
   readonly searching: FileSearch
-  /** Resolves when whoever waits for a search is answered without its result. */
+  /** Resolves when a caller has waited long enough for a search, and gets an answer without its result. */
   readonly patience: () => Promise<unknown>
-  /** How long the connection waits for a lock otherwise, in milliseconds. */
+  /** How long the connection waits for a lock, except in a checkpoint of the cleaner, in milliseconds. */
   readonly busyTimeoutMs: number
 }
 
@@ -71,7 +71,7 @@ export interface Cleaner {
 
 /**
  * Removes erased rows from the WAL: it checkpoints the WAL into the database and truncates it. While a reader holds the WAL, it tries again
- * every second. Then it searches the file for erased words. One search serves everybody who asks before it begins.
+ * every second. Then it searches the file for erased words. One search answers all who ask before it begins.
  */
 export function createCleaner(db: Database.Database, { inTurn, searching, patience, busyTimeoutMs }: CleanerPorts): Cleaner {
   const words = rememberWords(markOf(db) === MARK.unsearched)
@@ -98,7 +98,8 @@ export function createCleaner(db: Database.Database, { inTurn, searching, patien
   }
 
   async function look(): Promise<StorageState> {
-    // The words are taken together with the checkpoint, because the file still holds live rows of what is erased later.
+    // The words are taken together with the checkpoint. Rows that are erased later still live in the file, so their words must not be among
+    // them.
     const taken = await inTurn(async () => (truncate() ? words.take() : null))
     if (taken === null) {
       retry ??= setInterval(() => void round().catch(() => undefined), RETRY_MS)
@@ -125,7 +126,7 @@ export function createCleaner(db: Database.Database, { inTurn, searching, patien
       leftovers = found
       return leftoversState(found)
     }
-    // What was erased during the search is still to be searched for.
+    // If something was erased during the search, the file has to be searched for that too.
     if (words.areAllTaken() && markOf(db) === MARK.unsearched) db.pragma(`user_version = ${MARK.searched}`)
     return CLEAN
   }
@@ -161,7 +162,10 @@ interface TakenWords extends ErasedWords {
   readonly count: number
 }
 
-/** Remembers erased words until they are searched for. `areLost`: an earlier process has not searched for those that it knew. */
+/**
+ * Remembers erased words until they are searched for. `areLost`: some words were forgotten before they were searched for, for example when
+ * the process ended.
+ */
 function rememberWords(wereLost: boolean) {
   const none = () => ({ identifiers: new Set<string>(), texts: new Set<string>() })
   let areLost = wereLost
@@ -219,7 +223,7 @@ const LOST = pending(
   `The relay ended before it had searched the file of the store for everything that was erased, so leftovers may be in unused parts of pages. ${CURE}`,
 )
 
-/** @param count how many were found; null: another process has found them */
+/** @param count the number of leftovers; null: another process has found them */
 function leftoversState(count: number | null): StorageState {
   const found = count === null ? 'Leftovers' : counted(count, 'leftover', 'leftovers')
   return pending(`${found} of what was erased stayed in unused parts of pages, from which SQLite has moved entries. ${CURE}`)

@@ -11,7 +11,7 @@ export interface Page extends Part {
 
 /** The length of the header of a b-tree page, by the page's type (https://sqlite.org/fileformat2.html#b_tree_pages). */
 const HEADER_BYTES: Readonly<Record<number, number>> = { 2: 12, 5: 12, 10: 8, 13: 8 }
-/** Offsets in that header. */
+/** Offsets in the header of a b-tree page. */
 const FIRST_FREEBLOCK = 1
 const CELL_COUNT = 3
 const CONTENT_START = 5
@@ -19,9 +19,9 @@ const CONTENT_START = 5
 const FREEBLOCK_BYTES = 4
 
 /**
- * The parts of a page that hold nothing alive: the gap between the pointers to cells and the cells, and the free blocks among the cells.
- * SQLite moves cells to other pages without overwriting them in the gap, even with `secure_delete`. A page that is no b-tree page has none:
- * an overflow page is written whole, and a free page is overwritten.
+ * The parts of a page that SQLite does not use: the gap between the pointers to cells and the cells, and the free blocks among the cells.
+ * When SQLite moves cells to other pages, it leaves copies in the gap, even with `secure_delete`. Other pages than b-tree pages have no
+ * such parts: an overflow page is written whole, and a free page is overwritten.
  */
 export function unusedParts(bytes: Buffer, { from, to, head }: Page): readonly Part[] {
   const header = from + head
@@ -58,7 +58,7 @@ export function usedParts(bytes: Buffer, page: Page): readonly Part[] {
 /** A word to search for: ASCII letters in upper case, and digits. */
 export interface SoughtWord {
   readonly word: string
-  /** Whether it counts only where no letter or digit stands beside it. */
+  /** Whether the word counts only between bytes that are no letters or digits. */
   readonly isWhole: boolean
 }
 
@@ -66,7 +66,7 @@ interface Pattern extends SoughtWord {
   readonly bytes: Buffer
 }
 
-/** The words are found by their first bytes, so that is their least length. */
+/** The number of first bytes by which words are looked up. A shorter word cannot be searched for. */
 const KEY_BYTES = 4
 /** Upper case for ASCII letters, and every other byte as it is. */
 const UPPER = Uint8Array.from({ length: 256 }, (_, byte) => (byte >= 0x61 && byte <= 0x7a ? byte - 0x20 : byte))
@@ -80,7 +80,7 @@ function isWordByte(byte: number): boolean {
   return (upper >= 0x30 && upper <= 0x39) || (upper >= 0x41 && upper <= 0x5a)
 }
 
-/** Searches bytes for many words at once, whatever the case of their letters. Its cost hardly depends on how many words there are. */
+/** Searches bytes for many words at once, whatever the case of their letters. More words hardly make it slower. */
 export function createWordSearch(words: readonly SoughtWord[]): (bytes: Buffer, part: Part, onFound: (word: string) => void) => void {
   const filter = new Uint8Array(1 << FILTER_BITS)
   const byKey = new Map<number, Pattern[]>()

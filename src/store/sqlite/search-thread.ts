@@ -11,10 +11,10 @@ const FILE_HEADER_BYTES = 100
 /** Offsets in the header of the file. */
 const PAGE_SIZE = 16
 const RESERVED = 20
-/** Lower than that of the threads which take pushes and answer requests. */
+/** The threads that take pushes and answer requests have a higher priority. */
 const NICENESS = 10
 
-/** Searches the file of a store for words that were erased. The file goes on being written to meanwhile. */
+/** Searches the file of a store for words that were erased, while the store goes on writing to the file. */
 if (parentPort === null) throw new Error('this file runs only as a worker thread of the store')
 // Only `createFileSearch` starts this thread, so the shape is certain.
 const { file, identifiers, texts } = workerData as SearchData
@@ -23,7 +23,7 @@ const [pageBytes, usableBytes] = readSizes()
 const fileBytes = fstatSync(file).size
 parentPort.postMessage({ leftovers: countLeftovers() } satisfies SearchResult)
 
-/** Linux has a priority for each thread. Elsewhere it stays as it is. */
+/** Linux has a priority for each thread. On other systems the priority stays as it is. */
 function beNice(): void {
   try {
     setPriority(Number(basename(readlinkSync('/proc/thread-self'))), NICENESS)
@@ -39,8 +39,8 @@ function readSizes(): readonly [number, number] {
 }
 
 /**
- * How often an erased word stands where nothing alive is. A word of an erased text counts only if it stands nowhere among what is alive,
- * because most words of texts are those of other parcels too.
+ * Counts where erased words stand in unused parts of pages. A word of an erased text counts only if it stands in no used part, because most
+ * words of texts belong to other parcels too.
  */
 function countLeftovers(): number {
   const isIdentifier = new Set(identifiers)
@@ -67,14 +67,14 @@ function searchUnused(words: readonly SoughtWord[]): ReadonlyMap<string, number>
   }
   for (const { bytes, page, at } of pagesOfFile()) {
     if (searchPage(bytes, page).length === 0) continue
-    // While SQLite writes a page, a reader may see a half of it. So only what a second look finds counts.
+    // While SQLite writes a page, a reader may see half of it. So only words that a second look finds too are counted.
     readSync(file, again, 0, pageBytes, at)
     for (const word of searchPage(again, { ...page, from: 0, to: usableBytes })) found.set(word, (found.get(word) ?? 0) + 1)
   }
   return found
 }
 
-/** Removes the words that stand among what is alive. */
+/** Removes the words that stand in used parts of pages. */
 function dropLiving(words: Set<string>): void {
   const search = createWordSearch([...words].map((word) => ({ word, isWhole: true })))
   for (const { bytes, page } of pagesOfFile()) {

@@ -43,7 +43,7 @@ export interface InboxListing {
   readonly refused: Awaited<ReturnType<ManageInbox['refusedSenders']>>
 }
 
-/** Received pushes, the newest first. Those in quarantine are also grouped by what is wrong with them. */
+/** Received pushes, the newest first. Pushes in quarantine are also grouped by what is wrong with them. */
 export function inboxPage(visit: Visit, listing: InboxListing): string {
   const { to, nowMs, person } = visit
   const { shown, filters, isFirst, pushes, next, groups, mistake } = listing

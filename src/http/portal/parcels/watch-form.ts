@@ -15,7 +15,7 @@ export type WatchSaid =
 
 const WRONG_SHOWN_MAX = 20
 const LINE_CHARS_SHOWN = 80
-/** The same limit as in the API. */
+/** The greatest length of what names a column, as in the API. */
 export const COLUMN_LENGTH_MAX = 200
 
 /** The form to watch parcels, with the result for the list that it sent. */

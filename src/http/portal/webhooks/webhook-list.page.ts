@@ -44,7 +44,7 @@ export interface WebhookListing extends FoundEndpoints {
   readonly limit: number
 }
 
-/** All webhooks, or the ones that were searched for. Those in trouble come first. */
+/** All webhooks, or the ones that were searched for. Webhooks in trouble come first. */
 export function webhookListPage(visit: Visit, listing: WebhookListing): string {
   const { to, nowMs, person } = visit
   const { all, endpoints, search } = listing

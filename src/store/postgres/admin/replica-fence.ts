@@ -25,7 +25,7 @@ export interface Proof {
 
 /**
  * Fails if this replica was declared dead, does not hold the role, or held it by commits that the server has lost. Otherwise it locks the
- * replica's row. To declare the replica dead, another one has to delete that row, so it waits until the transaction ends. Renewing the
+ * replica's row. To declare the replica dead, another replica has to delete that row, and so waits until the transaction ends. Renewing the
  * lease does not wait.
  */
 export async function proveHeld(session: Session, { replicaId, role, lostCommits, timeline }: Proof): Promise<void> {

@@ -81,7 +81,7 @@ const insertStatuses = rawStatement<{ statuses: readonly string[] }>()(
 function enqueueEventValues({ session, eventValues }: ApplySource, set: WriteSet): void {
   const unknown = new Map(set.eventValues.map((value) => [eventValueKey(value), value]))
   for (const key of unknown.keys()) if (eventValues.has(key)) unknown.delete(key)
-  // In one order in all transactions, so that none waits for another in a circle.
+  // All transactions write the values in one order. Otherwise two transactions could each wait for the other.
   const sorted = [...unknown].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, { member, value }]) => ({ member, value }))
   enqueueRows(session, insertEventValues, sorted)
 }
