@@ -3,6 +3,7 @@ import type { Action } from './calendar.ts'
 import { checkErased, checkErasedFiles, until } from './checks.ts'
 import { looked } from './looked.ts'
 import { isFinished, knownAs, type YearParcel } from './parcels.ts'
+import type { Answered } from './relay.ts'
 import type { World } from './world.ts'
 
 /** The name of the only endpoint. */
@@ -113,22 +114,46 @@ async function replaceTokenKey({ relay, violations }: World): Promise<void> {
  * Erases a parcel, and does what the answer tells the operator to do. Skips a parcel whose tracking ids the relay has not learnt yet, because
  * to the relay a push that names only these ids is about another parcel.
  */
-export async function erase(parcel: YearParcel, { relay, store, subscriber, time, violations }: World): Promise<void> {
+export async function erase(parcel: YearParcel, world: World): Promise<void> {
+  const { relay, store, subscriber, time, violations } = world
   const known = await relay.call('GET', `/relay/parcels/${knownAs(parcel)}`)
   if (!parcel.trackingIds.every((id) => known.text.includes(`"${id}"`))) return
-  const { status, body, text } = await relay.call('DELETE', `/relay/parcels/${knownAs(parcel)}`)
+  const answer = await relay.call('DELETE', `/relay/parcels/${knownAs(parcel)}`)
+  const { status, body, text } = answer
   if (status !== 200) {
     violations.add(`parcel ${parcel.number} (${knownAs(parcel)}) was not erased: ${status} ${text}`)
     return
   }
   parcel.erasedAtMs = time.now()
   subscriber.forget(parcel)
-  if (store.isCleanAtOnce && body.storage !== 'clean')
-    violations.add(`the erasure of parcel ${parcel.number} left the files unclean: ${text}`)
+  await cleanFiles(parcel, answer, world)
   store.removeReplaced(Array.isArray(body.stores) ? body.stores.map(String) : [])
   checkErasedFiles({ store, violations }, parcel)
   const asked = await relay.call('GET', `/v1/status/${knownAs(parcel)}/all`)
   if (asked.status !== 404) violations.add(`the erased parcel ${parcel.number} is served: ${asked.status} ${asked.text}`)
+}
+
+/** Does what an erasure says about the files, until it says that they are clean. On PostgreSQL they never are. */
+async function cleanFiles(parcel: YearParcel, first: Answered, world: World): Promise<void> {
+  const { relay, store, violations, day } = world
+  if (!store.isCleanAtOnce) return
+  const because = ({ body }: Answered) => String(body.storageBecause)
+  let answer = first
+  const ask = async () => {
+    answer = await relay.call('DELETE', `/relay/parcels/${knownAs(parcel)}`)
+    return !because(answer).includes('still being searched')
+  }
+  if (because(answer).includes('still being searched')) await until('the file is searched', ask)
+  if (because(answer).includes('prune --compact')) {
+    console.log(`day ${day}: ${because(answer)}`)
+    await whileDown(world, async () => {
+      await relay.stop()
+      await relay.command('prune', '--compact')
+      await relay.start()
+    })
+    await ask()
+  }
+  if (answer.body.storage !== 'clean') violations.add(`the erasure of parcel ${parcel.number} left the files unclean: ${answer.text}`)
 }
 
 /** Erases a parcel that the backup contains, so that only its tombstone keeps it from coming back. */
@@ -154,6 +179,8 @@ async function restore(world: World): Promise<void> {
     for (const parcel of parcels.filter(({ erasedAtMs }) => erasedAtMs !== null && erasedAtMs >= restoredMs))
       await relay.call('DELETE', `/relay/parcels/${knownAs(parcel)}`)
   await until('what was erased is erased again', async () => (await relay.call('GET', '/readyz')).status === 200)
+  const before = parcels.find(({ erasedAtMs }) => erasedAtMs !== null && erasedAtMs < restoredMs)
+  if (before !== undefined) await cleanFiles(before, await relay.call('DELETE', `/relay/parcels/${knownAs(before)}`), world)
   await checkErased(looked(world))
   const since = parcels.filter(({ scans, made, erasedAtMs }) => {
     const lastMs = scans[made - 1]?.atMs ?? time.now()
