@@ -50,10 +50,8 @@ async function plant({ record, erase, settled, path, now }: Opened): Promise<str
         .slice(at, at + PUSHED_AT_ONCE)
         .map((name) => incomingPush(pushBody({ trackingIds: [name], texts: { en: `Text of ${name}` } }), now())),
     )
-  const shuffled = names
-    .map((name) => ({ name, at: below(1e9) }))
-    .sort((a, b) => a.at - b.at)
-    .map(({ name }) => name)
+  const reversed = (text: string) => [...text].reverse().join('')
+  const shuffled = names.map(reversed).sort().map(reversed)
   for (let at = 0; at < PARCELS; at += ERASED_AT_ONCE) {
     const some = shuffled.slice(at, at + ERASED_AT_ONCE)
     await erase(...some)
@@ -67,8 +65,8 @@ async function plant({ record, erase, settled, path, now }: Opened): Promise<str
 
 test('storage is pending while unused parts of pages hold an erased word, until a compaction', async () => {
   const store = await open()
-  await store.push({ trackingIds: ['OTHER001'] })
   const left = await plant(store)
+  await store.push({ trackingIds: ['OTHER001'] })
   const because = expect.stringMatching(/^\d+ leftovers? of what was erased .* prune --compact/)
   expect(await store.settled()).toEqual({ state: 'pending', because })
   await store.writes.close()
