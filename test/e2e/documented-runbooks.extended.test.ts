@@ -1,6 +1,6 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { afterAll, expect } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { signBody } from '../../src/domain/ingest/signature.ts'
 import { closeOpened, openCarrier } from '../carrier/carrier-double.ts'
 import { documentedCommands, failedOf, typeInShell } from '../support/docs/shell-session.ts'
@@ -60,6 +60,24 @@ testWith(
   expect(outputOf('endpoints show shop')).toContain(shop.url)
   expect(outputOf('/readyz')).toContain('"status":"ready"')
   expect(outputOf('parcel-relay verify')).toContain('matches')
+  relay.process.kill('SIGTERM')
+  await relay.ended
+})
+
+test('the parcels of the list in docs/operating.md are watched by the lines beside it', async () => {
+  const carrier = await openCarrier()
+  const { folder, config, env } = setUp(carrier.url)
+  const relay = await spawnRelay(config)
+  const [, list = ''] = /^```csv\n(.*?)^```$/ms.exec(readFileSync('docs/operating.md', 'utf8')) ?? []
+  writeFileSync(join(folder, 'parcels.csv'), list)
+  const commands = documentedCommands('docs/operating.md', 'switch').map((command) =>
+    command.replace('http://127.0.0.1:8081', relay.internalUrl),
+  )
+  const typed = await typeInShell(commands, { cwd: folder, env, answers: [ADMIN.password] })
+  expect(failedOf(typed)).toEqual([])
+  const outputOf = (part: string) => typed.find(({ command }) => command.includes(part))?.output
+  expect(outputOf('watch --file')).toBe('2 watched (2 new), 0 bad of 3 lines\n')
+  expect(outputOf('parcel-relay parcels')).toMatch(/^AB123456789SE .*\nAB123456790SE /m)
   relay.process.kill('SIGTERM')
   await relay.ended
 })

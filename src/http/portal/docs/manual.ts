@@ -4,6 +4,7 @@ export const MANUAL = [
   ['upgrading', 'Upgrading'],
   ['runbooks', 'Runbooks'],
   ['configuration', 'Configuration'],
+  ['carrier', 'The carrier'],
   ['integrating', 'Integrating an app'],
   ['api', 'Using the API'],
   ['feed', 'The feed'],
